@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace specdec::core {
+
+/// Throws std::domain_error `function: name is value, but must be in [lo, hi]` unless lo <= value <= hi.
+/// NaN fails. Infinite bounds are printed as an open end.
+void require_in(std::string_view function, std::string_view name, double value, double lo, double hi);
+
+/// The same for integers.
+void require_in(std::string_view function, std::string_view name, std::int64_t value, std::int64_t lo, std::int64_t hi);
+
+/// Throws std::invalid_argument `function: a has N entries, but b has M` unless the two sizes agree.
+void require_same_size(std::string_view function, std::string_view a, std::size_t size_a, std::string_view b,
+                       std::size_t size_b);
+
+}  // namespace specdec::core

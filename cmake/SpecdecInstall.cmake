@@ -1,0 +1,16 @@
+include(CMakePackageConfigHelpers)
+
+foreach(layer traces analysis sim)
+  install(TARGETS specdec_${layer} EXPORT specdecTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/specdec)
+endforeach()
+install(TARGETS specdec RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(EXPORT specdecTargets NAMESPACE specdec:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/specdec)
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/specdecConfig.cmake.in ${PROJECT_BINARY_DIR}/specdecConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/specdec)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/specdecConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/specdecConfig.cmake ${PROJECT_BINARY_DIR}/specdecConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindSentencePiece.cmake ${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/specdec)

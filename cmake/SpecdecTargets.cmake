@@ -1,0 +1,30 @@
+# specdec_library(<layer>): a static library specdec_<layer>, alias specdec::<layer>, with headers beside sources.
+# specdec_sources(<layer> HEADERS ... SOURCES ...): adds files of the calling folder to it.
+# specdec_compile_options(<target>): warnings and sanitizers, private, so that they never reach the export.
+
+function(specdec_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion
+    -Wno-sign-conversion $<$<BOOL:${SPECDEC_WERROR}>:-Werror>)
+  if(SPECDEC_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${SPECDEC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${SPECDEC_SANITIZE})
+  endif()
+endfunction()
+
+function(specdec_library layer)
+  add_library(specdec_${layer} STATIC)
+  add_library(specdec::${layer} ALIAS specdec_${layer})
+  set_target_properties(specdec_${layer} PROPERTIES EXPORT_NAME ${layer} POSITION_INDEPENDENT_CODE ON
+    VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL})
+  target_compile_features(specdec_${layer} PUBLIC cxx_std_20)
+  target_include_directories(specdec_${layer} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/specdec>)
+  specdec_compile_options(specdec_${layer})
+endfunction()
+
+function(specdec_sources layer)
+  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES" ${ARGN})
+  target_sources(specdec_${layer}
+    PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS}
+    PRIVATE ${arg_SOURCES})
+endfunction()

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/language_model.hpp"
+
+namespace specdec::sim {
+
+/// One step of Algorithm 1: `drafted` tokens proposed, the first `accepted` of them kept, one more from the target.
+struct Step {
+  std::int64_t drafted = 0;
+  std::int64_t accepted = 0;
+  /// Tokens of this step that stand in the generated text; fewer than accepted + 1 only where the text ended.
+  std::int64_t emitted = 0;
+  /// The draft's token that was rejected, or -1 when all were accepted.
+  Token rejected = -1;
+};
+
+/// Counters of one run or, after merging, of many. Plain data.
+struct Counters {
+  std::int64_t steps = 0;
+  std::int64_t tokens = 0;
+  std::int64_t drafted = 0;
+  std::int64_t accepted = 0;
+  /// drafted_at[j], accepted_at[j]: steps in which slot j (0-based) was drafted, and accepted.
+  std::vector<std::int64_t> drafted_at;
+  std::vector<std::int64_t> accepted_at;
+  std::int64_t draft_calls = 0;
+  std::int64_t target_calls = 0;
+  /// Token positions scored by each model, prompts excluded.
+  std::int64_t draft_positions = 0;
+  std::int64_t target_positions = 0;
+  /// Arithmetic operations of both models over those positions.
+  double operations = 0;
+
+  /// Adds another run's counters to this one.
+  void merge(const Counters& other);
+  friend bool operator==(const Counters&, const Counters&) = default;
+};
+
+/// What a decoder returns: the generated tokens (prompt excluded), how they came about, and the counters.
+struct Generation {
+  std::vector<Token> tokens;
+  /// One entry per step; empty for plain autoregressive decoding.
+  std::vector<Step> steps;
+  Counters counters;
+  /// True when the text ended with the end token rather than at the length limit.
+  bool ended = false;
+};
+
+}  // namespace specdec::sim
