@@ -5,6 +5,8 @@ foreach(layer traces analysis sim)
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/specdec)
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/sim/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/specdec/models
+  FILES_MATCHING PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.model" PATTERN "*.safetensors" PATTERN "*.md")
 install(TARGETS specdec RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT specdecTargets NAMESPACE specdec:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/specdec)
 

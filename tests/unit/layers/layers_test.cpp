@@ -1,0 +1,101 @@
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  std::string path;
+  /// Folders whose headers it may include, besides its own.
+  std::vector<std::string> may_include;
+};
+
+// docs/architecture.md, "Layers". The longest matching path names a file's folder.
+const std::vector<Folder> folders = {
+    {"traces", {}},
+    {"analysis/core", {"traces"}},
+    {"analysis/theory", {"traces", "analysis/core"}},
+    {"analysis/cost", {"traces", "analysis/core"}},
+    {"analysis/estimate", {"traces", "analysis/core", "analysis/theory", "analysis/cost"}},
+    {"analysis/planning", {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate"}},
+    {"sim", {"traces", "analysis/core", "analysis/cost", "analysis/estimate", "analysis/planning"}},
+    {"sim/validation",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim"}},
+    {"cli",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
+      "sim/validation"}},
+};
+
+bool is_below(const std::string& path, const std::string& folder) { return path.rfind(folder + "/", 0) == 0; }
+
+const Folder* folder_of(const std::string& path) {
+  const Folder* found = nullptr;
+  for (const Folder& folder : folders) {
+    if (is_below(path, folder.path) && (found == nullptr || folder.path.size() > found->path.size())) found = &folder;
+  }
+  return found;
+}
+
+/// The arrows of one file that the layers do not allow, as `file -> header`.
+std::vector<std::string> forbidden_includes(const std::string& path, std::istream& content) {
+  const Folder* from = folder_of(path);
+  std::vector<std::string> forbidden;
+  const std::regex include("^\\s*#\\s*include\\s*\"([^\"]+)\"");
+  std::string line;
+  while (std::getline(content, line)) {
+    std::smatch match;
+    if (!std::regex_search(line, match, include)) continue;
+    const Folder* to = folder_of(match[1]);
+    bool allowed = from != nullptr && to != nullptr && from->path == to->path;
+    if (from != nullptr && to != nullptr) {
+      for (const std::string& folder : from->may_include) allowed = allowed || folder == to->path;
+    }
+    if (!allowed) forbidden.push_back(path + " -> " + match[1].str());
+  }
+  return forbidden;
+}
+
+std::vector<std::string> forbidden_includes(const std::string& path, const std::string& content) {
+  std::istringstream stream(content);
+  return forbidden_includes(path, stream);
+}
+
+}  // namespace
+
+TEST_CASE("every folder includes only what stands above it") {
+  const fs::path source = SPECDEC_SOURCE_DIR;
+  std::vector<std::string> forbidden;
+  int files = 0;
+  for (const char* layer : {"traces", "analysis", "sim", "cli"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(source / layer)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".hpp" && extension != ".cpp") continue;
+      std::ifstream content(entry.path());
+      const std::string path = fs::relative(entry.path(), source).generic_string();
+      for (const std::string& arrow : forbidden_includes(path, content)) forbidden.push_back(arrow);
+      ++files;
+    }
+  }
+  CHECK(files > 5);
+  CHECK(forbidden == std::vector<std::string>{});
+}
+
+TEST_CASE("the reader of includes catches a decoder that looks at the theory") {
+  CHECK(forbidden_includes("sim/decoding.cpp", "#include \"analysis/theory/tokens.hpp\"\n") ==
+        std::vector<std::string>{"sim/decoding.cpp -> analysis/theory/tokens.hpp"});
+  CHECK(forbidden_includes("sim/decoding.cpp", "#include \"sim/validation/report.hpp\"\n").size() == 1);
+  CHECK(forbidden_includes("analysis/cost/roofline.cpp", "#include \"analysis/theory/tokens.hpp\"\n").size() == 1);
+  CHECK(forbidden_includes("analysis/planning/plan.cpp", "#include \"sim/random.hpp\"\n").size() == 1);
+  CHECK(forbidden_includes("traces/file_error.cpp", "#include \"file_error.hpp\"\n").size() == 1);
+}
+
+TEST_CASE("the reader of includes lets the allowed arrows pass") {
+  CHECK(forbidden_includes("sim/validation/report.cpp", "#include \"analysis/theory/replay.hpp\"\n").empty());
+  CHECK(forbidden_includes("sim/decoding.cpp", "#include \"analysis/core/checks.hpp\"\n#include <vector>\n").empty());
+}
