@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+
+#include "sim/language_model.hpp"
+
+namespace specdec::sim {
+
+/// The token at which the cumulative sum of the probabilities first exceeds u times their total (inverse CDF).
+/// Never a token of probability 0, whatever u and the rounding of the sums.
+///
+/// Shape:    (vocab); entries >= 0; the total may differ from 1, it is divided out.
+/// @param u  a uniform number, [0, 1)
+/// @throws std::domain_error if the total is not positive and finite
+Token sample(std::span<const double> probabilities, double u);
+
+/// A token of the residual law norm(max(0, p - q)), which corrects a rejected draft.
+/// Where p and q agree to rounding, so that nothing is left to normalise, a token of p.
+///
+/// Source:   Leviathan et al. 2023, section 2.3
+/// Shape:    both (vocab), rows sum to 1
+/// @param target  p
+/// @param draft   q
+/// @param u       a uniform number, [0, 1)
+/// @throws std::invalid_argument if the two differ in length
+/// @throws std::domain_error if the residual's total is not finite, or both it and p have no mass
+Token sample_residual(std::span<const double> target, std::span<const double> draft, double u);
+
+/// Whether a drafted token of target probability p and draft probability q is kept: u q < p.
+///
+/// Never true at p = 0; always true at p >= q, p > 0 (q not subnormal).
+///
+/// Source:   Leviathan et al. 2023, Algorithm 1 (accept with probability min(1, p/q))
+/// @param u  a uniform number, [0, 1)
+inline bool accepts(double target_probability, double draft_probability, double u) {
+  return u * draft_probability < target_probability;
+}
+
+}  // namespace specdec::sim

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim/language_model.hpp"
+
+namespace specdec::sim {
+
+/// The tokens a table model has read, with the checks that every model makes.
+class TokenPrefix {
+ public:
+  explicit TokenPrefix(std::int64_t vocab_size, std::int64_t max_length);
+
+  std::int64_t vocab_size() const { return vocab_size_; }
+  std::int64_t max_length() const { return max_length_; }
+  std::int64_t length() const { return static_cast<std::int64_t>(tokens_.size()); }
+  std::span<const Token> tokens() const { return tokens_; }
+
+  /// Appends the block; afterwards the first of its rows stands after `length() - rows + 1` tokens.
+  /// @return the number of rows asked for
+  std::int64_t append(std::span<const Token> block, std::span<const double> rows);
+  void roll_back(std::int64_t length);
+
+ private:
+  std::int64_t vocab_size_;
+  std::int64_t max_length_;
+  std::vector<Token> tokens_;
+};
+
+constexpr std::int64_t unlimited_length = std::numeric_limits<std::int64_t>::max();
+
+/// A model whose next-token distribution is looked up by the last `order` tokens: exact, for enumeration and tests.
+/// At the start of a text, where fewer tokens stand, it is looked up by all of them, so a large order makes the
+/// distribution a function of the whole prefix. Copies share the table.
+class ContextTableModel {
+ public:
+  /// Number of contexts: 1 for order 0, else vocab + vocab^2 + ... + vocab^order.
+  /// @throws std::domain_error if vocab_size < 1, order < 0 or the number exceeds 2^31
+  static std::int64_t context_count(std::int64_t vocab_size, std::int64_t order);
+
+  /// Where a context stands: shorter ones first, those of one length in lexical order, oldest token first.
+  static std::int64_t context_index(std::int64_t vocab_size, std::span<const Token> context);
+
+  /// Shape: rows (context_count(vocab_size, order), vocab_size), row-major, rows sum to 1.
+  /// @throws std::invalid_argument if rows has another size
+  /// @throws std::domain_error if an entry is negative or NaN, or a row's sum differs from 1 by more than 1e-9
+  ContextTableModel(std::int64_t vocab_size, std::int64_t order, std::vector<double> rows,
+                    std::int64_t max_length = unlimited_length);
+
+  std::int64_t vocab_size() const { return prefix_.vocab_size(); }
+  std::int64_t max_length() const { return prefix_.max_length(); }
+  std::int64_t length() const { return prefix_.length(); }
+  double operations_per_token() const { return 0; }
+  void score(std::span<const Token> block, std::span<double> rows);
+  void roll_back(std::int64_t length) { prefix_.roll_back(length); }
+
+  /// The distribution after `prefix`, which has at least one token unless the order is 0.
+  std::span<const double> row(std::span<const Token> prefix) const;
+
+ private:
+  TokenPrefix prefix_;
+  std::int64_t order_;
+  std::shared_ptr<const std::vector<double>> rows_;
+};
+
+/// Every token equally probable after every prefix. @throws std::domain_error if vocab_size < 1
+ContextTableModel uniform_model(std::int64_t vocab_size);
+
+/// The same distribution after every prefix. Shape: (vocab), sums to 1.
+ContextTableModel unigram_model(std::vector<double> probabilities);
+
+/// Bigram counts by context, as rows of a sparse matrix (CSR).
+/// Shape: row_starts (vocab + 1), from 0 to the number of entries; tokens and counts (entries), tokens of a row ascending.
+struct BigramCounts {
+  std::vector<std::int64_t> row_starts;
+  std::vector<Token> tokens;
+  std::vector<double> counts;
+};
+
+/// Bigram model from counts, interpolated with a unigram distribution by absolute discounting.
+///
+///   P(x | c) = (max(0, n(c,x) - D) + R(c) U(x)) / n(c),   R(c) = sum_x min(D, n(c,x));   U(x) where n(c) = 0
+///
+/// With continuation counts for U this is interpolated Kneser-Ney. Copies share the tables.
+/// Source:   Ney, Essen, Kneser 1994
+class BigramModel {
+ public:
+  /// @param unigram   U, shape (vocab), sums to 1
+  /// @param discount  D, [0, 1]
+  /// @throws std::invalid_argument if the shapes do not fit each other
+  /// @throws std::domain_error if a token is outside the vocabulary or out of order, a count is not positive and
+  ///         finite, U is no distribution, or the discount is out of range
+  BigramModel(std::vector<double> unigram, BigramCounts counts, double discount,
+              std::int64_t max_length = unlimited_length);
+
+  std::int64_t vocab_size() const { return prefix_.vocab_size(); }
+  std::int64_t max_length() const { return prefix_.max_length(); }
+  std::int64_t length() const { return prefix_.length(); }
+  double operations_per_token() const { return 0; }
+  void score(std::span<const Token> block, std::span<double> rows);
+  void roll_back(std::int64_t length) { prefix_.roll_back(length); }
+
+ private:
+  struct Tables;
+  TokenPrefix prefix_;
+  std::shared_ptr<const Tables> tables_;
+};
+
+/// A target and a draft over one vocabulary, for simulation without trained models.
+struct TablePair {
+  ContextTableModel target;
+  ContextTableModel draft;
+};
+
+/// The same p and the same q at every prefix, so that acceptances are independent with rate sum min(p, q).
+/// Shape: both (vocab), sum to 1. @throws std::invalid_argument if they differ in length
+TablePair fixed_pair(std::vector<double> target, std::vector<double> draft);
+
+/// A random bigram pair with a Zipf-like vocabulary.
+///
+///   target logit(x | c) = -ln(1 + x) + z(c,x),   draft logit = target logit + noise z'(c,x),   z, z' standard normal
+///
+/// @param vocab_size  [1, 32768]
+/// @param noise       standard deviation of the draft's error in logits, [0, 100]; 0 makes the two equal
+/// @throws std::domain_error if a parameter is out of range
+TablePair synthetic_bigram_pair(std::int64_t vocab_size, double noise, std::uint64_t seed);
+
+}  // namespace specdec::sim
