@@ -1,5 +1,6 @@
-#include "cli/version.hpp"
+#include "cli/command_line.hpp"
 
-#include <fmt/core.h>
-
-int main() { fmt::print("specdec {}\n", specdec::cli::version); }
+int main(int argc, char* argv[]) {
+  const std::vector<specdec::cli::Command> commands = {};
+  return specdec::cli::run_command_line(commands, argc, argv);
+}

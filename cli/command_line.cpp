@@ -1,0 +1,195 @@
+#include "cli/command_line.hpp"
+
+#include "cli/files.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/version.hpp"
+#include "traces/file_error.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace specdec::cli {
+namespace {
+
+/// Reads one value a key, so that commas within a value need no quotes.
+class OneValueConfig : public CLI::ConfigTOML {
+ public:
+  OneValueConfig() { arrayDelimiter('\n'); }
+};
+
+/// The options that every command has.
+struct OutputOptions {
+  std::string format = "table";
+  std::optional<std::string> table;
+  std::optional<std::string> output;
+  bool quiet = false;
+
+  void declare(Options& options, const std::vector<CsvTable>& tables) {
+    std::vector<std::string> names;
+    for (const CsvTable& t : tables) names.push_back(t.name);
+    options.group("Output");
+    options.choice("--format", format, {"table", "json", "csv"}, "form of the output");
+    options.text("--table", table, "NAME", fmt::format("table that --format csv prints: {}", fmt::join(names, ", ")));
+    options.text("--output", output, "FILE", "write there instead of to standard output");
+    options.flag("--quiet", quiet, "nothing on standard error but errors");
+  }
+};
+
+struct ParsedCommand {
+  const Command* command;
+  CLI::App* app;
+  Options options;
+  OutputOptions output;
+  std::function<Report()> run;
+};
+
+class CommandLine {
+ public:
+  explicit CommandLine(const std::vector<Command>& commands) : app_("Plans speculative decoding.", "specdec") {
+    app_.set_version_flag("--version", fmt::format("specdec {}", version), "print the version and exit");
+    app_.set_config("--config", "", "read options from FILE, in sections named by command")->type_name("FILE");
+    app_.add_flag("--print-config", print_config_, "print the effective options in the form --config reads, and exit")
+        ->configurable(false);
+    app_.config_formatter(std::make_shared<OneValueConfig>());
+    app_.allow_config_extras(CLI::config_extras_mode::error);
+    app_.get_formatter()->column_width(38);
+    app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app_.get_formatter()->label("SUBCOMMANDS", "COMMANDS");
+    app_.require_subcommand(1);
+    app_.fallthrough();
+    for (const Command& command : commands) add(command);
+  }
+
+  int run(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::Success& requested) {
+      return app_.exit(requested);
+    } catch (const CLI::ParseError& error) {
+      throw UsageError(rephrased(error));
+    }
+    const auto chosen = std::find_if(parsed_.begin(), parsed_.end(), [](const auto& p) { return p->app->parsed(); });
+    if (print_config_) {
+      print(fmt::format("[{}]\n{}", (*chosen)->command->name,
+                        app_.get_config_formatter()->to_config((*chosen)->app, true, false, "")));
+      return success;
+    }
+    return answer(**chosen);
+  }
+
+ private:
+  void add(const Command& command) {
+    CLI::App* const app = app_.add_subcommand(command.name, command.summary);
+    auto parsed = std::make_unique<ParsedCommand>(ParsedCommand{&command, app, Options(*app), {}, {}});
+    parsed->run = command.setup(parsed->options);
+    parsed->output.declare(parsed->options, command.tables);
+    parsed_.push_back(std::move(parsed));
+  }
+
+  int answer(const ParsedCommand& parsed) {
+    const OutputOptions& output = parsed.output;
+    if (output.output) require_writable("--output", *output.output);
+    const CsvTable& table = chosen_table(*parsed.command, output);
+    nlohmann::ordered_json inputs = parsed.options.effective();
+    const std::string config = app_.get_config_ptr()->as<std::string>();
+    inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
+
+    const Report report = parsed.run();
+    const std::string content = rendered(parsed, report, inputs, table);
+    if (output.output) {
+      write_whole("--output", *output.output, content);
+    } else {
+      print(content);
+    }
+    if (output.format == "csv" && !output.quiet) {
+      for (const Warning& w : report.warnings) fmt::print(stderr, "specdec: warning: {}\n", w.message);
+    }
+    return report.exit_code;
+  }
+
+  static const CsvTable& chosen_table(const Command& command, const OutputOptions& output) {
+    if (!output.table) return command.tables.front();
+    std::vector<std::string> names;
+    for (const CsvTable& table : command.tables) {
+      if (table.name == *output.table) return table;
+      names.push_back(table.name);
+    }
+    refuse("--table", *output.table, fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+
+  static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs,
+                              const CsvTable& table) {
+    const nlohmann::ordered_json document = with_envelope(parsed.command->name, inputs, report);
+    if (parsed.output.format == "json") return document.dump(2) + '\n';
+    if (parsed.output.format == "csv") return to_csv(document.at(nlohmann::ordered_json::json_pointer(table.json_pointer)));
+    std::string text = report.text;
+    for (const Warning& w : report.warnings) text += wrapped("warning: " + w.message, 2) + '\n';
+    return text;
+  }
+
+  static void print(const std::string& content) {
+    if (std::fwrite(content.data(), 1, content.size(), stdout) == content.size() && std::fflush(stdout) == 0) return;
+    throw UsageError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+  }
+
+  /// CLI11's complaints in the form of all others.
+  std::string rephrased(const CLI::ParseError& error) const {
+    const std::string message = error.what();
+    const std::string option = message.substr(0, message.find(':'));
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";
+    if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
+    if (dynamic_cast<const CLI::FileError*>(&error)) return "--config: " + message.substr(0, message.find(" was not")) + " cannot be read";
+    if (dynamic_cast<const CLI::ConfigError*>(&error)) {
+      return fmt::format("--config: {} is not an option of any command", message.substr(message.rfind(' ') + 1));
+    }
+    const std::vector<std::string> unknown = app_.remaining(true);
+    const auto commands = app_.get_subcommands();
+    if (commands.empty()) {
+      std::vector<std::string> names;
+      for (const auto& parsed : parsed_) names.push_back(parsed->command->name);
+      const std::string given = unknown.empty() ? "no command given" : unknown.front() + " is not a command";
+      return fmt::format("{}, but one of {} is needed; see specdec --help", given, fmt::join(names, ", "));
+    }
+    if (unknown.empty()) return message;
+    return fmt::format("{} is not an option of {}; see specdec {} --help", unknown.front(), commands.front()->get_name(),
+                       commands.front()->get_name());
+  }
+
+  CLI::App app_;
+  bool print_config_ = false;
+  std::vector<std::unique_ptr<ParsedCommand>> parsed_;
+};
+
+int fail(ExitCode code, std::string_view message) {
+  fmt::print(stderr, "specdec: error: {}\n", message);
+  return code;
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<Command>& commands, int argc, const char* const* argv) {
+  try {
+    return CommandLine(commands).run(argc, argv);
+  } catch (const UsageError& error) {
+    return fail(usage_error, error.what());
+  } catch (const traces::FileError& error) {
+    return fail(usage_error, error.what());
+  } catch (const std::domain_error& error) {
+    return fail(usage_error, error.what());
+  } catch (const std::invalid_argument& error) {
+    return fail(usage_error, error.what());
+  } catch (const std::exception& error) {
+    return fail(internal_error, fmt::format("internal: {}", error.what()));
+  }
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,92 @@
+#include "cli/files.hpp"
+
+#include "cli/usage_error.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nettle/sha2.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace specdec::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uintmax_t hashed_without_asking_bytes = 64'000'000;
+
+[[noreturn]] void cannot(std::string_view option, const std::string& path, std::string_view what) {
+  throw UsageError(fmt::format("{}: {} cannot be {}: {}", option, path, what, std::strerror(errno)));
+}
+
+void write_to(std::string_view option, const std::string& path, const fs::path& file, std::string_view content) {
+  std::ofstream out(file, std::ios::binary);
+  if (out << content << std::flush) return;
+  const int reason = errno;
+  std::error_code ignored;
+  if (fs::is_regular_file(file, ignored)) fs::remove(file, ignored);
+  errno = reason;
+  cannot(option, path, "written");
+}
+
+std::string sha256(std::string_view option, const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) cannot(option, path, "read");
+  sha256_ctx context;
+  sha256_init(&context);
+  std::array<char, 1 << 16> block;
+  while (in.read(block.data(), block.size()), in.gcount() > 0) {
+    sha256_update(&context, static_cast<std::size_t>(in.gcount()), reinterpret_cast<const std::uint8_t*>(block.data()));
+  }
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest;
+  sha256_digest(&context, digest.size(), digest.data());
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
+}  // namespace
+
+void require_writable(std::string_view option, const std::string& path) {
+  const fs::path target(path);
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  if (!fs::is_directory(folder)) {
+    throw UsageError(fmt::format("{} is {}, but must be a file in an existing directory", option, path));
+  }
+  if (path.empty() || fs::is_directory(target)) {
+    throw UsageError(fmt::format("{} is {}, but must be a file, not a directory", option, path.empty() ? "empty" : path));
+  }
+  const bool in_place = fs::exists(target) && !fs::is_regular_file(target);
+  if (access((in_place ? target : folder).c_str(), W_OK) != 0) cannot(option, path, "written");
+}
+
+void write_whole(std::string_view option, const std::string& path, std::string_view content) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return write_to(option, path, path, content);
+  const fs::path target = fs::weakly_canonical(path);
+  const fs::path partial = fmt::format("{}.partial-{}", target.string(), getpid());
+  write_to(option, path, partial, content);
+  fs::rename(partial, target, error);
+  if (!error) return;
+  fs::remove(partial);
+  errno = error.value();
+  cannot(option, path, "written");
+}
+
+nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0) cannot(option, path, "read");
+  const auto size = static_cast<std::uintmax_t>(facts.st_size);
+  const bool hash = always_hash || size <= hashed_without_asking_bytes;
+  return {{"path", path},
+          {"size_bytes", size},
+          {"modified", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(facts.st_mtime))},
+          {"sha256", hash ? nlohmann::ordered_json(sha256(option, path)) : nlohmann::ordered_json()}};
+}
+
+}  // namespace specdec::cli

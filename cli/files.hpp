@@ -1,0 +1,24 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace specdec::cli {
+
+/// Refuses a path that write_whole could not write, before any long work starts.
+/// @throws UsageError naming the option and the path
+void require_writable(std::string_view option, const std::string& path);
+
+/// Writes all of `content` or leaves what was there: a temporary file beside the target takes its name at the end.
+/// Devices and pipes are written directly.
+/// @throws UsageError naming the option and the path
+void write_whole(std::string_view option, const std::string& path, std::string_view content);
+
+/// {"path", "size_bytes", "modified", "sha256"}: identifies an input file. The hash is null above 64 MB unless
+/// `always_hash` asks for it.
+/// @throws UsageError naming the option and the path when it cannot be read
+nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash = false);
+
+}  // namespace specdec::cli

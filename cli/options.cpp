@@ -1,0 +1,133 @@
+#include "cli/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace specdec::cli {
+namespace {
+
+/// "gamma" of "-k,--gamma,--num-speculative-tokens".
+std::string first_long_name(const std::string& names) {
+  const std::size_t start = names.find("--") + 2;
+  return names.substr(start, names.find(',', start) - start);
+}
+
+std::string json_key(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+template <class Value>
+nlohmann::ordered_json json_of(const Value& value) {
+  return value;
+}
+
+template <class Value>
+nlohmann::ordered_json json_of(const std::optional<Value>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+template <class Value>
+std::string text_of(const Value& value) {
+  return fmt::format("{}", value);
+}
+
+template <class Value>
+std::string text_of(const std::optional<Value>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+}  // namespace
+
+template <class Target>
+void Options::add(const std::string& names, Target& target, const std::string& value_name, const std::string& help,
+                  const Parser& parse) {
+  const std::string name = first_long_name(names);
+  CLI::Option* const option = app_->add_option(
+      names,
+      [parse, name](const CLI::results_t& given) {
+        parse("--" + name, given.front());
+        return true;
+      },
+      help);
+  option->type_name(value_name)->group(group_);
+  option->default_str(text_of(target));
+  values_.emplace_back(json_key(name), [&target] { return json_of(target); });
+}
+
+template <class Target>
+void Options::add_number(const std::string& names, Target& target, const Range& range, const std::string& help) {
+  add(names, target, "X", help, [&target, range](std::string_view option, const std::string& text) {
+    target = parse_number(option, text, range);
+  });
+}
+
+template <class Target>
+void Options::add_integer(const std::string& names, Target& target, const Bounds& bounds, const std::string& help) {
+  add(names, target, "N", help, [&target, bounds](std::string_view option, const std::string& text) {
+    target = parse_integer(option, text, bounds.lo, bounds.hi);
+  });
+}
+
+template <class Target>
+void Options::add_text(const std::string& names, Target& target, const std::string& value_name,
+                       const std::string& help) {
+  add(names, target, value_name, help, [&target](std::string_view, const std::string& text) { target = text; });
+}
+
+void Options::number(const std::string& names, std::optional<double>& target, const Range& range,
+                     const std::string& help) {
+  add_number(names, target, range, help);
+}
+
+void Options::number(const std::string& names, double& target, const Range& range, const std::string& help) {
+  add_number(names, target, range, help);
+}
+
+void Options::integer(const std::string& names, std::optional<std::int64_t>& target, const Bounds& bounds,
+                      const std::string& help) {
+  add_integer(names, target, bounds, help);
+}
+
+void Options::integer(const std::string& names, std::int64_t& target, const Bounds& bounds, const std::string& help) {
+  add_integer(names, target, bounds, help);
+}
+
+void Options::text(const std::string& names, std::optional<std::string>& target, const std::string& value_name,
+                   const std::string& help) {
+  add_text(names, target, value_name, help);
+}
+
+void Options::text(const std::string& names, std::string& target, const std::string& value_name,
+                   const std::string& help) {
+  add_text(names, target, value_name, help);
+}
+
+void Options::flag(const std::string& names, bool& target, const std::string& help) {
+  app_->add_flag(names, target, help)->group(group_);
+  values_.emplace_back(json_key(first_long_name(names)), [&target] { return target; });
+}
+
+void Options::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
+                     const std::string& help) {
+  const std::string value_name = fmt::format("{}", fmt::join(allowed, "|"));
+  add(names, target, value_name, help, [&target, allowed](std::string_view option, const std::string& text) {
+    if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
+      refuse(option, text, fmt::format("one of {}", fmt::join(allowed, ", ")));
+    }
+    target = text;
+  });
+}
+
+void Options::footer(const std::string& text) { app_->footer(text); }
+
+nlohmann::ordered_json Options::effective() const {
+  nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : values_) inputs[key] = value();
+  return inputs;
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,82 @@
+#pragma once
+
+#include "cli/values.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace specdec::cli {
+
+/// The options of one command. Declares them to CLI11, which only options.cpp and command_line.cpp see, checks each
+/// value against its legal range, and remembers all of them for the "inputs" of the JSON output.
+///
+/// `names` is CLI11's list, for instance "-k,--gamma,--num-speculative-tokens"; the first long name is the one that
+/// messages and JSON keys use. A target with a value before parsing shows it as its default.
+class Options {
+ public:
+  explicit Options(CLI::App& app) : app_(&app) {}
+
+  void number(const std::string& names, std::optional<double>& target, const Range& range, const std::string& help);
+  void number(const std::string& names, double& target, const Range& range, const std::string& help);
+
+  struct Bounds {
+    std::int64_t lo = 0;
+    std::int64_t hi = std::numeric_limits<std::int64_t>::max();
+  };
+  void integer(const std::string& names, std::optional<std::int64_t>& target, const Bounds& bounds,
+               const std::string& help);
+  void integer(const std::string& names, std::int64_t& target, const Bounds& bounds, const std::string& help);
+
+  /// `value_name` stands for the value in the help text.
+  void text(const std::string& names, std::optional<std::string>& target, const std::string& value_name,
+            const std::string& help);
+  void text(const std::string& names, std::string& target, const std::string& value_name, const std::string& help);
+
+  void flag(const std::string& names, bool& target, const std::string& help);
+
+  /// One of a few words.
+  void choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
+              const std::string& help);
+
+  /// Options declared from here on stand under this heading in the help text.
+  void group(const std::string& heading) { group_ = heading; }
+
+  /// Text below the options in the help, for examples.
+  void footer(const std::string& text);
+
+  /// Every option with its value after parsing, null where it has none, keys as in JSON output.
+  nlohmann::ordered_json effective() const;
+
+ private:
+  using Parser = std::function<void(std::string_view option, const std::string& text)>;
+  using JsonValue = std::function<nlohmann::ordered_json()>;
+
+  template <class Target>
+  void add_number(const std::string& names, Target& target, const Range& range, const std::string& help);
+  template <class Target>
+  void add_integer(const std::string& names, Target& target, const Bounds& bounds, const std::string& help);
+  template <class Target>
+  void add_text(const std::string& names, Target& target, const std::string& value_name, const std::string& help);
+
+  template <class Target>
+  void add(const std::string& names, Target& target, const std::string& value_name, const std::string& help,
+           const Parser& parse);
+
+  CLI::App* app_;
+  std::string group_ = "Options";
+  std::vector<std::pair<std::string, JsonValue>> values_;
+};
+
+}  // namespace specdec::cli

@@ -1,0 +1,102 @@
+#include "cli/report.hpp"
+
+#include "cli/version.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using Cells = std::vector<std::pair<std::string, std::string>>;
+
+std::string csv_cell(const ordered_json& value) {
+  if (value.is_null()) return "";
+  if (value.is_array()) {
+    std::vector<std::string> items;
+    for (const ordered_json& item : value) items.push_back(csv_cell(item));
+    return fmt::format("{}", fmt::join(items, ";"));
+  }
+  if (!value.is_string()) return value.dump();
+  std::string text = value.get<std::string>();
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
+  return fmt::format("\"{}\"", text);
+}
+
+bool is_interval(const std::string& key, const ordered_json& value) {
+  return (key == "ci95" || key == "bounds" || key.ends_with("_interval")) && value.is_array() && value.size() == 2;
+}
+
+void flatten(const std::string& prefix, const ordered_json& object, Cells& cells) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = prefix + key;
+    if (value.is_object()) {
+      flatten(name + "_", value, cells);
+    } else if (is_interval(key, value)) {
+      cells.emplace_back(name + "_low", csv_cell(value[0]));
+      cells.emplace_back(name + "_high", csv_cell(value[1]));
+    } else {
+      cells.emplace_back(name, csv_cell(value));
+    }
+  }
+}
+
+template <class Names>
+std::string csv_line(const Names& cells) {
+  return fmt::format("{}\n", fmt::join(cells, ","));
+}
+
+}  // namespace
+
+void put_number(ordered_json& object, const std::string& key, double value) {
+  object[key] = std::isfinite(value) ? ordered_json(value) : ordered_json();
+  if (std::isfinite(value)) return;
+  object[key + "_note"] = std::isnan(value) ? "not a number" : value > 0 ? "infinite" : "minus infinity";
+}
+
+ordered_json number_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? ordered_json(*value) : ordered_json();
+}
+
+ordered_json estimate(double value, const std::array<double, 2>& ci95, std::string_view method) {
+  return {{"value", value}, {"ci95", ci95}, {"method", method}};
+}
+
+ordered_json with_envelope(std::string_view command, const ordered_json& inputs, const Report& report) {
+  ordered_json document = {{"schema", fmt::format("specdec.{}/1", command)}, {"version", version}, {"inputs", inputs}};
+  ordered_json& assumptions = document["assumptions"] = ordered_json::array();
+  for (const Assumption& a : report.assumptions) {
+    assumptions.push_back({{"name", a.name}, {"value", a.value}, {"source", a.source}});
+  }
+  ordered_json& warnings = document["warnings"] = ordered_json::array();
+  for (const Warning& w : report.warnings) warnings.push_back({{"code", w.code}, {"message", w.message}});
+  document.update(report.json);
+  return document;
+}
+
+std::string to_csv(const ordered_json& rows) {
+  std::vector<std::string> columns;
+  std::vector<Cells> lines;
+  for (const ordered_json& row : rows) {
+    flatten("", row, lines.emplace_back());
+    for (const auto& [name, cell] : lines.back()) {
+      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
+    }
+  }
+  std::string csv = csv_line(columns);
+  for (const Cells& line : lines) {
+    std::vector<std::string> cells(columns.size());
+    for (const auto& [name, cell] : line) {
+      cells[static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin())] = cell;
+    }
+    csv += csv_line(cells);
+  }
+  return csv;
+}
+
+}  // namespace specdec::cli

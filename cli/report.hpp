@@ -1,0 +1,58 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace specdec::cli {
+
+/// Something that the answer rests on, with where its value came from: "user", "file", "preset" or "default".
+struct Assumption {
+  std::string name;
+  nlohmann::ordered_json value;
+  std::string source;
+};
+
+/// Something that the reader should know about the answer; `code` is stable, for scripts.
+struct Warning {
+  std::string code;
+  std::string message;
+};
+
+/// What a command found, as data and as text. The frame adds the envelope and writes it.
+struct Report {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  std::string text;
+  std::vector<Assumption> assumptions;
+  std::vector<Warning> warnings;
+  int exit_code = 0;
+};
+
+/// An array of objects within the JSON output that `--format csv` can print.
+struct CsvTable {
+  std::string name;
+  std::string json_pointer;
+};
+
+/// Sets `object[key]`; where the value is not finite, null and the reason in `key_note`.
+void put_number(nlohmann::ordered_json& object, const std::string& key, double value);
+
+/// null where there is no value.
+nlohmann::ordered_json number_or_null(const std::optional<double>& value);
+
+/// {"value", "ci95", "method"}.
+nlohmann::ordered_json estimate(double value, const std::array<double, 2>& ci95, std::string_view method);
+
+/// The envelope that every command's JSON output has, with the command's own keys after it.
+nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::ordered_json& inputs,
+                                     const Report& report);
+
+/// An array of objects as CSV: one header line, nested objects as `outer_inner`, intervals as `_low` and `_high`,
+/// other arrays in one cell separated by semicolons, null as an empty cell. Columns in order of first appearance.
+std::string to_csv(const nlohmann::ordered_json& rows);
+
+}  // namespace specdec::cli

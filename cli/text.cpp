@@ -1,0 +1,61 @@
+#include "cli/text.hpp"
+
+#include "analysis/core/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace specdec::cli {
+
+std::string significant(double value, int digits) {
+  std::string text = fmt::format("{:#.{}g}", value, digits);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string lines;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    if (column > 0 && column + 1 + word.size() > text_width) {
+      lines += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return lines;
+}
+
+void TextTable::add_row(std::vector<std::string> cells) {
+  core::require_same_size("TextTable::add_row", "cells", cells.size(), "columns", columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::to_string() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    widths.push_back(columns_[c].heading.size());
+    for (const auto& row : rows_) widths[c] = std::max(widths[c], row[c].size());
+  }
+  const auto line = [&](const auto& cell) {
+    std::string text;
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      const char* const form = columns_[c].align == Align::left ? "{}{:<{}}" : "{}{:>{}}";
+      text += fmt::format(fmt::runtime(form), c == 0 ? "" : "  ", cell(c), widths[c]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + '\n';
+  };
+  std::string table = line([&](std::size_t c) { return columns_[c].heading; });
+  for (const auto& row : rows_) table += line([&](std::size_t c) { return row[c]; });
+  return table;
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace specdec::cli {
+
+/// Width that human output keeps to.
+inline constexpr std::size_t text_width = 100;
+
+/// A number for a human: few significant digits, trailing zeros kept so that columns line up.
+std::string significant(double value, int digits = 4);
+
+/// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
+std::string wrapped(std::string_view text, std::size_t indent = 0);
+
+/// Columns aligned under their headings, right-aligned unless told otherwise, two blanks apart.
+class TextTable {
+ public:
+  enum class Align { left, right };
+  struct Column {
+    std::string heading;
+    Align align = Align::right;
+  };
+
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// @throws std::invalid_argument unless there is one cell for each column
+  void add_row(std::vector<std::string> cells);
+  std::string to_string() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace specdec::cli

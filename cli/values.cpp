@@ -1,0 +1,60 @@
+#include "cli/values.hpp"
+
+#include "cli/usage_error.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace specdec::cli {
+namespace {
+
+template <class Number>
+std::optional<Number> read_whole(std::string_view text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+bool Range::contains(double value) const {
+  return (lo_open ? lo < value : lo <= value) && value <= hi && std::isfinite(value);
+}
+
+std::string Range::to_string() const {
+  return fmt::format("{}{}, {}", lo_open ? '(' : '[', lo, std::isinf(hi) ? "inf)" : fmt::format("{}]", hi));
+}
+
+void refuse(std::string_view option, std::string_view text, std::string_view expected) {
+  throw UsageError(fmt::format("{} is {}, but must be {}", option, text.empty() ? "empty" : text, expected));
+}
+
+double parse_number(std::string_view option, std::string_view text, const Range& range) {
+  const auto value = read_whole<double>(text);
+  if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
+  return *value;
+}
+
+std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t lo, std::int64_t hi) {
+  const auto value = read_whole<std::int64_t>(text);
+  if (value && lo <= *value && *value <= hi) return *value;
+  const bool unbounded = hi == std::numeric_limits<std::int64_t>::max();
+  refuse(option, text, fmt::format("an integer in [{}, {}", lo, unbounded ? "2^63)" : fmt::format("{}]", hi)));
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace specdec::cli
