@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "sim/language_model.hpp"
+#include "sim/transformer/checkpoint.hpp"
+
+namespace specdec::sim {
+
+struct TransformerOptions {
+  /// Threads that share the work of one call, the caller's included; 1 starts none.
+  int threads = 1;
+  /// Longest prefix; 0 stands for the checkpoint's own limit, which it must not exceed.
+  std::int64_t max_length = 0;
+};
+
+/// A decoder-only transformer with its key/value cache: one prefix, scored block by block. A LanguageModel.
+///
+/// Every sum runs in one order whatever the block, the chunking of long blocks and the number of threads: a row
+/// depends on its prefix alone, bit for bit. Between machines, rows are the same bits wherever the vector unit has
+/// fused multiply-add (AVX2, AVX-512), and differ by rounding elsewhere.
+///
+/// The cache is f32 and grows with the prefix; roll_back is O(1). Several objects may share one set of weights; each
+/// is used by one thread at a time.
+class Transformer {
+ public:
+  /// @throws std::domain_error if options.threads < 1 or options.max_length is outside [0, the checkpoint's limit]
+  explicit Transformer(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options = {});
+  Transformer(Transformer&&) noexcept;
+  Transformer& operator=(Transformer&&) noexcept;
+  ~Transformer();
+
+  const TransformerConfig& config() const;
+  std::int64_t vocab_size() const;
+  std::int64_t max_length() const;
+  /// Tokens in the current prefix.
+  std::int64_t length() const;
+  /// 2 * (parameters of the matrices a token is multiplied by: projections, feed-forward, head).
+  /// Not in it: norms, activations, softmax, and attention over the prefix; see attention_operations.
+  double operations_per_token() const;
+  /// Operations of attention for one token that sees `context` tokens, itself included:
+  ///   4 * layers * heads * head_size * context   (2 for query times key, 2 for weight times value).
+  /// @throws std::domain_error if context < 0
+  double attention_operations(std::int64_t context) const;
+
+  /// Appends `block` to the prefix and writes the next-token distributions after its last rows.size() / vocab_size()
+  /// tokens, at temperature 1. Shape: (n, vocab_size), rows sum to 1 within 1e-12.
+  /// @throws std::invalid_argument if rows is not a whole number of rows or has more rows than the block has tokens
+  /// @throws std::domain_error if a token is outside the vocabulary or the prefix would exceed max_length(); the
+  ///   prefix is then unchanged
+  /// @throws std::runtime_error if a logit is not finite (the weights overflow f32)
+  /// Accuracy: given the logits, relative error of a probability <= 1e-6; below exp(-87) times the row's largest it
+  ///   may be 0.
+  void score(std::span<const Token> block, std::span<double> rows);
+
+  /// The same, but writes the logits as they are. Shape: (n, vocab_size).
+  /// Accuracy: |error| <= 1e-4 * max |logit| of the row against a forward pass in f32 by PyTorch (the tests' bound).
+  void score_logits(std::span<const Token> block, std::span<float> logits);
+
+  /// Keeps the first `length` tokens. @throws std::domain_error if length is outside [0, length()]
+  void roll_back(std::int64_t length);
+
+ private:
+  class Forward;
+  std::unique_ptr<Forward> forward_;
+};
+
+static_assert(LanguageModel<Transformer>);
+
+}  // namespace specdec::sim

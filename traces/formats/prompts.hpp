@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace specdec::traces {
+
+// Prompts, one JSON object per line, each with either a text or token ids; `task` may be left out. For instance:
+//
+//   {"task": "prose", "text": "It was a dark and stormy night"}
+//   {"task": "code", "tokens": [1, 733, 16289, 28793]}
+//
+// Other keys are the writer's own and are not read. Every line must be such an object.
+
+/// One prompt: either `text` or `tokens` is not empty.
+struct Prompt {
+  std::string task = "all";
+  std::string text;
+  std::vector<std::int32_t> tokens;
+};
+
+/// Reads a file of prompts.
+/// @throws FileError naming the line and the key if a line is not an object, has both or neither of `text` and
+///   `tokens`, has one that is empty or of another type, or a token outside [0, 2^31); or if there is no line at all
+std::vector<Prompt> read_prompts(const std::filesystem::path& path);
+
+}  // namespace specdec::traces
