@@ -54,11 +54,14 @@ std::string Tokenizer::piece(Token token) const {
   const auto& model = processor_->sentencepiece;
   if (model.IsControl(token)) return "";
   if (model.IsByte(token)) return model.DecodeIds(std::vector<int>{token});
-  std::string text = model.IdToPiece(token);
+  const std::string& marked = model.IdToPiece(token);
   constexpr std::string_view word_mark = "\u2581";
-  for (std::size_t at = text.find(word_mark); at != std::string::npos; at = text.find(word_mark, at)) {
-    text.replace(at, word_mark.size(), " ");
+  std::string text;
+  std::size_t from = 0;
+  for (std::size_t at; (at = marked.find(word_mark, from)) != std::string::npos; from = at + word_mark.size()) {
+    text.append(marked, from, at - from).push_back(' ');
   }
+  text.append(marked, from);
   return text;
 }
 
