@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// The exact law of speculative decoding over a recorded text. Given a text sampled from the target, its token t is
+/// accepted as a draft with probability a_t = min(1, q_t(x_t) / p_t(x_t)), independently given the text; so the steps
+/// that cover the text have a law that depends on a_0, ..., a_(T-1) and gamma alone.
+///
+/// Shape everywhere: acceptance (T), one a_t in [0, 1] per token of the text. T = 0 takes 0 steps. Every function
+/// throws std::domain_error, naming the position, if an entry is NaN or outside [0, 1], or if gamma < 0.
+namespace specdec::theory {
+
+struct ReplayedSteps {
+  double expected = 0;  ///< steps
+  double variance = 0;  ///< steps^2
+};
+
+/// Mean and variance of the number of steps that cover the text.
+///
+///   N(t)   = 1 + sum_k P(k | t) N(t + k),   N(t >= T) = 0
+///   Var(t) = sum_k P(k | t) (Var(t + k) + (1 + N(t + k) - N(t))^2)
+///
+/// k = tokens emitted from position t: P(k | t) = a_t ... a_(t+k-2) (1 - a_(t+k-1)) for k <= gamma, and
+/// a_t ... a_(t+gamma-1) for k = gamma + 1.
+///
+/// Source:   docs/theory.md#replay
+/// Assumes:  the draft depends on the prefix alone; verification is lossless, token by token.
+/// @param gamma  drafted tokens per step, >= 0; time O(T min(gamma, T)), memory O(T)
+/// Accuracy: relative error <= 1e-12
+ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamma);
+
+/// The same for several gammas.
+std::vector<ReplayedSteps> replay_steps(std::span<const double> acceptance, std::span<const std::int64_t> gammas);
+
+/// The expected number of steps from the other end: the sum over t of the probability that a step starts at t.
+/// An independent check of replay_steps.
+///
+///   pi_0 = 1,   pi_(t+k) += pi_t P(k | t),   E[steps] = sum_{t < T} pi_t
+///
+/// Source:   docs/theory.md#replay
+/// @param gamma  drafted tokens per step, >= 0
+/// Accuracy: relative error <= 1e-12
+double expected_steps_forward(std::span<const double> acceptance, std::int64_t gamma);
+
+/// The whole distribution of the number of steps: result[n] = P(n steps), n = 0..T. For short texts: O(T^2 gamma) time,
+/// O(T^2) memory.
+/// Source:   docs/theory.md#replay
+/// @param gamma  drafted tokens per step, >= 0
+/// @return T + 1 probabilities
+std::vector<double> steps_distribution(std::span<const double> acceptance, std::int64_t gamma);
+
+}  // namespace specdec::theory
