@@ -1,0 +1,53 @@
+#include "analysis/estimate/acceptance_counts.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <limits>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+constexpr double tail = 0.025;
+
+void require_proportion(std::string_view function, std::int64_t successes, std::int64_t trials) {
+  core::require_in(function, "trials", trials, std::int64_t{1}, unbounded);
+  core::require_in(function, "successes", successes, std::int64_t{0}, trials);
+}
+
+}  // namespace
+
+std::optional<Estimate> acceptance_rate(const AcceptanceCounts& counts) {
+  core::require_in("acceptance_rate", "steps", counts.steps, std::int64_t{0}, unbounded);
+  core::require_in("acceptance_rate", "full_accepts", counts.full_accepts, std::int64_t{0}, counts.steps);
+  core::require_in("acceptance_rate", "accepted", counts.accepted, counts.full_accepts, unbounded - counts.steps);
+  const std::int64_t trials = counts.accepted + counts.steps - counts.full_accepts;
+  if (trials == 0) return std::nullopt;
+  return Estimate{static_cast<double>(counts.accepted) / static_cast<double>(trials),
+                  clopper_pearson_interval(counts.accepted, trials), "censored geometric, Clopper-Pearson"};
+}
+
+Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
+  require_proportion("wilson_interval", successes, trials);
+  const double n = static_cast<double>(trials);
+  const double share = static_cast<double>(successes) / n;
+  const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), tail));
+  const double centre = (share + z * z / (2 * n)) / (1 + z * z / n);
+  const double half_width = z * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n);
+  return {std::max(0.0, centre - half_width), std::min(1.0, centre + half_width)};
+}
+
+Interval clopper_pearson_interval(std::int64_t successes, std::int64_t trials) {
+  require_proportion("clopper_pearson_interval", successes, trials);
+  using Binomial = boost::math::binomial_distribution<>;
+  const double n = static_cast<double>(trials);
+  const double k = static_cast<double>(successes);
+  return {successes == 0 ? 0.0 : Binomial::find_lower_bound_on_p(n, k, tail),
+          successes == trials ? 1.0 : Binomial::find_upper_bound_on_p(n, k, tail)};
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "analysis/estimate/estimate.hpp"
+
+namespace specdec::estimate {
+
+/// What a server counts of steps with one fixed gamma >= 1.
+struct AcceptanceCounts {
+  std::int64_t steps = 0;
+  /// Accepted drafts over all steps.
+  std::int64_t accepted = 0;
+  /// Steps in which all gamma drafts were accepted.
+  std::int64_t full_accepts = 0;
+};
+
+/// The acceptance rate from counters: the maximum-likelihood estimate of a geometric law that gamma cuts off.
+///
+///   alpha_hat = A / (A + M - F);   every drafted token that was looked at is one trial, and M - F of them failed.
+///
+/// Source:   docs/theory.md; the interval is Clopper and Pearson's for A successes of A + M - F trials
+/// Assumes:  acceptances i.i.d. with rate alpha, gamma >= 1. Accepted / drafted is NOT an estimate of alpha: drafts
+///           behind a rejection are never looked at.
+/// @param counts  steps >= 0, 0 <= full_accepts <= steps, accepted >= full_accepts
+/// @return alpha_hat in [0, 1] with its interval; nothing when no draft was looked at
+/// @throws std::domain_error if the counts contradict each other
+/// Accuracy: relative error <= 1e-10 (the interval's ends)
+std::optional<Estimate> acceptance_rate(const AcceptanceCounts& counts);
+
+/// Wilson's score interval for a proportion, clamped to [0, 1].
+///
+/// Source:   Wilson 1927; the default where a narrower interval than Clopper and Pearson's is wanted
+/// @param successes  [0, trials]
+/// @param trials     >= 1
+/// @throws std::domain_error if the counts are out of range
+/// Accuracy: absolute error <= 1e-12
+Interval wilson_interval(std::int64_t successes, std::int64_t trials);
+
+/// Clopper and Pearson's exact interval for a proportion; its coverage is never below 95%.
+///
+/// Source:   Clopper and Pearson 1934
+/// @param successes  [0, trials]
+/// @param trials     >= 1
+/// @throws std::domain_error if the counts are out of range
+/// Accuracy: absolute error <= 1e-11
+Interval clopper_pearson_interval(std::int64_t successes, std::int64_t trials);
+
+}  // namespace specdec::estimate

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace specdec::estimate {
+
+/// A closed interval, lo <= hi.
+struct Interval {
+  double lo = 0;
+  double hi = 0;
+};
+
+/// An estimate is never a bare number: it says how sure it is and how it was made.
+struct Estimate {
+  double value = 0;
+  /// 95% confidence interval; nothing where the data do not determine one (a single cluster, for instance).
+  std::optional<Interval> ci95;
+  /// How value and interval were computed, in words.
+  std::string method;
+};
+
+}  // namespace specdec::estimate

@@ -1,0 +1,77 @@
+#include "analysis/estimate/acceptance_counts.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "tests/support/catch.hpp"
+
+using specdec::estimate::acceptance_rate;
+using specdec::estimate::clopper_pearson_interval;
+using specdec::estimate::Interval;
+using specdec::estimate::wilson_interval;
+
+namespace {
+
+// Expected ends: mpmath roots of the binomial tail sums (Clopper-Pearson) and of the score equation (Wilson), 12 digits.
+void check_interval(Interval computed, double lo, double hi) {
+  CHECK(computed.lo == Approx(lo).epsilon(0).margin(1e-11));
+  CHECK(computed.hi == Approx(hi).epsilon(0).margin(1e-11));
+}
+
+// P(X >= k) for X ~ Binomial(n, p), term by term.
+double upper_tail(int k, int n, double p) {
+  double sum = 0;
+  for (int j = k; j <= n; ++j)
+    sum += std::exp(std::lgamma(n + 1.0) - std::lgamma(j + 1.0) - std::lgamma(n - j + 1.0) + j * std::log(p) +
+                    (n - j) * std::log1p(-p));
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("the acceptance rate from counters is accepted over looked-at drafts, not over drafted ones") {
+  // 1000 steps of gamma 5, 2600 accepted, 310 full: 2600 / (2600 + 690) by hand; the naive 2600/5000 is 0.52.
+  const auto alpha = acceptance_rate({1000, 2600, 310});
+  REQUIRE(alpha);
+  CHECK(alpha->value == Approx(2600.0 / 3290.0).epsilon(1e-15));
+  check_interval(alpha->ci95.value(), .775955280437, .804073975002);
+}
+
+TEST_CASE("per-position counts give the same estimate, their last entry being the full accepts") {
+  // Survivors 700, 480, 350, 270 of 1000 steps: pooled rate 1800 / (1000 + 700 + 480 + 350) by hand.
+  CHECK(acceptance_rate({1000, 700 + 480 + 350 + 270, 270})->value == Approx(1800.0 / 2530.0).epsilon(1e-15));
+}
+
+TEST_CASE("counters that looked at no draft determine no acceptance rate") {
+  CHECK_FALSE(acceptance_rate({0, 0, 0}));
+}
+
+TEST_CASE("counters at the ends of their range give an estimate of 0 or 1 with a one-sided interval") {
+  CHECK(acceptance_rate({10, 0, 0})->value == 0);
+  check_interval(acceptance_rate({10, 0, 0})->ci95.value(), 0, .308497107819);
+  CHECK(acceptance_rate({10, 30, 10})->value == 1);
+  CHECK(acceptance_rate({10, 30, 10})->ci95.value().hi == 1);
+}
+
+TEST_CASE("counters that contradict each other are refused") {
+  CHECK_THROWS_AS(acceptance_rate({-1, 0, 0}), std::domain_error);
+  CHECK_THROWS_AS(acceptance_rate({10, 5, 11}), std::domain_error);
+  CHECK_THROWS_AS(acceptance_rate({10, 5, 6}), std::domain_error);
+}
+
+TEST_CASE("Clopper and Pearson's ends leave 2.5% in each tail") {
+  const Interval interval = clopper_pearson_interval(75, 100);
+  check_interval(interval, .653447504241, .831220261901);
+  CHECK(upper_tail(75, 100, interval.lo) == Approx(0.025).epsilon(1e-9));
+  CHECK(1 - upper_tail(76, 100, interval.hi) == Approx(0.025).epsilon(1e-9));
+}
+
+TEST_CASE("Wilson's interval agrees with many-digit values and stays inside [0, 1]") {
+  check_interval(wilson_interval(75, 100), .656955364519, .824547886377);
+  check_interval(wilson_interval(0, 10), 0, .277532799863);
+  check_interval(wilson_interval(2600, 3290), .776027788885, .803842257649);
+  CHECK(wilson_interval(0, 10).lo == 0);
+  CHECK(wilson_interval(10, 10).hi <= 1);
+  CHECK_THROWS_AS(wilson_interval(11, 10), std::domain_error);
+  CHECK_THROWS_AS(wilson_interval(0, 0), std::domain_error);
+}
