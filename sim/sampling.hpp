@@ -23,7 +23,7 @@ Token sample(std::span<const double> probabilities, double u);
 /// @param draft   q
 /// @param u       a uniform number, [0, 1)
 /// @throws std::invalid_argument if the two differ in length
-/// @throws std::domain_error if the residual's total is not finite, or both it and p have no mass
+/// @throws std::domain_error as sample, where p is what is sampled
 Token sample_residual(std::span<const double> target, std::span<const double> draft, double u);
 
 /// Whether a drafted token of target probability p and draft probability q is kept: u q < p.

@@ -13,15 +13,15 @@ namespace specdec::sim {
 /// The tokens a table model has read, with the checks that every model makes.
 class TokenPrefix {
  public:
-  explicit TokenPrefix(std::int64_t vocab_size, std::int64_t max_length);
+  TokenPrefix(std::int64_t vocab_size, std::int64_t max_length);
 
   std::int64_t vocab_size() const { return vocab_size_; }
   std::int64_t max_length() const { return max_length_; }
   std::int64_t length() const { return static_cast<std::int64_t>(tokens_.size()); }
   std::span<const Token> tokens() const { return tokens_; }
 
-  /// Appends the block; afterwards the first of its rows stands after `length() - rows + 1` tokens.
-  /// @return the number of rows asked for
+  /// Appends the block. Errors as of LanguageModelRef::score, which is also where the shape of rows is described.
+  /// @return the number of rows, n; row i stands after the first length() - n + 1 + i tokens
   std::int64_t append(std::span<const Token> block, std::span<const double> rows);
   void roll_back(std::int64_t length);
 
@@ -124,7 +124,7 @@ TablePair fixed_pair(std::vector<double> target, std::vector<double> draft);
 ///
 ///   target logit(x | c) = -ln(1 + x) + z(c,x),   draft logit = target logit + noise z'(c,x),   z, z' standard normal
 ///
-/// @param vocab_size  [1, 32768]
+/// @param vocab_size  [1, 4096]
 /// @param noise       standard deviation of the draft's error in logits, [0, 100]; 0 makes the two equal
 /// @throws std::domain_error if a parameter is out of range
 TablePair synthetic_bigram_pair(std::int64_t vocab_size, double noise, std::uint64_t seed);

@@ -1,0 +1,175 @@
+#include "sim/decoding.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "analysis/core/checks.hpp"
+#include "sim/sampling.hpp"
+
+namespace specdec::sim {
+namespace {
+
+std::int64_t size_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
+
+void require_room(std::string_view function, const LanguageModelRef& model, std::span<const Token> prompt,
+                  const DecodingOptions& options) {
+  core::require_in(function, "prompt length", size_of(prompt), 1, model.max_length());
+  core::require_in(function, "max_new_tokens", options.max_new_tokens, 0, model.max_length() - size_of(prompt) + 1);
+}
+
+/// Empties the model and lets it read the prompt but for its last token, which the first step carries.
+void read_prompt(LanguageModelRef& model, std::span<const Token> prompt) {
+  model.roll_back(0);
+  if (prompt.size() > 1) model.score(prompt.first(prompt.size() - 1), {});
+}
+
+/// The state of one speculative run. `text_` is the prompt and what has been generated so far.
+class SpeculativeRun {
+ public:
+  SpeculativeRun(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+                 const DecodingOptions& options, const UniformSource& uniforms)
+      : target_(target),
+        draft_(draft),
+        options_(options),
+        draft_standardisation_(options.draft_standardisation.value_or(options.standardisation)),
+        uniforms_(uniforms),
+        vocab_(static_cast<std::size_t>(target.vocab_size())),
+        text_(prompt.begin(), prompt.end()) {
+    read_prompt(target_, prompt);
+    read_prompt(draft_, prompt);
+  }
+
+  Generation finish() {
+    for (std::int64_t round = 0; !result_.ended && result_.counters.tokens < options_.max_new_tokens; ++round) {
+      const std::int64_t wanted = options_.max_new_tokens - result_.counters.tokens;
+      propose(round, std::min(options_.gamma, wanted - 1));
+      score_proposals();
+      settle(options_.verifier({target_rows_, draft_rows_, drafted_}, uniforms_, round));
+    }
+    Counters& counters = result_.counters;
+    counters.operations = draft_.operations_per_token() * static_cast<double>(counters.draft_positions) +
+                          target_.operations_per_token() * static_cast<double>(counters.target_positions);
+    return std::move(result_);
+  }
+
+ private:
+  /// The draft reads what it lacks of the text, then token after token of its own.
+  void propose(std::int64_t round, std::int64_t gamma) {
+    drafted_.clear();
+    draft_rows_.resize(static_cast<std::size_t>(gamma) * vocab_);
+    std::span<const Token> unread = std::span(text_).subspan(static_cast<std::size_t>(draft_.length()));
+    for (std::int64_t slot = 0; slot < gamma; ++slot) {
+      const std::span<double> row = std::span(draft_rows_).subspan(static_cast<std::size_t>(slot) * vocab_, vocab_);
+      draft_.score(unread, row);
+      result_.counters.draft_calls += 1;
+      result_.counters.draft_positions += size_of(unread);
+      standardise(row, draft_standardisation_);
+      drafted_.push_back(sample(row, uniforms_.uniform(round, slot, Purpose::draft)));
+      unread = std::span(drafted_).last(1);
+    }
+  }
+
+  /// One call of the target over the text's last token and all drafts.
+  void score_proposals() {
+    block_.assign(1, text_.back());
+    block_.insert(block_.end(), drafted_.begin(), drafted_.end());
+    target_rows_.resize(block_.size() * vocab_);
+    target_.score(block_, target_rows_);
+    result_.counters.target_calls += 1;
+    result_.counters.target_positions += size_of(block_);
+    for (std::size_t i = 0; i < block_.size(); ++i)
+      standardise(std::span(target_rows_).subspan(i * vocab_, vocab_), options_.standardisation);
+  }
+
+  /// Takes the accepted drafts and the extra token into the text, the rejected drafts out of the models.
+  void settle(Verdict verdict) {
+    const std::int64_t kept_length = size_of(text_) + verdict.accepted;
+    target_.roll_back(kept_length);
+    draft_.roll_back(std::min(kept_length, draft_.length()));
+    count(verdict);
+    for (std::int64_t i = 0; i < verdict.accepted && !result_.ended; ++i) emit(drafted_[static_cast<std::size_t>(i)]);
+    if (!result_.ended) emit(verdict.extra);
+  }
+
+  void count(Verdict verdict) {
+    const std::size_t gamma = drafted_.size();
+    const auto accepted = static_cast<std::size_t>(verdict.accepted);
+    Counters& counters = result_.counters;
+    counters.steps += 1;
+    counters.drafted += size_of(drafted_);
+    counters.accepted += verdict.accepted;
+    counters.drafted_at.resize(std::max(counters.drafted_at.size(), gamma));
+    counters.accepted_at.resize(counters.drafted_at.size());
+    for (std::size_t j = 0; j < gamma; ++j) counters.drafted_at[j] += 1;
+    for (std::size_t j = 0; j < accepted; ++j) counters.accepted_at[j] += 1;
+    result_.steps.push_back({size_of(drafted_), verdict.accepted, 0, accepted < gamma ? drafted_[accepted] : -1});
+  }
+
+  void emit(Token token) {
+    text_.push_back(token);
+    result_.tokens.push_back(token);
+    result_.steps.back().emitted += 1;
+    result_.counters.tokens += 1;
+    result_.ended = token == options_.end_token;
+  }
+
+  LanguageModelRef target_;
+  LanguageModelRef draft_;
+  const DecodingOptions& options_;
+  Standardisation draft_standardisation_;
+  const UniformSource& uniforms_;
+  std::size_t vocab_;
+  std::vector<Token> text_;
+  Generation result_;
+  // Of the current step; kept to reuse their memory.
+  std::vector<Token> drafted_;
+  std::vector<Token> block_;
+  std::vector<double> draft_rows_;
+  std::vector<double> target_rows_;
+};
+
+}  // namespace
+
+Generation decode_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+                                const DecodingOptions& options, const UniformSource& uniforms) {
+  constexpr std::string_view function = "decode_speculatively";
+  if (target.vocab_size() != draft.vocab_size())
+    throw std::invalid_argument(fmt::format("{}: the target's vocabulary has {} tokens, but the draft's has {}",
+                                            function, target.vocab_size(), draft.vocab_size()));
+  require_room(function, target, prompt, options);
+  require_room(function, draft, prompt, options);
+  core::require_in(function, "gamma", options.gamma, 0, std::numeric_limits<std::int64_t>::max());
+  require_valid(options.standardisation);
+  if (options.draft_standardisation) require_valid(*options.draft_standardisation);
+  return SpeculativeRun(target, draft, prompt, options, uniforms).finish();
+}
+
+Generation decode_autoregressively(LanguageModelRef target, std::span<const Token> prompt,
+                                   const DecodingOptions& options, const UniformSource& uniforms) {
+  require_room("decode_autoregressively", target, prompt, options);
+  require_valid(options.standardisation);
+  read_prompt(target, prompt);
+
+  Generation result;
+  Token last = prompt.back();
+  std::vector<double> row(static_cast<std::size_t>(target.vocab_size()));
+  for (std::int64_t t = 0; t < options.max_new_tokens && !result.ended; ++t) {
+    target.score(std::span(&last, 1), row);
+    standardise(row, options.standardisation);
+    last = sample(row, uniforms.uniform(t, 0, Purpose::target));
+    result.tokens.push_back(last);
+    result.ended = last == options.end_token;
+  }
+  Counters& counters = result.counters;
+  counters.tokens = counters.target_calls = counters.target_positions = size_of(result.tokens);
+  counters.operations = target.operations_per_token() * static_cast<double>(counters.target_positions);
+  return result;
+}
+
+}  // namespace specdec::sim

@@ -1,0 +1,27 @@
+#include "sim/random.hpp"
+
+#include <Random123/philox.h>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::sim {
+namespace {
+
+std::uint32_t low_half(std::uint64_t x) { return static_cast<std::uint32_t>(x & 0xffff'ffff); }
+std::uint32_t high_half(std::uint64_t x) { return static_cast<std::uint32_t>(x >> 32); }
+
+}  // namespace
+
+double RandomStream::uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const {
+  core::require_in("RandomStream::uniform", "round", round, 0, max_round);
+  core::require_in("RandomStream::uniform", "slot", slot, 0, max_slot);
+  const r123::Philox4x32::key_type key = {{low_half(seed_), high_half(seed_)}};
+  const r123::Philox4x32::ctr_type counter = {
+      {low_half(sequence_), high_half(sequence_), static_cast<std::uint32_t>(round),
+       static_cast<std::uint32_t>(slot) | static_cast<std::uint32_t>(purpose) << 28}};
+  const r123::Philox4x32::ctr_type words = r123::Philox4x32()(counter, key);
+  const std::uint64_t bits = std::uint64_t{words[1]} << 32 | words[0];
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+}  // namespace specdec::sim

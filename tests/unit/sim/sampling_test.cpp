@@ -1,0 +1,94 @@
+#include "sim/sampling.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+using namespace specdec::sim;
+using Row = std::vector<double>;
+
+constexpr double largest_uniform = 1 - 0x1p-53;
+
+TEST_CASE("a uniform falls into the token whose stretch of the cumulative sum contains it") {
+  const Row row = {0.25, 0.25, 0.5};
+  CHECK(sample(row, 0) == 0);
+  CHECK(sample(row, std::nextafter(0.25, 0)) == 0);
+  CHECK(sample(row, 0.25) == 1);
+  CHECK(sample(row, std::nextafter(0.5, 0)) == 1);
+  CHECK(sample(row, 0.5) == 2);
+  CHECK(sample(row, largest_uniform) == 2);
+}
+
+TEST_CASE("a token of probability 0 is never sampled, not even at the ends") {
+  const Row row = {0, 0.5, 0, 0.5, 0};
+  CHECK(sample(row, 0) == 1);
+  CHECK(sample(row, 0.5) == 3);
+  CHECK(sample(row, largest_uniform) == 3);
+}
+
+TEST_CASE("a sum slightly off 1 is divided out") {
+  // Ten times 0.1 adds up to 1 - 2^-53 in double.
+  const Row below(10, 0.1);
+  CHECK(sample(below, largest_uniform) == 9);
+  // Thirds of 0.9: the first stretch ends at u = 1/3, not at u = 0.3.
+  const Row low = {0.3, 0.3, 0.3};
+  CHECK(sample(low, 0.32) == 0);
+  CHECK(sample(low, 0.34) == 1);
+  const Row high = {0.6, 0.6};
+  CHECK(sample(high, 0.49) == 0);
+  CHECK(sample(high, 0.51) == 1);
+}
+
+TEST_CASE("a row without mass is refused") {
+  CHECK_THROWS_AS(sample(Row{0, 0}, 0.5), std::domain_error);
+  CHECK_THROWS_AS(sample(Row{}, 0.5), std::domain_error);
+  CHECK_THROWS_AS(sample(Row{0.5, std::nan("")}, 0.5), std::domain_error);
+  CHECK_THROWS_AS(sample(Row{0.5, std::numeric_limits<double>::infinity()}, 0.5), std::domain_error);
+}
+
+TEST_CASE("a draft is kept when u q < p") {
+  // p/q = 0.4: kept below, rejected from there on.
+  CHECK(accepts(0.2, 0.5, 0.39));
+  CHECK_FALSE(accepts(0.2, 0.5, 0.41));
+}
+
+TEST_CASE("a draft that the target cannot produce is rejected for every uniform") {
+  for (const double u : {0.0, 0.5, largest_uniform}) {
+    CHECK_FALSE(accepts(0, 0.5, u));
+    CHECK_FALSE(accepts(0, 0, u));
+  }
+}
+
+TEST_CASE("a draft that the target likes at least as much is kept for every uniform") {
+  for (const double q : {1.0, 0.7, 1.0 / 3, 1e-300, 0.0})
+    for (const double u : {0.0, 0.5, largest_uniform}) CHECK(accepts(q > 0 ? q : 0.1, q, u));
+}
+
+TEST_CASE("a correction comes from what the target has more of than the draft") {
+  // p - q = (0.3, 0, -0.3): math.md P1, residual (1, 0, 0).
+  for (const double u : {0.0, 0.5, largest_uniform}) CHECK(sample_residual(Row{0.5, 0.3, 0.2}, Row{0.2, 0.3, 0.5}, u) == 0);
+  // max(0, p - q) = (0.25, 0, 0.125) : 2/3 and 1/3.
+  const Row p = {0.5, 0.125, 0.375};
+  const Row q = {0.25, 0.5, 0.25};
+  CHECK(sample_residual(p, q, 0.66) == 0);
+  CHECK(sample_residual(p, q, 0.67) == 2);
+}
+
+TEST_CASE("disjoint supports leave the whole target as residual") {
+  CHECK(sample_residual(Row{0, 0.5, 0.5}, Row{1, 0, 0}, 0.49) == 1);
+  CHECK(sample_residual(Row{0, 0.5, 0.5}, Row{1, 0, 0}, 0.51) == 2);
+}
+
+TEST_CASE("where target and draft agree to rounding, the correction comes from the target") {
+  const Row p = {0.25, 0.75};
+  CHECK(sample_residual(p, p, 0.2) == 0);
+  CHECK(sample_residual(p, p, 0.3) == 1);
+  // One ulp between the rows is rounding, not residual: without the rule token 0 would be certain.
+  CHECK(sample_residual(p, Row{std::nextafter(0.25, 0), 0.75}, 0.3) == 1);
+}
+
+TEST_CASE("rows of different length are refused") {
+  CHECK_THROWS_AS(sample_residual(Row{1}, Row{0.5, 0.5}, 0.5), std::invalid_argument);
+}
