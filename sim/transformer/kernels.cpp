@@ -1,0 +1,292 @@
+#include "sim/transformer/kernels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cfloat>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sim/transformer/kernels.cpp"
+// Vectors whose length is only known at run time cannot stand in arrays.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include <hwy/foreach_target.h>
+// foreach_target.h must stand before highway.h.
+#include <hwy/cache_control.h>
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace specdec::sim::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::CappedTag<float, line_floats>;
+using FloatVector = hn::Vec<FloatTag>;
+constexpr FloatTag float_tag;
+constexpr std::size_t lanes = hn::MaxLanes(float_tag);
+
+/// Tokens whose sums fit into the registers beside one panel's weights: 32 registers of 16 floats, 16 of 8 or 4.
+constexpr std::size_t most_tokens = lanes == 16 ? 12 : lanes == 8 ? 3 : 1;
+/// How far ahead of its use a panel is fetched.
+constexpr std::size_t prefetch_floats = 1024;
+
+/// kPanels panels of kRows rows for kTokens tokens.
+template <std::size_t kRows, std::size_t kPanels, std::size_t kTokens>
+void multiply_tile(const float* HWY_RESTRICT w, std::size_t step, std::size_t stride, std::size_t depth,
+                   const float* HWY_RESTRICT x, std::size_t x_stride, float* HWY_RESTRICT y, std::size_t y_stride,
+                   bool accumulate) {
+  constexpr std::size_t vectors = kRows / lanes;
+  FloatVector sum[kPanels][kTokens][vectors];
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      for (std::size_t v = 0; v < vectors; ++v) {
+        sum[p][t][v] = accumulate ? hn::LoadU(float_tag, y + t * y_stride + p * kRows + v * lanes) : hn::Zero(float_tag);
+      }
+    }
+  }
+  for (std::size_t k = 0; k < depth; ++k) {
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      const float* weights = w + p * step + k * stride;
+      for (std::size_t r = 0; r < kRows; r += line_floats) hwy::Prefetch(weights + prefetch_floats + r);
+      for (std::size_t v = 0; v < vectors; ++v) {
+        const FloatVector weight = hn::LoadU(float_tag, weights + v * lanes);
+        for (std::size_t t = 0; t < kTokens; ++t) {
+          sum[p][t][v] = hn::MulAdd(weight, hn::Set(float_tag, x[t * x_stride + k]), sum[p][t][v]);
+        }
+      }
+    }
+  }
+  for (std::size_t p = 0; p < kPanels; ++p) {
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      for (std::size_t v = 0; v < vectors; ++v) {
+        hn::StoreU(sum[p][t][v], float_tag, y + t * y_stride + p * kRows + v * lanes);
+      }
+    }
+  }
+}
+
+/// The same for a number of tokens known at run time, at most most_tokens.
+template <std::size_t kRows, std::size_t kPanels, std::size_t kTokens = most_tokens>
+void multiply_tokens(std::size_t tokens, const float* w, std::size_t step, std::size_t stride, std::size_t depth,
+                     TokenRows<const float> x, TokenRows<float> y, bool accumulate) {
+  if (tokens == kTokens) {
+    multiply_tile<kRows, kPanels, kTokens>(w, step, stride, depth, x.data, x.stride, y.data, y.stride, accumulate);
+  } else if constexpr (kTokens > 1) {
+    multiply_tokens<kRows, kPanels, kTokens - 1>(tokens, w, step, stride, depth, x, y, accumulate);
+  }
+}
+
+void multiply_panels(const Panels& m, std::size_t first, std::size_t last, std::size_t tokens, TokenRows<const float> x,
+                     TokenRows<float> y, bool accumulate) {
+  const std::size_t whole = std::min(last, m.rows / panel_rows);
+  // As few groups as the registers allow, of nearly equal size.
+  const std::size_t groups = (tokens + most_tokens - 1) / most_tokens;
+  for (std::size_t p = first; p < last;) {
+    // A single token's sums are too few to hide the latency of an addition: take several panels at once.
+    constexpr std::size_t together = 2;
+    const std::size_t panels = tokens == 1 && p + together <= whole ? together : 1;
+    const float* w = m.data + p * m.step;
+    for (std::size_t g = 0; g < groups; ++g) {
+      const std::size_t begin = tokens * g / groups;
+      const std::size_t n = tokens * (g + 1) / groups - begin;
+      const TokenRows<const float> from{x.row(begin), x.stride};
+      const TokenRows<float> to{y.row(begin) + p * panel_rows, y.stride};
+      if (panels == together) {
+        multiply_tokens<panel_rows, together, 1>(n, w, m.step, m.stride, m.depth, from, to, accumulate);
+      } else if (p < whole) {
+        multiply_tokens<panel_rows, 1>(n, w, m.step, m.stride, m.depth, from, to, accumulate);
+      } else {
+        multiply_tokens<line_floats, 1>(n, w, m.step, m.last_stride, m.depth, from, to, accumulate);
+      }
+    }
+    p += panels;
+  }
+}
+
+/// Adds 16 partial sums in a fixed order.
+float sum_of_line(const float* line) {
+  std::array<float, line_floats> s;
+  std::memcpy(s.data(), line, sizeof s);
+  for (std::size_t half = line_floats / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) s[i] += s[i + half];
+  }
+  return s[0];
+}
+
+/// Replaces scores[0, n) by exp((score - max) * scale) and scores[n, padded) by 0; returns their sum.
+float exponentials(float* scores, std::size_t n, std::size_t padded, float scale) {
+  constexpr std::size_t vectors = line_floats / lanes;
+  std::fill(scores + n, scores + round_up(n, line_floats), -FLT_MAX);
+  std::fill(scores + round_up(n, line_floats), scores + padded, 0.0F);
+  FloatVector most = hn::Set(float_tag, -FLT_MAX);
+  for (std::size_t i = 0; i < n; i += lanes) most = hn::Max(most, hn::Load(float_tag, scores + i));
+  most = hn::MaxOfLanes(float_tag, most);
+
+  FloatVector sum[vectors];
+  for (auto& s : sum) s = hn::Zero(float_tag);
+  const FloatVector factor = hn::Set(float_tag, scale);
+  const FloatVector least = hn::Set(float_tag, -104.0F);
+  for (std::size_t i = 0; i < n; i += line_floats) {
+    for (std::size_t v = 0; v < vectors; ++v) {
+      float* at = scores + i + v * lanes;
+      const FloatVector exponent = hn::Mul(hn::Sub(hn::Load(float_tag, at), most), factor);
+      const FloatVector e = hn::Exp(float_tag, hn::Max(exponent, least));
+      hn::Store(e, float_tag, at);
+      sum[v] = hn::Add(sum[v], e);
+    }
+  }
+  // The padding of the last line holds exp(-104), far below the rounding of the sum, but must weigh nothing.
+  std::fill(scores + n, scores + round_up(n, line_floats), 0.0F);
+  HWY_ALIGN float line[line_floats];
+  for (std::size_t v = 0; v < vectors; ++v) hn::Store(sum[v], float_tag, line + v * lanes);
+  return sum_of_line(line);
+}
+
+void attend_head(const HeadAttention& head, float* scratch) {
+  const std::size_t positions = head.context + head.tokens - 1;
+  const std::size_t padded = round_up(positions, panel_rows);
+  const TokenRows<float> scores{scratch, padded};
+  const Panels keys{head.keys, panel_rows * head.head_size, panel_rows, panel_rows, padded, head.head_size};
+  multiply_panels(keys, 0, keys.count(), head.tokens, head.query, scores, false);
+
+  std::array<float, most_attention_tokens> sums;
+  for (std::size_t t = 0; t < head.tokens; ++t) {
+    sums[t] = exponentials(scores.row(t), head.context + t, padded, head.scale);
+  }
+
+  const TokenRows<float> mixed{scratch + head.tokens * padded, head.value_stride};
+  const Panels values{head.values, panel_rows, head.value_stride, head.value_stride, head.value_stride, positions};
+  multiply_panels(values, 0, values.count(), head.tokens, {scores.data, padded}, mixed, false);
+  for (std::size_t t = 0; t < head.tokens; ++t) {
+    for (std::size_t i = 0; i < head.head_size; ++i) head.out.row(t)[i] = mixed.row(t)[i] / sums[t];
+  }
+}
+
+/// x * sigmoid(z). The exponential is kept finite; the sigmoid is then below 1e-38 instead of 0.
+FloatVector times_sigmoid(FloatVector x, FloatVector z) {
+  const FloatVector e = hn::Exp(float_tag, hn::Min(hn::Neg(z), hn::Set(float_tag, 88.0F)));
+  return hn::Div(x, hn::Add(hn::Set(float_tag, 1.0F), e));
+}
+
+void swish_gate_lanes(const float* gate, const float* up, float* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const FloatVector x = hn::LoadU(float_tag, gate + i);
+    hn::StoreU(hn::Mul(times_sigmoid(x, x), hn::LoadU(float_tag, up + i)), float_tag, out + i);
+  }
+}
+
+void gelu_tanh_lanes(const float* in, float* out, std::size_t n) {
+  const FloatVector linear = hn::Set(float_tag, 1.5957691216057308F);  // 2 sqrt(2/pi)
+  const FloatVector cubic = hn::Set(float_tag, 0.044715F);
+  const FloatVector one = hn::Set(float_tag, 1.0F);
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const FloatVector x = hn::LoadU(float_tag, in + i);
+    const FloatVector z = hn::Mul(hn::Mul(linear, x), hn::MulAdd(cubic, hn::Mul(x, x), one));
+    hn::StoreU(times_sigmoid(x, z), float_tag, out + i);
+  }
+}
+
+using DoubleTag = hn::CappedTag<double, line_floats / 2>;
+constexpr DoubleTag double_tag;
+constexpr std::size_t double_lanes = hn::MaxLanes(double_tag);
+using HalfTag = hn::Rebind<float, DoubleTag>;
+constexpr HalfTag half_tag;
+
+void softmax_row(const float* logits, double* out, std::size_t n) {
+  constexpr std::size_t stride = line_floats / 2;
+  constexpr std::size_t vectors = stride / double_lanes;
+  const auto most = hn::Set(half_tag, *std::max_element(logits, logits + n));
+  const auto least = hn::Set(half_tag, -104.0F);
+  hn::Vec<DoubleTag> sum[vectors];
+  for (auto& s : sum) s = hn::Zero(double_tag);
+  const auto eight = [&](const float* from, double* to) {
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const auto exponent = hn::Sub(hn::LoadU(half_tag, from + v * double_lanes), most);
+      const auto e = hn::PromoteTo(double_tag, hn::Exp(half_tag, hn::Max(exponent, least)));
+      hn::StoreU(e, double_tag, to + v * double_lanes);
+      sum[v] = hn::Add(sum[v], e);
+    }
+  };
+  const std::size_t whole = n / stride * stride;
+  for (std::size_t i = 0; i < whole; i += stride) eight(logits + i, out + i);
+  HWY_ALIGN double line[stride];
+  for (std::size_t v = 0; v < vectors; ++v) hn::Store(sum[v], double_tag, line + v * double_lanes);
+  double total = ((line[0] + line[4]) + (line[2] + line[6])) + ((line[1] + line[5]) + (line[3] + line[7]));
+
+  if (whole < n) {
+    float rest[stride];
+    double rest_out[stride];
+    std::fill(std::begin(rest), std::end(rest), -FLT_MAX);
+    std::copy(logits + whole, logits + n, rest);
+    eight(rest, rest_out);
+    std::copy(rest_out, rest_out + (n - whole), out + whole);
+    for (std::size_t i = whole; i < n; ++i) total += out[i];
+  }
+  const auto factor = hn::Set(double_tag, 1 / total);
+  std::size_t i = 0;
+  for (; i + double_lanes <= n; i += double_lanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(double_tag, out + i), factor), double_tag, out + i);
+  }
+  for (; i < n; ++i) out[i] *= 1 / total;
+}
+
+bool all_finite_lanes(const float* values, std::size_t n) {
+  // x - x is 0 exactly where x is finite, else NaN, which a sum keeps.
+  FloatVector differences = hn::Zero(float_tag);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const FloatVector x = hn::LoadU(float_tag, values + i);
+    differences = hn::Add(differences, hn::Sub(x, x));
+  }
+  float rest = hn::GetLane(hn::SumOfLanes(float_tag, differences));
+  for (; i < n; ++i) rest += values[i] - values[i];
+  return rest == 0;
+}
+
+}  // namespace
+}  // namespace specdec::sim::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace specdec::sim {
+namespace {
+
+HWY_EXPORT(multiply_panels);
+HWY_EXPORT(attend_head);
+HWY_EXPORT(swish_gate_lanes);
+HWY_EXPORT(gelu_tanh_lanes);
+HWY_EXPORT(softmax_row);
+HWY_EXPORT(all_finite_lanes);
+
+}  // namespace
+
+void multiply(const Panels& matrix, std::size_t first, std::size_t last, std::size_t tokens, TokenRows<const float> x,
+              TokenRows<float> y, bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(multiply_panels)(matrix, first, last, tokens, x, y, accumulate);
+}
+
+std::size_t attention_scratch(std::size_t tokens, std::size_t positions, std::size_t value_stride) {
+  return tokens * (round_up(positions, panel_rows) + value_stride);
+}
+
+void attend(const HeadAttention& head, std::span<float> scratch) {
+  HWY_DYNAMIC_DISPATCH(attend_head)(head, scratch.data());
+}
+
+void swish_gate(const float* gate, const float* up, float* out, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(swish_gate_lanes)(gate, up, out, n);
+}
+
+void gelu_tanh(const float* x, float* out, std::size_t n) { HWY_DYNAMIC_DISPATCH(gelu_tanh_lanes)(x, out, n); }
+
+bool all_finite(std::span<const float> values) {
+  return HWY_DYNAMIC_DISPATCH(all_finite_lanes)(values.data(), values.size());
+}
+
+void softmax(std::span<const float> logits, std::span<double> out) {
+  HWY_DYNAMIC_DISPATCH(softmax_row)(logits.data(), out.data(), logits.size());
+}
+
+}  // namespace specdec::sim
+#endif

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "sim/transformer/aligned.hpp"
+#include "sim/transformer/kernels.hpp"
+
+namespace specdec::sim {
+
+/// A matrix of weights [rows, depth], stored once in the order in which products read it: panels of 32 rows (the last
+/// may have 16), within a panel depth by depth. Rows beyond the matrix's own are 0.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  PackedMatrix(std::size_t rows, std::size_t depth)
+      : rows_(rows), depth_(depth), padded_rows_(round_up(rows, line_floats)), data_(padded_rows_ * depth) {}
+
+  std::size_t rows() const { return rows_; }
+  std::size_t depth() const { return depth_; }
+  /// Floats that a product writes per token.
+  std::size_t padded_rows() const { return padded_rows_; }
+
+  /// Writes columns [0, values.size()) of row r.
+  void set_row(std::size_t r, std::span<const float> values) {
+    for (std::size_t k = 0; k < values.size(); ++k) at(r, k) = values[k];
+  }
+  /// Writes rows [0, values.size()) of column k.
+  void set_column(std::size_t k, std::span<const float> values) {
+    for (std::size_t r = 0; r < values.size(); ++r) at(r, k) = values[r];
+  }
+
+  Panels panels() const {
+    const std::size_t last_stride = padded_rows_ % panel_rows == 0 ? panel_rows : line_floats;
+    return {data_.data(), panel_rows * depth_, panel_rows, last_stride, padded_rows_, depth_};
+  }
+
+ private:
+  float& at(std::size_t r, std::size_t k) {
+    const std::size_t first = r / panel_rows * panel_rows;
+    const std::size_t stride = first + panel_rows <= padded_rows_ ? panel_rows : line_floats;
+    return data_[first * depth_ + k * stride + (r - first)];
+  }
+
+  std::size_t rows_ = 0;
+  std::size_t depth_ = 0;
+  std::size_t padded_rows_ = 0;
+  AlignedFloats data_;
+};
+
+}  // namespace specdec::sim

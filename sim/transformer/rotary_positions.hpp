@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "sim/transformer/config.hpp"
+
+namespace specdec::sim {
+
+/// Rotary position embedding, split-half: the pair (x[i], x[i + head_size/2]) turns by position * frequency(i).
+/// Frequencies and angles are f32, as models are trained with.
+class RotaryPositions {
+ public:
+  explicit RotaryPositions(const TransformerConfig& config);
+
+  /// Makes the angles of positions [0, positions).
+  void reserve(std::size_t positions);
+  /// Rotates `heads` consecutive heads at x. `position` is below what was reserved.
+  void rotate(std::size_t position, std::size_t heads, float* x) const;
+
+ private:
+  std::vector<float> frequencies_;
+  /// Shape: (positions, head_size/2).
+  std::vector<float> cosines_;
+  std::vector<float> sines_;
+};
+
+}  // namespace specdec::sim

@@ -1,0 +1,345 @@
+#include "sim/transformer/transformer.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "sim/transformer/key_value_cache.hpp"
+#include "sim/transformer/kernels.hpp"
+#include "sim/transformer/rotary_positions.hpp"
+#include "sim/transformer/thread_pool.hpp"
+#include "sim/transformer/weights.hpp"
+
+namespace specdec::sim {
+namespace {
+
+/// Tokens whose activations are in memory at once; longer blocks are cut.
+constexpr std::size_t chunk_tokens = 48;
+/// Rows of logits that are in memory at once.
+constexpr std::size_t head_tokens = 12;
+/// Multiply-adds below which handing work to another thread costs more than it saves.
+constexpr std::size_t least_shared_work = 1U << 16U;
+/// Logits turned into probabilities in about the time of as many multiply-adds as that.
+constexpr std::size_t work_per_probability = 16;
+
+/// Rows of activations, each starting on a cache line.
+class Activations {
+ public:
+  Activations(std::size_t rows, std::size_t width)
+      : stride_(round_up(width, line_floats)), data_(rows * stride_ + line_floats) {}
+
+  float* row(std::size_t t) { return data_.data() + t * stride_; }
+  TokenRows<float> rows(std::size_t first = 0) { return {row(first), stride_}; }
+  TokenRows<const float> inputs(std::size_t first = 0) { return {row(first), stride_}; }
+
+ private:
+  std::size_t stride_;
+  AlignedFloats data_;
+};
+
+using Row = Eigen::Map<Eigen::ArrayXf, Eigen::Aligned64>;
+using ConstRow = Eigen::Map<const Eigen::ArrayXf, Eigen::Aligned64>;
+
+void normalise(const Norm& norm, float epsilon, const float* from, float* to) {
+  const auto n = static_cast<Eigen::Index>(norm.weight.size());
+  const ConstRow x(from, n);
+  const ConstRow weight(norm.weight.data(), n);
+  Row out(to, n);
+  if (norm.bias.empty()) {
+    out = x * (1 / std::sqrt(x.square().mean() + epsilon)) * weight;
+  } else {
+    const float mean = x.mean();
+    const float variance = (x - mean).square().mean();
+    out = (x - mean) * (1 / std::sqrt(variance + epsilon)) * weight + ConstRow(norm.bias.data(), n);
+  }
+}
+
+}  // namespace
+
+class Transformer::Forward {
+ public:
+  Forward(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options)
+      : weights_(std::move(weights)),
+        config_(weights_->config),
+        cache_(size(config_.layers), size(config_.key_value_heads), head_size()),
+        stream_(chunk_tokens, size(config_.width)),
+        normed_(chunk_tokens, size(config_.width)),
+        query_key_value_(chunk_tokens, size((config_.heads + 2 * config_.key_value_heads) * config_.head_size)),
+        attended_(chunk_tokens, size(config_.heads * config_.head_size)),
+        feed_forward_(chunk_tokens, weights_->blocks.front().feed_forward_input.matrix.padded_rows()),
+        activated_(chunk_tokens, size(config_.feed_forward)),
+        logits_(head_tokens, size(config_.vocab_size)) {
+    core::require_in("Transformer", "options.threads", std::int64_t{options.threads}, 1, 1024);
+    core::require_in("Transformer", "options.max_length", options.max_length, 0, config_.max_length);
+    max_length_ = options.max_length == 0 ? config_.max_length : options.max_length;
+    if (config_.family == TransformerConfig::Family::llama) rotary_.emplace(config_);
+    if (options.threads > 1) pool_ = std::make_unique<ThreadPool>(options.threads);
+    scratch_.resize(static_cast<std::size_t>(options.threads));
+  }
+
+  const TransformerConfig& config() const { return config_; }
+  const TransformerWeights& weights() const { return *weights_; }
+  std::int64_t length() const { return length_; }
+  std::int64_t max_length() const { return max_length_; }
+
+  /// Appends the block; calls emit(row, logits) for each of its last `rows` tokens, perhaps in several threads.
+  template <class Emit>
+  void append(std::span<const Token> block, std::size_t rows, const Emit& emit) {
+    require_valid(block);
+    const std::int64_t before = length_;
+    reserve(size(before) + block.size());
+    const std::size_t silent = block.size() - rows;
+    for (std::size_t first = 0; first < block.size(); first += chunk_tokens) {
+      const std::size_t tokens = std::min(chunk_tokens, block.size() - first);
+      advance(block.subspan(first, tokens), size(before) + first);
+      const std::size_t skipped = std::min(tokens, silent - std::min(silent, first));
+      for (std::size_t t = skipped; t < tokens; t += head_tokens) {
+        const std::size_t count = std::min(head_tokens, tokens - t);
+        write_logits(t, count);
+        const std::size_t row = first + t - silent;
+        share(count, size(vocab_size()) * work_per_probability * count,
+              [&](std::int64_t i, int) { emit(row + size(i), logits(size(i))); });
+      }
+    }
+    length_ = before + static_cast<std::int64_t>(block.size());
+  }
+
+  void roll_back(std::int64_t length) {
+    core::require_in("Transformer::roll_back", "length", length, 0, length_);
+    length_ = length;
+  }
+
+  std::int64_t vocab_size() const { return config_.vocab_size; }
+
+ private:
+  static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+  std::size_t head_size() const { return size(config_.head_size); }
+
+  void require_valid(std::span<const Token> block) const {
+    for (const Token token : block) core::require_in("Transformer::score", "token", std::int64_t{token}, 0, vocab_size() - 1);
+    core::require_in("Transformer::score", "length after the block", length_ + static_cast<std::int64_t>(block.size()), 0,
+                     max_length_);
+  }
+
+  void reserve(std::size_t positions) {
+    cache_.reserve(positions);
+    if (rotary_) rotary_->reserve(positions);
+    const std::size_t needed = attention_scratch(most_attention_tokens, positions, cache_.value_stride());
+    for (AlignedFloats& scratch : scratch_) {
+      if (scratch.size() < needed) scratch.resize(2 * needed);
+    }
+  }
+
+  /// Runs f(chunk, thread) for all chunks, by all threads if the multiply-adds are worth it.
+  template <class F>
+  void share(std::size_t chunks, std::size_t work, const F& f) {
+    if (pool_ && work >= least_shared_work && chunks > 1) {
+      pool_->run(static_cast<std::int64_t>(chunks), f);
+    } else {
+      for (std::size_t i = 0; i < chunks; ++i) f(static_cast<std::int64_t>(i), 0);
+    }
+  }
+
+  /// y = linear(x), or y += linear(x).
+  void apply(const Linear& linear, std::size_t tokens, TokenRows<const float> x, TokenRows<float> y, bool accumulate) {
+    if (!linear.bias.empty()) {
+      const auto n = static_cast<Eigen::Index>(linear.bias.size());
+      for (std::size_t t = 0; t < tokens; ++t) {
+        Row row(y.row(t), n);
+        if (!accumulate) row.setZero();
+        row += ConstRow(linear.bias.data(), n);
+      }
+      accumulate = true;
+    }
+    const Panels panels = linear.matrix.panels();
+    const std::size_t work = panels.rows * panels.depth * tokens;
+    if (!pool_ || work < least_shared_work) return multiply(panels, 0, panels.count(), tokens, x, y, accumulate);
+    const std::size_t chunks = std::min(panels.count(), 4 * size(pool_->threads()));
+    pool_->run(static_cast<std::int64_t>(chunks), [&](std::int64_t chunk, int) {
+      const std::size_t first = panels.count() * size(chunk) / chunks;
+      const std::size_t last = panels.count() * (size(chunk) + 1) / chunks;
+      multiply(panels, first, last, tokens, x, y, accumulate);
+    });
+  }
+
+  /// Takes tokens at positions from `position` on through all layers; their states end up in stream_.
+  void advance(std::span<const Token> tokens, std::size_t position) {
+    embed(tokens, position);
+    for (std::size_t layer = 0; layer < weights_->blocks.size(); ++layer) {
+      const TransformerBlock& block = weights_->blocks[layer];
+      normalise_rows(block.attention_norm, 0, tokens.size());
+      apply(block.query_key_value, tokens.size(), normed_.inputs(), query_key_value_.rows(), false);
+      remember(layer, tokens.size(), position);
+      attend_heads(layer, tokens.size(), position);
+      apply(block.attention_output, tokens.size(), attended_.inputs(), stream_.rows(), true);
+      normalise_rows(block.feed_forward_norm, 0, tokens.size());
+      apply(block.feed_forward_input, tokens.size(), normed_.inputs(), feed_forward_.rows(), false);
+      activate(tokens.size());
+      apply(block.feed_forward_output, tokens.size(), activated_.inputs(), stream_.rows(), true);
+    }
+  }
+
+  void embed(std::span<const Token> tokens, std::size_t position) {
+    const auto n = static_cast<Eigen::Index>(config_.width);
+    using Embedding = Eigen::Map<const Eigen::ArrayXf>;
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      Row row(stream_.row(t), n);
+      row = Embedding(weights_->token_embedding.data() + tokens[t] * config_.width, n);
+      if (!weights_->position_embedding.empty()) {
+        row += Embedding(weights_->position_embedding.data() + (position + t) * size(config_.width), n);
+      }
+    }
+  }
+
+  void normalise_rows(const Norm& norm, std::size_t first, std::size_t count) {
+    const auto epsilon = static_cast<float>(config_.norm_epsilon);
+    for (std::size_t t = first; t < first + count; ++t) normalise(norm, epsilon, stream_.row(t), normed_.row(t));
+  }
+
+  /// Turns queries and keys to their positions and stores keys and values.
+  void remember(std::size_t layer, std::size_t tokens, std::size_t position) {
+    const std::size_t heads = size(config_.heads);
+    const std::size_t key_value_heads = size(config_.key_value_heads);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      float* query = query_key_value_.row(t);
+      const float* key = query + heads * head_size();
+      const float* value = key + key_value_heads * head_size();
+      if (rotary_) rotary_->rotate(position + t, heads + key_value_heads, query);
+      for (std::size_t h = 0; h < key_value_heads; ++h) {
+        cache_.store(layer, h, position + t, key + h * head_size(), value + h * head_size());
+      }
+    }
+  }
+
+  void attend_heads(std::size_t layer, std::size_t tokens, std::size_t position) {
+    const std::size_t heads = size(config_.heads);
+    const std::size_t heads_per_key = heads / size(config_.key_value_heads);
+    const float scale = 1 / std::sqrt(static_cast<float>(config_.head_size));
+    for (std::size_t first = 0; first < tokens; first += most_attention_tokens) {
+      const std::size_t count = std::min(most_attention_tokens, tokens - first);
+      const std::size_t context = position + first + 1;
+      share(heads, 2 * heads * head_size() * context * count, [&](std::int64_t chunk, int thread) {
+        const std::size_t h = size(chunk);
+        const auto query = query_key_value_.inputs(first);
+        const auto out = attended_.rows(first);
+        attend({.keys = cache_.keys(layer, h / heads_per_key),
+                .values = cache_.values(layer, h / heads_per_key),
+                .value_stride = cache_.value_stride(),
+                .head_size = head_size(),
+                .scale = scale,
+                .context = context,
+                .tokens = count,
+                .query = {query.data + h * head_size(), query.stride},
+                .out = {out.data + h * head_size(), out.stride}},
+               scratch_[static_cast<std::size_t>(thread)]);
+      });
+    }
+  }
+
+  void activate(std::size_t tokens) {
+    const std::size_t n = size(config_.feed_forward);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      const float* in = feed_forward_.row(t);
+      if (config_.family == TransformerConfig::Family::llama) {
+        swish_gate(in, in + n, activated_.row(t), n);
+      } else {
+        gelu_tanh(in, activated_.row(t), n);
+      }
+    }
+  }
+
+  /// Logits of the tokens [first, first + count) of the current chunk.
+  void write_logits(std::size_t first, std::size_t count) {
+    normalise_rows(weights_->final_norm, first, count);
+    apply(weights_->head, count, normed_.inputs(first), logits_.rows(), false);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!all_finite(logits(i))) throw std::runtime_error("Transformer::score: the logits overflow, but must be finite");
+    }
+  }
+
+  std::span<const float> logits(std::size_t i) { return {logits_.row(i), size(vocab_size())}; }
+
+  std::shared_ptr<const TransformerWeights> weights_;
+  const TransformerConfig& config_;
+  std::int64_t max_length_ = 0;
+  std::int64_t length_ = 0;
+  KeyValueCache cache_;
+  std::optional<RotaryPositions> rotary_;
+  std::unique_ptr<ThreadPool> pool_;
+  /// One per thread.
+  std::vector<AlignedFloats> scratch_;
+  Activations stream_;
+  Activations normed_;
+  Activations query_key_value_;
+  Activations attended_;
+  Activations feed_forward_;
+  Activations activated_;
+  Activations logits_;
+};
+
+Transformer::Transformer(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options)
+    : forward_(std::make_unique<Forward>(std::move(weights), options)) {}
+Transformer::Transformer(Transformer&&) noexcept = default;
+Transformer& Transformer::operator=(Transformer&&) noexcept = default;
+Transformer::~Transformer() = default;
+
+const TransformerConfig& Transformer::config() const { return forward_->config(); }
+std::int64_t Transformer::vocab_size() const { return forward_->vocab_size(); }
+std::int64_t Transformer::max_length() const { return forward_->max_length(); }
+std::int64_t Transformer::length() const { return forward_->length(); }
+
+double Transformer::operations_per_token() const {
+  const auto operations = [](const Linear& linear) {
+    return 2 * static_cast<double>(linear.matrix.rows()) * static_cast<double>(linear.matrix.depth());
+  };
+  double sum = operations(forward_->weights().head);
+  for (const TransformerBlock& block : forward_->weights().blocks) {
+    sum += operations(block.query_key_value) + operations(block.attention_output) +
+           operations(block.feed_forward_input) + operations(block.feed_forward_output);
+  }
+  return sum;
+}
+
+double Transformer::attention_operations(std::int64_t context) const {
+  core::require_in("Transformer::attention_operations", "context", context, 0, max_length());
+  const TransformerConfig& c = config();
+  return 4 * static_cast<double>(c.layers * c.heads * c.head_size) * static_cast<double>(context);
+}
+
+namespace {
+
+std::size_t row_count(std::int64_t vocab_size, std::size_t block, std::size_t values) {
+  const auto width = static_cast<std::size_t>(vocab_size);
+  if (values % width != 0 || values / width > block) {
+    throw std::invalid_argument(
+        fmt::format("Transformer::score: rows has {} entries, but must be n rows of {} with n <= {}, the block's size",
+                    values, width, block));
+  }
+  return values / width;
+}
+
+}  // namespace
+
+void Transformer::score(std::span<const Token> block, std::span<double> rows) {
+  const auto width = static_cast<std::size_t>(vocab_size());
+  forward_->append(block, row_count(vocab_size(), block.size(), rows.size()),
+                   [&](std::size_t i, std::span<const float> logits) { softmax(logits, rows.subspan(i * width, width)); });
+}
+
+void Transformer::score_logits(std::span<const Token> block, std::span<float> logits) {
+  const auto width = static_cast<std::size_t>(vocab_size());
+  forward_->append(block, row_count(vocab_size(), block.size(), logits.size()),
+                   [&](std::size_t i, std::span<const float> row) {
+                     std::copy(row.begin(), row.end(), logits.begin() + static_cast<std::ptrdiff_t>(i * width));
+                   });
+}
+
+void Transformer::roll_back(std::int64_t length) { forward_->roll_back(length); }
+
+}  // namespace specdec::sim
