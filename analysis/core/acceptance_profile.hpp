@@ -22,10 +22,9 @@ class AcceptanceProfile {
   static AcceptanceProfile from_survival(std::vector<double> survival);
 
   /// survival(j) = prod_{i <= j} conditional(i).
-  /// @param conditional  P(draft i accepted | all before it accepted), i = 1, 2, ...; at least one, each in [0, 1]
+  /// @param conditional  P(draft i accepted | all before it accepted), i = 1, 2, ...; at least one
   /// @throws std::invalid_argument if conditional is empty
-  /// @throws std::domain_error if an entry is NaN or outside [0, 1]; the position is named
-  static AcceptanceProfile from_conditional(std::vector<AcceptanceRate> conditional);
+  static AcceptanceProfile from_conditional(const std::vector<AcceptanceRate>& conditional);
 
   /// P(at least j drafts accepted), in [0, 1], not increasing in j.
   /// @param j  >= 0

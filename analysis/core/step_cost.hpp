@@ -35,16 +35,22 @@ class VerificationCost {
   /// Accuracy: relative error <= 1e-15
   double operator()(std::int64_t n) const;
 
+  /// The same for a real n >= 1 and in extended precision, for results that go on being computed with.
+  long double extended(long double n) const;
+
   /// True where n lies beyond the last point of a table; never for a constant factor.
-  bool extrapolates(std::int64_t n) const { return measured_ && n > points_.back().tokens; }
+  bool extrapolates(std::int64_t n) const { return extrapolates_after(n - 1); }
+  /// extrapolates(n + 1), for any n >= 0.
+  bool extrapolates_after(std::int64_t n) const { return measured_ && n >= points_.back().tokens; }
 
   /// The knots: v is linear between neighbours and has last_slope() beyond the last one. The first is (1, 1).
   std::span<const Point> points() const { return points_; }
-  double last_slope() const { return last_slope_; }
+  /// >= 0, per token
+  long double last_slope() const { return last_slope_; }
 
  private:
   std::vector<Point> points_ = {{1, 1.0}};
-  double last_slope_ = 0;
+  long double last_slope_ = 0;
   bool measured_ = false;
 };
 
@@ -67,8 +73,25 @@ struct StepCost {
   /// Accuracy: relative error <= 1e-15; infinity where the value exceeds the range of double
   double operator()(std::int64_t gamma) const;
 
+  /// The same in extended precision, where it does not overflow.
+  long double extended(std::int64_t gamma) const;
+  /// cost(gamma) - 1, where a small c is not lost beside 1.
+  long double extended_excess(std::int64_t gamma) const;
+
+  /// A stretch of gammas over which the cost is cost_at_first + slope (gamma - first).
+  struct Piece {
+    std::int64_t first;
+    std::int64_t last;
+    long double cost_at_first;
+    long double slope;
+  };
+  /// The cost of every gamma >= 1 as linear stretches; neighbours share their end, the last one ends at 2^63 - 1 and
+  /// does not fall.
+  /// @throws std::domain_error if c or overhead is NaN, negative or infinite
+  std::vector<Piece> pieces() const;
+
   /// True where v(gamma + 1) lies beyond the last point of its table.
-  bool extrapolates(std::int64_t gamma) const { return gamma >= 1 && verification.extrapolates(gamma + 1); }
+  bool extrapolates(std::int64_t gamma) const { return gamma >= 1 && verification.extrapolates_after(gamma); }
 };
 
 }  // namespace specdec::core

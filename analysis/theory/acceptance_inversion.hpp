@@ -32,10 +32,14 @@ struct InvertedProfile {
   bool monotone = true;
 };
 
+/// The largest gamma among several lengths: the profile holds one entry per position.
+inline constexpr std::int64_t longest_profile = 1'000'000;
+
 /// Survival from one acceptance length per gamma: survival(g) = length(g) - length(g - 1), length(0) = 1. Over a gap
 /// in the gammas one conditional rate is held, chosen so that the lengths are met; a single length gives one rate.
+/// What differs from a survival function by the rounding of the lengths alone counts as monotone.
 /// Source:   docs/theory.md#acceptance-inversion
-/// @param lengths  at least one, gammas strictly increasing
+/// @param lengths  at least one, gammas strictly increasing, the last at most longest_profile
 /// @throws std::invalid_argument if lengths is empty or the gammas do not increase
 /// @throws std::domain_error as alpha_from_acceptance_length
 InvertedProfile profile_from_acceptance_lengths(std::span<const AcceptanceLength> lengths);

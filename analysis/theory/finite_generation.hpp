@@ -7,6 +7,9 @@
 
 namespace specdec::theory {
 
+/// The longest generation that is computed, in tokens.
+inline constexpr std::int64_t longest_generation = 10'000'000;
+
 /// Generating exactly `tokens` tokens.
 struct FiniteGeneration {
   double expected_steps;  ///< speculative steps
@@ -25,8 +28,8 @@ struct FiniteGeneration {
 /// Source:   the cap for short generations below Leviathan et al. 2023, Theorem 3.8; docs/theory.md#finite-generation
 /// Assumes:  acceptances independent, the same profile in every step.
 /// @param gamma   drafted tokens per step, >= 0
-/// @param tokens  N >= 1; time and memory are O(N min(gamma, N)) and O(N)
-/// @throws std::domain_error if gamma < 0, tokens < 1, or a cost is NaN, negative or infinite
+/// @param tokens  N, in [1, longest_generation]; time O(N min(gamma, N)), memory O(N)
+/// @throws std::domain_error if gamma < 0, tokens is outside its range, or a cost is NaN, negative or infinite
 /// Accuracy: relative error <= 1e-12
 FiniteGeneration finite_generation(const core::AcceptanceProfile& acceptance, std::int64_t gamma, std::int64_t tokens,
                                    const core::StepCost& cost = {});

@@ -41,6 +41,7 @@ struct OptimalGamma {
 /// Found exactly: the cost is linear between the knots of v, and on each such stretch the sign of
 /// S(gamma + 1) - S(gamma) changes at most once, so that a binary search finds its best gamma. Which of two neighbours is
 /// greater is decided by survival(gamma + 1) cost(gamma) > (cost(gamma + 1) - cost(gamma)) E[K | gamma].
+/// Over all stretches of a general v the greatest of these wins: nothing is left out and nothing is assumed of v.
 ///
 /// Source:   Leviathan et al. 2023, Section 3.5; docs/theory.md#optimal-gamma
 /// Assumes:  as walltime_improvement.
@@ -73,7 +74,7 @@ std::optional<RealOptimum> optimal_gamma_real(const core::AcceptanceRate& rate, 
 
 /// All gammas whose speedup is at least (1 - tolerance) times the optimum, as sorted, separate ranges: one range where
 /// the speedup rises and falls once, possibly several for a general v. Where no optimum is attained the supremum takes
-/// its place and the last range is unbounded.
+/// its place and the last range is unbounded; empty where that is infinite.
 ///
 /// Source:   docs/theory.md#optimal-gamma
 /// @param tolerance  relative loss of speedup, dimensionless, [0, 1]

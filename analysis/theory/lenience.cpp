@@ -1,0 +1,92 @@
+#include "analysis/theory/lenience.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/core/compensated_sum.hpp"
+#include "analysis/theory/extended.hpp"
+
+namespace specdec::theory {
+namespace {
+
+void require_lenience(std::string_view function, double lenience) {
+  core::require_in(function, "lenience", lenience, std::numeric_limits<double>::denorm_min(), 1);
+}
+
+void require_rows(std::string_view function, const core::TargetDistribution& p, const core::DraftDistribution& q,
+                  double lenience) {
+  require_lenience(function, lenience);
+  core::require_same_size(function, "target distribution", p.size(), "draft distribution", q.size());
+}
+
+template <class Term>
+double sum_over_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, Term term) {
+  core::CompensatedSum sum;
+  for (std::size_t x = 0; x < p.size(); ++x) sum.add(term(p[x], q[x]));
+  return sum.value();
+}
+
+}  // namespace
+
+core::AcceptanceRate lenient_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
+                                        double lenience) {
+  require_rows("lenient_acceptance", p, q, lenience);
+  return core::AcceptanceRate::from_masses(
+      sum_over_tokens(p, q, [&](double px, double qx) { return std::min(px / lenience, qx); }),
+      sum_over_tokens(p, q, [&](double px, double qx) { return std::max(0.0, qx - px / lenience); }));
+}
+
+std::vector<double> lenient_output(const core::TargetDistribution& p, const core::DraftDistribution& q, double lenience,
+                                   LenientResidual residual) {
+  require_rows("lenient_output", p, q, lenience);
+  const double rejected = lenient_acceptance(p, q, lenience).rejection();
+  const double scale = residual == LenientResidual::strict ? 1 : lenience;
+  const double missing = sum_over_tokens(p, q, [&](double px, double qx) { return std::max(0.0, px - scale * qx); });
+  std::vector<double> output(p.size());
+  for (std::size_t x = 0; x < p.size(); ++x) {
+    const double correction = missing > 0 ? std::max(0.0, p[x] - scale * q[x]) / missing : p[x];
+    output[x] = std::min(p[x] / lenience, q[x]) + rejected * correction;
+  }
+  return output;
+}
+
+double lenient_distance(const core::TargetDistribution& p, const core::DraftDistribution& q, double lenience,
+                        LenientResidual residual) {
+  require_rows("lenient_distance", p, q, lenience);
+  if (residual == LenientResidual::strict) {
+    return sum_over_tokens(
+        p, q, [&](double px, double qx) { return std::min(px / lenience, qx) - std::min(px, qx); });
+  }
+  const std::vector<double> output = lenient_output(p, q, lenience, residual);
+  core::CompensatedSum distance;
+  for (std::size_t x = 0; x < p.size(); ++x) distance.add(std::max(0.0, output[x] - p[x]));
+  return distance.value();
+}
+
+double exact_token_fraction(const core::AcceptanceRate& lenient_rate, std::int64_t gamma) {
+  core::require_in("exact_token_fraction", "gamma", gamma, 0, std::numeric_limits<std::int64_t>::max());
+  return static_cast<double>(extended::power(lenient_rate, static_cast<long double>(gamma)) /
+                             extended::expected_tokens(lenient_rate, gamma));
+}
+
+double sequence_distance_bound(double distance, std::int64_t tokens) {
+  core::require_in("sequence_distance_bound", "distance", distance, 0, 1);
+  core::require_in("sequence_distance_bound", "tokens", tokens, 0, std::numeric_limits<std::int64_t>::max());
+  return core::AcceptanceRate::from_rejection(distance).one_minus_power(tokens);
+}
+
+bool argmax_lenient_accepts(const core::TargetDistribution& p, std::size_t draft_token, double lenience) {
+  require_lenience("argmax_lenient_accepts", lenience);
+  core::require_in("argmax_lenient_accepts", "draft_token", static_cast<std::int64_t>(draft_token), 0,
+                   static_cast<std::int64_t>(p.size()) - 1);
+  return p[draft_token] >= lenience * *std::max_element(p.probabilities().begin(), p.probabilities().end());
+}
+
+std::size_t argmax_lenient_token(const core::TargetDistribution& p, std::size_t draft_token, double lenience) {
+  if (argmax_lenient_accepts(p, draft_token, lenience)) return draft_token;
+  const auto row = p.probabilities();
+  return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+}  // namespace specdec::theory

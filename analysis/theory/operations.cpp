@@ -1,0 +1,40 @@
+#include "analysis/theory/operations.hpp"
+
+#include <limits>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/theory/extended.hpp"
+
+namespace specdec::theory {
+namespace {
+
+constexpr std::int64_t largest_gamma = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+double operations_factor(const core::AcceptanceProfile& acceptance, std::int64_t gamma, double c_hat) {
+  core::require_in("operations_factor", "gamma", gamma, 0, largest_gamma);
+  core::require_in("operations_factor", "c_hat", c_hat, 0, std::numeric_limits<double>::max());
+  const auto drafts = static_cast<long double>(gamma);
+  return static_cast<double>((drafts * c_hat + drafts + 1) / extended::expected_tokens(acceptance, gamma));
+}
+
+void operations_factor(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
+                       std::span<const double> c_hats, std::span<double> out) {
+  core::require_same_size("operations_factor", "gammas", gammas.size(), "rates", rates.size());
+  core::require_same_size("operations_factor", "c_hats", c_hats.size(), "rates", rates.size());
+  core::require_same_size("operations_factor", "out", out.size(), "rates", rates.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = operations_factor(rates[i], gammas[i], c_hats[i]);
+}
+
+double memory_access_factor(const core::AcceptanceProfile& acceptance, std::int64_t gamma) {
+  core::require_in("memory_access_factor", "gamma", gamma, 0, largest_gamma);
+  return static_cast<double>(1 / extended::expected_tokens(acceptance, gamma));
+}
+
+double wasted_fraction(const core::AcceptanceProfile& acceptance, std::int64_t gamma) {
+  core::require_in("wasted_fraction", "gamma", gamma, 0, largest_gamma);
+  return static_cast<double>(extended::expected_waste(acceptance, gamma) / (static_cast<long double>(gamma) + 1));
+}
+
+}  // namespace specdec::theory

@@ -1,0 +1,57 @@
+#include "analysis/theory/tokens.hpp"
+
+#include <limits>
+#include <stdexcept>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/theory/extended.hpp"
+
+namespace specdec::theory {
+namespace {
+
+constexpr std::int64_t largest_gamma = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+double expected_tokens(const core::AcceptanceProfile& acceptance, std::int64_t gamma) {
+  core::require_in("expected_tokens", "gamma", gamma, 0, largest_gamma);
+  return static_cast<double>(extended::expected_tokens(acceptance, gamma));
+}
+
+void expected_tokens(std::span<const core::AcceptanceRate> rates, std::span<const std::int64_t> gammas,
+                     std::span<double> out) {
+  core::require_same_size("expected_tokens", "gammas", gammas.size(), "rates", rates.size());
+  core::require_same_size("expected_tokens", "out", out.size(), "rates", rates.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = expected_tokens(rates[i], gammas[i]);
+}
+
+double expected_tokens_limit(const core::AcceptanceProfile& acceptance) {
+  return static_cast<double>(extended::expected_tokens_limit(acceptance));
+}
+
+double tokens_probability(const core::AcceptanceProfile& acceptance, std::int64_t gamma, std::int64_t tokens) {
+  core::require_in("tokens_probability", "gamma", gamma, 0, largest_gamma);
+  const std::int64_t most = gamma < largest_gamma ? gamma + 1 : largest_gamma;
+  core::require_in("tokens_probability", "tokens", tokens, 1, most);
+  return tokens - 1 == gamma ? acceptance.survival(gamma) : acceptance.first_rejection(tokens);
+}
+
+void tokens_distribution(const core::AcceptanceProfile& acceptance, std::span<double> out) {
+  if (out.empty()) throw std::invalid_argument("tokens_distribution: out is empty, but holds gamma + 1 >= 1 entries");
+  const auto gamma = static_cast<std::int64_t>(out.size()) - 1;
+  for (std::int64_t tokens = 1; tokens <= gamma + 1; ++tokens) {
+    out[static_cast<std::size_t>(tokens - 1)] = tokens_probability(acceptance, gamma, tokens);
+  }
+}
+
+double tokens_variance(const core::AcceptanceRate& rate, std::int64_t gamma) {
+  core::require_in("tokens_variance", "gamma", gamma, 0, largest_gamma);
+  return static_cast<double>(extended::variance(rate, static_cast<long double>(gamma)));
+}
+
+double expected_tokens_derivative(const core::AcceptanceRate& rate, std::int64_t gamma) {
+  core::require_in("expected_tokens_derivative", "gamma", gamma, 0, largest_gamma);
+  return static_cast<double>(extended::power_sum_derivative(rate, static_cast<long double>(gamma)));
+}
+
+}  // namespace specdec::theory
