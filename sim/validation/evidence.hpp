@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/generation.hpp"
+#include "sim/random.hpp"
+#include "sim/standardisation.hpp"
+
+namespace specdec::validation {
+
+/// An emitted token as the distribution test sees it.
+struct PlacedToken {
+  /// 1-based place in its round; drafted + 1 is the bonus.
+  std::int64_t slot = 0;
+  /// Its probability integral transforms, tokens ordered by q/p and by p.
+  double by_ratio = 0;
+  double by_probability = 0;
+};
+
+/// A sum of independent or martingale terms beside what theory expects of it.
+struct Comparison {
+  double expected = 0;
+  double measured = 0;
+  double variance = 0;
+
+  void add(const Comparison& other);
+};
+
+/// What the finished text of one sequence says, by distributions computed afresh: nothing here but the text itself
+/// and the lengths of the rounds comes from the decoder.
+struct Evidence {
+  std::vector<PlacedToken> tokens;
+  /// beta_t = sum min(p_t, q_t) and a_t = min(1, q_t(x_t) / p_t(x_t)) at every emitted token.
+  std::vector<double> betas;
+  std::vector<double> acceptances;
+  /// Drafts accepted among those looked at, against the sum of their prefixes' betas.
+  Comparison accepted;
+  /// Sum of a_t over the text against the sum of betas.
+  Comparison emitted_acceptance;
+  /// Emitted tokens to which the target gives probability 0: one is proof of a wrong sampler.
+  std::int64_t impossible_tokens = 0;
+};
+
+/// Re-scores a generated text with both models, in blocks, and collects what the tests need.
+///
+/// @param prompt          what the decoder was given, at least one token
+/// @param generation      its result; the steps' `emitted` add up to the text's length
+/// @param standardisation the one of both models
+/// @param uniforms        the sequence's own; the transforms use (token, 0, test)
+/// @throws std::logic_error if steps and text do not fit each other
+Evidence gather_evidence(sim::LanguageModelRef target, sim::LanguageModelRef draft, std::span<const sim::Token> prompt,
+                         const sim::Generation& generation, const sim::Standardisation& standardisation,
+                         const sim::UniformSource& uniforms);
+
+}  // namespace specdec::validation

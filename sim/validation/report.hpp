@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/estimate/estimate.hpp"
+#include "sim/generation.hpp"
+#include "sim/validation/timing.hpp"
+
+namespace specdec::validation {
+
+/// Closed form against measurement.
+struct Check {
+  std::string name;
+  double expected = 0;
+  double measured = 0;
+  /// (measured - expected) / standard error, and its two-sided p-value; nothing for an exact comparison, or where the
+  /// variance is too small for the normal law to hold in the tails.
+  std::optional<double> deviation_standard_errors;
+  std::optional<double> p_value;
+  bool passed = true;
+};
+
+/// One Kolmogorov test of the emitted tokens' transforms.
+struct UniformityTest {
+  enum class Order { by_ratio, by_probability };
+
+  Order order = Order::by_ratio;
+  /// 1-based place in the round; 0 for all tokens.
+  std::int64_t slot = 0;
+  std::int64_t tokens = 0;
+  /// Nothing when there were too few tokens.
+  std::optional<double> distance;
+  std::optional<double> p_value;
+  bool passed = true;
+};
+
+struct TokensPerStep {
+  /// Eq. (1) at alpha_hat.
+  double iid = 0;
+  /// The exact law on the run's own text.
+  double replay = 0;
+  estimate::Estimate measured;
+
+  /// Relative error of Eq. (1): iid / replay - 1.
+  double iid_error() const { return iid / replay - 1; }
+};
+
+/// Operations per token over plain decoding's; nothing for models that count none.
+struct OperationsFactor {
+  std::optional<double> theory;
+  std::optional<double> measured;
+};
+
+struct Speedup {
+  /// Thm. 3.8 at (alpha_hat, c); the same with the measured verification cost and overhead; against plain decoding.
+  double theory = 0;
+  double generalised = 0;
+  double measured = 0;
+};
+
+/// One (task, temperature, gamma).
+struct Configuration {
+  std::string task;
+  double temperature = 0;
+  std::int64_t gamma = 0;
+  std::int64_t sequences = 0;
+  sim::Counters counters;
+  estimate::Estimate alpha;
+  TokensPerStep tokens_per_step;
+  OperationsFactor operations;
+  /// Nothing when no prompt was timed.
+  std::optional<Timing> timing;
+  std::optional<Speedup> speedup;
+  std::vector<UniformityTest> uniformity;
+  std::vector<Check> checks;
+  /// Over all tests that were made here, and how many they are.
+  std::optional<double> smallest_p_value;
+  std::int64_t tests = 0;
+  std::optional<double> steps_z;
+  bool passed = true;
+};
+
+/// What a run of the validation found.
+struct Report {
+  std::vector<Configuration> configurations;
+  /// The m statistical tests that the run had planned; each fails below `level` = 5e-4 / m.
+  std::int64_t planned_tests = 0;
+  double level = 0;
+  bool passed = true;
+};
+
+}  // namespace specdec::validation

@@ -1,0 +1,82 @@
+#include "sim/validation/timing.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::validation {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+template <class Keep>
+double seconds_of(const TimedModel& model, const Keep& keep) {
+  double sum = 0;
+  for (const TimedModel::Call& call : model.calls()) sum += keep(call) ? call.seconds : 0.0;
+  return sum;
+}
+
+bool reads_prompt(const TimedModel::Call& call) { return call.rows == 0; }
+bool any_call(const TimedModel::Call&) { return true; }
+
+void collect(const TimedModel& model, std::int64_t tokens, std::vector<double>& seconds) {
+  for (const TimedModel::Call& call : model.calls())
+    if (!reads_prompt(call) && call.tokens == tokens) seconds.push_back(call.seconds);
+}
+
+}  // namespace
+
+void TimedModel::score(std::span<const sim::Token> block, std::span<double> rows) {
+  const Clock::time_point start = Clock::now();
+  model_.score(block, rows);
+  calls_.push_back({static_cast<std::int64_t>(block.size()), static_cast<std::int64_t>(rows.size()) / vocab_size(),
+                    seconds_since(start)});
+}
+
+Timing measure_timing(const ModelPair& models, std::int64_t threads,
+                      std::span<const std::span<const sim::Token>> prompts, const sim::DecodingOptions& decoding,
+                      std::uint64_t seed, std::uint64_t first_sequence) {
+  const OwnedModel target = models.target(threads);
+  const OwnedModel draft = models.draft(threads);
+  std::vector<double> plain_steps;
+  std::vector<double> draft_calls;
+  std::vector<double> verify_calls;
+  std::vector<double> overheads;
+  std::vector<double> speedups;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    const sim::RandomStream plain_stream(seed, first_sequence + 2 * i);
+    TimedModel plain_target(target.ref());
+    Clock::time_point start = Clock::now();
+    const sim::Generation plain = sim::decode_autoregressively(plain_target, prompts[i], decoding, plain_stream);
+    const double plain_seconds = seconds_since(start) - seconds_of(plain_target, reads_prompt);
+    plain_steps.push_back(plain_seconds / static_cast<double>(plain.tokens.size()));
+
+    const sim::RandomStream stream(seed, first_sequence + 2 * i + 1);
+    TimedModel timed_target(target.ref());
+    TimedModel timed_draft(draft.ref());
+    start = Clock::now();
+    const sim::Generation fast =
+        sim::decode_speculatively(timed_target, timed_draft, prompts[i], decoding, stream);
+    const double total = seconds_since(start);
+    const double prompt_seconds = seconds_of(timed_target, reads_prompt) + seconds_of(timed_draft, reads_prompt);
+    const double call_seconds = seconds_of(timed_target, any_call) + seconds_of(timed_draft, any_call);
+    overheads.push_back((total - call_seconds) / static_cast<double>(fast.counters.steps));
+    speedups.push_back(plain_steps.back() * static_cast<double>(fast.tokens.size()) / (total - prompt_seconds));
+    collect(timed_draft, 1, draft_calls);
+    collect(timed_target, decoding.gamma + 1, verify_calls);
+  }
+  return {median(plain_steps), median(draft_calls), median(verify_calls), median(overheads), median(speedups)};
+}
+
+}  // namespace specdec::validation

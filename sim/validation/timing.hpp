@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/decoding.hpp"
+#include "sim/validation/model_factory.hpp"
+
+namespace specdec::validation {
+
+/// A model that notes how long each of its scoring calls took. The model behind it must outlive it.
+class TimedModel {
+ public:
+  struct Call {
+    std::int64_t tokens = 0;
+    std::int64_t rows = 0;
+    double seconds = 0;
+  };
+
+  explicit TimedModel(sim::LanguageModelRef model) : model_(model) {}
+
+  std::int64_t vocab_size() const { return model_.vocab_size(); }
+  std::int64_t max_length() const { return model_.max_length(); }
+  std::int64_t length() const { return model_.length(); }
+  double operations_per_token() const { return model_.operations_per_token(); }
+  void score(std::span<const sim::Token> block, std::span<double> rows);
+  void roll_back(std::int64_t length) { model_.roll_back(length); }
+
+  std::span<const Call> calls() const { return calls_; }
+
+ private:
+  sim::LanguageModelRef model_;
+  std::vector<Call> calls_;
+};
+
+/// Where the time of one configuration goes. Medians, single stream.
+struct Timing {
+  /// One token of plain decoding, the call of the target and the sampling.
+  double target_step_seconds = 0;
+  /// A call of the draft for one token.
+  double draft_step_seconds = 0;
+  /// A call of the target for gamma + 1 tokens.
+  double verify_seconds = 0;
+  /// The rest of a speculative step: standardising, sampling, verifying.
+  double overhead_seconds = 0;
+  /// Plain decoding's time per token over speculative decoding's.
+  double speedup = 0;
+
+  double c() const { return draft_step_seconds / target_step_seconds; }
+  double verify_factor() const { return verify_seconds / target_step_seconds; }
+  double overhead() const { return overhead_seconds / target_step_seconds; }
+};
+
+/// Decodes each prompt plainly and speculatively in turn and times both; reading the prompts is not counted.
+///
+/// @param threads   threads of each model
+/// @param prompts   at least one
+/// @param decoding  with gamma >= 1 and max_new_tokens >= gamma + 1, so that a full step occurs
+/// @param seed, first_sequence  prompt i uses the streams of sequences first_sequence + 2i and the one after it
+Timing measure_timing(const ModelPair& models, std::int64_t threads,
+                      std::span<const std::span<const sim::Token>> prompts, const sim::DecodingOptions& decoding,
+                      std::uint64_t seed, std::uint64_t first_sequence);
+
+}  // namespace specdec::validation

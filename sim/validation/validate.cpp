@@ -1,0 +1,354 @@
+#include "sim/validation/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "analysis/core/acceptance_rate.hpp"
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/ratio_of_sums.hpp"
+#include "analysis/theory/operations.hpp"
+#include "analysis/theory/replay.hpp"
+#include "analysis/theory/tokens.hpp"
+#include "analysis/theory/walltime.hpp"
+#include "sim/validation/evidence.hpp"
+#include "sim/validation/uniformity.hpp"
+
+namespace specdec::validation {
+namespace {
+
+using PromptList = std::vector<std::span<const sim::Token>>;
+
+/// Models of one thread: a pair that decodes, and a pair of its own that scores the result afresh.
+struct Worker {
+  Worker(const ModelPair& models)
+      : target(models.target(1)), draft(models.draft(1)), judge_target(models.target(1)), judge_draft(models.draft(1)) {}
+
+  OwnedModel target;
+  OwnedModel draft;
+  OwnedModel judge_target;
+  OwnedModel judge_draft;
+};
+
+struct SequenceResult {
+  sim::Counters counters;
+  Evidence evidence;
+  std::vector<double> tokens_of_steps;
+  theory::ReplayedSteps replayed;
+  /// Tokens that plain decoding gives too, position by position; counted at temperature 0.
+  std::int64_t equal_to_plain = 0;
+};
+
+// Calls body(worker, i) for i in [0, count), spread over the workers; rethrows the first exception by index.
+void for_each_index(std::int64_t count, std::vector<Worker>& workers,
+                    const std::function<void(Worker&, std::int64_t)>& body) {
+  std::atomic<std::int64_t> next = 0;
+  std::mutex mutex;
+  std::int64_t failed_index = count;
+  std::exception_ptr failure;
+  const auto run = [&](Worker& worker) {
+    for (std::int64_t i = next++; i < count; i = next++) {
+      try {
+        body(worker, i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < failed_index) {
+          failed_index = i;
+          failure = std::current_exception();
+        }
+        next = count;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t w = 1; w < workers.size(); ++w) threads.emplace_back([&run, &workers, w] { run(workers[w]); });
+    run(workers.front());
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void require_valid(const Options& options) {
+  for (const double temperature : options.temperatures)
+    sim::require_valid({.temperature = temperature, .top_k = options.top_k, .top_p = options.top_p});
+  constexpr std::int64_t many = std::int64_t{1} << 31;
+  for (const std::int64_t gamma : options.gammas) {
+    core::require_in("validate", "gamma", gamma, std::int64_t{1}, std::int64_t{1024});
+    core::require_in("validate", "max_new_tokens", options.max_new_tokens, gamma + 1, many);
+  }
+  core::require_in("validate", "tokens", options.tokens, std::int64_t{1}, many);
+  core::require_in("validate", "timed_prompts", options.timed_prompts, std::int64_t{0}, many);
+  core::require_in("validate", "threads", options.threads, std::int64_t{1}, std::int64_t{1024});
+}
+
+// Per order all tokens and every slot; steps, accepted drafts, emitted acceptance.
+std::int64_t planned_tests(std::int64_t gamma) { return 2 * (gamma + 2) + 3; }
+
+std::int64_t planned_tests(const Options& options, std::size_t tasks) {
+  std::int64_t tests = 0;
+  for (const double temperature : options.temperatures)
+    for (const std::int64_t gamma : options.gammas) tests += temperature > 0 ? planned_tests(gamma) : 0;
+  return tests * static_cast<std::int64_t>(tasks);
+}
+
+/// One (task, temperature, gamma) at work.
+class Experiment {
+ public:
+  Experiment(const ModelPair& models, const Options& options, const PromptList& prompts, double level,
+             std::uint64_t number)
+      : models_(models), options_(options), prompts_(prompts), level_(level), first_sequence_(number << 32) {}
+
+  Configuration run(std::vector<Worker>& workers, const std::string& task, double temperature, std::int64_t gamma) {
+    decoding_.gamma = gamma;
+    decoding_.max_new_tokens = options_.max_new_tokens;
+    decoding_.standardisation = {
+        .temperature = temperature, .top_k = options_.top_k, .top_p = options_.top_p};
+    configuration_.task = task;
+    configuration_.temperature = temperature;
+    configuration_.gamma = gamma;
+    decode(workers);
+    summarise(workers.front());
+    if (temperature > 0)
+      test_distribution();
+    else
+      test_greedy();
+    if (options_.timed_prompts > 0) measure_time();
+    return std::move(configuration_);
+  }
+
+ private:
+  std::span<const sim::Token> prompt_of(std::int64_t sequence) const {
+    return prompts_[static_cast<std::size_t>(sequence) % prompts_.size()];
+  }
+
+  void decode(std::vector<Worker>& workers) {
+    configuration_.sequences = (options_.tokens + options_.max_new_tokens - 1) / options_.max_new_tokens;
+    // Greedy decoding of a prompt has one result.
+    if (configuration_.temperature == 0)
+      configuration_.sequences = std::min(configuration_.sequences, static_cast<std::int64_t>(prompts_.size()));
+    results_.resize(static_cast<std::size_t>(configuration_.sequences));
+    for_each_index(configuration_.sequences, workers, [&](Worker& worker, std::int64_t sequence) {
+      results_[static_cast<std::size_t>(sequence)] = decode_one(worker, sequence);
+    });
+  }
+
+  SequenceResult decode_one(Worker& worker, std::int64_t sequence) const {
+    const sim::RandomStream stream(options_.seed, first_sequence_ + static_cast<std::uint64_t>(sequence));
+    const std::span<const sim::Token> prompt = prompt_of(sequence);
+    const sim::Generation text =
+        options_.decoder(worker.target.ref(), worker.draft.ref(), prompt, decoding_, stream);
+    SequenceResult result;
+    result.counters = text.counters;
+    for (const sim::Step& step : text.steps) result.tokens_of_steps.push_back(static_cast<double>(step.emitted));
+    result.evidence = gather_evidence(worker.judge_target.ref(), worker.judge_draft.ref(), prompt, text,
+                                      decoding_.standardisation, stream);
+    result.replayed = theory::replay_steps(result.evidence.acceptances, decoding_.gamma);
+    if (configuration_.temperature == 0) {
+      const sim::Generation plain =
+          sim::decode_autoregressively(worker.judge_target.ref(), prompt, decoding_, stream);
+      const std::size_t length = std::min(plain.tokens.size(), text.tokens.size());
+      for (std::size_t t = 0; t < length; ++t) result.equal_to_plain += plain.tokens[t] == text.tokens[t] ? 1 : 0;
+    }
+    return result;
+  }
+
+  void summarise(Worker& worker) {
+    for (const SequenceResult& result : results_) {
+      configuration_.counters.merge(result.counters);
+      replayed_.expected += result.replayed.expected;
+      replayed_.variance += result.replayed.variance;
+      accepted_.add(result.evidence.accepted);
+      emitted_acceptance_.add(result.evidence.emitted_acceptance);
+      impossible_tokens_ += result.evidence.impossible_tokens;
+    }
+    const auto steps = static_cast<double>(configuration_.counters.steps);
+    const auto tokens = static_cast<double>(configuration_.counters.tokens);
+    const auto gamma = configuration_.gamma;
+    configuration_.alpha = ratio([](const SequenceResult& r) -> std::span<const double> { return r.evidence.betas; });
+    clamp(configuration_.alpha, 0, 1);
+    configuration_.tokens_per_step.measured =
+        ratio([](const SequenceResult& r) -> std::span<const double> { return r.tokens_of_steps; });
+    clamp(configuration_.tokens_per_step.measured, 1, static_cast<double>(gamma + 1));
+    configuration_.tokens_per_step.iid = theory::expected_tokens(alpha_hat(), gamma);
+    configuration_.tokens_per_step.replay = tokens / replayed_.expected;
+
+    const double target_operations = worker.target.ref().operations_per_token();
+    if (target_operations > 0) {
+      const double c_hat = worker.draft.ref().operations_per_token() / target_operations;
+      configuration_.operations.theory = theory::operations_factor(alpha_hat(), gamma, c_hat);
+      configuration_.operations.measured = configuration_.counters.operations / (tokens * target_operations);
+    }
+    check_exactly("tokens_of_probability_zero", 0, static_cast<double>(impossible_tokens_));
+    if (configuration_.temperature > 0) {
+      configuration_.steps_z = check_deviation("steps", {replayed_.expected, steps, replayed_.variance});
+      check_deviation("accepted_drafts", accepted_);
+      check_deviation("acceptance_of_emitted_tokens", emitted_acceptance_);
+    }
+  }
+
+  core::AcceptanceRate alpha_hat() const { return core::AcceptanceRate(configuration_.alpha.value); }
+
+  // Sum over count of the values of all sequences. Sequences that continue one prompt form one cluster; with a single
+  // prompt every sequence is one; a single sequence is cut into batches.
+  template <class Values>
+  estimate::Estimate ratio(const Values& values) const {
+    if (results_.size() == 1) {
+      const std::span<const double> series = values(results_.front());
+      constexpr std::size_t batches = 10;
+      return estimate::batch_means(series,
+                                   std::max<std::int64_t>(1, static_cast<std::int64_t>(series.size() / batches)));
+    }
+    const std::size_t clusters = prompts_.size() > 1 ? std::min(prompts_.size(), results_.size()) : results_.size();
+    std::vector<double> sums(clusters);
+    std::vector<double> counts(clusters);
+    for (std::size_t s = 0; s < results_.size(); ++s) {
+      const std::span<const double> series = values(results_[s]);
+      for (const double value : series) sums[s % clusters] += value;
+      counts[s % clusters] += static_cast<double>(series.size());
+    }
+    estimate::Estimate estimate = estimate::ratio_of_sums(sums, counts);
+    estimate.method = fmt::format("ratio of sums over {} {}, Student's t", clusters,
+                                  prompts_.size() > 1 ? "prompts" : "sequences");
+    return estimate;
+  }
+
+  static void clamp(estimate::Estimate& estimate, double lo, double hi) {
+    estimate.value = std::clamp(estimate.value, lo, hi);
+    if (estimate.ci95) estimate.ci95 = {std::max(lo, estimate.ci95->lo), std::min(hi, estimate.ci95->hi)};
+  }
+
+  void check_exactly(const std::string& name, double expected, double measured) {
+    configuration_.checks.push_back({name, expected, measured, std::nullopt, std::nullopt, measured == expected});
+    configuration_.passed = configuration_.passed && measured == expected;
+  }
+
+  std::optional<double> check_deviation(const std::string& name, const Comparison& sums) {
+    Check check{name, sums.expected, sums.measured, std::nullopt, std::nullopt, true};
+    if (sums.variance >= least_variance) {
+      check.deviation_standard_errors = (sums.measured - sums.expected) / std::sqrt(sums.variance);
+      check.p_value = two_sided_normal_p_value(*check.deviation_standard_errors);
+      check.passed = judge(*check.p_value);
+    }
+    configuration_.checks.push_back(check);
+    return check.deviation_standard_errors;
+  }
+
+  // Books one test; true when it passes.
+  bool judge(double p_value) {
+    ++configuration_.tests;
+    configuration_.smallest_p_value = std::min(configuration_.smallest_p_value.value_or(1), p_value);
+    configuration_.passed = configuration_.passed && p_value >= level_;
+    return p_value >= level_;
+  }
+
+  void test_distribution() {
+    for (const auto order : {UniformityTest::Order::by_ratio, UniformityTest::Order::by_probability})
+      for (std::int64_t slot = 0; slot <= configuration_.gamma + 1; ++slot) test_uniformity(order, slot);
+  }
+
+  void test_uniformity(UniformityTest::Order order, std::int64_t slot) {
+    std::vector<double> values;
+    for (const SequenceResult& result : results_)
+      for (const PlacedToken& token : result.evidence.tokens)
+        if (slot == 0 || token.slot == slot)
+          values.push_back(order == UniformityTest::Order::by_ratio ? token.by_ratio : token.by_probability);
+    UniformityTest test{order, slot, static_cast<std::int64_t>(values.size()), std::nullopt, std::nullopt, true};
+    if (test.tokens >= least_tokens) {
+      test.distance = kolmogorov_distance(values);
+      test.p_value = kolmogorov_p_value(*test.distance, test.tokens);
+      test.passed = judge(*test.p_value);
+    }
+    configuration_.uniformity.push_back(test);
+  }
+
+  void test_greedy() {
+    std::int64_t equal = 0;
+    for (const SequenceResult& result : results_) equal += result.equal_to_plain;
+    const std::int64_t wanted = configuration_.sequences * options_.max_new_tokens;
+    check_exactly("tokens_equal_to_greedy", static_cast<double>(wanted), static_cast<double>(equal));
+    check_exactly("steps_equal_to_replay", replayed_.expected, static_cast<double>(configuration_.counters.steps));
+  }
+
+  void measure_time() {
+    PromptList timed;
+    for (std::int64_t i = 0; i < options_.timed_prompts; ++i) timed.push_back(prompt_of(i));
+    constexpr std::uint64_t behind_the_tested_ones = std::uint64_t{1} << 31;
+    const Timing timing = measure_timing(models_, options_.threads, timed, decoding_, options_.seed,
+                                         first_sequence_ + behind_the_tested_ones);
+    configuration_.timing = timing;
+    const core::StepCost cost{.c = timing.c(),
+                              .overhead = timing.overhead(),
+                              .verification = core::VerificationCost::constant(timing.verify_factor())};
+    configuration_.speedup =
+        Speedup{theory::walltime_improvement(alpha_hat(), configuration_.gamma, timing.c()),
+                theory::walltime_improvement(alpha_hat(), configuration_.gamma, cost), timing.speedup};
+  }
+
+  const ModelPair& models_;
+  const Options& options_;
+  const PromptList& prompts_;
+  double level_;
+  std::uint64_t first_sequence_;
+  sim::DecodingOptions decoding_;
+  Configuration configuration_;
+  std::vector<SequenceResult> results_;
+  theory::ReplayedSteps replayed_;
+  Comparison accepted_;
+  Comparison emitted_acceptance_;
+  std::int64_t impossible_tokens_ = 0;
+};
+
+// Tasks in the order in which they first occur.
+std::vector<std::pair<std::string, PromptList>> by_task(std::span<const Prompt> prompts) {
+  std::vector<std::pair<std::string, PromptList>> tasks;
+  for (const Prompt& prompt : prompts) {
+    auto task = std::find_if(tasks.begin(), tasks.end(), [&](const auto& known) { return known.first == prompt.task; });
+    if (task == tasks.end()) task = tasks.insert(task, {prompt.task, {}});
+    task->second.push_back(prompt.tokens);
+  }
+  return tasks;
+}
+
+}  // namespace
+
+Report validate(const ModelPair& models, std::span<const Prompt> prompts, const Options& options,
+                const Progress& progress) {
+  require_valid(options);
+  if (prompts.empty()) throw std::invalid_argument("validate: prompts has 0 entries, but must have 1 or more");
+  std::vector<Worker> workers;
+  for (std::int64_t w = 0; w < options.threads; ++w) workers.emplace_back(models);
+  const std::int64_t target_vocab = workers.front().target.ref().vocab_size();
+  const std::int64_t draft_vocab = workers.front().draft.ref().vocab_size();
+  if (target_vocab != draft_vocab)
+    throw std::invalid_argument(fmt::format("validate: the target has {} tokens, but the draft has {}: speculative "
+                                            "sampling needs one vocabulary", target_vocab, draft_vocab));
+
+  const auto tasks = by_task(prompts);
+  Report report;
+  report.planned_tests = planned_tests(options, tasks.size());
+  report.level = run_level / static_cast<double>(std::max<std::int64_t>(1, report.planned_tests));
+  const std::size_t total = tasks.size() * options.temperatures.size() * options.gammas.size();
+  for (const auto& [task, task_prompts] : tasks) {
+    for (const double temperature : options.temperatures) {
+      for (const std::int64_t gamma : options.gammas) {
+        const std::size_t number = report.configurations.size();
+        if (progress) progress(static_cast<double>(number) / static_cast<double>(total));
+        Experiment experiment(models, options, task_prompts, report.level, number);
+        report.configurations.push_back(experiment.run(workers, task, temperature, gamma));
+        report.passed = report.passed && report.configurations.back().passed;
+      }
+    }
+  }
+  if (progress) progress(1);
+  return report;
+}
+
+}  // namespace specdec::validation
