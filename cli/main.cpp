@@ -1,6 +1,7 @@
 #include "cli/command_line.hpp"
+#include "cli/validate.hpp"
 
 int main(int argc, char* argv[]) {
-  const std::vector<specdec::cli::Command> commands = {};
-  return specdec::cli::run_command_line(commands, argc, argv);
+  using namespace specdec::cli;
+  return run_command_line({validate_command()}, argc, argv);
 }

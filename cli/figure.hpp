@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace specdec::cli {
+
+/// One step of Algorithm 1 as text.
+struct FigureStep {
+  std::string accepted;
+  /// The draft that was rejected, empty when none was.
+  std::string rejected;
+  /// The target's own token: the correction, or the bonus.
+  std::string extra;
+};
+
+/// `text` on one line: backslash escapes for control characters, bytes that are no UTF-8 as \xNN.
+std::string visible(std::string_view text);
+
+/// Figure 1 of Leviathan et al. 2023: one line per step with the text so far, the step's accepted drafts in green, the
+/// rejected one in red and the target's own token in blue; without colour <accepted>[-rejected-]{+own+}.
+std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour);
+
+}  // namespace specdec::cli
