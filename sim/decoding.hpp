@@ -39,6 +39,7 @@ struct DecodingOptions {
 /// Uniforms: (step, slot, draft) for each draft, then the verifier's.
 ///
 /// Source:   Leviathan et al. 2023, Algorithm 1
+/// @param target, draft  two model objects, also where they are the same model; what they hold is discarded
 /// @param prompt  at least one token, at most either model's max_length
 /// @return tokens distributed as the target's own under the same standardisation, when the verifier is lossless
 /// @throws std::invalid_argument if the models' vocabularies differ in size

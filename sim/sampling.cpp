@@ -40,14 +40,14 @@ Token sample(std::span<const double> probabilities, double u) {
   return invert_cumulative(probabilities.size(), weight, total, u);
 }
 
-Token sample_residual(std::span<const double> target, std::span<const double> draft, double u) {
-  core::require_same_size("sample_residual", "target", target.size(), "draft", draft.size());
-  const auto weight = [target, draft](std::size_t x) { return std::max(0.0, target[x] - draft[x]); };
-  const double mass = sum(target.size(), weight);
+Token sample_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double u) {
+  core::require_same_size("sample_residual", "p", p.size(), "q", q.size());
+  const auto weight = [&p, &q](std::size_t x) { return std::max(0.0, p[x] - q[x]); };
+  const double mass = sum(p.size(), weight);
   // Rows that agree to rounding differ by a few ulp of 1 in sum; the branch is then reached by rounding alone.
   constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
-  if (mass <= rounding) return sample(target, u);
-  return invert_cumulative(target.size(), weight, mass, u);
+  if (mass <= rounding) return sample(p.probabilities(), u);
+  return invert_cumulative(p.size(), weight, mass, u);
 }
 
 }  // namespace specdec::sim

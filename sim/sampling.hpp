@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "analysis/core/distribution.hpp"
 #include "sim/language_model.hpp"
 
 namespace specdec::sim {
@@ -18,13 +19,9 @@ Token sample(std::span<const double> probabilities, double u);
 /// Where p and q agree to rounding, so that nothing is left to normalise, a token of p.
 ///
 /// Source:   Leviathan et al. 2023, section 2.3
-/// Shape:    both (vocab), rows sum to 1
-/// @param target  p
-/// @param draft   q
-/// @param u       a uniform number, [0, 1)
+/// @param u  a uniform number, [0, 1)
 /// @throws std::invalid_argument if the two differ in length
-/// @throws std::domain_error as sample, where p is what is sampled
-Token sample_residual(std::span<const double> target, std::span<const double> draft, double u);
+Token sample_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double u);
 
 /// Whether a drafted token of target probability p and draft probability q is kept: u q < p.
 ///

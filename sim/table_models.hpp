@@ -74,7 +74,8 @@ ContextTableModel uniform_model(std::int64_t vocab_size);
 ContextTableModel unigram_model(std::vector<double> probabilities);
 
 /// Bigram counts by context, as rows of a sparse matrix (CSR).
-/// Shape: row_starts (vocab + 1), from 0 to the number of entries; tokens and counts (entries), tokens of a row ascending.
+/// Shape: row_starts (vocab + 1), from 0 to the number of entries, not descending; tokens and counts (entries), the
+/// tokens of a row ascending.
 struct BigramCounts {
   std::vector<std::int64_t> row_starts;
   std::vector<Token> tokens;

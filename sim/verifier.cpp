@@ -22,7 +22,8 @@ Verdict verify_tokens(const DraftedBlock& block, const UniformSource& uniforms, 
     const std::span<const double> p = block.target_rows.subspan(i * vocab, vocab);
     const std::span<const double> q = block.draft_rows.subspan(i * vocab, vocab);
     if (accepts(p[token], q[token], uniforms.uniform(round, slot, Purpose::acceptance))) continue;
-    return {slot, sample_residual(p, q, uniforms.uniform(round, slot, Purpose::residual))};
+    const double u = uniforms.uniform(round, slot, Purpose::residual);
+    return {slot, sample_residual(core::TargetDistribution(p), core::DraftDistribution(q), u)};
   }
   const auto accepted = static_cast<std::int64_t>(gamma);
   return {accepted, sample(block.target_rows.last(vocab), uniforms.uniform(round, accepted, Purpose::bonus))};

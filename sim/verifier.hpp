@@ -39,7 +39,8 @@ using Verifier = std::function<Verdict(const DraftedBlock&, const UniformSource&
 ///
 /// Source:   Leviathan et al. 2023, Algorithm 1
 /// @throws std::invalid_argument if the shapes do not fit each other
-/// @throws std::domain_error if a drafted token is outside the vocabulary
+/// @throws std::domain_error if a drafted token is outside the vocabulary or a row that is sampled from is not
+///         normalised
 Verdict verify_tokens(const DraftedBlock& block, const UniformSource& uniforms, std::int64_t round);
 
 }  // namespace specdec::sim

@@ -107,7 +107,8 @@ TEST_CASE("plain decoding writes the target's text") {
 }
 
 TEST_CASE("the text has the standardised target's law, also when the draft is standardised differently") {
-  for (const Standardisation& standardisation : {Standardisation{0.6}, Standardisation{1.4, 2}, Standardisation{1, 0, 0.8}}) {
+  const std::vector<Standardisation> standardisations = {{0.6}, {1.4, 2}, {1, 0, 0.8}};
+  for (const Standardisation& standardisation : standardisations) {
     CAPTURE(standardisation.temperature, standardisation.top_k, standardisation.top_p);
     DecodingOptions options = options_for(3, standardisation);
     CHECK(p_value(dense_pair(), standardisation, speculative(options)) > false_alarm_rate);
@@ -121,8 +122,9 @@ TEST_CASE("the text has the standardised target's law, also when the draft is st
 TEST_CASE("every wrong sampler is told from the target") {
   const DecodingOptions options = options_for(2);
   CHECK(p_value(dense_pair(), {}, defective(Defect::none, options)) > false_alarm_rate);
-  for (const Defect defect : {Defect::residual_not_subtracted, Defect::acceptance_without_ratio, Defect::bonus_from_draft,
-                              Defect::bonus_from_wrong_prefix, Defect::uniform_used_twice}) {
+  for (const Defect defect :
+       {Defect::residual_not_subtracted, Defect::acceptance_without_ratio, Defect::bonus_from_draft,
+        Defect::bonus_from_wrong_prefix, Defect::uniform_used_twice, Defect::one_uniform_per_position}) {
     CAPTURE(static_cast<int>(defect));
     CHECK(p_value(dense_pair(), {}, defective(defect, options)) < false_alarm_rate);
   }

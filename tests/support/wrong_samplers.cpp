@@ -47,8 +47,9 @@ struct Round {
 
   Token correction(std::size_t i) const {
     const Slot s = slot(i);
-    const double u = uniform(i, Purpose::residual);
-    return defect == Defect::residual_not_subtracted ? sim::sample(s.p, u) : sim::sample_residual(s.p, s.q, u);
+    const double u = uniform(i, defect == Defect::one_uniform_per_position ? Purpose::draft : Purpose::residual);
+    if (defect == Defect::residual_not_subtracted) return sim::sample(s.p, u);
+    return sim::sample_residual(core::TargetDistribution(s.p), core::DraftDistribution(s.q), u);
   }
 
   Token bonus() {

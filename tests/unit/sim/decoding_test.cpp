@@ -39,7 +39,8 @@ class RecordingModel {
   std::int64_t length() const { return model_.length(); }
   double operations_per_token() const { return 7; }
   void score(std::span<const Token> block, std::span<double> rows) {
-    calls.push_back({length(), Tokens(block.begin(), block.end()), rows.size() / static_cast<std::size_t>(vocab_size())});
+    const std::size_t vocab = static_cast<std::size_t>(vocab_size());
+    calls.push_back({length(), Tokens(block.begin(), block.end()), rows.size() / vocab});
     model_.score(block, rows);
   }
   void roll_back(std::int64_t length) { model_.roll_back(length); }
@@ -128,14 +129,14 @@ TEST_CASE("without an end token the counters add up") {
 
 TEST_CASE("a draft that equals its target is always accepted, and the last step drafts no more than is wanted") {
   TablePair pair = synthetic_bigram_pair(10, 0, 1);
-  const Generation run = decode_speculatively(pair.target, pair.target, Tokens{0}, options_for(1, 1), RandomStream(0, 0));
-  CHECK(run.steps.front().drafted == 0);
-  ContextTableModel draft = pair.target;
-  const Generation longer = decode_speculatively(pair.target, draft, Tokens{0}, options_for(4, 13), RandomStream(0, 0));
+  const RandomStream stream(0, 0);
+  const Generation run = decode_speculatively(pair.target, pair.draft, Tokens{0}, options_for(4, 13), stream);
   std::vector<std::int64_t> drafted;
-  for (const Step& step : longer.steps) drafted.push_back(step.drafted);
+  for (const Step& step : run.steps) drafted.push_back(step.drafted);
   CHECK(drafted == std::vector<std::int64_t>{4, 4, 2});
-  CHECK(longer.counters.accepted == 10);
+  CHECK(run.counters.accepted == 10);
+  const Generation shortest = decode_speculatively(pair.target, pair.draft, Tokens{0}, options_for(4, 1), stream);
+  CHECK(shortest.steps.front().drafted == 0);
 }
 
 TEST_CASE("each step is one target call over the last token and the drafts, each draft one call") {
@@ -174,7 +175,8 @@ TEST_CASE("each step is one target call over the last token and the drafts, each
     length += step.emitted;
   }
   // 7 operations per token in either model.
-  CHECK(run.counters.operations == 7.0 * static_cast<double>(run.counters.draft_positions + run.counters.target_positions));
+  const std::int64_t positions = run.counters.draft_positions + run.counters.target_positions;
+  CHECK(run.counters.operations == 7.0 * static_cast<double>(positions));
 }
 
 TEST_CASE("an end token among the accepted drafts ends the text there") {
@@ -284,7 +286,8 @@ TEST_CASE("bad arguments are refused before a model is touched") {
                     "decode_speculatively: the target's vocabulary has 2 tokens, but the draft's has 3");
   CHECK_THROWS_WITH(decode_speculatively(pair.target, pair.draft, Tokens{0}, options_for(-1, 1), stream),
                     Catch::Contains("gamma is -1"));
-  CHECK_THROWS_AS(decode_speculatively(pair.target, pair.draft, Tokens{0}, options_for(1, -1), stream), std::domain_error);
+  CHECK_THROWS_WITH(decode_speculatively(pair.target, pair.draft, Tokens{0}, options_for(1, -1), stream),
+                    Catch::Contains("max_new_tokens is -1"));
   DecodingOptions options = options_for(1, 1);
   options.draft_standardisation = Standardisation{-1};
   CHECK_THROWS_AS(decode_speculatively(pair.target, pair.draft, Tokens{0}, options, stream), std::domain_error);

@@ -194,7 +194,8 @@ TEST_CASE("the decoder goes every way that Algorithm 1 can go, for the uniforms 
           for (const Step& step : run.steps) accepted.push_back(step.accepted);
           strayed += run.tokens != path.generated() || accepted != path.accepted;
           options.end_token = 1;
-          strayed += decode_speculatively(target, draft, prompt, options, uniforms).tokens != ended(path.generated(), 1);
+          const Generation stopped = decode_speculatively(target, draft, prompt, options, uniforms);
+          strayed += stopped.tokens != ended(path.generated(), 1);
           ++runs;
         }
       }

@@ -11,6 +11,14 @@ using Row = std::vector<double>;
 
 constexpr double largest_uniform = 1 - 0x1p-53;
 
+namespace {
+
+Token residual(const Row& p, const Row& q, double u) {
+  return sample_residual(specdec::core::TargetDistribution(p), specdec::core::DraftDistribution(q), u);
+}
+
+}  // namespace
+
 TEST_CASE("a uniform falls into the token whose stretch of the cumulative sum contains it") {
   const Row row = {0.25, 0.25, 0.5};
   CHECK(sample(row, 0) == 0);
@@ -68,27 +76,28 @@ TEST_CASE("a draft that the target likes at least as much is kept for every unif
 
 TEST_CASE("a correction comes from what the target has more of than the draft") {
   // p - q = (0.3, 0, -0.3): math.md P1, residual (1, 0, 0).
-  for (const double u : {0.0, 0.5, largest_uniform}) CHECK(sample_residual(Row{0.5, 0.3, 0.2}, Row{0.2, 0.3, 0.5}, u) == 0);
+  for (const double u : {0.0, 0.5, largest_uniform})
+    CHECK(residual(Row{0.5, 0.3, 0.2}, Row{0.2, 0.3, 0.5}, u) == 0);
   // max(0, p - q) = (0.25, 0, 0.125) : 2/3 and 1/3.
   const Row p = {0.5, 0.125, 0.375};
   const Row q = {0.25, 0.5, 0.25};
-  CHECK(sample_residual(p, q, 0.66) == 0);
-  CHECK(sample_residual(p, q, 0.67) == 2);
+  CHECK(residual(p, q, 0.66) == 0);
+  CHECK(residual(p, q, 0.67) == 2);
 }
 
 TEST_CASE("disjoint supports leave the whole target as residual") {
-  CHECK(sample_residual(Row{0, 0.5, 0.5}, Row{1, 0, 0}, 0.49) == 1);
-  CHECK(sample_residual(Row{0, 0.5, 0.5}, Row{1, 0, 0}, 0.51) == 2);
+  CHECK(residual(Row{0, 0.5, 0.5}, Row{1, 0, 0}, 0.49) == 1);
+  CHECK(residual(Row{0, 0.5, 0.5}, Row{1, 0, 0}, 0.51) == 2);
 }
 
 TEST_CASE("where target and draft agree to rounding, the correction comes from the target") {
   const Row p = {0.25, 0.75};
-  CHECK(sample_residual(p, p, 0.2) == 0);
-  CHECK(sample_residual(p, p, 0.3) == 1);
+  CHECK(residual(p, p, 0.2) == 0);
+  CHECK(residual(p, p, 0.3) == 1);
   // One ulp between the rows is rounding, not residual: without the rule token 0 would be certain.
-  CHECK(sample_residual(p, Row{std::nextafter(0.25, 0), 0.75}, 0.3) == 1);
+  CHECK(residual(p, Row{std::nextafter(0.25, 0), 0.75}, 0.3) == 1);
 }
 
 TEST_CASE("rows of different length are refused") {
-  CHECK_THROWS_AS(sample_residual(Row{1}, Row{0.5, 0.5}, 0.5), std::invalid_argument);
+  CHECK_THROWS_AS(residual(Row{1}, Row{0.5, 0.5}, 0.5), std::invalid_argument);
 }

@@ -8,6 +8,8 @@
 #include "tests/support/random_models.hpp"
 
 using namespace specdec::sim;
+using specdec::test_support::Likeness;
+using specdec::test_support::random_pair;
 using Row = std::vector<double>;
 using Tokens = std::vector<Token>;
 
@@ -81,7 +83,7 @@ TEST_CASE("bad bigram counts are refused") {
 }
 
 TEST_CASE("rows do not depend on the blocks in which the prefix was scored, nor on what was rolled back") {
-  ContextTableModel model = specdec::test_support::random_pair(3, 3, specdec::test_support::Likeness::independent, 1).target;
+  ContextTableModel model = random_pair(3, 3, Likeness::independent, 1).target;
   const Tokens text = {0, 2, 1, 1, 0, 2};
   Row whole(6 * 3);
   model.score(text, whole);
