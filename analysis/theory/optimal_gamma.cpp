@@ -176,9 +176,11 @@ std::optional<std::int64_t> gamma_reaching_share(const core::AcceptanceRate& rat
   if (rate.rejection() == 0) return std::nullopt;
   const long double tokens = std::log1p(-static_cast<long double>(share)) / rate.log_alpha();
   if (tokens > static_cast<long double>(largest_practical_gamma)) return std::nullopt;
-  // The answer is ceil(tokens) - 1; one_minus_power decides where rounding made an integer of tokens, or almost one.
+  // The answer is ceil(tokens) - 1; where rounding made an integer of tokens, or almost one, the smaller of what is
+  // reached and what is left decides.
   const auto count = static_cast<std::int64_t>(tokens);
-  return rate.one_minus_power(count) >= share ? count - 1 : count;
+  const bool reached = share < 0.5 ? rate.one_minus_power(count) >= share : rate.power(count) <= 1 - share;
+  return reached ? count - 1 : count;
 }
 
 double tie_cost(const core::AcceptanceRate& rate, std::int64_t gamma) {
