@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/core/acceptance_profile.hpp"
+#include "analysis/core/step_cost.hpp"
+#include "analysis/planning/regret.hpp"
+#include "analysis/theory/optimal_gamma.hpp"
+
+/// How many tokens to draft: the closed forms of analysis/theory put together into one answer.
+namespace specdec::planning {
+
+struct PlanQuestion {
+  core::AcceptanceProfile acceptance;
+  SearchSpace space = {};
+  /// Draft operations per token / target operations per token, dimensionless, >= 0.
+  double c_hat = 0;
+  /// Relative loss of speedup up to which a gamma counts as near-optimal, in (0, 1).
+  double tolerance = 0.01;
+  /// The gamma in use, in [0, space.max_gamma].
+  std::optional<std::int64_t> deployed = {};
+  /// Length of a generation, >= 1.
+  std::optional<std::int64_t> tokens = {};
+  /// The rates that the single rate `acceptance` may really have.
+  std::optional<RateInterval> interval = {};
+};
+
+/// What one gamma means.
+struct PlanRow {
+  std::int64_t gamma;
+  double expected_tokens;
+  double speedup;
+  double operations_factor;
+  double memory_access_factor;
+  /// The acceptance or the cost of verification lies beyond what was measured.
+  bool extrapolated;
+  /// Of a generation of `tokens` tokens; nothing where it was not asked for or would take too long to compute.
+  std::optional<double> finite_speedup;
+  /// Over the interval of rates, where there is one.
+  std::optional<double> worst_regret;
+};
+
+/// Why a gamma is recommended.
+enum class Basis {
+  optimum,
+  share_of_limit,  ///< nothing is optimal; the smallest gamma within the tolerance of the supremum
+  max_gamma,       ///< the optimum lies beyond max_gamma, this is the best one up to it
+  minimax_regret,  ///< least worst regret over the interval of rates
+  not_worth_it,    ///< plain decoding is fastest
+  none,            ///< the speedup grows without bound
+};
+
+/// A gamma at which the speedup comes within a share of its supremum.
+struct ShareOfLimit {
+  double share;
+  std::int64_t gamma;
+};
+
+struct DeployedGamma {
+  std::int64_t gamma;
+  double speedup;
+  double regret;
+  std::optional<double> worst_regret;  ///< over the interval of rates
+};
+
+struct FinitePlan {
+  std::int64_t tokens;
+  /// The best gamma of the rows; its generation's speedup and steps.
+  std::int64_t gamma;
+  double speedup;
+  double expected_steps;
+  std::int64_t searched_up_to;  ///< largest gamma that was computed
+};
+
+struct IntervalPlan {
+  MinimaxGamma minimax;
+  std::int64_t best_at_low;   ///< no_max_gamma where none is attained
+  std::int64_t best_at_high;  ///< no_max_gamma where none is attained
+  std::vector<BestStretch> best;
+  bool all_listed;  ///< false where `best` stops before the end of the interval
+};
+
+struct Plan {
+  bool worth_it;
+  std::optional<core::AcceptanceRate> break_even;  ///< nothing where no rate pays
+  theory::OptimalGamma best;                       ///< among the gammas allowed
+  theory::OptimalGamma unrestricted;               ///< among all
+  std::optional<PlanRow> best_row;                 ///< of `best` where it is attained
+  std::optional<double> gamma_real;                ///< for one rate and the paper's costs
+  std::optional<double> oracle_speedup;            ///< for the paper's costs; infinity where it has no bound
+  Basis basis;
+  std::optional<PlanRow> recommended;              ///< nothing where the basis is none
+  std::vector<theory::GammaRange> near_best;       ///< within the tolerance of `best`
+  std::vector<ShareOfLimit> shares_of_limit;       ///< where no optimum is attained and the supremum is finite
+  std::vector<PlanRow> rows;                       ///< in order of gamma
+  std::optional<DeployedGamma> deployed;
+  std::optional<FinitePlan> finite;
+  std::optional<IntervalPlan> interval;
+};
+
+/// Answers the question.
+///
+/// The rows are all gammas up to max_gamma where that is given. Otherwise they are all gammas up to a little beyond the
+/// best and the deployed one; where these are large, round numbers and the neighbours of those that matter.
+///
+/// Source:   docs/theory.md#optimal-gamma
+/// @throws std::domain_error if a value is outside the range stated beside it
+Plan plan(const PlanQuestion& question);
+
+/// The one rate that would give the same accepted drafts per draft looked at as the measured positions do:
+///
+///   (E[K | n] - 1) / E[K | n - 1]
+///
+/// the maximum-likelihood estimate from n positions; the rate itself where the profile is one rate.
+/// Source:   docs/theory.md#acceptance-inversion
+core::AcceptanceRate pooled_rate(const core::AcceptanceProfile& acceptance);
+
+}  // namespace specdec::planning

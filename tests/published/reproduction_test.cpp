@@ -1,0 +1,131 @@
+#include "analysis/planning/published.hpp"
+
+#include <cmath>
+
+#include "tests/support/catch.hpp"
+
+// The paper: Leviathan, Kalman, Matias: Fast Inference from Transformers via Speculative Decoding, ICML 2023.
+// Expected values: exact rational arithmetic of the paper's formulas at its printed inputs, six to seven digits.
+using namespace specdec::planning;
+
+namespace {
+
+/// Rounds half up to the digits that the paper prints.
+bool rounds_to(double computed, double printed, double unit) {
+  return std::floor(computed / unit + 0.5) == std::floor(printed / unit + 0.5);
+}
+
+}  // namespace
+
+TEST_CASE("Table 1: all twelve figures agree at the printed inputs") {
+  const double operations[] = {1.530612, 1.579155, 1.229508, 1.626334, 1.107011, 1.603056};
+  const double speeds[] = {1.96, 2.533, 2.44, 3.68928, 2.71, 6.861894};
+  const auto rows = table_1();
+  REQUIRE(rows.size() == 6);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    INFO("Table 1, row " << i + 1);
+    CHECK(rows[i].operations.computed == Approx(operations[i]).margin(5e-7));
+    CHECK(rows[i].speed.computed == Approx(speeds[i]).margin(5e-7));
+    CHECK(rows[i].operations.agreement == Agreement::at_printed_inputs);
+    CHECK(rows[i].speed.agreement == Agreement::at_printed_inputs);
+    CHECK(rounds_to(rows[i].operations.computed, rows[i].operations.printed, 0.01));
+    CHECK(rounds_to(rows[i].speed.computed, rows[i].speed.printed, 0.01));
+  }
+}
+
+TEST_CASE("Table 4, EXP: nine figures agree at the printed inputs, three within their rounding") {
+  const double expected[] = {3.157499, 3.250890, 2.497131, 2.258001, 2.346699, 1.933843,
+                             2.401509, 2.619339, 2.024680, 1.891365, 1.802567, 1.540764};
+  const std::int64_t best[] = {9, 9, 6, 6, 6, 4, 7, 7, 4, 5, 4, 3};
+  const auto rows = table_4();
+  REQUIRE(rows.size() == 12);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    INFO("Table 4, row " << i + 1);
+    CHECK(rows[i].speedup.computed == Approx(expected[i]).margin(5e-7));
+    CHECK(rows[i].best_gamma == best[i]);
+    const bool needs_rounding = i == 4 || i == 5 || i == 11;
+    CHECK(rows[i].speedup.agreement ==
+          (needs_rounding ? Agreement::within_input_rounding : Agreement::at_printed_inputs));
+    CHECK(rounds_to(rows[i].speedup.computed, rows[i].speedup.printed, 0.1) == !needs_rounding);
+  }
+}
+
+TEST_CASE("Table 4, EXP: the extremes over the rounding of the inputs lie at its corners") {
+  const auto rows = table_4();
+  const double lowest[] = {2.2742, 1.8977, 1.5123};
+  const double highest[] = {2.4227, 1.9709, 1.5700};
+  const std::size_t indices[] = {4, 5, 11};
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(rows[indices[i]].speedup.lowest == Approx(lowest[i]).margin(5e-5));
+    CHECK(rows[indices[i]].speedup.highest == Approx(highest[i]).margin(5e-5));
+  }
+}
+
+TEST_CASE("Section 3.6: the bigram's 1.25X is 1.248 at gamma 3 and 1.25 in the limit") {
+  const BigramFigure figure = bigram_figure();
+  CHECK(figure.speedup.computed == Approx(1.248).epsilon(1e-13));
+  CHECK(figure.speedup.agreement == Agreement::at_printed_inputs);
+  CHECK(figure.limit == Approx(1.25).epsilon(1e-13));
+}
+
+TEST_CASE("A.5, stochastic lenience: three of four figures follow from no gamma") {
+  const double best[] = {2.329521, 2.939230, 3.446161, 4.788559};
+  const std::int64_t gamma[] = {7, 9, 10, 15};
+  const auto rows = stochastic_lenience();
+  REQUIRE(rows.size() == 4);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    INFO("A.5, lenience " << rows[i].lenience);
+    CHECK_FALSE(rows[i].printed_gamma);
+    CHECK(rows[i].gamma == gamma[i]);
+    CHECK(rows[i].speedup.computed == Approx(best[i]).margin(5e-7));
+    CHECK(rows[i].speedup.agreement == (i < 3 ? Agreement::cannot_follow : Agreement::at_printed_inputs));
+  }
+}
+
+TEST_CASE("A.5, argmax lenience: all four figures agree at the printed inputs") {
+  const double expected[] = {3.303269, 3.303269, 3.865099, 4.906977};
+  const auto rows = argmax_lenience();
+  REQUIRE(rows.size() == 4);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(rows[i].printed_gamma == 8);
+    CHECK(rows[i].speedup.computed == Approx(expected[i]).margin(5e-7));
+    CHECK(rows[i].speedup.agreement == Agreement::at_printed_inputs);
+  }
+}
+
+TEST_CASE("Figures 2 to 4: the series hold the closed forms at every point") {
+  for (const Figure2Point& point : figure_2()) {
+    double tokens = 0;
+    for (std::int64_t j = 0; j <= point.gamma.value_or(2000); ++j) tokens += std::pow(point.alpha, static_cast<double>(j));
+    if (!point.gamma && point.alpha == 1) tokens = std::numeric_limits<double>::infinity();
+    INFO("Figure 2, alpha " << point.alpha);
+    CHECK((point.expected_tokens == tokens || point.expected_tokens == Approx(tokens).epsilon(1e-12)));
+  }
+  for (const Figure3Point& point : figure_3()) {
+    INFO("Figure 3, alpha " << point.alpha << ", c " << point.c);
+    CHECK(point.optimal_gamma.has_value() == (point.alpha < 1));
+    if (!point.optimal_gamma) continue;
+    const auto speedup = [&](std::int64_t gamma) {
+      double tokens = 0;
+      for (std::int64_t j = 0; j <= gamma; ++j) tokens += std::pow(point.alpha, static_cast<double>(j));
+      return tokens / (1 + point.c * static_cast<double>(gamma));
+    };
+    const std::int64_t gamma = *point.optimal_gamma;
+    CHECK(speedup(gamma) >= speedup(gamma + 1) * (1 - 1e-14));
+    if (gamma > 0) CHECK(speedup(gamma) > speedup(gamma - 1));
+  }
+  for (const Figure4Point& point : figure_4()) {
+    double tokens = 0;
+    for (std::int64_t j = 0; j <= point.gamma; ++j) tokens += std::pow(point.alpha, static_cast<double>(j));
+    CHECK(point.speedup == Approx(tokens).epsilon(1e-13));
+    CHECK(point.operations_factor == Approx(static_cast<double>(point.gamma + 1) / tokens).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("a comparison agrees up to half a unit of the last printed digit and not beyond") {
+  CHECK(compare({2.5, 0.05}, 2.55, 2.55, 2.55).agreement == Agreement::at_printed_inputs);
+  CHECK(compare({2.5, 0.05}, 2.56, 2.54, 2.58).agreement == Agreement::within_input_rounding);
+  CHECK(compare({2.5, 0.05}, 2.57, 2.56, 2.58).agreement == Agreement::cannot_follow);
+  CHECK(compare({2.5, 0.05}, 2.40, 2.30, 2.44).agreement == Agreement::cannot_follow);
+  CHECK_THROWS_AS(compare({2.5, 0.05}, 2.5, 2.6, 2.7), std::domain_error);
+}

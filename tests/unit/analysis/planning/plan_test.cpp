@@ -1,0 +1,210 @@
+#include "analysis/planning/plan.hpp"
+
+#include <algorithm>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/analysis/planning/naive.hpp"
+
+using namespace specdec;
+using core::AcceptanceRate;
+using planning::Basis;
+using planning::Plan;
+using planning::PlanQuestion;
+
+namespace {
+
+PlanQuestion question(double alpha, double c) {
+  PlanQuestion q{AcceptanceRate(alpha)};
+  q.space.cost.c = c;
+  q.c_hat = c;
+  return q;
+}
+
+std::vector<std::int64_t> gammas(const Plan& plan) {
+  std::vector<std::int64_t> shown;
+  for (const auto& row : plan.rows) shown.push_back(row.gamma);
+  return shown;
+}
+
+bool shows(const Plan& plan, std::int64_t gamma) {
+  const auto shown = gammas(plan);
+  return std::binary_search(shown.begin(), shown.end(), gamma);
+}
+
+}  // namespace
+
+// Expected values: exact rational arithmetic of Eq. (1), Theorems 3.8 and 3.11, at 50 digits.
+TEST_CASE("a plan recommends the optimum and puts the closed forms beside it") {
+  const Plan plan = planning::plan(question(0.8, 0.05));
+  CHECK(plan.worth_it);
+  CHECK(plan.basis == Basis::optimum);
+  REQUIRE(plan.recommended);
+  CHECK(plan.recommended->gamma == 8);
+  CHECK(plan.recommended->speedup == Approx(3.09207954286).epsilon(1e-11));
+  CHECK(plan.gamma_real.value() == Approx(7.85665445887069).epsilon(1e-13));
+  CHECK(plan.oracle_speedup.value() == Approx(25.0 / 6).epsilon(1e-13));
+  CHECK(plan.break_even.value().alpha() == Approx(0.05).epsilon(1e-12));
+  CHECK(plan.near_best == std::vector<theory::GammaRange>{{7, 9}});
+  const planning::PlanRow& five = plan.rows.at(5);
+  CHECK(five.gamma == 5);
+  CHECK(five.expected_tokens == Approx(3.68928).epsilon(1e-13));
+  CHECK(five.speedup == Approx(2.951424).epsilon(1e-13));
+  CHECK(five.operations_factor == Approx(1.69409749328).epsilon(1e-11));
+  CHECK(five.memory_access_factor == Approx(1 / 3.68928).epsilon(1e-13));
+  CHECK_FALSE(five.extrapolated);
+}
+
+TEST_CASE("small plans show every gamma from 0 to beyond the best and the deployed one") {
+  PlanQuestion q = question(0.8, 0.05);
+  q.deployed = 14;
+  const Plan plan = planning::plan(q);
+  REQUIRE(plan.rows.size() == 19);
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) CHECK(plan.rows[i].gamma == static_cast<std::int64_t>(i));
+}
+
+TEST_CASE("large plans show round numbers and the neighbours of what matters, in order and once each") {
+  PlanQuestion q = question(0.9999, 1e-6);
+  q.deployed = 777;
+  const Plan plan = planning::plan(q);
+  CHECK(plan.rows.size() < 80);
+  for (const std::int64_t gamma : {std::int64_t{0}, std::int64_t{1000}, std::int64_t{776}, std::int64_t{777},
+                                   plan.best.gamma - 1, plan.best.gamma, plan.best.gamma + 1}) {
+    CHECK(shows(plan, gamma));
+  }
+  const auto shown = gammas(plan);
+  CHECK(std::adjacent_find(shown.begin(), shown.end(), std::greater_equal<>()) == shown.end());
+}
+
+TEST_CASE("a largest gamma bounds the rows, the recommendation and what regret is measured against") {
+  PlanQuestion q = question(0.8, 0.05);
+  q.space.max_gamma = 5;
+  q.deployed = 5;
+  const Plan plan = planning::plan(q);
+  CHECK(plan.rows.size() == 6);
+  CHECK(plan.basis == Basis::max_gamma);
+  CHECK(plan.recommended->gamma == 5);
+  CHECK(plan.unrestricted.gamma == 8);
+  CHECK(plan.deployed->regret == 0);
+  CHECK(plan.near_best == std::vector<theory::GammaRange>{{5, 5}});
+}
+
+TEST_CASE("a draft that does not pay is not recommended") {
+  const Plan plan = planning::plan(question(0.05, 0.05));
+  CHECK_FALSE(plan.worth_it);
+  CHECK(plan.basis == Basis::not_worth_it);
+  CHECK(plan.recommended->gamma == 0);
+}
+
+TEST_CASE("a free draft has no best gamma, but one that reaches a share of the limit") {
+  const Plan plan = planning::plan(question(0.8, 0.0));
+  CHECK(plan.basis == Basis::share_of_limit);
+  CHECK_FALSE(plan.best_row);
+  // 1 - 0.8^(gamma+1) >= 0.99 and 0.95: 0.8^21 = 0.00922, 0.8^20 = 0.01153; 0.8^14 = 0.0440, 0.8^13 = 0.0550.
+  CHECK(plan.recommended->gamma == 20);
+  REQUIRE(plan.shares_of_limit.size() == 2);
+  CHECK(plan.shares_of_limit[0].gamma == 13);
+  CHECK(plan.shares_of_limit[1].gamma == 20);
+  CHECK(plan.best.speedup == Approx(5.0).epsilon(1e-13));
+}
+
+TEST_CASE("drafts that are always accepted have a limit 1 / c, or none where they are free") {
+  const Plan bounded = planning::plan(question(1.0, 0.1));
+  CHECK(bounded.basis == Basis::share_of_limit);
+  CHECK(bounded.best.speedup == Approx(10.0));
+  // (gamma + 1) / (1 + gamma / 10) >= 9.9 from gamma = 890 on.
+  CHECK(bounded.recommended->gamma == 890);
+  const Plan unbounded = planning::plan(question(1.0, 0.0));
+  CHECK(unbounded.basis == Basis::none);
+  CHECK_FALSE(unbounded.recommended);
+  CHECK(unbounded.shares_of_limit.empty());
+}
+
+TEST_CASE("an interval of rates gets the gamma that loses least wherever the rate lies") {
+  PlanQuestion q = question(0.75, 0.05);
+  q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
+  q.deployed = 3;
+  const Plan plan = planning::plan(q);
+  CHECK(plan.basis == Basis::minimax_regret);
+  CHECK(plan.recommended->gamma == 7);
+  CHECK(plan.interval->best_at_low == 6);
+  CHECK(plan.interval->best_at_high == 8);
+  CHECK(plan.interval->all_listed);
+  CHECK(plan.interval->best.size() == 3);
+  const naive::Cost cost = [](auto gamma) { return 1 + 0.05 * static_cast<double>(gamma); };
+  CHECK(plan.deployed->worst_regret.value() == Approx(naive::regret(0.8, 3, 60, cost)).epsilon(1e-12));
+  CHECK(plan.recommended->worst_regret.value() == Approx(plan.interval->minimax.worst_regret));
+}
+
+TEST_CASE("an interval with a free draft gets the gamma that reaches the limit everywhere") {
+  PlanQuestion q = question(0.75, 0.0);
+  q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
+  const Plan plan = planning::plan(q);
+  CHECK(plan.basis == Basis::share_of_limit);
+  CHECK(plan.recommended->gamma == 20);
+  CHECK(plan.recommended->worst_regret.value() <= 0.01);
+}
+
+// Finite speedups: exact rational recursion for alpha 0.8, gamma 5, c 0.05.
+TEST_CASE("a finite generation is planned beside the long one") {
+  PlanQuestion q = question(0.8, 0.05);
+  q.tokens = 64;
+  const Plan plan = planning::plan(q);
+  CHECK(plan.rows.at(5).finite_speedup.value() == Approx(2.89407022034).epsilon(1e-11));
+  REQUIRE(plan.finite);
+  for (const auto& row : plan.rows) CHECK(*row.finite_speedup <= plan.finite->speedup);
+  CHECK(plan.finite->searched_up_to == plan.rows.back().gamma);
+  q.tokens = 1;
+  CHECK(planning::plan(q).finite->speedup == 1);
+}
+
+TEST_CASE("a finite generation that would take too long is left out, not guessed") {
+  PlanQuestion q = question(0.8, 0.05);
+  q.tokens = 2'000'000;
+  const Plan plan = planning::plan(q);
+  CHECK(plan.rows.at(9).finite_speedup.has_value());
+  CHECK_FALSE(plan.rows.at(10).finite_speedup.has_value());
+  CHECK(plan.finite->searched_up_to == 9);
+}
+
+TEST_CASE("rows beyond what was measured are marked") {
+  PlanQuestion q{core::AcceptanceProfile::from_survival({0.805, 0.632, 0.483})};
+  q.space.cost.c = 0.02;
+  const Plan plan = planning::plan(q);
+  CHECK_FALSE(plan.rows.at(3).extrapolated);
+  CHECK(plan.rows.at(4).extrapolated);
+  CHECK_FALSE(plan.gamma_real);
+
+  PlanQuestion table = question(0.8, 0.05);
+  const core::VerificationCost::Point points[] = {{2, 1.02}, {5, 1.10}};
+  table.space.cost.verification = core::VerificationCost::table(points);
+  CHECK_FALSE(planning::plan(table).rows.at(4).extrapolated);
+  CHECK(planning::plan(table).rows.at(5).extrapolated);
+  CHECK_FALSE(planning::plan(table).oracle_speedup);
+}
+
+TEST_CASE("the pooled rate of measured positions is accepted drafts over drafts looked at") {
+  // 1000 steps with 700, 480, 350, 270 accepted at the four positions: 1800 / (1000 + 700 + 480 + 350).
+  const auto profile = core::AcceptanceProfile::from_survival({0.7, 0.48, 0.35, 0.27});
+  CHECK(planning::pooled_rate(profile).alpha() == Approx(1800.0 / 2530).epsilon(1e-13));
+  CHECK(planning::pooled_rate(AcceptanceRate::from_rejection(1e-12)).rejection() == 1e-12);
+  CHECK(planning::pooled_rate(core::AcceptanceProfile::from_survival({1.0, 1.0})).alpha() == 1);
+}
+
+TEST_CASE("the oracle of a profile reaches its expected tokens without limit on gamma") {
+  PlanQuestion q{core::AcceptanceProfile::from_survival({0.5, 0.25})};  // a rate of 1/2 in disguise
+  q.space.cost.c = 0.1;
+  CHECK(planning::plan(q).oracle_speedup.value() == Approx(1 / (0.5 + 0.5 * 0.1)).epsilon(1e-13));
+}
+
+TEST_CASE("a question outside its ranges is refused with the range") {
+  PlanQuestion q = question(0.8, 0.05);
+  q.tolerance = 0;
+  CHECK_THROWS_AS(planning::plan(q), std::domain_error);
+  q = question(0.8, 0.05);
+  q.space.max_gamma = 4;
+  q.deployed = 5;
+  CHECK_THROWS_WITH(planning::plan(q), "plan: deployed is 5, but must be in [0, 4]");
+  q = question(0.8, 0.05);
+  q.tokens = 0;
+  CHECK_THROWS_WITH(planning::plan(q), "plan: tokens is 0, but must be in [1, 9007199254740992]");
+}
