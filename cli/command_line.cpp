@@ -111,7 +111,9 @@ class CommandLine {
       print(content);
     }
     if (output.format == "csv" && !output.quiet) {
-      for (const Warning& w : report.warnings) fmt::print(stderr, "specdec: warning: {}\n", w.message);
+      for (const Warning& w : report.warnings) {
+        if (!w.json_only) fmt::print(stderr, "specdec: warning: {}\n", w.message);
+      }
     }
     return report.exit_code;
   }
@@ -131,8 +133,19 @@ class CommandLine {
     const nlohmann::ordered_json document = with_envelope(parsed.command->name, inputs, report);
     if (parsed.output.format == "json") return document.dump(2) + '\n';
     if (parsed.output.format == "csv") return to_csv(document.at(nlohmann::ordered_json::json_pointer(table.json_pointer)));
-    std::string text = report.text;
-    for (const Warning& w : report.warnings) text += wrapped("warning: " + w.message, 2) + '\n';
+    return report.text + '\n' + assumptions_and_warnings(report);
+  }
+
+  static std::string assumptions_and_warnings(const Report& report) {
+    std::vector<std::string> assumptions;
+    for (const Assumption& a : report.assumptions) {
+      const std::string value = a.value.is_string() ? a.value.get<std::string>() : a.value.dump();
+      assumptions.push_back(fmt::format("{} {} ({})", a.name, value, a.source));
+    }
+    std::string text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumptions, ", ")), 2) + '\n';
+    for (const Warning& w : report.warnings) {
+      if (!w.json_only) text += wrapped(fmt::format("Warning ({}): {}.", w.code, w.message), 2) + '\n';
+    }
     return text;
   }
 

@@ -1,7 +1,9 @@
 #include "cli/command_line.hpp"
+#include "cli/plan.hpp"
+#include "cli/reproduce.hpp"
 #include "cli/validate.hpp"
 
 int main(int argc, char* argv[]) {
   using namespace specdec::cli;
-  return run_command_line({validate_command()}, argc, argv);
+  return run_command_line({plan_command(), reproduce_command(), validate_command()}, argc, argv);
 }

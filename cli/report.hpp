@@ -21,6 +21,7 @@ struct Assumption {
 struct Warning {
   std::string code;
   std::string message;
+  bool json_only = false;  // explains a null that the text does not show
 };
 
 /// What a command found, as data and as text. The frame adds the envelope and writes it.

@@ -5,13 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace specdec::cli {
 
-std::string significant(double value, int digits) {
-  std::string text = fmt::format("{:#.{}g}", value, digits);
-  if (text.back() == '.') text.pop_back();
-  return text;
+std::string brief(double value, int digits) { return fmt::format("{:.{}g}", value, digits); }
+
+std::string in_column(double value) {
+  const bool shows = value == 0 || (std::abs(value) >= 0.01 && std::abs(value) < 1e6);
+  return shows ? fmt::format("{:.3f}", value) : brief(value);
 }
 
 std::string wrapped(std::string_view text, std::size_t indent) {

@@ -9,8 +9,11 @@ namespace specdec::cli {
 /// Width that human output keeps to.
 inline constexpr std::size_t text_width = 100;
 
-/// A number for a human: few significant digits, trailing zeros kept so that columns line up.
-std::string significant(double value, int digits = 4);
+/// A number for a human, to a few significant digits.
+std::string brief(double value, int digits = 4);
+
+/// A number in a column: three decimals where they show it well, else as brief.
+std::string in_column(double value);
 
 /// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
 std::string wrapped(std::string_view text, std::size_t indent = 0);

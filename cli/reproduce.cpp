@@ -1,0 +1,330 @@
+#include "cli/reproduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "analysis/planning/published.hpp"
+#include "cli/text.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using planning::Agreement;
+using planning::Comparison;
+
+/// Everything that is recomputed.
+struct Reproduction {
+  std::vector<planning::Table1Row> table_1 = planning::table_1();
+  std::vector<planning::Table4Row> table_4 = planning::table_4();
+  planning::BigramFigure bigram = planning::bigram_figure();
+  std::vector<planning::LenienceRow> stochastic = planning::stochastic_lenience();
+  std::vector<planning::LenienceRow> argmax = planning::argmax_lenience();
+  std::vector<planning::Figure2Point> figure_2 = planning::figure_2();
+  std::vector<planning::Figure3Point> figure_3 = planning::figure_3();
+  std::vector<planning::Figure4Point> figure_4 = planning::figure_4();
+
+  std::vector<Comparison> comparisons() const {
+    std::vector<Comparison> all;
+    for (const auto& row : table_1) all.insert(all.end(), {row.operations, row.speed});
+    for (const auto& row : table_4) all.push_back(row.speedup);
+    all.push_back(bigram.speedup);
+    for (const auto& row : stochastic) all.push_back(row.speedup);
+    for (const auto& row : argmax) all.push_back(row.speedup);
+    return all;
+  }
+
+  std::int64_t count(Agreement agreement) const {
+    const std::vector<Comparison> all = comparisons();
+    return std::count_if(all.begin(), all.end(), [&](const Comparison& c) { return c.agreement == agreement; });
+  }
+};
+
+constexpr char curves_note[] = "the text of the paper does not name the curves of its figures; these are round values";
+constexpr char stochastic_note[] =
+    "the paper prints no gamma here, so computed is the best over all gammas: no gamma reaches a figure that cannot "
+    "follow, and 5X is met only because it is printed to one digit";
+constexpr char argmax_note[] = "the paper prints p(x) <= l max(p) as the condition of acceptance and must mean >=";
+
+std::string_view agreement_name(Agreement agreement) {
+  switch (agreement) {
+    case Agreement::at_printed_inputs: return "agrees at printed inputs";
+    case Agreement::within_input_rounding: return "agrees within the rounding of the inputs";
+    case Agreement::cannot_follow: break;
+  }
+  return "cannot follow";
+}
+
+// ---------------------------------------------------------------------------------------------------------- JSON
+
+void put_comparison(ordered_json& row, const Comparison& c) {
+  row["printed"] = c.printed;
+  row["computed"] = c.computed;
+  row["computed_interval"] = {c.lowest, c.highest};
+  row["agrees"] = c.agrees();
+  row["agreement"] = agreement_name(c.agreement);
+}
+
+ordered_json json_table_1(const std::vector<planning::Table1Row>& rows) {
+  ordered_json list = ordered_json::array();
+  for (const auto& row : rows) {
+    for (const auto& [quantity, comparison] : {std::pair{"operations", row.operations}, {"speed", row.speed}}) {
+      ordered_json object = {{"alpha", row.alpha}, {"gamma", row.gamma}, {"quantity", quantity}};
+      put_comparison(object, comparison);
+      list.push_back(std::move(object));
+    }
+  }
+  return {{"rows", list}};
+}
+
+ordered_json json_table_4(const std::vector<planning::Table4Row>& rows) {
+  ordered_json list = ordered_json::array();
+  for (const auto& row : rows) {
+    ordered_json object = {{"task", row.task},   {"draft_model", row.draft_model}, {"temperature", row.temperature},
+                           {"gamma", row.gamma}, {"alpha", row.alpha},             {"c", row.c}};
+    put_comparison(object, row.speedup);
+    object["best_gamma"] = row.best_gamma;
+    object["best_speedup"] = row.best_speedup;
+    list.push_back(std::move(object));
+  }
+  return {{"rows", list}};
+}
+
+ordered_json json_bigram(const planning::BigramFigure& figure) {
+  ordered_json object = {{"alpha", figure.alpha}, {"gamma", figure.gamma}, {"c", figure.c}};
+  put_comparison(object, figure.speedup);
+  object["limit"] = figure.limit;
+  return {{"rows", ordered_json::array({object})}};
+}
+
+ordered_json json_lenience(const std::vector<planning::LenienceRow>& rows, std::string_view note) {
+  ordered_json list = ordered_json::array();
+  for (const auto& row : rows) {
+    ordered_json object = {{"lenience", row.lenience}, {"alpha", row.alpha}, {"c", row.c}};
+    object["printed_gamma"] = row.printed_gamma ? ordered_json(*row.printed_gamma) : ordered_json();
+    object["gamma"] = row.gamma;
+    put_comparison(object, row.speedup);
+    list.push_back(std::move(object));
+  }
+  return {{"note", note}, {"rows", list}};
+}
+
+ordered_json json_figure_2(const std::vector<planning::Figure2Point>& points) {
+  ordered_json list = ordered_json::array();
+  for (const auto& point : points) {
+    ordered_json object = {{"gamma", point.gamma ? ordered_json(*point.gamma) : ordered_json()}};
+    if (!point.gamma) object["gamma_note"] = "infinite";
+    object["alpha"] = point.alpha;
+    put_number(object, "expected_tokens", point.expected_tokens);
+    list.push_back(std::move(object));
+  }
+  return {{"note", curves_note}, {"series", list}};
+}
+
+ordered_json json_figure_3(const std::vector<planning::Figure3Point>& points) {
+  ordered_json list = ordered_json::array();
+  for (const auto& point : points) {
+    ordered_json object = {{"c", point.c}, {"alpha", point.alpha}};
+    object["optimal_gamma"] = point.optimal_gamma ? ordered_json(*point.optimal_gamma) : ordered_json();
+    if (!point.optimal_gamma) object["optimal_gamma_note"] = "infinite";
+    list.push_back(std::move(object));
+  }
+  return {{"note", curves_note}, {"series", list}};
+}
+
+ordered_json json_figure_4(const std::vector<planning::Figure4Point>& points) {
+  ordered_json list = ordered_json::array();
+  for (const auto& point : points) {
+    list.push_back({{"gamma", point.gamma},
+                    {"alpha", point.alpha},
+                    {"speedup", point.speedup},
+                    {"operations_factor", point.operations_factor}});
+  }
+  return {{"note", curves_note}, {"series", list}};
+}
+
+ordered_json json_of(const Reproduction& r) {
+  return {{"summary",
+           {{"agrees_at_printed_inputs", r.count(Agreement::at_printed_inputs)},
+            {"agrees_within_input_rounding", r.count(Agreement::within_input_rounding)},
+            {"cannot_follow", r.count(Agreement::cannot_follow)}}},
+          {"table1", json_table_1(r.table_1)},
+          {"table4", json_table_4(r.table_4)},
+          {"bigram", json_bigram(r.bigram)},
+          {"lenience",
+           {{"stochastic", json_lenience(r.stochastic, stochastic_note)},
+            {"argmax", json_lenience(r.argmax, argmax_note)}}},
+          {"figure2", json_figure_2(r.figure_2)},
+          {"figure3", json_figure_3(r.figure_3)},
+          {"figure4", json_figure_4(r.figure_4)}};
+}
+
+// ---------------------------------------------------------------------------------------------------------- text
+
+constexpr auto left = TextTable::Align::left;
+
+std::string_view short_name(Agreement agreement) {
+  switch (agreement) {
+    case Agreement::at_printed_inputs: return "agrees";
+    case Agreement::within_input_rounding: return "agrees within input rounding";
+    case Agreement::cannot_follow: break;
+  }
+  return "CANNOT FOLLOW";
+}
+
+/// The printed figure with the digits that the paper prints.
+std::string as_printed(const Comparison& c) {
+  return fmt::format("{:.{}f}", c.printed, std::lround(-std::log10(2 * c.half_unit)));
+}
+
+std::vector<std::string> with_comparison(std::vector<std::string> cells, const Comparison& c) {
+  const std::string interval =
+      c.lowest == c.highest ? "" : fmt::format("{:.3f} to {:.3f}", c.lowest, c.highest);
+  for (std::string cell : {as_printed(c), fmt::format("{:.4f}", c.computed), interval,
+                           std::string(short_name(c.agreement))}) {
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+std::vector<TextTable::Column> with_comparison(std::vector<TextTable::Column> columns) {
+  columns.insert(columns.end(), {{"printed"}, {"computed"}, {"over input rounding"}, {"", left}});
+  return columns;
+}
+
+std::string text_table_1(const std::vector<planning::Table1Row>& rows) {
+  TextTable table(with_comparison({{"alpha"}, {"gamma"}, {"quantity", left}}));
+  for (const auto& row : rows) {
+    for (const auto& [quantity, comparison] : {std::pair{"operations", row.operations}, {"speed", row.speed}}) {
+      table.add_row(with_comparison({brief(row.alpha), fmt::format("{}", row.gamma), quantity}, comparison));
+    }
+  }
+  return table.to_string();
+}
+
+std::string text_table_4(const std::vector<planning::Table4Row>& rows) {
+  TextTable table(with_comparison(
+      {{"task", left}, {"draft", left}, {"T"}, {"gamma"}, {"best"}, {"alpha"}, {"c"}}));
+  for (const auto& row : rows) {
+    table.add_row(with_comparison({std::string(row.task), std::string(row.draft_model),
+                                   fmt::format("{}", row.temperature), fmt::format("{}", row.gamma),
+                                   fmt::format("{}", row.best_gamma), brief(row.alpha), brief(row.c)},
+                                  row.speedup));
+  }
+  return table.to_string();
+}
+
+std::string text_lenience(const std::vector<planning::LenienceRow>& rows) {
+  TextTable table(with_comparison({{"lenience"}, {"alpha"}, {"c"}, {"gamma"}}));
+  for (const auto& row : rows) {
+    table.add_row(with_comparison(
+        {brief(row.lenience), brief(row.alpha), brief(row.c), fmt::format("{}", row.gamma)}, row.speedup));
+  }
+  return table.to_string();
+}
+
+std::string text_bigram(const planning::BigramFigure& figure) {
+  TextTable table(with_comparison({{"alpha"}, {"gamma"}, {"c"}}));
+  table.add_row(with_comparison({brief(figure.alpha), fmt::format("{}", figure.gamma), brief(figure.c)}, figure.speedup));
+  return table.to_string();
+}
+
+/// Curves side by side: one line for every second alpha, one column for each curve. Curves follow each other in
+/// `points`, all over the same alphas.
+template <class Point, class Name, class Value>
+std::string text_figure(const std::vector<Point>& points, const Name& name, const Value& value) {
+  const auto alphas = static_cast<std::size_t>(std::count_if(
+      points.begin(), points.end(), [&](const Point& point) { return name(point) == name(points.front()); }));
+  std::vector<TextTable::Column> columns = {{"alpha"}};
+  for (std::size_t first = 0; first < points.size(); first += alphas) columns.push_back({name(points[first])});
+  TextTable table(columns);
+  for (std::size_t i = 0; i < alphas; i += 2) {
+    std::vector<std::string> cells = {fmt::format("{:.1f}", points[i].alpha)};
+    for (std::size_t at = i; at < points.size(); at += alphas) cells.push_back(value(points[at]));
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string text_figure_2(const std::vector<planning::Figure2Point>& points) {
+  return text_figure(
+      points,
+      [](const auto& point) { return point.gamma ? fmt::format("gamma {}", *point.gamma) : "no limit"; },
+      [](const auto& point) { return std::isinf(point.expected_tokens) ? "infinite" : in_column(point.expected_tokens); });
+}
+
+std::string text_figure_3(const std::vector<planning::Figure3Point>& points) {
+  return text_figure(
+      points, [](const auto& point) { return fmt::format("c {}", point.c); },
+      [](const auto& point) { return point.optimal_gamma ? fmt::format("{}", *point.optimal_gamma) : "infinite"; });
+}
+
+std::string text_figure_4(const std::vector<planning::Figure4Point>& points) {
+  return text_figure(
+      points, [](const auto& point) { return fmt::format("gamma {}", point.gamma); },
+      [](const auto& point) { return fmt::format("{:.3f} / {:.3f}", point.speedup, point.operations_factor); });
+}
+
+std::string text_of(const Reproduction& r) {
+  const auto section = [](std::string_view heading, const std::string& table, std::string_view note = "") {
+    const std::string below = note.empty() ? "" : wrapped(fmt::format("Note: {}.", note), 2) + '\n';
+    return fmt::format("\n{}\n{}{}", wrapped(heading), table, below);
+  };
+  const std::string summary =
+      fmt::format("Of {} printed figures, {} agree at the printed inputs, {} within the rounding of the inputs, and {} "
+                  "cannot follow from the inputs.",
+                  r.comparisons().size(), r.count(Agreement::at_printed_inputs),
+                  r.count(Agreement::within_input_rounding), r.count(Agreement::cannot_follow));
+  return wrapped(summary) + '\n' +
+         section("Table 1: operations and speed, c = c_hat = 0.", text_table_1(r.table_1)) +
+         section("Table 4, column EXP: speedup by Theorem 3.8; 'best' is the optimal gamma for the printed inputs.",
+                 text_table_4(r.table_4)) +
+         section("Section 3.6: speedup with a bigram model.", text_bigram(r.bigram),
+                 fmt::format("the limit for large gamma is {}", brief(r.bigram.limit))) +
+         section("Appendix A.5: speedup with stochastic lenience, T5-small.", text_lenience(r.stochastic),
+                 stochastic_note) +
+         section("Appendix A.5: speedup with argmax lenience, T5-small.", text_lenience(r.argmax), argmax_note) +
+         section("Figure 2: expected tokens per step.", text_figure_2(r.figure_2)) +
+         section("Figure 3: optimal gamma.", text_figure_3(r.figure_3)) +
+         section("Figure 4: speedup / operations, c = c_hat = 0.", text_figure_4(r.figure_4), curves_note);
+}
+
+Report run() {
+  const Reproduction reproduction;
+  Report report;
+  report.json = json_of(reproduction);
+  report.assumptions = {{"acceptances", "independent", "default"},
+                        {"alpha_half_unit", 0.005, "default"},
+                        {"c_half_unit", "0.005 (Table 4), 0.0005 (A.5)", "default"}};
+  if (reproduction.count(Agreement::cannot_follow) > 0) {
+    report.warnings = {{"cannot_follow", fmt::format("{} printed figures do not follow from the printed inputs by the "
+                                                     "paper's formula",
+                                                     reproduction.count(Agreement::cannot_follow))}};
+  }
+  report.text = text_of(reproduction);
+  return report;
+}
+
+}  // namespace
+
+Command reproduce_command() {
+  return {"reproduce",
+          "The paper's printed figures beside what its formulas give",
+          {{"table1", "/table1/rows"},
+           {"table4", "/table4/rows"},
+           {"bigram", "/bigram/rows"},
+           {"lenience_stochastic", "/lenience/stochastic/rows"},
+           {"lenience_argmax", "/lenience/argmax/rows"},
+           {"figure2", "/figure2/series"},
+           {"figure3", "/figure3/series"},
+           {"figure4", "/figure4/series"}},
+          [](Options& options) {
+            options.footer("Example:\n  specdec reproduce --format csv --table table4");
+            return std::function<Report()>(run);
+          }};
+}
+
+}  // namespace specdec::cli
