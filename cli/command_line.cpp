@@ -160,9 +160,13 @@ class CommandLine {
     const std::string option = message.substr(0, message.find(':'));
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";
     if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
-    if (dynamic_cast<const CLI::FileError*>(&error)) return "--config: " + message.substr(0, message.find(" was not")) + " cannot be read";
+    const std::string config = fmt::format("--config {}", app_.get_config_ptr()->as<std::string>());
+    if (dynamic_cast<const CLI::FileError*>(&error)) return config + " cannot be read";
     if (dynamic_cast<const CLI::ConfigError*>(&error)) {
-      return fmt::format("--config: {} is not an option of any command", message.substr(message.rfind(' ') + 1));
+      const std::string key = message.substr(message.rfind(' ') + 1);
+      const bool is_section = key.ends_with(".++");
+      return is_section ? fmt::format("{}: {} is not a command", config, key.substr(0, key.size() - 3))
+                        : fmt::format("{}: {} is not an option of a command", config, key);
     }
     const std::vector<std::string> unknown = app_.remaining(true);
     const auto commands = app_.get_subcommands();

@@ -140,11 +140,9 @@ Acceptance from_positions(const PlanOptions& o) {
 Acceptance acceptance_of(const PlanOptions& o) {
   const int given = o.alpha.has_value() + o.rejection.has_value() + o.acceptance_length.has_value() +
                     o.acceptance_per_position.has_value();
-  if (given != 1) {
-    throw UsageError(fmt::format("{} of --alpha, --rejection, --acceptance-length, --acceptance-per-position are given, "
-                                 "but must be exactly 1",
-                                 given));
-  }
+  constexpr std::string_view choices = "--alpha, --rejection, --acceptance-length, --acceptance-per-position";
+  if (given == 0) throw UsageError(fmt::format("one of {} is needed", choices));
+  if (given > 1) throw UsageError(fmt::format("{} of {} are given, but must be one", given, choices));
   if (o.at && !o.acceptance_length) throw UsageError("--at is given, but goes with --acceptance-length only");
   if (o.conditional && !o.acceptance_per_position) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
@@ -436,13 +434,19 @@ std::string listed(const std::vector<theory::GammaRange>& ranges) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// The acceptance in the few digits that it is known to; near 1 as its rejection, which keeps them.
+std::string rate_text(const core::AcceptanceRate& rate) {
+  return rate.rejection() < 0.001 ? fmt::format("1 - alpha {}", brief(rate.rejection())) : "alpha " + brief(rate.alpha());
+}
+
 std::string acceptance_sentence(const Answer& a) {
   const double c = a.question.space.cost.c;
   if (a.acceptance.interval) {
-    return fmt::format("alpha {} to {}, c {}", a.acceptance.interval->low.alpha(), a.acceptance.interval->high.alpha(), c);
+    return fmt::format("{} to {}, c {}", rate_text(a.acceptance.interval->low), brief(a.acceptance.interval->high.alpha()),
+                       brief(c));
   }
-  const double alpha = planning::pooled_rate(a.question.acceptance).alpha();
-  return fmt::format("alpha {}{}, c {}", brief(alpha, 6), a.is_one_rate() ? "" : " over the measured positions", c);
+  return fmt::format("{}{}, c {}", rate_text(planning::pooled_rate(a.question.acceptance)),
+                     a.is_one_rate() ? "" : " over the measured positions", brief(c));
 }
 
 std::string recommendation(const Answer& a) {
