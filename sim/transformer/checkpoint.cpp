@@ -163,6 +163,8 @@ class Loader {
     checking_ = false;
     auto weights = std::make_shared<TransformerWeights>();
     weights->config = config_;
+    weights->matrix_memory.resize(matrix_floats_);
+    next_matrix_ = weights->matrix_memory.data();
     walk(*weights);
     return weights;
   }
@@ -239,6 +241,18 @@ class Loader {
     vector(name + ".bias", config_.width, out.bias);
   }
 
+  /// Reserves memory for a matrix, or hands it out.
+  void allocate(std::int64_t rows, std::int64_t depth, PackedMatrix& out) {
+    const auto row_count = static_cast<std::size_t>(rows);
+    const auto column_count = static_cast<std::size_t>(depth);
+    const std::size_t floats = PackedMatrix::floats(row_count, column_count);
+    if (checking_) {
+      matrix_floats_ += floats;
+    } else {
+      out = PackedMatrix(row_count, column_count, std::exchange(next_matrix_, next_matrix_ + floats));
+    }
+  }
+
   struct Part {
     std::string name;
     std::int64_t rows;
@@ -247,13 +261,14 @@ class Loader {
   /// Matrices stored [out, in], one under the other.
   void rows(const std::vector<Part>& parts, std::int64_t depth, bool has_bias, Linear& out) {
     std::int64_t total = 0;
-    for (const Part& part : parts) total += part.rows;
-    if (!checking_) out.matrix = PackedMatrix(static_cast<std::size_t>(total), static_cast<std::size_t>(depth));
+    for (const auto& [name, count] : parts) {
+      if (checking_) store_.require(name + ".weight", {count, depth});
+      total += count;
+    }
+    allocate(total, depth, out.matrix);
     std::size_t first = 0;
     for (const auto& [name, count] : parts) {
-      if (checking_) {
-        store_.require(name + ".weight", {count, depth});
-      } else {
+      if (!checking_) {
         store_.for_each_row(name + ".weight", [&](std::size_t r, auto values) { out.matrix.set_row(first + r, values); });
       }
       if (has_bias) vector(name + ".bias", count, out.bias);
@@ -263,10 +278,9 @@ class Loader {
 
   /// A matrix stored [in, out], with its bias.
   void columns(const std::string& name, std::int64_t depth, std::int64_t count, Linear& out) {
-    if (checking_) {
-      store_.require(name + ".weight", {depth, count});
-    } else {
-      out.matrix = PackedMatrix(static_cast<std::size_t>(count), static_cast<std::size_t>(depth));
+    if (checking_) store_.require(name + ".weight", {depth, count});
+    allocate(count, depth, out.matrix);
+    if (!checking_) {
       store_.for_each_row(name + ".weight", [&](std::size_t k, auto values) { out.matrix.set_column(k, values); });
     }
     vector(name + ".bias", count, out.bias);
@@ -274,9 +288,9 @@ class Loader {
 
   void head(const std::string& embedding, TransformerWeights& weights) {
     const std::string name = config_.tied_head ? embedding : "lm_head.weight";
-    if (checking_) return store_.require(name, {config_.vocab_size, config_.width});
-    weights.head.matrix =
-        PackedMatrix(static_cast<std::size_t>(config_.vocab_size), static_cast<std::size_t>(config_.width));
+    if (checking_) store_.require(name, {config_.vocab_size, config_.width});
+    allocate(config_.vocab_size, config_.width, weights.head.matrix);
+    if (checking_) return;
     store_.for_each_row(name, [&](std::size_t r, auto values) { weights.head.matrix.set_row(r, values); });
   }
 
@@ -284,6 +298,8 @@ class Loader {
   Store& store_;
   std::string prefix_;
   bool checking_ = true;
+  std::size_t matrix_floats_ = 0;
+  float* next_matrix_ = nullptr;
 };
 
 }  // namespace

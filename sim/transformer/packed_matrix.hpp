@@ -9,12 +9,16 @@
 namespace specdec::sim {
 
 /// A matrix of weights [rows, depth], stored once in the order in which products read it: panels of 32 rows (the last
-/// may have 16), within a panel depth by depth. Rows beyond the matrix's own are 0.
+/// may have 16), within a panel depth by depth. The memory is the owner's: all matrices of a model lie end to end.
 class PackedMatrix {
  public:
+  /// Floats of memory for a matrix of that shape.
+  static std::size_t floats(std::size_t rows, std::size_t depth) { return round_up(rows, line_floats) * depth; }
+
   PackedMatrix() = default;
-  PackedMatrix(std::size_t rows, std::size_t depth)
-      : rows_(rows), depth_(depth), padded_rows_(round_up(rows, line_floats)), data_(padded_rows_ * depth) {}
+  /// `memory` starts on a cache line and holds 0.
+  PackedMatrix(std::size_t rows, std::size_t depth, float* memory)
+      : rows_(rows), depth_(depth), padded_rows_(round_up(rows, line_floats)), data_(memory) {}
 
   std::size_t rows() const { return rows_; }
   std::size_t depth() const { return depth_; }
@@ -32,7 +36,7 @@ class PackedMatrix {
 
   Panels panels() const {
     const std::size_t last_stride = padded_rows_ % panel_rows == 0 ? panel_rows : line_floats;
-    return {data_.data(), panel_rows * depth_, panel_rows, last_stride, padded_rows_, depth_};
+    return {data_, panel_rows * depth_, panel_rows, last_stride, padded_rows_, depth_};
   }
 
  private:
@@ -45,7 +49,7 @@ class PackedMatrix {
   std::size_t rows_ = 0;
   std::size_t depth_ = 0;
   std::size_t padded_rows_ = 0;
-  AlignedFloats data_;
+  float* data_ = nullptr;
 };
 
 }  // namespace specdec::sim

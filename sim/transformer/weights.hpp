@@ -33,6 +33,8 @@ struct TransformerBlock {
 
 struct TransformerWeights {
   TransformerConfig config;
+  /// What all matrices point into.
+  AlignedFloats matrix_memory;
   /// Shape: (vocab_size, width).
   std::vector<float> token_embedding;
   /// Shape: (max_length, width); GPT-2 only.
