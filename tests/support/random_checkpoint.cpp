@@ -1,13 +1,11 @@
 #include "tests/support/random_checkpoint.hpp"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <stdexcept>
 #include <utility>
 
 namespace specdec::tests {
@@ -80,16 +78,8 @@ void write_config(const std::filesystem::path& path, const Shape& s) {
 }  // namespace
 
 RandomCheckpoint::RandomCheckpoint(const Shape& shape) : tensors_(random_tensors(shape)) {
-  std::string name = (std::filesystem::temp_directory_path() / "specdec-bench-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder " + name);
-  folder_ = name;
-  write_config(folder_ / "config.json", shape);
-  write_safetensors(folder_ / "model.safetensors", tensors_);
-}
-
-RandomCheckpoint::~RandomCheckpoint() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  write_config(folder() / "config.json", shape);
+  write_safetensors(folder() / "model.safetensors", tensors_);
 }
 
 }  // namespace specdec::tests

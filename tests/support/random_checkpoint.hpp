@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_folder.hpp"
+
 namespace specdec::tests {
 
 /// A Llama shape with tied head and as many key heads as query heads.
@@ -23,21 +25,18 @@ struct NamedTensor {
   std::vector<float> values;
 };
 
-/// A Hugging Face checkpoint (config.json, model.safetensors in f32) with random weights in a folder of its own, which
-/// is removed with the object.
+/// A Hugging Face checkpoint (config.json, model.safetensors in f32) with random weights, in a folder that is removed
+/// with the object.
 class RandomCheckpoint {
  public:
   explicit RandomCheckpoint(const Shape& shape);
-  RandomCheckpoint(const RandomCheckpoint&) = delete;
-  RandomCheckpoint& operator=(const RandomCheckpoint&) = delete;
-  ~RandomCheckpoint();
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
   /// By kind, and of each kind those of all layers, in the order of llama2.c's files.
   const std::vector<NamedTensor>& tensors() const { return tensors_; }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
   std::vector<NamedTensor> tensors_;
 };
 

@@ -1,0 +1,55 @@
+#include "traces/formats/prompts.hpp"
+
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "traces/file_error.hpp"
+
+using namespace specdec;
+using Catch::Matchers::EndsWith;
+
+namespace {
+
+std::string refusal(const std::string& content) {
+  const tests::TemporaryFolder folder;
+  const auto path = folder.write("prompts.jsonl", content);
+  return tests::message_of<traces::FileError>([&] { traces::read_prompts(path); });
+}
+
+}  // namespace
+
+TEST_CASE("prompts hold a text or token ids, and a task that defaults to all") {
+  const tests::TemporaryFolder folder;
+  const auto prompts = traces::read_prompts(folder.write(
+      "prompts.jsonl", "{\"task\": \"prose\", \"text\": \"caf\\u00e9\", \"id\": 7}\n{\"tokens\": [0, 2147483647]}\n"));
+  REQUIRE(prompts.size() == 2);
+  CHECK(prompts[0].task == "prose");
+  CHECK(prompts[0].text == "caf\xc3\xa9");
+  CHECK(prompts[0].tokens.empty());
+  CHECK(prompts[1].task == "all");
+  CHECK(prompts[1].tokens == std::vector<std::int32_t>{0, 2147483647});
+}
+
+TEST_CASE("a bad line of prompts is refused with its number, the key, what stands there and what should") {
+  const std::string good = "{\"text\": \"a\"}\n";
+  CHECK_THAT(refusal(good + "nonsense\n"), EndsWith("prompts.jsonl:2: line is nonsense, but must be a JSON object"));
+  CHECK_THAT(refusal(good + "\n" + good), EndsWith(":2: line is empty, but must be a JSON object"));
+  CHECK_THAT(refusal(good + good + "[1]"), EndsWith(":3: line is [1], but must be a JSON object"));
+  CHECK_THAT(refusal("{}"), EndsWith(":1: prompt is neither text nor tokens, but must be exactly one of text and tokens"));
+  CHECK_THAT(refusal(R"({"text": "a", "tokens": [1]})"),
+             EndsWith(":1: prompt is both text and tokens, but must be exactly one of text and tokens"));
+  CHECK_THAT(refusal(R"({"text": 5})"), EndsWith(":1: text is 5, but must be a string that is not empty"));
+  CHECK_THAT(refusal(R"({"text": ""})"), EndsWith(":1: text is \"\", but must be a string that is not empty"));
+  CHECK_THAT(refusal(R"({"task": null, "text": "a"})"), EndsWith(":1: task is null, but must be a string that is not empty"));
+  CHECK_THAT(refusal(R"({"tokens": []})"), EndsWith(":1: tokens is [], but must be an array of token ids that is not empty"));
+  CHECK_THAT(refusal(R"({"tokens": [1, -2]})"), EndsWith(":1: tokens[1] is -2, but must be an integer in [0, 2147483647]"));
+  CHECK_THAT(refusal(R"({"tokens": [2147483648]})"), EndsWith(":1: tokens[0] is 2147483648, but must be an integer in [0, 2147483647]"));
+}
+
+TEST_CASE("a file of prompts that is missing, a folder or empty is refused") {
+  const tests::TemporaryFolder folder;
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { traces::read_prompts(folder.path() / "no.jsonl"); }),
+             EndsWith("file is unreadable (No such file or directory), but must be a readable file"));
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { traces::read_prompts(folder.path()); }),
+             EndsWith("but must be a readable file"));
+  CHECK_THAT(refusal(""), EndsWith("file is empty, but must be at least one prompt"));
+}
