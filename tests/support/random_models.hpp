@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "sim/random.hpp"
@@ -21,18 +22,18 @@ inline sim::TablePair random_pair(std::int64_t vocab, std::int64_t order, Likene
     const double u = stream.uniform(context, slot, sim::Purpose::test);
     return u < 0.2 ? 0.0 : std::floor(u * 10) - 1;
   };
+  // Disjoint: the target has the even tokens, the draft the odd ones.
   const auto rows = [&](std::int64_t first_slot, std::int64_t parity) {
+    const std::int64_t first = likeness == Likeness::disjoint ? parity : 0;
+    const std::int64_t stride = likeness == Likeness::disjoint ? 2 : 1;
     std::vector<double> all;
     for (std::int64_t context = 0; context < contexts; ++context) {
-      double sum = 0;
-      for (std::int64_t x = 0; x < vocab; ++x) {
-        const bool possible = likeness != Likeness::disjoint || x % 2 == parity;
-        all.push_back(possible ? weight(context, first_slot + x) : 0.0);
-        sum += all.back();
-      }
-      const std::size_t row = all.size() - static_cast<std::size_t>(vocab);
-      if (sum == 0) all[row + static_cast<std::size_t>(likeness == Likeness::disjoint ? parity : 0)] = sum = 1;
-      for (std::size_t x = row; x < all.size(); ++x) all[x] /= sum;
+      std::vector<double> row(static_cast<std::size_t>(vocab));
+      for (std::int64_t x = first; x < vocab; x += stride)
+        row[static_cast<std::size_t>(x)] = weight(context, first_slot + x);
+      double sum = std::accumulate(row.begin(), row.end(), 0.0);
+      if (sum == 0) row[static_cast<std::size_t>(first)] = sum = 1;
+      for (const double w : row) all.push_back(w / sum);
     }
     return all;
   };
