@@ -15,7 +15,9 @@ struct Rate {
   long double rejection;
   long double log_alpha;
 
-  Rate(const core::AcceptanceRate& rate) : rejection(rate.rejection()), log_alpha(rate.log_alpha()) {}  // NOLINT
+  Rate(const core::AcceptanceRate& rate)  // NOLINT: converts silently
+      : rejection(rate.alpha() < rate.rejection() ? 1 - static_cast<long double>(rate.alpha()) : rate.rejection()),
+        log_alpha(rate.log_alpha()) {}
   static Rate from_alpha(long double alpha) { return {1 - alpha, std::log(alpha)}; }
   static Rate from_rejection(long double epsilon) { return {epsilon, std::log1p(-epsilon)}; }
 

@@ -1,7 +1,10 @@
 #include "analysis/theory/lenience.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
@@ -11,7 +14,8 @@ namespace specdec::theory {
 namespace {
 
 void require_lenience(std::string_view function, double lenience) {
-  core::require_in(function, "lenience", lenience, std::numeric_limits<double>::denorm_min(), 1);
+  if (0 < lenience && lenience <= 1) return;
+  throw std::domain_error(fmt::format("{}: lenience is {}, but must be in (0, 1]", function, lenience));
 }
 
 void require_rows(std::string_view function, const core::TargetDistribution& p, const core::DraftDistribution& q,

@@ -22,10 +22,6 @@ double root(Function f, long double lower, long double upper) {
   return static_cast<double>((below + above) / 2);
 }
 
-long double accepted_at(const extended::Rate& rate, long double gamma) {
-  return extended::power(rate, 1) * extended::power_sum(rate, gamma);
-}
-
 }  // namespace
 
 core::AcceptanceRate rate_with_power_sum(long double accepted_drafts, std::int64_t gamma) {
@@ -39,13 +35,16 @@ core::AcceptanceRate rate_with_power_sum(long double accepted_drafts, std::int64
   const long double accepted_at_half = 1 - std::exp2(-drafts);
   if (accepted < accepted_at_half) {
     // alpha <= sum <= gamma alpha
-    const auto excess = [&](long double alpha) { return accepted_at(extended::Rate::from_alpha(alpha), drafts) - accepted; };
+    const auto excess = [&](long double alpha) {
+      return alpha * extended::power_sum(extended::Rate::from_alpha(alpha), drafts) - accepted;
+    };
     return core::AcceptanceRate(root(excess, accepted / drafts, std::min(accepted, 0.5L)));
   }
   // gamma epsilon <= sum of (1 - alpha^j) <= gamma (gamma + 1) / 2 epsilon; the smaller of both sums is compared.
   const auto shortfall = [&](long double epsilon) {
     const auto rate = extended::Rate::from_rejection(epsilon);
-    return accepted < lost ? accepted - accepted_at(rate, drafts) : extended::lost_sum(rate, drafts + 1) - lost;
+    return accepted < lost ? accepted - (1 - epsilon) * extended::power_sum(rate, drafts)
+                           : extended::lost_sum(rate, drafts + 1) - lost;
   };
   return core::AcceptanceRate::from_rejection(
       root(shortfall, lost / (drafts * (drafts + 1) / 2), std::min(lost / drafts, 0.5L)));

@@ -21,15 +21,15 @@ namespace specdec {
 namespace {
 
 using core::AcceptanceRate;
-using tests::ReferenceRow;
-using tests::relative_error;
-using tests::WorstError;
+using test_support::ReferenceRow;
+using test_support::relative_error;
+using test_support::WorstError;
 
 constexpr long double tolerance = 1e-13L;
 
 void check_rows(const std::string& name, const std::function<double(ReferenceRow&)>& evaluate) {
   WorstError worst;
-  tests::for_each_row(name, [&](ReferenceRow& row) {
+  test_support::for_each_row(name, [&](ReferenceRow& row) {
     const double actual = evaluate(row);
     worst.note(relative_error(actual, row.value()), row.line());
   });
@@ -157,7 +157,7 @@ TEST_CASE("the oracle's largest improvement has all digits") {
 TEST_CASE("the real optimum is within 1e-12 of the exact one, for c from the smallest double to nearly 1") {
   WorstError speedup;
   WorstError position;
-  tests::for_each_row("optimal_gamma_real", [&](ReferenceRow& row) {
+  test_support::for_each_row("optimal_gamma_real", [&](ReferenceRow& row) {
     const AcceptanceRate rate = row.rate();
     const auto optimum = theory::optimal_gamma_real(rate, row.real());
     REQUIRE(optimum.has_value());
@@ -183,7 +183,7 @@ TEST_CASE("the real optimum agrees with Boost's Lambert W where that is accurate
 
 TEST_CASE("the optimal gamma is the exact one, or ties with it as its direct neighbour, or is called too large") {
   WorstError worst;
-  tests::for_each_row("optimal_gamma", [&](ReferenceRow& row) {
+  test_support::for_each_row("optimal_gamma", [&](ReferenceRow& row) {
     const AcceptanceRate rate = row.rate();
     const auto optimum = theory::optimal_gamma(rate, row.real());
     const std::string exact = row.word();
@@ -203,7 +203,7 @@ TEST_CASE("the optimal gamma is the exact one, or ties with it as its direct nei
 }
 
 TEST_CASE("the gamma that reaches a share of the limit is the smallest one") {
-  tests::for_each_row("gamma_reaching_share", [](ReferenceRow& row) {
+  test_support::for_each_row("gamma_reaching_share", [](ReferenceRow& row) {
     const AcceptanceRate rate = row.rate();
     const auto drafts = theory::gamma_reaching_share(rate, row.real());
     const std::string expected = row.word();
@@ -214,7 +214,7 @@ TEST_CASE("the gamma that reaches a share of the limit is the smallest one") {
 
 TEST_CASE("an acceptance length is inverted to a rate with all digits in the smaller of alpha and epsilon") {
   WorstError worst;
-  tests::for_each_row("alpha_from_acceptance_length", [&](ReferenceRow& row) {
+  test_support::for_each_row("alpha_from_acceptance_length", [&](ReferenceRow& row) {
     const double length = row.real();
     const AcceptanceRate rate = theory::alpha_from_acceptance_length(length, row.integer());
     const long double alpha = row.value();
@@ -227,7 +227,7 @@ TEST_CASE("an acceptance length is inverted to a rate with all digits in the sma
 
 TEST_CASE("steps, variance and speedup of a finite generation equal the sums over all paths") {
   WorstError worst;
-  tests::for_each_row("finite_generation", [&](ReferenceRow& row) {
+  test_support::for_each_row("finite_generation", [&](ReferenceRow& row) {
     const AcceptanceRate rate = row.rate();
     const std::int64_t drafts = row.integer();
     const std::int64_t tokens = row.integer();
@@ -241,7 +241,7 @@ TEST_CASE("steps, variance and speedup of a finite generation equal the sums ove
 
 TEST_CASE("replayed steps equal the sums over all coins of the text") {
   WorstError worst;
-  tests::for_each_row("replay", [&](ReferenceRow& row) {
+  test_support::for_each_row("replay", [&](ReferenceRow& row) {
     const std::int64_t drafts = row.integer();
     const auto length = static_cast<std::size_t>(row.integer());
     const std::vector<double> acceptance = row.reals(length);
@@ -276,7 +276,7 @@ TEST_CASE("overlap, residual masses and distances of two distributions equal exa
 
 TEST_CASE("lenient acceptance equals exact rational sums on both sides") {
   WorstError worst;
-  tests::for_each_row("lenient_acceptance", [&](ReferenceRow& row) {
+  test_support::for_each_row("lenient_acceptance", [&](ReferenceRow& row) {
     const Pair pair(row);
     const AcceptanceRate rate = theory::lenient_acceptance(pair.target(), pair.draft(), row.real());
     const long double accepted = row.value();
@@ -290,7 +290,7 @@ TEST_CASE("lenient acceptance equals exact rational sums on both sides") {
 TEST_CASE("the lenient output distribution and its distance from the target equal exact rational sums") {
   WorstError entries;
   WorstError distances;
-  tests::for_each_row("lenient_output", [&](ReferenceRow& row) {
+  test_support::for_each_row("lenient_output", [&](ReferenceRow& row) {
     const Pair pair(row);
     const double lenience = row.real();
     const auto residual =

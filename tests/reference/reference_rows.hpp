@@ -14,7 +14,7 @@
 #include "analysis/core/acceptance_rate.hpp"
 #include "tests/support/catch.hpp"
 
-namespace specdec::tests {
+namespace specdec::test_support {
 
 /// One line of closed_forms.txt: the function's name, its arguments, and the expected result at the end.
 class ReferenceRow {
@@ -95,4 +95,4 @@ struct WorstError {
   }
 };
 
-}  // namespace specdec::tests
+}  // namespace specdec::test_support

@@ -1,0 +1,103 @@
+#include "analysis/core/kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+namespace specdec::core {
+namespace {
+
+std::vector<double> softmax(std::vector<double> logits, double temperature) {
+  double sum = 0;
+  for (double& logit : logits) sum += logit = std::exp(logit / temperature);
+  for (double& logit : logits) logit /= sum;
+  return logits;
+}
+
+const std::vector<double> p1 = {0.5, 0.3, 0.2};
+const std::vector<double> q1 = {0.2, 0.3, 0.5};
+
+}  // namespace
+
+TEST_CASE("D_LK by its definition and by the lemma agree") {
+  CHECK(d_lk(TargetDistribution(p1), DraftDistribution(q1)) == Approx(0.3).epsilon(1e-15));
+  CHECK(d_lk_by_lemma(TargetDistribution(p1), DraftDistribution(q1)) == Approx(0.3).epsilon(1e-15));
+}
+
+TEST_CASE("the acceptance of softmax rows equals values by 30-digit arithmetic at three temperatures") {
+  for (const auto& [temperature, expected] :
+       {std::pair{1.0, 0.790693640118}, std::pair{0.5, 0.66138905647}, std::pair{2.0, 0.886836775322}}) {
+    const auto p = softmax({2, 1, 0, -1}, temperature);
+    const auto q = softmax({1.5, 1.4, 0.2, -2}, temperature);
+    CHECK(overlap(TargetDistribution(p), DraftDistribution(q)) == Approx(expected).epsilon(1e-11));
+  }
+}
+
+TEST_CASE("equal rows are rejected with probability exactly 0") {
+  const AcceptanceRate rate = acceptance_rate(TargetDistribution(p1), DraftDistribution(p1));
+  CHECK(rate.rejection() == 0);
+  CHECK(rate.alpha() == 1);
+}
+
+TEST_CASE("rows with disjoint supports are accepted with probability exactly 0, and the residual is the target") {
+  const std::vector<double> p = {0.25, 0.75, 0, 0};
+  const std::vector<double> q = {0, 0, 0.5, 0.5};
+  CHECK(acceptance_rate(TargetDistribution(p), DraftDistribution(q)).alpha() == 0);
+  std::vector<double> residual(4);
+  CHECK(residual_distribution(TargetDistribution(p), DraftDistribution(q), residual));
+  CHECK(residual == p);
+}
+
+TEST_CASE("a rejected mass far below the rounding of 1 survives") {
+  const double tiny = std::ldexp(1.0, -50);
+  const std::vector<double> p = {0.5, 0.5};
+  const std::vector<double> q = {0.5 - tiny, 0.5 + tiny};
+  CHECK(acceptance_rate(TargetDistribution(p), DraftDistribution(q)).rejection() == tiny);
+}
+
+TEST_CASE("the residual distribution holds the missing mass alone") {
+  std::vector<double> residual(3);
+  CHECK(residual_distribution(TargetDistribution(p1), DraftDistribution(q1), residual));
+  CHECK(residual == std::vector<double>{1, 0, 0});
+}
+
+TEST_CASE("the residual of equal rows is the target itself, and said to be unreachable") {
+  std::vector<double> residual(3);
+  CHECK_FALSE(residual_distribution(TargetDistribution(p1), DraftDistribution(p1), residual));
+  CHECK(residual == p1);
+}
+
+TEST_CASE("rows stored in f16 are taken as they are: the overlap is not renormalised") {
+  const std::vector<double> p = {0.5, 0.5};
+  const std::vector<double> q = {0.5, 0.501};
+  const double tolerance = row_sum_tolerance::f16;
+  CHECK(overlap(TargetDistribution(p, tolerance), DraftDistribution(q, tolerance)) == 1);
+  CHECK(acceptance_rate(TargetDistribution(p, tolerance), DraftDistribution(q, tolerance)).alpha() ==
+        Approx(0.999).epsilon(1e-12));
+}
+
+TEST_CASE("many positions give one rate each") {
+  const std::vector<double> p = {0.5, 0.5, 1, 0};
+  const std::vector<double> q = {0.25, 0.75, 0, 1};
+  const auto rates = acceptance_rates(p, q, 2);
+  REQUIRE(rates.size() == 2);
+  CHECK(rates[0].alpha() == 0.75);
+  CHECK(rates[1].alpha() == 0);
+}
+
+TEST_CASE("a bad row among many is named, and so are wrong sizes") {
+  const std::vector<double> p = {0.5, 0.5, 0.9, 0};
+  const std::vector<double> q = {0.25, 0.75, 0, 1};
+  CHECK_THROWS_AS(acceptance_rates(p, q, 2), std::domain_error);
+  CHECK_THROWS_WITH(acceptance_rates(p, q, 2),
+                    "row 1: target distribution: the 2 probabilities sum to 0.9, but must sum to 1 within 1e-05");
+  CHECK_THROWS_WITH(acceptance_rates(p, q, 3), "acceptance_rates: 4 entries are no whole number of rows of 3");
+  CHECK_THROWS_WITH(acceptance_rates(p, q, 0), "acceptance_rates: 4 entries are no whole number of rows of 0");
+  CHECK_THROWS_WITH(acceptance_rates(p, std::vector<double>{1}, 1),
+                    "acceptance_rates: target_rows has 4 entries, but draft_rows has 1");
+}
+
+}  // namespace specdec::core
