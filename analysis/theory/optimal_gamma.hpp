@@ -54,7 +54,7 @@ OptimalGamma optimal_gamma(const core::AcceptanceProfile& acceptance, const core
 OptimalGamma optimal_gamma(const core::AcceptanceProfile& acceptance, double c);
 
 struct RealOptimum {
-  double gamma = 0;    ///< >= 0
+  double gamma = 0;    ///< >= 0; infinity where it exceeds the range of double
   double speedup = 1;  ///< >= 1
 };
 
