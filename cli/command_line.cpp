@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -157,7 +158,8 @@ class CommandLine {
   /// CLI11's complaints in the form of all others.
   std::string rephrased(const CLI::ParseError& error) const {
     const std::string message = error.what();
-    const std::string option = message.substr(0, message.find(':'));
+    const std::size_t option_at = std::min(message.find("--"), message.size());
+    const std::string option = message.substr(option_at, message.find_first_of(": ", option_at) - option_at);
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";
     if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
     const std::string config = fmt::format("--config {}", app_.get_config_ptr()->as<std::string>());

@@ -506,7 +506,7 @@ std::string about_deployed(const Answer& a) {
 }
 
 std::string about_finite(const planning::FinitePlan& finite) {
-  return fmt::format("Generations of {} tokens: best with gamma {} ({} in {} steps; gammas up to {} were tried).",
+  return fmt::format("Generations of {} tokens (column finite): best with gamma {}, {} in {} steps; gammas up to {} tried.",
                      finite.tokens, finite.gamma, factor(finite.speedup), brief(finite.expected_steps, 3),
                      finite.searched_up_to);
 }
@@ -521,7 +521,7 @@ std::string notes(const Answer& a, const planning::PlanRow& row) {
     words.push_back("near-best");
   }
   if (plan.basis == planning::Basis::minimax_regret && row.gamma == plan.recommended->gamma) {
-    words.push_back("least worst regret");
+    words.push_back("minimax");
   }
   if (plan.deployed && row.gamma == plan.deployed->gamma) words.push_back("in use");
   if (row.extrapolated) words.push_back("extrapolated");
@@ -531,9 +531,9 @@ std::string notes(const Answer& a, const planning::PlanRow& row) {
 std::string table_of(const Answer& a) {
   const bool finite = a.options.tokens.has_value();
   const bool interval = a.plan.interval.has_value();
-  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens/step"}, {"speedup"}, {"operations"}, {"memory"}};
-  if (finite) columns.push_back({fmt::format("speedup, {} tokens", *a.options.tokens)});
-  if (interval) columns.push_back({"worst regret"});
+  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"speedup"}, {"operations"}, {"memory"}};
+  if (finite) columns.push_back({"finite"});
+  if (interval) columns.push_back({"max regret"});
   columns.push_back({"", TextTable::Align::left});
   TextTable table(columns);
   for (const planning::PlanRow& row : a.plan.rows) {

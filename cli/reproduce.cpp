@@ -169,7 +169,7 @@ constexpr auto left = TextTable::Align::left;
 std::string_view short_name(Agreement agreement) {
   switch (agreement) {
     case Agreement::at_printed_inputs: return "agrees";
-    case Agreement::within_input_rounding: return "agrees within input rounding";
+    case Agreement::within_input_rounding: return "agrees in range";
     case Agreement::cannot_follow: break;
   }
   return "CANNOT FOLLOW";
@@ -191,7 +191,7 @@ std::vector<std::string> with_comparison(std::vector<std::string> cells, const C
 }
 
 std::vector<TextTable::Column> with_comparison(std::vector<TextTable::Column> columns) {
-  columns.insert(columns.end(), {{"printed"}, {"computed"}, {"over input rounding"}, {"", left}});
+  columns.insert(columns.end(), {{"printed"}, {"computed"}, {"range"}, {"", left}});
   return columns;
 }
 
@@ -275,7 +275,7 @@ std::string text_of(const Reproduction& r) {
   };
   const std::string summary =
       fmt::format("Of {} printed figures, {} agree at the printed inputs, {} within the rounding of the inputs, and {} "
-                  "cannot follow from the inputs.",
+                  "cannot follow from the inputs. The range is taken over all inputs that round to the printed ones.",
                   r.comparisons().size(), r.count(Agreement::at_printed_inputs),
                   r.count(Agreement::within_input_rounding), r.count(Agreement::cannot_follow));
   return wrapped(summary) + '\n' +

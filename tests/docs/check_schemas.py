@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Validates real output of the program against docs/schema/<command>.json.
+
+usage: check_schemas.py SPECDEC SCHEMA_FOLDER
+
+Each run below must give output that its schema accepts. So that a schema cannot pass by accepting anything, each
+document is then broken in turn: every required key removed, an unknown key added, a value of another type put in place
+of each top-level one. The schema must refuse all of these.
+"""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from jsonschema import Draft7Validator
+
+RUNS = {
+    "plan": [
+        "--alpha 0.8 --c 0.05",
+        "--alpha 0.8 --c 0.05 --gamma 3 --tokens 64 --c-hat 0.01",
+        "--alpha 0.8 --c 0.05 --gamma 2 --max-regret 0.01",
+        "--alpha 0.7:0.8 --c 0.05 --gamma 4",
+        "--alpha 0.7:1 --c 0.05",
+        "--alpha 0.7:0.8 --c 0",
+        "--alpha 0.999:1 --c 1e-9",
+        "--alpha 0.8 --c 0",
+        "--alpha 1 --c 0",
+        "--alpha 1 --c 0.1",
+        "--alpha 0 --c 0.1",
+        "--alpha 0 --c 0",
+        "--alpha 0.05 --c 0.1",
+        "--alpha 0.8 --c 3",
+        "--alpha 0.8 --c 0.05 --max-gamma 4",
+        "--rejection 1e-12 --c 1e-12",
+        "--rejection 1e-17 --c 1e-17 --tokens 1000000",
+        "--acceptance-length 2.92 --at 3 --c 0.02",
+        "--acceptance-length 1:1.84,2:2.51,3:3.01 --c 0.02",
+        "--acceptance-length 1:1.5,2:2.4 --c 0.02",
+        "--acceptance-per-position 0.805,0.632,0.483 --c 0.02",
+        "--acceptance-per-position 0.8,0.8,0.7 --conditional --c 0.02",
+        "--alpha 0.8 --c 0.05 --verify-factor 1.15 --overhead 0.1",
+        "--alpha 0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31",
+        "--alpha 0.8 --c 1e308 --overhead 1e308",
+    ],
+    "reproduce": [""],
+}
+
+OF_ANOTHER_TYPE = {str: 1, int: "text", float: "text", bool: "text", list: "text", dict: "text"}
+
+
+def run(specdec, command, options):
+    done = subprocess.run([specdec, command, *options.split(), "--format", "json"], capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"specdec {command} {options}: exit {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout, parse_constant=lambda name: sys.exit(f"specdec {command} {options}: {name} in JSON"))
+
+
+def broken(document):
+    """The document with one thing wrong, and what that is."""
+    yield {**document, "unknown_key": 1}, "an unknown key"
+    for key, value in document.items():
+        yield {k: v for k, v in document.items() if k != key}, f"{key} missing"
+        if value is not None:
+            yield {**document, key: OF_ANOTHER_TYPE[type(value)]}, f"{key} of another type"
+
+
+def main():
+    specdec, folder = sys.argv[1], Path(sys.argv[2])
+    failures = []
+    for command, runs in RUNS.items():
+        schema = json.loads((folder / f"{command}.json").read_text())
+        Draft7Validator.check_schema(schema)
+        validator = Draft7Validator(schema)
+        key_types = {}
+        for options in runs:
+            document = run(specdec, command, options)
+            for error in validator.iter_errors(document):
+                failures.append(f"specdec {command} {options}: {'/'.join(map(str, error.path))}: {error.message}")
+            for wrong, what in broken(document):
+                if validator.is_valid(wrong):
+                    failures.append(f"{command}.json accepts {what}")
+            for key, value in document.items():
+                key_types.setdefault(key, set()).add(type(value))
+        for key, types in key_types.items():
+            if len(types - {type(None)}) > 1 and types - {type(None)} != {int, float}:
+                failures.append(f"{command}: {key} changes its type: {types}")
+    print("\n".join(failures) or f"{sum(map(len, RUNS.values()))} documents checked")
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+#include <fstream>
+#include <limits>
+
+#include "cli/files.hpp"
+#include "cli/report.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using namespace specdec::cli;
+using nlohmann::ordered_json;
+using specdec::tests::content_of;
+using specdec::tests::ScratchFolder;
+
+TEST_CASE("numbers that are not finite are null with a note beside them") {
+  ordered_json object;
+  put_number(object, "finite", 1.5);
+  put_number(object, "above", std::numeric_limits<double>::infinity());
+  put_number(object, "below", -std::numeric_limits<double>::infinity());
+  put_number(object, "undefined", std::numeric_limits<double>::quiet_NaN());
+  CHECK(object.dump() ==
+        R"({"finite":1.5,"above":null,"above_note":"infinite","below":null,"below_note":"minus infinity",)"
+        R"("undefined":null,"undefined_note":"not a number"})");
+}
+
+TEST_CASE("doubles in JSON read back as the same doubles") {
+  for (const double value : {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789.123456789}) {
+    CHECK(ordered_json::parse(ordered_json(value).dump()).get<double>() == value);
+  }
+  CHECK(ordered_json(0.1).dump() == "0.1");
+}
+
+TEST_CASE("CSV flattens estimates, joins arrays, quotes what needs it and leaves null empty") {
+  const ordered_json rows = {{{"task", "a,\"b\""}, {"alpha", estimate(0.5, {0.25, 0.75}, "batches")}, {"gammas", {1, 2}}},
+                             {{"task", "plain"}, {"alpha", nullptr}, {"gammas", ordered_json::array()}}};
+  CHECK(to_csv(rows) ==
+        "task,alpha_value,alpha_ci95_low,alpha_ci95_high,alpha_method,gammas,alpha\n"
+        "\"a,\"\"b\"\"\",0.5,0.25,0.75,batches,1;2,\n"
+        "plain,,,,,,\n");
+}
+
+TEST_CASE("columns of a text table line up and lines carry no blanks at their end") {
+  TextTable table({{"name", TextTable::Align::left}, {"n"}, {"note", TextTable::Align::left}});
+  table.add_row({"a", "100", "x"});
+  table.add_row({"longer", "7", ""});
+  CHECK(table.to_string() ==
+        "name      n  note\n"
+        "a       100  x\n"
+        "longer    7\n");
+  CHECK_THROWS_AS(table.add_row({"too", "few"}), std::invalid_argument);
+}
+
+TEST_CASE("text is broken at blanks before column 100 and indented from the second line on") {
+  const std::string word(40, 'a');
+  CHECK(wrapped(word + " " + word + " " + word, 2) == word + " " + word + "\n  " + word);
+  CHECK(wrapped("") == "");
+}
+
+TEST_CASE("numbers for humans keep a few digits") {
+  CHECK(brief(0.123456) == "0.1235");
+  CHECK(brief(2.0) == "2");
+  CHECK(in_column(2.0) == "2.000");
+  CHECK(in_column(0.000123456) == "0.0001235");
+  CHECK(in_column(1.23456e9) == "1.235e+09");
+}
+
+TEST_CASE("an output file replaces the earlier one as a whole, through links") {
+  const ScratchFolder scratch;
+  std::ofstream(scratch / "real") << "earlier";
+  std::filesystem::create_symlink(scratch / "real", scratch / "link");
+  write_whole("--output", (scratch / "link").string(), "later");
+  CHECK(content_of(scratch / "real") == "later");
+  CHECK(std::filesystem::is_symlink(scratch / "link"));
+  CHECK(scratch.files() == 2);
+}
+
+// SHA-256 of "abc": FIPS 180-4, Appendix B.1.
+TEST_CASE("an input file is identified by size, time and hash") {
+  const ScratchFolder scratch;
+  std::ofstream(scratch / "abc") << "abc";
+  const ordered_json facts = file_facts("--prompts", (scratch / "abc").string());
+  CHECK(facts["size_bytes"] == 3);
+  CHECK(facts["sha256"] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(facts["modified"].get<std::string>().size() == std::string("2026-01-01T00:00:00Z").size());
+  CHECK_THROWS_WITH(file_facts("--prompts", "/nonexistent"),
+                    "--prompts: /nonexistent cannot be read: No such file or directory");
+}
+
+TEST_CASE("values are read whole, without regard to the locale") {
+  CHECK(parse_number("--x", "1e-3", {}) == 1e-3);
+  CHECK(parse_integer("--n", "9223372036854775807", 0, std::numeric_limits<std::int64_t>::max()) ==
+        std::numeric_limits<std::int64_t>::max());
+  CHECK_THROWS_WITH(parse_number("--x", "1,5", {}), "--x is 1,5, but must be a number in [0, inf)");
+  CHECK_THROWS_WITH(parse_number("--x", "0", {0, 1, true}), "--x is 0, but must be a number in (0, 1]");
+  CHECK_THROWS_WITH(parse_integer("--n", "9223372036854775808", 0, std::numeric_limits<std::int64_t>::max()),
+                    "--n is 9223372036854775808, but must be an integer in [0, 2^63)");
+  CHECK(split("a,,b", ',') == std::vector<std::string_view>{"a", "", "b"});
+}

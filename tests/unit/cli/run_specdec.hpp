@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace specdec::tests {
+
+/// What one run of the program left behind.
+struct Run {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+inline std::string content_of(const std::filesystem::path& file) {
+  std::ostringstream content;
+  content << std::ifstream(file, std::ios::binary).rdbuf();
+  return content.str();
+}
+
+/// A folder of its own for one test, removed at its end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "specdec-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  std::size_t files() const {
+    const auto entries = std::filesystem::directory_iterator(path_);
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Runs the built program through the shell with these arguments.
+inline Run run_specdec(const std::string& arguments) {
+  const ScratchFolder scratch;
+  const std::string command = std::string(SPECDEC_BINARY) + " " + arguments + " >" + (scratch / "out").string() + " 2>" +
+                              (scratch / "err").string() + " </dev/null";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(scratch / "out"), content_of(scratch / "err")};
+}
+
+}  // namespace specdec::tests
