@@ -11,7 +11,6 @@ namespace specdec::theory {
 namespace {
 
 constexpr double largest = std::numeric_limits<double>::max();
-constexpr long double infinity = std::numeric_limits<long double>::infinity();
 constexpr std::int64_t largest_gamma = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t largest_practical_gamma = std::int64_t{1} << 53;
 
