@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
+#include <cstddef>
 
 namespace specdec::cli {
 namespace {
@@ -66,6 +66,11 @@ std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour) {
     so_far += step.accepted + step.extra;
   }
   return figure;
+}
+
+std::string_view figure_legend(bool colour) {
+  return colour ? "Green: accepted drafts. Red: the rejected one. Blue: the target's own token."
+                : "<accepted drafts> [-the rejected one-] {+the target's own token+}";
 }
 
 }  // namespace specdec::cli

@@ -22,4 +22,7 @@ std::string visible(std::string_view text);
 /// rejected one in red and the target's own token in blue; without colour <accepted>[-rejected-]{+own+}.
 std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour);
 
+/// What its colours or marks mean.
+std::string_view figure_legend(bool colour);
+
 }  // namespace specdec::cli

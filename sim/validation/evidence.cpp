@@ -13,7 +13,7 @@ namespace {
 using sim::LanguageModelRef;
 using sim::Token;
 
-constexpr std::size_t block_size = 8;
+constexpr std::size_t block_size = 12;
 
 void require_consistent(const sim::Generation& generation) {
   std::int64_t emitted = 0;

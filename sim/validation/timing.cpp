@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
-
-#include "analysis/core/checks.hpp"
 
 namespace specdec::validation {
 namespace {
@@ -20,19 +17,23 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-template <class Keep>
-double seconds_of(const TimedModel& model, const Keep& keep) {
-  double sum = 0;
-  for (const TimedModel::Call& call : model.calls()) sum += keep(call) ? call.seconds : 0.0;
-  return sum;
-}
-
 bool reads_prompt(const TimedModel::Call& call) { return call.rows == 0; }
-bool any_call(const TimedModel::Call&) { return true; }
 
 void collect(const TimedModel& model, std::int64_t tokens, std::vector<double>& seconds) {
   for (const TimedModel::Call& call : model.calls())
     if (!reads_prompt(call) && call.tokens == tokens) seconds.push_back(call.seconds);
+}
+
+double call_seconds(const TimedModel& model) {
+  double sum = 0;
+  for (const TimedModel::Call& call : model.calls()) sum += call.seconds;
+  return sum;
+}
+
+double prompt_seconds(const TimedModel& model) {
+  double sum = 0;
+  for (const TimedModel::Call& call : model.calls()) sum += reads_prompt(call) ? call.seconds : 0.0;
+  return sum;
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ Timing measure_timing(const ModelPair& models, std::int64_t threads,
                       std::uint64_t seed, std::uint64_t first_sequence) {
   const OwnedModel target = models.target(threads);
   const OwnedModel draft = models.draft(threads);
-  std::vector<double> plain_steps;
+  std::vector<double> plain_calls;
+  std::vector<double> plain_overheads;
   std::vector<double> draft_calls;
   std::vector<double> verify_calls;
   std::vector<double> overheads;
@@ -59,24 +61,27 @@ Timing measure_timing(const ModelPair& models, std::int64_t threads,
     TimedModel plain_target(target.ref());
     Clock::time_point start = Clock::now();
     const sim::Generation plain = sim::decode_autoregressively(plain_target, prompts[i], decoding, plain_stream);
-    const double plain_seconds = seconds_since(start) - seconds_of(plain_target, reads_prompt);
-    plain_steps.push_back(plain_seconds / static_cast<double>(plain.tokens.size()));
+    const double plain_total = seconds_since(start);
+    const auto plain_tokens = static_cast<double>(plain.tokens.size());
+    plain_overheads.push_back((plain_total - call_seconds(plain_target)) / plain_tokens);
+    collect(plain_target, 1, plain_calls);
 
     const sim::RandomStream stream(seed, first_sequence + 2 * i + 1);
     TimedModel timed_target(target.ref());
     TimedModel timed_draft(draft.ref());
     start = Clock::now();
-    const sim::Generation fast =
-        sim::decode_speculatively(timed_target, timed_draft, prompts[i], decoding, stream);
+    const sim::Generation fast = sim::decode_speculatively(timed_target, timed_draft, prompts[i], decoding, stream);
     const double total = seconds_since(start);
-    const double prompt_seconds = seconds_of(timed_target, reads_prompt) + seconds_of(timed_draft, reads_prompt);
-    const double call_seconds = seconds_of(timed_target, any_call) + seconds_of(timed_draft, any_call);
-    overheads.push_back((total - call_seconds) / static_cast<double>(fast.counters.steps));
-    speedups.push_back(plain_steps.back() * static_cast<double>(fast.tokens.size()) / (total - prompt_seconds));
+    overheads.push_back((total - call_seconds(timed_target) - call_seconds(timed_draft)) /
+                        static_cast<double>(fast.counters.steps));
     collect(timed_draft, 1, draft_calls);
     collect(timed_target, decoding.gamma + 1, verify_calls);
+    const double fast_seconds = total - prompt_seconds(timed_target) - prompt_seconds(timed_draft);
+    const double plain_seconds = plain_total - prompt_seconds(plain_target);
+    speedups.push_back(plain_seconds / plain_tokens / (fast_seconds / static_cast<double>(fast.tokens.size())));
   }
-  return {median(plain_steps), median(draft_calls), median(verify_calls), median(overheads), median(speedups)};
+  return {median(plain_calls) + median(plain_overheads), median(draft_calls), median(verify_calls), median(overheads),
+          median(speedups)};
 }
 
 }  // namespace specdec::validation

@@ -28,12 +28,12 @@ struct Options {
   std::vector<double> temperatures{0, 1};
   std::vector<std::int64_t> gammas{2, 4, 8};
   /// Tokens per configuration, rounded up to whole sequences; at temperature 0 one sequence per prompt is the most.
-  std::int64_t tokens = 12'000;
+  std::int64_t tokens = 8'192;
   std::int64_t max_new_tokens = 128;
   std::int64_t top_k = 0;
   double top_p = 1;
   /// Prompts per configuration that are decoded for the clock, plainly and speculatively; 0 measures no time.
-  std::int64_t timed_prompts = 4;
+  std::int64_t timed_prompts = 3;
   std::uint64_t seed = 1;
   /// Sequences decoded at a time; for the clock, threads of each model.
   std::int64_t threads = 1;

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "sim/transformer/tokenizer.hpp"
+#include "sim/transformer/transformer.hpp"
+#include "sim/validation/model_factory.hpp"
+#include "sim/validation/validate.hpp"
+#include "traces/formats/prompts.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace specdec::cli {
+
+/// Two checkpoints with one vocabulary, the tokenizer beside the target if there is one, and a file of prompts.
+class CheckpointPair {
+ public:
+  /// What the user named; what is missing is the shipped pair's.
+  struct Paths {
+    std::optional<std::string> target;
+    std::optional<std::string> draft;
+    std::optional<std::string> prompts;
+  };
+
+  /// @throws UsageError, traces::FileError
+  explicit CheckpointPair(const Paths& paths);
+
+  validation::ModelPair models() const;
+  /// @throws UsageError if there is none
+  const sim::Tokenizer& tokenizer() const;
+
+  /// Tokens of a prompt that leave room for `max_new_tokens` in both models, >= 1. @throws UsageError
+  std::int64_t longest_prompt(std::int64_t max_new_tokens) const;
+
+  struct Prompts {
+    std::vector<validation::Prompt> kept;
+    /// Prompts longer than asked for, of which the last tokens were kept.
+    std::int64_t cut = 0;
+  };
+  /// The prompts of some tasks, or of all where `tasks` is empty. @throws UsageError, traces::FileError
+  Prompts prompts(const std::vector<std::string>& tasks, std::int64_t longest) const;
+
+  /// Every file that was read: path, size, time, hash.
+  nlohmann::ordered_json files() const;
+
+ private:
+  using Weights = std::shared_ptr<const sim::TransformerWeights>;
+
+  void require_one_vocabulary() const;
+  std::vector<sim::Token> tokens_of(const traces::Prompt& prompt) const;
+
+  std::filesystem::path target_folder_;
+  std::filesystem::path draft_folder_;
+  std::filesystem::path prompts_file_;
+  Weights target_;
+  Weights draft_;
+  std::optional<sim::Tokenizer> tokenizer_;
+};
+
+}  // namespace specdec::cli

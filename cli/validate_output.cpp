@@ -1,0 +1,206 @@
+#include "cli/validate_output.hpp"
+
+#include "cli/report.hpp"
+#include "cli/text.hpp"
+#include "sim/validation/validate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using validation::Check;
+using validation::Configuration;
+using validation::Speedup;
+using validation::Timing;
+using validation::UniformityTest;
+
+ordered_json estimate_json(const estimate::Estimate& e) {
+  ordered_json interval;
+  if (e.ci95) interval = {e.ci95->lo, e.ci95->hi};
+  return {{"value", e.value}, {"ci95", interval}, {"method", e.method}};
+}
+
+ordered_json check_json(const Check& check) {
+  return {{"name", check.name},
+          {"expected", check.expected},
+          {"measured", check.measured},
+          {"deviation_standard_errors", number_or_null(check.deviation_standard_errors)},
+          {"p_value", number_or_null(check.p_value)},
+          {"passed", check.passed}};
+}
+
+const char* name_of(UniformityTest::Order order) {
+  return order == UniformityTest::Order::by_ratio ? "ratio" : "probability";
+}
+
+ordered_json uniformity_json(const UniformityTest& test) {
+  return {{"order", name_of(test.order)},
+          {"slot", test.slot == 0 ? ordered_json("all") : ordered_json(fmt::format("{}", test.slot))},
+          {"tokens", test.tokens},
+          {"distance", number_or_null(test.distance)},
+          {"p_value", number_or_null(test.p_value)},
+          {"passed", test.passed}};
+}
+
+template <class Value, class Get>
+ordered_json value_or_null(const std::optional<Value>& value, const Get& get) {
+  return value ? ordered_json(get(*value)) : ordered_json();
+}
+
+ordered_json configuration_json(const Configuration& c) {
+  using validation::Speedup;
+  using validation::Timing;
+  ordered_json checks = ordered_json::array();
+  for (const Check& check : c.checks) checks.push_back(check_json(check));
+  ordered_json uniformity = ordered_json::array();
+  for (const UniformityTest& test : c.uniformity) uniformity.push_back(uniformity_json(test));
+  const auto timing = [&](const auto& get) { return value_or_null(c.timing, get); };
+  const auto speedup = [&](const auto& get) { return value_or_null(c.speedup, get); };
+  return {{"task", c.task},
+          {"temperature", c.temperature},
+          {"gamma", c.gamma},
+          {"sequences", c.sequences},
+          {"steps", c.counters.steps},
+          {"tokens", c.counters.tokens},
+          {"drafted", c.counters.drafted},
+          {"accepted", c.counters.accepted},
+          {"alpha", estimate_json(c.alpha)},
+          {"tokens_per_step",
+           {{"iid", c.tokens_per_step.iid},
+            {"iid_relative_error", c.tokens_per_step.iid_error()},
+            {"replay", c.tokens_per_step.replay},
+            {"measured", estimate_json(c.tokens_per_step.measured)}}},
+          {"c", timing([](const Timing& t) { return t.c(); })},
+          {"verify_factor", timing([](const Timing& t) { return t.verify_factor(); })},
+          {"overhead", timing([](const Timing& t) { return t.overhead(); })},
+          {"target_step_seconds", timing([](const Timing& t) { return t.target_step_seconds; })},
+          {"draft_step_seconds", timing([](const Timing& t) { return t.draft_step_seconds; })},
+          {"verify_seconds", timing([](const Timing& t) { return t.verify_seconds; })},
+          {"overhead_seconds", timing([](const Timing& t) { return t.overhead_seconds; })},
+          {"operations_factor",
+           {{"theory", number_or_null(c.operations.theory)}, {"measured", number_or_null(c.operations.measured)}}},
+          {"speedup",
+           {{"theory", speedup([](const Speedup& s) { return s.theory; })},
+            {"generalised", speedup([](const Speedup& s) { return s.generalised; })},
+            {"measured", speedup([](const Speedup& s) { return s.measured; })}}},
+          {"distribution_test",
+           {{"smallest_p_value", number_or_null(c.smallest_p_value)},
+            {"tests", c.tests},
+            {"steps_z", number_or_null(c.steps_z)}}},
+          {"uniformity", uniformity},
+          {"checks", checks},
+          {"passed", c.passed}};
+}
+
+std::string fixed(double value, int digits) { return fmt::format("{:.{}f}", value, digits); }
+
+std::string with_half_width(const estimate::Estimate& e, int digits) {
+  if (!e.ci95) return fixed(e.value, digits);
+  return fmt::format("{} +-{}", fixed(e.value, digits), fixed((e.ci95->hi - e.ci95->lo) / 2, digits));
+}
+
+template <class Value, class Get>
+std::string cell(const std::optional<Value>& value, int digits, const Get& get) {
+  return value ? fixed(get(*value), digits) : "-";
+}
+
+std::string table_of(const validation::Report& report) {
+  using validation::Speedup;
+  using validation::Timing;
+  using Align = TextTable::Align;
+  TextTable table({{"task", Align::left}, {"T"}, {"gamma"}, {"alpha"}, {"Eq.1"}, {"replay"}, {"tokens/step"}, {"c"},
+                   {"v"}, {"ops"}, {"Thm3.8"}, {"general"}, {"speedup"}, {"least p"}, {"z"}, {"ok"}});
+  const auto same = [](double value) { return value; };
+  for (const Configuration& c : report.configurations) {
+    table.add_row({c.task, fmt::format("{}", c.temperature), fmt::format("{}", c.gamma), with_half_width(c.alpha, 3),
+                   fixed(c.tokens_per_step.iid, 2), fixed(c.tokens_per_step.replay, 2),
+                   with_half_width(c.tokens_per_step.measured, 2), cell(c.timing, 2, [](const Timing& t) { return t.c(); }),
+                   cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }),
+                   cell(c.operations.measured, 2, same),
+                   cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }),
+                   cell(c.speedup, 2, [](const Speedup& s) { return s.generalised; }),
+                   cell(c.speedup, 2, [](const Speedup& s) { return s.measured; }),
+                   c.smallest_p_value ? fmt::format("{:.1e}", *c.smallest_p_value) : "-", cell(c.steps_z, 1, same),
+                   c.passed ? "yes" : "NO"});
+  }
+  return table.to_string();
+}
+
+std::vector<std::string> failures(const Configuration& c) {
+  std::vector<std::string> lines;
+  const std::string where = fmt::format("{}, T = {}, gamma = {}", c.task, c.temperature, c.gamma);
+  for (const Check& check : c.checks) {
+    if (check.passed) continue;
+    lines.push_back(fmt::format("{}: {} expected {:.6g}, measured {:.6g}{}", where, check.name, check.expected,
+                                check.measured,
+                                check.deviation_standard_errors
+                                    ? fmt::format(", {:.1f} standard errors", *check.deviation_standard_errors)
+                                    : ""));
+  }
+  for (const UniformityTest& test : c.uniformity) {
+    if (test.passed) continue;
+    lines.push_back(fmt::format("{}: {} of the round is not distributed as the target's own (ordered by {}, p = {:.1e})",
+                                where, test.slot == 0 ? "some slot" : fmt::format("slot {}", test.slot),
+                                test.order == UniformityTest::Order::by_ratio ? "q/p" : "p", test.p_value.value_or(0)));
+  }
+  return lines;
+}
+
+std::string verdict(const validation::Report& report) {
+  std::int64_t tests = 0;
+  std::int64_t tokens = 0;
+  double smallest = 1;
+  std::vector<std::string> failed;
+  for (const Configuration& c : report.configurations) {
+    tests += c.tests;
+    tokens += c.counters.tokens;
+    smallest = std::min(smallest, c.smallest_p_value.value_or(1));
+    for (const std::string& line : failures(c)) failed.push_back("  " + line);
+  }
+  const std::string facts = fmt::format(
+      "{} configurations, {} tokens, {} statistical tests at level {:.1e} each (smallest p-value {:.1e}), so that a "
+      "right sampler fails fewer than one run in 1000.", report.configurations.size(), tokens, tests, report.level,
+      smallest);
+  if (report.passed) return wrapped("Passed: speculative decoding agrees with the target and with theory in " + facts) + "\n";
+  return wrapped("FAILED: speculative decoding does not agree with the target or with theory in " + facts) + "\n" +
+         fmt::format("{}\n", fmt::join(failed, "\n"));
+}
+
+constexpr char legend[] =
+    "alpha: mean of sum min(p, q), 95% interval. Tokens per step: Eq. (1) at alpha, the exact law on this text, and "
+    "measured. c, v: a draft call and a verification over one plain step; ops: operations per token over plain "
+    "decoding's. Speedup: Thm. 3.8 at (alpha, c), the same with v and overhead, and measured. least p: smallest "
+    "p-value of all tests; z: steps against the exact law.";
+
+}  // namespace
+
+ordered_json empty_validation_json() {
+  return {{"passed", nullptr},
+          {"planned_tests", nullptr},
+          {"test_level", nullptr},
+          {"false_alarm_rate", nullptr},
+          {"configurations", ordered_json::array()},
+          {"show", nullptr}};
+}
+
+ordered_json validation_json(const validation::Report& report) {
+  ordered_json json = empty_validation_json();
+  json["passed"] = report.passed;
+  json["planned_tests"] = report.planned_tests;
+  json["test_level"] = report.level;
+  json["false_alarm_rate"] = validation::run_level;
+  for (const Configuration& c : report.configurations) json["configurations"].push_back(configuration_json(c));
+  return json;
+}
+
+std::string validation_text(const validation::Report& report) {
+  return table_of(report) + "\n" + wrapped(legend) + "\n\n" + verdict(report);
+}
+
+}  // namespace specdec::cli
