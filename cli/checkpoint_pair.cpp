@@ -36,6 +36,8 @@ CheckpointPair::CheckpointPair(const Paths& paths) {
     throw UsageError("--target and --draft must be given together");
   if (paths.target && !paths.prompts) throw UsageError("--prompts must be given together with --target and --draft");
   const fs::path shipped = shipped_models();
+  source_ = paths.target ? "user" : "default";
+  prompts_source_ = paths.prompts ? "user" : "default";
   target_folder_ = paths.target ? fs::path(*paths.target) : shipped / "target";
   draft_folder_ = paths.draft ? fs::path(*paths.draft) : shipped / "draft";
   prompts_file_ = paths.prompts ? fs::path(*paths.prompts) : shipped / "prompts.jsonl";
@@ -115,8 +117,14 @@ std::vector<Token> CheckpointPair::tokens_of(const traces::Prompt& prompt) const
   return prompt.tokens;
 }
 
-nlohmann::ordered_json CheckpointPair::files() const {
-  nlohmann::ordered_json facts = nlohmann::ordered_json::array();
+std::vector<Assumption> CheckpointPair::assumptions() const {
+  return {{"target", target_folder_.string(), source_},
+          {"draft", draft_folder_.string(), source_},
+          {"prompts", prompts_file_.string(), prompts_source_}};
+}
+
+std::vector<nlohmann::ordered_json> CheckpointPair::files() const {
+  std::vector<nlohmann::ordered_json> facts;
   const auto add = [&](const char* option, const fs::path& path) {
     if (fs::exists(path)) facts.push_back(file_facts(option, path.string()));
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cli/report.hpp"
 #include "sim/transformer/tokenizer.hpp"
 #include "sim/transformer/transformer.hpp"
 #include "sim/validation/model_factory.hpp"
@@ -43,8 +44,10 @@ class CheckpointPair {
   /// The prompts of some tasks, or of all where `tasks` is empty. @throws UsageError, traces::FileError
   Prompts prompts(const std::vector<std::string>& tasks, std::int64_t longest) const;
 
-  /// Every file that was read: path, size, time, hash.
-  nlohmann::ordered_json files() const;
+  /// Path, size, time and hash of every file that was read.
+  std::vector<nlohmann::ordered_json> files() const;
+  /// Which models and prompts these are, and who chose them.
+  std::vector<Assumption> assumptions() const;
 
  private:
   using Weights = std::shared_ptr<const sim::TransformerWeights>;
@@ -52,6 +55,8 @@ class CheckpointPair {
   void require_one_vocabulary() const;
   std::vector<sim::Token> tokens_of(const traces::Prompt& prompt) const;
 
+  std::string source_;
+  std::string prompts_source_;
   std::filesystem::path target_folder_;
   std::filesystem::path draft_folder_;
   std::filesystem::path prompts_file_;

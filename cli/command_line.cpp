@@ -105,6 +105,7 @@ class CommandLine {
     inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
 
     const Report report = parsed.run();
+    if (!report.files.empty()) inputs["files"] = report.files;
     const std::string content = rendered(parsed, report, inputs, table);
     if (output.output) {
       write_whole("--output", *output.output, content);

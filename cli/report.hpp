@@ -30,6 +30,8 @@ struct Report {
   std::string text;
   std::vector<Assumption> assumptions;
   std::vector<Warning> warnings;
+  /// file_facts of the files that were read; stand in "inputs" as "files" where there are any.
+  std::vector<nlohmann::ordered_json> files;
   int exit_code = 0;
 };
 

@@ -98,9 +98,14 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
 
   Report report;
   report.json = validation_json(found);
-  report.json["files"] = pair.files();
+  report.files = pair.files();
+  report.assumptions = pair.assumptions();
   report.text = validation_text(found);
   report.exit_code = found.passed ? success : check_failed;
+  if (found.tests < found.planned_tests)
+    report.warnings.push_back({"tests_without_data", fmt::format("{} of {} tests had too few tokens and were not made; "
+                                                                 "--tokens sets their number",
+                                                                 found.planned_tests - found.tests, found.planned_tests)});
   if (prompts.cut > 0)
     report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
                                                           "their last tokens were used", prompts.cut)});
@@ -132,7 +137,7 @@ std::vector<FigureStep> figure_steps(const sim::Generation& text, const sim::Tok
   return steps;
 }
 
-ordered_json show_json(const sim::Generation& text, const std::vector<FigureStep>& steps) {
+ordered_json steps_json(const sim::Generation& text, const std::vector<FigureStep>& steps) {
   ordered_json list = ordered_json::array();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bool rejected = text.steps[i].rejected >= 0;
@@ -166,9 +171,10 @@ Report show_figure(const ValidateOptions& options) {
   report.json["show"] = {{"prompt", visible(tokenizer.decode(prompt))},
                          {"temperature", decoding.standardisation.temperature},
                          {"gamma", decoding.gamma},
-                         {"tokens", text.counters.tokens},
-                         {"steps", show_json(text, steps)}};
-  report.json["files"] = pair.files();
+                         {"tokens", text.counters.tokens}};
+  report.json["steps"] = steps_json(text, steps);
+  report.files = pair.files();
+  report.assumptions = pair.assumptions();
   report.text = fmt::format("{}\n\n{}\n{} tokens by {} runs of the target, gamma = {}, temperature {}.\n{}\n",
                             visible(tokenizer.decode(prompt)), figure_of_steps(steps, colour), text.counters.tokens,
                             text.counters.steps, decoding.gamma, decoding.standardisation.temperature,
@@ -217,7 +223,10 @@ std::function<Report()> setup(Options& options) {
 Command validate_command() {
   return {"validate",
           "Run Algorithm 1 on a pair of transformers and hold it against theory.",
-          {{"configurations", "/configurations"}, {"steps", "/show/steps"}},
+          {{"configurations", "/configurations"},
+           {"checks", "/checks"},
+           {"distribution-tests", "/distribution_tests"},
+           {"steps", "/steps"}},
           setup};
 }
 

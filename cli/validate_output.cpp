@@ -5,10 +5,9 @@
 #include "sim/validation/validate.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
+#include <optional>
+#include <vector>
 
 namespace specdec::cli {
 namespace {
@@ -26,26 +25,32 @@ ordered_json estimate_json(const estimate::Estimate& e) {
   return {{"value", e.value}, {"ci95", interval}, {"method", e.method}};
 }
 
-ordered_json check_json(const Check& check) {
-  return {{"name", check.name},
-          {"expected", check.expected},
-          {"measured", check.measured},
-          {"deviation_standard_errors", number_or_null(check.deviation_standard_errors)},
-          {"p_value", number_or_null(check.p_value)},
-          {"passed", check.passed}};
+// Rows of the tables of checks and of distribution tests begin with the configuration they belong to.
+ordered_json place_of(const Configuration& c) {
+  return {{"task", c.task}, {"temperature", c.temperature}, {"gamma", c.gamma}};
 }
 
-const char* name_of(UniformityTest::Order order) {
-  return order == UniformityTest::Order::by_ratio ? "ratio" : "probability";
+ordered_json check_json(const Configuration& configuration, const Check& check) {
+  ordered_json row = place_of(configuration);
+  row["name"] = check.name;
+  row["expected"] = check.expected;
+  row["measured"] = check.measured;
+  row["deviation_standard_errors"] = number_or_null(check.deviation_standard_errors);
+  row["p_value"] = number_or_null(check.p_value);
+  row["passed"] = check.passed;
+  return row;
 }
 
-ordered_json uniformity_json(const UniformityTest& test) {
-  return {{"order", name_of(test.order)},
-          {"slot", test.slot == 0 ? ordered_json("all") : ordered_json(fmt::format("{}", test.slot))},
-          {"tokens", test.tokens},
-          {"distance", number_or_null(test.distance)},
-          {"p_value", number_or_null(test.p_value)},
-          {"passed", test.passed}};
+ordered_json uniformity_json(const Configuration& configuration, const UniformityTest& test) {
+  ordered_json row = place_of(configuration);
+  row["order"] = test.order == UniformityTest::Order::by_ratio ? "ratio" : "probability";
+  // null stands for the tokens of all slots together.
+  row["slot"] = test.slot == 0 ? ordered_json() : ordered_json(test.slot);
+  row["tokens"] = test.tokens;
+  row["distance"] = number_or_null(test.distance);
+  row["p_value"] = number_or_null(test.p_value);
+  row["passed"] = test.passed;
+  return row;
 }
 
 template <class Value, class Get>
@@ -54,12 +59,6 @@ ordered_json value_or_null(const std::optional<Value>& value, const Get& get) {
 }
 
 ordered_json configuration_json(const Configuration& c) {
-  using validation::Speedup;
-  using validation::Timing;
-  ordered_json checks = ordered_json::array();
-  for (const Check& check : c.checks) checks.push_back(check_json(check));
-  ordered_json uniformity = ordered_json::array();
-  for (const UniformityTest& test : c.uniformity) uniformity.push_back(uniformity_json(test));
   const auto timing = [&](const auto& get) { return value_or_null(c.timing, get); };
   const auto speedup = [&](const auto& get) { return value_or_null(c.speedup, get); };
   return {{"task", c.task},
@@ -93,8 +92,6 @@ ordered_json configuration_json(const Configuration& c) {
            {{"smallest_p_value", number_or_null(c.smallest_p_value)},
             {"tests", c.tests},
             {"steps_z", number_or_null(c.steps_z)}}},
-          {"uniformity", uniformity},
-          {"checks", checks},
           {"passed", c.passed}};
 }
 
@@ -110,23 +107,24 @@ std::string cell(const std::optional<Value>& value, int digits, const Get& get) 
   return value ? fixed(get(*value), digits) : "-";
 }
 
+std::string p_value(const std::optional<double>& value) { return value ? fmt::format("{:.1e}", *value) : "-"; }
+
 std::string table_of(const validation::Report& report) {
-  using validation::Speedup;
-  using validation::Timing;
   using Align = TextTable::Align;
-  TextTable table({{"task", Align::left}, {"T"}, {"gamma"}, {"alpha"}, {"Eq.1"}, {"replay"}, {"tokens/step"}, {"c"},
-                   {"v"}, {"ops"}, {"Thm3.8"}, {"general"}, {"speedup"}, {"least p"}, {"z"}, {"ok"}});
+  TextTable table({{"task", Align::left}, {"T"}, {"gamma"}, {"alpha"}, {"Eq.1"}, {"error"}, {"replay"}, {"tokens/step"},
+                   {"c"}, {"v"}, {"ops"}, {"Thm3.8"}, {"general"}, {"speedup"}, {"least p"}, {"z"}, {"ok"}});
   const auto same = [](double value) { return value; };
   for (const Configuration& c : report.configurations) {
     table.add_row({c.task, fmt::format("{}", c.temperature), fmt::format("{}", c.gamma), with_half_width(c.alpha, 3),
-                   fixed(c.tokens_per_step.iid, 2), fixed(c.tokens_per_step.replay, 2),
-                   with_half_width(c.tokens_per_step.measured, 2), cell(c.timing, 2, [](const Timing& t) { return t.c(); }),
+                   fixed(c.tokens_per_step.iid, 2), fmt::format("{:+.1f}%", 100 * c.tokens_per_step.iid_error()),
+                   fixed(c.tokens_per_step.replay, 2), with_half_width(c.tokens_per_step.measured, 2),
+                   cell(c.timing, 2, [](const Timing& t) { return t.c(); }),
                    cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }),
                    cell(c.operations.measured, 2, same),
                    cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }),
                    cell(c.speedup, 2, [](const Speedup& s) { return s.generalised; }),
                    cell(c.speedup, 2, [](const Speedup& s) { return s.measured; }),
-                   c.smallest_p_value ? fmt::format("{:.1e}", *c.smallest_p_value) : "-", cell(c.steps_z, 1, same),
+                   p_value(c.smallest_p_value), cell(c.steps_z, 1, same),
                    c.passed ? "yes" : "NO"});
   }
   return table.to_string();
@@ -153,30 +151,23 @@ std::vector<std::string> failures(const Configuration& c) {
 }
 
 std::string verdict(const validation::Report& report) {
-  std::int64_t tests = 0;
-  std::int64_t tokens = 0;
-  double smallest = 1;
-  std::vector<std::string> failed;
-  for (const Configuration& c : report.configurations) {
-    tests += c.tests;
-    tokens += c.counters.tokens;
-    smallest = std::min(smallest, c.smallest_p_value.value_or(1));
-    for (const std::string& line : failures(c)) failed.push_back("  " + line);
-  }
-  const std::string facts = fmt::format(
-      "{} configurations, {} tokens, {} statistical tests at level {:.1e} each (smallest p-value {:.1e}), so that a "
-      "right sampler fails fewer than one run in 1000.", report.configurations.size(), tokens, tests, report.level,
-      smallest);
-  if (report.passed) return wrapped("Passed: speculative decoding agrees with the target and with theory in " + facts) + "\n";
-  return wrapped("FAILED: speculative decoding does not agree with the target or with theory in " + facts) + "\n" +
-         fmt::format("{}\n", fmt::join(failed, "\n"));
+  const std::string found = report.passed
+                                ? "Passed: speculative decoding agrees with the target and with theory"
+                                : "FAILED: speculative decoding does not agree with the target or with theory";
+  std::string text = wrapped(fmt::format(
+      "{} in {} configurations, {} tokens. {} statistical tests at level {:.1e} each (smallest p-value {}): a right "
+      "sampler fails fewer than one run in 1000.",
+      found, report.configurations.size(), report.tokens, report.tests, report.level, p_value(report.smallest_p_value)));
+  for (const Configuration& c : report.configurations)
+    for (const std::string& line : failures(c)) text += "\n  " + line;
+  return text + "\n";
 }
 
 constexpr char legend[] =
-    "alpha: mean of sum min(p, q), 95% interval. Tokens per step: Eq. (1) at alpha, the exact law on this text, and "
-    "measured. c, v: a draft call and a verification over one plain step; ops: operations per token over plain "
-    "decoding's. Speedup: Thm. 3.8 at (alpha, c), the same with v and overhead, and measured. least p: smallest "
-    "p-value of all tests; z: steps against the exact law.";
+    "alpha: mean of sum min(p, q), +- half of its 95% interval. Tokens per step: Eq. (1) at alpha with its error against "
+    "the exact law on this text (replay), and as measured. c, v: a draft call and a verification over one plain step; "
+    "ops: operations per token over plain decoding's. Speedup: Thm. 3.8 at (alpha, c), the same with v and overhead, "
+    "and as measured. least p: smallest p-value of all tests; z: steps against the exact law.";
 
 }  // namespace
 
@@ -186,7 +177,10 @@ ordered_json empty_validation_json() {
           {"test_level", nullptr},
           {"false_alarm_rate", nullptr},
           {"configurations", ordered_json::array()},
-          {"show", nullptr}};
+          {"checks", ordered_json::array()},
+          {"distribution_tests", ordered_json::array()},
+          {"show", nullptr},
+          {"steps", ordered_json::array()}};
 }
 
 ordered_json validation_json(const validation::Report& report) {
@@ -195,7 +189,11 @@ ordered_json validation_json(const validation::Report& report) {
   json["planned_tests"] = report.planned_tests;
   json["test_level"] = report.level;
   json["false_alarm_rate"] = validation::run_level;
-  for (const Configuration& c : report.configurations) json["configurations"].push_back(configuration_json(c));
+  for (const Configuration& c : report.configurations) {
+    json["configurations"].push_back(configuration_json(c));
+    for (const Check& check : c.checks) json["checks"].push_back(check_json(c, check));
+    for (const UniformityTest& test : c.uniformity) json["distribution_tests"].push_back(uniformity_json(c, test));
+  }
   return json;
 }
 

@@ -89,6 +89,10 @@ struct Report {
   /// The m statistical tests that the run had planned; each fails below `level` = 5e-4 / m.
   std::int64_t planned_tests = 0;
   double level = 0;
+  /// Tests that were made, since there was enough data for them, and the smallest of their p-values.
+  std::int64_t tests = 0;
+  std::optional<double> smallest_p_value;
+  std::int64_t tokens = 0;
   bool passed = true;
 };
 

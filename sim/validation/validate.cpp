@@ -6,11 +6,10 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
-#include <limits>
-#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/checks.hpp"
@@ -317,6 +316,15 @@ std::vector<std::pair<std::string, PromptList>> by_task(std::span<const Prompt> 
   return tasks;
 }
 
+void book(Configuration configuration, Report& report) {
+  report.tests += configuration.tests;
+  report.tokens += configuration.counters.tokens;
+  if (configuration.smallest_p_value)
+    report.smallest_p_value = std::min(report.smallest_p_value.value_or(1), *configuration.smallest_p_value);
+  report.passed = report.passed && configuration.passed;
+  report.configurations.push_back(std::move(configuration));
+}
+
 }  // namespace
 
 Report validate(const ModelPair& models, std::span<const Prompt> prompts, const Options& options,
@@ -342,8 +350,7 @@ Report validate(const ModelPair& models, std::span<const Prompt> prompts, const 
         const std::size_t number = report.configurations.size();
         if (progress) progress(static_cast<double>(number) / static_cast<double>(total));
         Experiment experiment(models, options, task_prompts, report.level, number);
-        report.configurations.push_back(experiment.run(workers, task, temperature, gamma));
-        report.passed = report.passed && report.configurations.back().passed;
+        book(experiment.run(workers, task, temperature, gamma), report);
       }
     }
   }
