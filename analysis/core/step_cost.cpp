@@ -19,6 +19,12 @@ long double slope(const VerificationCost::Point& below, const VerificationCost::
   return (static_cast<long double>(above.factor) - below.factor) / static_cast<long double>(above.tokens - below.tokens);
 }
 
+void require_legal(const StepCost& cost, std::int64_t gamma) {
+  require_in("StepCost", "gamma", gamma, 0, largest_count);
+  require_in("StepCost", "c", cost.c, 0, largest);
+  require_in("StepCost", "overhead", cost.overhead, 0, largest);
+}
+
 }  // namespace
 
 VerificationCost VerificationCost::constant(double factor) {
@@ -67,12 +73,15 @@ long double VerificationCost::extended(long double n) const {
 
 double StepCost::operator()(std::int64_t gamma) const { return static_cast<double>(extended(gamma)); }
 
-long double StepCost::extended(std::int64_t gamma) const { return 1 + extended_excess(gamma); }
+long double StepCost::extended(std::int64_t gamma) const {
+  require_legal(*this, gamma);
+  if (gamma == 0) return 1;
+  const auto drafts = static_cast<long double>(gamma);
+  return verification.extended(drafts + 1) + c * drafts + overhead;
+}
 
 long double StepCost::extended_excess(std::int64_t gamma) const {
-  require_in("StepCost", "gamma", gamma, 0, largest_count);
-  require_in("StepCost", "c", c, 0, largest);
-  require_in("StepCost", "overhead", overhead, 0, largest);
+  require_legal(*this, gamma);
   if (gamma == 0) return 0;
   const auto drafts = static_cast<long double>(gamma);
   return verification.extended(drafts + 1) - 1 + c * drafts + overhead;

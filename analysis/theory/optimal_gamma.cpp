@@ -1,5 +1,6 @@
 #include "analysis/theory/optimal_gamma.hpp"
 
+#include <algorithm>
 #include <boost/math/special_functions/log1p.hpp>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,6 @@
 #include "analysis/core/step_cost.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -81,6 +82,12 @@ TEST_CASE("a step's cost neither overflows its gamma nor loses a small c") {
   CHECK(cost(largest) == 1);
   CHECK(static_cast<double>(cost.extended_excess(1)) == 1e-300);
   CHECK(StepCost{.c = 1e308}(largest) == std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("a verification that costs next to nothing is not lost in 1") {
+  const StepCost cost{.verification = VerificationCost::constant(1e-300)};
+  CHECK(cost(1) == 1e-300);
+  CHECK(cost(largest) == 1e-300);
 }
 
 TEST_CASE("a step's cost is extrapolated where its verification is") {
