@@ -1,15 +1,8 @@
 #include "cli/command_line.hpp"
 
-#include "cli/files.hpp"
-#include "cli/text.hpp"
-#include "cli/usage_error.hpp"
-#include "cli/version.hpp"
-#include "traces/file_error.hpp"
-
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -17,6 +10,12 @@
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include "cli/files.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/version.hpp"
+#include "traces/file_error.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -133,8 +132,11 @@ class CommandLine {
   static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs,
                               const CsvTable& table) {
     const nlohmann::ordered_json document = with_envelope(parsed.command->name, inputs, report);
-    if (parsed.output.format == "json") return document.dump(2) + '\n';
-    if (parsed.output.format == "csv") return to_csv(document.at(nlohmann::ordered_json::json_pointer(table.json_pointer)));
+    // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
+    constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
+    if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
+    if (parsed.output.format == "csv")
+      return to_csv(document.at(nlohmann::ordered_json::json_pointer(table.json_pointer)));
     return report.text + '\n' + assumptions_and_warnings(report);
   }
 
@@ -180,8 +182,8 @@ class CommandLine {
       return fmt::format("{}, but one of {} is needed; see specdec --help", given, fmt::join(names, ", "));
     }
     if (unknown.empty()) return message;
-    return fmt::format("{} is not an option of {}; see specdec {} --help", unknown.front(), commands.front()->get_name(),
-                       commands.front()->get_name());
+    return fmt::format("{} is not an option of {}; see specdec {} --help", unknown.front(),
+                       commands.front()->get_name(), commands.front()->get_name());
   }
 
   CLI::App app_;

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "cli/options.hpp"
-#include "cli/report.hpp"
-
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "cli/options.hpp"
+#include "cli/report.hpp"
 
 namespace specdec::cli {
 

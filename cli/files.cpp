@@ -1,19 +1,19 @@
 #include "cli/files.hpp"
 
-#include "cli/usage_error.hpp"
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nettle/sha2.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+
+#include "cli/usage_error.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -59,7 +59,8 @@ void require_writable(std::string_view option, const std::string& path) {
     throw UsageError(fmt::format("{} is {}, but must be a file in an existing directory", option, path));
   }
   if (path.empty() || fs::is_directory(target)) {
-    throw UsageError(fmt::format("{} is {}, but must be a file, not a directory", option, path.empty() ? "empty" : path));
+    throw UsageError(
+        fmt::format("{} is {}, but must be a file, not a directory", option, path.empty() ? "empty" : path));
   }
   const bool in_place = fs::exists(target) && !fs::is_regular_file(target);
   if (access((in_place ? target : folder).c_str(), W_OK) != 0) cannot(option, path, "written");

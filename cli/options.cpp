@@ -1,9 +1,8 @@
 #include "cli/options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 namespace specdec::cli {

@@ -1,17 +1,16 @@
 #pragma once
 
-#include "cli/values.hpp"
-
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "cli/values.hpp"
 
 namespace CLI {
 class App;

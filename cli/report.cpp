@@ -1,12 +1,11 @@
 #include "cli/report.hpp"
 
-#include "cli/version.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "cli/version.hpp"
 
 namespace specdec::cli {
 namespace {

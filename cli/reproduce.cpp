@@ -1,7 +1,6 @@
 #include "cli/reproduce.hpp"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -51,9 +50,12 @@ constexpr char argmax_note[] = "the paper prints p(x) <= l max(p) as the conditi
 
 std::string_view agreement_name(Agreement agreement) {
   switch (agreement) {
-    case Agreement::at_printed_inputs: return "agrees at printed inputs";
-    case Agreement::within_input_rounding: return "agrees within the rounding of the inputs";
-    case Agreement::cannot_follow: break;
+    case Agreement::at_printed_inputs:
+      return "agrees at printed inputs";
+    case Agreement::within_input_rounding:
+      return "agrees within the rounding of the inputs";
+    case Agreement::cannot_follow:
+      break;
   }
   return "cannot follow";
 }
@@ -83,8 +85,12 @@ ordered_json json_table_1(const std::vector<planning::Table1Row>& rows) {
 ordered_json json_table_4(const std::vector<planning::Table4Row>& rows) {
   ordered_json list = ordered_json::array();
   for (const auto& row : rows) {
-    ordered_json object = {{"task", row.task},   {"draft_model", row.draft_model}, {"temperature", row.temperature},
-                           {"gamma", row.gamma}, {"alpha", row.alpha},             {"c", row.c}};
+    ordered_json object = {{"task", row.task},
+                           {"draft_model", row.draft_model},
+                           {"temperature", row.temperature},
+                           {"gamma", row.gamma},
+                           {"alpha", row.alpha},
+                           {"c", row.c}};
     put_comparison(object, row.speedup);
     object["best_gamma"] = row.best_gamma;
     object["best_speedup"] = row.best_speedup;
@@ -168,9 +174,12 @@ constexpr auto left = TextTable::Align::left;
 
 std::string_view short_name(Agreement agreement) {
   switch (agreement) {
-    case Agreement::at_printed_inputs: return "agrees";
-    case Agreement::within_input_rounding: return "agrees in range";
-    case Agreement::cannot_follow: break;
+    case Agreement::at_printed_inputs:
+      return "agrees";
+    case Agreement::within_input_rounding:
+      return "agrees in range";
+    case Agreement::cannot_follow:
+      break;
   }
   return "CANNOT FOLLOW";
 }
@@ -181,10 +190,9 @@ std::string as_printed(const Comparison& c) {
 }
 
 std::vector<std::string> with_comparison(std::vector<std::string> cells, const Comparison& c) {
-  const std::string interval =
-      c.lowest == c.highest ? "" : fmt::format("{:.3f} to {:.3f}", c.lowest, c.highest);
-  for (std::string cell : {as_printed(c), fmt::format("{:.4f}", c.computed), interval,
-                           std::string(short_name(c.agreement))}) {
+  const std::string interval = c.lowest == c.highest ? "" : fmt::format("{:.3f} to {:.3f}", c.lowest, c.highest);
+  for (std::string cell :
+       {as_printed(c), fmt::format("{:.4f}", c.computed), interval, std::string(short_name(c.agreement))}) {
     cells.push_back(std::move(cell));
   }
   return cells;
@@ -206,13 +214,12 @@ std::string text_table_1(const std::vector<planning::Table1Row>& rows) {
 }
 
 std::string text_table_4(const std::vector<planning::Table4Row>& rows) {
-  TextTable table(with_comparison(
-      {{"task", left}, {"draft", left}, {"T"}, {"gamma"}, {"best"}, {"alpha"}, {"c"}}));
+  TextTable table(with_comparison({{"task", left}, {"draft", left}, {"T"}, {"gamma"}, {"best"}, {"alpha"}, {"c"}}));
   for (const auto& row : rows) {
-    table.add_row(with_comparison({std::string(row.task), std::string(row.draft_model),
-                                   fmt::format("{}", row.temperature), fmt::format("{}", row.gamma),
-                                   fmt::format("{}", row.best_gamma), brief(row.alpha), brief(row.c)},
-                                  row.speedup));
+    table.add_row(with_comparison(
+        {std::string(row.task), std::string(row.draft_model), fmt::format("{}", row.temperature),
+         fmt::format("{}", row.gamma), fmt::format("{}", row.best_gamma), brief(row.alpha), brief(row.c)},
+        row.speedup));
   }
   return table.to_string();
 }
@@ -220,15 +227,16 @@ std::string text_table_4(const std::vector<planning::Table4Row>& rows) {
 std::string text_lenience(const std::vector<planning::LenienceRow>& rows) {
   TextTable table(with_comparison({{"lenience"}, {"alpha"}, {"c"}, {"gamma"}}));
   for (const auto& row : rows) {
-    table.add_row(with_comparison(
-        {brief(row.lenience), brief(row.alpha), brief(row.c), fmt::format("{}", row.gamma)}, row.speedup));
+    table.add_row(with_comparison({brief(row.lenience), brief(row.alpha), brief(row.c), fmt::format("{}", row.gamma)},
+                                  row.speedup));
   }
   return table.to_string();
 }
 
 std::string text_bigram(const planning::BigramFigure& figure) {
   TextTable table(with_comparison({{"alpha"}, {"gamma"}, {"c"}}));
-  table.add_row(with_comparison({brief(figure.alpha), fmt::format("{}", figure.gamma), brief(figure.c)}, figure.speedup));
+  table.add_row(
+      with_comparison({brief(figure.alpha), fmt::format("{}", figure.gamma), brief(figure.c)}, figure.speedup));
   return table.to_string();
 }
 
@@ -251,9 +259,10 @@ std::string text_figure(const std::vector<Point>& points, const Name& name, cons
 
 std::string text_figure_2(const std::vector<planning::Figure2Point>& points) {
   return text_figure(
-      points,
-      [](const auto& point) { return point.gamma ? fmt::format("gamma {}", *point.gamma) : "no limit"; },
-      [](const auto& point) { return std::isinf(point.expected_tokens) ? "infinite" : in_column(point.expected_tokens); });
+      points, [](const auto& point) { return point.gamma ? fmt::format("gamma {}", *point.gamma) : "no limit"; },
+      [](const auto& point) {
+        return std::isinf(point.expected_tokens) ? "infinite" : in_column(point.expected_tokens);
+      });
 }
 
 std::string text_figure_3(const std::vector<planning::Figure3Point>& points) {
@@ -273,13 +282,12 @@ std::string text_of(const Reproduction& r) {
     const std::string below = note.empty() ? "" : wrapped(fmt::format("Note: {}.", note), 2) + '\n';
     return fmt::format("\n{}\n{}{}", wrapped(heading), table, below);
   };
-  const std::string summary =
-      fmt::format("Of {} printed figures, {} agree at the printed inputs, {} within the rounding of the inputs, and {} "
-                  "cannot follow from the inputs. The range is taken over all inputs that round to the printed ones.",
-                  r.comparisons().size(), r.count(Agreement::at_printed_inputs),
-                  r.count(Agreement::within_input_rounding), r.count(Agreement::cannot_follow));
-  return wrapped(summary) + '\n' +
-         section("Table 1: operations and speed, c = c_hat = 0.", text_table_1(r.table_1)) +
+  const std::string summary = fmt::format(
+      "Of {} printed figures, {} agree at the printed inputs, {} within the rounding of the inputs, and {} "
+      "cannot follow from the inputs. The range is taken over all inputs that round to the printed ones.",
+      r.comparisons().size(), r.count(Agreement::at_printed_inputs), r.count(Agreement::within_input_rounding),
+      r.count(Agreement::cannot_follow));
+  return wrapped(summary) + '\n' + section("Table 1: operations and speed, c = c_hat = 0.", text_table_1(r.table_1)) +
          section("Table 4, column EXP: speedup by Theorem 3.8; 'best' is the optimal gamma for the printed inputs.",
                  text_table_4(r.table_4)) +
          section("Section 3.6: speedup with a bigram model.", text_bigram(r.bigram),

@@ -1,11 +1,10 @@
 #include "cli/text.hpp"
 
-#include "analysis/core/checks.hpp"
-
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "analysis/core/checks.hpp"
 
 namespace specdec::cli {
 

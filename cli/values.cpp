@@ -1,12 +1,11 @@
 #include "cli/values.hpp"
 
-#include "cli/usage_error.hpp"
-
 #include <fmt/format.h>
-
 #include <charconv>
 #include <cmath>
 #include <optional>
+
+#include "cli/usage_error.hpp"
 
 namespace specdec::cli {
 namespace {

@@ -91,10 +91,10 @@ struct Plan {
   std::optional<double> gamma_real;                ///< for one rate and the paper's costs
   std::optional<double> oracle_speedup;            ///< for the paper's costs; infinity where it has no bound
   Basis basis;
-  std::optional<PlanRow> recommended;              ///< nothing where the basis is none
-  std::vector<theory::GammaRange> near_best;       ///< within the tolerance of `best`
-  std::vector<ShareOfLimit> shares_of_limit;       ///< where no optimum is attained and the supremum is finite
-  std::vector<PlanRow> rows;                       ///< in order of gamma
+  std::optional<PlanRow> recommended;         ///< nothing where the basis is none
+  std::vector<theory::GammaRange> near_best;  ///< within the tolerance of `best`
+  std::vector<ShareOfLimit> shares_of_limit;  ///< where no optimum is attained and the supremum is finite
+  std::vector<PlanRow> rows;                  ///< in order of gamma
   std::optional<DeployedGamma> deployed;
   std::optional<FinitePlan> finite;
   std::optional<IntervalPlan> interval;

@@ -11,9 +11,9 @@ namespace specdec::planning {
 
 /// How a printed figure relates to what follows from the printed inputs.
 enum class Agreement {
-  at_printed_inputs,     ///< rounds to the printed figure
-  within_input_rounding, ///< does so for some inputs that round to the printed inputs
-  cannot_follow,         ///< does so for none
+  at_printed_inputs,      ///< rounds to the printed figure
+  within_input_rounding,  ///< does so for some inputs that round to the printed inputs
+  cannot_follow,          ///< does so for none
 };
 
 struct Comparison {
@@ -85,7 +85,8 @@ struct LenienceRow {
 std::vector<LenienceRow> stochastic_lenience();
 std::vector<LenienceRow> argmax_lenience();
 
-/// A point of Figures 2, 3 and 4. The text of the paper does not name the curves of its figures; these are round values.
+/// A point of Figures 2, 3 and 4. The text of the paper does not name the curves of its figures; these are round
+/// values.
 struct Figure2Point {
   std::optional<std::int64_t> gamma;  ///< nothing: gamma -> infinity
   double alpha;

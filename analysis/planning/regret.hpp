@@ -54,8 +54,8 @@ struct RateInterval {
 };
 
 /// The largest regret of gamma over an interval of rates. It is attained at an end, whatever the steps cost: for g > h
-/// the ratio S(g) / S(h) grows with alpha, since 1 + alpha^g / (1 + ... + alpha^(g-1)) does, so that gamma loses most to
-/// smaller rivals at the low end and most to larger ones at the high end.
+/// the ratio S(g) / S(h) grows with alpha, since 1 + alpha^g / (1 + ... + alpha^(g-1)) does, so that gamma loses most
+/// to smaller rivals at the low end and most to larger ones at the high end.
 ///
 ///   max(regret at low, regret at high)
 ///

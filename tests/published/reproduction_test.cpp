@@ -96,7 +96,8 @@ TEST_CASE("A.5, argmax lenience: all four figures agree at the printed inputs") 
 TEST_CASE("Figures 2 to 4: the series hold the closed forms at every point") {
   for (const Figure2Point& point : figure_2()) {
     double tokens = 0;
-    for (std::int64_t j = 0; j <= point.gamma.value_or(2000); ++j) tokens += std::pow(point.alpha, static_cast<double>(j));
+    for (std::int64_t j = 0; j <= point.gamma.value_or(2000); ++j)
+      tokens += std::pow(point.alpha, static_cast<double>(j));
     if (!point.gamma && point.alpha == 1) tokens = std::numeric_limits<double>::infinity();
     INFO("Figure 2, alpha " << point.alpha);
     CHECK((point.expected_tokens == tokens || point.expected_tokens == Approx(tokens).epsilon(1e-12)));

@@ -24,7 +24,8 @@ void check_refused(const std::string& arguments, const std::string& message) {
 TEST_CASE("a missing, unknown or second command is refused") {
   check_refused("", "no command given, but one of plan, reproduce, validate is needed; see specdec --help");
   check_refused("plam", "plam is not a command, but one of plan, reproduce, validate is needed; see specdec --help");
-  check_refused("--plan", "--plan is not a command, but one of plan, reproduce, validate is needed; see specdec --help");
+  check_refused("--plan",
+                "--plan is not a command, but one of plan, reproduce, validate is needed; see specdec --help");
   check_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
 }
 
@@ -52,7 +53,8 @@ TEST_CASE("plan refuses values outside their range and says the range") {
   check_refused("plan --alpha 0.8 --c 1e999", "--c is 1e999, but must be a number in [0, inf)");
   check_refused("plan --alpha 0.8 --c 0.1 --c-hat -2", "--c-hat is -2, but must be a number in [0, inf)");
   check_refused("plan --alpha 0.8 --c 0.1 --overhead -2", "--overhead is -2, but must be a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --gamma 1.5", "--gamma is 1.5, but must be an integer in [0, 9007199254740992]");
+  check_refused("plan --alpha 0.8 --c 0.1 --gamma 1.5",
+                "--gamma is 1.5, but must be an integer in [0, 9007199254740992]");
   check_refused("plan --alpha 0.8 --c 0.1 -k -1", "--gamma is -1, but must be an integer in [0, 9007199254740992]");
   check_refused("plan --alpha 0.8 --c 0.1 --num-speculative-tokens x",
                 "--gamma is x, but must be an integer in [0, 9007199254740992]");
@@ -60,7 +62,8 @@ TEST_CASE("plan refuses values outside their range and says the range") {
   check_refused("plan --alpha 0.8 --c 0.1 --gamma 9 --max-gamma 8", "--gamma is 9, but must be at most --max-gamma, 8");
   check_refused("plan --alpha 0.8 --c 0.1 --tokens 0", "--tokens is 0, but must be an integer in [1, 1000000]");
   check_refused("plan --alpha 0.8 --c 0.1 --tolerance 0", "--tolerance is 0, but must be a number in (0, 0.5]");
-  check_refused("plan --alpha 0.8 --c 0.1 --gamma 3 --max-regret 2", "--max-regret is 2, but must be a number in [0, 1]");
+  check_refused("plan --alpha 0.8 --c 0.1 --gamma 3 --max-regret 2",
+                "--max-regret is 2, but must be a number in [0, 1]");
 }
 
 TEST_CASE("plan refuses options that do not go together") {
@@ -72,7 +75,8 @@ TEST_CASE("plan refuses options that do not go together") {
   check_refused("plan --alpha 0.8 --c 0.1 --at 3", "--at is given, but goes with --acceptance-length only");
   check_refused("plan --alpha 0.8 --c 0.1 --conditional",
                 "--conditional is given, but goes with --acceptance-per-position only");
-  check_refused("plan --alpha 0.8 --c 0.1 --max-regret 0.1", "--max-regret is given, but needs --gamma, the gamma in use");
+  check_refused("plan --alpha 0.8 --c 0.1 --max-regret 0.1",
+                "--max-regret is given, but needs --gamma, the gamma in use");
 }
 
 TEST_CASE("plan refuses acceptance lengths that no step can have and names both conventions") {
@@ -84,7 +88,8 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
                 "--acceptance-length is 0.92, but must be in [1, 4] at gamma 3:" + conventions);
   check_refused("plan --acceptance-length 1:1.5,3:4.5 --c 0.1",
                 "--acceptance-length is 4.5, but must be in [1, 4] at gamma 3:" + conventions);
-  check_refused("plan --acceptance-length x --at 3 --c 0.1", "--acceptance-length is x, but must be a number in [0, inf)");
+  check_refused("plan --acceptance-length x --at 3 --c 0.1",
+                "--acceptance-length is x, but must be a number in [0, inf)");
   check_refused("plan --acceptance-length 2.92 --c 0.1",
                 "--acceptance-length is 2.92, but needs --at, the gamma it was measured at");
   check_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
@@ -101,7 +106,8 @@ TEST_CASE("plan refuses lists with a wrong entry and names it") {
                 "--acceptance-per-position is empty, but must be a number in [0, 1]");
   check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 0", "--verify-factor is 0, but must be a number in (0, inf)");
   check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:1.1,x", "--verify-factor is x, but must be TOKENS:FACTOR");
-  check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:-1", "--verify-factor is -1, but must be a number in (0, inf)");
+  check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:-1",
+                "--verify-factor is -1, but must be a number in (0, inf)");
   check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 5:1.1,3:1",
                 "tokens in --verify-factor is 3, but must be an integer in [6, 9007199254740992]");
 }

@@ -34,10 +34,27 @@ TEST_CASE("the JSON output starts with the envelope and goes on with the answer"
   const ordered_json plan = json_of("--alpha 0.8 --c 0.05");
   std::vector<std::string> keys;
   for (const auto& [key, value] : plan.items()) keys.push_back(key);
-  CHECK(keys == std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings", "alpha", "rejection",
-                                         "c", "c_hat", "worth_it", "break_even_alpha", "optimal", "recommended",
-                                         "oracle_speedup", "near_optimal_gammas", "near_optimal_ranges", "limit",
-                                         "deployed", "interval", "finite", "rows"});
+  CHECK(keys == std::vector<std::string>{"schema",
+                                         "version",
+                                         "inputs",
+                                         "assumptions",
+                                         "warnings",
+                                         "alpha",
+                                         "rejection",
+                                         "c",
+                                         "c_hat",
+                                         "worth_it",
+                                         "break_even_alpha",
+                                         "optimal",
+                                         "recommended",
+                                         "oracle_speedup",
+                                         "near_optimal_gammas",
+                                         "near_optimal_ranges",
+                                         "limit",
+                                         "deployed",
+                                         "interval",
+                                         "finite",
+                                         "rows"});
   CHECK(plan["schema"] == "specdec.plan/1");
   CHECK(plan["inputs"]["tolerance"] == 0.01);
   CHECK(plan["inputs"]["gamma"].is_null());
@@ -67,10 +84,11 @@ TEST_CASE("no line of the table output is wider than 100 columns") {
 
 TEST_CASE("CSV has one header line and a line for each row") {
   const Run run = run_specdec("plan --alpha 0.5 --c 0.5 --max-gamma 1 --format csv --quiet");
-  CHECK(run.out ==
-        "gamma,expected_tokens,speedup,operations_factor,memory_access_factor,extrapolated,finite_speedup,worst_regret\n"
-        "0,1.0,1.0,1.0,1.0,false,,\n"
-        "1,1.5,1.0,1.6666666666666667,0.6666666666666666,false,,\n");
+  CHECK(
+      run.out ==
+      "gamma,expected_tokens,speedup,operations_factor,memory_access_factor,extrapolated,finite_speedup,worst_regret\n"
+      "0,1.0,1.0,1.0,1.0,false,,\n"
+      "1,1.5,1.0,1.6666666666666667,0.6666666666666666,false,,\n");
   CHECK(run.err.empty());
 }
 
@@ -186,4 +204,11 @@ TEST_CASE("help and version go to standard output") {
     CHECK(run.out.find("Usage: specdec") != std::string::npos);
     CHECK(run.err.empty());
   }
+}
+
+TEST_CASE("a path that is not UTF-8 does not spoil the JSON output") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "plan-\xff.json").string();
+  CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --format json --output '" + file + "'").exit_code == 0);
+  CHECK(ordered_json::parse(content_of(file))["schema"] == "specdec.plan/1");
 }

@@ -21,8 +21,8 @@ TEST_CASE("reproduce counts what agrees and what cannot follow") {
 }
 
 TEST_CASE("every table of reproduce prints as CSV, with as many fields on each line as in the header") {
-  for (const char* table : {"table1", "table4", "bigram", "lenience_stochastic", "lenience_argmax", "figure2", "figure3",
-                            "figure4"}) {
+  for (const char* table :
+       {"table1", "table4", "bigram", "lenience_stochastic", "lenience_argmax", "figure2", "figure3", "figure4"}) {
     std::istringstream lines(run_specdec(std::string("reproduce --quiet --format csv --table ") + table).out);
     std::string header;
     REQUIRE(std::getline(lines, header));

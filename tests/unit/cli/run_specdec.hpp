@@ -47,8 +47,8 @@ class ScratchFolder {
 /// Runs the built program through the shell with these arguments.
 inline Run run_specdec(const std::string& arguments) {
   const ScratchFolder scratch;
-  const std::string command = std::string(SPECDEC_BINARY) + " " + arguments + " >" + (scratch / "out").string() + " 2>" +
-                              (scratch / "err").string() + " </dev/null";
+  const std::string command = std::string(SPECDEC_BINARY) + " " + arguments + " >" + (scratch / "out").string() +
+                              " 2>" + (scratch / "err").string() + " </dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(scratch / "out"), content_of(scratch / "err")};
 }

@@ -22,8 +22,8 @@ struct Case {
   naive::Cost cost;
 };
 
-/// Piecewise linear through (1, 1), (4, 1), (5, 1.6), (9, 1.7): a step as of padded batches, so that the speedup has two
-/// peaks.
+/// Piecewise linear through (1, 1), (4, 1), (5, 1.6), (9, 1.7): a step as of padded batches, so that the speedup has
+/// two peaks.
 double stepped_factor(std::int64_t n) {
   const auto x = static_cast<double>(n);
   if (n <= 4) return 1.0;
@@ -91,7 +91,8 @@ TEST_CASE("the minimax gamma has the least worst regret of all gammas") {
       INFO(c.name << ", alpha " << low << " to " << high);
       std::int64_t best = 0;
       const auto worst = [&, low = low, high = high](std::int64_t gamma) {
-        return std::max(naive::regret(low, gamma, naive_bound, c.cost), naive::regret(high, gamma, naive_bound, c.cost));
+        return std::max(naive::regret(low, gamma, naive_bound, c.cost),
+                        naive::regret(high, gamma, naive_bound, c.cost));
       };
       for (std::int64_t gamma = 1; gamma <= naive_bound; ++gamma) {
         if (worst(gamma) < worst(best) - 1e-14) best = gamma;
@@ -186,8 +187,10 @@ TEST_CASE("near-best gammas up to a bound are those of a scan") {
 }
 
 TEST_CASE("planning refuses intervals the wrong way round and gammas that are not allowed") {
-  CHECK_THROWS_WITH(planning::minimax_gamma(interval(0.8, 0.7), {}), "minimax_gamma: high is 0.7, but must be in [0.8, 1]");
-  CHECK_THROWS_WITH(planning::worst_regret(interval(0.8, 0.7), 1, {}), "worst_regret: high is 0.7, but must be in [0.8, 1]");
+  CHECK_THROWS_WITH(planning::minimax_gamma(interval(0.8, 0.7), {}),
+                    "minimax_gamma: high is 0.7, but must be in [0.8, 1]");
+  CHECK_THROWS_WITH(planning::worst_regret(interval(0.8, 0.7), 1, {}),
+                    "worst_regret: high is 0.7, but must be in [0.8, 1]");
   CHECK_THROWS_WITH(planning::best_stretches(interval(0.8, 0.7), {}, 9),
                     "best_stretches: high is 0.7, but must be in [0.8, 1]");
   CHECK_THROWS_WITH(planning::regret(AcceptanceRate(0.5), 7, {{}, 6}), "regret: gamma is 7, but must be in [0, 6]");

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/planning/plan.hpp"
+#include "cli/report.hpp"
+
+/// The answer of `specdec plan` between its computation and its printing: plan.cpp makes it, plan_json.cpp and
+/// plan_text.cpp print it.
+namespace specdec::cli {
+
+struct PlanOptions {
+  std::optional<std::string> alpha;
+  std::optional<std::string> rejection;
+  std::optional<std::string> acceptance_length;
+  std::optional<std::int64_t> at;
+  std::optional<std::string> acceptance_per_position;
+  bool conditional = false;
+  std::optional<double> c;
+  std::optional<double> c_hat;
+  std::optional<std::string> verify_factor;
+  double overhead = 0;
+  std::optional<std::int64_t> gamma;
+  std::optional<double> max_regret;
+  std::optional<std::int64_t> max_gamma;
+  std::optional<std::int64_t> tokens;
+  double tolerance = 0.01;
+};
+
+/// What the acceptance options say.
+struct Acceptance {
+  core::AcceptanceProfile profile;
+  std::optional<planning::RateInterval> interval = {};
+  bool monotone = true;
+};
+
+/// One answer with everything that went into it.
+struct Answer {
+  const PlanOptions& options;
+  Acceptance acceptance;
+  planning::PlanQuestion question;
+  planning::Plan plan;
+
+  bool is_one_rate() const { return question.acceptance.measured_positions() == 0; }
+  double deployed_regret() const { return plan.deployed->worst_regret.value_or(plan.deployed->regret); }
+  bool regret_too_large() const { return options.max_regret && deployed_regret() > *options.max_regret; }
+};
+
+/// Gammas listed one by one in JSON output.
+inline constexpr std::int64_t listed_gammas = 1000;
+
+nlohmann::ordered_json json_of(const Answer& answer);
+std::string text_of(const Answer& answer);
+
+}  // namespace specdec::cli

@@ -1,0 +1,159 @@
+#include "cli/plan_answer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+
+#include "cli/text.hpp"
+
+namespace specdec::cli {
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.2g}%", 100 * share); }
+std::string factor(double speedup) {
+  return speedup < 100 ? fmt::format("{:.2f}x", speedup) : fmt::format("{:.4g}x", speedup);
+}
+
+std::string listed(const std::vector<theory::GammaRange>& ranges) {
+  std::vector<std::string> parts;
+  for (const theory::GammaRange& range : ranges) {
+    if (range.last == theory::GammaRange::unbounded) {
+      parts.push_back(fmt::format("{} and above", range.first));
+    } else if (range.first == range.last) {
+      parts.push_back(fmt::format("{}", range.first));
+    } else {
+      parts.push_back(fmt::format("{} to {}", range.first, range.last));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// The acceptance in the few digits that it is known to; near 1 as its rejection, which keeps them.
+std::string rate_text(const core::AcceptanceRate& rate) {
+  return rate.rejection() < 0.001 ? fmt::format("1 - alpha {}", brief(rate.rejection()))
+                                  : "alpha " + brief(rate.alpha());
+}
+
+std::string acceptance_sentence(const Answer& a) {
+  const double c = a.question.space.cost.c;
+  if (a.acceptance.interval) {
+    return fmt::format("{} to {}, c {}", rate_text(a.acceptance.interval->low),
+                       brief(a.acceptance.interval->high.alpha()), brief(c));
+  }
+  return fmt::format("{}{}, c {}", rate_text(planning::pooled_rate(a.question.acceptance)),
+                     a.is_one_rate() ? "" : " over the measured positions", brief(c));
+}
+
+std::string recommendation(const Answer& a) {
+  const planning::Plan& plan = a.plan;
+  const std::string about = acceptance_sentence(a);
+  switch (plan.basis) {
+    case planning::Basis::not_worth_it:
+      return fmt::format("Do not speculate: no gamma is faster than plain decoding ({}).", about);
+    case planning::Basis::none:
+      return fmt::format("Draft as many tokens as you can: the speedup grows without bound ({}).", about);
+    default:
+      break;
+  }
+  const planning::PlanRow& row = *plan.recommended;
+  std::string text = fmt::format("Draft {} token{} per step: {} the speed of plain decoding ({}).", row.gamma,
+                                 row.gamma == 1 ? "" : "s", factor(row.speedup), about);
+  if (plan.basis == planning::Basis::minimax_regret) {
+    text += fmt::format(
+        " Wherever alpha lies in the interval, this loses at most {} to the gamma that is best there "
+        "({} to {}); the speedup is that at the middle.",
+        percent(plan.interval->minimax.worst_regret), plan.interval->best_at_low,
+        plan.interval->best_at_high < planning::no_max_gamma ? fmt::format("{}", plan.interval->best_at_high)
+                                                             : "no end");
+  }
+  if (plan.basis == planning::Basis::share_of_limit) {
+    text += fmt::format(" No gamma is optimal: the speedup approaches {}; this one comes within {} of it.",
+                        factor(plan.best.speedup), percent(a.question.tolerance));
+    for (const auto& share : plan.shares_of_limit) {
+      text += fmt::format(" Gamma {} reaches {}.", share.gamma, percent(share.share));
+    }
+  }
+  return text;
+}
+
+std::string surroundings(const Answer& a) {
+  const planning::Plan& plan = a.plan;
+  std::string text;
+  if (plan.worth_it && plan.best.attained()) {
+    text += fmt::format("Within {} of the best: gamma {}. ", percent(a.question.tolerance), listed(plan.near_best));
+  }
+  if (plan.break_even) {
+    text += fmt::format("Speculation pays where alpha is above {}. ", brief(plan.break_even->alpha(), 3));
+  }
+  if (plan.oracle_speedup && std::isfinite(*plan.oracle_speedup) && plan.worth_it) {
+    text += fmt::format("An oracle for gamma would reach {}.", factor(*plan.oracle_speedup));
+  }
+  return text;
+}
+
+std::string about_deployed(const Answer& a) {
+  const planning::DeployedGamma& deployed = *a.plan.deployed;
+  std::string text = fmt::format("You use gamma {}: {}, {} below the best.", deployed.gamma, factor(deployed.speedup),
+                                 percent(deployed.regret));
+  if (deployed.worst_regret) {
+    text += fmt::format(" In the interval it loses at most {}.", percent(*deployed.worst_regret));
+  }
+  return text;
+}
+
+std::string about_finite(const planning::FinitePlan& finite) {
+  return fmt::format(
+      "Generations of {} tokens (column finite): best with gamma {}, {} in {} steps; gammas up to {} tried.",
+      finite.tokens, finite.gamma, factor(finite.speedup), brief(finite.expected_steps, 3), finite.searched_up_to);
+}
+
+std::string notes(const Answer& a, const planning::PlanRow& row) {
+  const planning::Plan& plan = a.plan;
+  const auto is_near = [&](const theory::GammaRange& r) { return r.first <= row.gamma && row.gamma <= r.last; };
+  std::vector<std::string> words;
+  if (plan.best_row && row.gamma == plan.best_row->gamma) {
+    words.push_back("best");
+  } else if (std::any_of(plan.near_best.begin(), plan.near_best.end(), is_near)) {
+    words.push_back("near-best");
+  }
+  if (plan.basis == planning::Basis::minimax_regret && row.gamma == plan.recommended->gamma) {
+    words.push_back("minimax");
+  }
+  if (plan.deployed && row.gamma == plan.deployed->gamma) words.push_back("in use");
+  if (row.extrapolated) words.push_back("extrapolated");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string table_of(const Answer& a) {
+  const bool finite = a.options.tokens.has_value();
+  const bool interval = a.plan.interval.has_value();
+  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"speedup"}, {"operations"}, {"memory"}};
+  if (finite) columns.push_back({"finite"});
+  if (interval) columns.push_back({"max regret"});
+  columns.push_back({"", TextTable::Align::left});
+  TextTable table(columns);
+  for (const planning::PlanRow& row : a.plan.rows) {
+    std::vector<std::string> cells = {fmt::format("{}", row.gamma), in_column(row.expected_tokens),
+                                      in_column(row.speedup), in_column(row.operations_factor),
+                                      in_column(row.memory_access_factor)};
+    if (finite) cells.push_back(row.finite_speedup ? in_column(*row.finite_speedup) : "-");
+    if (interval) cells.push_back(row.worst_regret ? percent(*row.worst_regret) : "-");
+    cells.push_back(notes(a, row));
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+}  // namespace
+
+std::string text_of(const Answer& a) {
+  std::string text = wrapped(recommendation(a)) + '\n';
+  const std::string more = surroundings(a);
+  if (!more.empty()) text += wrapped(more) + '\n';
+  if (a.plan.deployed) text += wrapped(about_deployed(a)) + '\n';
+  if (a.plan.finite) text += wrapped(about_finite(*a.plan.finite)) + '\n';
+  return text + '\n' + table_of(a);
+}
+
+}  // namespace specdec::cli
