@@ -1,8 +1,8 @@
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -27,10 +27,14 @@ std::string anchor(const std::string& heading) {
   return result;
 }
 
-std::set<std::string> matches(const std::string& text, const std::regex& pattern) {
+// Whatever follows the marker, up to the first character that is not wanted.
+template <class Wanted>
+std::set<std::string> after(const std::string& marker, const std::string& text, Wanted wanted) {
   std::set<std::string> found;
-  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
-    found.insert((*match)[1]);
+  for (std::size_t at = text.find(marker); at != std::string::npos; at = text.find(marker, at)) {
+    at += marker.size();
+    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(at);
+    found.insert(std::string(begin, std::find_if_not(begin, text.end(), wanted)));
   }
   return found;
 }
@@ -40,14 +44,16 @@ std::set<std::string> matches(const std::string& text, const std::regex& pattern
 TEST_CASE("every formula that a docstring refers to stands in docs/theory.md") {
   const std::filesystem::path root = SPECDEC_SOURCE_DIR;
   std::set<std::string> anchors;
-  for (const std::string& heading : matches(contents(root / "docs/theory.md"), std::regex("\n##+ ([^\n]+)"))) {
+  const auto in_line = [](char c) { return c != '\n'; };
+  const auto in_anchor = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
+  for (const std::string& heading : after("\n## ", contents(root / "docs/theory.md"), in_line)) {
     anchors.insert(anchor(heading));
   }
   int references = 0;
   for (const char* layer : {"traces", "analysis", "sim", "cli"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / layer)) {
       if (entry.path().extension() != ".hpp") continue;
-      for (const std::string& reference : matches(contents(entry.path()), std::regex("docs/theory\\.md#([a-z0-9-]+)"))) {
+      for (const std::string& reference : after("docs/theory.md#", contents(entry.path()), in_anchor)) {
         INFO(entry.path() << " refers to #" << reference);
         CHECK(anchors.count(reference) == 1);
         ++references;
