@@ -11,7 +11,6 @@
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>
 // foreach_target.h must stand before highway.h.
-#include <hwy/cache_control.h>
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
@@ -28,8 +27,16 @@ constexpr std::size_t lanes = hn::MaxLanes(float_tag);
 
 /// Tokens whose sums fit into the registers beside one panel's weights: 32 registers of 16 floats, 16 of 8 or 4.
 constexpr std::size_t most_tokens = lanes == 16 ? 12 : lanes == 8 ? 3 : 1;
-/// How far ahead of its use a panel is fetched.
-constexpr std::size_t prefetch_floats = 1024;
+/// Asks for weights that are needed soon. A single token is done with them so fast that they should come to the first
+/// cache; for more tokens there is time, but the first cache has too few requests in flight: the second one fetches.
+template <std::size_t kTokens>
+HWY_INLINE void prefetch(const float* weights) {
+  if constexpr (kTokens == 1) {
+    __builtin_prefetch(weights + 1024, 0, 3);
+  } else {
+    __builtin_prefetch(weights + 4096, 0, 2);
+  }
+}
 
 /// kPanels panels of kRows rows for kTokens tokens.
 template <std::size_t kRows, std::size_t kPanels, std::size_t kTokens>
@@ -48,7 +55,7 @@ void multiply_tile(const float* HWY_RESTRICT w, std::size_t step, std::size_t st
   for (std::size_t k = 0; k < depth; ++k) {
     for (std::size_t p = 0; p < kPanels; ++p) {
       const float* weights = w + p * step + k * stride;
-      for (std::size_t r = 0; r < kRows; r += line_floats) hwy::Prefetch(weights + prefetch_floats + r);
+      for (std::size_t r = 0; r < kRows; r += line_floats) prefetch<kTokens>(weights + r);
       for (std::size_t v = 0; v < vectors; ++v) {
         const FloatVector weight = hn::LoadU(float_tag, weights + v * lanes);
         for (std::size_t t = 0; t < kTokens; ++t) {
@@ -143,6 +150,62 @@ float exponentials(float* scores, std::size_t n, std::size_t padded, float scale
   return sum_of_line(line);
 }
 
+/// out[t][r] = sum over s of weights[t][s] * values[s][r], for kVectors vectors of rows and kTokens tokens. Four sums,
+/// of s = 0, 1, 2, 3 modulo 4, run side by side to hide the latency of an addition.
+template <std::size_t kVectors, std::size_t kTokens>
+void mix_tile(const float* HWY_RESTRICT values, std::size_t stride, std::size_t positions,
+              TokenRows<const float> weights, TokenRows<float> out) {
+  FloatVector sum[kTokens][4][kVectors];
+  for (auto& token : sum) {
+    for (auto& part : token) {
+      for (auto& s : part) s = hn::Zero(float_tag);
+    }
+  }
+  for (std::size_t s = 0; s < positions; s += 4) {
+    for (std::size_t j = 0; j < 4; ++j) {
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        const FloatVector value = hn::LoadU(float_tag, values + (s + j) * stride + v * lanes);
+        for (std::size_t t = 0; t < kTokens; ++t) {
+          sum[t][j][v] = hn::MulAdd(value, hn::Set(float_tag, weights.row(t)[s + j]), sum[t][j][v]);
+        }
+      }
+    }
+  }
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const auto& part = sum[t];
+      const FloatVector total = hn::Add(hn::Add(part[0][v], part[2][v]), hn::Add(part[1][v], part[3][v]));
+      hn::StoreU(total, float_tag, out.row(t) + v * lanes);
+    }
+  }
+}
+
+/// The same for all rows, a multiple of 16, and all tokens.
+void mix_values(const float* values, std::size_t stride, std::size_t positions, std::size_t tokens,
+                TokenRows<const float> weights, TokenRows<float> out) {
+  constexpr std::size_t vectors = lanes == 16 ? 2 : 1;
+  constexpr std::size_t together = lanes == 16 ? 3 : 1;
+  for (std::size_t t = 0; t < tokens;) {
+    const std::size_t n = t + together <= tokens ? together : 1;
+    const TokenRows<const float> from{weights.row(t), weights.stride};
+    for (std::size_t r = 0; r < stride;) {
+      const std::size_t width = r + vectors * lanes <= stride ? vectors : 1;
+      const TokenRows<float> to{out.row(t) + r, out.stride};
+      if (n == together && width == vectors) {
+        mix_tile<vectors, together>(values + r, stride, positions, from, to);
+      } else if (n == together) {
+        mix_tile<1, together>(values + r, stride, positions, from, to);
+      } else if (width == vectors) {
+        mix_tile<vectors, 1>(values + r, stride, positions, from, to);
+      } else {
+        mix_tile<1, 1>(values + r, stride, positions, from, to);
+      }
+      r += width * lanes;
+    }
+    t += n;
+  }
+}
+
 void attend_head(const HeadAttention& head, float* scratch) {
   const std::size_t positions = head.context + head.tokens - 1;
   const std::size_t padded = round_up(positions, panel_rows);
@@ -156,8 +219,8 @@ void attend_head(const HeadAttention& head, float* scratch) {
   }
 
   const TokenRows<float> mixed{scratch + head.tokens * padded, head.value_stride};
-  const Panels values{head.values, panel_rows, head.value_stride, head.value_stride, head.value_stride, positions};
-  multiply_panels(values, 0, values.count(), head.tokens, {scores.data, padded}, mixed, false);
+  // Positions up to the next multiple of 4 weigh 0.
+  mix_values(head.values, head.value_stride, round_up(positions, 4), head.tokens, {scores.data, padded}, mixed);
   for (std::size_t t = 0; t < head.tokens; ++t) {
     for (std::size_t i = 0; i < head.head_size; ++i) head.out.row(t)[i] = mixed.row(t)[i] / sums[t];
   }
@@ -190,45 +253,54 @@ void gelu_tanh_lanes(const float* in, float* out, std::size_t n) {
 using DoubleTag = hn::CappedTag<double, line_floats / 2>;
 constexpr DoubleTag double_tag;
 constexpr std::size_t double_lanes = hn::MaxLanes(double_tag);
-using HalfTag = hn::Rebind<float, DoubleTag>;
-constexpr HalfTag half_tag;
+constexpr hn::Rebind<float, DoubleTag> half_tag;
 
-void softmax_row(const float* logits, double* out, std::size_t n) {
+float largest(const float* values, std::size_t n) {
+  FloatVector most = hn::Set(float_tag, values[0]);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) most = hn::Max(most, hn::LoadU(float_tag, values + i));
+  float result = hn::GetLane(hn::MaxOfLanes(float_tag, most));
+  for (; i < n; ++i) result = std::max(result, values[i]);
+  return result;
+}
+
+/// values[i] = exp(values[i] - most); returns their sum. `n` is a multiple of 8.
+double shifted_exponentials(float* values, std::size_t n, float most) {
   constexpr std::size_t stride = line_floats / 2;
   constexpr std::size_t vectors = stride / double_lanes;
-  const auto most = hn::Set(half_tag, *std::max_element(logits, logits + n));
+  const auto shift = hn::Set(half_tag, most);
   const auto least = hn::Set(half_tag, -104.0F);
   hn::Vec<DoubleTag> sum[vectors];
   for (auto& s : sum) s = hn::Zero(double_tag);
-  const auto eight = [&](const float* from, double* to) {
+  for (std::size_t i = 0; i < n; i += stride) {
     for (std::size_t v = 0; v < vectors; ++v) {
-      const auto exponent = hn::Sub(hn::LoadU(half_tag, from + v * double_lanes), most);
-      const auto e = hn::PromoteTo(double_tag, hn::Exp(half_tag, hn::Max(exponent, least)));
-      hn::StoreU(e, double_tag, to + v * double_lanes);
-      sum[v] = hn::Add(sum[v], e);
+      float* at = values + i + v * double_lanes;
+      const auto e = hn::Exp(half_tag, hn::Max(hn::Sub(hn::LoadU(half_tag, at), shift), least));
+      hn::StoreU(e, half_tag, at);
+      sum[v] = hn::Add(sum[v], hn::PromoteTo(double_tag, e));
     }
-  };
-  const std::size_t whole = n / stride * stride;
-  for (std::size_t i = 0; i < whole; i += stride) eight(logits + i, out + i);
+  }
   HWY_ALIGN double line[stride];
   for (std::size_t v = 0; v < vectors; ++v) hn::Store(sum[v], double_tag, line + v * double_lanes);
-  double total = ((line[0] + line[4]) + (line[2] + line[6])) + ((line[1] + line[5]) + (line[3] + line[7]));
+  return ((line[0] + line[4]) + (line[2] + line[6])) + ((line[1] + line[5]) + (line[3] + line[7]));
+}
 
-  if (whole < n) {
-    float rest[stride];
-    double rest_out[stride];
-    std::fill(std::begin(rest), std::end(rest), -FLT_MAX);
-    std::copy(logits + whole, logits + n, rest);
-    eight(rest, rest_out);
-    std::copy(rest_out, rest_out + (n - whole), out + whole);
-    for (std::size_t i = whole; i < n; ++i) total += out[i];
+void softmax_row(float* logits, double* out, std::size_t n) {
+  constexpr std::size_t stride = line_floats / 2;
+  const std::size_t whole = n / stride * stride;
+  const float most = largest(logits, n);
+  double sum = shifted_exponentials(logits, whole, most);
+  float rest[stride];
+  std::fill(std::copy(logits + whole, logits + n, rest), std::end(rest), -FLT_MAX);
+  shifted_exponentials(rest, stride, most);
+  for (std::size_t i = whole; i < n; ++i) sum += double{rest[i - whole]};
+
+  const double factor = 1 / sum;
+  const auto factors = hn::Set(double_tag, factor);
+  for (std::size_t i = 0; i < whole; i += double_lanes) {
+    hn::StoreU(hn::Mul(hn::PromoteTo(double_tag, hn::LoadU(half_tag, logits + i)), factors), double_tag, out + i);
   }
-  const auto factor = hn::Set(double_tag, 1 / total);
-  std::size_t i = 0;
-  for (; i + double_lanes <= n; i += double_lanes) {
-    hn::StoreU(hn::Mul(hn::LoadU(double_tag, out + i), factor), double_tag, out + i);
-  }
-  for (; i < n; ++i) out[i] *= 1 / total;
+  for (std::size_t i = whole; i < n; ++i) out[i] = double{rest[i - whole]} * factor;
 }
 
 bool all_finite_lanes(const float* values, std::size_t n) {
@@ -284,7 +356,7 @@ bool all_finite(std::span<const float> values) {
   return HWY_DYNAMIC_DISPATCH(all_finite_lanes)(values.data(), values.size());
 }
 
-void softmax(std::span<const float> logits, std::span<double> out) {
+void softmax(std::span<float> logits, std::span<double> out) {
   HWY_DYNAMIC_DISPATCH(softmax_row)(logits.data(), out.data(), logits.size());
 }
 

@@ -74,7 +74,7 @@ void gelu_tanh(const float* x, float* out, std::size_t n);
 bool all_finite(std::span<const float> values);
 
 /// out[i] = exp(logits[i] - max) / sum; difference and exponential in f32 (each within 1 ulp), sum and quotient in
-/// double. All logits are finite.
-void softmax(std::span<const float> logits, std::span<double> out);
+/// double. All logits are finite; they are overwritten.
+void softmax(std::span<float> logits, std::span<double> out);
 
 }  // namespace specdec::sim

@@ -59,9 +59,12 @@ void ThreadPool::work(int thread) {
   for (;;) {
     const std::uint32_t seen = signal_.load(std::memory_order_acquire);
     if (ending_.load(std::memory_order_relaxed)) return;
-    take_chunks(thread);
-    for (int i = 0; i < spins && signal_.load(std::memory_order_relaxed) == seen; ++i) pause();
-    signal_.wait(seen, std::memory_order_acquire);
+    for (int i = 0; i < spins && untaken_.load(std::memory_order_relaxed) <= 0; ++i) pause();
+    if (untaken_.load(std::memory_order_relaxed) > 0) {
+      take_chunks(thread);
+    } else {
+      signal_.wait(seen, std::memory_order_acquire);
+    }
   }
 }
 

@@ -33,11 +33,11 @@ class ThreadPool {
   void take_chunks(int thread);
   void work(int thread);
 
+  /// Chunks that nobody has taken yet; whoever lowers it from a positive value owns a chunk, and call_ and argument_
+  /// then stay valid until that chunk is finished. Threads that wait for work read this cache line alone.
+  alignas(64) std::atomic<std::int64_t> untaken_{0};
   Call call_ = nullptr;
   const void* argument_ = nullptr;
-  /// Chunks that nobody has taken yet; whoever lowers it from a positive value owns a chunk, and call_ and argument_
-  /// then stay valid until that chunk is finished.
-  alignas(64) std::atomic<std::int64_t> untaken_{0};
   alignas(64) std::atomic<std::int64_t> unfinished_{0};
   /// Grows with every run and at the end; sleeping threads wait for it to change.
   alignas(64) std::atomic<std::uint32_t> signal_{0};

@@ -53,8 +53,9 @@ std::string Tokenizer::piece(Token token) const {
   core::require_in("Tokenizer::piece", "token", std::int64_t{token}, 0, vocab_size() - 1);
   const auto& model = processor_->sentencepiece;
   if (model.IsControl(token)) return "";
-  if (model.IsByte(token)) return model.DecodeIds(std::vector<int>{token});
   const std::string& marked = model.IdToPiece(token);
+  // Byte pieces read <0x41>; decoding one alone would replace what is not UTF-8 by itself.
+  if (model.IsByte(token)) return std::string(1, static_cast<char>(std::stoi(marked.substr(3, 2), nullptr, 16)));
   constexpr std::string_view word_mark = "\u2581";
   std::string text;
   std::size_t from = 0;

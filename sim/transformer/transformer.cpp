@@ -25,6 +25,8 @@ constexpr std::size_t chunk_tokens = 48;
 constexpr std::size_t head_tokens = 12;
 /// Multiply-adds below which handing work to another thread costs more than it saves.
 constexpr std::size_t least_shared_work = 1U << 16U;
+/// Multiply-adds that are long enough for a chunk of their own.
+constexpr std::size_t long_chunk = 1U << 18U;
 /// Logits turned into probabilities in about the time of as many multiply-adds as that.
 constexpr std::size_t work_per_probability = 16;
 
@@ -160,7 +162,9 @@ class Transformer::Forward {
     const Panels panels = linear.matrix.panels();
     const std::size_t work = panels.rows * panels.depth * tokens;
     if (!pool_ || work < least_shared_work) return multiply(panels, 0, panels.count(), tokens, x, y, accumulate);
-    const std::size_t chunks = std::min(panels.count(), 4 * size(pool_->threads()));
+    // One chunk per thread if they are short; several otherwise, so that a thread that is late has less to finish.
+    const std::size_t threads = size(pool_->threads());
+    const std::size_t chunks = std::min(panels.count(), threads * std::clamp<std::size_t>(work / threads / long_chunk, 1, 4));
     pool_->run(static_cast<std::int64_t>(chunks), [&](std::int64_t chunk, int) {
       const std::size_t first = panels.count() * size(chunk) / chunks;
       const std::size_t last = panels.count() * (size(chunk) + 1) / chunks;
@@ -263,7 +267,7 @@ class Transformer::Forward {
     }
   }
 
-  std::span<const float> logits(std::size_t i) { return {logits_.row(i), size(vocab_size())}; }
+  std::span<float> logits(std::size_t i) { return {logits_.row(i), size(vocab_size())}; }
 
   std::shared_ptr<const TransformerWeights> weights_;
   const TransformerConfig& config_;
@@ -329,7 +333,7 @@ std::size_t row_count(std::int64_t vocab_size, std::size_t block, std::size_t va
 void Transformer::score(std::span<const Token> block, std::span<double> rows) {
   const auto width = static_cast<std::size_t>(vocab_size());
   forward_->append(block, row_count(vocab_size(), block.size(), rows.size()),
-                   [&](std::size_t i, std::span<const float> logits) { softmax(logits, rows.subspan(i * width, width)); });
+                   [&](std::size_t i, std::span<float> logits) { softmax(logits, rows.subspan(i * width, width)); });
 }
 
 void Transformer::score_logits(std::span<const Token> block, std::span<float> logits) {

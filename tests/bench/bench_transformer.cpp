@@ -93,15 +93,23 @@ void decode_against_llama2c(const Options& options, const std::filesystem::path&
   fmt::print("\n");
 }
 
+enum class Output { logits, probabilities };
+
 /// Median seconds to score a block of n tokens, for n = 1..longest, after a prefix of `context` tokens.
-std::vector<double> block_seconds(Transformer& model, int rounds, std::size_t longest, std::size_t context) {
+std::vector<double> block_seconds(Transformer& model, Output output, int rounds, std::size_t longest,
+                                  std::size_t context) {
   const auto width = static_cast<std::size_t>(model.vocab_size());
   const std::vector<Token> prefix(context, 5);
+  std::vector<float> logits(longest * width);
   std::vector<double> rows(longest * width);
   model.roll_back(0);
   model.score(prefix, {});
   const auto score = [&](std::size_t n) {
-    model.score(std::span(prefix).first(n), std::span(rows).first(n * width));
+    if (output == Output::logits) {
+      model.score_logits(std::span(prefix).first(n), std::span(logits).first(n * width));
+    } else {
+      model.score(std::span(prefix).first(n), std::span(rows).first(n * width));
+    }
     model.roll_back(static_cast<std::int64_t>(context));
   };
   const int repeats = std::max(3, static_cast<int>(0.01 / seconds_of([&] { score(1); })));
@@ -130,8 +138,8 @@ void time_pair(const Options& options, const std::filesystem::path& target, cons
   for (int threads = 1; threads <= options.threads; ++threads) {
     Transformer target_model(target_weights, {.threads = threads});
     Transformer draft_model(draft_weights, {.threads = 1});
-    const auto target_seconds = block_seconds(target_model, options.rounds, 9, 256);
-    const auto draft_seconds = block_seconds(draft_model, options.rounds, 2, 256);
+    const auto target_seconds = block_seconds(target_model, Output::probabilities, options.rounds, 9, 256);
+    const auto draft_seconds = block_seconds(draft_model, Output::probabilities, options.rounds, 2, 256);
     print_blocks(fmt::format("target, {} threads", threads), target_seconds);
     print_blocks("draft, 1 thread", draft_seconds);
     fmt::print("c = {:.4f}\n", draft_seconds.front() / target_seconds.front());
@@ -144,7 +152,10 @@ void run(const Options& options) {
     bench::write_llama2c_files(checkpoint.folder(), shape_15m, checkpoint.tensors());
     decode_against_llama2c(options, checkpoint.folder());
     Transformer model(sim::load_checkpoint(checkpoint.folder()), {.threads = options.threads});
-    print_blocks(fmt::format("15M shape, {} threads", options.threads), block_seconds(model, options.rounds, 9, 128));
+    print_blocks(fmt::format("15M shape, {} threads, logits", options.threads),
+                 block_seconds(model, Output::logits, options.rounds, 9, 128));
+    print_blocks(fmt::format("15M shape, {} threads, probabilities", options.threads),
+                 block_seconds(model, Output::probabilities, options.rounds, 9, 128));
   }
   if (!options.target.empty()) return time_pair(options, options.target, options.draft);
   const tests::RandomCheckpoint target(shape_target);
