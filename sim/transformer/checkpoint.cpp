@@ -198,11 +198,11 @@ class Loader {
       rows({{layer + "mlp.gate_proj", c.feed_forward}, {layer + "mlp.up_proj", c.feed_forward}}, c.width,
            c.feed_forward_bias, block.feed_forward_input);
       rows({{layer + "mlp.down_proj", c.width}}, c.feed_forward, c.feed_forward_bias, block.feed_forward_output);
-      vector(layer + "input_layernorm.weight", c.width, block.attention_norm.weight);
-      vector(layer + "post_attention_layernorm.weight", c.width, block.feed_forward_norm.weight);
+      norm_weight(layer + "input_layernorm.weight", block.attention_norm.weight);
+      norm_weight(layer + "post_attention_layernorm.weight", block.feed_forward_norm.weight);
       if (!checking_) weights.blocks.push_back(std::move(block));
     }
-    vector("model.norm.weight", c.width, weights.final_norm.weight);
+    norm_weight("model.norm.weight", weights.final_norm.weight);
     head("model.embed_tokens.weight", weights);
   }
 
@@ -236,8 +236,13 @@ class Loader {
     store_.for_each_row(name, [&](std::size_t, auto values) { out.insert(out.end(), values.begin(), values.end()); });
   }
 
+  void norm_weight(const std::string& name, AlignedFloats& out) {
+    vector(name, config_.width, out);
+    out.resize(round_up(out.size(), line_floats));
+  }
+
   void norm(const std::string& name, Norm& out) {
-    vector(name + ".weight", config_.width, out.weight);
+    norm_weight(name + ".weight", out.weight);
     vector(name + ".bias", config_.width, out.bias);
   }
 

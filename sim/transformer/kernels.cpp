@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cfloat>
+#include <cmath>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -226,6 +227,25 @@ void attend_head(const HeadAttention& head, float* scratch) {
   }
 }
 
+void rms_norm_lanes(const float* x, const float* weight, float epsilon, float* out, std::size_t n) {
+  constexpr std::size_t vectors = line_floats / lanes;
+  FloatVector sum[vectors];
+  for (auto& s : sum) s = hn::Zero(float_tag);
+  for (std::size_t i = 0; i < n; i += line_floats) {
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const FloatVector part = hn::Load(float_tag, x + i + v * lanes);
+      sum[v] = hn::MulAdd(part, part, sum[v]);
+    }
+  }
+  HWY_ALIGN float line[line_floats];
+  for (std::size_t v = 0; v < vectors; ++v) hn::Store(sum[v], float_tag, line + v * lanes);
+  const auto scale = hn::Set(float_tag, 1 / std::sqrt(sum_of_line(line) / static_cast<float>(n) + epsilon));
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const FloatVector scaled = hn::Mul(hn::Load(float_tag, x + i), scale);
+    hn::Store(hn::Mul(scaled, hn::Load(float_tag, weight + i)), float_tag, out + i);
+  }
+}
+
 /// x * sigmoid(z). The exponential is kept finite; the sigmoid is then below 1e-38 instead of 0.
 FloatVector times_sigmoid(FloatVector x, FloatVector z) {
   const FloatVector e = hn::Exp(float_tag, hn::Min(hn::Neg(z), hn::Set(float_tag, 88.0F)));
@@ -326,6 +346,7 @@ namespace {
 
 HWY_EXPORT(multiply_panels);
 HWY_EXPORT(attend_head);
+HWY_EXPORT(rms_norm_lanes);
 HWY_EXPORT(swish_gate_lanes);
 HWY_EXPORT(gelu_tanh_lanes);
 HWY_EXPORT(softmax_row);
@@ -344,6 +365,10 @@ std::size_t attention_scratch(std::size_t tokens, std::size_t positions, std::si
 
 void attend(const HeadAttention& head, std::span<float> scratch) {
   HWY_DYNAMIC_DISPATCH(attend_head)(head, scratch.data());
+}
+
+void rms_norm(const float* x, const float* weight, float epsilon, float* out, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(rms_norm_lanes)(x, weight, epsilon, out, n);
 }
 
 void swish_gate(const float* gate, const float* up, float* out, std::size_t n) {

@@ -49,7 +49,8 @@ void multiply(const Panels& matrix, std::size_t first, std::size_t last, std::si
 struct HeadAttention {
   /// Panels of 32 positions, [positions, head_size].
   const float* keys;
-  /// [positions, value_stride]; head_size floats of each are used, value_stride is a multiple of 16.
+  /// [positions, value_stride]; head_size floats of each are used, value_stride is a multiple of 16. Positions up to
+  /// the next multiple of 4 are read and weigh nothing, so they hold finite numbers.
   const float* values;
   std::size_t value_stride;
   std::size_t head_size;
@@ -64,6 +65,10 @@ struct HeadAttention {
 std::size_t attention_scratch(std::size_t tokens, std::size_t positions, std::size_t value_stride);
 /// `scratch` is aligned to cache lines.
 void attend(const HeadAttention& head, std::span<float> scratch);
+
+/// out[i] = x[i] / sqrt(mean of x^2 + epsilon) * weight[i]. x, weight and out start on cache lines and may be read and
+/// written up to a multiple of 16, where x and weight hold 0.
+void rms_norm(const float* x, const float* weight, float epsilon, float* out, std::size_t n);
 
 /// out[i] = gate[i] * sigmoid(gate[i]) * up[i]. Reads and writes up to a multiple of 16.
 void swish_gate(const float* gate, const float* up, float* out, std::size_t n);

@@ -4,6 +4,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
@@ -48,18 +49,13 @@ class Activations {
 using Row = Eigen::Map<Eigen::ArrayXf, Eigen::Aligned64>;
 using ConstRow = Eigen::Map<const Eigen::ArrayXf, Eigen::Aligned64>;
 
-void normalise(const Norm& norm, float epsilon, const float* from, float* to) {
-  const auto n = static_cast<Eigen::Index>(norm.weight.size());
+void layer_norm(const Norm& norm, float epsilon, const float* from, float* to) {
+  const auto n = static_cast<Eigen::Index>(norm.bias.size());
   const ConstRow x(from, n);
-  const ConstRow weight(norm.weight.data(), n);
-  Row out(to, n);
-  if (norm.bias.empty()) {
-    out = x * (1 / std::sqrt(x.square().mean() + epsilon)) * weight;
-  } else {
-    const float mean = x.mean();
-    const float variance = (x - mean).square().mean();
-    out = (x - mean) * (1 / std::sqrt(variance + epsilon)) * weight + ConstRow(norm.bias.data(), n);
-  }
+  const float mean = x.mean();
+  const float variance = (x - mean).square().mean();
+  Row(to, n) =
+      (x - mean) * (1 / std::sqrt(variance + epsilon)) * ConstRow(norm.weight.data(), n) + ConstRow(norm.bias.data(), n);
 }
 
 }  // namespace
@@ -105,8 +101,15 @@ class Transformer::Forward {
         const std::size_t count = std::min(head_tokens, tokens - t);
         write_logits(t, count);
         const std::size_t row = first + t - silent;
-        share(count, size(vocab_size()) * work_per_probability * count,
-              [&](std::int64_t i, int) { emit(row + size(i), logits(size(i))); });
+        std::atomic<bool> finite{true};
+        share(count, size(vocab_size()) * work_per_probability * count, [&](std::int64_t i, int) {
+          if (!all_finite(logits(size(i)))) {
+            finite = false;
+          } else {
+            emit(row + size(i), logits(size(i)));
+          }
+        });
+        if (!finite) throw std::runtime_error("Transformer::score: a logit overflows, but must be finite");
       }
     }
     length_ = before + static_cast<std::int64_t>(block.size());
@@ -203,7 +206,13 @@ class Transformer::Forward {
 
   void normalise_rows(const Norm& norm, std::size_t first, std::size_t count) {
     const auto epsilon = static_cast<float>(config_.norm_epsilon);
-    for (std::size_t t = first; t < first + count; ++t) normalise(norm, epsilon, stream_.row(t), normed_.row(t));
+    for (std::size_t t = first; t < first + count; ++t) {
+      if (norm.bias.empty()) {
+        rms_norm(stream_.row(t), norm.weight.data(), epsilon, normed_.row(t), size(config_.width));
+      } else {
+        layer_norm(norm, epsilon, stream_.row(t), normed_.row(t));
+      }
+    }
   }
 
   /// Turns queries and keys to their positions and stores keys and values.
@@ -262,9 +271,6 @@ class Transformer::Forward {
   void write_logits(std::size_t first, std::size_t count) {
     normalise_rows(weights_->final_norm, first, count);
     apply(weights_->head, count, normed_.inputs(first), logits_.rows(), false);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!all_finite(logits(i))) throw std::runtime_error("Transformer::score: the logits overflow, but must be finite");
-    }
   }
 
   std::span<float> logits(std::size_t i) { return {logits_.row(i), size(vocab_size())}; }

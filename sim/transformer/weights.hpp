@@ -14,7 +14,7 @@ struct Linear {
   AlignedFloats bias;
 };
 
-/// RMSNorm's weight (no bias), or LayerNorm's weight and bias.
+/// RMSNorm's weight (no bias), or LayerNorm's weight and bias; the weight is followed by 0 up to a multiple of 16.
 struct Norm {
   AlignedFloats weight;
   AlignedFloats bias;

@@ -143,7 +143,7 @@ TEST_CASE("attention agrees with the definition, and a token's has the same bits
         const auto plain_values = normals(positions * size, 5);
         const std::size_t stride = round_up(size, sim::line_floats);
         AlignedFloats keys(round_up(positions, sim::panel_rows) * size, 9.0F);
-        AlignedFloats values(positions * stride);
+        AlignedFloats values(round_up(positions, 4) * stride);
         for (std::size_t s = 0; s < positions; ++s) {
           for (std::size_t i = 0; i < size; ++i) {
             keys[s / 32 * 32 * size + i * 32 + s % 32] = plain_keys[s * size + i];
@@ -186,7 +186,7 @@ TEST_CASE("attention survives scores far beyond the range of exp") {
   on_every_target([](std::int64_t) {
     const std::size_t size = 16;
     AlignedFloats keys(32 * size);
-    AlignedFloats values(3 * size);
+    AlignedFloats values(4 * size);
     for (std::size_t s = 0; s < 3; ++s) {
       keys[s] = 1e4F * static_cast<float>(s);  // first component of each key
       values[s * size] = static_cast<float>(s + 1);
@@ -196,6 +196,26 @@ TEST_CASE("attention survives scores far beyond the range of exp") {
     AlignedFloats scratch(sim::attention_scratch(1, 3, size));
     sim::attend({keys.data(), values.data(), size, size, 1.0F, 3, 1, {query.data(), size}, {out.data(), size}}, scratch);
     CHECK(out[0] == 3);
+  });
+}
+
+TEST_CASE("the norm agrees with its formula") {
+  on_every_target([](std::int64_t) {
+    for (const std::size_t n : {1, 15, 16, 40, 288}) {
+      const auto plain = normals(n, 10, 3);
+      AlignedFloats x(round_up(n, 16));
+      AlignedFloats weight(x.size());
+      std::copy(plain.begin(), plain.end(), x.begin());
+      for (std::size_t i = 0; i < n; ++i) weight[i] = 1 + 0.01F * static_cast<float>(i);
+      AlignedFloats out(x.size());
+      sim::rms_norm(x.data(), weight.data(), 1e-5F, out.data(), n);
+      double squares = 0;
+      for (const float v : plain) squares += double{v} * double{v};
+      for (std::size_t i = 0; i < n; ++i) {
+        const double expected = double{plain[i]} / std::sqrt(squares / static_cast<double>(n) + 1e-5) * double{weight[i]};
+        CHECK(out[i] == Approx(expected).epsilon(1e-6));
+      }
+    }
   });
 }
 
