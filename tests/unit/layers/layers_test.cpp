@@ -1,6 +1,6 @@
 #include <filesystem>
 #include <fstream>
-#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -42,21 +42,31 @@ const Folder* folder_of(const std::string& path) {
   return found;
 }
 
+/// The header between the quotes of `#include "..."`, or "" if the line includes none.
+std::string quoted_include(const std::string& line) {
+  const std::size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string::npos || line[hash] != '#') return "";
+  const std::size_t word = line.find_first_not_of(" \t", hash + 1);
+  if (word == std::string::npos || line.compare(word, 7, "include") != 0) return "";
+  const std::size_t open = line.find('"', word);
+  const std::size_t close = line.find('"', open + 1);
+  return open == std::string::npos || close == std::string::npos ? "" : line.substr(open + 1, close - open - 1);
+}
+
 /// The arrows of one file that the layers do not allow, as `file -> header`.
 std::vector<std::string> forbidden_includes(const std::string& path, std::istream& content) {
   const Folder* from = folder_of(path);
   std::vector<std::string> forbidden;
-  const std::regex include("^\\s*#\\s*include\\s*\"([^\"]+)\"");
   std::string line;
   while (std::getline(content, line)) {
-    std::smatch match;
-    if (!std::regex_search(line, match, include)) continue;
-    const Folder* to = folder_of(match[1]);
+    const std::string header = quoted_include(line);
+    if (header.empty()) continue;
+    const Folder* to = folder_of(header);
     bool allowed = from != nullptr && to != nullptr && from->path == to->path;
     if (from != nullptr && to != nullptr) {
       for (const std::string& folder : from->may_include) allowed = allowed || folder == to->path;
     }
-    if (!allowed) forbidden.push_back(path + " -> " + match[1].str());
+    if (!allowed) forbidden.push_back(path + " -> " + header);
   }
   return forbidden;
 }
@@ -82,7 +92,7 @@ TEST_CASE("every folder includes only what stands above it") {
       ++files;
     }
   }
-  CHECK(files > 5);
+  CHECK(files > 50);
   CHECK(forbidden == std::vector<std::string>{});
 }
 
