@@ -1,102 +1,118 @@
 // How often does `specdec validate` raise a false alarm, and how often does it catch a wrong sampler? Whole runs of the
-// validation on a synthetic bigram pair, one seed each, without the transformer.
-//
-//   validation_false_alarms RUNS TOKENS [DEFECT [VOCABULARY [NOISE [TASKS]]]]
-//
-// TOKENS per configuration (gamma = 2, 4, 8; temperature 1); DEFECT: none (the default), residual_not_subtracted,
-// acceptance_without_ratio, bonus_from_draft, bonus_from_wrong_prefix, uniform_used_twice.
+// validation at temperature 1 and gamma = 2, 4, 8, one seed each: on a synthetic bigram pair, or with --models on a
+// folder that holds target/, draft/ and prompts.jsonl. docs/validation.md states the figures.
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <atomic>
-#include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "sim/table_models.hpp"
+#include "sim/transformer/tokenizer.hpp"
+#include "sim/transformer/transformer.hpp"
 #include "sim/validation/validate.hpp"
 #include "tests/support/wrong_samplers.hpp"
+#include "traces/formats/prompts.hpp"
 
 using namespace specdec;
 using test_support::Defect;
+using validation::ModelFactory;
+using validation::ModelPair;
+using validation::Prompt;
 
 namespace {
 
-struct Arguments {
-  std::int64_t runs = 1000;
-  std::int64_t tokens = 1024;
-  std::string defect = "none";
-  std::int64_t vocabulary = 16;
-  double noise = 1;
-  std::int64_t tasks = 1;
+const std::map<std::string, Defect> defects{{"none", Defect::none},
+                                            {"residual_not_subtracted", Defect::residual_not_subtracted},
+                                            {"acceptance_without_ratio", Defect::acceptance_without_ratio},
+                                            {"bonus_from_draft", Defect::bonus_from_draft},
+                                            {"bonus_from_wrong_prefix", Defect::bonus_from_wrong_prefix},
+                                            {"uniform_used_twice", Defect::uniform_used_twice}};
+
+struct Material {
+  ModelPair models;
+  std::vector<Prompt> prompts;
 };
 
-Arguments parse(int argc, char** argv) {
-  Arguments a;
-  if (argc > 1) a.runs = std::atoll(argv[1]);
-  if (argc > 2) a.tokens = std::atoll(argv[2]);
-  if (argc > 3) a.defect = argv[3];
-  if (argc > 4) a.vocabulary = std::atoll(argv[4]);
-  if (argc > 5) a.noise = std::atof(argv[5]);
-  if (argc > 6) a.tasks = std::atoll(argv[6]);
-  return a;
+ModelFactory copies_of(const sim::ContextTableModel& model) {
+  return [model](std::int64_t) { return validation::OwnedModel(model); };
 }
 
-Defect defect_named(const std::string& name) {
-  const std::vector<std::string> names{"none",           "residual_not_subtracted", "acceptance_without_ratio",
-                                       "bonus_from_draft", "bonus_from_wrong_prefix", "uniform_used_twice"};
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name) return static_cast<Defect>(i);
-  throw std::invalid_argument("unknown defect " + name);
+Material synthetic(std::int64_t vocabulary, double noise, std::int64_t tasks) {
+  const sim::TablePair pair = sim::synthetic_bigram_pair(vocabulary, noise, 1);
+  Material material{{copies_of(pair.target), copies_of(pair.draft)}, {}};
+  for (std::int64_t task = 0; task < tasks; ++task)
+    for (sim::Token token = 0; token < 16; ++token) material.prompts.push_back({fmt::format("task {}", task), {token}});
+  return material;
+}
+
+ModelFactory checkpoint(const std::filesystem::path& folder) {
+  return [weights = sim::load_checkpoint(folder)](std::int64_t) {
+    return validation::OwnedModel(sim::Transformer(weights));
+  };
+}
+
+Material trained(const std::filesystem::path& folder) {
+  Material material{{checkpoint(folder / "target"), checkpoint(folder / "draft")}, {}};
+  const sim::Tokenizer tokenizer = sim::Tokenizer::load(folder / "target" / "tokenizer.model");
+  for (const traces::Prompt& prompt : traces::read_prompts(folder / "prompts.jsonl"))
+    material.prompts.push_back({prompt.task, tokenizer.encode(prompt.text, true)});
+  return material;
+}
+
+std::int64_t count_failures(const Material& material, const validation::Options& options, std::int64_t runs) {
+  std::atomic<std::int64_t> next = 0;
+  std::atomic<std::int64_t> failed = 0;
+  const auto work = [&] {
+    validation::Options mine = options;
+    for (std::int64_t run = next++; run < runs; run = next++) {
+      mine.seed = static_cast<std::uint64_t>(run);
+      if (!validate(material.models, material.prompts, mine).passed) ++failed;
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) threads.emplace_back(work);
+  threads.clear();
+  return failed;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv);
-  const Defect defect = defect_named(arguments.defect);
-  const sim::TablePair pair = sim::synthetic_bigram_pair(arguments.vocabulary, arguments.noise, 1);
-  const validation::ModelPair models{[&](std::int64_t) { return validation::OwnedModel(pair.target); },
-                                     [&](std::int64_t) { return validation::OwnedModel(pair.draft); }};
-  std::vector<validation::Prompt> prompts;
-  for (std::int64_t task = 0; task < arguments.tasks; ++task)
-    for (sim::Token token = 0; token < 16; ++token) prompts.push_back({fmt::format("task {}", task), {token}});
-
+  std::int64_t runs = 1000;
+  std::int64_t vocabulary = 32;
+  std::int64_t tasks = 1;
+  double noise = 1.2;
+  std::string models;
+  Defect defect = Defect::none;
   validation::Options options;
   options.temperatures = {1};
-  options.tokens = arguments.tokens;
   options.timed_prompts = 0;
+  CLI::App app("Rates of false alarms and of caught samplers over many seeds");
+  app.add_option("--runs", runs)->capture_default_str();
+  app.add_option("--tokens", options.tokens, "per configuration")->capture_default_str();
+  app.add_option("--defect", defect)->transform(CLI::CheckedTransformer(defects));
+  app.add_option("--vocabulary", vocabulary)->capture_default_str();
+  app.add_option("--noise", noise, "of the draft's logits")->capture_default_str();
+  app.add_option("--tasks", tasks)->capture_default_str();
+  app.add_option("--models", models, "folder of a trained pair");
+  CLI11_PARSE(app, argc, argv);
+
   if (defect != Defect::none)
-    options.decoder = [defect](sim::LanguageModelRef target, sim::LanguageModelRef draft,
-                               std::span<const sim::Token> prompt, const sim::DecodingOptions& decoding,
-                               const sim::UniformSource& uniforms) {
-      return test_support::decode_with_defect(defect, target, draft, prompt, decoding, uniforms);
-    };
-
-  std::atomic<std::int64_t> next = 0;
-  std::atomic<std::int64_t> failed = 0;
-  const auto work = [&] {
-    validation::Options mine = options;
-    for (std::int64_t run = next++; run < arguments.runs; run = next++) {
-      mine.seed = static_cast<std::uint64_t>(run);
-      if (!validate(models, prompts, mine).passed) ++failed;
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) threads.emplace_back(work);
-    work();
-  }
-
-  options.seed = 0;
-  const validation::Report example = validate(models, prompts, options);
-  const estimate::Interval interval = estimate::clopper_pearson_interval(failed, arguments.runs);
-  fmt::print("{}: {} of {} runs failed: {:.3g}, 95% interval {:.3g} to {:.3g}\n", arguments.defect, failed.load(),
-             arguments.runs, static_cast<double>(failed) / static_cast<double>(arguments.runs), interval.lo,
-             interval.hi);
-  fmt::print("one run: {} tokens in each of {} configurations, {} tests planned, alpha {:.3f}, vocabulary {}\n",
-             example.configurations.front().counters.tokens, example.configurations.size(), example.planned_tests,
-             example.configurations.front().alpha.value, arguments.vocabulary);
+    options.decoder = [defect](auto&&... arguments) { return test_support::decode_with_defect(defect, arguments...); };
+  const Material material = models.empty() ? synthetic(vocabulary, noise, tasks) : trained(models);
+  const std::int64_t failed = count_failures(material, options, runs);
+  const estimate::Interval interval = estimate::clopper_pearson_interval(failed, runs);
+  const validation::Report example = validate(material.models, material.prompts, options);
+  fmt::print("{} of {} runs failed: {:.3g}, 95% interval {:.3g} to {:.3g}\n", failed, runs,
+             static_cast<double>(failed) / static_cast<double>(runs), interval.lo, interval.hi);
+  fmt::print("a run: {} configurations of {} tokens, {} tests planned, alpha {:.3f}\n", example.configurations.size(),
+             example.configurations.front().counters.tokens, example.planned_tests,
+             example.configurations.front().alpha.value);
 }

@@ -1,0 +1,165 @@
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/random_checkpoint.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::tests::RandomCheckpoint;
+using specdec::tests::Run;
+using specdec::tests::run_specdec;
+using specdec::tests::ScratchFolder;
+
+namespace {
+
+/// That of the fixtures' tokenizer.
+constexpr std::int64_t vocabulary = 340;
+
+/// A pair of tiny random checkpoints with prompts in token ids; with a tokenizer where text is wanted.
+class Pair {
+ public:
+  explicit Pair(std::int64_t draft_vocabulary = vocabulary)
+      : target_({16, 2, 2, 32, vocabulary, 64}), draft_({8, 1, 1, 16, draft_vocabulary, 64}) {
+    std::ofstream(scratch_ / "prompts.jsonl") << R"({"task": "even", "tokens": [2, 4, 6]})" << '\n'
+                                              << R"({"task": "odd", "tokens": [1, 3]})" << '\n'
+                                              << R"({"task": "even", "tokens": [8]})" << '\n';
+  }
+
+  std::string options() const {
+    return " --target " + target_.folder().string() + " --draft " + draft_.folder().string() + " --prompts " +
+           (scratch_ / "prompts.jsonl").string() + " ";
+  }
+  void write_prompts(const std::string& lines) const { std::ofstream(scratch_ / "prompts.jsonl") << lines; }
+  void add_tokenizer() const {
+    std::filesystem::copy_file(SPECDEC_SOURCE_DIR "/tests/fixtures/transformer/tokenizer.model",
+                               target_.folder() / "tokenizer.model");
+  }
+
+ private:
+  ScratchFolder scratch_;
+  RandomCheckpoint target_;
+  RandomCheckpoint draft_;
+};
+
+constexpr char small_run[] = "--gamma 2 --tokens 64 --max-new-tokens 16 --timed-prompts 1 --threads 1 ";
+
+Run validate(const std::string& options) { return run_specdec("validate " + options); }
+
+ordered_json json_of(const std::string& options) {
+  const Run run = validate(options + "--format json");
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return ordered_json::parse(run.out);
+}
+
+bool is_one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
+
+}  // namespace
+
+TEST_CASE("validate passes on a pair of transformers and prints one row per task, temperature and gamma") {
+  const Pair pair;
+  const Run run = validate(pair.options() + small_run);
+  CHECK(run.exit_code == 0);
+  CHECK(run.err.empty());
+  CHECK(run.out.find("Passed") != std::string::npos);
+  const ordered_json json = json_of(pair.options() + small_run);
+  CHECK(json["passed"] == true);
+  REQUIRE(json["configurations"].size() == 4);
+  CHECK(json["configurations"][0]["task"] == "even");
+  CHECK(json["configurations"][3]["temperature"] == 1.0);
+  CHECK(json["configurations"][3]["tokens"] == 64);
+  CHECK(json["inputs"]["files"].size() == 5);
+  CHECK(json["show"].is_null());
+}
+
+TEST_CASE("everything but the clock is the same for any number of threads") {
+  const Pair pair;
+  const std::string untimed = pair.options() + "--gamma 2 --tokens 64 --max-new-tokens 16 --timed-prompts 0 --threads ";
+  ordered_json one = json_of(untimed + "1 ");
+  const ordered_json three = json_of(untimed + "3 ");
+  one["inputs"]["threads"] = 3;
+  CHECK(one == three);
+  CHECK(one["configurations"][0]["c"].is_null());
+}
+
+TEST_CASE("tasks, temperatures and gammas can be chosen") {
+  const Pair pair;
+  const ordered_json json =
+      json_of(pair.options() + "--tasks odd --temperature 0.5 -k 1,3 --tokens 16 --max-new-tokens 16 --timed-prompts 0 ");
+  REQUIRE(json["configurations"].size() == 2);
+  CHECK(json["configurations"][1]["task"] == "odd");
+  CHECK(json["configurations"][1]["gamma"] == 3);
+  CHECK(json["configurations"][1]["temperature"] == 0.5);
+}
+
+TEST_CASE("every table can be printed as CSV, empty ones with nothing") {
+  const Pair pair;
+  const std::string options = pair.options() + small_run + "--format csv --quiet --table ";
+  CHECK(validate(options + "configurations").out.starts_with("task,temperature,gamma,"));
+  CHECK(validate(options + "checks").out.starts_with("task,temperature,gamma,name,"));
+  CHECK(validate(options + "distribution-tests").out.starts_with("task,temperature,gamma,order,slot,"));
+  CHECK(validate(options + "steps").exit_code == 0);
+}
+
+TEST_CASE("the figure of a prompt shows every step without colour when standard output is no terminal") {
+  const Pair pair;
+  pair.add_tokenizer();
+  const Run run = validate(pair.options() + "--show --prompt the --gamma 3 --show-tokens 10");
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("{+") != std::string::npos);
+  CHECK(run.out.find('\x1b') == std::string::npos);
+  CHECK(run.out.find("10 tokens by ") != std::string::npos);
+  const ordered_json json = json_of(pair.options() + "--show --task odd --show-tokens 10 ");
+  CHECK(json["show"]["tokens"] == 10);
+  CHECK(json["passed"].is_null());
+  std::int64_t tokens = 0;
+  for (const auto& step : json["steps"]) tokens += step["accepted"].get<std::int64_t>() + 1;
+  CHECK(tokens == 10);
+}
+
+TEST_CASE("a prompt that leaves no room keeps its last tokens, with a warning") {
+  const Pair pair;
+  std::string line = R"({"tokens": [1)";
+  for (int i = 0; i < 60; ++i) line += ", 2";
+  pair.write_prompts(line + "]}\n");
+  const ordered_json json = json_of(pair.options() + small_run);
+  CHECK(json["warnings"].back()["code"] == "prompts_cut");
+}
+
+TEST_CASE("bad input to validate is refused in one line that names it, with exit code 2") {
+  const Pair pair;
+  const Pair other(vocabulary + 1);
+  const std::string good = pair.options() + small_run;
+  for (const auto& [options, named] : std::vector<std::pair<std::string, std::string>>{
+           {good + "--gamma 16", "--gamma"},
+           {good + "--gamma 2,2", "--gamma"},
+           {good + "--gamma x", "--gamma"},
+           {good + "--temperature -1", "--temperature"},
+           {good + "--top-p 0", "--top-p"},
+           {good + "--max-new-tokens 64", "--max-new-tokens"},
+           {good + "--tasks none", "--tasks"},
+           {good + "--prompt x", "--prompt"},
+           {good + "--show --prompt x", "tokenizer.model"},
+           {"--target /nowhere", "--draft"},
+           {"--target /nowhere --draft /nowhere", "--prompts"},
+           {"--target /nowhere --draft /nowhere --prompts /nowhere/p", "/nowhere"},
+           {other.options() + small_run, "vocab_size"}}) {
+    const Run run = validate(options);
+    INFO(options << "\n" << run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK(is_one_line(run.err));
+    CHECK(run.err.find(named) != std::string::npos);
+  }
+}
+
+TEST_CASE("a token outside the vocabulary and a text without tokenizer are refused") {
+  const Pair pair;
+  pair.write_prompts(R"({"tokens": [340]})");
+  CHECK(validate(pair.options() + small_run).err.find("340") != std::string::npos);
+  pair.write_prompts(R"({"text": "a"})");
+  CHECK(validate(pair.options() + small_run).err.find("tokenizer.model") != std::string::npos);
+}
