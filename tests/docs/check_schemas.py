@@ -14,6 +14,9 @@ from pathlib import Path
 
 from jsonschema import Draft7Validator
 
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "transformer"
+PAIR = f"--target {FIXTURES}/llama_gqa --draft {FIXTURES}/llama_gqa --prompts {FIXTURES}/prompts.jsonl --gamma 2"
+
 RUNS = {
     "plan": [
         "--alpha 0.8 --c 0.05",
@@ -43,6 +46,11 @@ RUNS = {
         "--alpha 0.8 --c 1e308 --overhead 1e308",
     ],
     "reproduce": [""],
+    "validate": [
+        f"{PAIR} --tokens 64 --max-new-tokens 16 --timed-prompts 1",
+        f"{PAIR} --tokens 2000 --max-new-tokens 100 --temperature 1 --timed-prompts 0 --tasks odd",
+        f"{PAIR} --tokens 16 --max-new-tokens 124 --temperature 0 --timed-prompts 0",
+    ],
 }
 
 OF_ANOTHER_TYPE = {str: 1, int: "text", float: "text", bool: "text", list: "text", dict: "text"}
