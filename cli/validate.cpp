@@ -37,7 +37,6 @@ struct ValidateOptions {
   std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
   bool show = false;
   std::optional<std::string> prompt;
-  std::optional<std::string> task;
   std::int64_t show_tokens = 48;
 };
 
@@ -65,6 +64,10 @@ std::vector<double> temperatures(const std::string& list) {
   return values;
 }
 
+std::vector<std::string> tasks(const ValidateOptions& options) {
+  return options.tasks ? words("--tasks", *options.tasks) : std::vector<std::string>{};
+}
+
 // One line on standard error, rewritten in place and removed at the end; nothing where that is no terminal.
 validation::Progress progress_line(bool quiet) {
   if (quiet || isatty(STDERR_FILENO) == 0) return {};
@@ -90,10 +93,8 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
   run.timed_prompts = options.timed_prompts;
   run.seed = static_cast<std::uint64_t>(options.seed);
   run.threads = options.threads;
-  const std::vector<std::string> tasks = options.tasks ? words("--tasks", *options.tasks) : std::vector<std::string>{};
-
   const CheckpointPair pair(options.paths);
-  const CheckpointPair::Prompts prompts = pair.prompts(tasks, pair.longest_prompt(options.max_new_tokens));
+  const CheckpointPair::Prompts prompts = pair.prompts(tasks(options), pair.longest_prompt(options.max_new_tokens));
   const validation::Report found = validation::validate(pair.models(), prompts.kept, run, progress_line(quiet));
 
   Report report;
@@ -114,10 +115,7 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
 
 std::vector<Token> shown_prompt(const ValidateOptions& options, const CheckpointPair& pair) {
   const std::int64_t longest = pair.longest_prompt(options.show_tokens);
-  if (!options.prompt) {
-    const std::vector<std::string> tasks = options.task ? std::vector{*options.task} : std::vector<std::string>{};
-    return pair.prompts(tasks, longest).kept.front().tokens;
-  }
+  if (!options.prompt) return pair.prompts(tasks(options), longest).kept.front().tokens;
   const std::vector<Token> tokens = pair.tokenizer().encode(*options.prompt, true);
   const auto length = static_cast<std::int64_t>(tokens.size());
   if (length < 1 || length > longest)
@@ -190,7 +188,7 @@ std::function<Report()> setup(Options& options) {
   options.text("--prompts", values->paths.prompts, "FILE",
                "JSON lines: \"task\", and \"text\" (with tokenizer.model beside the target) or \"tokens\"");
   options.group("What to run");
-  options.text("--tasks", values->tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
+  options.text("--tasks,--task", values->tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
   options.text("--temperature", values->temperature, "LIST", "temperatures, 0 for greedy decoding");
   options.text("-k,--gamma,--num-speculative-tokens", values->gamma, "LIST", "drafted tokens per step");
   options.integer("--top-k", values->top_k, {.lo = 0}, "keep the K most probable tokens; 0 keeps all");
@@ -204,15 +202,13 @@ std::function<Report()> setup(Options& options) {
                   "sequences at a time; threads of a model while the clock runs");
   options.group("Figure 1");
   options.flag("--show", values->show, "draw the steps over one prompt instead, at the last temperature and gamma");
-  options.text("--prompt", values->prompt, "TEXT", "text to continue");
-  options.text("--task", values->task, "NAME", "or the first prompt of this task");
+  options.text("--prompt", values->prompt, "TEXT", "text to continue (default: the first prompt of the tasks)");
   options.integer("--show-tokens", values->show_tokens, {.lo = 1, .hi = 1'000'000}, "tokens to draw");
   options.footer("specdec validate\n"
                  "specdec validate --target big --draft small --prompts prompts.jsonl --gamma 3,5\n"
                  "specdec validate --show --task code --gamma 5");
   return [values, &options] {
-    if (!values->show && (values->prompt || values->task)) throw UsageError("--prompt and --task go with --show");
-    if (values->prompt && values->task) throw UsageError("--prompt and --task exclude each other");
+    if (values->prompt && !values->show) throw UsageError("--prompt goes with --show");
     if (values->show) return show_figure(*values);
     return run_validation(*values, options.effective().at("quiet").get<bool>());
   };

@@ -28,7 +28,7 @@ using PromptList = std::vector<std::span<const sim::Token>>;
 
 /// Models of one thread: a pair that decodes, and a pair of its own that scores the result afresh.
 struct Worker {
-  Worker(const ModelPair& models)
+  explicit Worker(const ModelPair& models)
       : target(models.target(1)), draft(models.draft(1)), judge_target(models.target(1)), judge_draft(models.draft(1)) {}
 
   OwnedModel target;
