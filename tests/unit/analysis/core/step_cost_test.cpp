@@ -70,7 +70,7 @@ TEST_CASE("a table that is empty, unordered or out of range is refused with the 
   CHECK_THROWS_WITH(VerificationCost()(0), "VerificationCost: n is 0, but must be in [1, 2^63)");
 }
 
-TEST_CASE("a step costs its drafts, its verification and its overhead; plain decoding costs 1") {
+TEST_CASE("a step costs its drafts, its verification and its overhead, and plain decoding costs 1") {
   const StepCost cost{.c = 0.5, .overhead = 0.25, .verification = VerificationCost::constant(1.5)};
   CHECK(cost(0) == 1);
   CHECK(cost(1) == 2.25);

@@ -66,7 +66,7 @@ TEST_CASE("Clopper and Pearson's ends leave 2.5% in each tail") {
   CHECK(1 - upper_tail(76, 100, interval.hi) == Approx(0.025).epsilon(1e-9));
 }
 
-TEST_CASE("Wilson's interval agrees with many-digit values and stays inside [0, 1]") {
+TEST_CASE("Wilson's interval agrees with many-digit values and stays between 0 and 1") {
   check_interval(wilson_interval(75, 100), .656955364519, .824547886377);
   check_interval(wilson_interval(0, 10), 0, .277532799863);
   check_interval(wilson_interval(2600, 3290), .776027788885, .803842257649);

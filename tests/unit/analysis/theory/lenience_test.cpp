@@ -101,7 +101,7 @@ TEST_CASE("one-shot rejection sampling accepts nothing where the draft lacks a t
   CHECK(rejection_sampling_acceptance(TargetDistribution(row), DraftDistribution(draft)) == 0);
 }
 
-TEST_CASE("lenience outside (0, 1], unequal rows and unknown tokens are refused by name") {
+TEST_CASE("lenience out of range, unequal rows and unknown tokens are refused by name") {
   const TargetDistribution p(p1);
   const DraftDistribution q(q1);
   CHECK_THROWS_AS(lenient_acceptance(p, q, 0), std::domain_error);

@@ -29,7 +29,7 @@ TEST_CASE("the transform by p puts the most probable token first and ties in the
   CHECK(transform_by_probability(p, 2, 0.0) == Approx(.75));
 }
 
-TEST_CASE("the transforms of all tokens tile [0, 1], whatever probabilities are 0") {
+TEST_CASE("the transforms of all tokens tile the unit interval, whatever probabilities are 0") {
   const std::vector<double> p{0, .125, .25, 0, .125, .5};
   const std::vector<double> q{.25, .125, 0, 0, .125, .5};
   for (const bool by_ratio : {true, false}) {
