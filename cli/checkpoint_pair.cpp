@@ -3,6 +3,7 @@
 #include "cli/files.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "sim/ngram_tables.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,6 +26,17 @@ fs::path shipped_models() {
 
 fs::path tokenizer_beside(const fs::path& folder) { return folder / "tokenizer.model"; }
 
+/// What is read of a checkpoint in one file.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  return {folder / "config.json", folder / "model.safetensors", tokenizer_beside(folder)};
+}
+
+validation::ModelFactory transformer_factory(std::shared_ptr<const sim::TransformerWeights> weights) {
+  return [weights](std::int64_t threads) {
+    return validation::OwnedModel(sim::Transformer(weights, {.threads = static_cast<int>(threads)}));
+  };
+}
+
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
@@ -32,48 +44,66 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
 }  // namespace
 
 CheckpointPair::CheckpointPair(const Paths& paths) {
-  if (paths.target.has_value() != paths.draft.has_value())
-    throw UsageError("--target and --draft must be given together");
+  const bool tables = paths.draft && tables_named(*paths.draft);
+  if (paths.target.has_value() != paths.draft.has_value() && !tables)
+    throw UsageError("--target and --draft must be given together, unless --draft names n-gram tables");
   if (paths.target && !paths.prompts) throw UsageError("--prompts must be given together with --target and --draft");
   const fs::path shipped = shipped_models();
-  source_ = paths.target ? "user" : "default";
+  target_source_ = paths.target ? "user" : "default";
+  draft_source_ = paths.draft ? "user" : "default";
   prompts_source_ = paths.prompts ? "user" : "default";
   target_folder_ = paths.target ? fs::path(*paths.target) : shipped / "target";
-  draft_folder_ = paths.draft ? fs::path(*paths.draft) : shipped / "draft";
   prompts_file_ = paths.prompts ? fs::path(*paths.prompts) : shipped / "prompts.jsonl";
   target_ = sim::load_checkpoint(target_folder_);
-  draft_ = sim::load_checkpoint(draft_folder_);
+  draft_ = tables ? table_draft(*paths.draft) : checkpoint_draft(paths.draft ? fs::path(*paths.draft) : shipped / "draft");
   if (fs::exists(tokenizer_beside(target_folder_)))
     tokenizer_ = sim::Tokenizer::load(tokenizer_beside(target_folder_));
   require_one_vocabulary();
 }
 
+std::optional<fs::path> CheckpointPair::tables_named(const std::string& draft) {
+  const std::size_t colon = draft.find(':');
+  const std::string kind = draft.substr(0, colon);
+  if (kind != "unigram" && kind != "bigram") return std::nullopt;
+  return colon == std::string::npos ? shipped_models() / "ngrams.safetensors" : fs::path(draft.substr(colon + 1));
+}
+
+CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) {
+  const fs::path path = *tables_named(name);
+  const sim::NgramTables tables = sim::read_ngram_tables(path);
+  const auto draft = [&](const auto& model) {
+    return Draft{name, {path}, model.vocab_size(), model.max_length(),
+                 [model](std::int64_t) { return validation::OwnedModel(model); }};
+  };
+  if (name.starts_with("unigram")) return draft(sim::unigram_model(tables.unigram));
+  return draft(sim::BigramModel(tables.unigram, tables.bigram, tables.discount));
+}
+
+CheckpointPair::Draft CheckpointPair::checkpoint_draft(const fs::path& folder) {
+  const Weights weights = sim::load_checkpoint(folder);
+  const sim::TransformerConfig& config = sim::config_of(*weights);
+  return {folder.string(), files_of(folder), config.vocab_size, config.max_length, transformer_factory(weights)};
+}
+
 void CheckpointPair::require_one_vocabulary() const {
   const std::int64_t target = sim::config_of(*target_).vocab_size;
-  const std::int64_t draft = sim::config_of(*draft_).vocab_size;
-  if (target != draft)
-    throw UsageError(fmt::format("--draft {}: vocab_size is {}, but must be {} as in {}", draft_folder_.string(), draft,
-                                 target, target_folder_.string()));
+  if (draft_.vocab_size != target)
+    throw UsageError(fmt::format("--draft {}: vocab_size is {}, but must be {} as in {}", draft_.name,
+                                 draft_.vocab_size, target, target_folder_.string()));
   if (tokenizer_ && tokenizer_->vocab_size() > target)
     throw UsageError(fmt::format("--target {}: tokenizer.model has {} tokens, but must have at most vocab_size, {}",
                                  target_folder_.string(), tokenizer_->vocab_size(), target));
-  if (!tokenizer_ || !fs::exists(tokenizer_beside(draft_folder_))) return;
-  const auto hash = [](const char* option, const fs::path& folder) {
-    return file_facts(option, tokenizer_beside(folder).string(), true).at("sha256");
+  const fs::path other = tokenizer_beside(draft_.name);
+  if (!tokenizer_ || !fs::exists(other)) return;
+  const auto hash = [](const char* option, const fs::path& path) {
+    return file_facts(option, path.string(), true).at("sha256");
   };
-  if (hash("--draft", draft_folder_) != hash("--target", target_folder_))
+  if (hash("--draft", other) != hash("--target", tokenizer_beside(target_folder_)))
     throw UsageError(fmt::format("--draft {}: tokenizer.model differs from the one in {}, but must be the same",
-                                 draft_folder_.string(), target_folder_.string()));
+                                 draft_.name, target_folder_.string()));
 }
 
-validation::ModelPair CheckpointPair::models() const {
-  const auto factory = [](const Weights& weights) -> validation::ModelFactory {
-    return [weights](std::int64_t threads) {
-      return validation::OwnedModel(sim::Transformer(weights, {.threads = static_cast<int>(threads)}));
-    };
-  };
-  return {factory(target_), factory(draft_)};
-}
+validation::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
 
 const sim::Tokenizer& CheckpointPair::tokenizer() const {
   if (!tokenizer_)
@@ -82,8 +112,7 @@ const sim::Tokenizer& CheckpointPair::tokenizer() const {
 }
 
 std::int64_t CheckpointPair::longest_prompt(std::int64_t max_new_tokens) const {
-  const std::int64_t context =
-      std::min(sim::config_of(*target_).max_length, sim::config_of(*draft_).max_length);
+  const std::int64_t context = std::min(sim::config_of(*target_).max_length, draft_.max_length);
   if (max_new_tokens >= context)
     refuse("--max-new-tokens", fmt::format("{}", max_new_tokens), fmt::format("below the models' context, {}", context));
   return context - max_new_tokens;
@@ -118,8 +147,8 @@ std::vector<Token> CheckpointPair::tokens_of(const traces::Prompt& prompt) const
 }
 
 std::vector<Assumption> CheckpointPair::assumptions() const {
-  return {{"target", target_folder_.string(), source_},
-          {"draft", draft_folder_.string(), source_},
+  return {{"target", target_folder_.string(), target_source_},
+          {"draft", draft_.name, draft_source_},
           {"prompts", prompts_file_.string(), prompts_source_}};
 }
 
@@ -128,10 +157,8 @@ std::vector<nlohmann::ordered_json> CheckpointPair::files() const {
   const auto add = [&](const char* option, const fs::path& path) {
     if (fs::exists(path)) facts.push_back(file_facts(option, path.string()));
   };
-  for (const char* name : {"config.json", "model.safetensors", "tokenizer.model"}) {
-    add("--target", target_folder_ / name);
-    add("--draft", draft_folder_ / name);
-  }
+  for (const fs::path& path : files_of(target_folder_)) add("--target", path);
+  for (const fs::path& path : draft_.files) add("--draft", path);
   add("--prompts", prompts_file_);
   return facts;
 }

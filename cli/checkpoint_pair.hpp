@@ -16,10 +16,12 @@
 
 namespace specdec::cli {
 
-/// Two checkpoints with one vocabulary, the tokenizer beside the target if there is one, and a file of prompts.
+/// A target and a draft with one vocabulary, the tokenizer beside the target if there is one, and a file of prompts.
+/// The target is a checkpoint; the draft is one too, or n-gram tables.
 class CheckpointPair {
  public:
-  /// What the user named; what is missing is the shipped pair's.
+  /// What the user named; what is missing is the shipped pair's. A draft is a checkpoint's folder, "unigram" or
+  /// "bigram" for the shipped tables, or "unigram:FILE" or "bigram:FILE".
   struct Paths {
     std::optional<std::string> target;
     std::optional<std::string> draft;
@@ -52,16 +54,29 @@ class CheckpointPair {
  private:
   using Weights = std::shared_ptr<const sim::TransformerWeights>;
 
+  struct Draft {
+    /// As the user named it, or the shipped folder.
+    std::string name;
+    std::vector<std::filesystem::path> files;
+    std::int64_t vocab_size = 0;
+    std::int64_t max_length = 0;
+    validation::ModelFactory make;
+  };
+
+  static Draft checkpoint_draft(const std::filesystem::path& folder);
+  static Draft table_draft(const std::string& name);
+  static std::optional<std::filesystem::path> tables_named(const std::string& draft);
+
   void require_one_vocabulary() const;
   std::vector<sim::Token> tokens_of(const traces::Prompt& prompt) const;
 
-  std::string source_;
+  std::string target_source_;
+  std::string draft_source_;
   std::string prompts_source_;
   std::filesystem::path target_folder_;
-  std::filesystem::path draft_folder_;
   std::filesystem::path prompts_file_;
   Weights target_;
-  Weights draft_;
+  Draft draft_;
   std::optional<sim::Tokenizer> tokenizer_;
 };
 

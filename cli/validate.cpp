@@ -184,9 +184,12 @@ std::function<Report()> setup(Options& options) {
   const auto values = std::make_shared<ValidateOptions>();
   options.group("Models and prompts");
   options.text("--target", values->paths.target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
-  options.text("--draft", values->paths.draft, "DIR", "folder of the draft's, with the same vocabulary");
+  options.text("--draft", values->paths.draft, "DIR",
+               "folder of the draft's, with the same vocabulary; or n-gram tables: unigram or bigram for the shipped "
+               "ones, unigram:FILE or bigram:FILE for others");
   options.text("--prompts", values->paths.prompts, "FILE",
-               "JSON lines: \"task\", and \"text\" (with tokenizer.model beside the target) or \"tokens\"");
+               "JSON lines: \"task\", and \"text\" (with tokenizer.model beside the target) or \"tokens\"; or a .txt, "
+               "one text a line");
   options.group("What to run");
   options.text("--tasks,--task", values->tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
   options.text("--temperature", values->temperature, "LIST", "temperatures, 0 for greedy decoding");

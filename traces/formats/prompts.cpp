@@ -84,8 +84,16 @@ class LineReader {
 std::vector<Prompt> read_prompts(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::vector<Prompt> prompts;
+  const bool plain_text = path.extension() == ".txt";
   std::int64_t number = 0;
-  for (std::string line; std::getline(file, line);) prompts.push_back(LineReader(path, ++number).read(line));
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (!plain_text) {
+      prompts.push_back(LineReader(path, number).read(line));
+    } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      prompts.emplace_back().text = line;
+    }
+  }
   if (!file.eof()) {
     throw FileError(path, FileError::whole_file(), "file",
                     "unreadable (" + std::generic_category().message(errno) + ")", "a readable file");

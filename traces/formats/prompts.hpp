@@ -13,6 +13,8 @@ namespace specdec::traces {
 //   {"task": "code", "tokens": [1, 733, 16289, 28793]}
 //
 // Other keys are the writer's own and are not read. Every line must be such an object.
+//
+// Or plain text, in a file whose name ends in .txt: each line that is not blank is a text.
 
 /// One prompt: either `text` or `tokens` is not empty.
 struct Prompt {

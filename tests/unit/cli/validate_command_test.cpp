@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/ngram_file.hpp"
 #include "tests/support/random_checkpoint.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
@@ -28,9 +29,20 @@ class Pair {
                                               << R"({"task": "even", "tokens": [8]})" << '\n';
   }
 
-  std::string options() const {
-    return " --target " + target_.folder().string() + " --draft " + draft_.folder().string() + " --prompts " +
+  std::string options() const { return options_with_draft(draft_.folder().string()); }
+  std::string options_with_draft(const std::string& draft) const {
+    return " --target " + target_.folder().string() + " --draft " + draft + " --prompts " +
            (scratch_ / "prompts.jsonl").string() + " ";
+  }
+  /// An n-gram file in which each of some tokens was seen once.
+  std::filesystem::path write_ngrams(std::size_t tokens) const {
+    specdec::tests::NgramFile file;
+    file.unigram.assign(tokens, 1);
+    file.offsets.assign(tokens + 1, 0);
+    file.tokens.clear();
+    file.counts.clear();
+    std::ofstream(scratch_ / "ngrams.safetensors", std::ios::binary) << file.bytes();
+    return scratch_ / "ngrams.safetensors";
   }
   void write_prompts(const std::string& lines) const { std::ofstream(scratch_ / "prompts.jsonl") << lines; }
   void add_tokenizer() const {
@@ -73,6 +85,21 @@ TEST_CASE("validate passes on a pair of transformers and prints one row per task
   CHECK(json["configurations"][3]["tokens"] == 64);
   CHECK(json["inputs"]["files"].size() == 5);
   CHECK(json["show"].is_null());
+}
+
+TEST_CASE("n-gram tables can be the draft, at no cost in operations") {
+  const Pair pair;
+  const std::string file = pair.write_ngrams(vocabulary).string();
+  for (const std::string kind : {"unigram:", "bigram:"}) {
+    const ordered_json json = json_of(pair.options_with_draft(kind + file) + small_run);
+    CHECK(json["passed"] == true);
+    CHECK(json["assumptions"][1]["value"] == kind + file);
+    CHECK(json["inputs"]["files"].size() == 4);
+  }
+  const std::string small = pair.write_ngrams(7).string();
+  const Run run = validate(pair.options_with_draft("bigram:" + small) + small_run);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.starts_with("specdec: error: --draft bigram:" + small + ": vocab_size is 7, but must be 340 as in "));
 }
 
 TEST_CASE("everything but the clock is the same for any number of threads") {

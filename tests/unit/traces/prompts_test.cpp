@@ -17,6 +17,18 @@ std::string refusal(const std::string& content) {
 
 }  // namespace
 
+TEST_CASE("each line of a plain text file that is not blank is a prompt") {
+  const tests::TemporaryFolder folder;
+  const auto prompts = traces::read_prompts(folder.write("prompts.txt", "{not JSON\n\n  \t\n  indented\n"));
+  REQUIRE(prompts.size() == 2);
+  CHECK(prompts[0].text == "{not JSON");
+  CHECK(prompts[1].text == "  indented");
+  CHECK(prompts[1].task == "all");
+  const auto blank = folder.write("blank.txt", "\n\n");
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { traces::read_prompts(blank); }),
+             EndsWith("file is empty, but must be at least one prompt"));
+}
+
 TEST_CASE("prompts hold a text or token ids, and a task that defaults to all") {
   const tests::TemporaryFolder folder;
   const auto prompts = traces::read_prompts(folder.write(
