@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "analysis/theory/acceptance_inversion.hpp"
@@ -35,11 +34,12 @@ void declare(Options& options, PlanOptions& o) {
   options.text(
       "--verify-factor", o.verify_factor, "V|N:V,...",
       "time of scoring N tokens / one token: one factor, or\n2:1.02,5:1.10,9:1.31; straight lines between [1]");
-  options.number("--overhead", o.overhead, {}, "other time of a speculative step / target step time");
+  options.number("--overhead", o.overhead, {}, "other time of a speculative step / target step time [0]");
   options.group("Question");
   options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {0, planning::no_max_gamma},
                   "gamma in use: shows its speedup and regret");
-  options.number("--max-regret", o.max_regret, {0.0, 1.0}, "exit with 1 if the regret of --gamma is larger");
+  options.number("--max-regret", o.max_regret, {0.0, 1.0},
+                 "exit with 1 if the regret of --gamma is larger;\nin an interval of rates its worst regret");
   options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
   options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
   options.number("--tolerance", o.tolerance, {0.0, 0.5, true}, "loss of speedup up to which a gamma is near-optimal");
@@ -50,6 +50,9 @@ void declare(Options& options, PlanOptions& o) {
       "  specdec plan --alpha 0.7:0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31\n"
       "Also: --config FILE, --print-config. Every option: docs/cli.md.");
 }
+
+/// The sources that stand beside assumptions.
+const char* source(bool given) { return given ? "user" : "default"; }
 
 /// "0.7" or "0.7:0.8"; a single value is an interval of no length.
 std::pair<double, double> parse_interval(std::string_view option, const std::string& text) {
@@ -66,7 +69,8 @@ std::pair<double, double> parse_interval(std::string_view option, const std::str
 
 Acceptance from_rates(const core::AcceptanceRate& low, const core::AcceptanceRate& high) {
   if (low == high) return {low};
-  return {core::AcceptanceRate(std::midpoint(low.alpha(), high.alpha())), planning::RateInterval{low, high}};
+  const planning::RateInterval interval = {low, high};
+  return {planning::middle(interval), interval};
 }
 
 Acceptance from_lengths(const PlanOptions& o) {
@@ -83,7 +87,7 @@ Acceptance from_lengths(const PlanOptions& o) {
   };
   if (text.find(':') == std::string::npos) {
     if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
-    return {theory::alpha_from_acceptance_length(parse_length(text, *o.at), *o.at)};
+    return {theory::alpha_from_acceptance_length(parse_length(text, *o.at), *o.at), std::nullopt, true, *o.at};
   }
   if (o.at) throw UsageError(fmt::format("--at is {}, but {} already names its gammas", *o.at, option));
   std::vector<theory::AcceptanceLength> lengths;
@@ -95,7 +99,7 @@ Acceptance from_lengths(const PlanOptions& o) {
     lengths.push_back({gamma, parse_length(pair[1], gamma)});
   }
   const theory::InvertedProfile inverted = theory::profile_from_acceptance_lengths(lengths);
-  return {inverted.profile, std::nullopt, inverted.monotone};
+  return {inverted.profile, std::nullopt, inverted.monotone, lengths.back().gamma};
 }
 
 Acceptance from_positions(const PlanOptions& o) {
@@ -153,11 +157,19 @@ planning::PlanQuestion question_of(const PlanOptions& o, const Acceptance& accep
     refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most --max-gamma, {}", *o.max_gamma));
   }
   planning::PlanQuestion question{acceptance.profile};
-  question.space.cost = {*o.c, o.overhead, verification_of(o)};
+  question.measured_at = acceptance.measured_at;
+  question.monotone = acceptance.monotone;
+  const std::int64_t known = planning::largest_known_gamma(question);
+  if (o.gamma && *o.gamma > known) {
+    refuse("--gamma", fmt::format("{}", *o.gamma),
+           fmt::format("at most {}: the measured acceptance gives no rate to go on with", known));
+  }
+  question.space.cost = {*o.c, o.overhead.value_or(0), verification_of(o)};
   if (o.max_gamma) question.space.max_gamma = *o.max_gamma;
   question.c_hat = o.c_hat.value_or(*o.c);
   question.tolerance = o.tolerance;
   question.deployed = o.gamma;
+  question.max_regret = o.max_regret;
   question.tokens = o.tokens;
   question.interval = acceptance.interval;
   return question;
@@ -165,13 +177,13 @@ planning::PlanQuestion question_of(const PlanOptions& o, const Acceptance& accep
 
 std::vector<Assumption> assumptions_of(const Answer& a) {
   const PlanOptions& o = a.options;
-  const auto source = [](bool given) { return given ? "user" : "default"; };
   std::vector<Assumption> assumptions = {{"acceptances", "independent", "default"}};
   if (a.acceptance.interval) {
-    assumptions.push_back({"alpha", planning::pooled_rate(a.question.acceptance).alpha(), "default"});
+    const core::AcceptanceRate middle = planning::pooled_rate(a.question.acceptance);
+    assumptions.push_back({"middle of the interval", o.alpha ? middle.alpha() : middle.rejection(), "default"});
   }
   assumptions.push_back({"verify_factor", o.verify_factor.value_or("1"), source(o.verify_factor.has_value())});
-  assumptions.push_back({"overhead", o.overhead, source(o.overhead != 0)});
+  assumptions.push_back({"overhead", o.overhead.value_or(0), source(o.overhead.has_value())});
   assumptions.push_back({"c_hat", a.question.c_hat, source(o.c_hat.has_value())});
   assumptions.push_back({"generations", "long", "default"});
   return assumptions;
@@ -189,27 +201,37 @@ std::vector<Warning> warnings_of(const Answer& a) {
   if (!a.acceptance.monotone) {
     warn("non_monotone_survival",
          "the chance that a draft is reached and accepted must not grow with its position, but does so in the input; "
-         "the nearest legal values are used");
+         "the nearest legal values are used" +
+             std::string(a.options.acceptance_per_position ? "; did you mean --conditional?" : ""));
   }
-  if (!a.is_one_rate() && plan.rows.back().gamma > a.question.acceptance.measured_positions()) {
-    warn("extrapolated",
-         fmt::format("gammas above {} hold the last conditional acceptance rate, {}",
-                     a.question.acceptance.measured_positions(), brief(a.question.acceptance.tail().alpha())));
+  const std::int64_t known = planning::largest_known_gamma(a.question);
+  if (known < planning::no_max_gamma) {
+    warn("not_extrapolated", fmt::format("the measured acceptance gives no rate to go on with, so gammas above {} are "
+                                         "neither recommended nor shown", known));
+  }
+  if (planning::beyond_measured(a.question, plan.rows.back().gamma)) {
+    warn("extrapolated", fmt::format("gammas above {} hold the {} acceptance rate, {}", a.measured(),
+                                     a.is_one_rate() ? "fitted" : "last conditional",
+                                     brief(a.question.acceptance.tail().alpha())));
   }
   if (a.question.space.cost.extrapolates(plan.rows.back().gamma)) {
     warn("verify_factor_extrapolated", fmt::format("scoring more than {} tokens goes on along the last straight line",
                                                    a.question.space.cost.verification.points().back().tokens));
   }
   if (!plan.worth_it) warn("not_worth_it", "no gamma is faster than plain decoding");
+  if (plan.interval && plan.worth_it && plan.interval->best_at_low == 0) {
+    warn("break_even_inside_interval", "at the low end of the interval no gamma is faster than plain decoding");
+  }
   if (!plan.break_even) warn("no_break_even", "no acceptance rate below 1 makes any gamma pay");
   if (plan.best.kind == theory::OptimumKind::unbounded) {
     warn("no_finite_optimum", "the speedup grows with every larger gamma, so no gamma is optimal");
   }
   if (plan.best.kind == theory::OptimumKind::too_large) {
-    warn("no_finite_optimum", "the optimal gamma exceeds 2^53, which is unbounded in practice");
+    warn("no_finite_optimum", "the optimal gamma exceeds 2^53, which is unbounded in practice; limit stays null");
   }
   if (plan.best.attained() && plan.best.gamma != plan.unrestricted.gamma) {
-    warn("max_gamma_binds", fmt::format("without --max-gamma {} would reach {}x",
+    warn("max_gamma_binds", fmt::format("{}without --max-gamma {} would reach {}x",
+                                        plan.interval ? "at the middle of the interval, " : "",
                                         plan.unrestricted.attained() ? fmt::format("gamma {}", plan.unrestricted.gamma)
                                                                      : std::string("ever larger gammas"),
                                         brief(plan.unrestricted.speedup)));
@@ -225,18 +247,21 @@ std::vector<Warning> warnings_of(const Answer& a) {
     warn("optimal_gammas_cut", fmt::format("only the first {} gammas that are optimal in the interval are listed",
                                            plan.interval->best.size()));
   }
-  if (a.options.tokens && (!plan.finite || plan.finite->searched_up_to < plan.rows.back().gamma)) {
+  if (a.options.tokens && (!plan.finite || !plan.finite->complete)) {
     warn("finite_not_computed", "long generations with large gammas are left out, since they take too long to compute");
   }
   if (a.regret_too_large()) {
-    warn("max_regret_exceeded", fmt::format("the regret of gamma {} is {}, above --max-regret {}", plan.deployed->gamma,
-                                            brief(a.deployed_regret()), *a.options.max_regret));
+    warn("max_regret_exceeded",
+         fmt::format("the {}regret of gamma {} is {}, above --max-regret {}", plan.interval ? "worst " : "",
+                     plan.deployed->gamma, brief(plan.deployed->largest_regret()), *a.options.max_regret));
   }
   if (!plan.gamma_real) {
     explain_null("no_gamma_real", "gamma_real exists for one rate below 1, c > 0, verify factor 1 and no overhead");
   }
-  if (!plan.oracle_speedup)
-    explain_null("no_oracle", "the oracle's speedup is known for verify factor 1 and no overhead");
+  if (!plan.oracle_speedup) {
+    explain_null("no_oracle",
+                 "the oracle's speedup is known for verify factor 1, no overhead and acceptance that goes on");
+  }
   if (plan.oracle_speedup && std::isinf(*plan.oracle_speedup)) {
     explain_null("oracle_unbounded", "the oracle's speedup has no bound");
   }

@@ -23,7 +23,7 @@ struct PlanOptions {
   std::optional<double> c;
   std::optional<double> c_hat;
   std::optional<std::string> verify_factor;
-  double overhead = 0;
+  std::optional<double> overhead;
   std::optional<std::int64_t> gamma;
   std::optional<double> max_regret;
   std::optional<std::int64_t> max_gamma;
@@ -36,6 +36,7 @@ struct Acceptance {
   core::AcceptanceProfile profile;
   std::optional<planning::RateInterval> interval = {};
   bool monotone = true;
+  std::optional<std::int64_t> measured_at = {};
 };
 
 /// One answer with everything that went into it.
@@ -46,8 +47,9 @@ struct Answer {
   planning::Plan plan;
 
   bool is_one_rate() const { return question.acceptance.measured_positions() == 0; }
-  double deployed_regret() const { return plan.deployed->worst_regret.value_or(plan.deployed->regret); }
-  bool regret_too_large() const { return options.max_regret && deployed_regret() > *options.max_regret; }
+  bool regret_too_large() const { return plan.deployed && plan.deployed->exceeds_max_regret; }
+  /// The drafts that the acceptance was measured over; 0 where it holds for any number.
+  std::int64_t measured() const { return question.measured_at.value_or(question.acceptance.measured_positions()); }
 };
 
 /// Gammas listed one by one in JSON output.

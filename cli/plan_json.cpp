@@ -48,6 +48,8 @@ std::string_view basis_name(planning::Basis basis) {
       return "share_of_limit";
     case planning::Basis::max_gamma:
       return "max_gamma";
+    case planning::Basis::measured:
+      return "measured";
     case planning::Basis::minimax_regret:
       return "minimax_regret";
     case planning::Basis::not_worth_it:
@@ -59,7 +61,7 @@ std::string_view basis_name(planning::Basis basis) {
 }
 
 ordered_json json_limit(const planning::Plan& plan) {
-  if (plan.best.attained()) return nullptr;
+  if (plan.best.kind != theory::OptimumKind::unbounded) return nullptr;
   ordered_json limit;
   put_number(limit, "speedup", plan.best.speedup);
   limit["shares"] = ordered_json::array();
@@ -92,10 +94,14 @@ ordered_json json_interval(const Answer& a) {
   ordered_json stretches = ordered_json::array();
   for (const auto& stretch : interval.best) {
     stretches.push_back(
-        {{"gamma", gamma_or_null(stretch.gamma)}, {"alpha_interval", {stretch.alpha_low, stretch.alpha_high}}});
+        {{"gamma", gamma_or_null(stretch.gamma)},
+         {"alpha_interval", {stretch.low.alpha(), stretch.high.alpha()}},
+         {"rejection_interval", {stretch.high.rejection(), stretch.low.rejection()}}});
   }
   const bool attained = interval.minimax.attained;
-  return {{"alpha_interval", {a.question.interval->low.alpha(), a.question.interval->high.alpha()}},
+  const planning::RateInterval& rates = *a.question.interval;
+  return {{"alpha_interval", {rates.low.alpha(), rates.high.alpha()}},
+          {"rejection_interval", {rates.high.rejection(), rates.low.rejection()}},
           {"gamma", gamma_or_null(interval.minimax.gamma)},
           {"worst_regret", attained ? ordered_json(interval.minimax.worst_regret) : ordered_json()},
           {"optimal_from", gamma_or_null(interval.best_at_low)},
@@ -109,7 +115,8 @@ ordered_json json_finite(const planning::Plan& plan) {
           {"gamma", plan.finite->gamma},
           {"speedup", plan.finite->speedup},
           {"expected_steps", plan.finite->expected_steps},
-          {"searched_up_to", plan.finite->searched_up_to}};
+          {"searched_up_to", plan.finite->searched_up_to},
+          {"complete", plan.finite->complete}};
 }
 
 ordered_json json_deployed(const planning::Plan& plan) {

@@ -10,7 +10,7 @@
 namespace specdec::cli {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.2g}%", 100 * share); }
+std::string percent(double share) { return share < 0.995 ? fmt::format("{:.2g}%", 100 * share) : "100%"; }
 std::string factor(double speedup) {
   return speedup < 100 ? fmt::format("{:.2f}x", speedup) : fmt::format("{:.4g}x", speedup);
 }
@@ -29,20 +29,35 @@ std::string listed(const std::vector<theory::GammaRange>& ranges) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// Whether a few digits of alpha would read as 1.
+bool is_near_one(const core::AcceptanceRate& rate) { return 0 < rate.rejection() && rate.rejection() < 0.001; }
+
 /// The acceptance in the few digits that it is known to; near 1 as its rejection, which keeps them.
 std::string rate_text(const core::AcceptanceRate& rate) {
-  return rate.rejection() < 0.001 ? fmt::format("1 - alpha {}", brief(rate.rejection()))
-                                  : "alpha " + brief(rate.alpha());
+  return is_near_one(rate) ? fmt::format("1 - alpha {}", brief(rate.rejection())) : "alpha " + brief(rate.alpha());
+}
+
+std::string interval_text(const planning::RateInterval& rates) {
+  if (is_near_one(rates.low) || is_near_one(rates.high)) {
+    return fmt::format("1 - alpha {} to {}", brief(rates.high.rejection()), brief(rates.low.rejection()));
+  }
+  return fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
 }
 
 std::string acceptance_sentence(const Answer& a) {
   const double c = a.question.space.cost.c;
   if (a.acceptance.interval) {
-    return fmt::format("{} to {}, c {}", rate_text(a.acceptance.interval->low),
-                       brief(a.acceptance.interval->high.alpha()), brief(c));
+    return fmt::format("{}, c {}", interval_text(*a.acceptance.interval), brief(c));
   }
   return fmt::format("{}{}, c {}", rate_text(planning::pooled_rate(a.question.acceptance)),
                      a.is_one_rate() ? "" : " over the measured positions", brief(c));
+}
+
+/// What the first sentence says of a recommendation that the measurements do not reach, or reach only just.
+std::string beyond_what(const Answer& a, std::int64_t gamma) {
+  const std::string positions = fmt::format("{} measured position{}", a.measured(), a.measured() == 1 ? "" : "s");
+  if (a.plan.basis == planning::Basis::measured) return ", the best within the " + positions;
+  return planning::beyond_measured(a.question, gamma) ? ", extrapolated beyond the " + positions : "";
 }
 
 std::string recommendation(const Answer& a) {
@@ -52,23 +67,30 @@ std::string recommendation(const Answer& a) {
     case planning::Basis::not_worth_it:
       return fmt::format("Do not speculate: no gamma is faster than plain decoding ({}).", about);
     case planning::Basis::none:
-      return fmt::format("Draft as many tokens as you can: the speedup grows without bound ({}).", about);
+      return fmt::format("Draft as many tokens as you can: {}the speedup grows without bound ({}).",
+                         plan.interval ? "at the high end of the interval " : "", about);
     default:
       break;
   }
   const planning::PlanRow& row = *plan.recommended;
-  std::string text = fmt::format("Draft {} token{} per step: {} the speed of plain decoding ({}).", row.gamma,
-                                 row.gamma == 1 ? "" : "s", factor(row.speedup), about);
+  std::string text =
+      row.gamma == 0 ? fmt::format("Do not draft: plain decoding is the safe choice ({}).", about)
+                     : fmt::format("Draft {} token{} per step: {} the speed of plain decoding ({}){}.", row.gamma,
+                                   row.gamma == 1 ? "" : "s", factor(row.speedup), about, beyond_what(a, row.gamma));
   if (plan.basis == planning::Basis::minimax_regret) {
     text += fmt::format(
         " Wherever alpha lies in the interval, this loses at most {} to the gamma that is best there "
-        "({} to {}); the speedup is that at the middle.",
+        "({} to {}){}.",
         percent(plan.interval->minimax.worst_regret), plan.interval->best_at_low,
         plan.interval->best_at_high < planning::no_max_gamma ? fmt::format("{}", plan.interval->best_at_high)
-                                                             : "no end");
+                                                             : "no end",
+        row.gamma == 0 ? "" : "; the speedup is that at the middle");
   }
   if (plan.basis == planning::Basis::share_of_limit) {
-    text += fmt::format(" No gamma is optimal: the speedup approaches {}; this one comes within {} of it.",
+    const bool too_large = plan.best.kind == theory::OptimumKind::too_large;
+    text += fmt::format(" {}: {}the speedup {} {}; this one comes within {} of it.",
+                        too_large ? "The best gamma exceeds 2^53" : "No gamma is optimal",
+                        plan.interval ? "at the middle " : "", too_large ? "there is" : "approaches",
                         factor(plan.best.speedup), percent(a.question.tolerance));
     for (const auto& share : plan.shares_of_limit) {
       text += fmt::format(" Gamma {} reaches {}.", share.gamma, percent(share.share));
@@ -79,23 +101,30 @@ std::string recommendation(const Answer& a) {
 
 std::string surroundings(const Answer& a) {
   const planning::Plan& plan = a.plan;
+  const std::string_view where = plan.interval ? ", at the middle" : "";
   std::string text;
   if (plan.worth_it && plan.best.attained()) {
-    text += fmt::format("Within {} of the best: gamma {}. ", percent(a.question.tolerance), listed(plan.near_best));
+    text += fmt::format("Within {} of the best{}: gamma {}. ", percent(a.question.tolerance), where,
+                        listed(plan.near_best));
   }
   if (plan.break_even) {
-    text += fmt::format("Speculation pays where alpha is above {}. ", brief(plan.break_even->alpha(), 3));
+    text += is_near_one(*plan.break_even)
+                ? fmt::format("Speculation pays where 1 - alpha is below {}. ", brief(plan.break_even->rejection(), 3))
+                : fmt::format("Speculation pays where alpha is above {}. ", brief(plan.break_even->alpha(), 3));
   }
   if (plan.oracle_speedup && std::isfinite(*plan.oracle_speedup) && plan.worth_it) {
-    text += fmt::format("An oracle for gamma would reach {}.", factor(*plan.oracle_speedup));
+    text += fmt::format("An oracle for gamma would reach {}{}.", factor(*plan.oracle_speedup), where);
   }
   return text;
 }
 
 std::string about_deployed(const Answer& a) {
   const planning::DeployedGamma& deployed = *a.plan.deployed;
-  std::string text = fmt::format("You use gamma {}: {}, {} below the best.", deployed.gamma, factor(deployed.speedup),
-                                 percent(deployed.regret));
+  const bool bounded = a.plan.best.gamma != a.plan.unrestricted.gamma;
+  std::string text = fmt::format("You use gamma {}: {}, {} below the best{}{}.", deployed.gamma,
+                                 factor(deployed.speedup), percent(deployed.regret),
+                                 bounded ? " of all gammas, also above --max-gamma" : "",
+                                 a.plan.interval ? ", at the middle" : "");
   if (deployed.worst_regret) {
     text += fmt::format(" In the interval it loses at most {}.", percent(*deployed.worst_regret));
   }
@@ -104,8 +133,11 @@ std::string about_deployed(const Answer& a) {
 
 std::string about_finite(const planning::FinitePlan& finite) {
   return fmt::format(
-      "Generations of {} tokens (column finite): best with gamma {}, {} in {} steps; gammas up to {} tried.",
-      finite.tokens, finite.gamma, factor(finite.speedup), brief(finite.expected_steps, 3), finite.searched_up_to);
+      "Generations of {} tokens (column finite): {} gamma {}, {} in {} steps; {}.", finite.tokens,
+      finite.complete ? "best with" : "fastest of those computed is", finite.gamma, factor(finite.speedup),
+      brief(finite.expected_steps, 3),
+      finite.complete ? fmt::format("gammas up to {} tried", finite.searched_up_to)
+                      : fmt::format("not all gammas above {} were, since they take too long", finite.searched_up_to));
 }
 
 std::string notes(const Answer& a, const planning::PlanRow& row) {

@@ -62,10 +62,6 @@ ordered_json number_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? ordered_json(*value) : ordered_json();
 }
 
-ordered_json estimate(double value, const std::array<double, 2>& ci95, std::string_view method) {
-  return {{"value", value}, {"ci95", ci95}, {"method", method}};
-}
-
 ordered_json with_envelope(std::string_view command, const ordered_json& inputs, const Report& report) {
   ordered_json document = {{"schema", fmt::format("specdec.{}/1", command)}, {"version", version}, {"inputs", inputs}};
   ordered_json& assumptions = document["assumptions"] = ordered_json::array();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -45,9 +44,6 @@ void put_number(nlohmann::ordered_json& object, const std::string& key, double v
 
 /// null where there is no value.
 nlohmann::ordered_json number_or_null(const std::optional<double>& value);
-
-/// {"value", "ci95", "method"}.
-nlohmann::ordered_json estimate(double value, const std::array<double, 2>& ci95, std::string_view method);
 
 /// The envelope that every command's JSON output has, with the command's own keys after it.
 nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::ordered_json& inputs,

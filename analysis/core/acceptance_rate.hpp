@@ -32,7 +32,7 @@ class AcceptanceRate {
   /// epsilon = 1 - alpha, in [0, 1].
   double rejection() const { return rejection_; }
   /// ln(alpha) <= 0, -infinity at alpha = 0; in extended precision, since it is multiplied by large numbers.
-  /// Accuracy: relative error <= 1e-18
+  /// Accuracy: relative error <= 1e-15
   long double log_alpha() const { return log_alpha_; }
 
   /// alpha^n; 1 at n = 0, also for alpha = 0.

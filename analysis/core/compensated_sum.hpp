@@ -5,7 +5,7 @@
 namespace specdec::core {
 
 /// A sum of doubles that carries its own rounding error along (Neumaier's variant of Kahan summation).
-/// Accuracy: relative error <= 3e-16 for up to 1e8 terms of one sign; the order of the terms hardly matters.
+/// Accuracy: relative error <= 3e-16 for a million terms of one sign
 class CompensatedSum {
  public:
   void add(double term) {

@@ -20,10 +20,25 @@ constexpr std::size_t listed_stretches = 100;
 constexpr std::int64_t dense_gamma = 20;
 /// A finite generation takes time O(tokens gamma); above this product it is left out.
 constexpr double finite_generation_work = 2e7;
+/// The same for the recommended gamma alone.
+constexpr double recommended_generation_work = 4e8;
+/// Rejections below this one are the rounding of the numbers that were measured.
+constexpr double least_measured_rejection = 1e-12;
+
+/// The number of drafts that the acceptance was measured over.
+std::optional<std::int64_t> measured_drafts(const PlanQuestion& q) {
+  if (q.measured_at) return q.measured_at;
+  if (q.acceptance.measured_positions() > 0) return q.acceptance.measured_positions();
+  return std::nullopt;
+}
 
 void require_question(const PlanQuestion& q) {
   core::require_in("plan", "tolerance", q.tolerance, std::numeric_limits<double>::min(), 0.999);
-  if (q.deployed) core::require_in("plan", "deployed", *q.deployed, 0, q.space.max_gamma);
+  if (q.measured_at) core::require_in("plan", "measured_at", *q.measured_at, 1, no_max_gamma);
+  if (q.deployed) {
+    core::require_in("plan", "deployed", *q.deployed, 0, std::min(q.space.max_gamma, largest_known_gamma(q)));
+  }
+  if (q.max_regret) core::require_in("plan", "max_regret", *q.max_regret, 0, 1);
   if (q.tokens) core::require_in("plan", "tokens", *q.tokens, 1, no_max_gamma);
 }
 
@@ -33,19 +48,21 @@ bool has_papers_costs(const core::StepCost& cost) {
          std::all_of(knots.begin(), knots.end(), [](const auto& knot) { return knot.factor == 1; });
 }
 
-PlanRow make_row(const PlanQuestion& q, std::int64_t gamma) {
+PlanRow make_row(const PlanQuestion& q, std::int64_t gamma, double most_work = finite_generation_work) {
   PlanRow row{};
   row.gamma = gamma;
   row.expected_tokens = theory::expected_tokens(q.acceptance, gamma);
   row.speedup = theory::walltime_improvement(q.acceptance, gamma, q.space.cost);
   row.operations_factor = theory::operations_factor(q.acceptance, gamma, q.c_hat);
   row.memory_access_factor = theory::memory_access_factor(q.acceptance, gamma);
-  row.extrapolated = q.acceptance.extrapolates(gamma) || q.space.cost.extrapolates(gamma);
+  row.extrapolated = beyond_measured(q, gamma) || q.space.cost.extrapolates(gamma);
   if (q.interval) row.worst_regret = worst_regret(*q.interval, gamma, q.space);
   if (q.tokens) {
     const double work = static_cast<double>(*q.tokens) * static_cast<double>(std::min(gamma, *q.tokens) + 1);
-    if (work <= finite_generation_work) {
-      row.finite_speedup = theory::finite_generation(q.acceptance, gamma, *q.tokens, q.space.cost).speedup;
+    if (work <= most_work) {
+      const auto generation = theory::finite_generation(q.acceptance, gamma, *q.tokens, q.space.cost);
+      row.finite_speedup = generation.speedup;
+      row.finite_steps = generation.expected_steps;
     }
   }
   return row;
@@ -85,19 +102,21 @@ void add_round_numbers(std::int64_t bound, std::set<std::int64_t>& gammas) {
   }
 }
 
-std::set<std::int64_t> shown_gammas(const PlanQuestion& q, const Plan& plan) {
+/// @param all  every gamma up to the bound, since that was asked for
+std::set<std::int64_t> shown_gammas(const PlanQuestion& q, const Plan& plan, bool all) {
   const std::set<std::int64_t> important = important_gammas(q, plan);
-  const bool all = q.space.max_gamma < no_max_gamma;
-  std::int64_t dense_end = all ? q.space.max_gamma : 8;
+  std::int64_t dense_end = all ? plan.max_gamma : 8;
   for (const std::int64_t gamma : important) {
     if (!all && gamma <= dense_gamma) dense_end = std::max(dense_end, gamma + 4);
   }
   std::set<std::int64_t> shown;
   for (std::int64_t gamma = 0; gamma <= dense_end; ++gamma) shown.insert(gamma);
   const std::int64_t largest = *important.rbegin();
-  if (largest <= dense_end) return shown;
-  add_round_numbers(std::min(2 * largest, no_max_gamma), shown);
-  for (const std::int64_t gamma : important) shown.insert({std::max<std::int64_t>(gamma, 1) - 1, gamma, gamma + 1});
+  if (largest > dense_end) {
+    add_round_numbers(std::min(2 * largest, plan.max_gamma), shown);
+    for (const std::int64_t gamma : important) shown.insert({std::max<std::int64_t>(gamma, 1) - 1, gamma, gamma + 1});
+  }
+  shown.erase(shown.upper_bound(plan.max_gamma), shown.end());
   return shown;
 }
 
@@ -120,7 +139,7 @@ IntervalPlan plan_interval(const PlanQuestion& q) {
   interval.best_at_low = best_at(q.interval->low);
   interval.best_at_high = best_at(q.interval->high);
   interval.best = best_stretches(*q.interval, q.space, listed_stretches);
-  interval.all_listed = interval.best.back().alpha_high == q.interval->high.alpha();
+  interval.all_listed = interval.best.back().high == q.interval->high;
   return interval;
 }
 
@@ -150,45 +169,63 @@ Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
     const std::optional<std::int64_t> gamma = share_gamma(q);
     return {gamma ? Basis::share_of_limit : Basis::none, gamma};
   }
-  const bool restricted = plan.best.gamma != plan.unrestricted.gamma;
-  return {restricted ? Basis::max_gamma : Basis::optimum, plan.best.gamma};
+  if (plan.best.gamma != plan.unrestricted.gamma) return {Basis::max_gamma, plan.best.gamma};
+  return {largest_known_gamma(q) < no_max_gamma ? Basis::measured : Basis::optimum, plan.best.gamma};
 }
 
 DeployedGamma judge_deployed(const PlanQuestion& q) {
   DeployedGamma deployed{};
   deployed.gamma = *q.deployed;
   deployed.speedup = theory::walltime_improvement(q.acceptance, *q.deployed, q.space.cost);
-  deployed.regret = regret(q.acceptance, *q.deployed, q.space);
-  if (q.interval) deployed.worst_regret = worst_regret(*q.interval, *q.deployed, q.space);
+  const SearchSpace all = {q.space.cost, largest_known_gamma(q)};
+  deployed.regret = regret(q.acceptance, *q.deployed, all);
+  if (q.interval) deployed.worst_regret = worst_regret(*q.interval, *q.deployed, all);
+  deployed.exceeds_max_regret = q.max_regret && deployed.largest_regret() > *q.max_regret;
   return deployed;
 }
 
 std::optional<FinitePlan> plan_finite(const PlanQuestion& q, const std::vector<PlanRow>& rows) {
   const PlanRow* best = nullptr;
   std::int64_t searched_up_to = 0;
+  bool complete = true;
   for (const PlanRow& row : rows) {
-    if (!row.finite_speedup) continue;
-    if (best == nullptr || *row.finite_speedup > *best->finite_speedup) best = &row;
-    searched_up_to = row.gamma;
+    complete = complete && row.finite_speedup;
+    if (complete) searched_up_to = row.gamma;
+    if (row.finite_speedup && (best == nullptr || *row.finite_speedup > *best->finite_speedup)) best = &row;
   }
   if (best == nullptr) return std::nullopt;
-  const auto generation = theory::finite_generation(q.acceptance, best->gamma, *q.tokens, q.space.cost);
-  return FinitePlan{*q.tokens, best->gamma, generation.speedup, generation.expected_steps, searched_up_to};
+  return FinitePlan{*q.tokens, best->gamma, *best->finite_speedup, *best->finite_steps, searched_up_to, complete};
 }
 
 }  // namespace
 
-Plan plan(const PlanQuestion& q) {
-  require_question(q);
+std::int64_t largest_known_gamma(const PlanQuestion& q) {
+  const std::optional<std::int64_t> drafts = measured_drafts(q);
+  const bool goes_on = q.monotone && q.acceptance.tail().rejection() >= least_measured_rejection;
+  return drafts && !goes_on ? *drafts : no_max_gamma;
+}
+
+bool beyond_measured(const PlanQuestion& q, std::int64_t gamma) {
+  const std::optional<std::int64_t> drafts = measured_drafts(q);
+  return drafts && gamma > *drafts;
+}
+
+Plan plan(const PlanQuestion& asked) {
+  require_question(asked);
+  const std::int64_t known = largest_known_gamma(asked);
+  PlanQuestion q = asked;
+  q.space.max_gamma = std::min(asked.space.max_gamma, known);
   Plan plan{};
+  plan.max_gamma = q.space.max_gamma;
   plan.best = best_gamma(q.acceptance, q.space);
-  plan.unrestricted = theory::optimal_gamma(q.acceptance, q.space.cost);
-  plan.worth_it = !plan.best.attained() || plan.best.gamma > 0;
+  plan.unrestricted = best_gamma(q.acceptance, {q.space.cost, known});
+  const theory::OptimalGamma most = q.interval ? best_gamma(q.interval->high, q.space) : plan.best;
+  plan.worth_it = !most.attained() || most.gamma > 0;
   plan.break_even = theory::break_even_alpha(q.space.cost);
   plan.near_best = near_best_gammas(q.acceptance, q.space, q.tolerance);
   if (plan.best.attained()) plan.best_row = make_row(q, plan.best.gamma);
-  if (!plan.best.attained() && std::isfinite(plan.best.speedup)) plan.shares_of_limit = shares_of_limit(q);
-  if (has_papers_costs(q.space.cost)) {
+  if (plan.best.kind == theory::OptimumKind::unbounded && std::isfinite(plan.best.speedup)) plan.shares_of_limit = shares_of_limit(q);
+  if (has_papers_costs(q.space.cost) && known == no_max_gamma) {
     plan.oracle_speedup = theory::oracle_speedup(oracle_rate(q.acceptance), q.space.cost.c);
     if (q.acceptance.measured_positions() == 0) {
       const auto real = theory::optimal_gamma_real(q.acceptance.tail(), q.space.cost.c);
@@ -199,9 +236,12 @@ Plan plan(const PlanQuestion& q) {
 
   const Recommendation recommendation = recommend(q, plan);
   plan.basis = recommendation.basis;
-  if (recommendation.gamma) plan.recommended = make_row(q, *recommendation.gamma);
+  if (recommendation.gamma) plan.recommended = make_row(q, *recommendation.gamma, recommended_generation_work);
   if (q.deployed) plan.deployed = judge_deployed(q);
-  for (const std::int64_t gamma : shown_gammas(q, plan)) plan.rows.push_back(make_row(q, gamma));
+  for (const std::int64_t gamma : shown_gammas(q, plan, asked.space.max_gamma < no_max_gamma)) {
+    const bool recommended = plan.recommended && gamma == plan.recommended->gamma;
+    plan.rows.push_back(recommended ? *plan.recommended : make_row(q, gamma));
+  }
   if (q.tokens) plan.finite = plan_finite(q, plan.rows);
   return plan;
 }

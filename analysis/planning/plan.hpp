@@ -14,13 +14,19 @@ namespace specdec::planning {
 
 struct PlanQuestion {
   core::AcceptanceProfile acceptance;
+  /// The largest gamma that the acceptance was measured at, >= 1, where that is not the number of its positions.
+  std::optional<std::int64_t> measured_at = {};
+  /// False where the measurements are no survival function, so that they give no rate to go on with.
+  bool monotone = true;
   SearchSpace space = {};
   /// Draft operations per token / target operations per token, dimensionless, >= 0.
   double c_hat = 0;
   /// Relative loss of speedup up to which a gamma counts as near-optimal, in (0, 1).
   double tolerance = 0.01;
-  /// The gamma in use, in [0, space.max_gamma].
+  /// The gamma in use, in [0, min(space.max_gamma, largest_known_gamma)].
   std::optional<std::int64_t> deployed = {};
+  /// Largest acceptable regret of the gamma in use, in [0, 1].
+  std::optional<double> max_regret = {};
   /// Length of a generation, >= 1.
   std::optional<std::int64_t> tokens = {};
   /// The rates that the single rate `acceptance` may really have.
@@ -38,6 +44,7 @@ struct PlanRow {
   bool extrapolated;
   /// Of a generation of `tokens` tokens; nothing where it was not asked for or would take too long to compute.
   std::optional<double> finite_speedup;
+  std::optional<double> finite_steps;
   /// Over the interval of rates, where there is one.
   std::optional<double> worst_regret;
 };
@@ -47,6 +54,7 @@ enum class Basis {
   optimum,
   share_of_limit,  ///< nothing is optimal; the smallest gamma within the tolerance of the supremum
   max_gamma,       ///< the optimum lies beyond max_gamma, this is the best one up to it
+  measured,        ///< the best one up to largest_known_gamma
   minimax_regret,  ///< least worst regret over the interval of rates
   not_worth_it,    ///< plain decoding is fastest
   none,            ///< the speedup grows without bound
@@ -58,11 +66,15 @@ struct ShareOfLimit {
   std::int64_t gamma;
 };
 
+/// The gamma in use, against the best of all gammas that the acceptance speaks of, also those above max_gamma.
 struct DeployedGamma {
   std::int64_t gamma;
   double speedup;
   double regret;
   std::optional<double> worst_regret;  ///< over the interval of rates
+  bool exceeds_max_regret;             ///< the worst regret does, where there is one, else the regret
+
+  double largest_regret() const { return worst_regret.value_or(regret); }
 };
 
 struct FinitePlan {
@@ -71,7 +83,8 @@ struct FinitePlan {
   std::int64_t gamma;
   double speedup;
   double expected_steps;
-  std::int64_t searched_up_to;  ///< largest gamma that was computed
+  std::int64_t searched_up_to;  ///< all rows up to this gamma were computed
+  bool complete;                ///< all rows were computed
 };
 
 struct IntervalPlan {
@@ -83,10 +96,13 @@ struct IntervalPlan {
 };
 
 struct Plan {
+  /// Some gamma is faster than plain decoding, for an interval at some rate of it.
   bool worth_it;
+  /// Gammas above this one are neither recommended nor shown.
+  std::int64_t max_gamma;
   std::optional<core::AcceptanceRate> break_even;  ///< nothing where no rate pays
   theory::OptimalGamma best;                       ///< among the gammas allowed
-  theory::OptimalGamma unrestricted;               ///< among all
+  theory::OptimalGamma unrestricted;               ///< among all that the acceptance speaks of
   std::optional<PlanRow> best_row;                 ///< of `best` where it is attained
   std::optional<double> gamma_real;                ///< for one rate and the paper's costs
   std::optional<double> oracle_speedup;            ///< for the paper's costs; infinity where it has no bound
@@ -100,7 +116,15 @@ struct Plan {
   std::optional<IntervalPlan> interval;
 };
 
-/// Answers the question.
+/// The largest gamma that the acceptance speaks of: no_max_gamma, but the largest gamma measured where the measurements
+/// are no survival function or their last conditional rate is 1. Such a rate, held for ever, would make every draft
+/// accepted.
+std::int64_t largest_known_gamma(const PlanQuestion& question);
+
+/// Whether a row of this gamma goes beyond what the acceptance was measured at.
+bool beyond_measured(const PlanQuestion& question, std::int64_t gamma);
+
+/// Answers the question; the figures of an interval of rates are those of `acceptance`, usually its middle.
 ///
 /// The rows are all gammas up to max_gamma where that is given. Otherwise they are all gammas up to a little beyond the
 /// best and the deployed one; where these are large, round numbers and the neighbours of those that matter.

@@ -52,6 +52,7 @@ void require_allowed(const char* function, std::int64_t gamma, const SearchSpace
 
 void require_ordered(const char* function, const RateInterval& rates) {
   core::require_in(function, "high", rates.high.alpha(), rates.low.alpha(), 1.0);
+  core::require_in(function, "rejection at high", rates.high.rejection(), 0.0, rates.low.rejection());
 }
 
 }  // namespace
@@ -96,6 +97,11 @@ double regret(const core::AcceptanceProfile& acceptance, std::int64_t gamma, con
                         theory::walltime_improvement(acceptance, gamma, space.cost));
 }
 
+core::AcceptanceRate middle(const RateInterval& rates) {
+  return core::AcceptanceRate::from_masses(std::midpoint(rates.low.alpha(), rates.high.alpha()),
+                                           std::midpoint(rates.low.rejection(), rates.high.rejection()));
+}
+
 double worst_regret(const RateInterval& rates, std::int64_t gamma, const SearchSpace& space) {
   require_ordered("worst_regret", rates);
   return std::max(regret(rates.low, gamma, space), regret(rates.high, gamma, space));
@@ -116,23 +122,23 @@ MinimaxGamma minimax_gamma(const RateInterval& rates, const SearchSpace& space) 
 
 std::vector<BestStretch> best_stretches(const RateInterval& rates, const SearchSpace& space, std::size_t limit) {
   require_ordered("best_stretches", rates);
-  const auto best_at = [&](double alpha) { return best_gamma(core::AcceptanceRate(alpha), space).gamma; };
+  const auto best_at = [&](const core::AcceptanceRate& rate) { return best_gamma(rate, space).gamma; };
   const std::int64_t last = best_gamma(rates.high, space).gamma;
   std::int64_t gamma = best_gamma(rates.low, space).gamma;
-  double from = rates.low.alpha();
+  core::AcceptanceRate from = rates.low;
   std::vector<BestStretch> stretches;
   while (gamma != last && stretches.size() < limit) {
-    double inside = from;
-    double beyond = rates.high.alpha();
-    for (double middle = std::midpoint(inside, beyond); inside < middle && middle < beyond;
-         middle = std::midpoint(inside, beyond)) {
-      (best_at(middle) == gamma ? inside : beyond) = middle;
+    core::AcceptanceRate inside = from;
+    core::AcceptanceRate beyond = rates.high;
+    for (core::AcceptanceRate rate = middle({inside, beyond}); inside < rate && rate < beyond;
+         rate = middle({inside, beyond})) {
+      (best_at(rate) == gamma ? inside : beyond) = rate;
     }
     stretches.push_back({gamma, from, inside});
     gamma = best_at(beyond);
     from = beyond;
   }
-  if (stretches.size() < limit) stretches.push_back({gamma, from, rates.high.alpha()});
+  if (stretches.size() < limit) stretches.push_back({gamma, from, rates.high});
   return stretches;
 }
 

@@ -53,6 +53,9 @@ struct RateInterval {
   core::AcceptanceRate high;
 };
 
+/// The rate halfway between the ends; it keeps the digits of the smaller of alpha and epsilon.
+core::AcceptanceRate middle(const RateInterval& rates);
+
 /// The largest regret of gamma over an interval of rates. It is attained at an end, whatever the steps cost: for g > h
 /// the ratio S(g) / S(h) grows with alpha, since 1 + alpha^g / (1 + ... + alpha^(g-1)) does, so that gamma loses most
 /// to smaller rivals at the low end and most to larger ones at the high end.
@@ -84,8 +87,8 @@ MinimaxGamma minimax_gamma(const RateInterval& rates, const SearchSpace& space);
 /// The rates at which one gamma is best.
 struct BestStretch {
   std::int64_t gamma;
-  double alpha_low;
-  double alpha_high;
+  core::AcceptanceRate low;
+  core::AcceptanceRate high;
 };
 
 /// The gammas that are best somewhere in the interval, each with its rates, in order of alpha. The best gamma never

@@ -54,7 +54,7 @@ struct FixedCase {
   Row q;
 };
 
-/// The pairs of math.md, which share the rate 7/10, and one of rate 0.92.
+/// Two pairs whose overlap sum min(p, q) is 7/10, and one whose overlap is 0.92.
 const std::vector<FixedCase> fixed_cases = {{{0.5, 0.3, 0.2}, {0.2, 0.3, 0.5}},
                                             {{0.6, 0.25, 0.1, 0.05}, {0.3, 0.3, 0.25, 0.15}},
                                             {{0.5, 0.3, 0.2}, {0.45, 0.27, 0.28}}};
@@ -180,7 +180,7 @@ TEST_CASE("a decoder that accepts without the ratio does not follow the replay l
         most_standard_errors);
 }
 
-// Acceptance correlates with the context that follows: math.md section 2.1.
+// Acceptance correlates with the context that follows, so that averaging it first is wrong.
 TEST_CASE("replay with the mean acceptance at each prefix instead of the emitted token's is biased") {
   const TablePair pair = {ContextTableModel(2, 1, {0.9, 0.1, 0.3, 0.7}), ContextTableModel(2, 1, {0.8, 0.2, 0.9, 0.1})};
   CHECK(std::abs(replay_z(Defect::none, pair, 2, 20000)) < most_standard_errors);

@@ -39,6 +39,8 @@ RUNS = {
         "--acceptance-length 2.92 --at 3 --c 0.02",
         "--acceptance-length 1:1.84,2:2.51,3:3.01 --c 0.02",
         "--acceptance-length 1:1.5,2:2.4 --c 0.02",
+        "--alpha 0:0.4 --c 0.25",
+        "--rejection 1e-17:2e-17 --c 0.05",
         "--acceptance-per-position 0.805,0.632,0.483 --c 0.02",
         "--acceptance-per-position 0.8,0.8,0.7 --conditional --c 0.02",
         "--alpha 0.8 --c 0.05 --verify-factor 1.15 --overhead 0.1",

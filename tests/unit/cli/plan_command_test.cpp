@@ -128,6 +128,62 @@ TEST_CASE("lengths and rates per position are used as they are up to the last on
   }
 }
 
+TEST_CASE("input that gives no rate to go on with is planned for within the measured positions, and says so") {
+  for (const char* acceptance : {"--acceptance-length 1:1.5,2:2.1", "--acceptance-per-position 0.8,0.8",
+                                 "--acceptance-per-position 0.8,0.9"}) {
+    const ordered_json plan = json_of(std::string(acceptance) + " --c 0.05");
+    CHECK(plan["recommended"] == ordered_json({{"gamma", 2}, {"basis", "measured"}}));
+    CHECK(warns(plan, "not_extrapolated"));
+    CHECK(run_specdec(std::string("plan --c 0.05 ") + acceptance).out.find("best within the 2 measured") !=
+          std::string::npos);
+  }
+  const Run beyond = run_specdec("plan --acceptance-per-position 0.8,0.8 --c 0.05 --gamma 3");
+  CHECK(beyond.exit_code == 2);
+  CHECK(beyond.err ==
+        "specdec: error: --gamma is 3, but must be at most 2: the measured acceptance gives no rate to go on with\n");
+}
+
+TEST_CASE("a recommendation beyond the measured positions says so in its first sentence") {
+  for (const char* acceptance : {"--acceptance-length 1:1.84,2:2.51,3:3.01", "--acceptance-length 2.92 --at 3"}) {
+    const std::string text = run_specdec(std::string("plan --c 0.02 ") + acceptance).out;
+    const std::size_t at = text.find(", extrapolated");
+    CHECK(at < text.find("Within"));
+  }
+}
+
+TEST_CASE("an interval is never answered with 0 tokens to draft, and around break-even it is warned of") {
+  const ordered_json plan = json_of("--alpha 0:0.4 --c 0.25");
+  CHECK(plan["worth_it"] == true);
+  CHECK(warns(plan, "break_even_inside_interval"));
+  CHECK_FALSE(warns(plan, "not_worth_it"));
+  CHECK(run_specdec("plan --alpha 0:0.4 --c 0.25").out.rfind("Do not draft", 0) == 0);
+  CHECK(run_specdec("plan --alpha 0:1 --c 0").out.find("would reach 2.00x, at the middle") != std::string::npos);
+}
+
+TEST_CASE("both ends of an interval are printed in the same form, with digits that tell them apart") {
+  CHECK(run_specdec("plan --rejection 1e-13:2e-13 --c 0.05").out.find("1 - alpha 1e-13 to 2e-13") != std::string::npos);
+  CHECK(run_specdec("plan --alpha 0.1:0.999999 --c 0.05").out.find("1 - alpha 1e-06 to 0.9") != std::string::npos);
+}
+
+TEST_CASE("an interval of rejections keeps its digits") {
+  CHECK(json_of("--rejection 1e-17:2e-17 --c 0.05")["rejection"].get<double>() == Approx(1.5e-17).epsilon(1e-14));
+  CHECK(json_of("--rejection 1e-17:2e-17 --c 0.05")["recommended"]["gamma"].is_number());
+}
+
+TEST_CASE("no share is printed as 1e+02%") {
+  CHECK(run_specdec("plan --alpha 0.5:1 --c 0 --gamma 3").out.find("e+02") == std::string::npos);
+}
+
+TEST_CASE("the largest gammas there are do not leave the legal range") {
+  CHECK(run_specdec("plan --alpha 0.7:0.8 --c 1e-18").exit_code == 0);
+  CHECK(run_specdec("plan --alpha 0.7:0.8 --c 0.05 --gamma 9007199254740992").exit_code == 0);
+}
+
+TEST_CASE("an optimum beyond 2^53 is not called a limit") {
+  CHECK(json_of("--rejection 1e-18 --c 1e-18")["limit"].is_null());
+  CHECK(run_specdec("plan --rejection 1e-18 --c 1e-18").out.find("The best gamma exceeds 2^53") != std::string::npos);
+}
+
 TEST_CASE("input that is no survival function is flagged") {
   CHECK(warns(json_of("--acceptance-length 1:1.5,2:2.4 --c 0.02"), "non_monotone_survival"));
   CHECK(warns(json_of("--acceptance-per-position 0.5,0.6 --c 0.02"), "non_monotone_survival"));
@@ -165,6 +221,8 @@ TEST_CASE("an option's source is said: user or default") {
   CHECK(source(plan, "verify_factor") == "user");
   CHECK(source(plan, "c_hat") == "default");
   CHECK(source(json_of("--alpha 0.8 --c 0.05 --c-hat 0.05"), "c_hat") == "user");
+  CHECK(source(plan, "overhead") == "default");
+  CHECK(source(json_of("--alpha 0.8 --c 0.05 --overhead 0"), "overhead") == "user");
 }
 
 TEST_CASE("the option --output writes what standard output would have had and leaves nothing else") {

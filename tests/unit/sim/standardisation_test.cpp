@@ -37,7 +37,7 @@ void check_close(const Row& actual, const Row& expected) {
 
 }  // namespace
 
-// Expected: softmax(logits / T) and renormalised top-2 in 30 digits (mpmath), math.md section 1.1.
+// Expected: softmax(logits / T) and renormalised top-2 in 30 digits (mpmath).
 TEST_CASE("temperature and top-k change the overlap of two models as computed from the logits") {
   const Row p = softmax({2, 1, 0, -1});
   const Row q = softmax({1.5, 1.4, 0.2, -2});

@@ -25,7 +25,7 @@ constexpr double largest_uniform = 1 - 0x1p-53;
 
 }  // namespace
 
-// Worked by hand in math.md section 1.3: ratios 2.5, 0.4, 0.4, so the third draft falls to r = 0.41.
+// By hand: ratios 2.5, 0.4, 0.4, so the third draft falls to r = 0.41.
 TEST_CASE("the golden trace accepts two drafts and corrects the third") {
   const Row p = repeated(p1, 4);
   const Row q = repeated(q1, 3);

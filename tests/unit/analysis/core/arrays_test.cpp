@@ -35,4 +35,12 @@ TEST_CASE("a compensated sum keeps what a plain sum loses") {
   CHECK(plain == 0);
 }
 
+// 0.1 is 3602879701896397 / 2^55, so that a million of them are 3602879701896397e6 / 2^55, rounded once here.
+TEST_CASE("a compensated sum of a million terms is the exact sum, rounded") {
+  CompensatedSum sum;
+  for (int i = 0; i < 1'000'000; ++i) sum.add(0.1);
+  const long double exact = 3602879701896397.0L * 1e6L / 0x1p55L;
+  CHECK(std::abs(static_cast<long double>(sum.value()) / exact - 1) <= 3e-16L);
+}
+
 }  // namespace specdec::core

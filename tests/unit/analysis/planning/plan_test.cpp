@@ -75,7 +75,7 @@ TEST_CASE("large plans show round numbers and the neighbours of what matters, in
   CHECK(std::adjacent_find(shown.begin(), shown.end(), std::greater_equal<>()) == shown.end());
 }
 
-TEST_CASE("a largest gamma bounds the rows, the recommendation and what regret is measured against") {
+TEST_CASE("a largest gamma bounds the rows and the recommendation, but regret is against the best of all gammas") {
   PlanQuestion q = question(0.8, 0.05);
   q.space.max_gamma = 5;
   q.deployed = 5;
@@ -84,7 +84,8 @@ TEST_CASE("a largest gamma bounds the rows, the recommendation and what regret i
   CHECK(plan.basis == Basis::max_gamma);
   CHECK(plan.recommended->gamma == 5);
   CHECK(plan.unrestricted.gamma == 8);
-  CHECK(plan.deployed->regret == 0);
+  // 1 - S(5) / S(8) with the speedups of the first test.
+  CHECK(plan.deployed->regret == Approx(1 - 2.951424 / 3.09207954286).epsilon(1e-9));
   CHECK(plan.near_best == std::vector<theory::GammaRange>{{5, 5}});
 }
 
@@ -164,6 +165,72 @@ TEST_CASE("a finite generation that would take too long is left out, not guessed
   CHECK(plan.rows.at(9).finite_speedup.has_value());
   CHECK_FALSE(plan.rows.at(10).finite_speedup.has_value());
   CHECK(plan.finite->searched_up_to == 9);
+  CHECK_FALSE(plan.finite->complete);
+}
+
+TEST_CASE("the finite generation of the recommended gamma is computed where those around it are left out") {
+  PlanQuestion q = question(0.99, 0.001);
+  q.tokens = 200'000;
+  const Plan plan = planning::plan(q);
+  CHECK(plan.recommended->gamma > 100);
+  CHECK(plan.recommended->finite_speedup.has_value());
+  CHECK(plan.finite->gamma == plan.recommended->gamma);
+  CHECK_FALSE(plan.finite->complete);
+}
+
+TEST_CASE("measurements that give no rate to go on with are planned for within their positions") {
+  PlanQuestion all_accepted{core::AcceptanceProfile::from_survival({0.8, 0.8})};
+  all_accepted.space.cost.c = 0.05;
+  PlanQuestion not_monotone{core::AcceptanceProfile::from_survival({0.9, 0.8})};
+  not_monotone.space.cost.c = 0.05;
+  not_monotone.monotone = false;
+  PlanQuestion one_length{AcceptanceRate(1.0)};
+  one_length.space.cost.c = 0.05;
+  one_length.measured_at = 2;
+  for (const PlanQuestion& q : {all_accepted, not_monotone, one_length}) {
+    const Plan plan = planning::plan(q);
+    CHECK(plan.basis == Basis::measured);
+    CHECK(plan.recommended->gamma == 2);
+    CHECK(plan.rows.back().gamma == 2);
+    CHECK_FALSE(plan.oracle_speedup);
+    PlanQuestion deployed = q;
+    deployed.deployed = 3;
+    CHECK_THROWS_WITH(planning::plan(deployed), "plan: deployed is 3, but must be in [0, 2]");
+  }
+}
+
+TEST_CASE("rows above the gamma that one length was measured at are marked") {
+  PlanQuestion q = question(0.8, 0.05);
+  q.measured_at = 3;
+  CHECK_FALSE(planning::plan(q).rows.at(3).extrapolated);
+  CHECK(planning::plan(q).rows.at(4).extrapolated);
+}
+
+TEST_CASE("no row lies above the largest gamma there is") {
+  PlanQuestion q = question(0.75, 0.05);
+  q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
+  q.deployed = planning::no_max_gamma;
+  CHECK(planning::plan(q).rows.back().gamma == planning::no_max_gamma);
+  q.space.cost.c = 1e-18;
+  q.deployed.reset();
+  CHECK(planning::plan(q).rows.back().gamma <= planning::no_max_gamma);
+}
+
+TEST_CASE("speculation is worth it in an interval where some rate of it has a gamma that pays") {
+  PlanQuestion q = question(0.2, 0.25);
+  q.interval = planning::RateInterval{AcceptanceRate(0.0), AcceptanceRate(0.4)};
+  CHECK(planning::plan(q).worth_it);  // at 0.4 one draft gains 1.4 / 1.25
+  q.interval->high = AcceptanceRate(0.2);
+  CHECK_FALSE(planning::plan(q).worth_it);
+}
+
+TEST_CASE("the largest regret allowed is held against the worst regret of an interval") {
+  PlanQuestion q = question(0.75, 0.05);
+  q.deployed = 7;
+  q.max_regret = 0.001;
+  CHECK_FALSE(planning::plan(q).deployed->exceeds_max_regret);
+  q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
+  CHECK(planning::plan(q).deployed->exceeds_max_regret);
 }
 
 TEST_CASE("rows beyond what was measured are marked") {

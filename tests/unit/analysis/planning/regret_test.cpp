@@ -122,12 +122,12 @@ TEST_CASE("the gammas that are best somewhere in an interval are those of a fine
   for (const Case& c : cases()) {
     INFO(c.name);
     const auto stretches = planning::best_stretches(interval(0.3, 0.9), c.space, 100);
-    CHECK(stretches.front().alpha_low == 0.3);
-    CHECK(stretches.back().alpha_high == 0.9);
+    CHECK(stretches.front().low.alpha() == 0.3);
+    CHECK(stretches.back().high.alpha() == 0.9);
     for (int i = 0; i <= 300; ++i) {
       const double alpha = 0.3 + 0.6 * i / 300;
       const auto here = std::find_if(stretches.begin(), stretches.end(),
-                                     [&](const auto& s) { return s.alpha_low <= alpha && alpha <= s.alpha_high; });
+                                     [&](const auto& s) { return s.low.alpha() <= alpha && alpha <= s.high.alpha(); });
       REQUIRE(here != stretches.end());
       CHECK(here->gamma == naive::best(alpha, naive_bound, c.cost));
     }
@@ -139,7 +139,7 @@ TEST_CASE("where one best gamma hands over to the next, both are equally fast") 
     INFO(c.name);
     const auto stretches = planning::best_stretches(interval(0.3, 0.9), c.space, 100);
     for (std::size_t i = 0; i + 1 < stretches.size(); ++i) {
-      const AcceptanceRate rate(stretches[i].alpha_high);
+      const AcceptanceRate rate = stretches[i].high;
       const double before = theory::walltime_improvement(rate, stretches[i].gamma, c.space.cost);
       const double after = theory::walltime_improvement(rate, stretches[i + 1].gamma, c.space.cost);
       CHECK(std::abs(before / after - 1) <= 8 * 2.220446049250313e-16);
@@ -147,10 +147,24 @@ TEST_CASE("where one best gamma hands over to the next, both are equally fast") 
   }
 }
 
+// The midpoint of the rejections is exact; that of the alphas would be 1 - 1.4999e-13 or 1.
+TEST_CASE("the middle of an interval and its stretches keep the digits of rates close to 1") {
+  const RateInterval rates = {AcceptanceRate::from_rejection(2e-13), AcceptanceRate::from_rejection(1e-13)};
+  CHECK(planning::middle(rates).rejection() == Approx(1.5e-13).epsilon(1e-15));
+  CHECK(planning::middle(interval(0.1, 0.2)).alpha() == Approx(0.15).epsilon(1e-15));
+  const RateInterval closer = {AcceptanceRate::from_rejection(2e-17), AcceptanceRate::from_rejection(1e-17)};
+  CHECK(planning::middle(closer).rejection() == Approx(1.5e-17).epsilon(1e-15));
+  const auto stretches = planning::best_stretches(closer, {{0.05, 0, {}}}, 3);
+  REQUIRE(stretches.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(stretches[i].low < stretches[i].high);
+  const RateInterval reversed = {closer.high, closer.low};
+  CHECK_THROWS_AS(planning::minimax_gamma(reversed, {}), std::domain_error);
+}
+
 TEST_CASE("stretches stop at the limit that is asked for") {
   const auto stretches = planning::best_stretches(interval(0.3, 0.9), {{0.05, 0, {}}}, 3);
   REQUIRE(stretches.size() == 3);
-  CHECK(stretches.back().alpha_high < 0.9);
+  CHECK(stretches.back().high.alpha() < 0.9);
 }
 
 TEST_CASE("the best gamma up to a bound is the best one of a scan") {
