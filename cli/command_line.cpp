@@ -192,7 +192,7 @@ class CommandLine {
 };
 
 int fail(ExitCode code, std::string_view message) {
-  fmt::print(stderr, "specdec: error: {}\n", message);
+  fmt::print(stderr, "specdec: error: {}\n", without_control_characters(message));
   return code;
 }
 

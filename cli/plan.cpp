@@ -207,12 +207,13 @@ std::vector<Warning> warnings_of(const Answer& a) {
   const std::int64_t known = planning::largest_known_gamma(a.question);
   if (known < planning::no_max_gamma) {
     warn("not_extrapolated", fmt::format("the measured acceptance gives no rate to go on with, so gammas above {} are "
-                                         "neither recommended nor shown", known));
+                                         "neither recommended nor shown",
+                                         known));
   }
   if (planning::beyond_measured(a.question, plan.rows.back().gamma)) {
-    warn("extrapolated", fmt::format("gammas above {} hold the {} acceptance rate, {}", a.measured(),
-                                     a.is_one_rate() ? "fitted" : "last conditional",
-                                     brief(a.question.acceptance.tail().alpha())));
+    warn("extrapolated",
+         fmt::format("gammas above {} hold the {} acceptance rate, {}", a.measured(),
+                     a.is_one_rate() ? "fitted" : "last conditional", brief(a.question.acceptance.tail().alpha())));
   }
   if (a.question.space.cost.extrapolates(plan.rows.back().gamma)) {
     warn("verify_factor_extrapolated", fmt::format("scoring more than {} tokens goes on along the last straight line",
@@ -230,11 +231,11 @@ std::vector<Warning> warnings_of(const Answer& a) {
     warn("no_finite_optimum", "the optimal gamma exceeds 2^53, which is unbounded in practice; limit stays null");
   }
   if (plan.best.attained() && plan.best.gamma != plan.unrestricted.gamma) {
-    warn("max_gamma_binds", fmt::format("{}without --max-gamma {} would reach {}x",
-                                        plan.interval ? "at the middle of the interval, " : "",
-                                        plan.unrestricted.attained() ? fmt::format("gamma {}", plan.unrestricted.gamma)
-                                                                     : std::string("ever larger gammas"),
-                                        brief(plan.unrestricted.speedup)));
+    warn("max_gamma_binds",
+         fmt::format("{}without --max-gamma {} would reach {}x", plan.interval ? "at the middle of the interval, " : "",
+                     plan.unrestricted.attained() ? fmt::format("gamma {}", plan.unrestricted.gamma)
+                                                  : std::string("ever larger gammas"),
+                     brief(plan.unrestricted.speedup)));
   }
   std::int64_t near_best = 0;
   for (const theory::GammaRange& range : plan.near_best) {

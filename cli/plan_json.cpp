@@ -93,10 +93,9 @@ ordered_json json_interval(const Answer& a) {
   const planning::IntervalPlan& interval = *a.plan.interval;
   ordered_json stretches = ordered_json::array();
   for (const auto& stretch : interval.best) {
-    stretches.push_back(
-        {{"gamma", gamma_or_null(stretch.gamma)},
-         {"alpha_interval", {stretch.low.alpha(), stretch.high.alpha()}},
-         {"rejection_interval", {stretch.high.rejection(), stretch.low.rejection()}}});
+    stretches.push_back({{"gamma", gamma_or_null(stretch.gamma)},
+                         {"alpha_interval", {stretch.low.alpha(), stretch.high.alpha()}},
+                         {"rejection_interval", {stretch.high.rejection(), stretch.low.rejection()}}});
   }
   const bool attained = interval.minimax.attained;
   const planning::RateInterval& rates = *a.question.interval;

@@ -121,10 +121,10 @@ std::string surroundings(const Answer& a) {
 std::string about_deployed(const Answer& a) {
   const planning::DeployedGamma& deployed = *a.plan.deployed;
   const bool bounded = a.plan.best.gamma != a.plan.unrestricted.gamma;
-  std::string text = fmt::format("You use gamma {}: {}, {} below the best{}{}.", deployed.gamma,
-                                 factor(deployed.speedup), percent(deployed.regret),
-                                 bounded ? " of all gammas, also above --max-gamma" : "",
-                                 a.plan.interval ? ", at the middle" : "");
+  std::string text =
+      fmt::format("You use gamma {}: {}, {} below the best{}{}.", deployed.gamma, factor(deployed.speedup),
+                  percent(deployed.regret), bounded ? " of all gammas, also above --max-gamma" : "",
+                  a.plan.interval ? ", at the middle" : "");
   if (deployed.worst_regret) {
     text += fmt::format(" In the interval it loses at most {}.", percent(*deployed.worst_regret));
   }

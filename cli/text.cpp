@@ -34,6 +34,15 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   return lines;
 }
 
+std::string without_control_characters(std::string_view text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  return shown;
+}
+
 void TextTable::add_row(std::vector<std::string> cells) {
   core::require_same_size("TextTable::add_row", "cells", cells.size(), "columns", columns_.size());
   rows_.push_back(std::move(cells));

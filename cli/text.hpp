@@ -18,6 +18,9 @@ std::string in_column(double value);
 /// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
 std::string wrapped(std::string_view text, std::size_t indent = 0);
 
+/// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
+std::string without_control_characters(std::string_view text);
+
 /// Columns aligned under their headings, right-aligned unless told otherwise, two blanks apart.
 class TextTable {
  public:

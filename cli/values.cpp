@@ -30,7 +30,10 @@ std::string Range::to_string() const {
 }
 
 void refuse(std::string_view option, std::string_view text, std::string_view expected) {
-  throw UsageError(fmt::format("{} is {}, but must be {}", option, text.empty() ? "empty" : text, expected));
+  constexpr std::size_t longest = 60;
+  const std::string shown = text.size() > longest ? fmt::format("{}...", text.substr(0, longest))
+                                                  : std::string(text.empty() ? "empty" : text);
+  throw UsageError(fmt::format("{} is {}, but must be {}", option, shown, expected));
 }
 
 double parse_number(std::string_view option, std::string_view text, const Range& range) {

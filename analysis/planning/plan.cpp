@@ -224,7 +224,8 @@ Plan plan(const PlanQuestion& asked) {
   plan.break_even = theory::break_even_alpha(q.space.cost);
   plan.near_best = near_best_gammas(q.acceptance, q.space, q.tolerance);
   if (plan.best.attained()) plan.best_row = make_row(q, plan.best.gamma);
-  if (plan.best.kind == theory::OptimumKind::unbounded && std::isfinite(plan.best.speedup)) plan.shares_of_limit = shares_of_limit(q);
+  if (plan.best.kind == theory::OptimumKind::unbounded && std::isfinite(plan.best.speedup))
+    plan.shares_of_limit = shares_of_limit(q);
   if (has_papers_costs(q.space.cost) && known == no_max_gamma) {
     plan.oracle_speedup = theory::oracle_speedup(oracle_rate(q.acceptance), q.space.cost.c);
     if (q.acceptance.measured_positions() == 0) {

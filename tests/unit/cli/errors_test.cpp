@@ -134,6 +134,12 @@ TEST_CASE("a refused run leaves no output file and does not touch the one that i
   CHECK(scratch.files() == 1);
 }
 
+TEST_CASE("a complaint stays one short line whatever the value holds") {
+  check_refused("plan --alpha 'a\nb\033' --c 0.1", "--alpha is a\\x0ab\\x1b, but must be a number in [0, 1]");
+  check_refused("plan --c 0.1 --alpha " + std::string(100, '7'),
+                "--alpha is " + std::string(60, '7') + "..., but must be a number in [0, 1]");
+}
+
 TEST_CASE("a full disk is an error, not a silent loss") {
   const Run run = run_specdec("plan --alpha 0.8 --c 0.1 --output /dev/full");
   CHECK(run.exit_code == 2);

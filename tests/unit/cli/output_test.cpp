@@ -33,9 +33,10 @@ TEST_CASE("doubles in JSON read back as the same doubles") {
 }
 
 TEST_CASE("CSV flattens estimates, joins arrays, quotes what needs it and leaves null empty") {
-  const ordered_json rows = {
-      {{"task", "a,\"b\""}, {"alpha", {{"value", 0.5}, {"ci95", {0.25, 0.75}}, {"method", "batches"}}}, {"gammas", {1, 2}}},
-      {{"task", "plain"}, {"alpha", nullptr}, {"gammas", ordered_json::array()}}};
+  const ordered_json rows = {{{"task", "a,\"b\""},
+                              {"alpha", {{"value", 0.5}, {"ci95", {0.25, 0.75}}, {"method", "batches"}}},
+                              {"gammas", {1, 2}}},
+                             {{"task", "plain"}, {"alpha", nullptr}, {"gammas", ordered_json::array()}}};
   CHECK(to_csv(rows) ==
         "task,alpha_value,alpha_ci95_low,alpha_ci95_high,alpha_method,gammas,alpha\n"
         "\"a,\"\"b\"\"\",0.5,0.25,0.75,batches,1;2,\n"

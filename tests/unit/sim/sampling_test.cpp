@@ -76,8 +76,7 @@ TEST_CASE("a draft that the target likes at least as much is kept for every unif
 
 TEST_CASE("a correction comes from what the target has more of than the draft") {
   // By hand: p - q = (0.3, 0, -0.3), residual (1, 0, 0).
-  for (const double u : {0.0, 0.5, largest_uniform})
-    CHECK(residual(Row{0.5, 0.3, 0.2}, Row{0.2, 0.3, 0.5}, u) == 0);
+  for (const double u : {0.0, 0.5, largest_uniform}) CHECK(residual(Row{0.5, 0.3, 0.2}, Row{0.2, 0.3, 0.5}, u) == 0);
   // max(0, p - q) = (0.25, 0, 0.125) : 2/3 and 1/3.
   const Row p = {0.5, 0.125, 0.375};
   const Row q = {0.25, 0.5, 0.25};

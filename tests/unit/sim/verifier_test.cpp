@@ -30,9 +30,8 @@ TEST_CASE("the golden trace accepts two drafts and corrects the third") {
   const Row p = repeated(p1, 4);
   const Row q = repeated(q1, 3);
   const Tokens drafted = {0, 2, 2};
-  const ScriptedUniforms uniforms({{{7, 0, Purpose::acceptance}, 0.99},
-                                   {{7, 1, Purpose::acceptance}, 0.39},
-                                   {{7, 2, Purpose::acceptance}, 0.41}});
+  const ScriptedUniforms uniforms(
+      {{{7, 0, Purpose::acceptance}, 0.99}, {{7, 1, Purpose::acceptance}, 0.39}, {{7, 2, Purpose::acceptance}, 0.41}});
   CHECK(verify_tokens({p, q, drafted}, uniforms, 7) == Verdict{2, 0});
 }
 
