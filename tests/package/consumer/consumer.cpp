@@ -1,12 +1,9 @@
-#include <analysis/core/acceptance_rate.hpp>
-#include <analysis/theory/tokens.hpp>
-#include <sim/generation.hpp>
+#include <analysis/theory/optimal_gamma.hpp>
 
-#include <cstdio>
+#include <iostream>
 
 int main() {
   const specdec::core::AcceptanceRate acceptance(0.8);
-  specdec::sim::Counters counters;
-  counters.merge(specdec::sim::Counters{});
-  std::printf("%.5f tokens per step\n", specdec::theory::expected_tokens(acceptance, 5));
+  const specdec::theory::OptimalGamma best = specdec::theory::optimal_gamma(acceptance, 0.05);
+  std::cout << "gamma " << best.gamma << ": " << best.speedup << "x\n";  // gamma 8: 3.09208x
 }
