@@ -148,6 +148,12 @@ ordered_json steps_json(const sim::Generation& text, const std::vector<FigureSte
   return list;
 }
 
+bool is_colour_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
+}
+
 Report show_figure(const ValidateOptions& options) {
   const CheckpointPair pair(options.paths);
   const sim::Tokenizer& tokenizer = pair.tokenizer();
@@ -163,7 +169,7 @@ Report show_figure(const ValidateOptions& options) {
   const sim::Generation text = sim::decode_speculatively(target.ref(), draft.ref(), prompt, decoding, stream);
   const std::vector<FigureStep> steps = figure_steps(text, tokenizer);
 
-  const bool colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  const bool colour = is_colour_terminal();
   Report report;
   report.json = empty_validation_json();
   report.json["show"] = {{"prompt", visible(tokenizer.decode(prompt))},

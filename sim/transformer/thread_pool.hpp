@@ -31,6 +31,7 @@ class ThreadPool {
 
   void run(std::int64_t chunks, Call call, const void* argument);
   void take_chunks(int thread);
+  void end();
   void work(int thread);
 
   /// Chunks that nobody has taken yet; whoever lowers it from a positive value owns a chunk, and call_ and argument_

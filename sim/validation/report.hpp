@@ -38,14 +38,16 @@ struct UniformityTest {
 };
 
 struct TokensPerStep {
-  /// Eq. (1) at alpha_hat.
+  /// Eq. (1) at alpha_hat, for an endless text.
   double iid = 0;
+  /// Independent acceptances at alpha_hat in texts of the run's length, whose last step is cut short.
+  double iid_finite = 0;
   /// The exact law on the run's own text.
   double replay = 0;
   estimate::Estimate measured;
 
-  /// Relative error of Eq. (1): iid / replay - 1.
-  double iid_error() const { return iid / replay - 1; }
+  /// Relative error of taking acceptances for independent, texts of one length compared.
+  double iid_error() const { return iid_finite / replay - 1; }
 };
 
 /// Operations per token over plain decoding's; nothing for models that count none.

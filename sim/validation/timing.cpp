@@ -80,8 +80,15 @@ Timing measure_timing(const ModelPair& models, std::int64_t threads,
     const double plain_seconds = plain_total - prompt_seconds(plain_target);
     speedups.push_back(plain_seconds / plain_tokens / (fast_seconds / static_cast<double>(fast.tokens.size())));
   }
-  return {median(plain_calls) + median(plain_overheads), median(draft_calls), median(verify_calls), median(overheads),
-          median(speedups)};
+  Timing timing;
+  timing.sampling_seconds = median(plain_overheads);
+  timing.target_step_seconds = median(plain_calls) + timing.sampling_seconds;
+  timing.draft_step_seconds = median(draft_calls) + timing.sampling_seconds;
+  timing.verify_seconds = median(verify_calls) + timing.sampling_seconds;
+  const double samplings = static_cast<double>(decoding.gamma + 1) * timing.sampling_seconds;
+  timing.overhead_seconds = std::max(0.0, median(overheads) - samplings);
+  timing.speedup = median(speedups);
+  return timing;
 }
 
 }  // namespace specdec::validation

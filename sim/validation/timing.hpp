@@ -34,15 +34,18 @@ class TimedModel {
   std::vector<Call> calls_;
 };
 
-/// Where the time of one configuration goes. Medians, single stream.
+/// Where the time of one configuration goes. Medians, single stream. Whatever yields a token is given with the
+/// standardising and sampling of that token, so that a draft equal to the target has c = 1 and v(1) = 1.
 struct Timing {
-  /// One token of plain decoding, the call of the target and the sampling.
+  /// Standardising a row and sampling from it, as plain decoding does for each token.
+  double sampling_seconds = 0;
+  /// One token of plain decoding: a call of the target for one token, and sampling.
   double target_step_seconds = 0;
-  /// A call of the draft for one token.
+  /// A call of the draft for one token, and sampling.
   double draft_step_seconds = 0;
-  /// A call of the target for gamma + 1 tokens.
+  /// A call of the target for gamma + 1 tokens, and sampling one token.
   double verify_seconds = 0;
-  /// The rest of a speculative step: standardising, sampling, verifying.
+  /// The rest of a speculative step, 0 where nothing is left: standardising the other rows, accepting, roll-back.
   double overhead_seconds = 0;
   /// Plain decoding's time per token over speculative decoding's.
   double speedup = 0;

@@ -14,6 +14,7 @@
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/checks.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
+#include "analysis/theory/finite_generation.hpp"
 #include "analysis/theory/operations.hpp"
 #include "analysis/theory/replay.hpp"
 #include "analysis/theory/tokens.hpp"
@@ -177,6 +178,9 @@ class Experiment {
         ratio([](const SequenceResult& r) -> std::span<const double> { return r.tokens_of_steps; });
     clamp(configuration_.tokens_per_step.measured, 1, static_cast<double>(gamma + 1));
     configuration_.tokens_per_step.iid = theory::expected_tokens(alpha_hat(), gamma);
+    configuration_.tokens_per_step.iid_finite =
+        static_cast<double>(options_.max_new_tokens) /
+        theory::finite_generation(alpha_hat(), gamma, options_.max_new_tokens).expected_steps;
     configuration_.tokens_per_step.replay = tokens / replayed_.expected;
 
     const double target_operations = worker.target.ref().operations_per_token();

@@ -91,6 +91,7 @@ std::vector<Prompt> read_prompts(const std::filesystem::path& path) {
     if (!plain_text) {
       prompts.push_back(LineReader(path, number).read(line));
     } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      if (line.back() == '\r') line.pop_back();
       prompts.emplace_back().text = line;
     }
   }

@@ -30,6 +30,7 @@ class Pair {
   }
 
   std::string options() const { return options_with_draft(draft_.folder().string()); }
+  std::string options_with_target_as_draft() const { return options_with_draft(target_.folder().string()); }
   std::string options_with_draft(const std::string& draft) const {
     return " --target " + target_.folder().string() + " --draft " + draft + " --prompts " +
            (scratch_ / "prompts.jsonl").string() + " ";
@@ -85,6 +86,24 @@ TEST_CASE("validate passes on a pair of transformers and prints one row per task
   CHECK(json["configurations"][3]["tokens"] == 64);
   CHECK(json["inputs"]["files"].size() == 5);
   CHECK(json["show"].is_null());
+}
+
+TEST_CASE("a draft equal to the target has no error of independence, whatever the texts' length") {
+  const Pair pair;
+  const ordered_json json = json_of(pair.options_with_target_as_draft() + "--gamma 2 --tokens 120 --max-new-tokens 20 ");
+  for (const ordered_json& configuration : json["configurations"]) {
+    CHECK(configuration["tokens_per_step"]["iid"].get<double>() == Approx(3).epsilon(1e-12));
+    CHECK(configuration["tokens_per_step"]["iid_finite"].get<double>() == Approx(20.0 / 7).epsilon(1e-12));
+    CHECK(configuration["tokens_per_step"]["iid_relative_error"].get<double>() == Approx(0).margin(1e-12));
+  }
+}
+
+TEST_CASE("a run too short for any statistical test says so instead of claiming a false-alarm rate") {
+  const Pair pair;
+  const Run run = validate(pair.options() + "--gamma 2 --temperature 1 --tasks odd --tokens 16 --max-new-tokens 16 ");
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("the distribution was NOT tested") != std::string::npos);
+  CHECK(run.out.find("fewer than one run in 1000") == std::string::npos);
 }
 
 TEST_CASE("n-gram tables can be the draft, at no cost in operations") {

@@ -19,7 +19,7 @@ std::string refusal(const std::string& content) {
 
 TEST_CASE("each line of a plain text file that is not blank is a prompt") {
   const tests::TemporaryFolder folder;
-  const auto prompts = traces::read_prompts(folder.write("prompts.txt", "{not JSON\n\n  \t\n  indented\n"));
+  const auto prompts = traces::read_prompts(folder.write("prompts.txt", "{not JSON\r\n\n  \t\n  indented\n"));
   REQUIRE(prompts.size() == 2);
   CHECK(prompts[0].text == "{not JSON");
   CHECK(prompts[1].text == "  indented");
