@@ -21,14 +21,24 @@ using sim::Token;
 fs::path shipped_models() {
   std::error_code error;
   const fs::path installed = fs::read_symlink("/proc/self/exe", error).parent_path() / "../share/specdec/models";
-  return fs::exists(installed, error) ? installed.lexically_normal() : fs::path(SPECDEC_SHIPPED_MODELS);
+  if (fs::exists(installed, error)) return installed.lexically_normal();
+  if (fs::exists(SPECDEC_SHIPPED_MODELS, error)) return SPECDEC_SHIPPED_MODELS;
+  throw UsageError(fmt::format("the shipped models are missing (looked in {}); give --target, --draft and --prompts",
+                               installed.lexically_normal().string()));
 }
 
 fs::path tokenizer_beside(const fs::path& folder) { return folder / "tokenizer.model"; }
 
-/// What is read of a checkpoint in one file.
+/// What a checkpoint consists of: configuration, tokenizer, and the weights in one file or in shards with their index.
 std::vector<fs::path> files_of(const fs::path& folder) {
-  return {folder / "config.json", folder / "model.safetensors", tokenizer_beside(folder)};
+  const fs::path index = folder / "model.safetensors.index.json";
+  std::vector<fs::path> files{folder / "config.json", tokenizer_beside(folder), folder / "model.safetensors"};
+  if (fs::exists(files.back()) || !fs::exists(index)) return files;
+  files.back() = index;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with("model-")) files.push_back(entry.path());
+  std::sort(files.begin() + 3, files.end());
+  return files;
 }
 
 validation::ModelFactory transformer_factory(std::shared_ptr<const sim::TransformerWeights> weights) {
@@ -48,14 +58,17 @@ CheckpointPair::CheckpointPair(const Paths& paths) {
   if (paths.target.has_value() != paths.draft.has_value() && !tables)
     throw UsageError("--target and --draft must be given together, unless --draft names n-gram tables");
   if (paths.target && !paths.prompts) throw UsageError("--prompts must be given together with --target and --draft");
-  const fs::path shipped = shipped_models();
   target_source_ = paths.target ? "user" : "default";
   draft_source_ = paths.draft ? "user" : "default";
   prompts_source_ = paths.prompts ? "user" : "default";
-  target_folder_ = paths.target ? fs::path(*paths.target) : shipped / "target";
-  prompts_file_ = paths.prompts ? fs::path(*paths.prompts) : shipped / "prompts.jsonl";
+  target_folder_ = paths.target ? fs::path(*paths.target) : shipped_models() / "target";
+  prompts_file_ = paths.prompts ? fs::path(*paths.prompts) : shipped_models() / "prompts.jsonl";
   target_ = sim::load_checkpoint(target_folder_);
-  draft_ = tables ? table_draft(*paths.draft) : checkpoint_draft(paths.draft ? fs::path(*paths.draft) : shipped / "draft");
+  if (tables) {
+    draft_ = table_draft(*paths.draft);
+  } else {
+    draft_ = checkpoint_draft(paths.draft ? fs::path(*paths.draft) : shipped_models() / "draft");
+  }
   if (fs::exists(tokenizer_beside(target_folder_)))
     tokenizer_ = sim::Tokenizer::load(tokenizer_beside(target_folder_));
   require_one_vocabulary();
@@ -128,7 +141,9 @@ CheckpointPair::Prompts CheckpointPair::prompts(const std::vector<std::string>& 
     std::vector<Token>& tokens = prompts.kept.back().tokens;
     if (tokens.empty()) throw UsageError(fmt::format("--prompts {}: a prompt has no tokens", prompts_file_.string()));
     if (static_cast<std::int64_t>(tokens.size()) <= longest) continue;
-    tokens.erase(tokens.begin(), tokens.end() - longest);
+    // A text goes on beginning with the token that says so.
+    const std::ptrdiff_t kept = !prompt.text.empty() && tokenizer().begin_token() == tokens.front() && longest > 1;
+    tokens.erase(tokens.begin() + kept, tokens.end() - (longest - kept));
     ++prompts.cut;
   }
   for (const std::string& task : tasks)

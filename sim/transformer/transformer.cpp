@@ -109,7 +109,7 @@ class Transformer::Forward {
             emit(row + size(i), logits(size(i)));
           }
         });
-        if (!finite) throw std::runtime_error("Transformer::score: a logit overflows, but must be finite");
+        if (!finite) throw std::domain_error("Transformer::score: a logit overflows, but must be finite");
       }
     }
     length_ = before + static_cast<std::int64_t>(block.size());

@@ -50,7 +50,7 @@ class Transformer {
   /// @throws std::invalid_argument if rows is not a whole number of rows or has more rows than the block has tokens
   /// @throws std::domain_error if a token is outside the vocabulary or the prefix would exceed max_length(); the
   ///   prefix is then unchanged
-  /// @throws std::runtime_error if a logit is not finite (the weights overflow f32)
+  /// @throws std::domain_error if a logit is not finite (the weights overflow f32)
   /// Accuracy: given the logits, relative error of a probability <= 3e-7 + 6e-8 d, d being how far its logit lies below
   ///   the row's largest; from d = 87 on it may be 0.
   void score(std::span<const Token> block, std::span<double> rows);

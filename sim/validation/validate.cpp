@@ -336,7 +336,8 @@ Report validate(const ModelPair& models, std::span<const Prompt> prompts, const 
   require_valid(options);
   if (prompts.empty()) throw std::invalid_argument("validate: prompts has 0 entries, but must have 1 or more");
   std::vector<Worker> workers;
-  for (std::int64_t w = 0; w < options.threads; ++w) workers.emplace_back(models);
+  const std::int64_t most_sequences = (options.tokens + options.max_new_tokens - 1) / options.max_new_tokens;
+  for (std::int64_t w = 0; w < std::min(options.threads, most_sequences); ++w) workers.emplace_back(models);
   const std::int64_t target_vocab = workers.front().target.ref().vocab_size();
   const std::int64_t draft_vocab = workers.front().draft.ref().vocab_size();
   if (target_vocab != draft_vocab)

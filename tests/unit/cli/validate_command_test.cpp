@@ -106,6 +106,21 @@ TEST_CASE("a run too short for any statistical test says so instead of claiming 
   CHECK(run.out.find("fewer than one run in 1000") == std::string::npos);
 }
 
+TEST_CASE("the files of a sharded checkpoint are its index and every shard") {
+  const std::string checkpoint = SPECDEC_SOURCE_DIR "/tests/fixtures/transformer/llama_sharded_bf16";
+  const ScratchFolder scratch;
+  std::ofstream(scratch / "prompts.jsonl") << R"({"tokens": [2, 4]})" << '\n';
+  const ordered_json json = json_of("--target " + checkpoint + " --draft " + checkpoint + " --prompts " +
+                                    (scratch / "prompts.jsonl").string() +
+                                    " --gamma 1 --temperature 0 --tokens 4 --max-new-tokens 4 --timed-prompts 0 ");
+  std::vector<std::string> names;
+  for (const ordered_json& file : json["inputs"]["files"])
+    names.push_back(std::filesystem::path(file["path"].get<std::string>()).filename().string());
+  const std::vector<std::string> one{"config.json", "model.safetensors.index.json", "model-00001-of-00004.safetensors",
+                                     "model-00004-of-00004.safetensors"};
+  for (const std::string& name : one) CHECK(std::count(names.begin(), names.end(), name) == 2);
+}
+
 TEST_CASE("n-gram tables can be the draft, at no cost in operations") {
   const Pair pair;
   const std::string file = pair.write_ngrams(vocabulary).string();
