@@ -69,8 +69,7 @@ CheckpointPair::CheckpointPair(const Paths& paths) {
   } else {
     draft_ = checkpoint_draft(paths.draft ? fs::path(*paths.draft) : shipped_models() / "draft");
   }
-  if (fs::exists(tokenizer_beside(target_folder_)))
-    tokenizer_ = sim::Tokenizer::load(tokenizer_beside(target_folder_));
+  if (fs::exists(tokenizer_beside(target_folder_))) tokenizer_ = sim::Tokenizer::load(tokenizer_beside(target_folder_));
   require_one_vocabulary();
 }
 
@@ -85,8 +84,9 @@ CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) {
   const fs::path path = *tables_named(name);
   const sim::NgramTables tables = sim::read_ngram_tables(path);
   const auto draft = [&](const auto& model) {
-    return Draft{name, {path}, model.vocab_size(), model.max_length(),
-                 [model](std::int64_t) { return validation::OwnedModel(model); }};
+    return Draft{name, {path}, model.vocab_size(), model.max_length(), [model](std::int64_t) {
+                   return validation::OwnedModel(model);
+                 }};
   };
   if (name.starts_with("unigram")) return draft(sim::unigram_model(tables.unigram));
   return draft(sim::BigramModel(tables.unigram, tables.bigram, tables.discount));
@@ -120,14 +120,16 @@ validation::ModelPair CheckpointPair::models() const { return {transformer_facto
 
 const sim::Tokenizer& CheckpointPair::tokenizer() const {
   if (!tokenizer_)
-    throw UsageError(fmt::format("--target {}: there is no tokenizer.model, which text needs", target_folder_.string()));
+    throw UsageError(
+        fmt::format("--target {}: there is no tokenizer.model, which text needs", target_folder_.string()));
   return *tokenizer_;
 }
 
 std::int64_t CheckpointPair::longest_prompt(std::int64_t max_new_tokens) const {
   const std::int64_t context = std::min(sim::config_of(*target_).max_length, draft_.max_length);
   if (max_new_tokens >= context)
-    refuse("--max-new-tokens", fmt::format("{}", max_new_tokens), fmt::format("below the models' context, {}", context));
+    refuse("--max-new-tokens", fmt::format("{}", max_new_tokens),
+           fmt::format("below the models' context, {}", context));
   return context - max_new_tokens;
 }
 
@@ -156,8 +158,8 @@ std::vector<Token> CheckpointPair::tokens_of(const traces::Prompt& prompt) const
   const std::int64_t vocab = sim::config_of(*target_).vocab_size;
   for (const Token token : prompt.tokens)
     if (token >= vocab)
-      throw UsageError(fmt::format("--prompts {}: a token is {}, but must be in [0, {}]", prompts_file_.string(), token,
-                                   vocab - 1));
+      throw UsageError(
+          fmt::format("--prompts {}: a token is {}, but must be in [0, {}]", prompts_file_.string(), token, vocab - 1));
   return prompt.tokens;
 }
 

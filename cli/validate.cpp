@@ -104,12 +104,14 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
   report.text = validation_text(found);
   report.exit_code = found.passed ? success : check_failed;
   if (found.tests < found.planned_tests)
-    report.warnings.push_back({"tests_without_data", fmt::format("{} of {} tests had too few tokens and were not made; "
-                                                                 "--tokens sets their number",
-                                                                 found.planned_tests - found.tests, found.planned_tests)});
+    report.warnings.push_back(
+        {"tests_without_data", fmt::format("{} of {} tests had too few tokens and were not made; "
+                                           "--tokens sets their number",
+                                           found.planned_tests - found.tests, found.planned_tests)});
   if (prompts.cut > 0)
     report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
-                                                          "their last tokens were used", prompts.cut)});
+                                                          "their last tokens were used",
+                                                          prompts.cut)});
   return report;
 }
 
@@ -179,17 +181,18 @@ Report show_figure(const ValidateOptions& options) {
   report.json["steps"] = steps_json(text, steps);
   report.files = pair.files();
   report.assumptions = pair.assumptions();
-  report.text = fmt::format("{}\n\n{}\n{} tokens by {} runs of the target, gamma = {}, temperature {}.\n{}\n",
-                            visible(tokenizer.decode(prompt)), figure_of_steps(steps, colour), text.counters.tokens,
-                            text.counters.steps, decoding.gamma, decoding.standardisation.temperature,
-                            figure_legend(colour));
+  report.text =
+      fmt::format("{}\n\n{}\n{} tokens by {} runs of the target, gamma = {}, temperature {}.\n{}\n",
+                  visible(tokenizer.decode(prompt)), figure_of_steps(steps, colour), text.counters.tokens,
+                  text.counters.steps, decoding.gamma, decoding.standardisation.temperature, figure_legend(colour));
   return report;
 }
 
 std::function<Report()> setup(Options& options) {
   const auto values = std::make_shared<ValidateOptions>();
   options.group("Models and prompts");
-  options.text("--target", values->paths.target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
+  options.text("--target", values->paths.target, "DIR",
+               "folder of the target's checkpoint (default: the shipped pair)");
   options.text("--draft", values->paths.draft, "DIR",
                "folder of the draft's, with the same vocabulary; or n-gram tables: unigram or bigram for the shipped "
                "ones, unigram:FILE or bigram:FILE for others");
@@ -213,9 +216,10 @@ std::function<Report()> setup(Options& options) {
   options.flag("--show", values->show, "draw the steps over one prompt instead, at the last temperature and gamma");
   options.text("--prompt", values->prompt, "TEXT", "text to continue (default: the first prompt of the tasks)");
   options.integer("--show-tokens", values->show_tokens, {.lo = 1, .hi = 1'000'000}, "tokens to draw");
-  options.footer("specdec validate\n"
-                 "specdec validate --target big --draft small --prompts prompts.jsonl --gamma 3,5\n"
-                 "specdec validate --show --task code --gamma 5");
+  options.footer(
+      "specdec validate\n"
+      "specdec validate --target big --draft small --prompts prompts.jsonl --gamma 3,5\n"
+      "specdec validate --show --task code --gamma 5");
   return [values, &options] {
     if (values->prompt && !values->show) throw UsageError("--prompt goes with --show");
     if (values->show) return show_figure(*values);

@@ -112,8 +112,23 @@ std::string p_value(const std::optional<double>& value) { return value ? fmt::fo
 
 std::string table_of(const validation::Report& report) {
   using Align = TextTable::Align;
-  TextTable table({{"task", Align::left}, {"T"}, {"gamma"}, {"alpha"}, {"Eq.1"}, {"error"}, {"replay"}, {"tokens/step"},
-                   {"c"}, {"v"}, {"ops"}, {"Thm3.8"}, {"general"}, {"speedup"}, {"least p"}, {"z"}, {"ok"}});
+  TextTable table({{"task", Align::left},
+                   {"T"},
+                   {"gamma"},
+                   {"alpha"},
+                   {"Eq.1"},
+                   {"error"},
+                   {"replay"},
+                   {"tokens/step"},
+                   {"c"},
+                   {"v"},
+                   {"ops"},
+                   {"Thm3.8"},
+                   {"general"},
+                   {"speedup"},
+                   {"least p"},
+                   {"z"},
+                   {"ok"}});
   const auto same = [](double value) { return value; };
   for (const Configuration& c : report.configurations) {
     table.add_row({c.task, fmt::format("{}", c.temperature), fmt::format("{}", c.gamma), with_half_width(c.alpha, 3),
@@ -121,12 +136,10 @@ std::string table_of(const validation::Report& report) {
                    fixed(c.tokens_per_step.replay, 2), with_half_width(c.tokens_per_step.measured, 2),
                    cell(c.timing, 2, [](const Timing& t) { return t.c(); }),
                    cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }),
-                   cell(c.operations.measured, 2, same),
-                   cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }),
+                   cell(c.operations.measured, 2, same), cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }),
                    cell(c.speedup, 2, [](const Speedup& s) { return s.generalised; }),
-                   cell(c.speedup, 2, [](const Speedup& s) { return s.measured; }),
-                   p_value(c.smallest_p_value), cell(c.steps_z, 1, same),
-                   c.passed ? "yes" : "NO"});
+                   cell(c.speedup, 2, [](const Speedup& s) { return s.measured; }), p_value(c.smallest_p_value),
+                   cell(c.steps_z, 1, same), c.passed ? "yes" : "NO"});
   }
   return table.to_string();
 }
@@ -136,17 +149,17 @@ std::vector<std::string> failures(const Configuration& c) {
   const std::string where = fmt::format("{}, T = {}, gamma = {}", c.task, c.temperature, c.gamma);
   for (const Check& check : c.checks) {
     if (check.passed) continue;
-    lines.push_back(fmt::format("{}: {} expected {:.6g}, measured {:.6g}{}", where, check.name, check.expected,
-                                check.measured,
-                                check.deviation_standard_errors
-                                    ? fmt::format(", {:.1f} standard errors", *check.deviation_standard_errors)
-                                    : ""));
+    lines.push_back(fmt::format(
+        "{}: {} expected {:.6g}, measured {:.6g}{}", where, check.name, check.expected, check.measured,
+        check.deviation_standard_errors ? fmt::format(", {:.1f} standard errors", *check.deviation_standard_errors)
+                                        : ""));
   }
   for (const UniformityTest& test : c.uniformity) {
     if (test.passed) continue;
-    lines.push_back(fmt::format("{}: {} of the round is not distributed as the target's own (ordered by {}, p = {:.1e})",
-                                where, test.slot == 0 ? "some slot" : fmt::format("slot {}", test.slot),
-                                test.order == UniformityTest::Order::by_ratio ? "q/p" : "p", test.p_value.value_or(0)));
+    lines.push_back(
+        fmt::format("{}: {} of the round is not distributed as the target's own (ordered by {}, p = {:.1e})", where,
+                    test.slot == 0 ? "some slot" : fmt::format("slot {}", test.slot),
+                    test.order == UniformityTest::Order::by_ratio ? "q/p" : "p", test.p_value.value_or(0)));
   }
   return lines;
 }
@@ -155,23 +168,25 @@ std::string verdict(const validation::Report& report) {
   const std::string found = report.passed
                                 ? "Passed: speculative decoding agrees with the target and with theory"
                                 : "FAILED: speculative decoding does not agree with the target or with theory";
-  const std::string sure =
-      report.tests == 0 ? report.planned_tests == 0
-                              ? "Greedy decoding leaves nothing to chance: both were compared exactly."
-                              : "Too few tokens for any statistical test, so the distribution was NOT tested."
-                        : fmt::format("{} statistical tests at level {:.1e} each (smallest p-value {}): a right sampler "
-                                      "fails fewer than one run in 1000.",
-                                      report.tests, report.level, p_value(report.smallest_p_value));
-  std::string text = wrapped(fmt::format("{} in {} {}, {} tokens. {}", found, report.configurations.size(),
-                                         report.configurations.size() == 1 ? "configuration" : "configurations",
-                                         report.tokens, sure));
+  const std::string sure = report.tests == 0
+                               ? report.planned_tests == 0
+                                     ? "Greedy decoding leaves nothing to chance: both were compared exactly."
+                                     : "Too few tokens for any statistical test, so the distribution was NOT tested."
+                               : fmt::format(
+                                     "{} statistical tests at level {:.1e} each (smallest p-value {}): a right sampler "
+                                     "fails fewer than one run in 1000.",
+                                     report.tests, report.level, p_value(report.smallest_p_value));
+  std::string text =
+      wrapped(fmt::format("{} in {} {}, {} tokens. {}", found, report.configurations.size(),
+                          report.configurations.size() == 1 ? "configuration" : "configurations", report.tokens, sure));
   for (const Configuration& c : report.configurations)
     for (const std::string& line : failures(c)) text += "\n  " + line;
   return text + "\n";
 }
 
 constexpr char legend[] =
-    "alpha: mean of sum min(p, q), +- half of its 95% interval. Tokens per step: Eq. (1) at alpha, the exact law on this text "
+    "alpha: mean of sum min(p, q), +- half of its 95% interval. Tokens per step: Eq. (1) at alpha, the exact law on "
+    "this text "
     "(replay), and as measured; error: what independent acceptances at alpha miss of replay in texts of this length. "
     "c, v: drafting a token and verifying a step's over one plain step; "
     "ops: operations per token over plain decoding's. Speedup: Thm. 3.8 at (alpha, c), the same with v and overhead, "

@@ -16,23 +16,23 @@ using Token = std::int32_t;
 /// (temperature 1, nothing cut off; see standardisation.hpp). A row depends on its prefix alone, bit for bit,
 /// whatever the blocks in which the prefix was scored. `roll_back(length)` keeps the first `length` tokens.
 template <class M>
-concept LanguageModel =
-    requires(M& model, const M& read_only, std::span<const Token> block, std::span<double> rows, std::int64_t length) {
-      { read_only.vocab_size() } -> std::convertible_to<std::int64_t>;
-      { read_only.max_length() } -> std::convertible_to<std::int64_t>;
-      { read_only.length() } -> std::convertible_to<std::int64_t>;
-      { read_only.operations_per_token() } -> std::convertible_to<double>;
-      model.score(block, rows);
-      model.roll_back(length);
-    };
+concept LanguageModel = requires(M& model, const M& read_only, std::span<const Token> block, std::span<double> rows,
+                                 std::int64_t length) {
+  { read_only.vocab_size() } -> std::convertible_to<std::int64_t>;
+  { read_only.max_length() } -> std::convertible_to<std::int64_t>;
+  { read_only.length() } -> std::convertible_to<std::int64_t>;
+  { read_only.operations_per_token() } -> std::convertible_to<double>;
+  model.score(block, rows);
+  model.roll_back(length);
+};
 
 /// A non-owning handle to any LanguageModel, so that decoders are compiled once.
 /// The model must outlive the handle. Calls forward as they are.
 class LanguageModelRef {
  public:
   template <LanguageModel M>
-    requires(!std::same_as<M, LanguageModelRef>)
-  LanguageModelRef(M& model) : model_(&model), table_(&table_for<M>) {}  // NOLINT: a reference converts silently
+  requires(!std::same_as<M, LanguageModelRef>) LanguageModelRef(M& model)
+      : model_(&model), table_(&table_for<M>) {}  // NOLINT: a reference converts silently
 
   /// Number of tokens in the vocabulary, >= 1.
   std::int64_t vocab_size() const { return table_->vocab_size(model_); }

@@ -16,7 +16,8 @@ constexpr double smallest = std::numeric_limits<double>::denorm_min();
 constexpr std::int64_t largest_count = std::numeric_limits<std::int64_t>::max();
 
 long double slope(const VerificationCost::Point& below, const VerificationCost::Point& above) {
-  return (static_cast<long double>(above.factor) - below.factor) / static_cast<long double>(above.tokens - below.tokens);
+  return (static_cast<long double>(above.factor) - below.factor) /
+         static_cast<long double>(above.tokens - below.tokens);
 }
 
 void require_legal(const StepCost& cost, std::int64_t gamma) {

@@ -25,7 +25,8 @@ Interval around(double centre, double half_width) { return {centre - half_width,
 
 Estimate ratio_of_sums(std::span<const double> numerators, std::span<const double> denominators) {
   core::require_same_size("ratio_of_sums", "numerators", numerators.size(), "denominators", denominators.size());
-  if (numerators.empty()) throw std::invalid_argument("ratio_of_sums: numerators has 0 entries, but must have 1 or more");
+  if (numerators.empty())
+    throw std::invalid_argument("ratio_of_sums: numerators has 0 entries, but must have 1 or more");
   double numerator = 0;
   double denominator = 0;
   for (std::size_t k = 0; k < numerators.size(); ++k) {
@@ -34,7 +35,8 @@ Estimate ratio_of_sums(std::span<const double> numerators, std::span<const doubl
     numerator += numerators[k];
     denominator += denominators[k];
   }
-  core::require_in("ratio_of_sums", "the sum of denominators", denominator, std::numeric_limits<double>::min(), largest);
+  core::require_in("ratio_of_sums", "the sum of denominators", denominator, std::numeric_limits<double>::min(),
+                   largest);
 
   Estimate result{numerator / denominator, std::nullopt, "ratio of sums, Student's t over clusters"};
   const auto clusters = static_cast<double>(numerators.size());

@@ -20,10 +20,10 @@ void require_length(std::string_view function, double tokens_per_step, std::int6
   core::require_in(function, "gamma", gamma, 1, std::numeric_limits<std::int64_t>::max());
   const double longest = static_cast<double>(gamma) + 1;
   if (1 <= tokens_per_step && tokens_per_step <= longest) return;
-  throw std::domain_error(fmt::format(
-      "{}: acceptance length is {} at gamma {}, but must be in [1, {}] with the bonus token counted; "
-      "a length without the bonus token is in [0, {}]: add 1 to it",
-      function, tokens_per_step, gamma, longest, gamma));
+  throw std::domain_error(
+      fmt::format("{}: acceptance length is {} at gamma {}, but must be in [1, {}] with the bonus token counted; "
+                  "a length without the bonus token is in [0, {}]: add 1 to it",
+                  function, tokens_per_step, gamma, longest, gamma));
 }
 
 }  // namespace

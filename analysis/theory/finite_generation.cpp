@@ -21,7 +21,7 @@ FiniteGeneration finite_generation(const core::AcceptanceProfile& acceptance, st
   }
 
   const auto size = static_cast<std::size_t>(tokens) + 1;
-  std::vector<long double> steps(size, 0.0L);     // by tokens still to generate
+  std::vector<long double> steps(size, 0.0L);  // by tokens still to generate
   std::vector<long double> variance(size, 0.0L);
   std::vector<long double> time(size, 0.0L);
   for (std::size_t n = 1; n < size; ++n) {

@@ -59,8 +59,7 @@ double lenient_distance(const core::TargetDistribution& p, const core::DraftDist
                         LenientResidual residual) {
   require_rows("lenient_distance", p, q, lenience);
   if (residual == LenientResidual::strict) {
-    return sum_over_tokens(
-        p, q, [&](double px, double qx) { return std::min(px / lenience, qx) - std::min(px, qx); });
+    return sum_over_tokens(p, q, [&](double px, double qx) { return std::min(px / lenience, qx) - std::min(px, qx); });
   }
   const std::vector<double> output = lenient_output(p, q, lenience, residual);
   core::CompensatedSum distance;

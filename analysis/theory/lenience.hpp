@@ -38,9 +38,8 @@ core::AcceptanceRate lenient_acceptance(const core::TargetDistribution& p, const
 std::vector<double> lenient_output(const core::TargetDistribution& p, const core::DraftDistribution& q, double lenience,
                                    LenientResidual residual);
 
-/// Total variation distance of lenient_output from p; alpha_l - alpha_1 for the strict residual, which is the least that
-/// any rule with this acceptance can have, and at least that for the lenient one.
-/// Source:   docs/theory.md#lenience
+/// Total variation distance of lenient_output from p; alpha_l - alpha_1 for the strict residual, which is the least
+/// that any rule with this acceptance can have, and at least that for the lenient one. Source: docs/theory.md#lenience
 /// @return in [0, 1]
 /// Accuracy: absolute error <= 1e-15, relative error <= 1e-13 for the strict residual
 double lenient_distance(const core::TargetDistribution& p, const core::DraftDistribution& q, double lenience,

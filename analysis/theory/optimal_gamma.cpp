@@ -39,7 +39,8 @@ std::int64_t first_failure(std::int64_t low, std::int64_t high, Predicate holds)
 
 class Speedup {
  public:
-  Speedup(const core::AcceptanceProfile& acceptance, const core::StepCost& cost) : acceptance_(acceptance), cost_(cost) {}
+  Speedup(const core::AcceptanceProfile& acceptance, const core::StepCost& cost)
+      : acceptance_(acceptance), cost_(cost) {}
 
   long double at(std::int64_t gamma) const {
     return extended::expected_tokens(acceptance_, gamma) / cost_.extended(gamma);
@@ -80,9 +81,7 @@ class Speedup {
 
 GammaRange ties_of(const Speedup& speedup, std::int64_t gamma) {
   const long double best = speedup.at(gamma);
-  const auto ties = [&](std::int64_t neighbour) {
-    return std::abs(speedup.at(neighbour) - best) < four_ulp(best);
-  };
+  const auto ties = [&](std::int64_t neighbour) { return std::abs(speedup.at(neighbour) - best) < four_ulp(best); };
   return {gamma > 0 && ties(gamma - 1) ? gamma - 1 : gamma, ties(gamma + 1) ? gamma + 1 : gamma};
 }
 
@@ -124,7 +123,9 @@ OptimalGamma optimal_gamma(const core::AcceptanceProfile& acceptance, const core
     }
   }
   if (supremum && *supremum > best_speedup) {
-    return {OptimumKind::unbounded, largest_practical_gamma, static_cast<double>(*supremum),
+    return {OptimumKind::unbounded,
+            largest_practical_gamma,
+            static_cast<double>(*supremum),
             {largest_practical_gamma, GammaRange::unbounded}};
   }
   if (best == largest_practical_gamma && !supremum && speedup.rises(pieces.back(), best)) {
@@ -187,8 +188,7 @@ double tie_cost(const core::AcceptanceRate& rate, std::int64_t gamma) {
   core::require_in("tie_cost", "gamma", gamma, 1, largest_gamma);
   const auto drafts = static_cast<long double>(gamma);
   const long double survival = extended::power(rate, drafts);
-  return static_cast<double>(survival /
-                             (survival + rate.rejection() * extended::power_sum_derivative(rate, drafts)));
+  return static_cast<double>(survival / (survival + rate.rejection() * extended::power_sum_derivative(rate, drafts)));
 }
 
 }  // namespace specdec::theory

@@ -39,9 +39,9 @@ struct OptimalGamma {
 /// The gamma >= 0 with the greatest walltime_improvement, over all integers: there is no search limit.
 ///
 /// Found exactly: the cost is linear between the knots of v, and on each such stretch the sign of
-/// S(gamma + 1) - S(gamma) changes at most once, so that a binary search finds its best gamma. Which of two neighbours is
-/// greater is decided by survival(gamma + 1) cost(gamma) > (cost(gamma + 1) - cost(gamma)) E[K | gamma].
-/// Over all stretches of a general v the greatest of these wins: nothing is left out and nothing is assumed of v.
+/// S(gamma + 1) - S(gamma) changes at most once, so that a binary search finds its best gamma. Which of two neighbours
+/// is greater is decided by survival(gamma + 1) cost(gamma) > (cost(gamma + 1) - cost(gamma)) E[K | gamma]. Over all
+/// stretches of a general v the greatest of these wins: nothing is left out and nothing is assumed of v.
 ///
 /// Source:   Leviathan et al. 2023, Section 3.5; docs/theory.md#optimal-gamma
 /// Assumes:  as walltime_improvement.

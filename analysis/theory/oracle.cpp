@@ -44,9 +44,12 @@ double oracle_improvement(const core::AcceptanceRate& rate, double c) {
   require_cost("oracle_improvement", c);
   const OptimalGamma best = optimal_gamma(rate, c);
   switch (best.kind) {
-    case OptimumKind::attained: return oracle_improvement(rate, best.gamma, c);
-    case OptimumKind::unbounded: return 1;
-    case OptimumKind::too_large: break;
+    case OptimumKind::attained:
+      return oracle_improvement(rate, best.gamma, c);
+    case OptimumKind::unbounded:
+      return 1;
+    case OptimumKind::too_large:
+      break;
   }
   return static_cast<double>(1 / (oracle_time(rate, c) * optimal_gamma_real(rate, c)->speedup));
 }

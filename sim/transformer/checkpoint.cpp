@@ -115,7 +115,8 @@ class Store {
     for (const auto& [name, shard] : document["weight_map"].items()) {
       const std::string value = shard.is_string() ? shard.get<std::string>() : "";
       if (value.empty() || std::filesystem::path(value).filename() != value) {
-        throw FileError(path, FileError::whole_file(), "weight_map." + name, shard.dump(-1, ' ', true, json::error_handler_t::replace),
+        throw FileError(path, FileError::whole_file(), "weight_map." + name,
+                        shard.dump(-1, ' ', true, json::error_handler_t::replace),
                         "the name of a file in the same folder");
       }
       map.emplace(name, value);
@@ -152,7 +153,8 @@ class Store {
 class Loader {
  public:
   Loader(const TransformerConfig& config, Store& store) : config_(config), store_(store) {
-    if (config.family == TransformerConfig::Family::gpt2 && store.has("transformer.wte.weight")) prefix_ = "transformer.";
+    if (config.family == TransformerConfig::Family::gpt2 && store.has("transformer.wte.weight"))
+      prefix_ = "transformer.";
   }
 
   std::shared_ptr<const TransformerWeights> load() {
@@ -172,8 +174,8 @@ class Loader {
  private:
   /// Buffers that old checkpoints carry (rotary frequencies, causal masks), and the copy of a tied head.
   bool is_harmless(const std::string& name) const {
-    return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-           (config_.tied_head && name == "lm_head.weight");
+    return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
+           name.ends_with(".attn.masked_bias") || (config_.tied_head && name == "lm_head.weight");
   }
 
   void walk(TransformerWeights& weights) {
@@ -192,7 +194,9 @@ class Loader {
     for (std::int64_t i = 0; i < c.layers; ++i) {
       TransformerBlock block;
       const std::string layer = fmt::format("model.layers.{}.", i);
-      rows({{layer + "self_attn.q_proj", queries}, {layer + "self_attn.k_proj", keys}, {layer + "self_attn.v_proj", keys}},
+      rows({{layer + "self_attn.q_proj", queries},
+            {layer + "self_attn.k_proj", keys},
+            {layer + "self_attn.v_proj", keys}},
            c.width, c.attention_bias, block.query_key_value);
       rows({{layer + "self_attn.o_proj", c.width}}, queries, c.attention_bias, block.attention_output);
       rows({{layer + "mlp.gate_proj", c.feed_forward}, {layer + "mlp.up_proj", c.feed_forward}}, c.width,
@@ -274,7 +278,8 @@ class Loader {
     std::size_t first = 0;
     for (const auto& [name, count] : parts) {
       if (!checking_) {
-        store_.for_each_row(name + ".weight", [&](std::size_t r, auto values) { out.matrix.set_row(first + r, values); });
+        store_.for_each_row(name + ".weight",
+                            [&](std::size_t r, auto values) { out.matrix.set_row(first + r, values); });
       }
       if (has_bias) vector(name + ".bias", count, out.bias);
       first += static_cast<std::size_t>(count);

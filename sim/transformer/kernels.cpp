@@ -49,7 +49,8 @@ void multiply_tile(const float* HWY_RESTRICT w, std::size_t step, std::size_t st
   for (std::size_t p = 0; p < kPanels; ++p) {
     for (std::size_t t = 0; t < kTokens; ++t) {
       for (std::size_t v = 0; v < vectors; ++v) {
-        sum[p][t][v] = accumulate ? hn::LoadU(float_tag, y + t * y_stride + p * kRows + v * lanes) : hn::Zero(float_tag);
+        sum[p][t][v] =
+            accumulate ? hn::LoadU(float_tag, y + t * y_stride + p * kRows + v * lanes) : hn::Zero(float_tag);
       }
     }
   }

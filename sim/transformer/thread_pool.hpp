@@ -23,7 +23,8 @@ class ThreadPool {
   /// f must not throw.
   template <class F>
   void run(std::int64_t chunks, const F& f) {
-    run(chunks, [](const void* g, std::int64_t chunk, int thread) { (*static_cast<const F*>(g))(chunk, thread); }, &f);
+    run(
+        chunks, [](const void* g, std::int64_t chunk, int thread) { (*static_cast<const F*>(g))(chunk, thread); }, &f);
   }
 
  private:

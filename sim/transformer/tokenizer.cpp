@@ -45,7 +45,8 @@ std::vector<Token> Tokenizer::encode(std::string_view text, bool add_begin) cons
 }
 
 std::string Tokenizer::decode(std::span<const Token> tokens) const {
-  for (const Token token : tokens) core::require_in("Tokenizer::decode", "token", std::int64_t{token}, 0, vocab_size() - 1);
+  for (const Token token : tokens)
+    core::require_in("Tokenizer::decode", "token", std::int64_t{token}, 0, vocab_size() - 1);
   return processor_->sentencepiece.DecodeIds({tokens.begin(), tokens.end()});
 }
 

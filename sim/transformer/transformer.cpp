@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "sim/transformer/key_value_cache.hpp"
 #include "sim/transformer/kernels.hpp"
+#include "sim/transformer/key_value_cache.hpp"
 #include "sim/transformer/rotary_positions.hpp"
 #include "sim/transformer/thread_pool.hpp"
 #include "sim/transformer/weights.hpp"
@@ -54,8 +54,8 @@ void layer_norm(const Norm& norm, float epsilon, const float* from, float* to) {
   const ConstRow x(from, n);
   const float mean = x.mean();
   const float variance = (x - mean).square().mean();
-  Row(to, n) =
-      (x - mean) * (1 / std::sqrt(variance + epsilon)) * ConstRow(norm.weight.data(), n) + ConstRow(norm.bias.data(), n);
+  Row(to, n) = (x - mean) * (1 / std::sqrt(variance + epsilon)) * ConstRow(norm.weight.data(), n) +
+               ConstRow(norm.bias.data(), n);
 }
 
 }  // namespace
@@ -127,9 +127,10 @@ class Transformer::Forward {
   std::size_t head_size() const { return size(config_.head_size); }
 
   void require_valid(std::span<const Token> block) const {
-    for (const Token token : block) core::require_in("Transformer::score", "token", std::int64_t{token}, 0, vocab_size() - 1);
-    core::require_in("Transformer::score", "length after the block", length_ + static_cast<std::int64_t>(block.size()), 0,
-                     max_length_);
+    for (const Token token : block)
+      core::require_in("Transformer::score", "token", std::int64_t{token}, 0, vocab_size() - 1);
+    core::require_in("Transformer::score", "length after the block", length_ + static_cast<std::int64_t>(block.size()),
+                     0, max_length_);
   }
 
   void reserve(std::size_t positions) {
@@ -167,7 +168,8 @@ class Transformer::Forward {
     if (!pool_ || work < least_shared_work) return multiply(panels, 0, panels.count(), tokens, x, y, accumulate);
     // One chunk per thread if they are short; several otherwise, so that a thread that is late has less to finish.
     const std::size_t threads = size(pool_->threads());
-    const std::size_t chunks = std::min(panels.count(), threads * std::clamp<std::size_t>(work / threads / long_chunk, 1, 4));
+    const std::size_t chunks =
+        std::min(panels.count(), threads * std::clamp<std::size_t>(work / threads / long_chunk, 1, 4));
     pool_->run(static_cast<std::int64_t>(chunks), [&](std::int64_t chunk, int) {
       const std::size_t first = panels.count() * size(chunk) / chunks;
       const std::size_t last = panels.count() * (size(chunk) + 1) / chunks;

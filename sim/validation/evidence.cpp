@@ -93,28 +93,27 @@ Evidence gather_evidence(LanguageModelRef target, LanguageModelRef draft, std::s
 
   auto step = generation.steps.begin();
   std::int64_t place = 0;
-  for_each_prefix(target, draft, prompt, generation.tokens, standardisation,
-                  [&](std::size_t t, std::span<const double> p, std::span<const double> q) {
-                    if (place == step->emitted) {
-                      ++step;
-                      place = 0;
-                    }
-                    const Token token = generation.tokens[t];
-                    const double own = p[static_cast<std::size_t>(token)];
-                    const AcceptanceMoments moments = acceptance_moments(p, q);
-                    const double acceptance = own > 0 ? std::min(1.0, q[static_cast<std::size_t>(token)] / own) : 1.0;
-                    evidence.impossible_tokens += own > 0 ? 0 : 1;
-                    evidence.betas.push_back(moments.beta);
-                    evidence.acceptances.push_back(acceptance);
-                    evidence.emitted_acceptance.add({moments.beta, acceptance, moments.variance});
-                    if (place < step->drafted)
-                      evidence.accepted.add(
-                          {moments.beta, place < step->accepted ? 1.0 : 0.0, moments.beta * (1 - moments.beta)});
-                    const double u = uniforms.uniform(static_cast<std::int64_t>(t), 0, sim::Purpose::test);
-                    ++place;
-                    evidence.tokens.push_back(
-                        {place, transform_by_ratio(p, q, token, u), transform_by_probability(p, token, u)});
-                  });
+  for_each_prefix(
+      target, draft, prompt, generation.tokens, standardisation,
+      [&](std::size_t t, std::span<const double> p, std::span<const double> q) {
+        if (place == step->emitted) {
+          ++step;
+          place = 0;
+        }
+        const Token token = generation.tokens[t];
+        const double own = p[static_cast<std::size_t>(token)];
+        const AcceptanceMoments moments = acceptance_moments(p, q);
+        const double acceptance = own > 0 ? std::min(1.0, q[static_cast<std::size_t>(token)] / own) : 1.0;
+        evidence.impossible_tokens += own > 0 ? 0 : 1;
+        evidence.betas.push_back(moments.beta);
+        evidence.acceptances.push_back(acceptance);
+        evidence.emitted_acceptance.add({moments.beta, acceptance, moments.variance});
+        if (place < step->drafted)
+          evidence.accepted.add({moments.beta, place < step->accepted ? 1.0 : 0.0, moments.beta * (1 - moments.beta)});
+        const double u = uniforms.uniform(static_cast<std::int64_t>(t), 0, sim::Purpose::test);
+        ++place;
+        evidence.tokens.push_back({place, transform_by_ratio(p, q, token, u), transform_by_probability(p, token, u)});
+      });
   return evidence;
 }
 

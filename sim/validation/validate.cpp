@@ -30,7 +30,10 @@ using PromptList = std::vector<std::span<const sim::Token>>;
 /// Models of one thread: a pair that decodes, and a pair of its own that scores the result afresh.
 struct Worker {
   explicit Worker(const ModelPair& models)
-      : target(models.target(1)), draft(models.draft(1)), judge_target(models.target(1)), judge_draft(models.draft(1)) {}
+      : target(models.target(1)),
+        draft(models.draft(1)),
+        judge_target(models.target(1)),
+        judge_draft(models.draft(1)) {}
 
   OwnedModel target;
   OwnedModel draft;
@@ -109,8 +112,7 @@ class Experiment {
   Configuration run(std::vector<Worker>& workers, const std::string& task, double temperature, std::int64_t gamma) {
     decoding_.gamma = gamma;
     decoding_.max_new_tokens = options_.max_new_tokens;
-    decoding_.standardisation = {
-        .temperature = temperature, .top_k = options_.top_k, .top_p = options_.top_p};
+    decoding_.standardisation = {.temperature = temperature, .top_k = options_.top_k, .top_p = options_.top_p};
     configuration_.task = task;
     configuration_.temperature = temperature;
     configuration_.gamma = gamma;
@@ -143,8 +145,7 @@ class Experiment {
   SequenceResult decode_one(Worker& worker, std::int64_t sequence) const {
     const sim::RandomStream stream(options_.seed, first_sequence_ + static_cast<std::uint64_t>(sequence));
     const std::span<const sim::Token> prompt = prompt_of(sequence);
-    const sim::Generation text =
-        options_.decoder(worker.target.ref(), worker.draft.ref(), prompt, decoding_, stream);
+    const sim::Generation text = options_.decoder(worker.target.ref(), worker.draft.ref(), prompt, decoding_, stream);
     SequenceResult result;
     result.counters = text.counters;
     for (const sim::Step& step : text.steps) result.tokens_of_steps.push_back(static_cast<double>(step.emitted));
@@ -152,8 +153,7 @@ class Experiment {
                                       decoding_.standardisation, stream);
     result.replayed = theory::replay_steps(result.evidence.acceptances, decoding_.gamma);
     if (configuration_.temperature == 0) {
-      const sim::Generation plain =
-          sim::decode_autoregressively(worker.judge_target.ref(), prompt, decoding_, stream);
+      const sim::Generation plain = sim::decode_autoregressively(worker.judge_target.ref(), prompt, decoding_, stream);
       const std::size_t length = std::min(plain.tokens.size(), text.tokens.size());
       for (std::size_t t = 0; t < length; ++t) result.equal_to_plain += plain.tokens[t] == text.tokens[t] ? 1 : 0;
     }
@@ -218,8 +218,8 @@ class Experiment {
       counts[s % clusters] += static_cast<double>(series.size());
     }
     estimate::Estimate estimate = estimate::ratio_of_sums(sums, counts);
-    estimate.method = fmt::format("ratio of sums over {} {}, Student's t", clusters,
-                                  prompts_.size() > 1 ? "prompts" : "sequences");
+    estimate.method =
+        fmt::format("ratio of sums over {} {}, Student's t", clusters, prompts_.size() > 1 ? "prompts" : "sequences");
     return estimate;
   }
 
@@ -341,8 +341,10 @@ Report validate(const ModelPair& models, std::span<const Prompt> prompts, const 
   const std::int64_t target_vocab = workers.front().target.ref().vocab_size();
   const std::int64_t draft_vocab = workers.front().draft.ref().vocab_size();
   if (target_vocab != draft_vocab)
-    throw std::invalid_argument(fmt::format("validate: the target has {} tokens, but the draft has {}: speculative "
-                                            "sampling needs one vocabulary", target_vocab, draft_vocab));
+    throw std::invalid_argument(
+        fmt::format("validate: the target has {} tokens, but the draft has {}: speculative "
+                    "sampling needs one vocabulary",
+                    target_vocab, draft_vocab));
 
   const auto tasks = by_task(prompts);
   Report report;

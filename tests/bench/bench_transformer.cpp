@@ -86,7 +86,8 @@ void decode_against_llama2c(const Options& options, const std::filesystem::path&
     ours.push_back(greedy_tokens_per_second(model, tokens));
     if (!options.llama2c.empty()) theirs.push_back(llama2c_tokens_per_second(options, folder, tokens));
   }
-  fmt::print("greedy decoding, 15M shape, {} threads, {} tokens: {:.0f} tokens/s", options.threads, tokens, median(ours));
+  fmt::print("greedy decoding, 15M shape, {} threads, {} tokens: {:.0f} tokens/s", options.threads, tokens,
+             median(ours));
   if (!theirs.empty()) {
     fmt::print("; llama2.c {:.0f} tokens/s; ratio {:.2f}", median(theirs), median(ours) / median(theirs));
   }
@@ -117,8 +118,9 @@ std::vector<double> block_seconds(Transformer& model, Output output, int rounds,
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t n = 1; n <= longest; ++n) {
       seconds[n - 1].push_back(seconds_of([&] {
-        for (int i = 0; i < repeats; ++i) score(n);
-      }) / repeats);
+                                 for (int i = 0; i < repeats; ++i) score(n);
+                               }) /
+                               repeats);
     }
   }
   std::vector<double> medians;

@@ -29,8 +29,9 @@ struct Scan {
     long double tokens = 0;
     long double survival = 1;
     for (std::int64_t drafts = 0; drafts <= limit; ++drafts) {
-      survival = drafts <= acceptance.measured_positions() ? acceptance.survival(drafts)
-                                                           : survival * static_cast<long double>(acceptance.tail().alpha());
+      survival = drafts <= acceptance.measured_positions()
+                     ? acceptance.survival(drafts)
+                     : survival * static_cast<long double>(acceptance.tail().alpha());
       tokens += survival;
       speedups.push_back(tokens / cost.extended(drafts));
       if (speedups.back() > speedups[static_cast<std::size_t>(best)]) best = drafts;
@@ -112,7 +113,8 @@ TEST_CASE("the optimum of random costs and profiles is that of a full scan") {
   RandomCases cases(351);
   for (int i = 0; i < 500; ++i) {
     const AcceptanceProfile profile = random_profile(cases);
-    const StepCost cost{.c = 0.01 + cases.uniform() / 4, .overhead = cases.uniform() / 4, .verification = random_table(cases)};
+    const StepCost cost{
+        .c = 0.01 + cases.uniform() / 4, .overhead = cases.uniform() / 4, .verification = random_table(cases)};
     const Scan scan(profile, cost, 600);
     const OptimalGamma found = optimal_gamma(profile, cost);
     INFO("case " << i << ": found " << found.gamma << ", scanned " << scan.best);
@@ -232,7 +234,8 @@ TEST_CASE("the largest oracle improvement is attained where the best gamma is al
 
 TEST_CASE("an extreme rate or cost never leaves the search without an answer") {
   for (const double epsilon : {0.0, 5e-324, 1e-300, 1e-100, 1e-20, 1e-17, 1e-12, 0.5, 1 - 1e-16, 1.0}) {
-    for (const double c : {0.0, 5e-324, 1e-300, 1e-17, 0.5, 1 - 1e-16, 1.0, 1e300, std::numeric_limits<double>::max()}) {
+    for (const double c :
+         {0.0, 5e-324, 1e-300, 1e-17, 0.5, 1 - 1e-16, 1.0, 1e300, std::numeric_limits<double>::max()}) {
       const auto rate = AcceptanceRate::from_rejection(epsilon);
       const OptimalGamma found = optimal_gamma(rate, c);
       INFO("epsilon " << epsilon << ", c " << c);

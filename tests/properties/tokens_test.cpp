@@ -68,9 +68,10 @@ TEST_CASE("nothing is NaN, negative or infinite for any legal rate and gamma") {
   for (const AcceptanceRate& rate : rates()) {
     for (const std::int64_t drafts : gammas) {
       INFO("alpha " << rate.alpha() << ", epsilon " << rate.rejection() << ", gamma " << drafts);
-      for (const double value : {expected_tokens(rate, drafts), tokens_variance(rate, drafts),
-                                 expected_tokens_derivative(rate, drafts), wasted_fraction(rate, drafts),
-                                 memory_access_factor(rate, drafts), rate.power(drafts), rate.one_minus_power(drafts)}) {
+      for (const double value :
+           {expected_tokens(rate, drafts), tokens_variance(rate, drafts), expected_tokens_derivative(rate, drafts),
+            wasted_fraction(rate, drafts), memory_access_factor(rate, drafts), rate.power(drafts),
+            rate.one_minus_power(drafts)}) {
         CHECK(std::isfinite(value));
         CHECK(value >= 0);
       }

@@ -39,9 +39,18 @@ TEST_CASE("Table 4, gamma: ten of the twelve are not the optimum at the printed 
     std::int64_t printed;
     std::int64_t best;  // by exact rational arithmetic
   };
-  constexpr std::array<Row, 12> rows = {{{0.75, 0.02, 7, 9}, {0.8, 0.04, 7, 9}, {0.82, 0.11, 7, 6}, {0.62, 0.02, 7, 6},
-                                         {0.68, 0.04, 5, 6}, {0.71, 0.11, 3, 4}, {0.65, 0.02, 5, 7}, {0.73, 0.04, 5, 7},
-                                         {0.74, 0.11, 3, 4}, {0.53, 0.02, 5, 5}, {0.55, 0.04, 3, 4}, {0.56, 0.11, 3, 3}}};
+  constexpr std::array<Row, 12> rows = {{{0.75, 0.02, 7, 9},
+                                         {0.8, 0.04, 7, 9},
+                                         {0.82, 0.11, 7, 6},
+                                         {0.62, 0.02, 7, 6},
+                                         {0.68, 0.04, 5, 6},
+                                         {0.71, 0.11, 3, 4},
+                                         {0.65, 0.02, 5, 7},
+                                         {0.73, 0.04, 5, 7},
+                                         {0.74, 0.11, 3, 4},
+                                         {0.53, 0.02, 5, 5},
+                                         {0.55, 0.04, 3, 4},
+                                         {0.56, 0.11, 3, 3}}};
   int different = 0;
   for (const Row& row : rows) {
     CHECK(optimal_gamma(AcceptanceRate(row.alpha), row.c).gamma == row.best);

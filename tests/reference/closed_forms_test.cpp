@@ -49,8 +49,9 @@ struct Pair {
   core::DraftDistribution draft() const { return core::DraftDistribution(q); }
 };
 
-void check_pairs(const std::string& name,
-                 const std::function<double(const core::TargetDistribution&, const core::DraftDistribution&)>& evaluate) {
+void check_pairs(
+    const std::string& name,
+    const std::function<double(const core::TargetDistribution&, const core::DraftDistribution&)>& evaluate) {
   check_rows(name, [&](ReferenceRow& row) {
     const Pair pair(row);
     return evaluate(pair.target(), pair.draft());
@@ -124,7 +125,8 @@ TEST_CASE("the costs at which neighbouring gammas tie have all digits") {
 }
 
 TEST_CASE("the walltime improvement has all digits for costs from 0 to 1e300") {
-  check_rows("walltime_improvement", of_rate_gamma_and_cost([](const AcceptanceRate& rate, std::int64_t drafts, double c) {
+  check_rows("walltime_improvement",
+             of_rate_gamma_and_cost([](const AcceptanceRate& rate, std::int64_t drafts, double c) {
                return theory::walltime_improvement(rate, drafts, c);
              }));
 }
@@ -136,7 +138,8 @@ TEST_CASE("the operations factor has all digits for operation ratios from 0 to 1
 }
 
 TEST_CASE("the oracle's improvement over a fixed gamma has all digits") {
-  check_rows("oracle_improvement", of_rate_gamma_and_cost([](const AcceptanceRate& rate, std::int64_t drafts, double c) {
+  check_rows("oracle_improvement",
+             of_rate_gamma_and_cost([](const AcceptanceRate& rate, std::int64_t drafts, double c) {
                return theory::oracle_improvement(rate, drafts, c);
              }));
 }
@@ -281,8 +284,9 @@ TEST_CASE("lenient acceptance equals exact rational sums on both sides") {
     const AcceptanceRate rate = theory::lenient_acceptance(pair.target(), pair.draft(), row.real());
     const long double accepted = row.value();
     const long double rejected = row.value();
-    worst.note(accepted < rejected ? relative_error(rate.alpha(), accepted) : relative_error(rate.rejection(), rejected),
-               row.line());
+    worst.note(
+        accepted < rejected ? relative_error(rate.alpha(), accepted) : relative_error(rate.rejection(), rejected),
+        row.line());
   });
   worst.require_below(tolerance);
 }
@@ -293,8 +297,7 @@ TEST_CASE("the lenient output distribution and its distance from the target equa
   test_support::for_each_row("lenient_output", [&](ReferenceRow& row) {
     const Pair pair(row);
     const double lenience = row.real();
-    const auto residual =
-        row.word() == "strict" ? theory::LenientResidual::strict : theory::LenientResidual::lenient;
+    const auto residual = row.word() == "strict" ? theory::LenientResidual::strict : theory::LenientResidual::lenient;
     for (const double probability : theory::lenient_output(pair.target(), pair.draft(), lenience, residual)) {
       entries.note(relative_error(probability, row.value()), row.line());
     }

@@ -125,8 +125,8 @@ class HeaderReader {
   ElementType read_type(const std::string& name, const json& value) const {
     if (value.is_string()) {
       const auto& spelled = value.get_ref<const std::string&>();
-      const auto* found = std::find_if(type_entries.begin(), type_entries.end(),
-                                       [&](const TypeEntry& e) { return e.name == spelled; });
+      const auto* found =
+          std::find_if(type_entries.begin(), type_entries.end(), [&](const TypeEntry& e) { return e.name == spelled; });
       if (found != type_entries.end()) return found->type;
     }
     refuse(name + ".dtype", value, "one of F64, F32, F16, BF16, I64, I32, U8, BOOL");
@@ -177,7 +177,8 @@ class HeaderReader {
       end += tensor.bytes.size();
     }
     if (end != file_.size()) {
-      refuse(end, "end of the last tensor", fmt::format("byte {}", end), fmt::format("the end of the file, {}", file_.size()));
+      refuse(end, "end of the last tensor", fmt::format("byte {}", end),
+             fmt::format("the end of the file, {}", file_.size()));
     }
   }
 

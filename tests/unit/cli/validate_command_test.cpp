@@ -90,7 +90,8 @@ TEST_CASE("validate passes on a pair of transformers and prints one row per task
 
 TEST_CASE("a draft equal to the target has no error of independence, whatever the texts' length") {
   const Pair pair;
-  const ordered_json json = json_of(pair.options_with_target_as_draft() + "--gamma 2 --tokens 120 --max-new-tokens 20 ");
+  const ordered_json json =
+      json_of(pair.options_with_target_as_draft() + "--gamma 2 --tokens 120 --max-new-tokens 20 ");
   for (const ordered_json& configuration : json["configurations"]) {
     CHECK(configuration["tokens_per_step"]["iid"].get<double>() == Approx(3).epsilon(1e-12));
     CHECK(configuration["tokens_per_step"]["iid_finite"].get<double>() == Approx(20.0 / 7).epsilon(1e-12));
@@ -148,8 +149,8 @@ TEST_CASE("everything but the clock is the same for any number of threads") {
 
 TEST_CASE("tasks, temperatures and gammas can be chosen") {
   const Pair pair;
-  const ordered_json json =
-      json_of(pair.options() + "--tasks odd --temperature 0.5 -k 1,3 --tokens 16 --max-new-tokens 16 --timed-prompts 0 ");
+  const ordered_json json = json_of(
+      pair.options() + "--tasks odd --temperature 0.5 -k 1,3 --tokens 16 --max-new-tokens 16 --timed-prompts 0 ");
   REQUIRE(json["configurations"].size() == 2);
   CHECK(json["configurations"][1]["task"] == "odd");
   CHECK(json["configurations"][1]["gamma"] == 3);

@@ -40,10 +40,11 @@ TEST_CASE("tensors come sorted by offset with name, type, shape and bytes, and m
   const tests::TemporaryFolder folder;
   const auto path = folder.write(
       "x.safetensors",
-      file_of(R"({"b":{"dtype":"U8","shape":[3],"data_offsets":[4,7]},"__metadata__":{"format":"pt"},)"
-              R"("a":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]},"s":{"dtype":"I64","shape":[],"data_offsets":[7,15]},)"
-              R"("e":{"dtype":"F32","shape":[0,9],"data_offsets":[15,15]}}  )",
-              15));
+      file_of(
+          R"({"b":{"dtype":"U8","shape":[3],"data_offsets":[4,7]},"__metadata__":{"format":"pt"},)"
+          R"("a":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]},"s":{"dtype":"I64","shape":[],"data_offsets":[7,15]},)"
+          R"("e":{"dtype":"F32","shape":[0,9],"data_offsets":[15,15]}}  )",
+          15));
   const SafetensorsFile file(path);
   REQUIRE(file.tensors().size() == 4);
   CHECK(file.tensors()[0].name == "a");
@@ -58,7 +59,8 @@ TEST_CASE("tensors come sorted by offset with name, type, shape and bytes, and m
 }
 
 TEST_CASE("f32, f16 and bf16 are read as floats from any offset, other types are refused") {
-  // 1.5 and -2 in f32; 1 and -0.5 in f16 (0x3c00, 0xb800); 3 in bf16 (0x4040); one byte in front, so nothing is aligned.
+  // 1.5 and -2 in f32; 1 and -0.5 in f16 (0x3c00, 0xb800); 3 in bf16 (0x4040); one byte in front, so nothing is
+  // aligned.
   std::string content = file_of(R"({"p":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                                 R"("f":{"dtype":"F32","shape":[2],"data_offsets":[1,9]},)"
                                 R"("h":{"dtype":"F16","shape":[2],"data_offsets":[9,13]},)"
@@ -87,7 +89,8 @@ TEST_CASE("a file that does not exist or is a folder is refused by name") {
   const tests::TemporaryFolder folder;
   CHECK_THAT(tests::message_of<FileError>([&] { SafetensorsFile file(folder.path() / "no.safetensors"); }),
              Contains("no.safetensors: file is unreadable (No such file or directory), but must be a readable file"));
-  CHECK_THAT(tests::message_of<FileError>([&] { SafetensorsFile file(folder.path()); }), Contains("not a regular file"));
+  CHECK_THAT(tests::message_of<FileError>([&] { SafetensorsFile file(folder.path()); }),
+             Contains("not a regular file"));
 }
 
 TEST_CASE("a header length that the file cannot hold is refused before anything is read") {

@@ -28,7 +28,8 @@ TEST_CASE("beyond the measured positions the last conditional rate is held") {
 }
 
 TEST_CASE("conditional rates multiply to survival and keep their small rejection rates") {
-  const auto profile = AcceptanceProfile::from_conditional({AcceptanceRate(0.5), AcceptanceRate::from_rejection(1e-20)});
+  const auto profile =
+      AcceptanceProfile::from_conditional({AcceptanceRate(0.5), AcceptanceRate::from_rejection(1e-20)});
   CHECK(profile.survival(2) == 0.5);
   CHECK(profile.first_rejection(2) == 0.5e-20);
   CHECK(profile.tail().rejection() == 1e-20);
@@ -48,7 +49,8 @@ TEST_CASE("a survival that grows, or leaves 0 to 1, is refused with its position
                     "AcceptanceProfile::from_survival: survival at position 2 is 0.75, but must be in [0, 0.5]");
   CHECK_THROWS_WITH(AcceptanceProfile::from_survival({1.5}),
                     "AcceptanceProfile::from_survival: survival at position 1 is 1.5, but must be in [0, 1]");
-  CHECK_THROWS_WITH(AcceptanceProfile::from_conditional({}), "AcceptanceProfile::from_conditional: conditional is empty");
+  CHECK_THROWS_WITH(AcceptanceProfile::from_conditional({}),
+                    "AcceptanceProfile::from_conditional: conditional is empty");
 }
 
 TEST_CASE("positions before the first are refused") {

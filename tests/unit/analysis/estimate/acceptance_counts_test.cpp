@@ -12,7 +12,8 @@ using specdec::estimate::wilson_interval;
 
 namespace {
 
-// Expected ends: mpmath roots of the binomial tail sums (Clopper-Pearson) and of the score equation (Wilson), 12 digits.
+// Expected ends: mpmath roots of the binomial tail sums (Clopper-Pearson) and of the score equation (Wilson), 12
+// digits.
 void check_interval(Interval computed, double lo, double hi) {
   CHECK(computed.lo == Approx(lo).epsilon(0).margin(1e-11));
   CHECK(computed.hi == Approx(hi).epsilon(0).margin(1e-11));
@@ -42,9 +43,7 @@ TEST_CASE("per-position counts give the same estimate, their last entry being th
   CHECK(acceptance_rate({1000, 700 + 480 + 350 + 270, 270})->value == Approx(1800.0 / 2530.0).epsilon(1e-15));
 }
 
-TEST_CASE("counters that looked at no draft determine no acceptance rate") {
-  CHECK_FALSE(acceptance_rate({0, 0, 0}));
-}
+TEST_CASE("counters that looked at no draft determine no acceptance rate") { CHECK_FALSE(acceptance_rate({0, 0, 0})); }
 
 TEST_CASE("counters at the ends of their range give an estimate of 0 or 1 with a one-sided interval") {
   CHECK(acceptance_rate({10, 0, 0})->value == 0);

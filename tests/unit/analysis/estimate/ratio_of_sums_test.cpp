@@ -97,7 +97,8 @@ Coverage coverage(int clusters, int runs) {
     const Estimate ratio = ratio_of_sums(sums, lengths);
     covered.clustered += (ratio.ci95->lo <= 0.7 && 0.7 <= ratio.ci95->hi) / static_cast<double>(runs);
     // Var(beta) = .6^2 * 2/9 = .08 at one position.
-    covered.token_by_token += (std::abs(ratio.value - 0.7) <= 1.96 * std::sqrt(.08 / tokens)) / static_cast<double>(runs);
+    covered.token_by_token +=
+        (std::abs(ratio.value - 0.7) <= 1.96 * std::sqrt(.08 / tokens)) / static_cast<double>(runs);
   }
   return covered;
 }

@@ -96,7 +96,8 @@ TEST_CASE("acceptance lengths that are missing, unordered or out of range are re
   CHECK_THROWS_WITH(profile_from_acceptance_lengths({}), "profile_from_acceptance_lengths: lengths is empty");
   CHECK_THROWS_WITH(profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{2, 2.0}, {2, 2.5}}),
                     "profile_from_acceptance_lengths: gamma 2 follows 2, but gammas must increase");
-  CHECK_THROWS_AS(profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{1, 2.5}, {2, 2.5}}), std::domain_error);
+  CHECK_THROWS_AS(profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{1, 2.5}, {2, 2.5}}),
+                  std::domain_error);
   CHECK_THROWS_WITH(profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{1, 1.5}, {2000000, 2.5}}),
                     "profile_from_acceptance_lengths: gamma is 2000000, but must be in [1, 1000000]");
 }

@@ -110,8 +110,7 @@ TEST_CASE("lenience out of range, unequal rows and unknown tokens are refused by
                     "lenient_output: lenience is 0, but must be in (0, 1]");
   CHECK_THROWS_AS(lenient_distance(p, q, -1, LenientResidual::strict), std::domain_error);
   CHECK_THROWS_AS(argmax_lenient_accepts(p, 0, 0), std::domain_error);
-  CHECK_THROWS_WITH(argmax_lenient_accepts(p, 3, 1),
-                    "argmax_lenient_accepts: draft_token is 3, but must be in [0, 2]");
+  CHECK_THROWS_WITH(argmax_lenient_accepts(p, 3, 1), "argmax_lenient_accepts: draft_token is 3, but must be in [0, 2]");
   const std::vector<double> two = {0.5, 0.5};
   CHECK_THROWS_AS(lenient_acceptance(p, DraftDistribution(two), 1), std::invalid_argument);
   CHECK_THROWS_AS(rejection_sampling_acceptance(p, DraftDistribution(two)), std::invalid_argument);
@@ -119,8 +118,7 @@ TEST_CASE("lenience out of range, unequal rows and unknown tokens are refused by
                     "matching_acceptance: target distribution has 3 entries, but draft distribution has 2");
   CHECK_THROWS_WITH(exact_token_fraction(AcceptanceRate(0.5), -1),
                     "exact_token_fraction: gamma is -1, but must be in [0, 2^63)");
-  CHECK_THROWS_WITH(sequence_distance_bound(1.5, 1),
-                    "sequence_distance_bound: distance is 1.5, but must be in [0, 1]");
+  CHECK_THROWS_WITH(sequence_distance_bound(1.5, 1), "sequence_distance_bound: distance is 1.5, but must be in [0, 1]");
   CHECK_THROWS_WITH(sequence_distance_bound(0.5, -1),
                     "sequence_distance_bound: tokens is -1, but must be in [0, 2^63)");
 }

@@ -56,8 +56,7 @@ TEST_CASE("a negative gamma or operations ratio is refused by name") {
                     "operations_factor: gamma is -1, but must be in [0, 2^63)");
   CHECK_THROWS_WITH(memory_access_factor(AcceptanceRate(0.5), -1),
                     "memory_access_factor: gamma is -1, but must be in [0, 2^63)");
-  CHECK_THROWS_WITH(wasted_fraction(AcceptanceRate(0.5), -1),
-                    "wasted_fraction: gamma is -1, but must be in [0, 2^63)");
+  CHECK_THROWS_WITH(wasted_fraction(AcceptanceRate(0.5), -1), "wasted_fraction: gamma is -1, but must be in [0, 2^63)");
 }
 
 }  // namespace specdec::theory

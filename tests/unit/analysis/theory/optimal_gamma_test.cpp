@@ -149,7 +149,8 @@ TEST_CASE("a share of the limit is reached by the smallest gamma that does, also
 }
 
 TEST_CASE("tie costs equal exact rational values, and c_1 is alpha") {
-  const std::vector<double> expected = {0.8, 0.551724137931, 0.361581920904, 0.237697307335, 0.159775315962, 0.110211220234};
+  const std::vector<double> expected = {0.8,           0.551724137931, 0.361581920904, 0.237697307335, 0.159775315962,
+                                        0.110211220234};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CHECK(tie_cost(AcceptanceRate(0.8), static_cast<std::int64_t>(i) + 1) == Approx(expected[i]).epsilon(1e-11));
   }

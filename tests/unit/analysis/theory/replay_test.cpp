@@ -38,9 +38,7 @@ double within_step(int context, int left, int drafts_left, int drafts) {
   return expected;
 }
 
-double steps_of_algorithm(int context, int left, int drafts) {
-  return 1 + within_step(context, left, drafts, drafts);
-}
+double steps_of_algorithm(int context, int left, int drafts) { return 1 + within_step(context, left, drafts, drafts); }
 
 // The mean of the replayed steps over all texts that the target may write, started after token 0.
 template <class Acceptance>
@@ -66,8 +64,8 @@ const std::vector<double> example = {0.9, 0.3, 0.5, 0.8, 0.2, 0.7};
 }  // namespace
 
 TEST_CASE("the replayed steps of a text equal exact rational values") {
-  for (const auto& [drafts, expected] : {std::pair<std::int64_t, double>{0, 6}, {1, 4.0554}, {2, 3.503}, {3, 3.4104},
-                                         {6, 3.3}, {1000, 3.3}}) {
+  for (const auto& [drafts, expected] :
+       {std::pair<std::int64_t, double>{0, 6}, {1, 4.0554}, {2, 3.503}, {3, 3.4104}, {6, 3.3}, {1000, 3.3}}) {
     CHECK(replay_steps(example, drafts).expected == Approx(expected).epsilon(1e-15));
     CHECK(expected_steps_forward(example, drafts) == Approx(expected).epsilon(1e-15));
   }

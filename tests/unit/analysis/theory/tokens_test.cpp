@@ -100,10 +100,8 @@ TEST_CASE("expected tokens are evaluated over arrays, whose lengths must agree")
 
 TEST_CASE("a negative gamma is refused by name") {
   CHECK_THROWS_AS(expected_tokens(AcceptanceRate(0.5), -1), std::domain_error);
-  CHECK_THROWS_WITH(expected_tokens(AcceptanceRate(0.5), -1),
-                    "expected_tokens: gamma is -1, but must be in [0, 2^63)");
-  CHECK_THROWS_WITH(tokens_variance(AcceptanceRate(0.5), -1),
-                    "tokens_variance: gamma is -1, but must be in [0, 2^63)");
+  CHECK_THROWS_WITH(expected_tokens(AcceptanceRate(0.5), -1), "expected_tokens: gamma is -1, but must be in [0, 2^63)");
+  CHECK_THROWS_WITH(tokens_variance(AcceptanceRate(0.5), -1), "tokens_variance: gamma is -1, but must be in [0, 2^63)");
   CHECK_THROWS_WITH(expected_tokens_derivative(AcceptanceRate(0.5), -1),
                     "expected_tokens_derivative: gamma is -1, but must be in [0, 2^63)");
   CHECK_THROWS_WITH(tokens_probability(AcceptanceRate(0.5), -1, 1),

@@ -30,9 +30,7 @@ TEST_CASE("without drafts nothing changes, whatever the costs") {
   CHECK(walltime_improvement(AcceptanceRate(0.9), 0, cost) == 1);
 }
 
-TEST_CASE("disjoint supports pay for every draft") {
-  CHECK(walltime_improvement(AcceptanceRate(0), 4, 0.25) == 0.5);
-}
+TEST_CASE("disjoint supports pay for every draft") { CHECK(walltime_improvement(AcceptanceRate(0), 4, 0.25) == 0.5); }
 
 TEST_CASE("verification and overhead enter the denominator") {
   const StepCost cost{.c = 0.5, .overhead = 0.25, .verification = VerificationCost::constant(1.5)};
@@ -41,8 +39,8 @@ TEST_CASE("verification and overhead enter the denominator") {
 
 TEST_CASE("gains and losses of padded verification come out as enumerated") {
   // v(n) = 1 + .1 (2^ceil(log2 n) - 1), alpha = .8, c = 0; values from exact rational arithmetic, rounded to 4 places
-  const StepCost cost{.verification = VerificationCost::table(
-                          Points{{2, 1.1}, {3, 1.3}, {4, 1.3}, {5, 1.7}, {8, 1.7}, {9, 2.5}})};
+  const StepCost cost{.verification =
+                          VerificationCost::table(Points{{2, 1.1}, {3, 1.3}, {4, 1.3}, {5, 1.7}, {8, 1.7}, {9, 2.5}})};
   const std::vector<double> expected = {1, 1.6364, 1.8769, 2.2708, 1.9774, 2.1702, 2.3244, 2.4477, 1.7316};
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CHECK(walltime_improvement(AcceptanceRate(0.8), static_cast<std::int64_t>(i), cost) ==
@@ -91,7 +89,8 @@ TEST_CASE("a step that costs less than 1 breaks even at 0, one that costs more t
 }
 
 TEST_CASE("the break-even rate of a general cost is the lowest one of all gammas") {
-  const StepCost cost{.c = 0.02, .overhead = 0.1,
+  const StepCost cost{.c = 0.02,
+                      .overhead = 0.1,
                       .verification = VerificationCost::table(Points{{2, 1.6}, {4, 1.7}, {5, 2.4}, {8, 2.5}})};
   double lowest = 1;
   for (std::int64_t drafts = 1; drafts <= 500; ++drafts) {

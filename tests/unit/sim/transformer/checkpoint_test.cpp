@@ -80,7 +80,8 @@ TEST_CASE("the configuration of loaded weights is that of config.json") {
 }
 
 TEST_CASE("a missing tensor is named with the shape that it should have") {
-  CHECK_THAT(refusal_of_tensors([](Parts& p) { rename(p, "model.norm.weight", "__metadata__"); }), Contains("__metadata__"));
+  CHECK_THAT(refusal_of_tensors([](Parts& p) { rename(p, "model.norm.weight", "__metadata__"); }),
+             Contains("__metadata__"));
   CHECK_THAT(refusal_of_tensors([](Parts& p) { rename(p, "model.norm.weight", "model.nrm.weight"); }),
              EndsWith("model.safetensors: model.norm.weight is missing, but must be a tensor of shape [40]"));
   CHECK_THAT(refusal_of_config("num_hidden_layers", 1000000000),
@@ -90,8 +91,9 @@ TEST_CASE("a missing tensor is named with the shape that it should have") {
 }
 
 TEST_CASE("a shape other than config.json's is refused before memory is allocated") {
-  CHECK_THAT(refusal_of_config("vocab_size", 2147483647),
-             EndsWith("model.embed_tokens.weight.shape is [67, 40], but must be [2147483647, 40], as config.json demands"));
+  CHECK_THAT(
+      refusal_of_config("vocab_size", 2147483647),
+      EndsWith("model.embed_tokens.weight.shape is [67, 40], but must be [2147483647, 40], as config.json demands"));
   CHECK_THAT(refusal_of_config("intermediate_size", 2147483647), Contains("mlp.gate_proj.weight.shape is [56, 40]"));
   CHECK_THAT(refusal_of_config("head_dim", 2147483646), Contains("self_attn.q_proj.weight.shape is [40, 40]"));
 }
@@ -104,13 +106,14 @@ TEST_CASE("tensors of another type, with numbers that are not finite, or without
                std::memcpy(p.data.data() + begin + 4, "\0\0\xc0\x7f", 4);
              }),
              EndsWith("model.norm.weight, element 1 is nan, but must be finite"));
-  CHECK_THAT(refusal_of_tensors([](Parts& p) {
-               const std::size_t end = p.data.size();
-               p.header["model.layers.0.self_attn.q_norm.weight"] = {
-                   {"dtype", "F32"}, {"shape", {1}}, {"data_offsets", {end, end + 4}}};
-               p.data.append(4, '\0');
-             }),
-             EndsWith("model.layers.0.self_attn.q_norm.weight is present, but must be absent: the model has no such tensor"));
+  CHECK_THAT(
+      refusal_of_tensors([](Parts& p) {
+        const std::size_t end = p.data.size();
+        p.header["model.layers.0.self_attn.q_norm.weight"] = {
+            {"dtype", "F32"}, {"shape", {1}}, {"data_offsets", {end, end + 4}}};
+        p.data.append(4, '\0');
+      }),
+      EndsWith("model.layers.0.self_attn.q_norm.weight is present, but must be absent: the model has no such tensor"));
 }
 
 TEST_CASE("buffers that old checkpoints carry are left alone") {
@@ -134,16 +137,18 @@ TEST_CASE("an index of shards must name files of its folder that hold what it sa
   CHECK_THAT(change([](json& d) { d.erase("weight_map"); }),
              EndsWith("weight_map is missing, but must be an object from tensor to file name"));
   for (const json& bad : {json(5), json(""), json("../model.safetensors"), json("/etc/passwd")}) {
-    CHECK_THAT(change([&](json& d) { d["weight_map"]["lm_head.weight"] = bad; }),
-               EndsWith("weight_map.lm_head.weight is " + bad.dump() + ", but must be the name of a file in the same folder"));
+    CHECK_THAT(
+        change([&](json& d) { d["weight_map"]["lm_head.weight"] = bad; }),
+        EndsWith("weight_map.lm_head.weight is " + bad.dump() + ", but must be the name of a file in the same folder"));
   }
   CHECK_THAT(change([](json& d) { d["weight_map"]["lm_head.weight"] = "none.safetensors"; }),
              EndsWith("none.safetensors: file is unreadable (No such file or directory), but must be a readable file"));
-  CHECK_THAT(change([](json& d) {
-               const std::string last = d["weight_map"]["model.norm.weight"];
-               d["weight_map"]["model.embed_tokens.weight"] = last;
-             }),
-             EndsWith("model.embed_tokens.weight is missing, but must be in this file, as model.safetensors.index.json says"));
+  CHECK_THAT(
+      change([](json& d) {
+        const std::string last = d["weight_map"]["model.norm.weight"];
+        d["weight_map"]["model.embed_tokens.weight"] = last;
+      }),
+      EndsWith("model.embed_tokens.weight is missing, but must be in this file, as model.safetensors.index.json says"));
   CHECK_THAT(change([](json& d) { d["weight_map"].erase("model.norm.weight"); }),
              EndsWith("index.json: model.norm.weight is missing, but must be a tensor of shape [32]"));
 }
@@ -151,6 +156,7 @@ TEST_CASE("an index of shards must name files of its folder that hold what it sa
 TEST_CASE("a folder without weights is refused by the name of the file that should be there") {
   const tests::TemporaryFolder folder;
   std::filesystem::copy(tests::transformer_fixture("gpt2") / "config.json", folder.path() / "config.json");
-  CHECK_THAT(tests::message_of<traces::FileError>([&] { sim::load_checkpoint(folder.path()); }),
-             EndsWith("model.safetensors: file is unreadable (No such file or directory), but must be a readable file"));
+  CHECK_THAT(
+      tests::message_of<traces::FileError>([&] { sim::load_checkpoint(folder.path()); }),
+      EndsWith("model.safetensors: file is unreadable (No such file or directory), but must be a readable file"));
 }

@@ -13,7 +13,7 @@ using nlohmann::json;
 namespace {
 
 json llama() {
-  return {{"model_type", "llama"},  {"vocab_size", 100},          {"hidden_size", 64},
+  return {{"model_type", "llama"},   {"vocab_size", 100},      {"hidden_size", 64},
           {"intermediate_size", 96}, {"num_hidden_layers", 2}, {"num_attention_heads", 4}};
 }
 
@@ -84,11 +84,13 @@ TEST_CASE("rotary parameters are read in the manner of version 4 and of version 
 TEST_CASE("a model that the forward pass does not compute is refused, not approximated") {
   CHECK_THAT(refusal(llama(), {{"model_type", "mamba"}}),
              EndsWith("config.json: model_type is \"mamba\", but must be \"llama\" or \"gpt2\""));
-  CHECK_THAT(refusal(llama(), {{"model_type", "remove"}}), EndsWith("model_type is missing, but must be \"llama\" or \"gpt2\""));
+  CHECK_THAT(refusal(llama(), {{"model_type", "remove"}}),
+             EndsWith("model_type is missing, but must be \"llama\" or \"gpt2\""));
   CHECK_THAT(refusal(llama(), {{"hidden_act", "relu"}}), EndsWith("hidden_act is \"relu\", but must be \"silu\""));
   CHECK_THAT(refusal(gpt2(), {{"activation_function", "relu"}}),
              EndsWith("activation_function is \"relu\", but must be \"gelu_new\""));
-  CHECK_THAT(refusal(gpt2(), {{"scale_attn_weights", false}}), EndsWith("scale_attn_weights is false, but must be true"));
+  CHECK_THAT(refusal(gpt2(), {{"scale_attn_weights", false}}),
+             EndsWith("scale_attn_weights is false, but must be true"));
   CHECK_THAT(refusal(gpt2(), {{"scale_attn_by_inverse_layer_idx", true}}),
              EndsWith("scale_attn_by_inverse_layer_idx is true, but must be false"));
   CHECK_THAT(refusal(llama(), {{"quantization_config", {{"bits", 4}}}}),
@@ -104,7 +106,8 @@ TEST_CASE("a model that the forward pass does not compute is refused, not approx
   }
   CHECK_THAT(refusal(llama(), {{"rope_parameters", {{"rope_type", "llama3"}, {"factor", 8.0}}}}),
              EndsWith("rope_parameters.low_freq_factor is missing, but must be present"));
-  CHECK_THAT(refusal(llama(), {{"partial_rotary_factor", 0.5}}), EndsWith("partial_rotary_factor is 0.5, but must be 1"));
+  CHECK_THAT(refusal(llama(), {{"partial_rotary_factor", 0.5}}),
+             EndsWith("partial_rotary_factor is 0.5, but must be 1"));
 }
 
 TEST_CASE("sizes that are missing, not positive integers or do not divide are refused by name") {

@@ -58,8 +58,9 @@ std::vector<float> product(const Matrix& matrix, const AlignedFloats& x, std::si
 }
 
 /// out = sum over s < context of softmax(q . k_s * scale) v_s, in double.
-std::vector<double> plain_attention(const float* query, const std::vector<float>& keys, const std::vector<float>& values,
-                                    std::size_t size, std::size_t context, double scale) {
+std::vector<double> plain_attention(const float* query, const std::vector<float>& keys,
+                                    const std::vector<float>& values, std::size_t size, std::size_t context,
+                                    double scale) {
   std::vector<double> weights(context);
   double sum = 0;
   for (std::size_t s = 0; s < context; ++s) {
@@ -194,7 +195,8 @@ TEST_CASE("attention survives scores far beyond the range of exp") {
     const std::vector<float> query(size, 1.0F);
     std::vector<float> out(size);
     AlignedFloats scratch(sim::attention_scratch(1, 3, size));
-    sim::attend({keys.data(), values.data(), size, size, 1.0F, 3, 1, {query.data(), size}, {out.data(), size}}, scratch);
+    sim::attend({keys.data(), values.data(), size, size, 1.0F, 3, 1, {query.data(), size}, {out.data(), size}},
+                scratch);
     CHECK(out[0] == 3);
   });
 }
@@ -212,7 +214,8 @@ TEST_CASE("the norm agrees with its formula") {
       double squares = 0;
       for (const float v : plain) squares += double{v} * double{v};
       for (std::size_t i = 0; i < n; ++i) {
-        const double expected = double{plain[i]} / std::sqrt(squares / static_cast<double>(n) + 1e-5) * double{weight[i]};
+        const double expected =
+            double{plain[i]} / std::sqrt(squares / static_cast<double>(n) + 1e-5) * double{weight[i]};
         CHECK(out[i] == Approx(expected).epsilon(1e-6));
       }
     }

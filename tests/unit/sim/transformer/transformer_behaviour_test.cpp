@@ -18,7 +18,8 @@ const tests::Shape wide{144, 2, 3, 400, 1000, 700};
 
 std::vector<Token> some_tokens(std::size_t n, std::int64_t vocab_size) {
   std::vector<Token> tokens(n);
-  for (std::size_t i = 0; i < n; ++i) tokens[i] = static_cast<Token>((i * i * 31 + 7 * i) % static_cast<std::size_t>(vocab_size));
+  for (std::size_t i = 0; i < n; ++i)
+    tokens[i] = static_cast<Token>((i * i * 31 + 7 * i) % static_cast<std::size_t>(vocab_size));
   return tokens;
 }
 
@@ -34,7 +35,8 @@ std::vector<double> rows_in_blocks(Transformer& model, const std::vector<Token>&
 
 }  // namespace
 
-TEST_CASE("rows have the same bits for blocks of 1 to 9 and 500 tokens and 1 to 3 threads, beyond one chunk of a block") {
+TEST_CASE(
+    "rows have the same bits for blocks of 1 to 9 and 500 tokens and 1 to 3 threads, beyond one chunk of a block") {
   const tests::RandomCheckpoint checkpoint(wide);
   const auto weights = sim::load_checkpoint(checkpoint.folder());
   const auto tokens = some_tokens(300, wide.vocab_size);

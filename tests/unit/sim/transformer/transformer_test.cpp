@@ -15,8 +15,8 @@ using tests::transformer_fixture;
 
 namespace {
 
-const std::vector<std::string> checkpoints = {"llama_gqa",   "llama_sharded_bf16", "llama_tied_f16",
-                                              "llama3_rope", "gpt2",               "gpt2_without_prefix_f16"};
+const std::vector<std::string> checkpoints = {"llama_gqa", "llama_sharded_bf16",     "llama_tied_f16", "llama3_rope",
+                                              "gpt2",      "gpt2_without_prefix_f16"};
 
 /// The largest |difference| of a row over the row's largest |expected|.
 double worst_error(const std::vector<float>& found, const ExpectedLogits& expected) {

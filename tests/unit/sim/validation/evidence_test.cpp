@@ -73,8 +73,7 @@ TEST_CASE("a transform lies in its token's share of the order") {
 
 TEST_CASE("a token that the target never emits is counted as impossible") {
   sim::TablePair pair = sim::fixed_pair({.5, .5, 0}, {.2, .3, .5});
-  const Evidence evidence =
-      gather_evidence(pair.target, pair.draft, prompt, two_steps(), {}, sim::RandomStream(1, 0));
+  const Evidence evidence = gather_evidence(pair.target, pair.draft, prompt, two_steps(), {}, sim::RandomStream(1, 0));
   CHECK(evidence.impossible_tokens == 2);
 }
 
@@ -107,6 +106,4 @@ TEST_CASE("steps that do not add up to the text are refused") {
   CHECK_THROWS_AS(gather(generation), std::logic_error);
 }
 
-TEST_CASE("an empty text gives no evidence") {
-  CHECK(gather({}).tokens.empty());
-}
+TEST_CASE("an empty text gives no evidence") { CHECK(gather({}).tokens.empty()); }
