@@ -5,8 +5,8 @@ Usage (in this order; DIR is the directory given to prepare_corpus.py):
     train.py tokenizer --work DIR
     train.py encode    --work DIR
     train.py ngrams    --work DIR
-    train.py train     --work DIR --model draft  --minutes 20
-    train.py train     --work DIR --model target --deadline 10:00
+    train.py train     --work DIR --model draft  --minutes 11
+    train.py train     --work DIR --model target --minutes 95 --decay-share 0.35
     train.py evaluate  --work DIR
     train.py export    --work DIR --out sim/models
 
@@ -29,7 +29,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
