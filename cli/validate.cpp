@@ -108,6 +108,8 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
         {"tests_without_data", fmt::format("{} of {} tests had too few tokens and were not made; "
                                            "--tokens sets their number",
                                            found.planned_tests - found.tests, found.planned_tests)});
+  if (options.timed_prompts == 0)
+    report.warnings.push_back({"not_timed", "c, verify_factor, overhead and speedup need --timed-prompts above 0"});
   if (prompts.cut > 0)
     report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
                                                           "their last tokens were used",
@@ -179,6 +181,7 @@ Report show_figure(const ValidateOptions& options) {
                          {"gamma", decoding.gamma},
                          {"tokens", text.counters.tokens}};
   report.json["steps"] = steps_json(text, steps);
+  report.warnings.push_back({"not_validated", "--show draws one text and tests nothing"});
   report.files = pair.files();
   report.assumptions = pair.assumptions();
   report.text =

@@ -99,6 +99,15 @@ TEST_CASE("a draft equal to the target has no error of independence, whatever th
   }
 }
 
+TEST_CASE("without timed prompts the clock's figures are null, with a warning") {
+  const Pair pair;
+  const ordered_json json = json_of(pair.options() +
+                                    "--gamma 2 --temperature 0 --tokens 16 --max-new-tokens 16 "
+                                    "--timed-prompts 0 ");
+  CHECK(json["configurations"][0]["c"].is_null());
+  CHECK(json["warnings"][0]["code"] == "not_timed");
+}
+
 TEST_CASE("a run too short for any statistical test says so instead of claiming a false-alarm rate") {
   const Pair pair;
   const Run run = validate(pair.options() + "--gamma 2 --temperature 1 --tasks odd --tokens 16 --max-new-tokens 16 ");
