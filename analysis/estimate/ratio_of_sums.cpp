@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
@@ -51,15 +52,18 @@ Estimate ratio_of_sums(std::span<const double> numerators, std::span<const doubl
   return result;
 }
 
-Estimate batch_means(std::span<const double> values, std::int64_t batch_length) {
-  core::require_in("batch_means", "batch_length", batch_length, std::int64_t{1},
-                   static_cast<std::int64_t>(values.size()));
-  const std::size_t length = static_cast<std::size_t>(batch_length);
-  std::vector<double> sums(values.size() / length);
-  for (std::size_t t = 0; t < sums.size() * length; ++t) sums[t / length] += values[t];
-  // The mean of equally long batches is a ratio of sums with constant denominators.
-  Estimate result = ratio_of_sums(sums, std::vector<double>(sums.size(), static_cast<double>(batch_length)));
-  result.method = fmt::format("means of batches of {}, Student's t", batch_length);
+Estimate batch_means(std::span<const double> values) {
+  const std::size_t n = values.size();
+  const std::size_t batches = std::clamp<std::size_t>(n / static_cast<std::size_t>(least_batch), 1, 10);
+  std::vector<double> sums(batches);
+  std::vector<double> counts(batches);
+  for (std::size_t t = 0; t < n; ++t) {
+    sums[t * batches / n] += values[t];
+    counts[t * batches / n] += 1;
+  }
+  Estimate result = ratio_of_sums(sums, counts);
+  result.method = batches == 1 ? "mean of one sequence, too short for an interval"
+                               : fmt::format("means of {} batches, Student's t", batches);
   return result;
 }
 

@@ -23,16 +23,18 @@ namespace specdec::estimate {
 /// Accuracy: covers the truth in 93% to 96.5% of cases from 4 sticky or 8 skewed sequences on (the test's tolerance)
 Estimate ratio_of_sums(std::span<const double> numerators, std::span<const double> denominators);
 
+/// Values in the shortest batch of batch_means.
+inline constexpr std::int64_t least_batch = 20;
+
 /// The mean of one dependent series, by the means of consecutive batches.
 ///
-///   mean -+ t_(B-1, 0.975) s / sqrt(B),   s^2 the variance of the B = floor(n / batch_length) batch means
+///   B = min(10, floor(n / least_batch)) batches, value t in batch floor(t B / n); the ratio of sums over the batches
 ///
-/// Source:   batch means (Law, Simulation Modeling and Analysis, section 9.5.3)
-/// Assumes:  stationary, and batches long against the series' memory. Values beyond the last whole batch are left out.
-/// @param values        the series, finite
-/// @param batch_length  values per batch, [1, values.size()]
-/// @return the mean over whole batches; no interval when there is one batch
-/// @throws std::domain_error if batch_length is out of range or a value is not finite
-Estimate batch_means(std::span<const double> values, std::int64_t batch_length);
+/// Source:   batch means (Law, Simulation Modeling and Analysis, section 9.5.3); lengths differ by at most one
+/// Assumes:  stationary, and a memory short against least_batch values.
+/// @param values  the series, at least one, finite
+/// @return the mean of all values; no interval where that leaves fewer than two batches
+/// @throws std::domain_error if there are no values or one is not finite
+Estimate batch_means(std::span<const double> values);
 
 }  // namespace specdec::estimate

@@ -203,12 +203,7 @@ class Experiment {
   // prompt every sequence is one; a single sequence is cut into batches.
   template <class Values>
   estimate::Estimate ratio(const Values& values) const {
-    if (results_.size() == 1) {
-      const std::span<const double> series = values(results_.front());
-      constexpr std::size_t batches = 10;
-      return estimate::batch_means(series,
-                                   std::max<std::int64_t>(1, static_cast<std::int64_t>(series.size() / batches)));
-    }
+    if (results_.size() == 1) return estimate::batch_means(values(results_.front()));
     const std::size_t clusters = prompts_.size() > 1 ? std::min(prompts_.size(), results_.size()) : results_.size();
     std::vector<double> sums(clusters);
     std::vector<double> counts(clusters);

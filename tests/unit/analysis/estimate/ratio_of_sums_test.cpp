@@ -45,15 +45,27 @@ TEST_CASE("a ratio of sums refuses what it cannot divide") {
   CHECK_THROWS_AS(ratio_of_sums(nan, one), std::domain_error);
 }
 
-TEST_CASE("batch means of a short series agree with the values by hand") {
-  const std::vector<double> x{1, 0, 1, 1, 0, 1, 1, 1};
-  // Batch means .5, 1, .5, 1: se = 1 / (4 sqrt(3)) = .144337567297, t_{3, .975} = 3.182446305284.
-  const Estimate mean = batch_means(x, 2);
-  CHECK(mean.value == 0.75);
-  CHECK(mean.ci95->hi - mean.value == Approx(.459346557760).epsilon(1e-11));
-  CHECK_FALSE(batch_means(x, 5).ci95);
-  CHECK_THROWS_AS(batch_means(x, 0), std::domain_error);
-  CHECK_THROWS_AS(batch_means(x, 9), std::domain_error);
+TEST_CASE("batch means of a short series agree with the values by hand, and every value counts") {
+  std::vector<double> x;
+  for (int t = 0; t < 41; ++t) x.push_back(t % 2);
+  x.back() = 1;
+  const Estimate mean = batch_means(x);
+  CHECK(mean.value == 21.0 / 41);
+  CHECK(mean.method == "means of 2 batches, Student's t");
+  // floor(t 2 / 41) puts 21 values first: sums 10 and 11, counts 21 and 20; deviations 10 - 21 r = -31/41 and its
+  // opposite, se = sqrt(2 * 2) (31/41) / 41, t_{1, .975} = tan(.475 pi).
+  const double half_width = 2 * (31.0 / 41) / 41 * std::tan(.475 * std::acos(-1.0));
+  CHECK(mean.ci95->hi - mean.value == Approx(half_width).epsilon(1e-12));
+}
+
+TEST_CASE("there are at most ten batches, and no interval where one would have fewer than twenty values") {
+  CHECK(batch_means(std::vector<double>(1234, 1.0)).method == "means of 10 batches, Student's t");
+  CHECK(batch_means(std::vector<double>(199, 1.0)).method == "means of 9 batches, Student's t");
+  CHECK(batch_means(std::vector<double>(40, 1.0)).ci95);
+  CHECK_FALSE(batch_means(std::vector<double>(39, 1.0)).ci95);
+  CHECK(batch_means(std::vector<double>{1, 0, 0, 1}).value == 0.5);
+  CHECK_THROWS_AS(batch_means({}), std::domain_error);
+  CHECK_THROWS_AS(batch_means(std::vector<double>{1, std::numeric_limits<double>::infinity()}), std::domain_error);
 }
 
 namespace {

@@ -137,7 +137,7 @@ TEST_CASE("a single sequence still gets an interval, from batches of its tokens"
   const Configuration configuration = run(options).configurations.at(0);
   CHECK(configuration.sequences == 1);
   CHECK(configuration.alpha.ci95);
-  CHECK(configuration.alpha.method == "means of batches of 60, Student's t");
+  CHECK(configuration.alpha.method == "means of 10 batches, Student's t");
 }
 
 TEST_CASE("progress rises from 0 to 1") {
