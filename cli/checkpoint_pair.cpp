@@ -41,9 +41,9 @@ std::vector<fs::path> files_of(const fs::path& folder) {
   return files;
 }
 
-validation::ModelFactory transformer_factory(std::shared_ptr<const sim::TransformerWeights> weights) {
+sim::ModelFactory transformer_factory(std::shared_ptr<const sim::TransformerWeights> weights) {
   return [weights](std::int64_t threads) {
-    return validation::OwnedModel(sim::Transformer(weights, {.threads = static_cast<int>(threads)}));
+    return sim::OwnedModel(sim::Transformer(weights, {.threads = static_cast<int>(threads)}));
   };
 }
 
@@ -84,9 +84,8 @@ CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) {
   const fs::path path = *tables_named(name);
   const sim::NgramTables tables = sim::read_ngram_tables(path);
   const auto draft = [&](const auto& model) {
-    return Draft{name, {path}, model.vocab_size(), model.max_length(), [model](std::int64_t) {
-                   return validation::OwnedModel(model);
-                 }};
+    return Draft{
+        name, {path}, model.vocab_size(), model.max_length(), [model](std::int64_t) { return sim::OwnedModel(model); }};
   };
   if (name.starts_with("unigram")) return draft(sim::unigram_model(tables.unigram));
   return draft(sim::BigramModel(tables.unigram, tables.bigram, tables.discount));
@@ -116,7 +115,9 @@ void CheckpointPair::require_one_vocabulary() const {
                                  draft_.name, target_folder_.string()));
 }
 
-validation::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
+sim::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
+
+std::int64_t CheckpointPair::vocab_size() const { return sim::config_of(*target_).vocab_size; }
 
 const sim::Tokenizer& CheckpointPair::tokenizer() const {
   if (!tokenizer_)

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "cli/report.hpp"
+#include "sim/model_factory.hpp"
 #include "sim/transformer/tokenizer.hpp"
 #include "sim/transformer/transformer.hpp"
-#include "sim/validation/model_factory.hpp"
 #include "sim/validation/validate.hpp"
 #include "traces/formats/prompts.hpp"
 
@@ -31,7 +31,8 @@ class CheckpointPair {
   /// @throws UsageError, traces::FileError
   explicit CheckpointPair(const Paths& paths);
 
-  validation::ModelPair models() const;
+  sim::ModelPair models() const;
+  std::int64_t vocab_size() const;
   /// @throws UsageError if there is none
   const sim::Tokenizer& tokenizer() const;
 
@@ -39,7 +40,7 @@ class CheckpointPair {
   std::int64_t longest_prompt(std::int64_t max_new_tokens) const;
 
   struct Prompts {
-    std::vector<validation::Prompt> kept;
+    std::vector<sim::Prompt> kept;
     /// Prompts longer than asked for, of which the last tokens were kept.
     std::int64_t cut = 0;
   };
@@ -60,7 +61,7 @@ class CheckpointPair {
     std::vector<std::filesystem::path> files;
     std::int64_t vocab_size = 0;
     std::int64_t max_length = 0;
-    validation::ModelFactory make;
+    sim::ModelFactory make;
   };
 
   static Draft checkpoint_draft(const std::filesystem::path& folder);

@@ -14,6 +14,7 @@
 #include "cli/files.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 #include "cli/version.hpp"
 #include "traces/file_error.hpp"
 
@@ -33,13 +34,13 @@ struct OutputOptions {
   std::optional<std::string> output;
   bool quiet = false;
 
-  void declare(Options& options, const std::vector<CsvTable>& tables) {
+  void declare(Options& options, const Command& command) {
     std::vector<std::string> names;
-    for (const CsvTable& t : tables) names.push_back(t.name);
+    for (const CsvTable& t : command.tables) names.push_back(t.name);
     options.group("Output");
     options.choice("--format", format, {"table", "json", "csv"}, "form of the output");
     options.text("--table", table, "NAME", fmt::format("table that --format csv prints: {}", fmt::join(names, ", ")));
-    options.text("--output", output, "FILE", "write there instead of to standard output");
+    if (!command.owns_output) options.text("--output", output, "FILE", "write there instead of to standard output");
     options.flag("--quiet", quiet, "nothing on standard error but errors");
   }
 };
@@ -54,7 +55,8 @@ struct ParsedCommand {
 
 class CommandLine {
  public:
-  explicit CommandLine(const std::vector<Command>& commands) : app_("Plans speculative decoding.", "specdec") {
+  CommandLine(const std::vector<CommandGroup>& groups, const std::vector<Command>& commands)
+      : app_("Plans speculative decoding.", "specdec") {
     app_.set_version_flag("--version", fmt::format("specdec {}", version), "print the version and exit");
     app_.set_config("--config", "", "read options from FILE, in sections named by command")->type_name("FILE");
     app_.add_flag("--print-config", print_config_, "print the effective options in the form --config reads, and exit")
@@ -66,7 +68,7 @@ class CommandLine {
     app_.get_formatter()->label("SUBCOMMANDS", "COMMANDS");
     app_.require_subcommand(1);
     app_.fallthrough();
-    for (const Command& command : commands) add(command);
+    for (const Command& command : commands) add(command, groups);
   }
 
   int run(int argc, const char* const* argv) {
@@ -79,7 +81,7 @@ class CommandLine {
     }
     const auto chosen = std::find_if(parsed_.begin(), parsed_.end(), [](const auto& p) { return p->app->parsed(); });
     if (print_config_) {
-      print(fmt::format("[{}]\n{}", (*chosen)->command->name,
+      print(fmt::format("[{}]\n{}", fmt::join(split((*chosen)->command->name, ' '), "."),
                         app_.get_config_formatter()->to_config((*chosen)->app, true, false, "")));
       return success;
     }
@@ -87,12 +89,23 @@ class CommandLine {
   }
 
  private:
-  void add(const Command& command) {
-    CLI::App* const app = app_.add_subcommand(command.name, command.summary);
+  void add(const Command& command, const std::vector<CommandGroup>& groups) {
+    const std::size_t blank = command.name.find(' ');
+    CLI::App* parent = &app_;
+    if (blank != std::string::npos) parent = group_app(command.name.substr(0, blank), groups);
+    CLI::App* const app = parent->add_subcommand(command.name.substr(blank + 1), command.summary);
     auto parsed = std::make_unique<ParsedCommand>(ParsedCommand{&command, app, Options(*app), {}, {}});
     parsed->run = command.setup(parsed->options);
-    parsed->output.declare(parsed->options, command.tables);
+    parsed->output.declare(parsed->options, command);
     parsed_.push_back(std::move(parsed));
+  }
+
+  /// The group's own place among the commands is that of its first one.
+  CLI::App* group_app(const std::string& name, const std::vector<CommandGroup>& groups) {
+    for (CLI::App* const known : app_.get_subcommands([&](const CLI::App* app) { return app->get_name() == name; }))
+      return known;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
+    return app_.add_subcommand(name, group->summary)->require_subcommand(1);
   }
 
   int answer(const ParsedCommand& parsed) {
@@ -137,7 +150,8 @@ class CommandLine {
     if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
     if (parsed.output.format == "csv")
       return to_csv(document.at(nlohmann::ordered_json::json_pointer(table.json_pointer)));
-    return report.text + '\n' + assumptions_and_warnings(report);
+    const std::string more = assumptions_and_warnings(report);
+    return report.text + (more.empty() ? "" : '\n' + more);
   }
 
   static std::string assumptions_and_warnings(const Report& report) {
@@ -146,7 +160,8 @@ class CommandLine {
       const std::string value = a.value.is_string() ? a.value.get<std::string>() : a.value.dump();
       assumptions.push_back(fmt::format("{} {} ({})", a.name, value, a.source));
     }
-    std::string text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumptions, ", ")), 2) + '\n';
+    std::string text;
+    if (!assumptions.empty()) text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumptions, ", ")), 2) + '\n';
     for (const Warning& w : report.warnings) {
       if (!w.json_only) text += wrapped(fmt::format("Warning ({}): {}.", w.code, w.message), 2) + '\n';
     }
@@ -168,22 +183,47 @@ class CommandLine {
     const std::string config = fmt::format("--config {}", app_.get_config_ptr()->as<std::string>());
     if (dynamic_cast<const CLI::FileError*>(&error)) return config + " cannot be read";
     if (dynamic_cast<const CLI::ConfigError*>(&error)) {
-      const std::string key = message.substr(message.rfind(' ') + 1);
+      const std::size_t reason = message.find(": This option");
+      const std::string key =
+          reason == std::string::npos ? message.substr(message.rfind(' ') + 1) : message.substr(0, reason);
       const bool is_section = key.ends_with(".++");
       return is_section ? fmt::format("{}: {} is not a command", config, key.substr(0, key.size() - 3))
                         : fmt::format("{}: {} is not an option of a command", config, key);
     }
     const std::vector<std::string> unknown = app_.remaining(true);
-    const auto commands = app_.get_subcommands();
-    if (commands.empty()) {
-      std::vector<std::string> names;
-      for (const auto& parsed : parsed_) names.push_back(parsed->command->name);
-      const std::string given = unknown.empty() ? "no command given" : unknown.front() + " is not a command";
-      return fmt::format("{}, but one of {} is needed; see specdec --help", given, fmt::join(names, ", "));
+    const Chosen chosen = chosen_app();
+    const std::string help = fmt::format("see specdec{} --help", chosen.words);
+    if (!chosen.app->get_subcommands({}).empty()) {
+      const std::string of_group = chosen.words.empty() ? "" : " of" + chosen.words;
+      const std::string given = unknown.empty() ? fmt::format("no command{} given", of_group)
+                                                : fmt::format("{} is not a command{}", unknown.front(), of_group);
+      return fmt::format("{}, but one of {} is needed; {}", given, fmt::join(names_within(*chosen.app), ", "), help);
     }
-    if (unknown.empty()) return message;
-    return fmt::format("{} is not an option of {}; see specdec {} --help", unknown.front(),
-                       commands.front()->get_name(), commands.front()->get_name());
+    if (!unknown.empty()) return fmt::format("{} is not an option of{}; {}", unknown.front(), chosen.words, help);
+    if (dynamic_cast<const CLI::RequiredError*>(&error))
+      return fmt::format("{} is missing; {}", message.substr(0, message.find(' ')), help);
+    return message;
+  }
+
+  /// The innermost command or group that was named, and its words, each after a blank.
+  struct Chosen {
+    const CLI::App* app;
+    std::string words;
+  };
+
+  Chosen chosen_app() const {
+    Chosen chosen{&app_, ""};
+    while (!chosen.app->get_subcommands().empty()) {
+      chosen.app = chosen.app->get_subcommands().front();
+      chosen.words += ' ' + chosen.app->get_name();
+    }
+    return chosen;
+  }
+
+  static std::vector<std::string> names_within(const CLI::App& group) {
+    std::vector<std::string> names;
+    for (const CLI::App* const app : group.get_subcommands({})) names.push_back(app->get_name());
+    return names;
   }
 
   CLI::App app_;
@@ -198,9 +238,10 @@ int fail(ExitCode code, std::string_view message) {
 
 }  // namespace
 
-int run_command_line(const std::vector<Command>& commands, int argc, const char* const* argv) {
+int run_command_line(const std::vector<CommandGroup>& groups, const std::vector<Command>& commands, int argc,
+                     const char* const* argv) {
   try {
-    return CommandLine(commands).run(argc, argv);
+    return CommandLine(groups, commands).run(argc, argv);
   } catch (const UsageError& error) {
     return fail(usage_error, error.what());
   } catch (const traces::FileError& error) {

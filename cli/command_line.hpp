@@ -11,16 +11,28 @@ namespace specdec::cli {
 
 /// A subcommand: `setup` declares its options and returns what runs once they are parsed.
 struct Command {
+  /// One word, or two: "trace info" is the command info of the group trace.
   std::string name;
   std::string summary;
   std::vector<CsvTable> tables;  // the first one is the main table
   std::function<Report()> (*setup)(Options& options);
+  /// --output is an option of the command itself, for instance the trace that it writes, and the report goes to
+  /// standard output.
+  bool owns_output = false;
+};
+
+/// The first word of commands that have two.
+struct CommandGroup {
+  std::string name;
+  std::string summary;
 };
 
 /// Exit codes of the program.
 enum ExitCode { success = 0, check_failed = 1, usage_error = 2, internal_error = 3 };
 
 /// Parses the arguments, runs the command and writes its report. Never throws; errors are one line on standard error.
-int run_command_line(const std::vector<Command>& commands, int argc, const char* const* argv);
+/// Every group of a command is in `groups`.
+int run_command_line(const std::vector<CommandGroup>& groups, const std::vector<Command>& commands, int argc,
+                     const char* const* argv);
 
 }  // namespace specdec::cli

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 
 namespace specdec::cli {
 namespace {
@@ -16,6 +17,7 @@ std::string first_long_name(const std::string& names) {
 
 std::string json_key(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   return name;
 }
 
@@ -110,8 +112,9 @@ void Options::flag(const std::string& names, bool& target, const std::string& he
   values_.emplace_back(json_key(first_long_name(names)), [&target] { return target; });
 }
 
-void Options::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
-                     const std::string& help) {
+template <class Target>
+void Options::add_choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
+                         const std::string& help) {
   const std::string value_name = fmt::format("{}", fmt::join(allowed, "|"));
   add(names, target, value_name, help, [&target, allowed](std::string_view option, const std::string& text) {
     if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) {
@@ -119,6 +122,36 @@ void Options::choice(const std::string& names, std::string& target, const std::v
     }
     target = text;
   });
+}
+
+void Options::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
+                     const std::string& help) {
+  add_choice(names, target, allowed, help);
+}
+
+void Options::choice(const std::string& names, std::optional<std::string>& target,
+                     const std::vector<std::string>& allowed, const std::string& help) {
+  add_choice(names, target, allowed, help);
+}
+
+template <class Target>
+void Options::add_argument(const std::string& name, const std::string& key, Target& target, const std::string& help,
+                           bool required) {
+  app_->add_option(name, target, help)->required(required)->configurable(false)->type_name("");
+  values_.emplace_back(key, [&target] { return json_of(target); });
+}
+
+void Options::argument(const std::string& name, std::string& target, const std::string& help) {
+  add_argument(name, json_key(name), target, help, true);
+}
+
+void Options::argument(const std::string& name, std::optional<std::string>& target, const std::string& help) {
+  add_argument(name, json_key(name), target, help, false);
+}
+
+void Options::arguments(const std::string& name, std::vector<std::string>& target, const std::string& help,
+                        Least least) {
+  add_argument(name, json_key(name) + 's', target, help, least == Least::one);
 }
 
 void Options::footer(const std::string& text) { app_->footer(text); }

@@ -48,6 +48,19 @@ class Options {
   /// One of a few words.
   void choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
               const std::string& help);
+  void choice(const std::string& names, std::optional<std::string>& target, const std::vector<std::string>& allowed,
+              const std::string& help);
+
+  /// What stands on the command line without a name, for instance a file; it must be given unless its target is
+  /// optional. `name` is in capitals, and in lower-case the key of the "inputs": argument("TRACE", ...) is "trace".
+  /// A configuration file does not hold it.
+  void argument(const std::string& name, std::string& target, const std::string& help);
+  void argument(const std::string& name, std::optional<std::string>& target, const std::string& help);
+  enum class Least { none, one };
+  /// Any number of them; the key of the "inputs" is the plural: arguments("TRACE", ...) is "traces". The last
+  /// declaration of a command only.
+  void arguments(const std::string& name, std::vector<std::string>& target, const std::string& help,
+                 Least least = Least::one);
 
   /// Options declared from here on stand under this heading in the help text.
   void group(const std::string& heading) { group_ = heading; }
@@ -68,6 +81,13 @@ class Options {
   void add_integer(const std::string& names, Target& target, const Bounds& bounds, const std::string& help);
   template <class Target>
   void add_text(const std::string& names, Target& target, const std::string& value_name, const std::string& help);
+
+  template <class Target>
+  void add_choice(const std::string& names, Target& target, const std::vector<std::string>& allowed,
+                  const std::string& help);
+  template <class Target>
+  void add_argument(const std::string& name, const std::string& key, Target& target, const std::string& help,
+                    bool required);
 
   template <class Target>
   void add(const std::string& names, Target& target, const std::string& value_name, const std::string& help,

@@ -28,13 +28,8 @@ void declare(Options& options, PlanOptions& o) {
   options.integer("--at", o.at, {1, largest_max_gamma}, "gamma at which --acceptance-length was measured");
   options.flag("--conditional", o.conditional,
                "--acceptance-per-position holds rates given that all\nbefore are accepted");
-  options.group("Costs");
-  options.number("-c,--c", o.c, {}, "draft step time / target step time (required)");
+  o.cost.declare(options, "(required)");
   options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
-  options.text(
-      "--verify-factor", o.verify_factor, "V|N:V,...",
-      "time of scoring N tokens / one token: one factor, or\n2:1.02,5:1.10,9:1.31; straight lines between [1]");
-  options.number("--overhead", o.overhead, {}, "other time of a speculative step / target step time [0]");
   options.group("Question");
   options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {0, planning::no_max_gamma},
                   "gamma in use: shows its speedup and regret");
@@ -50,9 +45,6 @@ void declare(Options& options, PlanOptions& o) {
       "  specdec plan --alpha 0.7:0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31\n"
       "Also: --config FILE, --print-config. Every option: docs/cli.md.");
 }
-
-/// The sources that stand beside assumptions.
-const char* source(bool given) { return given ? "user" : "default"; }
 
 /// "0.7" or "0.7:0.8"; a single value is an interval of no length.
 std::pair<double, double> parse_interval(std::string_view option, const std::string& text) {
@@ -132,26 +124,9 @@ Acceptance acceptance_of(const PlanOptions& o) {
   return from_rates(core::AcceptanceRate::from_rejection(high), core::AcceptanceRate::from_rejection(low));
 }
 
-core::VerificationCost verification_of(const PlanOptions& o) {
-  const std::string_view option = "--verify-factor";
-  constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
-  if (!o.verify_factor) return {};
-  if (o.verify_factor->find(':') == std::string::npos) {
-    return core::VerificationCost::constant(parse_number(option, *o.verify_factor, positive));
-  }
-  std::vector<core::VerificationCost::Point> points;
-  for (const std::string_view part : split(*o.verify_factor, ',')) {
-    const auto pair = split(part, ':');
-    if (pair.size() != 2) refuse(option, part, "TOKENS:FACTOR");
-    const std::int64_t above = points.empty() ? 2 : points.back().tokens + 1;
-    const std::int64_t tokens = parse_integer("tokens in --verify-factor", pair[0], above, planning::no_max_gamma);
-    points.push_back({tokens, parse_number(option, pair[1], positive)});
-  }
-  return core::VerificationCost::table(points);
-}
-
 planning::PlanQuestion question_of(const PlanOptions& o, const Acceptance& acceptance) {
-  if (!o.c) throw UsageError("--c is missing: the time of one draft step / one target step, a number in [0, inf)");
+  const std::optional<core::StepCost> cost = o.cost.cost();
+  if (!cost) throw UsageError("--c is missing: the time of one draft step / one target step, a number in [0, inf)");
   if (o.max_regret && !o.gamma) throw UsageError("--max-regret is given, but needs --gamma, the gamma in use");
   if (o.gamma && o.max_gamma && *o.gamma > *o.max_gamma) {
     refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most --max-gamma, {}", *o.max_gamma));
@@ -164,9 +139,9 @@ planning::PlanQuestion question_of(const PlanOptions& o, const Acceptance& accep
     refuse("--gamma", fmt::format("{}", *o.gamma),
            fmt::format("at most {}: the measured acceptance gives no rate to go on with", known));
   }
-  question.space.cost = {*o.c, o.overhead.value_or(0), verification_of(o)};
+  question.space.cost = *cost;
   if (o.max_gamma) question.space.max_gamma = *o.max_gamma;
-  question.c_hat = o.c_hat.value_or(*o.c);
+  question.c_hat = o.c_hat.value_or(cost->c);
   question.tolerance = o.tolerance;
   question.deployed = o.gamma;
   question.max_regret = o.max_regret;
@@ -182,9 +157,8 @@ std::vector<Assumption> assumptions_of(const Answer& a) {
     const core::AcceptanceRate middle = planning::pooled_rate(a.question.acceptance);
     assumptions.push_back({"middle of the interval", o.alpha ? middle.alpha() : middle.rejection(), "default"});
   }
-  assumptions.push_back({"verify_factor", o.verify_factor.value_or("1"), source(o.verify_factor.has_value())});
-  assumptions.push_back({"overhead", o.overhead.value_or(0), source(o.overhead.has_value())});
-  assumptions.push_back({"c_hat", a.question.c_hat, source(o.c_hat.has_value())});
+  for (const Assumption& assumption : o.cost.assumptions()) assumptions.push_back(assumption);
+  assumptions.push_back({"c_hat", a.question.c_hat, o.c_hat ? "user" : "default"});
   assumptions.push_back({"generations", "long", "default"});
   return assumptions;
 }

@@ -8,6 +8,7 @@
 
 #include "analysis/planning/plan.hpp"
 #include "cli/report.hpp"
+#include "cli/step_cost_options.hpp"
 
 /// The answer of `specdec plan` between its computation and its printing: plan.cpp makes it, plan_json.cpp and
 /// plan_text.cpp print it.
@@ -20,10 +21,8 @@ struct PlanOptions {
   std::optional<std::int64_t> at;
   std::optional<std::string> acceptance_per_position;
   bool conditional = false;
-  std::optional<double> c;
+  StepCostOptions cost;
   std::optional<double> c_hat;
-  std::optional<std::string> verify_factor;
-  std::optional<double> overhead;
   std::optional<std::int64_t> gamma;
   std::optional<double> max_regret;
   std::optional<std::int64_t> max_gamma;

@@ -10,7 +10,6 @@
 namespace specdec::cli {
 namespace {
 
-std::string percent(double share) { return share < 0.995 ? fmt::format("{:.2g}%", 100 * share) : "100%"; }
 std::string factor(double speedup) {
   return speedup < 100 ? fmt::format("{:.2f}x", speedup) : fmt::format("{:.4g}x", speedup);
 }

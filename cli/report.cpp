@@ -28,7 +28,9 @@ std::string csv_cell(const ordered_json& value) {
 }
 
 bool is_interval(const std::string& key, const ordered_json& value) {
-  return (key == "ci95" || key == "bounds" || key.ends_with("_interval")) && value.is_array() && value.size() == 2;
+  const auto ends_in = [&](const std::string& word) { return key == word || key.ends_with('_' + word); };
+  const bool is_pair = value.is_null() || (value.is_array() && value.size() == 2);
+  return is_pair && (ends_in("ci95") || ends_in("bounds") || ends_in("interval"));
 }
 
 void flatten(const std::string& prefix, const ordered_json& object, Cells& cells) {
@@ -37,8 +39,8 @@ void flatten(const std::string& prefix, const ordered_json& object, Cells& cells
     if (value.is_object()) {
       flatten(name + "_", value, cells);
     } else if (is_interval(key, value)) {
-      cells.emplace_back(name + "_low", csv_cell(value[0]));
-      cells.emplace_back(name + "_high", csv_cell(value[1]));
+      cells.emplace_back(name + "_low", value.is_null() ? "" : csv_cell(value[0]));
+      cells.emplace_back(name + "_high", value.is_null() ? "" : csv_cell(value[1]));
     } else {
       cells.emplace_back(name, csv_cell(value));
     }
@@ -63,7 +65,9 @@ ordered_json number_or_null(const std::optional<double>& value) {
 }
 
 ordered_json with_envelope(std::string_view command, const ordered_json& inputs, const Report& report) {
-  ordered_json document = {{"schema", fmt::format("specdec.{}/1", command)}, {"version", version}, {"inputs", inputs}};
+  std::string name(command);
+  std::replace(name.begin(), name.end(), ' ', '.');
+  ordered_json document = {{"schema", fmt::format("specdec.{}/1", name)}, {"version", version}, {"inputs", inputs}};
   ordered_json& assumptions = document["assumptions"] = ordered_json::array();
   for (const Assumption& a : report.assumptions) {
     assumptions.push_back({{"name", a.name}, {"value", a.value}, {"source", a.source}});
@@ -78,7 +82,11 @@ std::string to_csv(const ordered_json& rows) {
   std::vector<std::string> columns;
   std::vector<Cells> lines;
   for (const ordered_json& row : rows) {
-    flatten("", row, lines.emplace_back());
+    if (row.is_object()) {
+      flatten("", row, lines.emplace_back());
+    } else {
+      lines.push_back({{"row", fmt::format("{}", lines.size() + 1)}, {"value", csv_cell(row)}});
+    }
     for (const auto& [name, cell] : lines.back()) {
       if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
     }

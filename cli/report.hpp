@@ -45,12 +45,14 @@ void put_number(nlohmann::ordered_json& object, const std::string& key, double v
 /// null where there is no value.
 nlohmann::ordered_json number_or_null(const std::optional<double>& value);
 
-/// The envelope that every command's JSON output has, with the command's own keys after it.
+/// The envelope that every command's JSON output has, with the command's own keys after it. The schema of the command
+/// "trace info" is "specdec.trace.info/1".
 nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::ordered_json& inputs,
                                      const Report& report);
 
 /// An array of objects as CSV: one header line, nested objects as `outer_inner`, intervals as `_low` and `_high`,
-/// other arrays in one cell separated by semicolons, null as an empty cell. Columns in order of first appearance.
+/// other arrays in one cell separated by semicolons, null as an empty cell. Columns in order of first appearance. Of
+/// an array of numbers the columns are `row`, from 1, and `value`.
 std::string to_csv(const nlohmann::ordered_json& rows);
 
 }  // namespace specdec::cli

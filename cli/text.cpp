@@ -15,6 +15,12 @@ std::string in_column(double value) {
   return shows ? fmt::format("{:.3f}", value) : brief(value);
 }
 
+std::string percent(double share) {
+  if (share < 0.995 || share > 1) return fmt::format("{:.2g}%", 100 * share);
+  if (share == 1) return "100%";
+  return share < 0.9995 ? fmt::format("{:.1f}%", 100 * share) : ">99.9%";
+}
+
 std::string wrapped(std::string_view text, std::size_t indent) {
   std::string lines;
   std::size_t column = 0;

@@ -15,6 +15,9 @@ std::string brief(double value, int digits = 4);
 /// A number in a column: three decimals where they show it well, else as brief.
 std::string in_column(double value);
 
+/// A share in [0, 1] in per cent, to two digits; what is nearly everything is not rounded to 100%.
+std::string percent(double share);
+
 /// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
 std::string wrapped(std::string_view text, std::size_t indent = 0);
 

@@ -2,6 +2,7 @@
 
 #include "cli/checkpoint_pair.hpp"
 #include "cli/figure.hpp"
+#include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/validate_output.hpp"
 #include "cli/values.hpp"
@@ -40,45 +41,18 @@ struct ValidateOptions {
   std::int64_t show_tokens = 48;
 };
 
-std::vector<std::string> words(std::string_view option, const std::string& list) {
-  std::vector<std::string> parts;
-  for (const std::string_view part : split(list, ',')) {
-    if (part.empty() || std::find(parts.begin(), parts.end(), part) != parts.end())
-      refuse(option, list, "a list of different entries separated by commas");
-    parts.emplace_back(part);
-  }
-  return parts;
-}
-
 std::vector<std::int64_t> gammas(const std::string& list, std::int64_t largest) {
   std::vector<std::int64_t> values;
-  for (const std::string& part : words("--gamma", list))
+  for (const std::string& part : listed("--gamma", list))
     values.push_back(parse_integer("--gamma", part, 1, std::min<std::int64_t>(largest, 1024)));
   return values;
 }
 
 std::vector<double> temperatures(const std::string& list) {
   std::vector<double> values;
-  for (const std::string& part : words("--temperature", list))
+  for (const std::string& part : listed("--temperature", list))
     values.push_back(parse_number("--temperature", part, {.lo = 0, .hi = 1000}));
   return values;
-}
-
-std::vector<std::string> tasks(const ValidateOptions& options) {
-  return options.tasks ? words("--tasks", *options.tasks) : std::vector<std::string>{};
-}
-
-// One line on standard error, rewritten in place and removed at the end; nothing where that is no terminal.
-validation::Progress progress_line(bool quiet) {
-  if (quiet || isatty(STDERR_FILENO) == 0) return {};
-  return [](double share) {
-    if (share < 1) {
-      fmt::print(stderr, "\rspecdec: validating, {:.0f}%", 100 * share);
-    } else {
-      fmt::print(stderr, "\r{:30}\r", "");
-    }
-    std::fflush(stderr);
-  };
 }
 
 Report run_validation(const ValidateOptions& options, bool quiet) {
@@ -94,8 +68,10 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
   run.seed = static_cast<std::uint64_t>(options.seed);
   run.threads = options.threads;
   const CheckpointPair pair(options.paths);
-  const CheckpointPair::Prompts prompts = pair.prompts(tasks(options), pair.longest_prompt(options.max_new_tokens));
-  const validation::Report found = validation::validate(pair.models(), prompts.kept, run, progress_line(quiet));
+  const CheckpointPair::Prompts prompts =
+      pair.prompts(listed("--tasks", options.tasks), pair.longest_prompt(options.max_new_tokens));
+  const validation::Report found =
+      validation::validate(pair.models(), prompts.kept, run, progress_line("validating", quiet));
 
   Report report;
   report.json = validation_json(found);
@@ -119,7 +95,7 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
 
 std::vector<Token> shown_prompt(const ValidateOptions& options, const CheckpointPair& pair) {
   const std::int64_t longest = pair.longest_prompt(options.show_tokens);
-  if (!options.prompt) return pair.prompts(tasks(options), longest).kept.front().tokens;
+  if (!options.prompt) return pair.prompts(listed("--tasks", options.tasks), longest).kept.front().tokens;
   const std::vector<Token> tokens = pair.tokenizer().encode(*options.prompt, true);
   const auto length = static_cast<std::int64_t>(tokens.size());
   if (length < 1 || length > longest)
@@ -162,8 +138,8 @@ Report show_figure(const ValidateOptions& options) {
   const CheckpointPair pair(options.paths);
   const sim::Tokenizer& tokenizer = pair.tokenizer();
   const std::vector<Token> prompt = shown_prompt(options, pair);
-  const validation::OwnedModel target = pair.models().target(options.threads);
-  const validation::OwnedModel draft = pair.models().draft(options.threads);
+  const sim::OwnedModel target = pair.models().target(options.threads);
+  const sim::OwnedModel draft = pair.models().draft(options.threads);
   sim::DecodingOptions decoding;
   decoding.gamma = gammas(options.gamma, options.show_tokens).back();
   decoding.max_new_tokens = options.show_tokens;
@@ -234,7 +210,7 @@ std::function<Report()> setup(Options& options) {
 
 Command validate_command() {
   return {"validate",
-          "Run Algorithm 1 on a pair of transformers and hold it against theory.",
+          "Run Algorithm 1 on a pair of transformers and hold it against theory",
           {{"configurations", "/configurations"},
            {"checks", "/checks"},
            {"distribution-tests", "/distribution_tests"},

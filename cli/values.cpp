@@ -1,6 +1,7 @@
 #include "cli/values.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -57,6 +58,17 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
+}
+
+std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list) {
+  std::vector<std::string> parts;
+  if (!list) return parts;
+  for (const std::string_view part : split(*list, ',')) {
+    if (part.empty() || std::find(parts.begin(), parts.end(), part) != parts.end())
+      refuse(option, *list, "a list of different entries separated by commas");
+    parts.emplace_back(part);
+  }
+  return parts;
 }
 
 }  // namespace specdec::cli

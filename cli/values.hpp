@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ std::int64_t parse_integer(std::string_view option, std::string_view text, std::
 
 /// The parts of `text` between the separators; an empty text is one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// The different entries of a list separated by commas; none where there is no list.
+/// @throws UsageError if an entry is empty or stands twice
+std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list);
 
 /// `--option is TEXT, but must be EXPECTED`: the form of every complaint about a value.
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);

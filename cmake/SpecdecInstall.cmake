@@ -14,5 +14,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/specdecConfig.cmake.in $
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/specdec)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/specdecConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/specdecConfig.cmake ${PROJECT_BINARY_DIR}/specdecConfigVersion.cmake
-  ${CMAKE_CURRENT_LIST_DIR}/FindSentencePiece.cmake ${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindNettle.cmake ${CMAKE_CURRENT_LIST_DIR}/FindSentencePiece.cmake ${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/specdec)

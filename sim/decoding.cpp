@@ -70,7 +70,7 @@ class SpeculativeRun {
       draft_.score(unread, row);
       result_.counters.draft_calls += 1;
       result_.counters.draft_positions += size_of(unread);
-      standardise(row, draft_standardisation_);
+      core::standardise(row, draft_standardisation_);
       drafted_.push_back(sample(row, uniforms_.uniform(round, slot, Purpose::draft)));
       unread = std::span(drafted_).last(1);
     }
@@ -85,7 +85,7 @@ class SpeculativeRun {
     result_.counters.target_calls += 1;
     result_.counters.target_positions += size_of(block_);
     for (std::size_t i = 0; i < block_.size(); ++i)
-      standardise(std::span(target_rows_).subspan(i * vocab_, vocab_), options_.standardisation);
+      core::standardise(std::span(target_rows_).subspan(i * vocab_, vocab_), options_.standardisation);
   }
 
   /// Takes the accepted drafts and the extra token into the text, the rejected drafts out of the models.
@@ -123,7 +123,7 @@ class SpeculativeRun {
   LanguageModelRef target_;
   LanguageModelRef draft_;
   const DecodingOptions& options_;
-  Standardisation draft_standardisation_;
+  core::Standardisation draft_standardisation_;
   const UniformSource& uniforms_;
   std::size_t vocab_;
   std::vector<Token> text_;
@@ -162,7 +162,7 @@ Generation decode_autoregressively(LanguageModelRef target, std::span<const Toke
   std::vector<double> row(static_cast<std::size_t>(target.vocab_size()));
   for (std::int64_t t = 0; t < options.max_new_tokens && !result.ended; ++t) {
     target.score(std::span(&last, 1), row);
-    standardise(row, options.standardisation);
+    core::standardise(row, options.standardisation);
     last = sample(row, uniforms.uniform(t, 0, Purpose::target));
     result.tokens.push_back(last);
     result.ended = last == options.end_token;

@@ -4,10 +4,10 @@
 #include <optional>
 #include <span>
 
+#include "analysis/core/standardisation.hpp"
 #include "sim/generation.hpp"
 #include "sim/language_model.hpp"
 #include "sim/random.hpp"
-#include "sim/standardisation.hpp"
 #include "sim/verifier.hpp"
 
 namespace specdec::sim {
@@ -20,9 +20,9 @@ struct DecodingOptions {
   std::int64_t max_new_tokens = 128;
   /// The token that ends a text; it is emitted itself.
   std::optional<Token> end_token;
-  Standardisation standardisation;
+  core::Standardisation standardisation;
   /// The draft's own, when it shall differ from the target's.
-  std::optional<Standardisation> draft_standardisation;
+  std::optional<core::Standardisation> draft_standardisation;
   Verifier verifier = verify_tokens;
 };
 

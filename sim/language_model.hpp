@@ -13,7 +13,7 @@ using Token = std::int32_t;
 /// A model holds a prefix of tokens. `score(block, rows)` appends `block` to it in one call and writes the
 /// next-token distributions after each of the LAST rows.size() / vocab_size() tokens of the block:
 /// rows has shape (n, vocab_size), 0 <= n <= block.size(), row-major, each row >= 0 and summing to 1
-/// (temperature 1, nothing cut off; see standardisation.hpp). A row depends on its prefix alone, bit for bit,
+/// (temperature 1, nothing cut off; see core/standardisation.hpp). A row depends on its prefix alone, bit for bit,
 /// whatever the blocks in which the prefix was scored. `roll_back(length)` keeps the first `length` tokens.
 template <class M>
 concept LanguageModel = requires(M& model, const M& read_only, std::span<const Token> block, std::span<double> rows,

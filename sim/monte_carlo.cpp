@@ -1,14 +1,13 @@
 #include "sim/monte_carlo.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/parallel.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -26,19 +25,6 @@ Outcome run(const SequenceDecoder& decoder, std::uint64_t seed, std::int64_t seq
   }
 }
 
-/// Each thread takes the next sequence that nobody has taken; where a result is stored depends on its number alone.
-void run_portion(const std::vector<SequenceDecoder>& decoders, std::uint64_t seed, std::int64_t first,
-                 std::span<Outcome> outcomes) {
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::jthread> threads;
-  for (const SequenceDecoder& decoder : decoders) {
-    threads.emplace_back([&decoder, &next, seed, first, outcomes] {
-      for (std::size_t i = next++; i < outcomes.size(); i = next++)
-        outcomes[i] = run(decoder, seed, first + static_cast<std::int64_t>(i));
-    });
-  }
-}
-
 }  // namespace
 
 void for_each_sequence(const MonteCarloOptions& options, const std::function<SequenceDecoder()>& make_decoder,
@@ -53,7 +39,10 @@ void for_each_sequence(const MonteCarloOptions& options, const std::function<Seq
   std::vector<Outcome> outcomes(static_cast<std::size_t>(std::min(portion, options.sequences)));
   for (std::int64_t done = 0; done < options.sequences;) {
     const std::int64_t count = std::min(portion, options.sequences - done);
-    run_portion(decoders, options.seed, done, std::span(outcomes).first(static_cast<std::size_t>(count)));
+    // Where a result is stored depends on the sequence's number alone.
+    core::for_each_index(count, options.threads, [&](std::int64_t i, std::int64_t worker) {
+      outcomes[static_cast<std::size_t>(i)] = run(decoders[static_cast<std::size_t>(worker)], options.seed, done + i);
+    });
     for (std::int64_t i = 0; i < count; ++i) {
       const Outcome& outcome = outcomes[static_cast<std::size_t>(i)];
       if (outcome.error) std::rethrow_exception(outcome.error);

@@ -33,8 +33,14 @@ std::optional<Estimate> acceptance_rate(const AcceptanceCounts& counts) {
 
 Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
   require_proportion("wilson_interval", successes, trials);
-  const double n = static_cast<double>(trials);
-  const double share = static_cast<double>(successes) / n;
+  const auto n = static_cast<double>(trials);
+  return wilson_interval_of_share(static_cast<double>(successes) / n, n);
+}
+
+Interval wilson_interval_of_share(double share, double n) {
+  core::require_in("wilson_interval_of_share", "share", share, 0, 1);
+  core::require_in("wilson_interval_of_share", "effective_trials", n, std::numeric_limits<double>::min(),
+                   std::numeric_limits<double>::max());
   const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), tail));
   const double centre = (share + z * z / (2 * n)) / (1 + z * z / n);
   const double half_width = z * std::sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n);

@@ -38,6 +38,14 @@ std::optional<Estimate> acceptance_rate(const AcceptanceCounts& counts);
 /// Accuracy: absolute error <= 1e-12
 Interval wilson_interval(std::int64_t successes, std::int64_t trials);
 
+/// The same where dependent trials are worth fewer independent ones, which need not be whole.
+///
+/// @param share             of successes, [0, 1]
+/// @param effective_trials  > 0
+/// @throws std::domain_error if an argument is out of range
+/// Accuracy: absolute error <= 1e-12
+Interval wilson_interval_of_share(double share, double effective_trials);
+
 /// Clopper and Pearson's exact interval for a proportion; its coverage is never below 95%.
 ///
 /// Source:   Clopper and Pearson 1934

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "analysis/estimate/cluster_ratio.hpp"
 #include "analysis/estimate/estimate.hpp"
 
 namespace specdec::estimate {
@@ -23,12 +24,10 @@ namespace specdec::estimate {
 /// Accuracy: covers the truth in 93% to 96.5% of cases from 4 sticky or 8 skewed sequences on (the test's tolerance)
 Estimate ratio_of_sums(std::span<const double> numerators, std::span<const double> denominators);
 
-/// Values in the shortest batch of batch_means.
-inline constexpr std::int64_t least_batch = 20;
-
 /// The mean of one dependent series, by the means of consecutive batches.
 ///
-///   B = min(10, floor(n / least_batch)) batches, value t in batch floor(t B / n); the ratio of sums over the batches
+///   B = min(10, floor(n / least_batch)) batches of nearly equal length (see StreamingBatches); the ratio of sums
+///   over the batches
 ///
 /// Source:   batch means (Law, Simulation Modeling and Analysis, section 9.5.3); lengths differ by at most one
 /// Assumes:  stationary, and a memory short against least_batch values.

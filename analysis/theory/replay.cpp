@@ -61,18 +61,6 @@ std::vector<ReplayedSteps> replay_steps(std::span<const double> acceptance, std:
   return steps;
 }
 
-double expected_steps_forward(std::span<const double> acceptance, std::int64_t gamma) {
-  require_acceptance("expected_steps_forward", acceptance, gamma);
-  std::vector<long double> starts(acceptance.size() + 1, 0.0L);
-  starts[0] = 1;
-  long double steps = 0;
-  for (std::size_t t = 0; t < acceptance.size(); ++t) {
-    steps += starts[t];
-    visit_step(acceptance, t, gamma, [&](std::size_t k, long double p) { starts[t + k] += starts[t] * p; });
-  }
-  return static_cast<double>(steps);
-}
-
 std::vector<double> steps_distribution(std::span<const double> acceptance, std::int64_t gamma) {
   require_acceptance("steps_distribution", acceptance, gamma);
   const std::size_t length = acceptance.size();

@@ -6,7 +6,8 @@
 
 /// The exact law of speculative decoding over a recorded text. Given a text sampled from the target, its token t is
 /// accepted as a draft with probability a_t = min(1, q_t(x_t) / p_t(x_t)), independently given the text; so the steps
-/// that cover the text have a law that depends on a_0, ..., a_(T-1) and gamma alone.
+/// that cover the text have a law that depends on a_0, ..., a_(T-1) and gamma alone. For texts of any length and many
+/// gammas at once: streaming_replay.hpp.
 ///
 /// Shape everywhere: acceptance (T), one a_t in [0, 1] per token of the text. T = 0 takes 0 steps. Every function
 /// throws std::domain_error, naming the position, if an entry is NaN or outside [0, 1], or if gamma < 0.
@@ -33,16 +34,6 @@ ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamm
 
 /// The same for several gammas.
 std::vector<ReplayedSteps> replay_steps(std::span<const double> acceptance, std::span<const std::int64_t> gammas);
-
-/// The expected number of steps from the other end: the sum over t of the probability that a step starts at t.
-/// An independent check of replay_steps.
-///
-///   pi_0 = 1,   pi_(t+k) += pi_t P(k | t),   E[steps] = sum_{t < T} pi_t
-///
-/// Source:   docs/theory.md#replay
-/// @param gamma  drafted tokens per step, >= 0
-/// Accuracy: relative error <= 1e-12
-double expected_steps_forward(std::span<const double> acceptance, std::int64_t gamma);
 
 /// The whole distribution of the number of steps: result[n] = P(n steps), n = 0..T. For short texts: O(T^2 gamma) time,
 /// O(T^2) memory.

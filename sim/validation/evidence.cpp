@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "sim/text_scoring.hpp"
 #include "sim/validation/uniformity.hpp"
 
 namespace specdec::validation {
@@ -12,8 +13,6 @@ namespace {
 
 using sim::LanguageModelRef;
 using sim::Token;
-
-constexpr std::size_t block_size = 12;
 
 void require_consistent(const sim::Generation& generation) {
   std::int64_t emitted = 0;
@@ -26,37 +25,6 @@ void require_consistent(const sim::Generation& generation) {
   if (emitted != static_cast<std::int64_t>(generation.tokens.size()))
     throw std::logic_error(fmt::format("gather_evidence: the steps emitted {} tokens, but the text has {}", emitted,
                                        generation.tokens.size()));
-}
-
-// Calls visit(t, target row, draft row) with the standardised distributions before every token t of the text.
-template <class Visit>
-void for_each_prefix(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
-                     std::span<const Token> text, const sim::Standardisation& standardisation, const Visit& visit) {
-  const auto vocab = static_cast<std::size_t>(target.vocab_size());
-  std::vector<Token> inputs{prompt.back()};
-  inputs.insert(inputs.end(), text.begin(), text.end() - 1);
-  std::vector<double> target_rows(block_size * vocab);
-  std::vector<double> draft_rows(block_size * vocab);
-
-  target.roll_back(0);
-  draft.roll_back(0);
-  for (std::size_t begin = 0; begin + 1 < prompt.size(); begin += block_size) {
-    const auto block = prompt.subspan(begin, std::min(block_size, prompt.size() - 1 - begin));
-    target.score(block, {});
-    draft.score(block, {});
-  }
-  for (std::size_t begin = 0; begin < inputs.size(); begin += block_size) {
-    const auto block = std::span<const Token>(inputs).subspan(begin, std::min(block_size, inputs.size() - begin));
-    target.score(block, std::span(target_rows).first(block.size() * vocab));
-    draft.score(block, std::span(draft_rows).first(block.size() * vocab));
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      const auto p = std::span(target_rows).subspan(i * vocab, vocab);
-      const auto q = std::span(draft_rows).subspan(i * vocab, vocab);
-      sim::standardise(p, standardisation);
-      sim::standardise(q, standardisation);
-      visit(begin + i, std::span<const double>(p), std::span<const double>(q));
-    }
-  }
 }
 
 // beta = E[a] and the variance of a = min(1, q(x)/p(x)) under x ~ p.
@@ -85,7 +53,7 @@ void Comparison::add(const Comparison& other) {
 }
 
 Evidence gather_evidence(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
-                         const sim::Generation& generation, const sim::Standardisation& standardisation,
+                         const sim::Generation& generation, const core::Standardisation& standardisation,
                          const sim::UniformSource& uniforms) {
   require_consistent(generation);
   Evidence evidence;
@@ -93,9 +61,10 @@ Evidence gather_evidence(LanguageModelRef target, LanguageModelRef draft, std::s
 
   auto step = generation.steps.begin();
   std::int64_t place = 0;
-  for_each_prefix(
-      target, draft, prompt, generation.tokens, standardisation,
-      [&](std::size_t t, std::span<const double> p, std::span<const double> q) {
+  sim::for_each_prefix(
+      target, draft, prompt, generation.tokens, [&](std::size_t t, std::span<double> p, std::span<double> q) {
+        core::standardise(p, standardisation);
+        core::standardise(q, standardisation);
         if (place == step->emitted) {
           ++step;
           place = 0;

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "analysis/core/standardisation.hpp"
 #include "sim/generation.hpp"
 #include "sim/random.hpp"
-#include "sim/standardisation.hpp"
 
 namespace specdec::validation {
 
@@ -51,7 +51,7 @@ struct Evidence {
 /// @param uniforms        the sequence's own; the transforms use (token, 0, test)
 /// @throws std::logic_error if steps and text do not fit each other
 Evidence gather_evidence(sim::LanguageModelRef target, sim::LanguageModelRef draft, std::span<const sim::Token> prompt,
-                         const sim::Generation& generation, const sim::Standardisation& standardisation,
+                         const sim::Generation& generation, const core::Standardisation& standardisation,
                          const sim::UniformSource& uniforms);
 
 }  // namespace specdec::validation

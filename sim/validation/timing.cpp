@@ -45,11 +45,11 @@ void TimedModel::score(std::span<const sim::Token> block, std::span<double> rows
                     seconds_since(start)});
 }
 
-Timing measure_timing(const ModelPair& models, std::int64_t threads,
+Timing measure_timing(const sim::ModelPair& models, std::int64_t threads,
                       std::span<const std::span<const sim::Token>> prompts, const sim::DecodingOptions& decoding,
                       std::uint64_t seed, std::uint64_t first_sequence) {
-  const OwnedModel target = models.target(threads);
-  const OwnedModel draft = models.draft(threads);
+  const sim::OwnedModel target = models.target(threads);
+  const sim::OwnedModel draft = models.draft(threads);
   std::vector<double> plain_calls;
   std::vector<double> plain_overheads;
   std::vector<double> draft_calls;

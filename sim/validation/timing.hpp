@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/decoding.hpp"
-#include "sim/validation/model_factory.hpp"
+#include "sim/model_factory.hpp"
 
 namespace specdec::validation {
 
@@ -61,7 +61,7 @@ struct Timing {
 /// @param prompts   at least one
 /// @param decoding  with gamma >= 1 and max_new_tokens >= gamma + 1, so that a full step occurs
 /// @param seed, first_sequence  prompt i uses the streams of sequences first_sequence + 2i and the one after it
-Timing measure_timing(const ModelPair& models, std::int64_t threads,
+Timing measure_timing(const sim::ModelPair& models, std::int64_t threads,
                       std::span<const std::span<const sim::Token>> prompts, const sim::DecodingOptions& decoding,
                       std::uint64_t seed, std::uint64_t first_sequence);
 

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/checks.hpp"
+#include "analysis/core/parallel.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "analysis/theory/finite_generation.hpp"
 #include "analysis/theory/operations.hpp"
@@ -29,16 +26,16 @@ using PromptList = std::vector<std::span<const sim::Token>>;
 
 /// Models of one thread: a pair that decodes, and a pair of its own that scores the result afresh.
 struct Worker {
-  explicit Worker(const ModelPair& models)
+  explicit Worker(const sim::ModelPair& models)
       : target(models.target(1)),
         draft(models.draft(1)),
         judge_target(models.target(1)),
         judge_draft(models.draft(1)) {}
 
-  OwnedModel target;
-  OwnedModel draft;
-  OwnedModel judge_target;
-  OwnedModel judge_draft;
+  sim::OwnedModel target;
+  sim::OwnedModel draft;
+  sim::OwnedModel judge_target;
+  sim::OwnedModel judge_draft;
 };
 
 struct SequenceResult {
@@ -50,38 +47,10 @@ struct SequenceResult {
   std::int64_t equal_to_plain = 0;
 };
 
-// Calls body(worker, i) for i in [0, count), spread over the workers; rethrows the first exception by index.
-void for_each_index(std::int64_t count, std::vector<Worker>& workers,
-                    const std::function<void(Worker&, std::int64_t)>& body) {
-  std::atomic<std::int64_t> next = 0;
-  std::mutex mutex;
-  std::int64_t failed_index = count;
-  std::exception_ptr failure;
-  const auto run = [&](Worker& worker) {
-    for (std::int64_t i = next++; i < count; i = next++) {
-      try {
-        body(worker, i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (i < failed_index) {
-          failed_index = i;
-          failure = std::current_exception();
-        }
-        next = count;
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t w = 1; w < workers.size(); ++w) threads.emplace_back([&run, &workers, w] { run(workers[w]); });
-    run(workers.front());
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
 void require_valid(const Options& options) {
   for (const double temperature : options.temperatures)
-    sim::require_valid({.temperature = temperature, .top_k = options.top_k, .top_p = options.top_p});
+    core::require_valid(
+        core::Standardisation{.temperature = temperature, .top_k = options.top_k, .top_p = options.top_p});
   constexpr std::int64_t many = std::int64_t{1} << 31;
   for (const std::int64_t gamma : options.gammas) {
     core::require_in("validate", "gamma", gamma, std::int64_t{1}, std::int64_t{1024});
@@ -105,7 +74,7 @@ std::int64_t planned_tests(const Options& options, std::size_t tasks) {
 /// One (task, temperature, gamma) at work.
 class Experiment {
  public:
-  Experiment(const ModelPair& models, const Options& options, const PromptList& prompts, double level,
+  Experiment(const sim::ModelPair& models, const Options& options, const PromptList& prompts, double level,
              std::uint64_t number)
       : models_(models), options_(options), prompts_(prompts), level_(level), first_sequence_(number << 32) {}
 
@@ -137,9 +106,11 @@ class Experiment {
     if (configuration_.temperature == 0)
       configuration_.sequences = std::min(configuration_.sequences, static_cast<std::int64_t>(prompts_.size()));
     results_.resize(static_cast<std::size_t>(configuration_.sequences));
-    for_each_index(configuration_.sequences, workers, [&](Worker& worker, std::int64_t sequence) {
-      results_[static_cast<std::size_t>(sequence)] = decode_one(worker, sequence);
-    });
+    core::for_each_index(configuration_.sequences, static_cast<std::int64_t>(workers.size()),
+                         [&](std::int64_t sequence, std::int64_t worker) {
+                           results_[static_cast<std::size_t>(sequence)] =
+                               decode_one(workers[static_cast<std::size_t>(worker)], sequence);
+                         });
   }
 
   SequenceResult decode_one(Worker& worker, std::int64_t sequence) const {
@@ -290,7 +261,7 @@ class Experiment {
                 theory::walltime_improvement(alpha_hat(), configuration_.gamma, cost), timing.speedup};
   }
 
-  const ModelPair& models_;
+  const sim::ModelPair& models_;
   const Options& options_;
   const PromptList& prompts_;
   double level_;
@@ -305,9 +276,9 @@ class Experiment {
 };
 
 // Tasks in the order in which they first occur.
-std::vector<std::pair<std::string, PromptList>> by_task(std::span<const Prompt> prompts) {
+std::vector<std::pair<std::string, PromptList>> by_task(std::span<const sim::Prompt> prompts) {
   std::vector<std::pair<std::string, PromptList>> tasks;
-  for (const Prompt& prompt : prompts) {
+  for (const sim::Prompt& prompt : prompts) {
     auto task = std::find_if(tasks.begin(), tasks.end(), [&](const auto& known) { return known.first == prompt.task; });
     if (task == tasks.end()) task = tasks.insert(task, {prompt.task, {}});
     task->second.push_back(prompt.tokens);
@@ -326,7 +297,7 @@ void book(Configuration configuration, Report& report) {
 
 }  // namespace
 
-Report validate(const ModelPair& models, std::span<const Prompt> prompts, const Options& options,
+Report validate(const sim::ModelPair& models, std::span<const sim::Prompt> prompts, const Options& options,
                 const Progress& progress) {
   require_valid(options);
   if (prompts.empty()) throw std::invalid_argument("validate: prompts has 0 entries, but must have 1 or more");

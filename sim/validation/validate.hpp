@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "sim/decoding.hpp"
-#include "sim/validation/model_factory.hpp"
+#include "sim/model_factory.hpp"
 #include "sim/validation/report.hpp"
 
 namespace specdec::validation {
-
-/// A text to continue, as token ids.
-struct Prompt {
-  std::string task;
-  std::vector<sim::Token> tokens;
-};
 
 /// The decoder under test; sim::decode_speculatively, or a wrong one that must be caught.
 using Decoder = std::function<sim::Generation(sim::LanguageModelRef target, sim::LanguageModelRef draft,
@@ -56,7 +50,7 @@ inline constexpr double least_variance = 25;
 /// @param prompts  at least one; each has at least one token and fits the models with max_new_tokens after it
 /// @throws std::invalid_argument if the models' vocabularies differ or there is no prompt
 /// @throws std::domain_error if an option is out of range; whatever the models throw
-Report validate(const ModelPair& models, std::span<const Prompt> prompts, const Options& options,
+Report validate(const sim::ModelPair& models, std::span<const sim::Prompt> prompts, const Options& options,
                 const Progress& progress = {});
 
 }  // namespace specdec::validation

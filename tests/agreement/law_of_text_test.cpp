@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
+#include "analysis/core/standardisation.hpp"
 #include "sim/decoding.hpp"
 #include "sim/monte_carlo.hpp"
-#include "sim/standardisation.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/chi_square.hpp"
 #include "tests/support/random_models.hpp"
@@ -28,7 +28,7 @@ const Tokens prompt = {1};
 using Decode = std::function<Generation(LanguageModelRef target, LanguageModelRef draft, const RandomStream&)>;
 
 /// The probability of every text of `text_length` tokens, in lexical order, after the prompt.
-std::vector<double> law(const ContextTableModel& target, const Standardisation& standardisation) {
+std::vector<double> law(const ContextTableModel& target, const specdec::core::Standardisation& standardisation) {
   std::vector<double> probabilities = {1};
   std::vector<Tokens> texts = {prompt};
   for (std::int64_t t = 0; t < text_length; ++t) {
@@ -37,7 +37,7 @@ std::vector<double> law(const ContextTableModel& target, const Standardisation& 
     for (std::size_t i = 0; i < texts.size(); ++i) {
       const std::span<const double> p = target.row(texts[i]);
       std::vector<double> row(p.begin(), p.end());
-      standardise(row, standardisation);
+      specdec::core::standardise(row, standardisation);
       for (Token x = 0; x < vocab; ++x) {
         longer_texts.push_back(texts[i]);
         longer_texts.back().push_back(x);
@@ -50,7 +50,7 @@ std::vector<double> law(const ContextTableModel& target, const Standardisation& 
   return probabilities;
 }
 
-double p_value(const TablePair& pair, const Standardisation& standardisation, const Decode& decode) {
+double p_value(const TablePair& pair, const specdec::core::Standardisation& standardisation, const Decode& decode) {
   const std::vector<double> expected = law(pair.target, standardisation);
   std::vector<std::int64_t> counts(expected.size());
   const auto make_decoder = [&]() -> SequenceDecoder {
@@ -66,7 +66,7 @@ double p_value(const TablePair& pair, const Standardisation& standardisation, co
   return chi_square_p_value(counts, expected);
 }
 
-DecodingOptions options_for(std::int64_t gamma, const Standardisation& standardisation = {}) {
+DecodingOptions options_for(std::int64_t gamma, const specdec::core::Standardisation& standardisation = {}) {
   DecodingOptions options;
   options.gamma = gamma;
   options.max_new_tokens = text_length;
@@ -107,12 +107,12 @@ TEST_CASE("plain decoding writes the target's text") {
 }
 
 TEST_CASE("the text has the standardised target's law, also when the draft is standardised differently") {
-  const std::vector<Standardisation> standardisations = {{0.6}, {1.4, 2}, {1, 0, 0.8}};
-  for (const Standardisation& standardisation : standardisations) {
+  const std::vector<specdec::core::Standardisation> standardisations = {{0.6}, {1.4, 2}, {1, 0, 0.8}};
+  for (const specdec::core::Standardisation& standardisation : standardisations) {
     CAPTURE(standardisation.temperature, standardisation.top_k, standardisation.top_p);
     DecodingOptions options = options_for(3, standardisation);
     CHECK(p_value(dense_pair(), standardisation, speculative(options)) > false_alarm_rate);
-    options.draft_standardisation = Standardisation{};
+    options.draft_standardisation = specdec::core::Standardisation{};
     CHECK(p_value(dense_pair(), standardisation, speculative(options)) > false_alarm_rate);
     // The test sees the standardisation: the text is not that of the target as it is.
     CHECK(p_value(dense_pair(), {}, speculative(options)) < false_alarm_rate);

@@ -19,9 +19,9 @@ namespace {
 
 Report run(Defect defect, double temperature = 1) {
   const sim::TablePair pair = sim::synthetic_bigram_pair(200, 1.2, 1);
-  const validation::ModelPair models{[&](std::int64_t) { return validation::OwnedModel(pair.target); },
-                                     [&](std::int64_t) { return validation::OwnedModel(pair.draft); }};
-  std::vector<validation::Prompt> prompts;
+  const sim::ModelPair models{[&](std::int64_t) { return sim::OwnedModel(pair.target); },
+                                     [&](std::int64_t) { return sim::OwnedModel(pair.draft); }};
+  std::vector<sim::Prompt> prompts;
   for (sim::Token token = 0; token < 16; ++token) prompts.push_back({"synthetic", {token}});
   validation::Options options;
   options.temperatures = {temperature};

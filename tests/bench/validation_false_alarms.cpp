@@ -22,9 +22,9 @@
 
 using namespace specdec;
 using test_support::Defect;
-using validation::ModelFactory;
-using validation::ModelPair;
-using validation::Prompt;
+using sim::ModelFactory;
+using sim::ModelPair;
+using sim::Prompt;
 
 namespace {
 
@@ -41,7 +41,7 @@ struct Material {
 };
 
 ModelFactory copies_of(const sim::ContextTableModel& model) {
-  return [model](std::int64_t) { return validation::OwnedModel(model); };
+  return [model](std::int64_t) { return sim::OwnedModel(model); };
 }
 
 Material synthetic(std::int64_t vocabulary, double noise, std::int64_t tasks) {
@@ -54,7 +54,7 @@ Material synthetic(std::int64_t vocabulary, double noise, std::int64_t tasks) {
 
 ModelFactory checkpoint(const std::filesystem::path& folder) {
   return [weights = sim::load_checkpoint(folder)](std::int64_t) {
-    return validation::OwnedModel(sim::Transformer(weights));
+    return sim::OwnedModel(sim::Transformer(weights));
   };
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Validates real output of the program against docs/schema/<command>.json.
+"""Validates real output of the program against docs/schema/<command>.json, "trace info" against trace.info.json.
 
 usage: check_schemas.py SPECDEC SCHEMA_FOLDER
 
@@ -10,13 +10,18 @@ of each top-level one. The schema must refuse all of these.
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from jsonschema import Draft7Validator
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "transformer"
-PAIR = f"--target {FIXTURES}/llama_gqa --draft {FIXTURES}/llama_gqa --prompts {FIXTURES}/prompts.jsonl --gamma 2"
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "fixtures" / "transformer"
+LLAMACPP = f"--target {ROOT}/traces/samples/llamacpp/target.kld --draft {ROOT}/traces/samples/llamacpp/draft.kld"
+RECORDED = f"--target {FIXTURES}/llama_gqa --draft {FIXTURES}/llama_gqa --prompts {FIXTURES}/prompts.jsonl"
+PAIR = f"{RECORDED} --gamma 2"
 
+# SCRATCH stands for a folder that the commands may write to; they run in this order.
 RUNS = {
     "plan": [
         "--alpha 0.8 --c 0.05",
@@ -47,6 +52,39 @@ RUNS = {
         "--alpha 0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31",
         "--alpha 0.8 --c 1e308 --overhead 1e308",
     ],
+    "trace generate": [
+        "--output SCRATCH/beta.safetensors --sequences 3 --tokens 40",
+        "--output SCRATCH/tasks --tasks easy:0.9,hard:0.5 --emitted all-or-nothing --tokens 30",
+        "--output SCRATCH/markov --law markov --tokens 30",
+        "--output SCRATCH/topk --law logit-noise --alpha 0.7 --vocab 40 --tier topk --k 4 --sequences 2 --tokens 20",
+    ],
+    "record": [
+        f"{RECORDED} --output SCRATCH/full --sequences 2 --max-new-tokens 8",
+        f"{RECORDED} --output SCRATCH/full --sequences 3 --max-new-tokens 8",
+        "--output SCRATCH/shipped --sequences 2 --max-new-tokens 4 --tier scalar --tasks code",
+    ],
+    "replay": [
+        "SCRATCH/beta.safetensors",
+        "SCRATCH/tasks --gamma 2 --steps",
+        "SCRATCH/beta.safetensors --policy product --threshold 0.6 --steps",
+        "SCRATCH/full --acceptance greedy",
+        "SCRATCH/topk --gamma 3",
+    ],
+    "analyze": [
+        "SCRATCH/beta.safetensors",
+        "SCRATCH/beta.safetensors --c 0.1 --samples 4",
+        "SCRATCH/tasks --c 0 --gamma 2,5 --fixed-task-mix",
+        "SCRATCH/tasks --c 5",
+        "SCRATCH/topk --c 0.1",
+        "SCRATCH/full --acceptance greedy --samples 0",
+        f"{LLAMACPP}",
+        f"{LLAMACPP} --c 0.1 --force-replay --standardise target:top_k=5;temperature=0",
+    ],
+    "trace info": ["SCRATCH/tasks", "SCRATCH/full", f"{LLAMACPP}"],
+    "trace check": ["SCRATCH/tasks", f"{LLAMACPP}", f"{ROOT}/README.md"],
+    "trace convert": [f"--tier topk --k 8 --output SCRATCH/converted {LLAMACPP}"],
+    "trace slice": ["--tasks easy --output SCRATCH/slice.safetensors SCRATCH/tasks"],
+    "trace merge": ["--output SCRATCH/merged SCRATCH/slice.safetensors SCRATCH/beta.safetensors"],
     "reproduce": [""],
     "validate": [
         f"{PAIR} --tokens 64 --max-new-tokens 16 --timed-prompts 1",
@@ -59,8 +97,9 @@ RUNS = {
 OF_ANOTHER_TYPE = {str: 1, int: "text", float: "text", bool: "text", list: "text", dict: "text"}
 
 
-def run(specdec, command, options):
-    done = subprocess.run([specdec, command, *options.split(), "--format", "json"], capture_output=True, text=True)
+def run(specdec, command, options, scratch):
+    words = [*command.split(), *options.replace("SCRATCH", scratch).split(), "--format", "json"]
+    done = subprocess.run([specdec, *words], capture_output=True, text=True)
     if done.returncode not in (0, 1):
         sys.exit(f"specdec {command} {options}: exit {done.returncode}: {done.stderr}")
     return json.loads(done.stdout, parse_constant=lambda name: sys.exit(f"specdec {command} {options}: {name} in JSON"))
@@ -76,15 +115,22 @@ def broken(document):
 
 
 def main():
-    specdec, folder = sys.argv[1], Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as scratch:
+        failures = check(sys.argv[1], Path(sys.argv[2]), scratch)
+    print("\n".join(failures) or f"{sum(map(len, RUNS.values()))} documents checked")
+    return bool(failures)
+
+
+def check(specdec, folder, scratch):
+    """What is wrong with the documents and the schemas, in words."""
     failures = []
     for command, runs in RUNS.items():
-        schema = json.loads((folder / f"{command}.json").read_text())
+        schema = json.loads((folder / f"{command.replace(' ', '.')}.json").read_text())
         Draft7Validator.check_schema(schema)
         validator = Draft7Validator(schema)
         key_types = {}
         for options in runs:
-            document = run(specdec, command, options)
+            document = run(specdec, command, options, scratch)
             for error in validator.iter_errors(document):
                 failures.append(f"specdec {command} {options}: {'/'.join(map(str, error.path))}: {error.message}")
             for wrong, what in broken(document):
@@ -95,8 +141,7 @@ def main():
         for key, types in key_types.items():
             if len(types - {type(None)}) > 1 and types - {type(None)} != {int, float}:
                 failures.append(f"{command}: {key} changes its type: {types}")
-    print("\n".join(failures) or f"{sum(map(len, RUNS.values()))} documents checked")
-    return bool(failures)
+    return failures
 
 
 if __name__ == "__main__":

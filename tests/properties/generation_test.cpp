@@ -3,6 +3,7 @@
 
 #include "analysis/theory/finite_generation.hpp"
 #include "analysis/theory/replay.hpp"
+#include "analysis/theory/streaming_replay.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
 #include "tests/properties/random_cases.hpp"
@@ -88,7 +89,9 @@ TEST_CASE("replay counted from the front, from the back and by its whole law agr
     INFO("case " << i);
     CHECK(mass == Approx(1).epsilon(1e-13));
     CHECK(mean == Approx(steps.expected).epsilon(1e-13));
-    CHECK(expected_steps_forward(acceptance, drafts) == Approx(steps.expected).epsilon(1e-13));
+    StreamingReplay forward({.max_gamma = drafts});
+    forward.add(acceptance);
+    CHECK(forward.finish_sequence().steps(drafts) == Approx(steps.expected).epsilon(1e-13));
     CHECK(variance == Approx(steps.variance).epsilon(1e-11).margin(1e-14));
   }
 }

@@ -6,7 +6,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 #include <utility>
+
+#include "traces/formats/safetensors_writer.hpp"
 
 namespace specdec::tests {
 namespace {
@@ -40,26 +43,12 @@ std::vector<NamedTensor> random_tensors(const Shape& s) {
   return tensors;
 }
 
-template <class T>
-void write(std::ofstream& file, const T* data, std::size_t count) {
-  file.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(count * sizeof(T)));
-}
-
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
-  nlohmann::json header;
-  std::uint64_t offset = 0;
+void write_weights(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
+  std::vector<traces::TensorData> data;
   for (const NamedTensor& tensor : tensors) {
-    const std::uint64_t end = offset + tensor.values.size() * sizeof(float);
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
-    offset = end;
+    data.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
-  std::ofstream file(path, std::ios::binary);
-  write(file, &length, 1);
-  write(file, text.data(), text.size());
-  for (const NamedTensor& tensor : tensors) write(file, tensor.values.data(), tensor.values.size());
+  traces::write_safetensors(path, data);
 }
 
 void write_config(const std::filesystem::path& path, const Shape& s) {
@@ -79,7 +68,7 @@ void write_config(const std::filesystem::path& path, const Shape& s) {
 
 RandomCheckpoint::RandomCheckpoint(const Shape& shape) : tensors_(random_tensors(shape)) {
   write_config(folder() / "config.json", shape);
-  write_safetensors(folder() / "model.safetensors", tensors_);
+  write_weights(folder() / "model.safetensors", tensors_);
 }
 
 }  // namespace specdec::tests

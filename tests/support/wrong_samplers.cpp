@@ -23,7 +23,7 @@ struct Slot {
 struct Round {
   Defect defect;
   sim::LanguageModelRef draft;
-  sim::Standardisation draft_standardisation;
+  core::Standardisation draft_standardisation;
   const sim::DraftedBlock& block;
   const sim::UniformSource& uniforms;
   std::int64_t round;
@@ -65,7 +65,7 @@ struct Round {
     const std::int64_t held = draft.length();
     draft.score(block.drafted.last(1), row);
     draft.roll_back(held);
-    sim::standardise(row, draft_standardisation);
+    core::standardise(row, draft_standardisation);
     return sim::sample(row, u);
   }
 
@@ -81,7 +81,7 @@ struct Round {
 sim::Generation decode_with_defect(Defect defect, sim::LanguageModelRef target, sim::LanguageModelRef draft,
                                    std::span<const Token> prompt, sim::DecodingOptions options,
                                    const sim::UniformSource& uniforms) {
-  const sim::Standardisation draft_standardisation = options.draft_standardisation.value_or(options.standardisation);
+  const core::Standardisation draft_standardisation = options.draft_standardisation.value_or(options.standardisation);
   options.verifier = [&](const sim::DraftedBlock& block, const sim::UniformSource& source, std::int64_t round) {
     return Round{defect, draft, draft_standardisation, block, source, round}.verify();
   };

@@ -16,6 +16,8 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  /// Tells the kernel that the file will be read from front to end.
+  void advise_sequential() const noexcept;
 
  private:
   std::span<const std::byte> bytes_;

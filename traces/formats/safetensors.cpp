@@ -89,6 +89,8 @@ class HeaderReader {
       return json::parse(text, text + length);
     } catch (const json::parse_error& error) {
       refuse(length_bytes + error.byte, "header", "not JSON from there on", "JSON");
+    } catch (const json::out_of_range&) {
+      refuse(length_bytes, "header", "holding a number beyond the range of double", "JSON with numbers in range");
     }
   }
 

@@ -61,6 +61,8 @@ class SafetensorsFile {
   const Tensor* find(std::string_view name) const;
   /// The entries of `__metadata__`.
   const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
+  /// Tells the kernel that each tensor will be read from front to end.
+  void advise_sequential() const noexcept { file_.advise_sequential(); }
 
  private:
   std::filesystem::path path_;

@@ -32,6 +32,16 @@ TEST_CASE("doubles in JSON read back as the same doubles") {
   CHECK(ordered_json(0.1).dump() == "0.1");
 }
 
+TEST_CASE("CSV gives an interval two columns also where it is null, and numbers rows of plain values") {
+  const ordered_json rows = {{{"speedup_ci95", nullptr}, {"alpha_bounds", {0, 1}}},
+                             {{"speedup_ci95", {1, 2}}, {"alpha_bounds", nullptr}}};
+  CHECK(to_csv(rows) ==
+        "speedup_ci95_low,speedup_ci95_high,alpha_bounds_low,alpha_bounds_high\n"
+        ",,0,1\n"
+        "1,2,,\n");
+  CHECK(to_csv(ordered_json{0.5, nullptr, 0.25}) == "row,value\n1,0.5\n2,\n3,0.25\n");
+}
+
 TEST_CASE("CSV flattens estimates, joins arrays, quotes what needs it and leaves null empty") {
   const ordered_json rows = {{{"task", "a,\"b\""},
                               {"alpha", {{"value", 0.5}, {"ci95", {0.25, 0.75}}, {"method", "batches"}}},
@@ -66,6 +76,15 @@ TEST_CASE("numbers for humans keep a few digits") {
   CHECK(in_column(2.0) == "2.000");
   CHECK(in_column(0.000123456) == "0.0001235");
   CHECK(in_column(1.23456e9) == "1.235e+09");
+}
+
+TEST_CASE("nearly everything is not 100 per cent") {
+  CHECK(percent(1) == "100%");
+  CHECK(percent(0.99996) == ">99.9%");
+  CHECK(percent(0.9968) == "99.7%");
+  CHECK(percent(0.9949) == "99%");
+  CHECK(percent(0.0123) == "1.2%");
+  CHECK(percent(0) == "0%");
 }
 
 TEST_CASE("an output file replaces the earlier one as a whole, through links") {

@@ -258,7 +258,7 @@ TEST_CASE("the draft is standardised like the target unless it has a standardisa
   options.standardisation.temperature = 0;
   const Generation same = decode_speculatively(pair.target, pair.draft, Tokens{0}, options, RandomStream(0, 0));
   CHECK(same.counters.accepted == same.counters.drafted);
-  options.draft_standardisation = Standardisation{};
+  options.draft_standardisation = specdec::core::Standardisation{};
   const Generation own = decode_speculatively(pair.target, pair.draft, Tokens{0}, options, RandomStream(0, 0));
   CHECK(own.counters.accepted < own.counters.drafted);
   CHECK(own.tokens == same.tokens);
@@ -289,7 +289,7 @@ TEST_CASE("bad arguments are refused before a model is touched") {
   CHECK_THROWS_WITH(decode_speculatively(pair.target, pair.draft, Tokens{0}, options_for(1, -1), stream),
                     Catch::Contains("max_new_tokens is -1"));
   DecodingOptions options = options_for(1, 1);
-  options.draft_standardisation = Standardisation{-1};
+  options.draft_standardisation = specdec::core::Standardisation{-1};
   CHECK_THROWS_AS(decode_speculatively(pair.target, pair.draft, Tokens{0}, options, stream), std::domain_error);
   options.standardisation.top_p = 2;
   CHECK_THROWS_AS(decode_autoregressively(pair.target, Tokens{0}, options, stream), std::domain_error);

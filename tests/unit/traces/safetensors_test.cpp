@@ -103,6 +103,8 @@ TEST_CASE("a header length that the file cannot hold is refused before anything 
 TEST_CASE("a header that is not the described JSON is refused with what is wrong") {
   CHECK(refusal(file_of("[]", 0)) == "byte 8: header's first byte is 0x5b, but must be '{'");
   CHECK_THAT(refusal(file_of("{\"a\":", 0)), Contains("header is not JSON from there on, but must be JSON"));
+  CHECK_THAT(refusal(file_of("{\"a\": 1e999}", 0)),
+             Contains("header is holding a number beyond the range of double, but must be JSON with numbers in range"));
   CHECK_THAT(refusal(file_of(R"({"a":1})", 0)), Contains("a is 1, but must be an object with dtype, shape"));
   CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"F32","shape":[1]}})", 4)), Contains("a.data_offsets is missing"));
   CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", 1)),

@@ -67,7 +67,6 @@ TEST_CASE("the replayed steps of a text equal exact rational values") {
   for (const auto& [drafts, expected] :
        {std::pair<std::int64_t, double>{0, 6}, {1, 4.0554}, {2, 3.503}, {3, 3.4104}, {6, 3.3}, {1000, 3.3}}) {
     CHECK(replay_steps(example, drafts).expected == Approx(expected).epsilon(1e-15));
-    CHECK(expected_steps_forward(example, drafts) == Approx(expected).epsilon(1e-15));
   }
 }
 
@@ -98,7 +97,6 @@ TEST_CASE("replay with the mean acceptance of each prefix is biased, and this te
 TEST_CASE("a text of no tokens takes no steps, one of certain tokens the fewest") {
   CHECK(replay_steps(std::vector<double>{}, 3).expected == 0);
   CHECK(steps_distribution({}, 3) == std::vector{1.0});
-  CHECK(expected_steps_forward({}, 3) == 0);
   const std::vector<double> certain(10, 1.0);
   CHECK(replay_steps(certain, 3).expected == 3);
   CHECK(replay_steps(certain, 3).variance == 0);
@@ -112,8 +110,6 @@ TEST_CASE("an acceptance outside 0 to 1 is refused with its position") {
   const std::vector<double> bad = {0.5, std::numeric_limits<double>::quiet_NaN()};
   CHECK_THROWS_AS(replay_steps(bad, 1), std::domain_error);
   CHECK_THROWS_WITH(replay_steps(bad, 1), "replay_steps: acceptance at position 1 is nan, but must be in [0, 1]");
-  CHECK_THROWS_WITH(expected_steps_forward(std::vector{1.5}, 1),
-                    "expected_steps_forward: acceptance at position 0 is 1.5, but must be in [0, 1]");
   CHECK_THROWS_WITH(steps_distribution(std::vector{-0.5}, 1),
                     "steps_distribution: acceptance at position 0 is -0.5, but must be in [0, 1]");
   CHECK_THROWS_WITH(replay_steps(example, -1), "replay_steps: gamma is -1, but must be in [0, 2^63)");

@@ -26,13 +26,13 @@ TEST_CASE("a timed model answers as the model behind it and notes every call") {
 
 TEST_CASE("timing measures every part of a step and forms the ratios by the plain step") {
   const auto pair = sim::synthetic_bigram_pair(50, 1.0, 3);
-  const validation::ModelPair models{[&](std::int64_t) { return validation::OwnedModel(pair.target); },
-                                     [&](std::int64_t) { return validation::OwnedModel(pair.draft); }};
+  const sim::ModelPair models{[&](std::int64_t) { return sim::OwnedModel(pair.target); },
+                                     [&](std::int64_t) { return sim::OwnedModel(pair.draft); }};
   const std::vector<Token> prompt{1, 2, 3};
   const std::vector<std::span<const Token>> prompts{prompt, prompt};
   sim::DecodingOptions decoding;
   decoding.gamma = 3;
-  const Timing timing = measure_timing(models, 1, prompts, decoding, 1, 0);
+  const Timing timing = validation::measure_timing(models, 1, prompts, decoding, 1, 0);
   CHECK(timing.target_step_seconds > 0);
   CHECK(timing.draft_step_seconds > 0);
   CHECK(timing.verify_seconds > 0);

@@ -10,16 +10,16 @@
 using namespace specdec;
 using validation::Check;
 using validation::Configuration;
-using validation::ModelPair;
+using sim::ModelPair;
 using validation::Options;
-using validation::Prompt;
+using sim::Prompt;
 using validation::Report;
 
 namespace {
 
 ModelPair factories(const sim::TablePair& pair) {
-  return {[pair](std::int64_t) { return validation::OwnedModel(pair.target); },
-          [pair](std::int64_t) { return validation::OwnedModel(pair.draft); }};
+  return {[pair](std::int64_t) { return sim::OwnedModel(pair.target); },
+          [pair](std::int64_t) { return sim::OwnedModel(pair.draft); }};
 }
 
 const std::vector<Prompt> prompts{{"odd", {1}}, {"even", {2, 4}}, {"odd", {3, 5, 7}}};
@@ -152,7 +152,7 @@ TEST_CASE("progress rises from 0 to 1") {
 TEST_CASE("models of different vocabularies, no prompts and options out of range are refused") {
   const sim::TablePair pair = sim::fixed_pair({.5, .5}, {.4, .6});
   const ModelPair mixed{factories(pair).target,
-                        [](std::int64_t) { return validation::OwnedModel(sim::uniform_model(3)); }};
+                        [](std::int64_t) { return sim::OwnedModel(sim::uniform_model(3)); }};
   CHECK_THROWS_AS(validate(mixed, binary_prompts, small_run()), std::invalid_argument);
   CHECK_THROWS_AS(validate(factories(pair), {}, small_run()), std::invalid_argument);
   for (const auto& spoil :

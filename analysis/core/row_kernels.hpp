@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "traces/formats/safetensors.hpp"
+
+/// The vector kernels behind row_statistics.hpp, which says what they compute; use that.
+namespace specdec::core::row_kernels {
+
+/// Staged rows lie in whole blocks of so many tokens, those beyond the vocabulary 0.
+inline constexpr std::size_t block_tokens = 512;
+/// Probabilities below this, but above 0, may have logarithms that the kernels do not get right.
+inline constexpr float least_exact = 0x1p-124F;
+/// Logarithms up to here stand for probability 0: engines write -9999 where they have no number, which bfloat16 rounds
+/// to this.
+inline constexpr float floor_logarithm = -9984;
+/// Logarithms beyond this, in a row that is staged, are out of the range of the kernels.
+inline constexpr float largest_logarithm = 1e5F;
+
+/// A row in the working memory: token i has the probability values[i] * (scale[b] + scale_low[b]), b its block. The
+/// value is 0 exactly where the stored row says probability 0.
+struct StagedRow {
+  const float* values = nullptr;
+  const float* scale = nullptr;
+  const float* scale_low = nullptr;
+};
+
+/// Sums over a pair of rows. Those of logarithms are of binary ones.
+struct PairSums {
+  double overlap = 0;
+  double missing = 0;
+  double rejected = 0;
+  double target_logs = 0;         ///< sum p log p
+  double draft_logs = 0;          ///< sum q log q
+  double target_ratio_logs = 0;   ///< sum p log(p / q)
+  double draft_ratio_logs = 0;    ///< sum q log(p / q)
+  double acceptance_squares = 0;  ///< sum min(p, q)^2 / p
+  double surprisal_squares = 0;   ///< sum p log(p)^2
+  float target_max = -1;
+  float draft_max = -1;
+  /// The largest entries lie in [first, first + block_tokens).
+  std::size_t target_max_first = 0;
+  std::size_t draft_max_first = 0;
+  bool negative = false;              ///< an entry is below 0
+  bool target_without_draft = false;  ///< a token has q = 0 < p
+  bool draft_without_target = false;  ///< a token has p = 0 < q
+  bool tiny = false;                  ///< an entry lies in (0, least_exact), and its logarithm may be wrong
+};
+
+/// NaN or infinity in an entry makes at least one of missing and rejected NaN or infinite.
+/// @param type  of both rows
+void sum_stored(traces::ElementType type, const std::byte* target, const std::byte* draft, std::size_t vocab,
+                PairSums& out);
+void sum_staged(const StagedRow& target, const StagedRow& draft, std::size_t vocab, PairSums& out);
+
+/// The logarithm as the sums above contain it.
+float binary_logarithm(float x);
+
+struct OverlapSums {
+  double overlap = 0;
+  double missing = 0;
+  double rejected = 0;
+  bool negative = false;
+};
+
+void overlap_stored(traces::ElementType type, const std::byte* target, const std::byte* draft, std::size_t vocab,
+                    OverlapSums& out);
+void overlap_staged(const StagedRow& target, const StagedRow& draft, std::size_t vocab, OverlapSums& out);
+
+/// One block of a row of logarithms on its way to probabilities: value[i] = exp(logarithm[i]) / 2^exponent.
+struct ExponentialBlock {
+  float largest = 0;  ///< logarithm; -inf where every token of the block has probability 0
+  int exponent = 0;
+  double sum = 0;  ///< of the values
+};
+
+/// @param values  room for whole blocks, aligned to 64 bytes
+/// @param blocks  one per block
+/// @return false if an entry is NaN or above largest_logarithm, then all else is unspecified
+bool exponentials(traces::ElementType type, const std::byte* logarithms, std::size_t vocab, float* values,
+                  ExponentialBlock* blocks);
+
+/// Sums over a pair for one lenience l.
+struct LenienceSums {
+  double accepted = 0;  ///< sum min(p / l, q)
+  double rejected = 0;  ///< sum max(0, q - p / l)
+  double excess = 0;    ///< sum min(p / l, q) - min(p, q)
+  double missing = 0;   ///< sum max(0, p - l q)
+};
+
+/// Four leniences at a time; `inverse` are their reciprocals.
+inline constexpr std::size_t leniences_at_once = 4;
+void sum_leniences(const StagedRow& target, const StagedRow& draft, std::size_t vocab, const float* leniences,
+                   const float* inverse, LenienceSums* out);
+/// sum max(0, min(p / l, q) + kappa max(0, p - l q) - p), the lenient residual's total variation.
+void sum_lenient_distances(const StagedRow& target, const StagedRow& draft, std::size_t vocab, const float* leniences,
+                           const float* inverse, const float* kappa, double* out);
+
+}  // namespace specdec::core::row_kernels

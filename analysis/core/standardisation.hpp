@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace specdec::core {
+
+/// How a model's distribution is reshaped before it is sampled from. The defaults change nothing.
+struct Standardisation {
+  /// [0, inf); 0 is argmax, 1 leaves the distribution as it is.
+  double temperature = 1;
+  /// Tokens kept, >= 0; 0 keeps all.
+  std::int64_t top_k = 0;
+  /// Probability kept, (0, 1]; 1 keeps all.
+  double top_p = 1;
+
+  friend bool operator==(const Standardisation&, const Standardisation&) = default;
+};
+
+/// Throws unless every field is in its range.
+/// @throws std::domain_error naming the field
+void require_valid(const Standardisation& standardisation);
+
+/// Reshapes one distribution in place: temperature, then top-k, then top-p, then division by the sum.
+///
+///   temperature T:  p(x) <- (p(x) / max p)^(1/T);   T = 0: all on the most probable token, the lowest of ties
+///   top-k:          the k most probable tokens stay, the lowest of ties
+///   top-p:          the tokens in descending order (lowest of ties first) up to and including the first at which
+///                   their sum reaches top_p times the sum of all that top-k left
+///
+/// Steps that are off (temperature 1, top_k 0, top_p 1) are skipped; when all are, the row stays bit for bit.
+///
+/// Source:   Leviathan et al. 2023, section 2.2 (standardised sampling)
+/// Assumes:  every entry >= 0, their sum positive.
+/// @param probabilities  one row, shape (vocab)
+/// @throws std::domain_error if a field of `standardisation` is out of range
+void standardise(std::span<double> probabilities, const Standardisation& standardisation);
+
+/// The most probable token, the lowest of ties. Assumes a row that is not empty.
+std::int64_t argmax(std::span<const double> probabilities);
+
+}  // namespace specdec::core

@@ -1,0 +1,208 @@
+#include "analysis/estimate/beta_law.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr auto cell_count = static_cast<double>(UnitIntervalSketch::cells);
+
+}  // namespace
+
+void UnitIntervalSketch::add(double value) {
+  ++counts_[static_cast<std::size_t>(std::clamp(value, 0.0, 1.0) * cell_count)];
+  ++count_;
+}
+
+std::optional<double> UnitIntervalSketch::quantile(double probability) const {
+  core::require_in("quantile", "probability", probability, 0, 1);
+  if (count_ == 0) return std::nullopt;
+  const double wanted = std::max(1.0, std::ceil(probability * static_cast<double>(count_)));
+  std::int64_t below = 0;
+  std::size_t cell = 0;
+  while (static_cast<double>(below + counts_[cell]) < wanted) below += counts_[cell++];
+  // A law with mass at an end gives the end itself.
+  if (cell + 1 == counts_.size()) return 1;
+  return cell == 0 ? 0 : (static_cast<double>(cell) + 0.5) / cell_count;
+}
+
+std::optional<double> UnitIntervalSketch::share_below(double x) const {
+  core::require_in("share_below", "x", x, 0, 1);
+  if (count_ == 0) return std::nullopt;
+  const auto end = static_cast<std::ptrdiff_t>(std::llround(x * cell_count));
+  std::int64_t below = 0;
+  for (auto cell = counts_.begin(); cell != counts_.begin() + end; ++cell) below += *cell;
+  return static_cast<double>(below) / static_cast<double>(count_);
+}
+
+std::vector<std::int64_t> UnitIntervalSketch::histogram(std::int64_t bins) const {
+  core::require_in("histogram", "bins", bins, std::int64_t{1}, cells);
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(bins));
+  for (std::size_t cell = 0; cell < counts_.size(); ++cell) {
+    const std::size_t bin = cell * counts.size() / static_cast<std::size_t>(cells);
+    counts[std::min(bin, counts.size() - 1)] += counts_[cell];
+  }
+  return counts;
+}
+
+Autocorrelation::Autocorrelation(std::int64_t lags)
+    : pairs_(static_cast<std::size_t>(lags)), recent_(static_cast<std::size_t>(lags), nan) {}
+
+void Autocorrelation::add(std::int64_t sequence, double value) {
+  if (sequence != sequence_) {
+    sequence_ = sequence;
+    seen_ = 0;
+  }
+  const auto lags = static_cast<std::int64_t>(pairs_.size());
+  const double x = value - 0.5;
+  if (!std::isnan(x)) {
+    count_ += 1;
+    sum_ += x;
+    squares_ += x * x;
+    for (std::int64_t lag = 1; lag <= std::min(lags, seen_); ++lag) {
+      const double earlier = recent_[static_cast<std::size_t>((seen_ - lag) % lags)];
+      if (std::isnan(earlier)) continue;
+      Pairs& pairs = pairs_[static_cast<std::size_t>(lag - 1)];
+      pairs.count += 1;
+      pairs.earlier += earlier;
+      pairs.later += x;
+      pairs.products += earlier * x;
+    }
+  }
+  if (lags > 0) recent_[static_cast<std::size_t>(seen_ % lags)] = x;
+  ++seen_;
+}
+
+std::vector<std::optional<double>> Autocorrelation::values() const {
+  std::vector<std::optional<double>> values;
+  const double mean = sum_ / count_;
+  const double variance = squares_ / count_ - mean * mean;
+  // Of a constant column rounding alone is left.
+  const bool constant = !(variance > 1e-14);
+  for (const Pairs& pairs : pairs_) {
+    values.emplace_back();
+    if (pairs.count < 2 || constant) continue;
+    const double covariance = (pairs.products - mean * (pairs.earlier + pairs.later)) / pairs.count + mean * mean;
+    values.back() = covariance / variance;
+  }
+  return values;
+}
+
+BetaLawAccumulator::BetaLawAccumulator(BetaLawOptions options)
+    : options_(std::move(options)),
+      autocorrelation_(options_.lags),
+      by_top_(static_cast<std::size_t>(options_.calibration_bins)),
+      by_token_(static_cast<std::size_t>(options_.calibration_bins)) {
+  core::require_in("BetaLawAccumulator", "bins", options_.bins, std::int64_t{1}, UnitIntervalSketch::cells);
+}
+
+void BetaLawAccumulator::Column::add(std::span<const double> values) {
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    if (std::isinf(value)) {
+      ++infinite;
+    } else {
+      ++finite;
+      sum.add(value);
+    }
+  }
+}
+
+ColumnMean BetaLawAccumulator::Column::mean() const {
+  ColumnMean result;
+  result.positions = finite + infinite;
+  if (result.positions == 0) return result;
+  if (finite > 0) result.value = sum.value() / static_cast<double>(finite);
+  result.infinite_share = static_cast<double>(infinite) / static_cast<double>(result.positions);
+  return result;
+}
+
+void BetaLawAccumulator::add_acceptance(const Observations& observations) {
+  const Bracketed& beta = observations.mean_acceptance;
+  if (!beta.exact()) bracketed_ = true;
+  const std::vector<double>& highest = beta.highest();
+  for (std::size_t i = 0; i < beta.lower.size(); ++i) {
+    autocorrelation_.add(observations.sequence[i], beta.lower[i]);
+    if (std::isnan(beta.lower[i])) continue;
+    lower_.add(beta.lower[i]);
+    upper_.add(highest[i]);
+  }
+}
+
+void BetaLawAccumulator::add_calibration(std::vector<Bin>& bins, std::span<const double> confidence,
+                                         const Bracketed& acceptance, std::size_t stride) {
+  if (acceptance.empty() || !acceptance.exact()) return;
+  for (std::size_t i = 0; i < confidence.size(); ++i) {
+    const double accepted = acceptance.lower[i * stride];
+    if (std::isnan(confidence[i]) || std::isnan(accepted)) continue;
+    const auto count = static_cast<double>(bins.size());
+    const double bin = std::floor(std::clamp(confidence[i], 0.0, 1.0) * count);
+    Bin& at = bins[static_cast<std::size_t>(std::min(bin, count - 1))];
+    at.confidence.add(confidence[i]);
+    at.acceptance.add(accepted);
+    ++at.positions;
+  }
+}
+
+void BetaLawAccumulator::add(const Observations& observations) {
+  if (!observations.mean_acceptance.empty()) add_acceptance(observations);
+  d_lk_lower_.add(observations.d_lk.lower);
+  d_lk_upper_.add(observations.d_lk.highest());
+  kl_target_draft_.add(observations.kl_target_draft);
+  kl_draft_target_.add(observations.kl_draft_target);
+  target_entropy_.add(observations.target_entropy);
+  draft_entropy_.add(observations.draft_entropy);
+  top1_agreement_.add(observations.top1_agreement);
+  add_calibration(by_top_, observations.draft_top_probability, observations.mean_acceptance, 1);
+  add_calibration(by_token_, observations.draft_token_probability, observations.acceptance,
+                  static_cast<std::size_t>(observations.depths));
+}
+
+std::vector<CalibrationBin> BetaLawAccumulator::calibration(std::span<const Bin> bins) {
+  std::vector<CalibrationBin> result;
+  const auto count = static_cast<double>(bins.size());
+  for (std::size_t i = 0; i < bins.size(); ++i) {
+    CalibrationBin bin{static_cast<double>(i) / count, static_cast<double>(i + 1) / count, bins[i].positions, {}, {}};
+    if (bin.positions > 0) {
+      bin.mean_confidence = bins[i].confidence.value() / static_cast<double>(bin.positions);
+      bin.mean_acceptance = bins[i].acceptance.value() / static_cast<double>(bin.positions);
+    }
+    result.push_back(bin);
+  }
+  return result;
+}
+
+BetaSummary BetaLawAccumulator::summary() const {
+  BetaSummary result;
+  result.positions = lower_.count();
+  if (result.positions > 0) {
+    for (const double probability : options_.probabilities) {
+      result.quantiles.push_back({probability, {*lower_.quantile(probability), *upper_.quantile(probability)}});
+    }
+    for (const double threshold : options_.thresholds) {
+      // The higher ends are below a threshold less often.
+      result.below.push_back({threshold, {*upper_.share_below(threshold), *lower_.share_below(threshold)}});
+    }
+    result.histogram_lower = lower_.histogram(options_.bins);
+    result.histogram_upper = upper_.histogram(options_.bins);
+    if (!bracketed_) result.autocorrelation = autocorrelation_.values();
+  }
+  if (d_lk_lower_.finite > 0) result.d_lk = Interval{*d_lk_lower_.mean().value, *d_lk_upper_.mean().value};
+  result.kl_target_draft = kl_target_draft_.mean();
+  result.kl_draft_target = kl_draft_target_.mean();
+  result.target_entropy = target_entropy_.mean();
+  result.draft_entropy = draft_entropy_.mean();
+  result.top1_agreement = top1_agreement_.mean();
+  result.by_top_probability = calibration(by_top_);
+  result.by_token_probability = calibration(by_token_);
+  return result;
+}
+
+}  // namespace specdec::estimate

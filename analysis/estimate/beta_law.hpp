@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/core/compensated_sum.hpp"
+#include "analysis/estimate/estimate.hpp"
+#include "analysis/estimate/observations.hpp"
+
+namespace specdec::estimate {
+
+/// The law of numbers in [0, 1] in fixed memory: counts in `cells` equal cells, and of 1 itself.
+/// A quantile is off by at most quantile_error; the counts do not depend on the order of the numbers.
+class UnitIntervalSketch {
+ public:
+  static constexpr std::int64_t cells = 16384;
+  static constexpr double quantile_error = 1.0 / cells;
+
+  /// @param value  [0, 1]; rounding beyond the ends is brought back
+  void add(double value);
+  std::int64_t count() const { return count_; }
+  /// The smallest x with at least the share `probability` at or below it, up to quantile_error; the end 0 for the
+  /// first cell.
+  /// @return nothing where there are no numbers
+  std::optional<double> quantile(double probability) const;
+  /// The share below x, counted in whole cells: exact where x is a multiple of 1 / cells.
+  std::optional<double> share_below(double x) const;
+  /// Counts of `bins` equal bins; bins divides cells.
+  std::vector<std::int64_t> histogram(std::int64_t bins) const;
+
+ private:
+  std::vector<std::int64_t> counts_ = std::vector<std::int64_t>(cells + 1);
+  std::int64_t count_ = 0;
+};
+
+/// Correlations of a column with itself, some positions later in the same sequence; streaming.
+class Autocorrelation {
+ public:
+  explicit Autocorrelation(std::int64_t lags);
+  /// The next value of the current sequence; NaN leaves a hole.
+  void add(std::int64_t sequence, double value);
+  /// rho_1, ..., rho_lags; nothing where fewer than two pairs exist or the column is constant.
+  std::vector<std::optional<double>> values() const;
+
+ private:
+  struct Pairs {
+    double count = 0, earlier = 0, later = 0, products = 0;
+  };
+  std::vector<Pairs> pairs_;
+  std::vector<double> recent_;  // the last `lags` values of the sequence, a ring
+  std::int64_t sequence_ = -1;
+  std::int64_t seen_ = 0;  // in this sequence
+  double count_ = 0, sum_ = 0, squares_ = 0;
+};
+
+/// The mean of a column over its finite entries.
+struct ColumnMean {
+  std::optional<double> value;
+  std::int64_t positions = 0;
+  /// Share of infinite entries, which the mean leaves out.
+  double infinite_share = 0;
+};
+
+/// Acceptance at positions where the draft was about as sure.
+struct CalibrationBin {
+  double lo = 0, hi = 0;
+  std::int64_t positions = 0;
+  std::optional<double> mean_confidence;
+  std::optional<double> mean_acceptance;
+};
+
+/// What the summary holds; columns that the recording lacks give nothing.
+struct BetaSummary {
+  struct Quantile {
+    double probability = 0;
+    /// The quantiles of the brackets' ends; equal where the positions are exact.
+    Interval bounds;
+  };
+  struct Share {
+    double threshold = 0;
+    Interval bounds;
+  };
+  std::int64_t positions = 0;
+  std::vector<Quantile> quantiles;
+  /// Of the lower and the upper ends, equal bins of [0, 1].
+  std::vector<std::int64_t> histogram_lower, histogram_upper;
+  std::vector<Share> below;
+  /// Of mean acceptance, lags 1, 2, ...; empty for brackets.
+  std::vector<std::optional<double>> autocorrelation;
+  std::optional<Interval> d_lk;
+  ColumnMean kl_target_draft, kl_draft_target, target_entropy, draft_entropy, top1_agreement;
+  /// By the draft's largest probability against mean acceptance, and by its probability of the emitted token against
+  /// a_t.
+  std::vector<CalibrationBin> by_top_probability, by_token_probability;
+};
+
+struct BetaLawOptions {
+  std::vector<double> probabilities{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99};
+  std::vector<double> thresholds{0.1, 0.25, 0.5, 0.75, 0.9};
+  std::int64_t bins = 16;
+  std::int64_t lags = 16;
+  std::int64_t calibration_bins = 10;
+};
+
+/// The law of mean acceptance over the positions of a recording, in one pass and fixed memory.
+///
+/// Source:   docs/theory.md#the-law-of-beta
+class BetaLawAccumulator {
+ public:
+  explicit BetaLawAccumulator(BetaLawOptions options = {});
+  void add(const Observations& observations);
+  BetaSummary summary() const;
+
+ private:
+  struct Column {
+    core::CompensatedSum sum;
+    std::int64_t finite = 0, infinite = 0;
+    void add(std::span<const double> values);
+    ColumnMean mean() const;
+  };
+  struct Bin {
+    core::CompensatedSum confidence, acceptance;
+    std::int64_t positions = 0;
+  };
+  void add_acceptance(const Observations& observations);
+  static void add_calibration(std::vector<Bin>& bins, std::span<const double> confidence, const Bracketed& acceptance,
+                              std::size_t stride);
+  static std::vector<CalibrationBin> calibration(std::span<const Bin> bins);
+
+  BetaLawOptions options_;
+  UnitIntervalSketch lower_, upper_;
+  Autocorrelation autocorrelation_;
+  bool bracketed_ = false;
+  Column d_lk_lower_, d_lk_upper_, kl_target_draft_, kl_draft_target_, target_entropy_, draft_entropy_, top1_agreement_;
+  std::vector<Bin> by_top_, by_token_;
+};
+
+}  // namespace specdec::estimate

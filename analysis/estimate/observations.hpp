@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "traces/position_batch.hpp"
+#include "traces/trace_metadata.hpp"
+
+namespace specdec::estimate {
+
+/// A quantity at each position that is known exactly or only within a bracket. NaN where it is unknown.
+struct Bracketed {
+  std::vector<double> lower;
+  /// Empty where every position is exact: then upper is lower.
+  std::vector<double> upper;
+
+  bool empty() const { return lower.empty(); }
+  bool exact() const { return upper.empty(); }
+  const std::vector<double>& highest() const { return upper.empty() ? lower : upper; }
+};
+
+/// What a batch of positions says about acceptance, as columns of doubles; a column that the recording cannot give is
+/// empty. p_t and q_t are the two distributions at position t, x_t is the emitted token, all standardised as sampled.
+struct Observations {
+  std::int64_t first = 0;
+  std::int64_t size = 0;
+  traces::Tier tier = traces::Tier::scalar;
+  traces::AcceptanceRule rule = traces::AcceptanceRule::rejection;
+
+  std::span<const std::int64_t> sequence;
+  std::span<const std::int64_t> place;
+  std::span<const std::int32_t> token;
+  /// -1 where none; empty where the trace has no tasks.
+  std::span<const std::int32_t> task;
+
+  /// a_t: the probability that the emitted token, proposed here, would have been accepted. In [0, 1].
+  /// Shape: (positions, depths); column j is the draft at depth j + 1 of its round.
+  Bracketed acceptance;
+  std::int64_t depths = 1;
+  /// E[a_t | prefix] under the rule: sum min(p, q) for rejection, p(argmax q) for greedy_draft, the indicator of equal
+  /// argmax for greedy. Shape: (positions).
+  Bracketed mean_acceptance;
+  /// Var(a_t | prefix). Full tier only.
+  std::vector<double> acceptance_variance;
+
+  /// The mean acceptance under every rule that the tier allows, indexed by AcceptanceRule; empty where it does not.
+  std::array<Bracketed, 3> by_rule;
+
+  /// Of the pair at this prefix; nats.
+  Bracketed d_lk;
+  std::vector<double> kl_target_draft;  ///< infinite where q misses a token of p
+  std::vector<double> kl_draft_target;
+  std::vector<double> target_entropy;
+  std::vector<double> draft_entropy;
+  std::vector<double> top1_agreement;  ///< 0 or 1
+  std::vector<double> draft_top_probability;
+  /// -log p_t(x_t), and Var(log p_t(x) | prefix) for x drawn from p_t (full tier only).
+  std::vector<double> surprisal;
+  std::vector<double> surprisal_variance;
+  /// q_t(x_t): what a policy that looks at the drafted token sees.
+  std::vector<double> draft_token_probability;
+
+  /// One column per lenience asked for, shape (lenience, positions): alpha_l and the total variation of a drafted
+  /// position's token from p under the two residuals. Full tier only.
+  std::vector<std::vector<double>> lenient_acceptance;
+  std::vector<std::vector<double>> lenient_distance_strict;
+  std::vector<std::vector<double>> lenient_distance_lenient;
+
+  /// Tokens that a round from here would emit (accepted-length tier).
+  std::span<const std::int32_t> accepted_length;
+};
+
+}  // namespace specdec::estimate

@@ -1,0 +1,178 @@
+#include "analysis/estimate/observe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/observing.hpp"
+
+namespace specdec::estimate {
+
+using namespace observing;
+
+namespace {
+
+std::string sampling_text(const TraceMetadata& metadata) {
+  const core::Standardisation sampling = sampling_of(metadata);
+  std::string text = fmt::format("temperature {}", sampling.temperature);
+  if (sampling.top_k > 0) text += fmt::format(", top-k {}", sampling.top_k);
+  if (sampling.top_p < 1) text += fmt::format(", top-p {}", sampling.top_p);
+  return text;
+}
+
+/// Why the rule cannot be evaluated, or nothing.
+std::optional<std::string> reason_against(const TraceMetadata& metadata, Tier tier, AcceptanceRule rule,
+                                          const ObserveOptions& options) {
+  if (tier == Tier::accepted_length || at_temperature_zero(metadata) || stored_as_sampled(metadata, options)) {
+    return std::nullopt;
+  }
+  const bool raw = metadata.logprob_space == LogprobSpace::raw;
+  if (tier == Tier::full) {
+    if (raw || (options.target && options.draft)) return std::nullopt;
+    return fmt::format(
+        "the text was sampled at {}, and the recording does not say whether its rows are those before or after that; "
+        "set the metadata key logprob_space to raw or processed, or pass --assume-processed",
+        sampling_text(metadata));
+  }
+  if (rule != AcceptanceRule::rejection) return std::nullopt;
+  return fmt::format(
+      "acceptance by {} needs the probabilities that were sampled from, but the text was sampled at {} and the "
+      "recorded log-probabilities are {}; their normaliser is lost. Record full rows, or processed log-probabilities "
+      "(vLLM: --logprobs-mode processed_logprobs), or text sampled at temperature 1 without top-k and top-p; "
+      "--assume-processed takes the numbers as they are",
+      name_of(rule), sampling_text(metadata), raw ? "raw" : "of unknown space");
+}
+
+/// Drafts that read their own states: their probabilities depend on the depth in the round.
+bool reads_own_states(const std::string& draft_kind) {
+  std::string kind = draft_kind;
+  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::array kinds{"eagle", "mtp", "medusa", "hydra", "multi-token", "multi_token"};
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](const char* name) { return kind.find(name) != std::string::npos; });
+}
+
+void copy_keys(const PositionBatch& batch, Observations& out) {
+  out.first = batch.first;
+  out.size = batch.size;
+  out.tier = batch.tier;
+  out.sequence = batch.sequence;
+  out.place = batch.place;
+  out.token = batch.token;
+  out.task = batch.task;
+}
+
+}  // namespace
+
+AcceptanceRule effective_rule(const TraceMetadata& metadata, const ObserveOptions& options) {
+  return options.rule.value_or(metadata.acceptance.value_or(AcceptanceRule::rejection));
+}
+
+void require_rule_defined(const TraceMetadata& metadata, Tier tier, AcceptanceRule rule,
+                          const ObserveOptions& options) {
+  if (const auto reason = reason_against(metadata, tier, rule, options)) throw RuleUndefined(*reason);
+}
+
+Observer::Observer(TraceMetadata metadata, ObserveOptions options)
+    : metadata_(std::move(metadata)), options_(std::move(options)), rule_(effective_rule(metadata_, options_)) {
+  core::require_in("Observer", "threads", options_.threads, std::int64_t{1}, std::int64_t{1024});
+  if (options_.tolerance) core::require_in("Observer", "tolerance", *options_.tolerance, 0, 1);
+  for (const double lenience : options_.lenience) {
+    core::require_in("Observer", "lenience", lenience, std::numeric_limits<double>::min(), 1);
+  }
+  const core::Standardisation sampling =
+      stored_as_sampled(metadata_, options_) ? core::Standardisation{} : sampling_of(metadata_);
+  target_ = options_.target.value_or(sampling);
+  draft_ = options_.draft.value_or(sampling);
+  require_valid(target_);
+  require_valid(draft_);
+  for (std::int64_t i = 0; i < options_.threads; ++i) workspaces_.push_back(std::make_unique<Workspace>());
+}
+
+Observer::~Observer() = default;
+Observer::Observer(Observer&&) noexcept = default;
+Observer& Observer::operator=(Observer&&) noexcept = default;
+
+bool Observer::forgives_impossible_tokens() const {
+  return metadata_.path == traces::TextSource::other || options_.target.has_value();
+}
+
+Observations Observer::observe(const PositionSource& source, const PositionBatch& batch) {
+  require_rule_defined(metadata_, batch.tier, rule_, options_);
+  Observations out;
+  copy_keys(batch, out);
+  out.rule = rule_;
+  switch (batch.tier) {
+    case Tier::full:
+      observe_full(source, batch, out);
+      break;
+    case Tier::top_k:
+      observe_top_k(source, batch, out);
+      break;
+    case Tier::scalar:
+      observe_scalar(source, batch, out);
+      break;
+    case Tier::accepted_length:
+      observe_accepted_length(batch, out);
+      break;
+  }
+  const bool one_depth = batch.tier != Tier::accepted_length && !out.acceptance.empty() && out.depths == 1;
+  if (one_depth && reads_own_states(metadata_.draft_kind)) one_depth_of_stateful_draft_ = true;
+  if (one_depth) unused_depths_ = std::max(unused_depths_, batch.depths);
+  for (const auto& workspace : workspaces_) {
+    largest_sum_error_ = std::max(largest_sum_error_, workspace->largest_sum_error);
+  }
+  return out;
+}
+
+void Observer::observe_accepted_length(const PositionBatch& batch, Observations& out) const {
+  out.accepted_length = batch.accepted_length;
+  out.acceptance.lower = column(batch.size);
+  for (std::int64_t i = 0; i < batch.size; ++i) {
+    out.acceptance.lower[index(i)] = batch.accepted_length[index(i)] > 1 ? 1 : 0;
+  }
+}
+
+std::vector<traces::Note> Observer::notes() const {
+  std::vector<traces::Note> notes;
+  if (largest_sum_error_ > traces::row_sum_tolerance(traces::ElementType::f32)) {
+    notes.push_back({"row_sums", fmt::format("sums of rows differ from 1 by up to {:.2g}; what is missing stays out of "
+                                             "every sum, so acceptance at a position is uncertain by half of that",
+                                             largest_sum_error_)});
+  }
+  if (not_greedy_ > 0) {
+    notes.push_back({"not_greedy_text",
+                     fmt::format("{} tokens of a text of temperature 0 are not the target's first by rank; they count "
+                                 "as rejected",
+                                 not_greedy_)});
+  }
+  if (underflowed_ > 0) {
+    notes.push_back(
+        {"underflowed_tokens",
+         fmt::format("{} emitted tokens have probability 0 in rows of F16, which round what lies below 3e-8 "
+                     "to 0; their acceptance by rejection is taken for unknown",
+                     underflowed_)});
+  }
+  if (one_depth_of_stateful_draft_) {
+    notes.push_back({"approximate_replay",
+                     fmt::format("a draft of kind \"{}\" reads its own states, but its acceptance is seen at one depth "
+                                 "only: replay is approximate; record q.token_logprob as [positions, depths], "
+                                 "without rows, for the rule rejection",
+                                 metadata_.draft_kind)});
+  }
+  if (unused_depths_ > 1) {
+    notes.push_back({"unused_depths",
+                     fmt::format("q.token_logprob has {} depths, but whole rows, lists of top tokens and ranks are "
+                                 "replayed at one",
+                                 unused_depths_)});
+  }
+  return notes;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,173 @@
+#include "analysis/estimate/observing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "analysis/core/parallel.hpp"
+
+namespace specdec::estimate {
+
+using namespace observing;
+
+namespace {
+
+/// The row as the text was sampled from it; the row itself where nothing is reshaped.
+template <class RowOfRole>
+RowOfRole reshaped(const RowOfRole& row, const core::Standardisation& how, core::RowRole role,
+                   std::vector<double>& probabilities, std::vector<float>& logprobs,
+                   std::optional<core::RowFault>& fault) {
+  if (how == core::Standardisation{}) return row;
+  probabilities.resize(index(row.vocab));
+  fault = core::read_probabilities(row, role, probabilities);
+  if (fault) return row;
+  core::standardise(probabilities, how);
+  logprobs.resize(probabilities.size());
+  std::transform(probabilities.begin(), probabilities.end(), logprobs.begin(),
+                 [](double p) { return static_cast<float>(std::log(p)); });
+  RowOfRole result = row;
+  result.space = traces::RowSpace::log_probabilities;
+  result.type = traces::ElementType::f32;
+  result.data = reinterpret_cast<const std::byte*>(logprobs.data());
+  return result;
+}
+
+traces::FileError error_of(const core::RowFault& fault, const PositionSource& source, const PositionBatch& batch,
+                           std::int64_t i) {
+  return source.refusal(batch.first + i, fault.role == core::RowRole::target ? Role::target : Role::draft,
+                        core::found(fault), core::expected(fault));
+}
+
+void allocate_full(Observations& out, bool tokens, std::size_t leniences) {
+  const std::int64_t n = out.size;
+  for (Bracketed& rule : out.by_rule) rule.lower = column(n);
+  for (Bracketed* bracketed : {&out.mean_acceptance, &out.d_lk}) bracketed->lower = column(n);
+  for (std::vector<double>* plain :
+       {&out.kl_target_draft, &out.kl_draft_target, &out.target_entropy, &out.draft_entropy, &out.top1_agreement,
+        &out.draft_top_probability, &out.acceptance_variance, &out.surprisal_variance}) {
+    *plain = column(n);
+  }
+  if (tokens) {
+    out.acceptance.lower = column(n);
+    out.surprisal = column(n);
+    out.draft_token_probability = column(n);
+  }
+  for (auto* table : {&out.lenient_acceptance, &out.lenient_distance_strict, &out.lenient_distance_lenient}) {
+    table->assign(leniences, column(n));
+  }
+}
+
+double acceptance_variance(const core::RowStatistics& s, AcceptanceRule rule) {
+  if (rule == AcceptanceRule::greedy) return 0;
+  if (rule == AcceptanceRule::greedy_draft) return s.target_at_draft_argmax * (1 - s.target_at_draft_argmax);
+  return std::max(0.0, s.acceptance_second_moment - s.overlap * s.overlap);
+}
+
+/// a_t under any rule from the statistics of the rows.
+double acceptance_of(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token) {
+  if (rule == AcceptanceRule::greedy) return s.target_argmax == s.draft_argmax ? 1 : 0;
+  if (rule == AcceptanceRule::greedy_draft) return token == s.draft_argmax ? 1 : 0;
+  return acceptance_of_logprobs(s.target_token_logprob, s.draft_token_logprob);
+}
+
+void store(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token, std::int64_t position,
+           Observations& out) {
+  const std::size_t i = index(position);
+  of_rule(out, AcceptanceRule::rejection).lower[i] = std::min(1.0, s.overlap);
+  of_rule(out, AcceptanceRule::greedy_draft).lower[i] = std::min(1.0, s.target_at_draft_argmax);
+  of_rule(out, AcceptanceRule::greedy).lower[i] = s.target_argmax == s.draft_argmax ? 1 : 0;
+  out.mean_acceptance.lower[i] = of_rule(out, rule).lower[i];
+  out.acceptance_variance[i] = acceptance_variance(s, rule);
+  out.d_lk.lower[i] = (s.missing_mass + s.rejected_mass) / 2;
+  out.kl_target_draft[i] = s.kl_target_draft;
+  out.kl_draft_target[i] = s.kl_draft_target;
+  out.target_entropy[i] = s.target_entropy;
+  out.draft_entropy[i] = s.draft_entropy;
+  out.top1_agreement[i] = s.target_argmax == s.draft_argmax ? 1 : 0;
+  out.draft_top_probability[i] = s.draft_max;
+  out.surprisal_variance[i] = std::max(0.0, s.surprisal_second_moment - s.target_entropy * s.target_entropy);
+  if (token < 0) return;
+  out.acceptance.lower[i] = acceptance_of(s, rule, token);
+  out.surprisal[i] = -s.target_token_logprob;
+  out.draft_token_probability[i] = std::exp(s.draft_token_logprob);
+}
+
+/// How far the stored sums are from 1; logits have none.
+double sum_error(const core::RowStatistics& s, const traces::Row& target, const traces::Row& draft) {
+  const auto of = [](double sum, const traces::Row& row) {
+    return row.space == traces::RowSpace::logits ? 0 : std::abs(sum - 1);
+  };
+  return std::max(of(s.target_sum, target), of(s.draft_sum, draft));
+}
+
+/// Whether a stored number of F16 is 0 or -0.
+bool is_half_zero(const std::byte* number) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, number, sizeof bits);
+  return (bits & 0x7FFFU) == 0;
+}
+
+}  // namespace
+
+bool Observer::may_have_underflowed(const traces::TargetRow& row, std::int64_t token) const {
+  const core::Standardisation sampling = sampling_of(metadata_);
+  const bool whole = sampling.temperature > 0 && sampling.top_k == 0 && sampling.top_p == 1;
+  return whole && row.space == traces::RowSpace::probabilities && row.type == traces::ElementType::f16 &&
+         is_half_zero(row.data + token * traces::size_of(row.type));
+}
+
+void Observer::observe_full(const PositionSource& source, const PositionBatch& batch, Observations& out) {
+  const std::size_t leniences = options_.lenience.size();
+  allocate_full(out, !batch.token.empty(), leniences);
+  core::for_each_index(batch.size, options_.threads, [&](std::int64_t i, std::int64_t worker) {
+    Workspace& work = *workspaces_[index(worker)];
+    std::optional<core::RowFault> fault;
+    const auto require_sound = [&] {
+      if (fault) throw error_of(*fault, source, batch, i);
+    };
+    traces::TargetRow target = batch.target_rows[i];
+    traces::DraftRow draft = batch.draft_rows[i];
+    if (options_.tolerance) target.sum_tolerance = draft.sum_tolerance = *options_.tolerance;
+    target = reshaped(target, target_, core::RowRole::target, work.target.probabilities, work.target.logprobs, fault);
+    require_sound();
+    draft = reshaped(draft, draft_, core::RowRole::draft, work.draft.probabilities, work.draft.logprobs, fault);
+    require_sound();
+    if (!batch.draft_vocab_map.empty()) {
+      draft = core::spread_over_vocabulary(draft, batch.draft_vocab_map, target.vocab, work.scratch);
+    }
+    const std::int64_t token = batch.token.empty() ? -1 : batch.token[index(i)];
+    fault = core::row_statistics(target, draft, token, work.scratch, work.statistics);
+    require_sound();
+    const bool impossible = token >= 0 && std::isinf(work.statistics.target_token_logprob);
+    if (impossible && !forgives_impossible_tokens() && !may_have_underflowed(batch.target_rows[i], token)) {
+      throw impossible_token(source, batch, i);
+    }
+    store(work.statistics, rule_, token, i, out);
+    work.largest_sum_error = std::max(work.largest_sum_error, sum_error(work.statistics, target, draft));
+    if (leniences == 0) return;
+    work.lenience.resize(leniences);
+    fault = core::lenience_statistics(target, draft, options_.lenience, work.scratch, work.lenience);
+    require_sound();
+    for (std::size_t l = 0; l < leniences; ++l) {
+      out.lenient_acceptance[l][index(i)] = work.lenience[l].alpha;
+      out.lenient_distance_strict[l][index(i)] = work.lenience[l].distance_strict;
+      out.lenient_distance_lenient[l][index(i)] = work.lenience[l].distance_lenient;
+    }
+  });
+  if (batch.token.empty()) return;
+  for (std::int64_t i = 0; i < batch.size; ++i) {
+    const bool underflowed = std::isinf(out.surprisal[index(i)]) && !forgives_impossible_tokens();
+    if (underflowed) {
+      ++underflowed_;
+      out.surprisal[index(i)] = unknown;
+    }
+    if (batch.token[index(i)] < 0 || (underflowed && rule_ == AcceptanceRule::rejection)) {
+      put(out.acceptance, i, anything);
+    }
+  }
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "analysis/core/row_statistics.hpp"
+#include "analysis/core/standardisation.hpp"
+#include "analysis/estimate/observe.hpp"
+#include "analysis/estimate/top_k_bounds.hpp"
+
+/// What the observers of the tiers share.
+namespace specdec::estimate::observing {
+
+using traces::AcceptanceRule;
+using traces::LogprobSpace;
+using traces::PositionBatch;
+using traces::PositionSource;
+using traces::Role;
+using traces::Tier;
+using traces::TraceMetadata;
+
+inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+inline std::vector<double> column(std::int64_t size) { return std::vector<double>(index(size), unknown); }
+
+/// What the text was sampled with; what the recording does not say is taken to be off.
+inline core::Standardisation sampling_of(const TraceMetadata& metadata) {
+  return {metadata.temperature.value_or(1), metadata.top_k.value_or(0), metadata.top_p.value_or(1)};
+}
+
+inline bool sampled_as_is(const TraceMetadata& metadata) { return sampling_of(metadata) == core::Standardisation{}; }
+
+inline bool at_temperature_zero(const TraceMetadata& metadata) { return metadata.temperature == 0.0; }
+
+/// Whether the stored numbers belong to the distributions that were sampled from.
+inline bool stored_as_sampled(const TraceMetadata& metadata, const ObserveOptions& options) {
+  return options.assume_processed || sampled_as_is(metadata) || metadata.logprob_space == LogprobSpace::processed;
+}
+
+/// At temperature 0 both distributions stand on their argmax, and rejection compares these.
+inline AcceptanceRule rule_at_temperature(const TraceMetadata& metadata, AcceptanceRule rule) {
+  return rule == AcceptanceRule::rejection && at_temperature_zero(metadata) ? AcceptanceRule::greedy : rule;
+}
+
+/// A column that becomes a bracket with its first inexact entry.
+inline void put(Bracketed& to, std::int64_t i, const Interval& value) {
+  to.lower[index(i)] = value.lo;
+  if (to.upper.empty()) {
+    if (value.lo == value.hi || (std::isnan(value.lo) && std::isnan(value.hi))) return;
+    to.upper = to.lower;
+  }
+  to.upper[index(i)] = value.hi;
+}
+
+inline Interval exactly(double value) { return {value, value}; }
+
+inline Interval truth_value(bool value) { return exactly(value ? 1 : 0); }
+
+inline constexpr Interval anything{0, 1};
+
+/// min(1, q / p); 1 where p = 0 < q, 0 where both are 0.
+inline double acceptance_of_logprobs(double target, double draft) {
+  if (means_zero(target)) return means_zero(draft) ? 0 : 1;
+  return means_zero(draft) ? 0 : std::exp(std::min(0.0, draft - target));
+}
+
+inline Bracketed& of_rule(Observations& out, AcceptanceRule rule) {
+  return out.by_rule[static_cast<std::size_t>(rule)];
+}
+
+/// A recorded overlap, NaN where there is none.
+inline double recorded_overlap(const PositionSource& source, const PositionBatch& batch, std::int64_t i) {
+  if (batch.overlap.empty()) return unknown;
+  const double overlap = batch.overlap[index(i)];
+  constexpr double rounding = 1e-2;
+  if (overlap < -rounding || overlap > 1 + rounding) {
+    throw source.refusal(batch.first + i, Role::target, fmt::format("an overlap of {}", overlap),
+                         "an overlap in [0, 1], or NaN where it is unknown");
+  }
+  return std::clamp(overlap, 0.0, 1.0);
+}
+
+inline double recorded_logprob(const PositionSource& source, const PositionBatch& batch, std::int64_t i, Role role,
+                               double logprob) {
+  constexpr double rounding = 1e-2;
+  if (logprob <= rounding) return std::min(logprob, 0.0);
+  throw source.refusal(batch.first + i, role, fmt::format("a log-probability of {}", logprob),
+                       "a log-probability of at most 0");
+}
+
+inline traces::FileError impossible_token(const PositionSource& source, const PositionBatch& batch, std::int64_t i) {
+  const std::string token =
+      batch.token.empty() ? "the emitted token" : fmt::format("the emitted token {}", batch.token[index(i)]);
+  return source.refusal(batch.first + i, Role::target, fmt::format("giving {} probability 0", token),
+                        "giving it more, or the recording's path \"other\" where the text is not the target's");
+}
+
+}  // namespace specdec::estimate::observing
+
+namespace specdec::estimate {
+
+/// What one thread works in.
+struct Observer::Workspace {
+  /// A reshaped row, as natural logarithms in single precision: nothing underflows that a double holds.
+  struct Reshaped {
+    std::vector<double> probabilities;
+    std::vector<float> logprobs;
+  };
+  core::RowScratch scratch;
+  Reshaped target, draft;
+  core::RowStatistics statistics;
+  std::vector<core::LenienceStatistics> lenience;
+  TopKBounder bounder;
+  double largest_sum_error = 0;
+};
+
+}  // namespace specdec::estimate

@@ -1,0 +1,506 @@
+#include "analysis/estimate/replay_estimates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/core/parallel.hpp"
+#include "analysis/estimate/acceptance_counts.hpp"
+#include "analysis/estimate/cluster_ratio.hpp"
+#include "analysis/estimate/ratio_of_sums.hpp"
+#include "analysis/estimate/resampling.hpp"
+#include "analysis/theory/tokens.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+using Group = ReplayEstimates::Group;
+using Groups = std::vector<Group>;
+
+constexpr std::size_t most_groups = 4096;
+constexpr std::size_t most_cells = 512;
+constexpr std::int64_t most_batches = 10;
+/// A standard error of less than this part of its value is what rounding leaves of none.
+constexpr double no_error = 1e-12;
+/// Sequences that are replayed at once, so that their results need bounded memory.
+constexpr std::size_t sequences_at_once = 512;
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+void add_to(std::vector<double>& sums, const std::vector<double>& terms, double factor = 1) {
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += factor * terms[i];
+}
+
+Group empty_group(std::size_t gammas, std::int32_t task = -1) {
+  return {task, 0, 0, 0, std::vector<double>(gammas), std::vector<double>(gammas), std::vector<double>(gammas)};
+}
+
+void add_group(Group& sum, const Group& term, double factor = 1) {
+  sum.sequences += term.sequences;
+  sum.tokens += factor * term.tokens;
+  sum.rejections += factor * term.rejections;
+  add_to(sum.steps, term.steps, factor);
+  add_to(sum.drafted, term.drafted, factor);
+  add_to(sum.fixed, term.fixed, factor);
+}
+
+Group sum_of(const Groups& groups, std::size_t gammas) {
+  Group sum = empty_group(gammas);
+  for (const Group& group : groups) add_group(sum, group);
+  return sum;
+}
+
+/// Pairs of neighbours become one; an odd one stays last.
+void merge_pairs(Groups& groups) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (i % 2 == 0 && i > 0) std::swap(groups[i / 2], groups[i]);
+    if (i % 2 == 1) add_group(groups[i / 2], groups[i]);
+  }
+  groups.resize((groups.size() + 1) / 2);
+}
+
+/// `sum` and the rejections of more positions, the mean of their depths; one by one, so that it does not matter how
+/// they were handed over.
+double add_rejections(double sum, std::span<const double> acceptance, std::int64_t depths) {
+  for (const double a : acceptance) sum += (1 - a) / static_cast<double>(depths);
+  return sum;
+}
+
+void require_acceptances(std::span<const double> acceptance, std::int64_t depths, std::int64_t first) {
+  const auto bad = std::find_if_not(acceptance.begin(), acceptance.end(), [](double a) { return 0 <= a && a <= 1; });
+  if (bad == acceptance.end()) return;
+  const std::int64_t position = first + (bad - acceptance.begin()) / depths;
+  core::require_in("ReplayEstimates::add", fmt::format("acceptance at position {}", position), *bad, 0, 1);
+}
+
+/// What a report is computed from.
+struct Material {
+  const Groups& groups;  ///< the clusters of the intervals, tasks one behind the other
+  Group total;
+  std::int64_t sequences;
+  const ReplayEstimateOptions& options;
+
+  double c() const { return options.cost ? options.cost->c : 0; }
+  double cost(const Group& group, std::size_t gamma) const { return group.fixed[gamma] + c() * group.drafted[gamma]; }
+  double speedup(const Group& group, std::size_t gamma) const { return group.tokens / cost(group, gamma); }
+  std::size_t gammas() const { return total.steps.size(); }
+  double acceptances() const { return total.tokens - total.rejections; }
+  /// Too little happened that differs from the rest for the groups to say how much another recording would differ.
+  bool few() const { return std::min(total.rejections, acceptances()) < few_rejections; }
+  /// Begins and ends of the groups that are exchangeable with each other.
+  std::vector<std::pair<std::size_t, std::size_t>> strata() const;
+
+  /// The standard error of sum a / sum b over the groups; nothing where they determine none.
+  template <class Numerator, class Denominator>
+  std::optional<StandardError> error_of_ratio(Numerator a, Denominator b) const {
+    std::vector<ClusterMoments> moments;
+    for (const auto& [begin, end] : strata()) {
+      moments.emplace_back();
+      for (std::size_t i = begin; i < end; ++i) moments.back().add(a(groups[i]), b(groups[i]));
+    }
+    return stratified_standard_error(moments);
+  }
+};
+
+std::vector<std::pair<std::size_t, std::size_t>> Material::strata() const {
+  if (options.mix == TaskMix::random) return {{0, groups.size()}};
+  std::vector<std::pair<std::size_t, std::size_t>> strata;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (i == 0 || groups[i].task != groups[i - 1].task) strata.emplace_back(i, i);
+    strata.back().second = i + 1;
+  }
+  return strata;
+}
+
+std::string method_of(const Material& material) {
+  const std::string replayed = "exact replay; ";
+  if (material.groups.size() < 2) return replayed + "one sequence, too short for an interval";
+  const std::string few = material.few() ? ", not narrower than Eq. 1 at the ends of Wilson's interval" : "";
+  if (material.sequences == 1) {
+    return replayed +
+           fmt::format("means of {} batches of the only sequence, Student's t{}", material.groups.size(), few);
+  }
+  return replayed + fmt::format("ratio of sums over {} {}, Student's t{}{}", material.groups.size(),
+                                material.sequences == static_cast<std::int64_t>(material.groups.size())
+                                    ? "sequences"
+                                    : "groups of sequences",
+                                material.options.mix == TaskMix::fixed ? ", stratified by task" : "", few);
+}
+
+Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
+
+/// Tokens per step by Eq. 1 at the ends of the interval of the acceptance rate over sequences, which is never narrower
+/// than Wilson's over all tokens; the batches of a single sequence count tokens and steps alone.
+Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
+  const double rate = std::clamp(material.acceptances() / material.total.tokens, 0.0, 1.0);
+  Interval rates = wilson_interval_of_share(rate, material.total.tokens);
+  if (material.sequences > 1) {
+    const auto error = material.error_of_ratio([](const Group& group) { return group.tokens - group.rejections; },
+                                               [](const Group& group) { return group.tokens; });
+    rates = hull(rates, bounded_t_interval(rate, *error, 0, 1));
+  }
+  const auto tokens = [&](double at) {
+    return theory::expected_tokens(core::AcceptanceRate(at), static_cast<std::int64_t>(gamma));
+  };
+  return {tokens(std::max(0.0, rates.lo)), tokens(std::min(1.0, rates.hi))};
+}
+
+/// The interval that Student's t gave, as far as the recording allows it.
+/// @param cost  of a step that drafts gamma tokens, in the units of the estimate
+std::optional<Interval> as_wide_as_known(const Material& material, std::size_t gamma, double value,
+                                         const StandardError& error, const Interval& by_t, double cost) {
+  if (!material.few()) return error.value > no_error * value ? std::optional(by_t) : std::nullopt;
+  const Interval tokens = tokens_at_rate_interval(material, gamma);
+  return hull(by_t, {tokens.lo / cost, tokens.hi / cost});
+}
+
+Estimate tokens_per_step(const Material& material, std::size_t gamma) {
+  Estimate estimate{material.total.tokens / material.total.steps[gamma], std::nullopt, method_of(material)};
+  const auto error = material.error_of_ratio([](const Group& group) { return group.tokens; },
+                                             [=](const Group& group) { return group.steps[gamma]; });
+  if (gamma == 0) {
+    estimate.ci95 = Interval{1, 1};
+  } else if (error) {
+    const Interval by_t = bounded_t_interval(estimate.value, *error, 1, static_cast<double>(gamma) + 1);
+    estimate.ci95 = as_wide_as_known(material, gamma, estimate.value, *error, by_t, 1);
+  }
+  return estimate;
+}
+
+Estimate speedup(const Material& material, std::size_t gamma) {
+  Estimate estimate{material.speedup(material.total, gamma), std::nullopt, method_of(material)};
+  const auto error = material.error_of_ratio([](const Group& group) { return group.tokens; },
+                                             [&](const Group& group) { return material.cost(group, gamma); });
+  if (!error) return estimate;
+  Interval by_t = t_interval(estimate.value, *error);
+  by_t.lo = std::max(0.0, by_t.lo);
+  const double cost = (*material.options.cost)(static_cast<std::int64_t>(gamma));
+  estimate.ci95 = gamma == 0 ? by_t : as_wide_as_known(material, gamma, estimate.value, *error, by_t, cost);
+  return estimate;
+}
+
+/// Is the mean cost per token of `gamma` above that of `best` by more than its 95% half-width?
+bool told_apart(const Material& material, std::size_t gamma, std::size_t best) {
+  const auto difference = [&](const Group& group) { return material.cost(group, gamma) - material.cost(group, best); };
+  const auto error = material.error_of_ratio(difference, [](const Group& group) { return group.tokens; });
+  return t_interval(difference(material.total) / material.total.tokens, *error).lo > 0;
+}
+
+std::size_t fastest(const Material& material, const Group& group) {
+  std::size_t best = 0;
+  for (std::size_t gamma = 1; gamma < material.gammas(); ++gamma)
+    if (material.cost(group, gamma) < material.cost(group, best)) best = gamma;
+  return best;
+}
+
+/// What drawing the groups anew says of the best gamma.
+struct Resampled {
+  std::vector<double> share_best;
+  double expected_regret = 0;
+};
+
+Resampled resample(const Material& material, std::size_t recommended) {
+  struct Outcome {
+    std::size_t best;
+    double regret;
+  };
+  std::vector<Outcome> outcomes(size(material.options.resamplings));
+  const auto strata = material.strata();
+  core::for_each_index(
+      material.options.resamplings, material.options.threads, [&](std::int64_t resampling, std::int64_t) {
+        std::vector<double> counts(material.groups.size());
+        for (std::size_t stratum = 0; stratum < strata.size(); ++stratum) {
+          const auto [begin, end] = strata[stratum];
+          draw_with_replacement(material.options.seed, static_cast<std::uint64_t>(resampling),
+                                static_cast<std::uint32_t>(stratum), std::span(counts).subspan(begin, end - begin));
+        }
+        Group drawn = empty_group(material.gammas());
+        for (std::size_t i = 0; i < counts.size(); ++i)
+          if (counts[i] > 0) add_group(drawn, material.groups[i], counts[i]);
+        const std::size_t best = fastest(material, drawn);
+        outcomes[size(resampling)] = {best, 1 - material.cost(drawn, best) / material.cost(drawn, recommended)};
+      });
+  Resampled result{std::vector<double>(material.gammas()), 0};
+  const auto times = static_cast<double>(outcomes.size());
+  for (const Outcome& outcome : outcomes) {
+    result.share_best[outcome.best] += 1;
+    result.expected_regret += outcome.regret / times;
+  }
+  for (double& share : result.share_best) share /= times;
+  return result;
+}
+
+std::optional<BreakEven> break_even(const Material& material) {
+  std::optional<BreakEven> best;
+  for (std::size_t gamma = 1; gamma < material.gammas(); ++gamma) {
+    if (!(material.total.drafted[gamma] > 0)) continue;
+    const double c = (material.total.tokens - material.total.fixed[gamma]) / material.total.drafted[gamma];
+    if (c > 0 && (!best || c > best->c)) best = BreakEven{c, static_cast<std::int64_t>(gamma)};
+  }
+  return best;
+}
+
+ReplayOptimum optimum(const Material& material, ReplayReport& report) {
+  const std::size_t best = fastest(material, material.total);
+  ReplayOptimum result;
+  result.gamma = static_cast<std::int64_t>(best);
+  result.speedup = material.speedup(material.total, best);
+  result.at_limit = best > 0 && best + 1 == material.gammas();
+  if (material.groups.size() > 1) {
+    result.near_optimal_gammas.emplace();
+    for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma)
+      if (gamma == best || !told_apart(material, gamma, best))
+        result.near_optimal_gammas->push_back(static_cast<std::int64_t>(gamma));
+  }
+  if (material.sequences < least_resampled_sequences) {
+    report.notes.push_back(fmt::format("{} {}: the best gamma is resampled from {} on", material.sequences,
+                                       material.sequences == 1 ? "sequence" : "sequences", least_resampled_sequences));
+    return result;
+  }
+  const Resampled resampled = resample(material, best);
+  result.expected_regret = resampled.expected_regret;
+  for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma)
+    report.gammas[gamma].share_best = resampled.share_best[gamma];
+  return result;
+}
+
+ReplayReport report_of(const Material& material, std::optional<double> alpha_hat) {
+  ReplayReport report;
+  report.sequences = material.sequences;
+  report.tokens = static_cast<std::int64_t>(material.total.tokens);
+  if (report.tokens == 0) return report;
+  const theory::ReplayOptions& replay = material.options.replay;
+  if (replay.depths > 1 && replay.max_gamma > replay.depths) {
+    report.notes.push_back(
+        fmt::format("gammas above {} hold the last recorded depth and are approximate", replay.depths));
+  }
+  if (material.few()) {
+    const bool rejections = material.total.rejections < material.acceptances();
+    const char* const what = rejections ? "rejections" : "acceptances";
+    report.notes.push_back(
+        fmt::format("{:.3g} expected {}: below {:g} the intervals of tokens per step and speedup are wide, and what "
+                    "resampling says of the best gamma is too sure",
+                    std::max(0.0, std::min(material.total.rejections, material.acceptances())), what, few_rejections));
+  }
+  for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma) {
+    GammaReplay row;
+    row.gamma = static_cast<std::int64_t>(gamma);
+    row.tokens_per_step = tokens_per_step(material, gamma);
+    if (alpha_hat) {
+      // Rows as stored may sum to a little more than 1.
+      const core::AcceptanceRate rate(std::min(*alpha_hat, 1.0));
+      row.iid_tokens_per_step = theory::expected_tokens(rate, row.gamma);
+      row.difference = *row.iid_tokens_per_step - row.tokens_per_step.value;
+    }
+    if (material.options.cost) {
+      row.speedup = speedup(material, gamma);
+      if (alpha_hat) row.iid_speedup = *row.iid_tokens_per_step / (*material.options.cost)(row.gamma);
+    }
+    report.gammas.push_back(std::move(row));
+  }
+  report.break_even = break_even(material);
+  if (material.options.cost) report.optimum = optimum(material, report);
+  return report;
+}
+
+}  // namespace
+
+ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
+    : options_(std::move(options)),
+      stream_(options_.replay),
+      halves_{theory::ReplayedRounds(options_.replay.max_gamma), theory::ReplayedRounds(options_.replay.max_gamma)} {
+  constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+  core::require_in("ReplayEstimates", "resamplings", options_.resamplings, 1, largest);
+  core::require_in("ReplayEstimates", "threads", options_.threads, 1, 1024);
+  core::StepCost without_drafts = options_.cost.value_or(core::StepCost{});
+  without_drafts.c = 0;
+  for (std::int64_t d = 0; d <= options_.replay.max_gamma; ++d) {
+    if (options_.cost) (*options_.cost)(d);  // refuses a cost that is none
+    fixed_cost_.push_back(without_drafts(d));
+    draft_counts_.push_back(static_cast<double>(d));
+  }
+}
+
+void ReplayEstimates::add(const AcceptanceColumns& columns) {
+  const std::size_t n = columns.sequence.size();
+  const std::size_t depths = size(options_.replay.depths);
+  core::require_same_size("ReplayEstimates::add", "acceptance", columns.acceptance.size(),
+                          "sequence, once for each depth,", n * depths);
+  if (!columns.task.empty())
+    core::require_same_size("ReplayEstimates::add", "task", columns.task.size(), "sequence", n);
+  require_acceptances(columns.acceptance, options_.replay.depths, positions_);
+  std::int64_t last = current_.value_or(std::numeric_limits<std::int64_t>::min());
+  std::vector<std::size_t> begins;  // of the sequences that begin here
+  for (std::size_t i = 0; i < n; ++i) {
+    if (columns.sequence[i] < last) {
+      throw std::invalid_argument(fmt::format("ReplayEstimates::add: sequence {} comes after {}, but numbers must rise",
+                                              columns.sequence[i], last));
+    }
+    if (columns.sequence[i] != last || (!current_ && i == 0)) begins.push_back(i);
+    last = columns.sequence[i];
+  }
+  const std::size_t first_begin = begins.empty() ? n : begins.front();
+  add_to_current(columns.acceptance.first(first_begin * depths));
+  if (!begins.empty()) {
+    if (current_) end_sequence();
+    add_whole(columns, begins);
+    const std::size_t begin = begins.back();
+    begin_sequence(columns.sequence[begin], columns.task.empty() ? -1 : columns.task[begin]);
+    add_to_current(columns.acceptance.subspan(begin * depths));
+  }
+  positions_ += static_cast<std::int64_t>(n);
+}
+
+void ReplayEstimates::begin_sequence(std::int64_t number, std::int32_t task) {
+  current_ = number;
+  current_task_ = task;
+  current_half_ = task_halves_.next(task);
+  current_rejections_ = 0;
+  if (++sequences_ > 1) cells_.clear();
+}
+
+void ReplayEstimates::add_to_current(std::span<const double> acceptance) {
+  current_rejections_ = add_rejections(current_rejections_, acceptance, options_.replay.depths);
+  if (sequences_ > 1) return stream_.add(acceptance);
+  // Block by block, to note what starts in each.
+  const std::size_t step = size(theory::StreamingReplay::block) * size(options_.replay.depths);
+  for (std::size_t next = 0; next < acceptance.size(); next += step) {
+    stream_.add(acceptance.subspan(next, std::min(step, acceptance.size() - next)));
+    cover_first(stream_.covered());
+  }
+}
+
+// Cells hold what has started since the first sequence's beginning, until its end differences are taken.
+void ReplayEstimates::cover_first(std::int64_t tokens) {
+  const double seen = cells_.empty() ? 0 : cells_.back().tokens;
+  if (static_cast<double>(tokens) < seen + static_cast<double>(cell_tokens_)) return;
+  Group cell = empty_group(fixed_cost_.size(), current_task_);
+  cell.tokens = static_cast<double>(tokens);
+  for (std::size_t gamma = 0; gamma < fixed_cost_.size(); ++gamma) {
+    cell.steps[gamma] = stream_.steps_so_far(static_cast<std::int64_t>(gamma));
+    cell.drafted[gamma] = cell.steps[gamma] * draft_counts_[gamma];
+    cell.fixed[gamma] = cell.steps[gamma] * fixed_cost_[gamma];
+  }
+  cells_.push_back(std::move(cell));
+  if (cells_.size() < most_cells) return;
+  for (std::size_t i = 0; i < most_cells / 2; ++i) std::swap(cells_[i], cells_[2 * i + 1]);
+  cells_.resize(most_cells / 2);
+  cell_tokens_ *= 2;
+}
+
+void ReplayEstimates::add_whole(const AcceptanceColumns& columns, std::span<const std::size_t> begins) {
+  const std::size_t depths = size(options_.replay.depths);
+  const std::size_t whole = begins.size() - 1;
+  if (whole == 0) return;
+  std::vector<theory::StreamingReplay> streams(size(options_.threads), theory::StreamingReplay(options_.replay));
+  for (std::size_t next = 0; next < whole; next += sequences_at_once) {
+    const std::size_t now = std::min(sequences_at_once, whole - next);
+    std::vector<theory::ReplayedRounds> rounds(now);
+    std::vector<double> rejections(now);
+    core::for_each_index(static_cast<std::int64_t>(now), options_.threads, [&](std::int64_t i, std::int64_t worker) {
+      const std::size_t begin = begins[next + size(i)];
+      const std::size_t end = begins[next + size(i) + 1];
+      theory::StreamingReplay& stream = streams[size(worker)];
+      const auto acceptance = columns.acceptance.subspan(begin * depths, (end - begin) * depths);
+      stream.add(acceptance);
+      rejections[size(i)] = add_rejections(0, acceptance, options_.replay.depths);
+      rounds[size(i)] = stream.finish_sequence();
+    });
+    for (std::size_t i = 0; i < now; ++i) {
+      const std::size_t begin = begins[next + i];
+      begin_sequence(columns.sequence[begin], columns.task.empty() ? -1 : columns.task[begin]);
+      count(rounds[i], rejections[i]);
+    }
+  }
+}
+
+void ReplayEstimates::end_sequence() { count(stream_.finish_sequence(), current_rejections_); }
+
+void ReplayEstimates::count(const theory::ReplayedRounds& rounds, double rejections) {
+  halves_[current_half_] += rounds;
+  Groups& groups = groups_[current_task_];
+  if (groups.empty() || groups.back().sequences >= sequences_per_group_) {
+    groups.push_back(empty_group(fixed_cost_.size(), current_task_));
+    ++group_count_;
+  }
+  Group& group = groups.back();
+  ++group.sequences;
+  group.tokens += static_cast<double>(rounds.tokens());
+  group.rejections += rejections;
+  for (std::size_t gamma = 0; gamma < fixed_cost_.size(); ++gamma) {
+    const auto g = static_cast<std::int64_t>(gamma);
+    group.steps[gamma] += rounds.steps(g);
+    group.drafted[gamma] += rounds.sum_over_steps(g, draft_counts_);
+    group.fixed[gamma] += rounds.sum_over_steps(g, fixed_cost_);
+  }
+  // Groups of tasks that have one cannot be merged.
+  if (group_count_ > std::max(most_groups, 2 * groups_.size())) merge_groups();
+}
+
+void ReplayEstimates::merge_groups() {
+  group_count_ = 0;
+  for (auto& [task, groups] : groups_) {
+    merge_pairs(groups);
+    group_count_ += groups.size();
+  }
+  sequences_per_group_ *= 2;
+}
+
+void ReplayEstimates::finish() {
+  if (!current_) return;
+  end_sequence();
+  current_.reset();
+}
+
+theory::ReplayedRounds ReplayEstimates::total() const {
+  theory::ReplayedRounds total = halves_[0];
+  total += halves_[1];
+  return total;
+}
+
+// Nearly equal batches of whole cells; the last one takes what is left, the shorter steps at the end included.
+Groups ReplayEstimates::batches_of_only_sequence() const {
+  const Group& whole = groups_.begin()->second.front();
+  const auto cells = static_cast<std::int64_t>(cells_.size());
+  const std::int64_t batches = std::min(most_batches, cells);
+  if (batches < 2) return {whole};
+  Groups result;
+  Group before = empty_group(fixed_cost_.size(), whole.task);
+  for (std::int64_t batch = 1; batch <= batches; ++batch) {
+    const Group& until = batch == batches ? whole : cells_[size(batch * cells / batches) - 1];
+    result.push_back(until);
+    add_group(result.back(), before, -1);
+    before = until;
+  }
+  return result;
+}
+
+ReplayReport ReplayEstimates::report(std::optional<double> alpha_hat) const {
+  if (groups_.empty()) return {};
+  Groups groups;
+  for (const auto& [task, of_task] : groups_) groups.insert(groups.end(), of_task.begin(), of_task.end());
+  const Group total = sum_of(groups, fixed_cost_.size());
+  if (sequences_ == 1) groups = batches_of_only_sequence();
+  return report_of({groups, total, sequences_, options_}, alpha_hat);
+}
+
+std::map<std::int32_t, ReplayReport> ReplayEstimates::by_task(const std::map<std::int32_t, double>& alpha_hat) const {
+  std::map<std::int32_t, ReplayReport> reports;
+  for (const auto& [task, groups] : groups_) {
+    const auto alpha = alpha_hat.find(task);
+    const Group total = sum_of(groups, fixed_cost_.size());
+    if (sequences_ == 1) {
+      reports.emplace(task, report(alpha == alpha_hat.end() ? std::nullopt : std::optional(alpha->second)));
+      continue;
+    }
+    reports.emplace(task, report_of({groups, total, total.sequences, options_},
+                                    alpha == alpha_hat.end() ? std::nullopt : std::optional(alpha->second)));
+  }
+  return reports;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,168 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/core/step_cost.hpp"
+#include "analysis/estimate/acceptance_estimates.hpp"
+#include "analysis/estimate/estimate.hpp"
+#include "analysis/estimate/task_halves.hpp"
+#include "analysis/theory/streaming_replay.hpp"
+
+namespace specdec::estimate {
+
+/// The columns that replay needs, of any batch of positions.
+struct AcceptanceColumns {
+  /// a_t, shape (positions, depths): Observations::acceptance.lower (or .upper: replay the two ends of a bracket one
+  /// by one; more acceptance never takes more steps).
+  std::span<const double> acceptance;
+  /// Numbers of the sequences, rising from sequence to sequence. Shape: (positions)
+  std::span<const std::int64_t> sequence;
+  /// Task of each position, empty where there are none; a sequence belongs to the task of its first position.
+  std::span<const std::int32_t> task = {};
+};
+
+struct ReplayEstimateOptions {
+  theory::ReplayOptions replay;
+  /// What steps cost; without it every speedup is left out.
+  std::optional<core::StepCost> cost;
+  TaskMix mix = TaskMix::random;
+  /// Resamplings behind the share of wins and the regret, >= 1.
+  std::int64_t resamplings = 1000;
+  std::uint64_t seed = 0;
+  std::int64_t threads = 1;
+};
+
+/// One gamma over the whole recording.
+struct GammaReplay {
+  std::int64_t gamma = 0;
+  /// Tokens per step by exact replay of the recorded sequences.
+  Estimate tokens_per_step;
+  /// Eq. 1 at alpha_hat, and that minus replay; nothing without alpha_hat. The end of the sequences, where a step may
+  /// draft less, is part of the difference.
+  std::optional<double> iid_tokens_per_step;
+  std::optional<double> difference;
+  std::optional<Estimate> speedup;
+  std::optional<double> iid_speedup;
+  /// Share of the resamplings of sequences in which this gamma was the fastest; nothing below 8 sequences.
+  std::optional<double> share_best;
+};
+
+/// The fastest gamma of the recording, and how sure that is.
+struct ReplayOptimum {
+  std::int64_t gamma = 0;
+  double speedup = 1;
+  /// Gammas whose mean cost per token differs from the best one's by less than its 95% interval, paired over
+  /// sequences (each against the best, no correction for their number); the best one included. Nothing where there is
+  /// no interval.
+  std::optional<std::vector<std::int64_t>> near_optimal_gammas;
+  /// Mean over the resamplings of 1 - S(gamma) / max_g S(g); nothing below 8 sequences.
+  std::optional<double> expected_regret;
+  /// The best gamma is the largest one that was replayed.
+  bool at_limit = false;
+};
+
+/// The largest draft cost c at which some gamma still gains, the other costs as given; nothing where none gains at c =
+/// 0.
+struct BreakEven {
+  double c = 0;
+  std::int64_t gamma = 0;
+};
+
+struct ReplayReport {
+  std::int64_t sequences = 0;
+  std::int64_t tokens = 0;
+  std::vector<GammaReplay> gammas;  ///< 0 to max_gamma
+  std::optional<ReplayOptimum> optimum;
+  std::optional<BreakEven> break_even;  ///< without a cost: of the paper's, v = 1 and no overhead
+  std::vector<std::string> notes;
+};
+
+/// Fewer sequences than this give no resampling.
+inline constexpr std::int64_t least_resampled_sequences = 8;
+
+/// Exact replay over a whole recording in one pass and bounded memory: the steps of every gamma, kept for at most
+/// 4096 groups of sequences, or two for each task where those are more; the sequences per group double when they are
+/// full. Groups never mix tasks.
+///
+/// Intervals: ratio of sums over the groups with Student's t, stratified by task for TaskMix::fixed; a single sequence
+/// gives means of batches. With fewer than few_rejections expected rejections, or acceptances, they are never narrower
+/// than Eq. 1 at the ends of Wilson's interval of the acceptance rate; otherwise groups that do not differ determine no
+/// interval. Resampling draws as many groups as there are, with replacement (within their task for
+/// TaskMix::fixed), by Philox4x32-10 of (seed, resampling, draw).
+///
+/// Source:   docs/theory.md#the-best-gamma-of-a-recording
+class ReplayEstimates {
+ public:
+  /// @throws std::domain_error if an option is outside its range
+  explicit ReplayEstimates(ReplayEstimateOptions options);
+
+  /// The next positions of the recording, in order; a sequence may go on in the next call.
+  /// @throws std::domain_error naming the position (counted over the recording) if an acceptance is NaN or outside
+  ///   [0, 1]
+  /// @throws std::invalid_argument if sizes disagree or a sequence number is smaller than the one before
+  void add(const AcceptanceColumns& columns);
+
+  /// Ends the last sequence and the recording; call it once, before the reports.
+  void finish();
+
+  /// @param alpha_hat  for the i.i.d. figures
+  ReplayReport report(std::optional<double> alpha_hat = {}) const;
+  /// The same over the sequences of one task each; -1 collects those without one.
+  std::map<std::int32_t, ReplayReport> by_task(const std::map<std::int32_t, double>& alpha_hat = {}) const;
+
+  /// What all steps came to, over each of the TaskHalves.
+  const std::array<theory::ReplayedRounds, 2>& halves() const { return halves_; }
+  /// Over all of them.
+  theory::ReplayedRounds total() const;
+
+  /// Consecutive sequences of one task: what their steps come to, for each gamma.
+  struct Group {
+    std::int32_t task = -1;
+    std::int64_t sequences = 0;
+    double tokens = 0;
+    double rejections = 0;        // sum of 1 - a_t, the mean of its depths
+    std::vector<double> steps;    // (gammas)
+    std::vector<double> drafted;  // (gammas)
+    std::vector<double> fixed;    // cost without the drafts, (gammas)
+  };
+
+ private:
+  void begin_sequence(std::int64_t number, std::int32_t task);
+  void end_sequence();
+  void add_to_current(std::span<const double> acceptance);
+  void add_whole(const AcceptanceColumns& columns, std::span<const std::size_t> begins);
+  void count(const theory::ReplayedRounds& rounds, double rejections);
+  void merge_groups();
+  void cover_first(std::int64_t tokens);
+  std::vector<Group> batches_of_only_sequence() const;
+
+  ReplayEstimateOptions options_;
+  /// Cost of a step with d drafts, the drafts themselves left out; 1 without a cost.
+  std::vector<double> fixed_cost_;
+  std::vector<double> draft_counts_;
+  theory::StreamingReplay stream_;
+  TaskHalves task_halves_;
+  std::array<theory::ReplayedRounds, 2> halves_;
+  std::map<std::int32_t, std::vector<Group>> groups_;  // by task
+  std::size_t group_count_ = 0;
+  std::int64_t sequences_per_group_ = 1;
+
+  std::int64_t positions_ = 0;
+  std::int64_t sequences_ = 0;  // begun
+  std::optional<std::int64_t> current_;
+  std::int32_t current_task_ = -1;
+  std::size_t current_half_ = 0;
+  double current_rejections_ = 0;
+
+  /// Consecutive 64-token blocks of the first sequence, as long as it is the only one.
+  std::vector<Group> cells_;
+  std::int64_t cell_tokens_ = theory::StreamingReplay::block;
+};
+
+}  // namespace specdec::estimate

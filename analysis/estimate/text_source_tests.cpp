@@ -1,0 +1,56 @@
+#include "analysis/estimate/text_source_tests.hpp"
+
+#include <cmath>
+#include <cstddef>
+
+namespace specdec::estimate {
+namespace {
+
+bool beyond_warning(const MartingaleTest& test) { return test.z && std::abs(*test.z) > text_source_warning; }
+
+/// Calls use(deviation, variance) where both are known.
+template <class Deviation, class Use>
+void for_each_known(const std::vector<double>& variance, Deviation deviation, Use use) {
+  for (std::size_t i = 0; i < variance.size(); ++i) {
+    const double d = deviation(i);
+    if (std::isfinite(d) && std::isfinite(variance[i])) use(d, variance[i]);
+  }
+}
+
+}  // namespace
+
+bool TextSourceResult::suspicious() const { return beyond_warning(acceptance) || beyond_warning(surprisal); }
+
+void TextSourceAccumulator::Sums::add(double a_deviation, double a_variance) {
+  deviation.add(a_deviation);
+  variance.add(a_variance);
+  ++positions;
+}
+
+MartingaleTest TextSourceAccumulator::Sums::test(double least_variance) const {
+  MartingaleTest result{std::nullopt, positions, variance.value()};
+  if (result.variance >= least_variance) result.z = deviation.value() / std::sqrt(result.variance);
+  return result;
+}
+
+void TextSourceAccumulator::add(const Observations& observations) {
+  const Bracketed& a = observations.acceptance;
+  const Bracketed& mean = observations.mean_acceptance;
+  if (!a.empty() && a.exact() && !mean.empty() && mean.exact() && observations.depths == 1) {
+    for_each_known(
+        observations.acceptance_variance, [&](std::size_t i) { return a.lower[i] - mean.lower[i]; },
+        [&](double deviation, double variance) { acceptance_.add(deviation, variance); });
+  }
+  if (!observations.surprisal.empty() && !observations.target_entropy.empty()) {
+    for_each_known(
+        observations.surprisal_variance,
+        [&](std::size_t i) { return observations.surprisal[i] - observations.target_entropy[i]; },
+        [&](double deviation, double variance) { surprisal_.add(deviation, variance); });
+  }
+}
+
+TextSourceResult TextSourceAccumulator::result() const {
+  return {acceptance_.test(least_acceptance_variance), surprisal_.test(least_surprisal_variance)};
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "analysis/core/compensated_sum.hpp"
+#include "analysis/estimate/observations.hpp"
+
+namespace specdec::estimate {
+
+/// |z| above this is a warning. Under the normal law a text of the target's own exceeds it once in 15,800 tests, and
+/// one of the two tests does once in 7,900 recordings.
+inline constexpr double text_source_warning = 4;
+
+/// Below these summed variances the normal law is too far off in its tails, and there is no z. The first is that of a
+/// hundred fair coins; surprisals of rare tokens are larger, so the second asks for more, in nats^2.
+inline constexpr double least_acceptance_variance = 25;
+inline constexpr double least_surprisal_variance = 400;
+
+/// One deviation of the text from what the target would emit.
+struct MartingaleTest {
+  /// Sum of deviations over the root of the summed variances; nothing where those are too small for the normal law.
+  std::optional<double> z;
+  std::int64_t positions = 0;
+  double variance = 0;
+};
+
+/// Was the text sampled from the target?
+struct TextSourceResult {
+  MartingaleTest acceptance;  ///< z1 = sum (a_t - E[a_t | prefix]) / sqrt(sum Var(a_t | prefix))
+  MartingaleTest surprisal;   ///< z2 = sum (-log p_t(x_t) - H(p_t)) / sqrt(sum Var(log p_t | prefix))
+
+  /// Whether one of them is beyond the warning level.
+  bool suspicious() const;
+};
+
+/// The two tests, in one pass. If x_t is distributed by p_t given everything before it, both sums are martingales
+/// with exactly these conditional variances, whatever the models and however autocorrelated the text: their z is
+/// standard normal for many positions. Comparing the intervals of the two estimates of alpha sees far less.
+///
+/// Source:   docs/theory.md#was-the-text-sampled-from-the-target
+/// Assumes:  full tier; positions that lack one of the columns are left out.
+class TextSourceAccumulator {
+ public:
+  void add(const Observations& observations);
+  TextSourceResult result() const;
+
+ private:
+  struct Sums {
+    core::CompensatedSum deviation;
+    core::CompensatedSum variance;
+    std::int64_t positions = 0;
+
+    void add(double a_deviation, double a_variance);
+    MartingaleTest test(double least_variance) const;
+  };
+  Sums acceptance_;
+  Sums surprisal_;
+};
+
+}  // namespace specdec::estimate

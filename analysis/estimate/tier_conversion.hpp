@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/position_batch.hpp"
+
+namespace specdec::estimate {
+
+/// A batch that owns its columns. `view()` is what a TraceWriter takes; it points into this object.
+class OwnedBatch {
+ public:
+  traces::PositionBatch view() const;
+
+  std::int64_t first = 0;
+  std::int64_t size = 0;
+  traces::Tier tier = traces::Tier::scalar;
+  std::vector<std::int64_t> sequence, place;
+  std::vector<std::int32_t> token, task;
+
+  struct TopKColumns {
+    std::int64_t k = 0;
+    std::vector<std::int32_t> ids;
+    std::vector<float> logprobs, tail_logprob, at_other;
+  };
+  TopKColumns target_top_k, draft_top_k;
+
+  std::vector<float> target_token_logprob, draft_token_logprob, overlap;
+  std::int64_t depths = 1;
+  std::vector<std::int32_t> target_token_rank, draft_token_rank;
+  std::vector<std::int32_t> step_drafted, step_accepted, accepted_length;
+  std::vector<std::int64_t> step_time_ns;
+};
+
+struct ConversionOptions {
+  /// scalar or top_k; never a tier that holds more than the recording does.
+  traces::Tier tier = traces::Tier::scalar;
+  /// Tokens kept of each distribution in the top-k tier, >= 1; all where the vocabulary is smaller.
+  std::int64_t k = 64;
+  std::int64_t threads = 1;
+};
+
+/// The same positions in a tier that holds less.
+///
+///   full -> top-k    the k most probable tokens of each, the tails, each at the other's top tokens, and the overlap
+///   full -> scalar   the token's log-probabilities, its ranks and the overlap
+///   top-k -> scalar  the token's log-probabilities, its ranks (the smallest that the list allows), and the overlap,
+///   NaN
+///                    where the lists leave a bracket
+///
+/// The same tier gives a copy. Columns that the recording has already stay as they are.
+///
+/// Numbers are those of the rows as they were stored, at the temperature they were stored at: nothing is reshaped.
+///
+/// @throws std::domain_error if options.tier holds more than the batch's, or k < 1
+/// @throws std::invalid_argument naming the position if a row or list is no distribution, or lists do not hold the
+///   emitted token's probabilities
+OwnedBatch convert(const traces::PositionBatch& batch, const ConversionOptions& options);
+
+}  // namespace specdec::estimate

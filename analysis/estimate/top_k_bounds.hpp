@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/estimate/estimate.hpp"
+#include "traces/position_source.hpp"
+
+namespace specdec::estimate {
+
+/// One model's most probable tokens at one position; see traces::TopK for the conventions.
+struct TopKList {
+  std::span<const std::int32_t> ids;
+  std::span<const float> logprobs;
+  /// Log of the mass of all other tokens; NaN where unknown.
+  double tail_logprob = 0;
+  /// This model's log-probabilities at the other's ids; may be empty.
+  std::span<const float> at_other;
+};
+
+struct TopKPair {
+  TopKList target;
+  TopKList draft;
+  /// Size of the vocabulary, where it is known.
+  std::optional<std::int64_t> vocab;
+  /// The emitted token, -1 where unknown, and its log-probabilities, NaN where they were not recorded.
+  std::int64_t token = -1;
+  double target_token_logprob = 0;
+  double draft_token_logprob = 0;
+};
+
+/// What two lists leave of the pair of distributions. Known exactly where lo = hi.
+struct TopKBounds {
+  Interval overlap;
+  /// Of the emitted token; [0, 1] where it is unknown.
+  Interval target_token_probability;
+  Interval draft_token_probability;
+  /// min(1, q / p) of the emitted token; 1 where p = 0 < q, 0 where both are 0.
+  Interval acceptance;
+  std::int64_t target_argmax = -1;
+  std::int64_t draft_argmax = -1;
+  double draft_max = 0;
+  /// p(argmax q).
+  Interval target_at_draft_argmax;
+};
+
+/// Why a list is none of a distribution's.
+struct TopKFault {
+  traces::Role role;
+  std::string found;
+  std::string expected;
+};
+
+/// Bounds from two top-k lists, each token of which is at least as probable as every token outside it. The emitted
+/// token is the exception: engines append it to their lists.
+///
+///   tail mass t = exp(tail), or 1 - sum of the list where the tail is unknown; a token outside the list has at most
+///   m = min(the smallest of the list, t)
+///   A = sum of min(p, q) over tokens where both are known
+///   u = min(t_q, sum of min(p, m_q) over tokens where p alone is known),   v the same with p and q exchanged
+///   w = (vocabulary - tokens in either list) min(m_p, m_q)
+///   A <= sum min(p, q) <= A + min(t_p + u, t_q + v, u + v + w)
+///
+/// where t leaves out what is known beside the list. Nothing is renormalised.
+///
+/// Source:   docs/theory.md#bounds-from-top-k-lists
+/// @param tolerance  how far the list's sum may be above 1, or list and tail together from 1
+/// @param out        unspecified after a fault
+class TopKBounder {
+ public:
+  std::optional<TopKFault> bounds(const TopKPair& pair, double tolerance, TopKBounds& out);
+
+ private:
+  /// A token of a list, with the other model's probability of it, NaN where unknown.
+  struct Entry {
+    std::int32_t id;
+    double own;
+    double other;
+  };
+  /// One list, by id, and what it says of all other tokens.
+  struct List {
+    std::vector<Entry> entries;
+    double tail = 0;
+    double largest_outside = 0;
+    std::int64_t argmax = -1;
+    double max = 0;
+
+    const Entry* find(std::int64_t id) const;
+  };
+  static std::optional<TopKFault> read(const TopKPair& pair, traces::Role role, double tolerance, List& out);
+
+  List target_, draft_;
+};
+
+/// How far from 1 the sum of a list and its tail may be: lists are stored in F32, but cut from rows of any type.
+inline constexpr double top_k_tolerance = 1e-2;
+
+/// The two lists of position i of a batch of the top-k tier, and what else was recorded about it.
+TopKPair pair_at(const traces::PositionBatch& batch, std::optional<std::int64_t> vocab, std::int64_t i);
+
+/// Whether a recorded log-probability stands for probability 0: -9999 and below.
+inline bool means_zero(double logprob) { return logprob <= -9999; }
+
+/// exp of a recorded log-probability: 0 at and below -9999, rounding above 1 is brought back, NaN stays.
+double probability_of_logprob(double logprob);
+
+}  // namespace specdec::estimate

@@ -1,0 +1,447 @@
+#include "analysis/planning/trace_analysis.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/sequence_mean.hpp"
+#include "analysis/planning/regret.hpp"
+#include "analysis/theory/tokens.hpp"
+
+namespace specdec::planning {
+namespace {
+
+using estimate::AcceptanceEstimate;
+using estimate::Observations;
+using estimate::SequenceMean;
+using traces::Tier;
+
+/// Columns that are only averaged.
+struct Means {
+  SequenceMean d_lk_lower, d_lk_upper;
+  SequenceMean kl_target_draft, kl_draft_target;
+  SequenceMean target_entropy, draft_entropy, top1_agreement;
+
+  void add(const Observations& seen) {
+    const auto take = [&](SequenceMean& mean, const std::vector<double>& column) {
+      if (!column.empty()) mean.add(seen.sequence, column);
+    };
+    take(d_lk_lower, seen.d_lk.lower);
+    take(d_lk_upper, seen.d_lk.highest());
+    take(kl_target_draft, seen.kl_target_draft);
+    take(kl_draft_target, seen.kl_draft_target);
+    take(target_entropy, seen.target_entropy);
+    take(draft_entropy, seen.draft_entropy);
+    take(top1_agreement, seen.top1_agreement);
+  }
+};
+
+/// One lenience of several: its columns of the observations.
+struct LenienceMeans {
+  SequenceMean alpha, strict, lenient;
+};
+
+/// The pair as it would be sampled otherwise.
+struct Sweep {
+  SweepSetting setting;
+  estimate::Observer observer;
+  estimate::AcceptanceAccumulator acceptance;
+};
+
+estimate::Interval ends(double a, double b) { return {std::min(a, b), std::max(a, b)}; }
+
+Sweep sweep_of(const SweepSetting& setting, const traces::TraceMetadata& metadata,
+               const TraceAnalysisOptions& options) {
+  // The text is not one of the reshaped target, so that tokens it would never emit are no error.
+  traces::TraceMetadata elsewhere = metadata;
+  elsewhere.path = traces::TextSource::other;
+  estimate::ObserveOptions observe = options.observe;
+  observe.lenience.clear();
+  if (setting.applies != SweepSetting::Applies::draft) observe.target = setting.standardisation;
+  if (setting.applies != SweepSetting::Applies::target) observe.draft = setting.standardisation;
+  return {setting, estimate::Observer(std::move(elsewhere), std::move(observe)),
+          estimate::AcceptanceAccumulator(options.mix)};
+}
+
+/// Rows that are kept after temperature, top-k or top-p cannot be sampled in another way.
+bool is_reshaped(const traces::TraceMetadata& metadata, const estimate::ObserveOptions& observe) {
+  const core::Standardisation sampled = {metadata.temperature.value_or(1), metadata.top_k.value_or(0),
+                                         metadata.top_p.value_or(1)};
+  return (observe.assume_processed || metadata.logprob_space == traces::LogprobSpace::processed) &&
+         sampled != core::Standardisation{};
+}
+
+/// The first where both have as many; nothing has none.
+const AcceptanceEstimate* of_more_positions(const std::optional<AcceptanceEstimate>& first,
+                                            const std::optional<AcceptanceEstimate>& second) {
+  if (first && !(second && second->positions > first->positions)) return &*first;
+  return second ? &*second : nullptr;
+}
+
+}  // namespace
+
+class TraceAnalyzer::State {
+ public:
+  State(const traces::TraceMetadata& metadata, TraceAnalysisOptions options)
+      : options_(std::move(options)), observer_(metadata, options_.observe), acceptance_(options_.mix) {
+    core::require_in("TraceAnalyzer", "max_gamma", options_.max_gamma, 1, theory::largest_replayed_gamma);
+    lenience_.resize(options_.observe.lenience.size());
+    if (metadata.path == traces::TextSource::other && !options_.force_replay) {
+      no_replay({"path_other",
+                 "the text is not the target's own, so that replay means nothing; --force-replay computes it all the "
+                 "same"});
+    }
+    if (observer_.rule() == traces::AcceptanceRule::greedy && metadata.path != traces::TextSource::other &&
+        metadata.temperature.value_or(1) != 0) {
+      notes_.push_back({"greedy_of_sampled_text",
+                        "acceptance is greedy, but the text was not recorded as one of temperature 0: its prefixes are "
+                        "not those that greedy decoding meets"});
+    }
+    if (is_reshaped(metadata, options_.observe) && !options_.sweep.empty()) {
+      no_sweep({"sweep_needs_raw_rows",
+                "the rows were kept after temperature, top-k or top-p, so that no other standardisation can be "
+                "computed; record them raw"});
+    }
+    if (sweeps_) {
+      for (const SweepSetting& setting : options_.sweep) sweeps_of_.push_back(sweep_of(setting, metadata, options_));
+    }
+  }
+
+  const Observations& add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
+    seen_ = observer_.observe(source, batch);
+    tiers_[batch.tier] += batch.size;
+    for (const std::int32_t task : batch.task) ++positions_by_task_[task];
+    acceptance_.add(seen_);
+    text_source_.add(seen_);
+    law_.add(seen_);
+    means_.add(seen_);
+    add_lenience();
+    add_sweep(source, batch);
+    add_replay();
+    return seen_;
+  }
+
+  TraceAnalysis finish(const std::vector<std::string>& task_names) {
+    TraceAnalysis result;
+    result.rule = observer_.rule();
+    result.positions = acceptance_.positions();
+    result.sequences = acceptance_.sequences();
+    result.tiers = tiers_;
+    result.alpha = acceptance_.from_mean_acceptance();
+    result.alpha_emitted = acceptance_.from_emitted();
+    for (std::size_t rule = 0; rule < result.alpha_by_rule.size(); ++rule) {
+      result.alpha_by_rule[rule] = acceptance_.by_rule(static_cast<traces::AcceptanceRule>(rule));
+    }
+    result.text_source = text_source_.result();
+    result.law = law_.summary();
+    note_part_of_positions(result);
+    finish_means(result);
+    finish_lenience(result);
+    finish_sweep(result);
+    finish_replay(result);
+    finish_tasks(result, task_names);
+    for (traces::Note& note : observer_.notes()) notes_.push_back(std::move(note));
+    result.notes = std::move(notes_);
+    return result;
+  }
+
+  const ReplayColumns* replayed() const { return replays_ && columns_ ? &*columns_ : nullptr; }
+
+ private:
+  void no_replay(traces::Note note) {
+    replays_ = false;
+    notes_.push_back(std::move(note));
+  }
+
+  void no_sweep(traces::Note note) {
+    sweeps_ = false;
+    sweeps_of_.clear();
+    notes_.push_back(std::move(note));
+  }
+
+  void no_adaptive(traces::Note note) {
+    adaptive_.reset();
+    notes_.push_back(std::move(note));
+  }
+
+  void add_lenience() {
+    for (std::size_t l = 0; l < lenience_.size() && l < seen_.lenient_acceptance.size(); ++l) {
+      lenience_[l].alpha.add(seen_.sequence, seen_.lenient_acceptance[l]);
+      lenience_[l].strict.add(seen_.sequence, seen_.lenient_distance_strict[l]);
+      lenience_[l].lenient.add(seen_.sequence, seen_.lenient_distance_lenient[l]);
+    }
+  }
+
+  void add_sweep(const traces::PositionSource& source, const traces::PositionBatch& batch) {
+    if (sweeps_of_.empty()) return;
+    if (batch.tier != Tier::full) {
+      return no_sweep({"sweep_needs_full_tier",
+                       "another standardisation needs whole rows, which some positions of this recording lack"});
+    }
+    for (Sweep& sweep : sweeps_of_) sweep.acceptance.add(sweep.observer.observe(source, batch));
+  }
+
+  void add_replay() {
+    if (!replays_) return;
+    if (!columns_) begin_replay();
+    if (!columns_->take(seen_)) {
+      return no_replay({"no_replay", "positions say nothing of the acceptance of the emitted token"});
+    }
+    if (!columns_->exact() && !upper_) upper_ = lower_;
+    lower_->add({columns_->lower(), seen_.sequence, seen_.task});
+    if (upper_) upper_->add({columns_->highest(), seen_.sequence, seen_.task});
+    add_adaptive();
+  }
+
+  void begin_replay() {
+    columns_.emplace(options_.max_gamma, seen_);
+    estimate::ReplayEstimateOptions replay;
+    replay.replay = {options_.max_gamma, columns_->depths(), true};
+    replay.cost = options_.cost;
+    replay.mix = options_.mix;
+    replay.seed = options_.seed;
+    replay.threads = options_.observe.threads;
+    lower_.emplace(replay);
+    if (!options_.cost) return;
+    if (columns_->depths() > 1) {
+      return no_adaptive({"adaptive_needs_one_depth",
+                          "the draft's acceptance depends on the depth in the round, which adaptive drafting does not "
+                          "know"});
+    }
+    estimate::AdaptiveOptions adaptive;
+    adaptive.max_gamma = options_.max_gamma;
+    adaptive.cost = *options_.cost;
+    adaptive.threads = options_.observe.threads;
+    adaptive_.emplace(std::move(adaptive));
+  }
+
+  void add_adaptive() {
+    if (!adaptive_) return;
+    if (upper_) {
+      return no_adaptive({"adaptive_needs_exact_acceptance",
+                          "adaptive drafting is computed from exact acceptances, but some are known in brackets only"});
+    }
+    // Greedy drafting proposes its most probable token, whichever was emitted.
+    const std::vector<double>& recorded = observer_.rule() == traces::AcceptanceRule::rejection
+                                              ? seen_.draft_token_probability
+                                              : seen_.draft_top_probability;
+    const auto known = [](double probability) { return 0 <= probability && probability <= 1; };
+    if (!recorded.empty() && std::all_of(recorded.begin(), recorded.end(), known)) {
+      return adaptive_->add({columns_->lower(), recorded, seen_.sequence, seen_.task});
+    }
+    confidence_known_ = false;
+    const std::vector<double> certain(static_cast<std::size_t>(seen_.size), 1.0);
+    adaptive_->add({columns_->lower(), certain, seen_.sequence, seen_.task});
+  }
+
+  void note_part_of_positions(const TraceAnalysis& result) {
+    if (!result.alpha || result.alpha->positions == result.positions) return;
+    notes_.push_back({"alpha_of_part",
+                      fmt::format("alpha from the distributions and the law of beta are those of {} of {} positions: "
+                                  "the others have neither rows nor a recorded overlap",
+                                  result.alpha->positions, result.positions)});
+  }
+
+  void finish_means(TraceAnalysis& result) const {
+    if (const auto lower = means_.d_lk_lower.estimate()) {
+      result.d_lk = MeanEstimate{*lower, std::nullopt};
+      const auto upper = means_.d_lk_upper.estimate();
+      if (upper->value != lower->value) result.d_lk->upper = upper;
+    }
+    result.kl_target_draft = means_.kl_target_draft.estimate();
+    result.kl_draft_target = means_.kl_draft_target.estimate();
+    result.target_entropy = means_.target_entropy.estimate();
+    result.draft_entropy = means_.draft_entropy.estimate();
+    result.top1_agreement = means_.top1_agreement.estimate();
+  }
+
+  void finish_lenience(TraceAnalysis& result) {
+    for (std::size_t l = 0; l < lenience_.size(); ++l) {
+      const auto alpha = lenience_[l].alpha.estimate();
+      if (!alpha) continue;
+      result.lenience.push_back(
+          {options_.observe.lenience[l], *alpha, *lenience_[l].strict.estimate(), *lenience_[l].lenient.estimate()});
+    }
+    if (result.lenience.empty() && !lenience_.empty()) {
+      notes_.push_back({"lenience_needs_full_tier", "lenience needs whole rows, which this recording lacks"});
+    } else if (!result.lenience.empty() && tiers_.size() > 1) {
+      notes_.push_back({"lenience_of_full_tier", "lenience is that of the positions with whole rows"});
+    }
+  }
+
+  void finish_sweep(TraceAnalysis& result) const {
+    for (const Sweep& sweep : sweeps_of_) {
+      const auto alpha = sweep.acceptance.from_mean_acceptance();
+      if (!alpha) continue;
+      SweepRow row{sweep.setting, *alpha, {}, {}};
+      if (options_.cost && alpha->value) {
+        const theory::OptimalGamma best =
+            best_gamma(core::AcceptanceRate(*alpha->value), {*options_.cost, options_.max_gamma});
+        row.gamma = best.gamma;
+        row.speedup = best.speedup;
+      }
+      result.sweep.push_back(std::move(row));
+    }
+  }
+
+  void finish_replay(TraceAnalysis& result) {
+    const Ends alpha = alpha_of(result.alpha, result.alpha_emitted);
+    if (!replays_ || !lower_) {
+      result.iid = iid_rows(alpha);
+      return;
+    }
+    lower_->finish();
+    if (upper_) upper_->finish();
+    ReplayAnalysis replay;
+    replay.lower = lower_->report(alpha.lower);
+    if (upper_) replay.upper = upper_->report(alpha.upper);
+    replay.positions = position_acceptance();
+    result.replay = std::move(replay);
+    if (columns_->cuts_depths()) {
+      notes_.push_back({"depths_cut",
+                        fmt::format("acceptance is replayed at {} depth{}, as many as the first positions have: deeper "
+                                    "columns and accepted lengths that come later are cut to that, so that replay is "
+                                    "approximate",
+                                    columns_->depths(), columns_->depths() == 1 ? "" : "s")});
+    }
+    for (const std::string& note : result.replay->highest().notes) notes_.push_back({"replay", note});
+    finish_adaptive(result);
+  }
+
+  /// Alpha for the i.i.d. figures of the replays at the two ends.
+  struct Ends {
+    std::optional<double> lower, upper;
+  };
+
+  /// What is known exactly is taken first, unless it is of fewer positions; one replay cannot stand beside a bracket.
+  Ends alpha_of(const std::optional<AcceptanceEstimate>& mean, const std::optional<AcceptanceEstimate>& emitted) const {
+    const AcceptanceEstimate* const first = of_more_positions(mean, emitted);
+    for (const AcceptanceEstimate* const alpha : {first, of_more_positions(emitted, mean)}) {
+      if (alpha && alpha->value) return {alpha->value, alpha->value};
+    }
+    if (!first || !upper_) return {};
+    return {first->bounds.lo, first->bounds.hi};
+  }
+
+  std::vector<IidRow> iid_rows(const Ends& alpha) const {
+    std::vector<IidRow> rows;
+    for (std::int64_t gamma = 1; gamma <= options_.max_gamma; ++gamma) {
+      IidRow row{gamma, {}, {}};
+      if (alpha.lower && alpha.lower == alpha.upper) {
+        // Rows as stored may sum to a little more than 1.
+        row.tokens_per_step = theory::expected_tokens(core::AcceptanceRate(std::min(*alpha.lower, 1.0)), gamma);
+        if (options_.cost) row.speedup = *row.tokens_per_step / (*options_.cost)(gamma);
+      }
+      rows.push_back(row);
+    }
+    return rows;
+  }
+
+  std::vector<PositionAcceptance> position_acceptance() const {
+    const theory::ReplayedRounds low = lower_->total();
+    const theory::ReplayedRounds high = upper_ ? upper_->total() : low;
+    const std::int64_t gamma = options_.max_gamma;
+    std::vector<PositionAcceptance> positions;
+    for (std::int64_t j = 1; j <= gamma; ++j) {
+      const auto rate = [&](const theory::ReplayedRounds& rounds, double of) { return rounds.accepted(gamma, j) / of; };
+      PositionAcceptance row;
+      row.position = j;
+      row.unconditional = ends(rate(low, low.steps(gamma)), rate(high, high.steps(gamma)));
+      if (low.examined(gamma, j) > 0 && high.examined(gamma, j) > 0) {
+        row.conditional = ends(rate(low, low.examined(gamma, j)), rate(high, high.examined(gamma, j)));
+      }
+      positions.push_back(row);
+    }
+    return positions;
+  }
+
+  void finish_adaptive(TraceAnalysis& result) {
+    if (!adaptive_) return;
+    adaptive_->finish();
+    result.adaptive = adaptive_->report(lower_->halves());
+    for (const std::string& note : result.adaptive->notes) notes_.push_back({"adaptive", note});
+    if (confidence_known_) return;
+    result.adaptive->token.reset();
+    result.adaptive->running_product.reset();
+    notes_.push_back({"no_confidence",
+                      "the draft's probability of its own token was not recorded, so that there are no "
+                      "confidence thresholds"});
+  }
+
+  void finish_tasks(TraceAnalysis& result, const std::vector<std::string>& task_names) const {
+    const auto means = acceptance_.tasks_from_mean_acceptance();
+    const auto emitted = acceptance_.tasks_from_emitted();
+    const auto find = [](const auto& by_task, std::int32_t id) {
+      const auto found = by_task.find(id);
+      return found == by_task.end() ? std::nullopt : std::optional(found->second);
+    };
+    std::map<std::int32_t, double> alphas_lower, alphas_upper;
+    for (const auto& [id, count] : positions_by_task_) {
+      const Ends alpha = alpha_of(find(means, id), find(emitted, id));
+      if (alpha.lower) alphas_lower[id] = *alpha.lower;
+      if (alpha.upper) alphas_upper[id] = *alpha.upper;
+    }
+    const bool replayed = result.replay.has_value();
+    const auto lower = replayed ? lower_->by_task(alphas_lower) : std::map<std::int32_t, estimate::ReplayReport>{};
+    const auto upper =
+        replayed && upper_ ? upper_->by_task(alphas_upper) : std::map<std::int32_t, estimate::ReplayReport>{};
+    for (const auto& [id, positions] : positions_by_task_) {
+      TaskAnalysis task;
+      task.name = traces::task_name(task_names, id);
+      task.positions = positions;
+      task.alpha = find(means, id);
+      task.alpha_emitted = find(emitted, id);
+      if (task.alpha) task.sequences = task.alpha->sequences;
+      if (task.alpha_emitted) task.sequences = std::max(task.sequences, task.alpha_emitted->sequences);
+      task.replay = find(lower, id);
+      task.replay_upper = find(upper, id);
+      if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted));
+      result.tasks.push_back(std::move(task));
+    }
+  }
+
+  TraceAnalysisOptions options_;
+  estimate::Observer observer_;
+  Observations seen_;
+  std::map<Tier, std::int64_t> tiers_;
+  std::map<std::int32_t, std::int64_t> positions_by_task_;
+  estimate::AcceptanceAccumulator acceptance_;
+  estimate::TextSourceAccumulator text_source_;
+  estimate::BetaLawAccumulator law_;
+  Means means_;
+  std::vector<LenienceMeans> lenience_;
+  bool sweeps_ = true;
+  std::vector<Sweep> sweeps_of_;
+  bool replays_ = true;
+  std::optional<ReplayColumns> columns_;
+  std::optional<estimate::ReplayEstimates> lower_;
+  std::optional<estimate::ReplayEstimates> upper_;
+  bool confidence_known_ = true;
+  std::optional<estimate::AdaptiveDrafting> adaptive_;
+  std::vector<traces::Note> notes_;
+};
+
+const AcceptanceEstimate* TraceAnalysis::best_alpha() const { return of_more_positions(alpha, alpha_emitted); }
+
+TraceAnalyzer::TraceAnalyzer(const traces::TraceMetadata& metadata, TraceAnalysisOptions options)
+    : state_(std::make_unique<State>(metadata, std::move(options))) {}
+TraceAnalyzer::~TraceAnalyzer() = default;
+
+const Observations& TraceAnalyzer::add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
+  return state_->add(source, batch);
+}
+
+TraceAnalysis TraceAnalyzer::finish(const std::vector<std::string>& task_names) { return state_->finish(task_names); }
+
+const ReplayColumns* TraceAnalyzer::replayed() const { return state_->replayed(); }
+
+TraceAnalysis analyse(traces::PositionSource& source, const TraceAnalysisOptions& options) {
+  TraceAnalyzer analyzer(source.metadata(), options);
+  traces::PositionBatch batch;
+  while (source.read(batch)) analyzer.add(source, batch);
+  return analyzer.finish(source.metadata().task_names);
+}
+
+}  // namespace specdec::planning

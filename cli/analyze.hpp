@@ -1,0 +1,10 @@
+#pragma once
+
+#include "cli/command_line.hpp"
+
+namespace specdec::cli {
+
+/// `specdec analyze`: what a recording says of acceptance, of gamma and of other ways to draft.
+Command analyze_command();
+
+}  // namespace specdec::cli

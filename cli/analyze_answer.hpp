@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/planning/trace_analysis.hpp"
+#include "cli/report.hpp"
+#include "cli/step_cost_options.hpp"
+#include "cli/trace_input.hpp"
+#include "sim/replay_simulation.hpp"
+#include "traces/trace_metadata.hpp"
+
+/// The answer of `specdec analyze` between its computation and its printing: analyze.cpp makes it, analyze_json.cpp and
+/// analyze_text.cpp print it.
+namespace specdec::cli {
+
+struct AnalyzeOptions {
+  TraceInput input;
+  std::string acceptance = "recorded";
+  bool assume_processed = false;
+  std::optional<double> row_tolerance;
+  StepCostOptions cost;
+  std::string gamma = "1:16";
+  std::string lenience = "0.9,0.7,0.5,0.3,0.1";
+  std::string standardise = "auto";
+  bool force_replay = false;
+  bool fixed_task_mix = false;
+  std::int64_t samples = 16;
+  std::int64_t seed = 1;
+  std::int64_t threads = 1;
+};
+
+/// One answer with everything that went into it.
+struct AnalyzeAnswer {
+  const AnalyzeOptions& options;
+  traces::TraceMetadata metadata;
+  std::vector<std::int64_t> gammas;
+  std::optional<core::StepCost> cost;
+  planning::TraceAnalysis analysis;
+  /// One for each of `gammas`; empty where there was no replay.
+  std::vector<sim::MonteCarloTokens> monte_carlo;
+};
+
+/// Standard errors between a Monte Carlo replay and the exact one, above which one of the two is wrong.
+inline constexpr double monte_carlo_alarm = 5;
+
+/// How far the simulation lies from the exact replay, in its standard errors; nothing where nothing is random.
+std::optional<double> monte_carlo_z(const sim::MonteCarloTokens& simulated, const estimate::GammaReplay& exact);
+
+/// "both", "target" or "draft".
+std::string_view name_of(planning::SweepSetting::Applies applies);
+
+nlohmann::ordered_json json_of(const AnalyzeAnswer& answer);
+std::string text_of(const AnalyzeAnswer& answer);
+
+}  // namespace specdec::cli

@@ -1,0 +1,376 @@
+#include <fmt/format.h>
+#include <cmath>
+
+#include "cli/analyze_answer.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using estimate::AcceptanceEstimate;
+using estimate::Estimate;
+using estimate::GammaReplay;
+using estimate::Interval;
+using estimate::ReplayReport;
+using nlohmann::ordered_json;
+using planning::TraceAnalysis;
+
+ordered_json pair_of(const std::optional<Interval>& interval) {
+  return interval ? ordered_json({interval->lo, interval->hi}) : ordered_json();
+}
+
+/// Two ends of a bracket as a value where they meet.
+void put_bracket(ordered_json& object, const std::string& key, const std::optional<Interval>& ends) {
+  const bool exact = ends && ends->lo == ends->hi;
+  object[key] = exact ? ordered_json(ends->lo) : ordered_json();
+  object[key + "_bounds"] = exact ? ordered_json() : pair_of(ends);
+}
+
+ordered_json acceptance_json(const std::optional<AcceptanceEstimate>& alpha) {
+  if (!alpha) return nullptr;
+  ordered_json json = {{"value", number_or_null(alpha->value)}};
+  if (!alpha->value) json["bounds"] = pair_of(alpha->bounds);
+  json["ci95"] = pair_of(alpha->ci95);
+  json["method"] = alpha->method;
+  return json;
+}
+
+ordered_json mean_json(const std::optional<Estimate>& mean) {
+  return mean ? number_or_null(mean->value) : ordered_json();
+}
+
+ordered_json interval_json(const std::optional<Estimate>& mean) { return mean ? pair_of(mean->ci95) : ordered_json(); }
+
+/// A figure of the two ends of a replay: a number where they are one, else null and both; with its interval.
+void put_figure(ordered_json& object, const std::string& key, const std::optional<Estimate>& lower,
+                const std::optional<Estimate>& upper) {
+  const bool exact = lower && !upper;
+  object[key] = exact ? number_or_null(lower->value) : ordered_json();
+  object[key + "_bounds"] =
+      lower && upper ? ordered_json({std::min(lower->value, upper->value), std::max(lower->value, upper->value)})
+                     : ordered_json();
+  std::optional<Interval> ci95 = lower ? lower->ci95 : std::nullopt;
+  if (upper && ci95 && upper->ci95) {
+    ci95 = Interval{std::min(ci95->lo, upper->ci95->lo), std::max(ci95->hi, upper->ci95->hi)};
+  }
+  object[key + "_ci95"] = pair_of(ci95);
+}
+
+ordered_json text_source_json(const AnalyzeAnswer& a) {
+  const estimate::TextSourceResult& tests = a.analysis.text_source;
+  return {{"path", traces::name_of(a.metadata.path)},
+          {"acceptance_z", number_or_null(tests.acceptance.z)},
+          {"acceptance_positions", tests.acceptance.positions},
+          {"surprisal_z", number_or_null(tests.surprisal.z)},
+          {"surprisal_positions", tests.surprisal.positions},
+          {"warning_z", estimate::text_source_warning},
+          {"suspicious", tests.suspicious()}};
+}
+
+void put_law(ordered_json& json, const TraceAnalysis& t) {
+  json["d_lk"] = t.d_lk && !t.d_lk->upper ? number_or_null(t.d_lk->lower.value) : ordered_json();
+  json["d_lk_bounds"] =
+      t.d_lk && t.d_lk->upper ? ordered_json({t.d_lk->lower.value, t.d_lk->upper->value}) : ordered_json();
+  json["d_lk_ci95"] = t.d_lk && !t.d_lk->upper ? pair_of(t.d_lk->lower.ci95) : ordered_json();
+  const auto put_mean = [&](const std::string& key, const std::optional<Estimate>& mean) {
+    json[key] = mean_json(mean);
+    json[key + "_ci95"] = interval_json(mean);
+  };
+  put_mean("kl_pq", t.kl_target_draft);
+  put_mean("kl_qp", t.kl_draft_target);
+  const auto infinite = [](const estimate::ColumnMean& column) {
+    return column.positions > 0 || column.infinite_share > 0 ? ordered_json(column.infinite_share) : ordered_json();
+  };
+  json["kl_infinite_share"] = {{"pq", infinite(t.law.kl_target_draft)}, {"qp", infinite(t.law.kl_draft_target)}};
+  put_mean("target_entropy", t.target_entropy);
+  put_mean("draft_entropy", t.draft_entropy);
+  put_mean("top1_agreement", t.top1_agreement);
+
+  ordered_json quantiles = ordered_json::object();
+  for (const auto& quantile : t.law.quantiles) {
+    put_bracket(quantiles, fmt::format("p{:g}", 100 * quantile.probability), quantile.bounds);
+  }
+  json["beta_quantiles"] = quantiles.empty() ? ordered_json() : quantiles;
+  json["beta_quantile_error"] = estimate::UnitIntervalSketch::quantile_error;
+  ordered_json& histogram = json["beta_histogram"] = ordered_json::array();
+  const auto bins = t.law.histogram_lower.size();
+  for (std::size_t bin = 0; bin < bins; ++bin) {
+    histogram.push_back({{"from", static_cast<double>(bin) / static_cast<double>(bins)},
+                         {"to", static_cast<double>(bin + 1) / static_cast<double>(bins)},
+                         {"positions", t.law.histogram_lower[bin]},
+                         {"positions_of_upper_ends", t.law.histogram_upper[bin]}});
+  }
+  ordered_json& below = json["beta_below"] = ordered_json::array();
+  for (const auto& share : t.law.below) {
+    ordered_json row = {{"threshold", share.threshold}};
+    put_bracket(row, "share", share.bounds);
+    below.push_back(std::move(row));
+  }
+  ordered_json& correlations = json["autocorrelation"] = ordered_json::array();
+  for (const auto& value : t.law.autocorrelation) correlations.push_back(number_or_null(value));
+  ordered_json& calibration = json["calibration"] = ordered_json::array();
+  const auto put_bins = [&](const std::string& by, const std::vector<estimate::CalibrationBin>& rows) {
+    for (const estimate::CalibrationBin& bin : rows) {
+      calibration.push_back({{"by", by},
+                             {"from", bin.lo},
+                             {"to", bin.hi},
+                             {"positions", bin.positions},
+                             {"confidence", number_or_null(bin.mean_confidence)},
+                             {"acceptance", number_or_null(bin.mean_acceptance)}});
+    }
+  };
+  put_bins("draft_top_probability", t.law.by_top_probability);
+  put_bins("draft_token_probability", t.law.by_token_probability);
+}
+
+const GammaReplay* replayed(const ReplayReport& report, std::int64_t gamma) {
+  return gamma < std::ssize(report.gammas) ? &report.gammas[static_cast<std::size_t>(gamma)] : nullptr;
+}
+
+/// One gamma's figures by exact replay, at both ends of its brackets where there are two.
+ordered_json gamma_json(const GammaReplay& low, const GammaReplay* high) {
+  ordered_json json = {{"gamma", low.gamma}};
+  ordered_json& tokens = json["tokens_per_step"] = ordered_json::object();
+  put_figure(tokens, "replay", low.tokens_per_step, high ? std::optional(high->tokens_per_step) : std::nullopt);
+  const bool exact = high == nullptr;
+  tokens["iid"] = exact ? number_or_null(low.iid_tokens_per_step) : ordered_json();
+  tokens["iid_minus_replay"] = exact ? number_or_null(low.difference) : ordered_json();
+  ordered_json& speedup = json["speedup"] = ordered_json::object();
+  put_figure(speedup, "replay", low.speedup, high ? high->speedup : std::nullopt);
+  speedup["iid"] = exact ? number_or_null(low.iid_speedup) : ordered_json();
+  json["share_best"] = exact ? number_or_null(low.share_best) : ordered_json();
+  return json;
+}
+
+/// One gamma's figures where there is no replay.
+ordered_json gamma_json(const planning::IidRow& iid) {
+  ordered_json json = {{"gamma", iid.gamma}};
+  ordered_json& tokens = json["tokens_per_step"] = ordered_json::object();
+  put_figure(tokens, "replay", std::nullopt, std::nullopt);
+  tokens["iid"] = number_or_null(iid.tokens_per_step);
+  tokens["iid_minus_replay"] = nullptr;
+  ordered_json& speedup = json["speedup"] = ordered_json::object();
+  put_figure(speedup, "replay", std::nullopt, std::nullopt);
+  speedup["iid"] = number_or_null(iid.speedup);
+  json["share_best"] = nullptr;
+  return json;
+}
+
+/// The shown gammas of a recording or of one of its tasks.
+ordered_json gamma_rows(const std::vector<std::int64_t>& gammas, const ReplayReport* low, const ReplayReport* high,
+                        const std::vector<planning::IidRow>& iid) {
+  ordered_json rows = ordered_json::array();
+  for (const std::int64_t gamma : gammas) {
+    rows.push_back(low ? gamma_json(*replayed(*low, gamma), high ? replayed(*high, gamma) : nullptr)
+                       : gamma_json(iid[static_cast<std::size_t>(gamma - 1)]));
+  }
+  return rows;
+}
+
+template <class Report>
+const Report* pointer_to(const std::optional<Report>& report) {
+  return report ? &*report : nullptr;
+}
+
+ordered_json gammas_json(const AnalyzeAnswer& a) {
+  const auto& replay = a.analysis.replay;
+  ordered_json rows = gamma_rows(a.gammas, replay ? &replay->lower : nullptr,
+                                 replay ? pointer_to(replay->upper) : nullptr, a.analysis.iid);
+  for (std::size_t i = 0; i < a.gammas.size(); ++i) {
+    ordered_json& tokens = rows[i]["tokens_per_step"];
+    const bool simulated = i < a.monte_carlo.size();
+    tokens["monte_carlo"] = simulated ? ordered_json(a.monte_carlo[i].tokens_per_step) : ordered_json();
+    tokens["monte_carlo_standard_error"] = simulated ? ordered_json(a.monte_carlo[i].standard_error) : ordered_json();
+    tokens["monte_carlo_z"] =
+        simulated ? number_or_null(monte_carlo_z(a.monte_carlo[i], *replayed(replay->lower, a.gammas[i])))
+                  : ordered_json();
+  }
+  return rows;
+}
+
+ordered_json optimal_json(const ReplayReport* low, const ReplayReport* high) {
+  ordered_json json = {{"gamma", nullptr},
+                       {"speedup", nullptr},
+                       {"speedup_ci95", nullptr},
+                       {"bootstrap_share_best", nullptr},
+                       {"near_optimal_gammas", nullptr},
+                       {"expected_regret", nullptr},
+                       {"at_limit", nullptr},
+                       {"gamma_bounds", nullptr},
+                       {"speedup_bounds", nullptr},
+                       {"break_even_c", nullptr},
+                       {"break_even_gamma", nullptr}};
+  if (low && low->break_even && !high) {
+    json["break_even_c"] = low->break_even->c;
+    json["break_even_gamma"] = low->break_even->gamma;
+  }
+  if (!low || !low->optimum) return json;
+  const estimate::ReplayOptimum& best = *low->optimum;
+  if (high) {
+    if (!high->optimum) return json;
+    json["gamma_bounds"] = {std::min(best.gamma, high->optimum->gamma), std::max(best.gamma, high->optimum->gamma)};
+    json["speedup_bounds"] = {best.speedup, high->optimum->speedup};
+    return json;
+  }
+  json["gamma"] = best.gamma;
+  json["speedup"] = best.speedup;
+  const GammaReplay& row = *replayed(*low, best.gamma);
+  json["speedup_ci95"] = interval_json(row.speedup);
+  json["bootstrap_share_best"] = number_or_null(row.share_best);
+  if (best.near_optimal_gammas) json["near_optimal_gammas"] = *best.near_optimal_gammas;
+  json["expected_regret"] = number_or_null(best.expected_regret);
+  json["at_limit"] = best.at_limit;
+  return json;
+}
+
+ordered_json position_json(const planning::PositionAcceptance& row) {
+  ordered_json json = {{"position", row.position}};
+  put_bracket(json, "unconditional", row.unconditional);
+  put_bracket(json, "conditional", row.conditional);
+  return json;
+}
+
+ordered_json lenience_json(const planning::LenienceRow& row) {
+  return {{"lenience", row.lenience},
+          {"alpha", row.alpha.value},
+          {"alpha_ci95", pair_of(row.alpha.ci95)},
+          {"tv_keep_residual", row.distance_strict.value},
+          {"tv_keep_residual_ci95", pair_of(row.distance_strict.ci95)},
+          {"tv_scaled_residual", row.distance_lenient.value},
+          {"tv_scaled_residual_ci95", pair_of(row.distance_lenient.ci95)}};
+}
+
+ordered_json sweep_json(const planning::SweepRow& row) {
+  const core::Standardisation& s = row.setting.standardisation;
+  return {{"applies_to", name_of(row.setting.applies)},
+          {"temperature", s.temperature},
+          {"top_k", s.top_k},
+          {"top_p", s.top_p},
+          {"alpha", number_or_null(row.alpha.value)},
+          {"alpha_ci95", pair_of(row.alpha.ci95)},
+          {"gamma", row.gamma ? ordered_json(*row.gamma) : ordered_json()},
+          {"speedup", number_or_null(row.speedup)}};
+}
+
+/// A row of /adaptive/policies; what a policy does not have is null.
+ordered_json policy_json(const std::string& name, bool is_bound) {
+  return {{"policy", name},
+          {"is_bound", is_bound},
+          {"gamma", nullptr},
+          {"threshold", nullptr},
+          {"tokens_per_step", nullptr},
+          {"drafted_per_step_bounds", nullptr},
+          {"speedup", nullptr},
+          {"speedup_bounds", nullptr},
+          {"sequences", nullptr},
+          {"sequences_left_out", nullptr}};
+}
+
+ordered_json adaptive_json(const AnalyzeAnswer& a) {
+  ordered_json policies = ordered_json::array();
+  if (!a.analysis.adaptive) return {{"max_gamma", a.gammas.back()}, {"policies", policies}};
+  const estimate::AdaptiveReport& report = *a.analysis.adaptive;
+  ordered_json fixed = policy_json("fixed_gamma", false);
+  if (report.fixed) {
+    fixed["gamma"] = report.fixed->gamma;
+    fixed["speedup"] = report.fixed->speedup;
+    fixed["sequences"] = report.judged_on;
+  }
+  policies.push_back(std::move(fixed));
+  const auto put_threshold = [&](const std::string& name, const std::optional<estimate::JudgedThreshold>& judged) {
+    ordered_json row = policy_json(name, false);
+    if (judged) {
+      row["threshold"] = judged->threshold;
+      row["tokens_per_step"] = judged->tokens_per_step;
+      row["drafted_per_step_bounds"] = pair_of(judged->drafted_per_step);
+      row["speedup_bounds"] = pair_of(judged->speedup);
+      row["sequences"] = report.judged_on;
+    }
+    policies.push_back(std::move(row));
+  };
+  put_threshold("token_threshold", report.token);
+  put_threshold("product_threshold", report.running_product);
+  const auto put_bound = [&](const std::string& name, const std::optional<estimate::Bound>& bound) {
+    ordered_json row = policy_json(name, true);
+    if (bound) {
+      row["speedup"] = bound->speedup;
+      row["sequences"] = bound->sequences;
+      row["sequences_left_out"] = bound->left_out;
+    }
+    policies.push_back(std::move(row));
+  };
+  put_bound("known_beta", report.known_acceptance);
+  put_bound("outcome_oracle", report.outcome_oracle);
+  return {{"max_gamma", a.gammas.back()}, {"policies", policies}};
+}
+
+std::string shown_name(const planning::TaskAnalysis& task) { return task.name.empty() ? "(none)" : task.name; }
+
+ordered_json task_json(const planning::TaskAnalysis& task) {
+  return {{"positions", task.positions},
+          {"sequences", task.sequences},
+          {"alpha", acceptance_json(task.alpha)},
+          {"alpha_emitted", acceptance_json(task.alpha_emitted)},
+          {"optimal", optimal_json(pointer_to(task.replay), pointer_to(task.replay_upper))}};
+}
+
+void put_tasks(ordered_json& json, const AnalyzeAnswer& a) {
+  ordered_json& rows = json["tasks"] = ordered_json::array();
+  ordered_json& by_task = json["by_task"] = ordered_json::object();
+  for (const planning::TaskAnalysis& task : a.analysis.tasks) {
+    ordered_json row = {{"task", shown_name(task)}};
+    row.update(task_json(task));
+    rows.push_back(std::move(row));
+    ordered_json& entry = by_task[shown_name(task)] = task_json(task);
+    entry["gammas"] = gamma_rows(a.gammas, pointer_to(task.replay), pointer_to(task.replay_upper), task.iid);
+  }
+}
+
+template <class Rows, class Json>
+ordered_json rows_json(const Rows& rows, const Json& json_of_row) {
+  ordered_json json = ordered_json::array();
+  for (const auto& row : rows) json.push_back(json_of_row(row));
+  return json;
+}
+
+}  // namespace
+
+std::string_view name_of(planning::SweepSetting::Applies applies) {
+  switch (applies) {
+    case planning::SweepSetting::Applies::both:
+      return "both";
+    case planning::SweepSetting::Applies::target:
+      return "target";
+    case planning::SweepSetting::Applies::draft:
+      break;
+  }
+  return "draft";
+}
+
+ordered_json json_of(const AnalyzeAnswer& a) {
+  const TraceAnalysis& t = a.analysis;
+  ordered_json json = {{"positions", t.positions}, {"sequences", t.sequences}};
+  put_tasks(json, a);
+  ordered_json& tiers = json["tiers"] = ordered_json::array();
+  for (const auto& [tier, positions] : t.tiers) {
+    tiers.push_back({{"tier", traces::name_of(tier)}, {"positions", positions}});
+  }
+  json["acceptance"] = traces::name_of(t.rule);
+  json["alpha"] = acceptance_json(t.alpha);
+  json["alpha_emitted"] = acceptance_json(t.alpha_emitted);
+  json["alpha_by_rule"] = {{"rejection", acceptance_json(t.alpha_by_rule[0])},
+                           {"greedy_draft", acceptance_json(t.alpha_by_rule[1])},
+                           {"greedy", acceptance_json(t.alpha_by_rule[2])}};
+  json["text_source"] = text_source_json(a);
+  put_law(json, t);
+  json["position_acceptance"] =
+      t.replay ? rows_json(t.replay->positions, position_json) : ordered_json(ordered_json::array());
+  json["gammas"] = gammas_json(a);
+  json["optimal"] =
+      optimal_json(t.replay ? &t.replay->lower : nullptr, t.replay && t.replay->upper ? &*t.replay->upper : nullptr);
+  json["lenience"] = rows_json(t.lenience, lenience_json);
+  json["standardisation"] = rows_json(t.sweep, sweep_json);
+  json["adaptive"] = adaptive_json(a);
+  return json;
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,339 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+
+#include "cli/analyze_answer.hpp"
+#include "cli/text.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using estimate::AcceptanceEstimate;
+using estimate::Estimate;
+using estimate::GammaReplay;
+using estimate::Interval;
+using estimate::ReplayReport;
+using planning::TraceAnalysis;
+
+std::string fixed(double value, int digits = 3) { return fmt::format("{:.{}f}", value, digits); }
+
+/// "0.612", or "0.58..0.64" of a bracket.
+std::string value_text(const Interval& ends, int digits = 4) {
+  const std::string low = brief(ends.lo, digits);
+  const std::string high = brief(ends.hi, digits);
+  return low == high ? low : low + ".." + high;
+}
+
+std::string alpha_text(const AcceptanceEstimate& alpha) {
+  const std::string sure =
+      alpha.ci95 ? fmt::format(" (95%: {} to {})", brief(alpha.ci95->lo), brief(alpha.ci95->hi)) : " (no interval)";
+  return value_text(alpha.bounds) + sure;
+}
+
+std::string counted(std::int64_t number, const std::string& what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::string acceptance_sentence(const TraceAnalysis& t) {
+  const AcceptanceEstimate* const alpha = t.best_alpha();
+  const std::string where = fmt::format("{} in {}", counted(t.positions, "position"), counted(t.sequences, "sequence"));
+  if (!alpha) return fmt::format("alpha is not recorded; {}.", where);
+  std::string text = fmt::format("alpha {} under {}, from {}.", alpha_text(*alpha), traces::name_of(t.rule), where);
+  if (t.alpha && alpha != &*t.alpha) {
+    text += fmt::format(" From the distributions at {}: {}.", counted(t.alpha->positions, "position"),
+                        alpha_text(*t.alpha));
+  } else if (t.alpha && t.alpha_emitted) {
+    text += fmt::format(" From the emitted tokens: {}.", alpha_text(*t.alpha_emitted));
+  }
+  std::vector<std::string> others;
+  for (std::size_t rule = 0; rule < t.alpha_by_rule.size(); ++rule) {
+    if (static_cast<traces::AcceptanceRule>(rule) == t.rule || !t.alpha_by_rule[rule]) continue;
+    others.push_back(fmt::format("{} {}", traces::name_of(static_cast<traces::AcceptanceRule>(rule)),
+                                 value_text(t.alpha_by_rule[rule]->bounds)));
+  }
+  if (!others.empty()) text += fmt::format(" Under other rules: {}.", fmt::join(others, ", "));
+  return text;
+}
+
+std::string text_source_sentence(const AnalyzeAnswer& a) {
+  const estimate::TextSourceResult& tests = a.analysis.text_source;
+  const std::string said =
+      a.metadata.path == traces::TextSource::unknown
+          ? "the recording does not say"
+          : fmt::format("the recording says {}", a.metadata.path == traces::TextSource::target ? "yes" : "no");
+  if (!tests.acceptance.z && !tests.surprisal.z) {
+    const bool some = tests.acceptance.positions + tests.surprisal.positions > 0;
+    return fmt::format(
+        "Is the text the target's own? {}, and {}.", said,
+        some ? "there is too little of it for a test" : "only whole rows with the emitted tokens could test it");
+  }
+  std::vector<std::string> z;
+  if (tests.acceptance.z) z.push_back(fmt::format("acceptance z {:.1f}", *tests.acceptance.z));
+  if (tests.surprisal.z) z.push_back(fmt::format("surprisal z {:.1f}", *tests.surprisal.z));
+  return fmt::format("Is the text the target's own? {}; the tests {} ({}).", said,
+                     tests.suspicious() ? "say NO" : "see nothing against it", fmt::join(z, ", "));
+}
+
+/// "2, 4 to 6" of rising numbers.
+std::string ranges_text(const std::vector<std::int64_t>& numbers) {
+  std::vector<std::string> ranges;
+  for (std::size_t first = 0; first < numbers.size();) {
+    std::size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    ranges.push_back(last == first ? fmt::format("{}", numbers[first])
+                                   : fmt::format("{} to {}", numbers[first], numbers[last]));
+    first = last + 1;
+  }
+  return fmt::format("{}", fmt::join(ranges, ", "));
+}
+
+std::string break_even_sentence(const ReplayReport& report) {
+  if (!report.break_even) return "Speculation pays at no cost of the draft.";
+  return fmt::format("Speculation pays up to c {}.", brief(report.break_even->c, 3));
+}
+
+/// What alpha alone says where there is no replay.
+std::string iid_optimum_sentence(const AnalyzeAnswer& a) {
+  if (!a.cost) return "With --c C, the time of a draft step over a target step, the speedups by Theorem 3.8 follow.";
+  const planning::IidRow* best = nullptr;
+  for (const planning::IidRow& row : a.analysis.iid) {
+    if (row.speedup && *row.speedup > (best ? *best->speedup : 1)) best = &row;
+  }
+  if (!best) return "";
+  return fmt::format("By alpha alone (Theorem 3.8), gamma {} would be best: {}x at c {}.", best->gamma,
+                     fixed(*best->speedup, 2), brief(a.cost->c));
+}
+
+std::string optimum_sentence(const AnalyzeAnswer& a) {
+  const TraceAnalysis& t = a.analysis;
+  if (!t.replay) return iid_optimum_sentence(a);
+  const ReplayReport& low = t.replay->lower;
+  if (!a.cost) {
+    return fmt::format(
+        "{} With --c C, the time of a draft step over a target step, the best gamma and all speedups "
+        "follow.",
+        t.replay->upper ? "" : break_even_sentence(low));
+  }
+  if (!low.optimum) return "";
+  const estimate::ReplayOptimum& best = *low.optimum;
+  if (t.replay->upper) {
+    const estimate::ReplayOptimum& high = *t.replay->upper->optimum;
+    return fmt::format("The best gamma lies between {} ({}x) and {} ({}x), at the ends of the brackets (c {}).",
+                       best.gamma, fixed(best.speedup, 2), high.gamma, fixed(high.speedup, 2), brief(a.cost->c));
+  }
+  std::string text = best.gamma == 0
+                         ? fmt::format("Do not speculate: no gamma gains at c {}.", brief(a.cost->c))
+                         : fmt::format("Draft {} per step: {}x the speed of plain decoding at c {}.",
+                                       counted(best.gamma, "token"), fixed(best.speedup, 2), brief(a.cost->c));
+  if (best.near_optimal_gammas && best.near_optimal_gammas->size() > 1) {
+    text += fmt::format(" Gammas {} cannot be told apart.", ranges_text(*best.near_optimal_gammas));
+  }
+  const auto& share = low.gammas[static_cast<std::size_t>(best.gamma)].share_best;
+  if (share) text += fmt::format(" It wins in {} of resamplings of the sequences.", percent(*share));
+  if (best.expected_regret) text += fmt::format(" Expected regret {}.", percent(*best.expected_regret));
+  return text + ' ' + break_even_sentence(low);
+}
+
+std::string with_half_width(const std::optional<Estimate>& low, const std::optional<Estimate>& high) {
+  if (!low) return "-";
+  if (high) {
+    return fmt::format("{}..{}", fixed(std::min(low->value, high->value)), fixed(std::max(low->value, high->value)));
+  }
+  if (!low->ci95) return fixed(low->value);
+  return fmt::format("{} +-{}", fixed(low->value), fixed((low->ci95->hi - low->ci95->lo) / 2));
+}
+
+std::string number_cell(const std::optional<double>& value) { return value ? fixed(*value) : "-"; }
+
+std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
+  if (!report.optimum) return "";
+  if (gamma == report.optimum->gamma) return "best";
+  const auto& near = report.optimum->near_optimal_gammas;
+  return near && std::find(near->begin(), near->end(), gamma) != near->end() ? "near-best" : "";
+}
+
+/// A row of the table of gammas without replay.
+std::vector<std::string> iid_cells(const planning::IidRow& row, bool costs) {
+  std::vector<std::string> cells = {fmt::format("{}", row.gamma), "-", number_cell(row.tokens_per_step), "-", "-"};
+  if (costs) cells.insert(cells.end(), {"-", number_cell(row.speedup), "-", ""});
+  return cells;
+}
+
+std::string gamma_table(const AnalyzeAnswer& a) {
+  const bool costs = a.cost.has_value();
+  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"Eq.1"}, {"error"}, {"simulated"}};
+  if (costs) {
+    for (const char* heading : {"speedup", "Thm3.8", "wins"}) columns.push_back({heading});
+    columns.push_back({"", TextTable::Align::left});
+  }
+  TextTable table(columns);
+  for (std::size_t i = 0; i < a.gammas.size(); ++i) {
+    const auto at = static_cast<std::size_t>(a.gammas[i]);
+    if (!a.analysis.replay) {
+      table.add_row(iid_cells(a.analysis.iid[at - 1], costs));
+      continue;
+    }
+    const GammaReplay& low = a.analysis.replay->lower.gammas[at];
+    const GammaReplay* const high = a.analysis.replay->upper ? &a.analysis.replay->upper->gammas[at] : nullptr;
+    const auto exact = [&](const std::optional<double>& value) { return high ? std::nullopt : value; };
+    std::vector<std::string> cells = {
+        fmt::format("{}", low.gamma),
+        with_half_width(low.tokens_per_step, high ? std::optional(high->tokens_per_step) : std::nullopt),
+        number_cell(exact(low.iid_tokens_per_step)),
+        exact(low.difference) ? fmt::format("{:+.1f}%", 100 * *low.difference / low.tokens_per_step.value) : "-",
+        i < a.monte_carlo.size() ? fixed(a.monte_carlo[i].tokens_per_step) : "-"};
+    if (costs) {
+      cells.push_back(with_half_width(low.speedup, high ? high->speedup : std::nullopt));
+      cells.push_back(number_cell(exact(low.iid_speedup)));
+      cells.push_back(!high && low.share_best ? percent(*low.share_best) : "-");
+      cells.push_back(high ? "" : notes_on(a.analysis.replay->lower, low.gamma));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string position_lines(const TraceAnalysis& t) {
+  constexpr std::size_t shown = 8;
+  std::vector<std::string> unconditional, conditional;
+  for (const planning::PositionAcceptance& row : t.replay->positions) {
+    if (unconditional.size() == shown) break;
+    unconditional.push_back(value_text(row.unconditional, 3));
+    conditional.push_back(row.conditional ? value_text(*row.conditional, 3) : "-");
+  }
+  return wrapped(fmt::format("Draft 1, 2, ... accepted in {} of the rounds; given that those before it are: {}.",
+                             fmt::join(unconditional, ", "), fmt::join(conditional, ", "))) +
+         '\n';
+}
+
+std::string law_lines(const TraceAnalysis& t) {
+  std::string text;
+  std::vector<std::string> quantiles;
+  for (const auto& quantile : t.law.quantiles) {
+    if (quantile.probability < 0.05 || quantile.probability > 0.95) continue;
+    quantiles.push_back(fmt::format("{} at {}", value_text(quantile.bounds, 3), percent(quantile.probability)));
+  }
+  if (!quantiles.empty()) text += fmt::format("Quantiles of beta: {}. ", fmt::join(quantiles, ", "));
+  std::vector<std::string> correlations;
+  for (const auto& value : t.law.autocorrelation) {
+    if (correlations.size() == 4) break;
+    correlations.push_back(value ? fmt::format("{:.2f}", *value) : "-");
+  }
+  if (!correlations.empty()) text += fmt::format("Its autocorrelation: {}. ", fmt::join(correlations, ", "));
+  if (t.d_lk) {
+    text += fmt::format("D_LK {}. ",
+                        value_text({t.d_lk->lower.value, (t.d_lk->upper ? *t.d_lk->upper : t.d_lk->lower).value}));
+  }
+  if (t.kl_target_draft && t.kl_draft_target) {
+    text += fmt::format("KL {} (p || q) and {} (q || p) nats. ", brief(t.kl_target_draft->value),
+                        brief(t.kl_draft_target->value));
+  }
+  if (t.target_entropy && t.draft_entropy) {
+    text += fmt::format("Entropies {} and {} nats. ", brief(t.target_entropy->value), brief(t.draft_entropy->value));
+  }
+  if (t.top1_agreement) text += fmt::format("The same most probable token: {}.", percent(t.top1_agreement->value));
+  return text.empty() ? "" : wrapped(text) + '\n';
+}
+
+std::string lenience_table(const TraceAnalysis& t) {
+  TextTable table({{"lenience"}, {"alpha"}, {"TV, residual kept"}, {"TV, residual scaled"}});
+  for (const planning::LenienceRow& row : t.lenience) {
+    table.add_row({brief(row.lenience), fixed(row.alpha.value), fixed(row.distance_strict.value),
+                   fixed(row.distance_lenient.value)});
+  }
+  return table.to_string();
+}
+
+std::string setting_text(const core::Standardisation& s) {
+  std::string text = fmt::format("temperature {}", brief(s.temperature));
+  if (s.top_k > 0) text += fmt::format(", top-k {}", s.top_k);
+  if (s.top_p < 1) text += fmt::format(", top-p {}", brief(s.top_p));
+  return text;
+}
+
+std::string sweep_table(const AnalyzeAnswer& a) {
+  using Align = TextTable::Align;
+  std::vector<TextTable::Column> columns = {{"sampled with", Align::left}, {"of", Align::left}, {"alpha"}};
+  if (a.cost) columns.insert(columns.end(), {{"gamma"}, {"Thm3.8"}});
+  TextTable table(columns);
+  for (const planning::SweepRow& row : a.analysis.sweep) {
+    std::vector<std::string> cells = {setting_text(row.setting.standardisation),
+                                      std::string(name_of(row.setting.applies)), value_text(row.alpha.bounds)};
+    if (a.cost) {
+      cells.push_back(row.gamma ? fmt::format("{}", *row.gamma) : "-");
+      cells.push_back(number_cell(row.speedup));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.to_string() + "(over the prefixes that were recorded, whatever they were sampled with)\n";
+}
+
+std::string task_table(const AnalyzeAnswer& a) {
+  std::vector<TextTable::Column> columns = {
+      {"task", TextTable::Align::left}, {"positions"}, {"sequences"}, {"alpha"}, {"95%"}};
+  if (a.cost) columns.insert(columns.end(), {{"gamma"}, {"speedup"}});
+  TextTable table(columns);
+  for (const planning::TaskAnalysis& task : a.analysis.tasks) {
+    const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
+    std::vector<std::string> cells = {
+        task.name.empty() ? "(none)" : without_control_characters(task.name), fmt::format("{}", task.positions),
+        fmt::format("{}", task.sequences), alpha ? value_text(alpha->bounds) : "-",
+        alpha && alpha->ci95 ? fmt::format("{} to {}", fixed(alpha->ci95->lo), fixed(alpha->ci95->hi)) : "-"};
+    if (a.cost) {
+      const bool known = task.replay && task.replay->optimum && !task.replay_upper;
+      cells.push_back(known ? fmt::format("{}", task.replay->optimum->gamma) : "-");
+      cells.push_back(known ? fixed(task.replay->optimum->speedup) : "-");
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string adaptive_table(const estimate::AdaptiveReport& report) {
+  using Align = TextTable::Align;
+  TextTable table({{"drafting", Align::left}, {"speedup"}, {"drafted"}, {"", Align::left}});
+  if (report.fixed) {
+    table.add_row({fmt::format("gamma {} throughout", report.fixed->gamma), fixed(report.fixed->speedup), "", ""});
+  }
+  const auto add_threshold = [&](const std::string& what, const std::optional<estimate::JudgedThreshold>& judged) {
+    if (!judged) return;
+    table.add_row({fmt::format("until {} < {}", what, brief(judged->threshold)), value_text(judged->speedup),
+                   value_text(judged->drafted_per_step, 3), ""});
+  };
+  add_threshold("q of the token", report.token);
+  add_threshold("the product of q", report.running_product);
+  const auto add_bound = [&](const std::string& who, const std::optional<estimate::Bound>& bound) {
+    if (bound) table.add_row({who, fixed(bound->speedup), "", "sees the future: a bound"});
+  };
+  add_bound("by someone who knows each beta", report.known_acceptance);
+  add_bound("by someone who knows each outcome", report.outcome_oracle);
+  std::string text = table.to_string();
+  if (report.fixed) {
+    text += fmt::format("(chosen on {}, judged on {} others, the bounds too)\n", counted(report.chosen_on, "sequence"),
+                        report.judged_on);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const AnalyzeAnswer& a) {
+  const TraceAnalysis& t = a.analysis;
+  std::string text = wrapped(acceptance_sentence(t)) + '\n' + wrapped(text_source_sentence(a)) + '\n';
+  const std::string best = optimum_sentence(a);
+  if (!best.empty()) text += wrapped(best) + '\n';
+  text += '\n' + gamma_table(a) + '\n';
+  if (t.replay) text += position_lines(t);
+  text += law_lines(t);
+  const auto add_table = [&](bool there, const std::string& table) {
+    if (there) text += '\n' + table;
+  };
+  add_table(t.tasks.size() > 1, task_table(a));
+  add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(*t.adaptive) : "");
+  add_table(!t.lenience.empty(), lenience_table(t));
+  add_table(!t.sweep.empty(), sweep_table(a));
+  return text;
+}
+
+}  // namespace specdec::cli

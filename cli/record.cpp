@@ -1,0 +1,161 @@
+#include "cli/record.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "cli/checkpoint_pair.hpp"
+#include "cli/files.hpp"
+#include "cli/progress.hpp"
+#include "cli/trace_output.hpp"
+#include "cli/usage_error.hpp"
+#include "sim/recording.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct RecordOptions {
+  CheckpointPair::Paths paths;
+  std::optional<std::string> tasks;
+  double temperature = 1;
+  std::int64_t top_k = 0;
+  double top_p = 1;
+  std::optional<std::int64_t> sequences;
+  std::int64_t max_new_tokens = sim::RecordingOptions{}.max_new_tokens;
+  std::string tier = "full";
+  std::int64_t k = sim::RecordingOptions{}.k;
+  std::int64_t seed = 1;
+  std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  TraceOutput output;
+};
+
+/// What a run may lose when it is killed, unless the user says otherwise.
+constexpr std::int64_t usual_shard_bytes = std::int64_t{64} << 20U;
+
+sim::RecordingOptions recording_options(const RecordOptions& o, std::size_t prompts) {
+  sim::RecordingOptions options;
+  options.standardisation = {.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p};
+  options.tier = tier_named(o.tier);
+  options.k = o.k;
+  const auto all = static_cast<std::int64_t>(prompts);
+  options.sequences = o.sequences.value_or(all);
+  if (o.temperature == 0 && options.sequences > all)
+    refuse("--sequences", fmt::format("{}", options.sequences),
+           fmt::format("at most the number of prompts, {}: at temperature 0 a prompt has one text", all));
+  options.max_new_tokens = o.max_new_tokens;
+  options.seed = static_cast<std::uint64_t>(o.seed);
+  options.threads = o.threads;
+  return options;
+}
+
+/// Everything that the texts and the numbers depend on, so that only the same recording is gone on with.
+traces::TraceMetadata metadata_of(const CheckpointPair& pair, const std::vector<sim::Prompt>& prompts,
+                                  const RecordOptions& o, const sim::RecordingOptions& options) {
+  traces::TraceMetadata metadata = sim::recording_metadata(prompts, pair.vocab_size(), options);
+  const std::vector<Assumption> names = pair.assumptions();
+  metadata.target_model = names[0].value.get<std::string>();
+  metadata.draft_model = names[1].value.get<std::string>();
+  metadata.engine = "specdec record";
+  metadata.other["record.prompts"] = names[2].value.get<std::string>();
+  metadata.other["record.prompts_sha256"] = file_facts("--prompts", names[2].value, true).at("sha256");
+  metadata.other["record.tasks"] = o.tasks.value_or("all");
+  metadata.other["record.sampling"] =
+      fmt::format("temperature {}, top-k {}, top-p {}", o.temperature, o.top_k, o.top_p);
+  metadata.other["record.tier"] = o.tier == "topk" ? fmt::format("topk {}", o.k) : o.tier;
+  return metadata;
+}
+
+ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const sim::RecordingOptions& options) {
+  ordered_json tasks = ordered_json::array();
+  for (const std::string& name : sim::tasks_of(prompts)) {
+    std::int64_t sequences = 0;
+    for (std::int64_t s = 0; s < options.sequences; ++s)
+      sequences += prompts[static_cast<std::size_t>(s) % prompts.size()].task == name ? 1 : 0;
+    tasks.push_back({{"task", name}, {"sequences", sequences}, {"positions", sequences * options.max_new_tokens}});
+  }
+  return tasks;
+}
+
+Report run(const RecordOptions& o, bool quiet) {
+  o.output.require_path();
+  const CheckpointPair pair(o.paths);
+  const CheckpointPair::Prompts prompts =
+      pair.prompts(listed("--tasks", o.tasks), pair.longest_prompt(o.max_new_tokens));
+  const sim::RecordingOptions options = recording_options(o, prompts.kept.size());
+  TraceOutput output = o.output;
+  output.shard_bytes = output.shard_bytes.value_or(usual_shard_bytes);
+  traces::TraceWriter writer =
+      output.open(metadata_of(pair, prompts.kept, o, options), {.whole_sequences = true, .resume = true});
+  const std::int64_t there = writer.resumed_positions() / options.max_new_tokens;
+  const Progress progress = progress_line("recording", quiet);
+  if (there < options.sequences) {
+    sim::record_texts(pair.models(), prompts.kept, options, there,
+                      [&](const traces::PositionBatch& batch, double share) {
+                        writer.write(batch);
+                        if (progress) progress(share);
+                      });
+  }
+  writer.finish();
+
+  Report report;
+  const std::int64_t sequences = std::max(there, options.sequences);
+  report.json = {{"positions", sequences * options.max_new_tokens},
+                 {"sequences", sequences},
+                 {"resumed_sequences", there},
+                 {"tier", traces::name_of(options.tier)},
+                 {"size_bytes", output.size_bytes()},
+                 {"tasks", tasks_json(prompts.kept, options)}};
+  report.text = fmt::format("{} tokens in {} texts of {}, tier {}: {}\n", sequences * options.max_new_tokens, sequences,
+                            options.max_new_tokens, o.tier, *output.path);
+  if (there > 0) report.text += fmt::format("{} of the texts were there already.\n", there);
+  report.files = pair.files();
+  report.assumptions = pair.assumptions();
+  if (prompts.cut > 0)
+    report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
+                                                          "their last tokens were used",
+                                                          prompts.cut)});
+  return report;
+}
+
+}  // namespace
+
+Command record_command() {
+  return {
+      "record",
+      "Let a transformer write texts, score them by a second one too, and write the trace",
+      {{"tasks", "/tasks"}},
+      [](Options& options) {
+        const auto o = std::make_shared<RecordOptions>();
+        options.group("Models and prompts");
+        options.text("--target", o->paths.target, "DIR",
+                     "folder of the target's checkpoint (default: the shipped pair)");
+        options.text("--draft", o->paths.draft, "DIR",
+                     "folder of the draft's, with the same vocabulary; or n-gram tables, as for validate");
+        options.text("--prompts", o->paths.prompts, "FILE",
+                     "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
+        options.group("What to record");
+        options.text("--tasks,--task", o->tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
+        options.number("--temperature", o->temperature, {.lo = 0, .hi = 1000}, "0 for greedy decoding");
+        options.integer("--top-k", o->top_k, {.lo = 0}, "keep the K most probable tokens; 0 keeps all");
+        options.number("--top-p", o->top_p, {.lo = 0, .hi = 1, .lo_open = true}, "keep this share of the probability");
+        options.integer("--sequences", o->sequences, {.lo = 1, .hi = 1'000'000'000},
+                        "texts; text s continues prompt s modulo their number (default: one a prompt)");
+        options.integer("--max-new-tokens", o->max_new_tokens, {.lo = 2, .hi = 1'000'000},
+                        "tokens of each text; no token ends it sooner");
+        options.choice("--tier", o->tier, {"full", "topk", "scalar"}, "how much of each position to keep");
+        options.integer("--k", o->k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
+        options.integer("--seed", o->seed, {}, "seed of all random numbers");
+        options.integer("--threads", o->threads, {.lo = 1, .hi = 1024}, "texts at a time; the trace is the same");
+        o->output.declare(options);
+        options.footer(
+            "specdec record --output trace\n"
+            "specdec record --target big --draft small --prompts prompts.jsonl --tier scalar --output trace");
+        return std::function<Report()>([o, &options] { return run(*o, options.effective().at("quiet").get<bool>()); });
+      },
+      true};
+}
+
+}  // namespace specdec::cli

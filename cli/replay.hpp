@@ -1,0 +1,10 @@
+#pragma once
+
+#include "cli/command_line.hpp"
+
+namespace specdec::cli {
+
+/// `specdec replay`: one simulated run over a recording beside the exact law.
+Command replay_command();
+
+}  // namespace specdec::cli

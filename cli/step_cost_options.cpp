@@ -1,0 +1,54 @@
+#include "cli/step_cost_options.hpp"
+
+#include <limits>
+
+#include "analysis/planning/regret.hpp"
+#include "cli/usage_error.hpp"
+
+namespace specdec::cli {
+namespace {
+
+core::VerificationCost verification_of(const std::string& text) {
+  const std::string_view option = "--verify-factor";
+  constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
+  if (text.find(':') == std::string::npos) {
+    return core::VerificationCost::constant(parse_number(option, text, positive));
+  }
+  std::vector<core::VerificationCost::Point> points;
+  for (const std::string_view part : split(text, ',')) {
+    const auto pair = split(part, ':');
+    if (pair.size() != 2) refuse(option, part, "TOKENS:FACTOR");
+    const std::int64_t above = points.empty() ? 2 : points.back().tokens + 1;
+    const std::int64_t tokens = parse_integer("tokens in --verify-factor", pair[0], above, planning::no_max_gamma);
+    points.push_back({tokens, parse_number(option, pair[1], positive)});
+  }
+  return core::VerificationCost::table(points);
+}
+
+}  // namespace
+
+void StepCostOptions::declare(Options& options, const std::string& c_note) {
+  options.group("Costs");
+  options.number("-c,--c", c, {}, "draft step time / target step time " + c_note);
+  options.text(
+      "--verify-factor", verify_factor, "V|N:V,...",
+      "time of scoring N tokens / one token: one factor, or\n2:1.02,5:1.10,9:1.31; straight lines between [1]");
+  options.number("--overhead", overhead, {}, "other time of a speculative step / target step time [0]");
+}
+
+std::optional<core::StepCost> StepCostOptions::cost() const {
+  if (!c) {
+    if (verify_factor) throw UsageError("--verify-factor is given, but needs --c beside it");
+    if (overhead) throw UsageError("--overhead is given, but needs --c beside it");
+    return std::nullopt;
+  }
+  return core::StepCost{*c, overhead.value_or(0),
+                        verify_factor ? verification_of(*verify_factor) : core::VerificationCost{}};
+}
+
+std::vector<Assumption> StepCostOptions::assumptions() const {
+  return {{"verify_factor", verify_factor.value_or("1"), verify_factor ? "user" : "default"},
+          {"overhead", overhead.value_or(0), overhead ? "user" : "default"}};
+}
+
+}  // namespace specdec::cli

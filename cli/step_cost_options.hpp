@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/core/step_cost.hpp"
+#include "cli/options.hpp"
+#include "cli/report.hpp"
+
+namespace specdec::cli {
+
+/// --c, --verify-factor and --overhead: what a speculative step costs, for every command that weighs costs.
+struct StepCostOptions {
+  std::optional<double> c;
+  std::optional<std::string> verify_factor;
+  std::optional<double> overhead;
+
+  /// @param c_note  stands behind the help of --c, for instance "(required)"
+  void declare(Options& options, const std::string& c_note);
+
+  /// Nothing without --c.
+  /// @throws UsageError for a wrong value, or where another cost is given without --c
+  std::optional<core::StepCost> cost() const;
+
+  /// What the cost takes --verify-factor and --overhead to be.
+  std::vector<Assumption> assumptions() const;
+};
+
+}  // namespace specdec::cli

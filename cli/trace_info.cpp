@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <utility>
+
+#include "cli/text.hpp"
+#include "cli/trace_commands.hpp"
+#include "cli/trace_input.hpp"
+#include "traces/check_trace.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using traces::TraceDescription;
+using traces::TraceMetadata;
+
+template <class Value>
+ordered_json or_null(const std::optional<Value>& value) {
+  return value ? ordered_json(*value) : ordered_json();
+}
+
+ordered_json or_null(const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); }
+
+ordered_json metadata_json(const TraceMetadata& m) {
+  ordered_json acceptance;
+  if (m.acceptance) acceptance = traces::name_of(*m.acceptance);
+  return {{"target_model", or_null(m.target_model)},
+          {"draft_model", or_null(m.draft_model)},
+          {"engine", or_null(m.engine)},
+          {"draft_kind", or_null(m.draft_kind)},
+          {"vocab_size", or_null(m.vocab_size)},
+          {"temperature", or_null(m.temperature)},
+          {"top_k", or_null(m.top_k)},
+          {"top_p", or_null(m.top_p)},
+          {"acceptance", acceptance},
+          {"logprob_space", traces::name_of(m.logprob_space)},
+          {"path", traces::name_of(m.path)},
+          {"other", m.other}};
+}
+
+std::int64_t bytes_of(const TraceDescription& d) {
+  std::int64_t bytes = 0;
+  for (const TraceDescription::File& file : d.files) bytes += file.bytes;
+  return bytes;
+}
+
+ordered_json json_of(const TraceDescription& d) {
+  ordered_json json = {{"format", d.format},
+                       {"size_bytes", bytes_of(d)},
+                       {"positions", d.positions},
+                       {"sequences", d.sequences},
+                       {"shortest_sequence", d.shortest_sequence},
+                       {"longest_sequence", d.longest_sequence},
+                       {"metadata", metadata_json(d.metadata)}};
+  ordered_json& tiers = json["tiers"] = ordered_json::array();
+  for (const TraceDescription::TierCount& tier : d.tiers) {
+    tiers.push_back(
+        {{"tier", traces::name_of(tier.tier)}, {"positions", tier.positions}, {"sequences", tier.sequences}});
+  }
+  ordered_json& tasks = json["tasks"] = ordered_json::array();
+  for (const auto& [id, positions] : d.tasks) {
+    tasks.push_back({{"task", or_null(traces::task_name(d.metadata.task_names, id))}, {"positions", positions}});
+  }
+  ordered_json& columns = json["columns"] = ordered_json::array();
+  for (const auto& [name, type] : d.columns) columns.push_back({{"column", name}, {"type", type}});
+  return json;
+}
+
+/// "3 sequences", "1 sequence".
+std::string counted(std::int64_t number, const std::string& what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::string size_text(std::int64_t bytes) {
+  if (bytes < 10'000) return counted(bytes, "byte");
+  return bytes < 10'000'000 ? fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3)
+                            : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+/// What the recording says of itself, in words.
+std::string metadata_text(const TraceMetadata& m) {
+  std::vector<std::string> words;
+  const auto say = [&](const std::string& what, const auto& value) {
+    words.push_back(fmt::format("{} {}", what, value));
+  };
+  if (!m.target_model.empty()) say("target", m.target_model);
+  if (!m.draft_model.empty()) say("draft", m.draft_model);
+  if (!m.draft_kind.empty()) say("kind of draft", m.draft_kind);
+  if (!m.engine.empty()) say("engine", m.engine);
+  if (m.vocab_size) say("vocabulary", *m.vocab_size);
+  if (m.temperature) say("temperature", *m.temperature);
+  if (m.top_k) say("top-k", *m.top_k);
+  if (m.top_p) say("top-p", *m.top_p);
+  if (m.acceptance) say("acceptance rule", traces::name_of(*m.acceptance));
+  say("log-probabilities", traces::name_of(m.logprob_space));
+  say("text from", traces::name_of(m.path));
+  for (const auto& [key, value] : m.other) say(key, value);
+  return fmt::format("It says of itself: {}.", fmt::join(words, ", "));
+}
+
+std::string text_of(const TraceDescription& d) {
+  std::string lengths = d.shortest_sequence == d.longest_sequence
+                            ? fmt::format("{}", d.longest_sequence)
+                            : fmt::format("{} to {}", d.shortest_sequence, d.longest_sequence);
+  std::string text = wrapped(fmt::format("{}: {} in {} of {}, in {} of {} in all.", d.format,
+                                         counted(d.positions, "position"), counted(d.sequences, "sequence"), lengths,
+                                         counted(std::ssize(d.files), "file"), size_text(bytes_of(d)))) +
+                     '\n' + wrapped(metadata_text(d.metadata)) + "\n\n";
+  using Align = TextTable::Align;
+  TextTable tiers({{"tier", Align::left}, {"positions"}, {"sequences"}});
+  for (const TraceDescription::TierCount& tier : d.tiers) {
+    tiers.add_row({std::string(traces::name_of(tier.tier)), fmt::format("{}", tier.positions),
+                   fmt::format("{}", tier.sequences)});
+  }
+  text += tiers.to_string();
+  if (!d.tasks.empty()) {
+    TextTable tasks({{"task", Align::left}, {"positions"}});
+    for (const auto& [id, positions] : d.tasks) {
+      tasks.add_row(
+          {id < 0 ? "(none)" : without_control_characters(traces::task_name(d.metadata.task_names, id)), fmt::format("{}", positions)});
+    }
+    text += '\n' + tasks.to_string();
+  }
+  TextTable columns({{"column", Align::left}, {"type", Align::left}});
+  for (const auto& [name, type] : d.columns) columns.add_row({name, type});
+  return text + '\n' + columns.to_string();
+}
+
+Report run(const TraceInput& input) {
+  const auto source = input.open();
+  const TraceDescription description = traces::describe_trace(*source);
+  Report report;
+  report.json = json_of(description);
+  report.text = text_of(description);
+  input.describe(*source, report);
+  return report;
+}
+
+}  // namespace
+
+Command trace_info_command() {
+  return {"trace info",
+          "What is in a recording",
+          {{"tiers", "/tiers"}, {"tasks", "/tasks"}, {"columns", "/columns"}},
+          [](Options& options) {
+            const auto input = std::make_shared<TraceInput>();
+            input->declare(options);
+            return std::function<Report()>([input] { return run(*input); });
+          }};
+}
+
+}  // namespace specdec::cli

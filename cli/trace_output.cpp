@@ -1,0 +1,113 @@
+#include "cli/trace_output.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "traces/check_trace.hpp"
+
+namespace specdec::cli {
+
+void TraceOutput::declare(Options& options) {
+  options.group("Trace that is written");
+  options.text("--output", path, "TRACE", "a file if it ends in .safetensors, else a new folder of shards");
+  options.integer("--shard-bytes,--shard-size", shard_bytes, {.lo = 1}, "a shard ends after so many bytes");
+  options.integer("--shard-positions", shard_positions, {.lo = 1}, "or after so many positions");
+}
+
+void TraceOutput::require_path() const {
+  if (!path) throw UsageError("--output is missing: where the trace is written");
+}
+
+traces::TraceWriter TraceOutput::open(const traces::TraceMetadata& metadata, traces::WriterOptions how) const {
+  how.shard_bytes = shard_bytes.value_or(how.shard_bytes);
+  how.shard_positions = shard_positions.value_or(how.shard_positions);
+  return {*path, metadata, how};
+}
+
+std::int64_t TraceOutput::size_bytes() const {
+  if (!std::filesystem::is_directory(*path)) return static_cast<std::int64_t>(std::filesystem::file_size(*path));
+  std::int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(*path)) {
+    bytes += static_cast<std::int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+traces::Tier tier_named(std::string_view name) {
+  for (const traces::Tier tier : {traces::Tier::full, traces::Tier::top_k}) {
+    if (traces::name_of(tier) == name) return tier;
+  }
+  return traces::Tier::scalar;
+}
+
+std::optional<estimate::ConversionOptions> TierChoice::conversion() const {
+  if (tier == "same") return std::nullopt;
+  return estimate::ConversionOptions{tier_named(tier), k, threads};
+}
+
+namespace {
+
+/// Fewer numbers than whole rows cannot be reshaped any more to what the text was sampled with.
+void require_convertible(const traces::TraceMetadata& metadata, traces::Tier tier) {
+  const double temperature = metadata.temperature.value_or(1);
+  const bool reshaped = temperature != 1 || metadata.top_k.value_or(0) > 0 || metadata.top_p.value_or(1) < 1;
+  if (tier != traces::Tier::full || temperature == 0 || !reshaped) return;
+  if (metadata.logprob_space == traces::LogprobSpace::processed) return;
+  throw UsageError(
+      "--tier takes rows that were reshaped as the text was sampled (logprob_space processed), but these are not "
+      "marked so and "
+      "the text was sampled at another temperature, top-k or top-p; keep --tier full");
+}
+
+}  // namespace
+
+void TraceOutput::require_apart_from(const std::vector<std::filesystem::path>& inputs) const {
+  std::error_code error;
+  for (const std::filesystem::path& input : inputs) {
+    if (std::filesystem::equivalent(*path, input, error))
+      throw UsageError(fmt::format("--output is {}, but must not be an input", *path));
+  }
+}
+
+WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& writer,
+                        const std::optional<estimate::ConversionOptions>& conversion) {
+  WrittenTrace written;
+  traces::PositionBatch batch;
+  while (source.read(batch)) {
+    traces::require_sound_rows(source, batch);
+    written.sequences = batch.sequence.back() + 1;
+    if (conversion && conversion->tier != batch.tier) {
+      require_convertible(source.metadata(), batch.tier);
+      const estimate::OwnedBatch converted = estimate::convert(batch, *conversion);
+      writer.write(converted.view());
+      written.tiers.emplace(traces::name_of(converted.tier));
+    } else {
+      writer.write(batch);
+      written.tiers.emplace(traces::name_of(batch.tier));
+    }
+  }
+  if (writer.positions() == 0) throw UsageError("no position is left to write");
+  writer.finish();
+  written.positions = writer.positions();
+  return written;
+}
+
+Report report_of(const WrittenTrace& written, const TraceOutput& output) {
+  Report report;
+  const std::int64_t bytes = output.size_bytes();
+  report.json = {{"positions", written.positions},
+                 {"sequences", written.sequences},
+                 {"tiers", written.tiers},
+                 {"size_bytes", bytes}};
+  report.json["rows"] = nlohmann::ordered_json::array({report.json});
+  report.text = wrapped(fmt::format("{} positions in {} sequences written, tier {}, {} bytes: {}", written.positions,
+                                    written.sequences, fmt::join(written.tiers, " and "), bytes, *output.path)) +
+                '\n';
+  return report;
+}
+
+}  // namespace specdec::cli

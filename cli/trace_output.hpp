@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/estimate/tier_conversion.hpp"
+#include "cli/options.hpp"
+#include "cli/report.hpp"
+#include "traces/position_source.hpp"
+#include "traces/trace_writer.hpp"
+
+namespace specdec::cli {
+
+/// --output TRACE: where a trace is written, and in what pieces.
+struct TraceOutput {
+  std::optional<std::string> path;
+  std::optional<std::int64_t> shard_bytes;
+  std::optional<std::int64_t> shard_positions;
+
+  void declare(Options& options);
+  /// @throws UsageError if there is none
+  void require_path() const;
+  /// @throws UsageError if one of the files that are read stands there
+  void require_apart_from(const std::vector<std::filesystem::path>& inputs) const;
+  /// `how` says the rest.
+  traces::TraceWriter open(const traces::TraceMetadata& metadata, traces::WriterOptions how = {}) const;
+  /// Of what now stands there.
+  std::int64_t size_bytes() const;
+};
+
+/// --tier and --k: a tier that holds less than the recording does; nothing leaves every position in its own.
+struct TierChoice {
+  std::string tier = "same";
+  std::int64_t k = 64;
+  std::int64_t threads = 1;
+
+  std::optional<estimate::ConversionOptions> conversion() const;
+};
+
+/// The tier of this name: full, topk or scalar.
+traces::Tier tier_named(std::string_view name);
+
+struct WrittenTrace {
+  std::int64_t positions = 0;
+  std::int64_t sequences = 0;
+  std::set<std::string> tiers;
+};
+
+/// Writes all that the source has, and completes the trace.
+/// @throws UsageError if it has nothing, or raw rows of reshaped text are to be cut down
+/// @throws traces::FileError at the first row or list that is no distribution
+WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& writer,
+                        const std::optional<estimate::ConversionOptions>& conversion);
+
+/// {"positions", "sequences", "tiers", "size_bytes"} and a line that says the same.
+Report report_of(const WrittenTrace& written, const TraceOutput& output);
+
+}  // namespace specdec::cli

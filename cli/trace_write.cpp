@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "cli/text.hpp"
+#include "cli/trace_commands.hpp"
+#include "cli/trace_input.hpp"
+#include "cli/trace_output.hpp"
+#include "cli/usage_error.hpp"
+#include "traces/joined_recordings.hpp"
+#include "traces/selected_positions.hpp"
+
+/// specdec trace convert, slice and merge: recordings that become a specdec-trace.
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using traces::PositionSource;
+
+/// Recordings whose task names are known at their end only are read once for them.
+traces::TraceMetadata whole_metadata(PositionSource& source) {
+  traces::PositionBatch batch;
+  if (source.format() != "specdec-trace") {
+    while (source.read(batch)) continue;
+  }
+  return source.metadata();
+}
+
+struct ConvertOptions {
+  TraceInput input;
+  TraceOutput output;
+  TierChoice tier;
+};
+
+Report run_convert(const ConvertOptions& o) {
+  o.output.require_path();
+  const traces::TraceMetadata metadata = whole_metadata(*o.input.open());
+  const auto source = o.input.open();
+  o.output.require_apart_from(source->files());
+  traces::TraceWriter writer = o.output.open(metadata);
+  const WrittenTrace written = copy_trace(*source, writer, o.tier.conversion());
+  Report report = report_of(written, o.output);
+  o.input.describe(*source, report);
+  return report;
+}
+
+struct SliceOptions {
+  TraceInput input;
+  TraceOutput output;
+  std::optional<std::string> tasks;
+  std::optional<std::string> sequences;
+  std::optional<std::string> positions;
+};
+
+/// "100:200", ":200" or "100:": from the first on, up to but without the second.
+traces::Selection::Range range_of(std::string_view option, const std::optional<std::string>& text) {
+  traces::Selection::Range range;
+  if (!text) return range;
+  const auto parts = split(*text, ':');
+  if (parts.size() != 2) refuse(option, *text, "FIRST:END, the END not included; either may be left out");
+  if (!parts[0].empty()) range.first = parse_integer(option, parts[0], 0, range.end - 1);
+  if (!parts[1].empty()) range.end = parse_integer(option, parts[1], range.first + 1, range.end);
+  return range;
+}
+
+traces::Selection selection_of(const SliceOptions& o) {
+  traces::Selection selection;
+  if (o.tasks) {
+    for (const std::string_view task : split(*o.tasks, ',')) selection.tasks.emplace_back(task);
+  }
+  selection.sequences = range_of("--sequences", o.sequences);
+  selection.positions = range_of("--positions", o.positions);
+  return selection;
+}
+
+/// Tasks without names have numbers, known at the end of the recording only.
+void require_tasks(const std::vector<std::string>& tasks, const std::vector<std::string>& names) {
+  for (const std::string& task : tasks) {
+    if (!names.empty() && std::find(names.begin(), names.end(), task) == names.end())
+      refuse("--tasks", task,
+             fmt::format("one of {}", without_control_characters(fmt::format("{}", fmt::join(names, ", ")))));
+  }
+}
+
+Report run_slice(const SliceOptions& o) {
+  o.output.require_path();
+  const traces::Selection selection = selection_of(o);
+  const traces::TraceMetadata metadata = whole_metadata(*o.input.open());
+  require_tasks(selection.tasks, metadata.task_names);
+  traces::SelectedPositions source(o.input.open(), selection);
+  o.output.require_apart_from(source.files());
+  traces::TraceWriter writer = o.output.open(metadata);
+  const WrittenTrace written = copy_trace(source, writer, std::nullopt);
+  Report report = report_of(written, o.output);
+  o.input.describe(source, report);
+  return report;
+}
+
+struct MergeOptions {
+  std::vector<std::string> files;
+  TraceOutput output;
+};
+
+std::unique_ptr<traces::JoinedRecordings> joined(const std::vector<std::string>& files) {
+  std::vector<std::unique_ptr<PositionSource>> sources;
+  for (const std::string& file : files) {
+    const std::filesystem::path path = file;
+    sources.push_back(traces::open_trace({&path, 1}));
+  }
+  return std::make_unique<traces::JoinedRecordings>(std::move(sources));
+}
+
+Report run_merge(const MergeOptions& o) {
+  o.output.require_path();
+  const traces::TraceMetadata metadata = whole_metadata(*joined(o.files));
+  const auto source = joined(o.files);
+  require_distinct(source->files());
+  o.output.require_apart_from(source->files());
+  traces::TraceWriter writer = o.output.open(metadata);
+  const WrittenTrace written = copy_trace(*source, writer, std::nullopt);
+  Report report = report_of(written, o.output);
+  add_files(source->files(), false, report);
+  add_notes(source->notes(), report);
+  return report;
+}
+
+}  // namespace
+
+Command trace_convert_command() {
+  return {"trace convert",
+          "Write a recording of any readable format as a specdec-trace",
+          {{"written", "/rows"}},
+          [](Options& options) {
+            const auto chosen = std::make_shared<ConvertOptions>();
+            chosen->output.declare(options);
+            options.group("Tier");
+            options.choice("--tier", chosen->tier.tier, {"same", "full", "topk", "scalar"},
+                           "how much of each position to keep");
+            options.integer("--k", chosen->tier.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
+            options.integer("--threads", chosen->tier.threads, {.lo = 1, .hi = 1024}, "threads of the conversion");
+            chosen->input.declare(options);
+            return std::function<Report()>([chosen] { return run_convert(*chosen); });
+          },
+          true};
+}
+
+Command trace_slice_command() {
+  return {"trace slice",
+          "Write a part of a recording: tasks, sequences, positions",
+          {{"written", "/rows"}},
+          [](Options& options) {
+            const auto chosen = std::make_shared<SliceOptions>();
+            chosen->output.declare(options);
+            options.group("Part (all that are given must hold)");
+            options.text("--tasks,--task", chosen->tasks, "LIST", "names of tasks, separated by commas");
+            options.text("--sequences", chosen->sequences, "FIRST:END", "sequences counted from 0, END not included");
+            options.text("--positions", chosen->positions, "FIRST:END", "positions of the whole recording likewise");
+            chosen->input.declare(options);
+            return std::function<Report()>([chosen] { return run_slice(*chosen); });
+          },
+          true};
+}
+
+Command trace_merge_command() {
+  return {"trace merge",
+          "Write several recordings as one; their sequences are numbered on",
+          {{"written", "/rows"}},
+          [](Options& options) {
+            const auto chosen = std::make_shared<MergeOptions>();
+            chosen->output.declare(options);
+            options.arguments("TRACE", chosen->files, "recordings, each a file or a folder, in any readable format");
+            return std::function<Report()>([chosen] { return run_merge(*chosen); });
+          },
+          true};
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,199 @@
+#include "sim/recording.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/core/parallel.hpp"
+#include "analysis/estimate/tier_conversion.hpp"
+#include "sim/decoding.hpp"
+#include "sim/text_scoring.hpp"
+
+namespace specdec::sim {
+namespace {
+
+constexpr std::string_view function = "record_texts";
+
+/// A model whose rows are rounded to what a recording stores.
+class StoredModel {
+ public:
+  explicit StoredModel(LanguageModelRef model) : model_(model) {}
+
+  std::int64_t vocab_size() const { return model_.vocab_size(); }
+  std::int64_t max_length() const { return model_.max_length(); }
+  std::int64_t length() const { return model_.length(); }
+  double operations_per_token() const { return model_.operations_per_token(); }
+  void score(std::span<const Token> block, std::span<double> rows) {
+    model_.score(block, rows);
+    for (double& x : rows) x = static_cast<float>(x);
+  }
+  void roll_back(std::int64_t length) { model_.roll_back(length); }
+
+ private:
+  LanguageModelRef model_;
+};
+
+/// One text with the rows before its tokens. Shape of the rows: (tokens, vocab).
+struct RecordedText {
+  std::vector<std::int64_t> sequence, place;
+  std::vector<std::int32_t> token, task;
+  std::vector<float> target_rows, draft_rows;
+  std::int64_t vocab = 0;
+
+  traces::PositionBatch view() const {
+    traces::PositionBatch batch;
+    batch.size = static_cast<std::int64_t>(token.size());
+    batch.tier = traces::Tier::full;
+    batch.sequence = sequence;
+    batch.place = place;
+    batch.token = token;
+    batch.task = task;
+    static_cast<traces::Rows&>(batch.target_rows) = rows(target_rows);
+    static_cast<traces::Rows&>(batch.draft_rows) = rows(draft_rows);
+    return batch;
+  }
+
+ private:
+  traces::Rows rows(const std::vector<float>& values) const {
+    traces::Rows found;
+    found.space = traces::RowSpace::probabilities;
+    found.type = traces::ElementType::f32;
+    found.vocab = vocab;
+    found.bytes = std::as_bytes(std::span(values));
+    return found;
+  }
+};
+
+/// Both models of one thread.
+struct Worker {
+  explicit Worker(const ModelPair& models)
+      : target_model(models.target(1)),
+        draft_model(models.draft(1)),
+        target(target_model.ref()),
+        draft(draft_model.ref()) {}
+
+  OwnedModel target_model;
+  OwnedModel draft_model;
+  StoredModel target;
+  StoredModel draft;
+};
+
+class Recorder {
+ public:
+  Recorder(std::span<const Prompt> prompts, const RecordingOptions& options)
+      : prompts_(prompts), options_(options), tasks_(tasks_of(prompts)) {}
+
+  RecordedText record(Worker& worker, std::int64_t sequence) const {
+    const Prompt& prompt = prompts_[static_cast<std::size_t>(sequence) % prompts_.size()];
+    DecodingOptions decoding;
+    decoding.max_new_tokens = options_.max_new_tokens;
+    decoding.standardisation = options_.standardisation;
+    const RandomStream stream(options_.seed, static_cast<std::uint64_t>(sequence));
+    const Generation text = decode_autoregressively(worker.target, prompt.tokens, decoding, stream);
+    RecordedText recorded = empty(text.tokens, prompt, sequence);
+    recorded.vocab = worker.target.vocab_size();
+    const bool processed = options_.tier != traces::Tier::full;
+    for_each_prefix(worker.target, worker.draft, prompt.tokens, text.tokens,
+                    [&](std::size_t, std::span<double> p, std::span<double> q) {
+                      if (processed) {
+                        core::standardise(p, options_.standardisation);
+                        core::standardise(q, options_.standardisation);
+                      }
+                      append(recorded.target_rows, p);
+                      append(recorded.draft_rows, q);
+                    });
+    return recorded;
+  }
+
+ private:
+  RecordedText empty(const std::vector<Token>& tokens, const Prompt& prompt, std::int64_t sequence) const {
+    RecordedText recorded;
+    recorded.token = tokens;
+    recorded.sequence.assign(tokens.size(), sequence);
+    recorded.place.resize(tokens.size());
+    std::iota(recorded.place.begin(), recorded.place.end(), 0);
+    const auto task = std::find(tasks_.begin(), tasks_.end(), prompt.task) - tasks_.begin();
+    recorded.task.assign(tokens.size(), static_cast<std::int32_t>(task));
+    return recorded;
+  }
+
+  static void append(std::vector<float>& rows, std::span<const double> row) {
+    std::transform(row.begin(), row.end(), std::back_inserter(rows), [](double x) { return static_cast<float>(x); });
+  }
+
+  std::span<const Prompt> prompts_;
+  const RecordingOptions& options_;
+  std::vector<std::string> tasks_;
+};
+
+void require_valid(std::span<const Prompt> prompts, const RecordingOptions& options, std::int64_t first) {
+  if (prompts.empty()) throw std::invalid_argument("record_texts: prompts has 0 entries, but must have 1 or more");
+  core::require_valid(options.standardisation);
+  constexpr std::int64_t many = std::int64_t{1} << 40U;
+  core::require_in(function, "sequences", options.sequences, 1, many);
+  core::require_in(function, "max_new_tokens", options.max_new_tokens, 1, many);
+  core::require_in(function, "k", options.k, 1, many);
+  core::require_in(function, "first", first, 0, options.sequences);
+  core::require_in(function, "threads", options.threads, 1, 1024);
+}
+
+}  // namespace
+
+std::vector<std::string> tasks_of(std::span<const Prompt> prompts) {
+  std::vector<std::string> tasks;
+  for (const Prompt& prompt : prompts)
+    if (std::find(tasks.begin(), tasks.end(), prompt.task) == tasks.end()) tasks.push_back(prompt.task);
+  return tasks;
+}
+
+traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::int64_t vocab,
+                                         const RecordingOptions& options) {
+  traces::TraceMetadata metadata;
+  metadata.vocab_size = vocab;
+  metadata.temperature = options.standardisation.temperature;
+  if (options.standardisation.top_k > 0) metadata.top_k = options.standardisation.top_k;
+  if (options.standardisation.top_p < 1) metadata.top_p = options.standardisation.top_p;
+  metadata.acceptance =
+      options.standardisation.temperature == 0 ? traces::AcceptanceRule::greedy : traces::AcceptanceRule::rejection;
+  metadata.logprob_space =
+      options.tier == traces::Tier::full ? traces::LogprobSpace::raw : traces::LogprobSpace::processed;
+  metadata.path = traces::TextSource::target;
+  metadata.task_names = tasks_of(prompts);
+  metadata.other["record.seed"] = fmt::format("{}", options.seed);
+  metadata.other["record.max_new_tokens"] = fmt::format("{}", options.max_new_tokens);
+  return metadata;
+}
+
+void record_texts(const ModelPair& models, std::span<const Prompt> prompts, const RecordingOptions& options,
+                  std::int64_t first,
+                  const std::function<void(const traces::PositionBatch& batch, double share)>& consume) {
+  require_valid(prompts, options, first);
+  const std::int64_t portion = std::min(options.threads, std::max<std::int64_t>(1, options.sequences - first));
+  std::vector<Worker> workers;
+  for (std::int64_t w = 0; w < portion; ++w) workers.emplace_back(models);
+  const Recorder recorder(prompts, options);
+  std::vector<RecordedText> texts(static_cast<std::size_t>(portion));
+  const estimate::ConversionOptions conversion{.tier = options.tier, .k = options.k, .threads = options.threads};
+  for (std::int64_t sequence = first; sequence < options.sequences; sequence += portion) {
+    const std::int64_t count = std::min(portion, options.sequences - sequence);
+    core::for_each_index(count, portion, [&](std::int64_t i, std::int64_t worker) {
+      texts[static_cast<std::size_t>(i)] = recorder.record(workers[static_cast<std::size_t>(worker)], sequence + i);
+    });
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double share = static_cast<double>(sequence + i + 1) / static_cast<double>(options.sequences);
+      traces::PositionBatch batch = texts[static_cast<std::size_t>(i)].view();
+      batch.first = (sequence + i) * options.max_new_tokens;
+      if (options.tier == traces::Tier::full) {
+        consume(batch, share);
+      } else {
+        const estimate::OwnedBatch converted = estimate::convert(batch, conversion);
+        consume(converted.view(), share);
+      }
+    }
+  }
+}
+
+}  // namespace specdec::sim

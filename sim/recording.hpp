@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/core/standardisation.hpp"
+#include "sim/model_factory.hpp"
+#include "traces/position_batch.hpp"
+#include "traces/trace_metadata.hpp"
+
+namespace specdec::sim {
+
+struct RecordingOptions {
+  /// How both models are sampled from.
+  core::Standardisation standardisation;
+  /// full, top_k or scalar.
+  traces::Tier tier = traces::Tier::full;
+  /// Tokens kept of each distribution in the top-k tier, >= 1.
+  std::int64_t k = 64;
+  /// Sequence s continues prompt s mod (number of prompts).
+  std::int64_t sequences = 1;
+  /// Tokens of each sequence, >= 1; an end token ends none.
+  std::int64_t max_new_tokens = 128;
+  std::uint64_t seed = 1;
+  /// Sequences at a time; the recording does not depend on it.
+  std::int64_t threads = 1;
+};
+
+/// The tasks of the prompts in the order in which they first occur: the task ids of the recording.
+std::vector<std::string> tasks_of(std::span<const Prompt> prompts);
+
+/// What the recording says of itself. Full rows are those of the models, raw; the reader reshapes them as temperature,
+/// top_k and top_p say. The other tiers hold the reshaped distributions, processed, since the normaliser of a reshaped
+/// distribution cannot be had from a part of it.
+traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::int64_t vocab,
+                                         const RecordingOptions& options);
+
+/// Generates texts from the target alone and writes down what both models say before every token: probabilities in
+/// f32. The text is sampled from the row as it is stored, so that a recording's text has exactly the law that the
+/// recording says it has.
+///
+/// @param first     the first sequence; those before it are not made
+/// @param consume   gets each sequence from `first` on, in order; `share` is that of all sequences made, in (0, 1].
+///                  The batch's sequence, place, token, task and the columns of its tier are filled in.
+/// @throws std::domain_error if an option is out of range or a prompt does not fit into a model; whatever models throw
+void record_texts(const ModelPair& models, std::span<const Prompt> prompts, const RecordingOptions& options,
+                  std::int64_t first,
+                  const std::function<void(const traces::PositionBatch& batch, double share)>& consume);
+
+}  // namespace specdec::sim

@@ -1,0 +1,215 @@
+#include "sim/replay_simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/core/parallel.hpp"
+#include "sim/random.hpp"
+
+namespace specdec::sim {
+namespace {
+
+constexpr std::int64_t most_gamma = std::int64_t{1} << 24U;
+
+void require_column(std::size_t size, std::size_t positions, const char* name) {
+  core::require_same_size("replay", "sequence", positions, name, size);
+}
+
+void require_probability(const ReplayedPositions& positions, std::size_t i, const char* name, double value) {
+  if (0 <= value && value <= 1) return;
+  throw std::domain_error(fmt::format("replay: {} at place {} of sequence {} is {}, but must be in [0, 1]", name,
+                                      positions.place[i], positions.sequence[i], value));
+}
+
+/// Columns of the right lengths, and every acceptance that a round could look at in [0, 1].
+void require_valid(const ReplayedPositions& positions, std::size_t looked_at_depths) {
+  const std::size_t size = positions.sequence.size();
+  require_column(positions.place.size(), size, "place");
+  core::require_in("replay", "depths", positions.depths, 1, most_gamma);
+  const auto depths = static_cast<std::size_t>(positions.depths);
+  require_column(positions.acceptance.size() / depths, size, "acceptance");
+  for (std::size_t i = 0; i < size; ++i) {
+    // No round reaches depth j + 1 before place j.
+    const auto reached = static_cast<std::size_t>(std::min<std::int64_t>(positions.place[i] + 1, positions.depths));
+    for (std::size_t j = 0; j < std::min(reached, looked_at_depths); ++j)
+      require_probability(positions, i, "acceptance", positions.acceptance[i * depths + j]);
+  }
+}
+
+double acceptance_at(const ReplayedPositions& positions, std::size_t i, std::int64_t depth) {
+  return positions.acceptance[i * static_cast<std::size_t>(positions.depths) +
+                              static_cast<std::size_t>(std::min(depth, positions.depths - 1))];
+}
+
+double luck(std::uint64_t seed, const ReplayedPositions& positions, std::size_t i, std::int64_t repetition) {
+  return RandomStream(seed, static_cast<std::uint64_t>(positions.sequence[i]))
+      .uniform(positions.place[i], repetition, Purpose::acceptance);
+}
+
+void count_at(std::vector<std::int64_t>& counts, std::int64_t slots) {
+  const auto size = static_cast<std::size_t>(slots);
+  counts.resize(std::max(counts.size(), size));
+  for (std::size_t j = 0; j < size; ++j) ++counts[j];
+}
+
+}  // namespace
+
+void ReplayCounters::add(const ReplayedRound& round) {
+  ++rounds;
+  tokens += round.emitted;
+  accepted += round.accepted;
+  drafted_least += round.drafted_least;
+  drafted_most += round.drafted_most;
+  count_at(examined_at, round.accepted + (round.rejected ? 1 : 0));
+  count_at(accepted_at, round.accepted);
+  accepted_at.resize(examined_at.size());
+}
+
+ReplaySimulation::ReplaySimulation(const ReplayedPolicy& policy, std::uint64_t seed, OnRound on_round)
+    : policy_(policy), seed_(seed), on_round_(std::move(on_round)) {
+  core::require_in("ReplaySimulation", "gamma", policy.gamma, 0, most_gamma);
+  core::require_in("ReplaySimulation", "threshold", policy.threshold, 0, 1);
+}
+
+void ReplaySimulation::add(const ReplayedPositions& positions) {
+  require_valid(positions, static_cast<std::size_t>(policy_.gamma));
+  if (policy_.policy != DraftPolicy::fixed) {
+    require_column(positions.draft_probability.size(), positions.sequence.size(), "draft_probability");
+    for (std::size_t i = 0; i < positions.sequence.size(); ++i)
+      require_probability(positions, i, "draft_probability", positions.draft_probability[i]);
+  }
+  for (std::size_t i = 0; i < positions.sequence.size(); ++i) {
+    if (sequence_ != positions.sequence[i]) {
+      end_sequence();
+      sequence_ = positions.sequence[i];
+      ++counters_.sequences;
+    }
+    take(positions, i);
+  }
+}
+
+void ReplaySimulation::finish() { end_sequence(); }
+
+/// The token at position i is the next of the text: what becomes of it in the round that is under way.
+void ReplaySimulation::take(const ReplayedPositions& positions, std::size_t i) {
+  if (!in_round_) {
+    round_ = {.sequence = positions.sequence[i], .place = positions.place[i]};
+    in_round_ = true;
+    stopped_ = false;
+    product_ = 1;
+  }
+  ++length_;
+  ++round_.emitted;
+  const bool drafts = round_.accepted < policy_.gamma && !stopped_;
+  if (drafts && luck(seed_, positions, i, 0) < acceptance_at(positions, i, round_.accepted)) {
+    ++round_.accepted;
+    stopped_ = policy_stops(positions, i);
+    return;
+  }
+  round_.rejected = drafts;
+  in_round_ = false;
+  unsettled_.push_back(round_);
+  settle(false);
+}
+
+bool ReplaySimulation::policy_stops(const ReplayedPositions& positions, std::size_t i) {
+  if (policy_.policy == DraftPolicy::fixed) return false;
+  const double own = positions.draft_probability[i];
+  product_ *= own;
+  return (policy_.policy == DraftPolicy::confidence ? own : product_) < policy_.threshold;
+}
+
+/// The last token of a text is never drafted: min(gamma, tokens left - 1) is the limit of a round. A round that took
+/// its last token for a draft, accepted or not, had the target's own there instead.
+void ReplaySimulation::end_sequence() {
+  if (!sequence_) return;
+  if (in_round_) {
+    round_.accepted = round_.emitted - 1;
+    unsettled_.push_back(round_);
+    in_round_ = false;
+  }
+  if (!unsettled_.empty()) {
+    ReplayedRound& last = unsettled_.back();
+    last.rejected = last.rejected && last.accepted < length_ - 1 - last.place;
+  }
+  settle(true);
+  sequence_.reset();
+  length_ = 0;
+}
+
+/// Hands over the rounds whose limit is known: those that `gamma` tokens and one more follow, or all at the end.
+void ReplaySimulation::settle(bool at_end) {
+  std::size_t done = 0;
+  for (; done < unsettled_.size(); ++done) {
+    ReplayedRound& round = unsettled_[done];
+    if (!at_end && length_ - round.place <= policy_.gamma) break;
+    const std::int64_t limit = std::min(policy_.gamma, length_ - round.place - 1);
+    round.drafted_least = round.drafted_most = round.accepted + (round.rejected ? 1 : 0);
+    if (round.rejected) round.drafted_most = limit;
+    if (policy_.policy == DraftPolicy::fixed) round.drafted_least = round.drafted_most = limit;
+    counters_.add(round);
+    if (on_round_) on_round_(round);
+  }
+  unsettled_.erase(unsettled_.begin(), unsettled_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+MonteCarloReplay::MonteCarloReplay(std::vector<std::int64_t> gammas, std::int64_t repetitions, std::uint64_t seed,
+                                   std::int64_t threads)
+    : gammas_(std::move(gammas)), repetitions_(repetitions), seed_(seed), threads_(threads) {
+  for (const std::int64_t gamma : gammas_) core::require_in("MonteCarloReplay", "gamma", gamma, 0, most_gamma);
+  core::require_in("MonteCarloReplay", "repetitions", repetitions, 2, std::int64_t{1} << 24U);
+  core::require_in("MonteCarloReplay", "threads", threads, 1, 1024);
+  steps_.resize(gammas_.size() * static_cast<std::size_t>(repetitions));
+  depth_.resize(steps_.size());
+}
+
+void MonteCarloReplay::add(const ReplayedPositions& positions) {
+  const std::int64_t largest = gammas_.empty() ? 0 : *std::max_element(gammas_.begin(), gammas_.end());
+  require_valid(positions, static_cast<std::size_t>(largest));
+  const std::size_t size = positions.sequence.size();
+  if (size == 0) return;
+  const auto run = [&](std::int64_t repetition, std::int64_t) {
+    std::optional<std::int64_t> sequence = sequence_;
+    const std::size_t first = static_cast<std::size_t>(repetition) * gammas_.size();
+    for (std::size_t i = 0; i < size; ++i) {
+      const bool begins = sequence != positions.sequence[i];
+      sequence = positions.sequence[i];
+      const double u = luck(seed_, positions, i, repetition);
+      for (std::size_t g = 0; g < gammas_.size(); ++g) {
+        std::int64_t& depth = depth_[first + g];
+        if (begins) depth = 0;
+        if (depth == 0) ++steps_[first + g];
+        const bool accepted = depth < gammas_[g] && u < acceptance_at(positions, i, depth);
+        depth = accepted ? depth + 1 : 0;
+      }
+    }
+  };
+  core::for_each_index(repetitions_, threads_, run);
+  sequence_ = positions.sequence.back();
+  tokens_ += static_cast<std::int64_t>(size);
+}
+
+std::vector<MonteCarloTokens> MonteCarloReplay::result() const {
+  std::vector<MonteCarloTokens> results;
+  if (tokens_ == 0) return results;
+  const auto runs = static_cast<double>(repetitions_);
+  const auto tokens = static_cast<double>(tokens_);
+  for (std::size_t g = 0; g < gammas_.size(); ++g) {
+    double mean = 0;
+    for (std::size_t r = g; r < steps_.size(); r += gammas_.size()) mean += static_cast<double>(steps_[r]) / runs;
+    double squares = 0;
+    for (std::size_t r = g; r < steps_.size(); r += gammas_.size())
+      squares += (static_cast<double>(steps_[r]) - mean) * (static_cast<double>(steps_[r]) - mean);
+    const double deviation = std::sqrt(squares / (runs - 1) / runs);
+    results.push_back({gammas_[g], tokens / mean, tokens / (mean * mean) * deviation});
+  }
+  return results;
+}
+
+}  // namespace specdec::sim

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+/// Algorithm 1 played over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number of
+/// its own. Nothing is discarded in a replay, so the number is a function of (seed, sequence, place, repetition) alone:
+/// runs of different gammas and policies see the same luck, and results do not depend on how the text is read.
+namespace specdec::sim {
+
+/// When a round stops drafting before `gamma` tokens. Both rules look at the draft's probability of the token it has
+/// sampled, and stop AFTER it: the token is submitted all the same, since leaving it out because of its own probability
+/// would not be lossless.
+enum class DraftPolicy {
+  fixed,       ///< never
+  confidence,  ///< when that probability is below the threshold
+  product,     ///< when the product of the round's probabilities so far is below the threshold
+};
+
+struct ReplayedPolicy {
+  /// Most drafted tokens of a round, >= 0.
+  std::int64_t gamma = 5;
+  DraftPolicy policy = DraftPolicy::fixed;
+  /// [0, 1]; of the policies that have one.
+  double threshold = 0.5;
+};
+
+/// One round over a recorded text.
+struct ReplayedRound {
+  std::int64_t sequence = 0;
+  /// Place of its first token.
+  std::int64_t place = 0;
+  std::int64_t accepted = 0;
+  /// accepted + 1: the target's own token is the last.
+  std::int64_t emitted = 0;
+  bool rejected = false;
+  /// Drafted tokens. Where a policy's round ends by a rejection, the recording does not hold the probability of the
+  /// rejected token, by which the policy may have stopped or gone on: then anything from `drafted_least`, the rejected
+  /// token included, to `drafted_most`. A fixed gamma drafts min(gamma, tokens left - 1), exactly.
+  std::int64_t drafted_least = 0;
+  std::int64_t drafted_most = 0;
+
+  friend bool operator==(const ReplayedRound&, const ReplayedRound&) = default;
+};
+
+/// Sums over rounds. Plain data.
+struct ReplayCounters {
+  std::int64_t sequences = 0;
+  std::int64_t tokens = 0;
+  std::int64_t rounds = 0;
+  std::int64_t accepted = 0;
+  std::int64_t drafted_least = 0;
+  std::int64_t drafted_most = 0;
+  /// Rounds in which the draft in slot j (0-based) was looked at, the ones before it being accepted; and accepted.
+  std::vector<std::int64_t> examined_at;
+  std::vector<std::int64_t> accepted_at;
+
+  void add(const ReplayedRound& round);
+  friend bool operator==(const ReplayCounters&, const ReplayCounters&) = default;
+};
+
+/// What the simulation needs of consecutive positions. Shapes: (positions), acceptance (positions, depths).
+struct ReplayedPositions {
+  std::span<const std::int64_t> sequence;
+  std::span<const std::int64_t> place;
+  /// a_t in [0, 1]; a token at depth j + 1 of its round takes column min(j, depths - 1).
+  std::span<const double> acceptance;
+  std::int64_t depths = 1;
+  /// q_t(x_t), for the policies that look at it.
+  std::span<const double> draft_probability;
+};
+
+/// One simulated run, in one pass over the recording.
+class ReplaySimulation {
+ public:
+  /// Gets every round, in order, as soon as its figures are settled.
+  using OnRound = std::function<void(const ReplayedRound&)>;
+
+  /// @throws std::domain_error if a field of `policy` is out of range
+  ReplaySimulation(const ReplayedPolicy& policy, std::uint64_t seed, OnRound on_round = {});
+
+  /// The next positions; a sequence may go on in the next call.
+  /// @throws std::invalid_argument if a column's length does not agree, or the policy's is missing
+  /// @throws std::domain_error naming sequence and place if an entry is NaN or outside [0, 1]
+  void add(const ReplayedPositions& positions);
+  /// Ends the last sequence.
+  void finish();
+
+  const ReplayCounters& counters() const { return counters_; }
+
+ private:
+  void take(const ReplayedPositions& positions, std::size_t i);
+  bool policy_stops(const ReplayedPositions& positions, std::size_t i);
+  void end_sequence();
+  void settle(bool at_end);
+
+  ReplayedPolicy policy_;
+  std::uint64_t seed_;
+  OnRound on_round_;
+  ReplayCounters counters_;
+
+  std::optional<std::int64_t> sequence_;
+  std::int64_t length_ = 0;  // positions of the sequence taken so far
+  bool in_round_ = false;
+  bool stopped_ = false;  // the policy drafts no more in this round
+  double product_ = 1;
+  ReplayedRound round_;
+  std::vector<ReplayedRound> unsettled_;  // rounds that may yet meet the end of the text
+};
+
+struct MonteCarloTokens {
+  std::int64_t gamma = 0;
+  double tokens_per_step = 0;
+  /// Of the simulation alone, given the recording; 0 where nothing is random.
+  double standard_error = 0;
+};
+
+/// Many runs with fixed gammas at once, for a figure with a standard error beside the exact law.
+///
+///   tokens per step = T / mean steps;   standard error = T / (mean steps)^2 sd(steps) / sqrt(repetitions)
+///
+/// The runs of one repetition share their luck over all gammas. Results do not depend on `threads`.
+class MonteCarloReplay {
+ public:
+  /// @param gammas       each >= 0
+  /// @param repetitions  [2, 2^24]
+  /// @throws std::domain_error if one is out of range
+  MonteCarloReplay(std::vector<std::int64_t> gammas, std::int64_t repetitions, std::uint64_t seed,
+                   std::int64_t threads = 1);
+
+  /// The next positions. Throws as ReplaySimulation::add.
+  void add(const ReplayedPositions& positions);
+  /// One entry a gamma, in the order given; empty before the first position.
+  std::vector<MonteCarloTokens> result() const;
+
+ private:
+  std::vector<std::int64_t> gammas_;
+  std::int64_t repetitions_;
+  std::uint64_t seed_;
+  std::int64_t threads_;
+  std::int64_t tokens_ = 0;
+  std::optional<std::int64_t> sequence_;
+  // Shape: (repetitions, gammas).
+  std::vector<std::int64_t> steps_;
+  std::vector<std::int64_t> depth_;  // drafts accepted so far in the round
+};
+
+}  // namespace specdec::sim

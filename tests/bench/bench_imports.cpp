@@ -1,0 +1,193 @@
+// Speed of the importers of JSON lines on one core: megabytes of file a second of processor time, and the share of
+// simdjson's own parse of the same bytes in the same run. The files are made of a formula, written to a temporary
+// folder and read from the page cache; medians of several rounds in which everything that is compared takes turns.
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_folder.hpp"
+#include "traces/formats/json_lines.hpp"
+#include "traces/formats/paired_recordings.hpp"
+#include "traces/formats/request_record.hpp"
+
+using namespace specdec;
+
+namespace {
+
+struct Options {
+  std::int64_t megabytes = 300;
+  int rounds = 7;
+};
+
+/// Processor time of this thread: what one core does, also on a machine that has other work.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double seconds_of(const std::function<void()>& f) {
+  const double start = processor_seconds();
+  f();
+  return processor_seconds() - start;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Numbers that are spread but the same in every run (Weyl's sequence); in [0, 1).
+class Spread {
+ public:
+  double next() {
+    constexpr double step = 0.61803398874989484;
+    value_ += step;
+    if (value_ >= 1) value_ -= 1;
+    return value_;
+  }
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(next() * static_cast<double>(n)); }
+  /// As engines print them: the shortest text of a double, 17 digits as a rule.
+  std::string logprob() { return fmt::format("{}", std::log(next() * 0.3 + 1e-6)); }
+
+ private:
+  double value_ = 0.5;
+};
+
+constexpr int tokens_of_a_request = 512;
+
+template <class F>
+std::string list(const F& element) {
+  std::string text = "[";
+  for (int i = 0; i < tokens_of_a_request; ++i) text.append(i == 0 ? "" : ",").append(element(i));
+  return text + "]";
+}
+
+std::string record_line(Spread& spread) {
+  const auto ids = list([&](int) { return fmt::format("{}", spread.below(150000)); });
+  const auto model = [&] {
+    const auto logprobs = list([&](int) { return spread.logprob(); });
+    const auto ranks = list([&](int) { return fmt::format("{}", 1 + spread.below(40)); });
+    return fmt::format(R"({{"logprobs":{},"ranks":{}}})", logprobs, ranks);
+  };
+  return std::string(R"({"id":"q","task":"prose","prompt_tokens":31,"token_ids":)") + ids + R"(,"target":)" + model() +
+         R"(,"draft":)" + model() + "}\n";
+}
+
+/// Entries of vLLM's prompt_logprobs: the given token, and where `top` > 0 more up to `top` + 1.
+std::string prompt_line(Spread& spread, int top) {
+  std::int64_t token = 0;
+  const auto entry = [&](std::int64_t id, int rank) {
+    return fmt::format(R"("{}":{{"logprob":{},"rank":{},"decoded_token":" tok"}})", id,
+                       std::log((spread.next() + 1e-3) / (2.0 * (top + 2))), rank);
+  };
+  const auto row = [&](int i) {
+    if (i == 0) return std::string("null");
+    token = (token + 7919) % 150000;
+    std::string text = "{";
+    text += entry(token, top + 9);
+    for (int j = 1; j <= top; ++j) text.append(",").append(entry(token + j, j));
+    return text + "}";
+  };
+  return std::string(
+             R"({"id":"cmpl-1","model":"m","choices":[{"index":0,"text":" x","logprobs":null,"prompt_logprobs":)") +
+         list(row) + R"(}],"usage":{"prompt_tokens":512}})" + "\n";
+}
+
+std::string completion_line(Spread& spread) {
+  std::int64_t token = 0;
+  const auto tokens = list([&](int) { return fmt::format(R"("token_id:{}")", token = (token + 7919) % 150000); });
+  return std::string(R"({"model":"m","choices":[{"index":0,"logprobs":{"text_offset":)") +
+         list([](int i) { return fmt::format("{}", 4 * i); }) + R"(,"token_logprobs":)" +
+         list([&](int) { return spread.logprob(); }) + R"(,"tokens":)" + tokens + R"(,"top_logprobs":null}}]})" + "\n";
+}
+
+std::string sglang_line(Spread& spread) {
+  std::int64_t token = 0;
+  const auto entry = [&](int i) {
+    token = (token + 7919) % 150000;
+    return i == 0 ? fmt::format("[null,{},null]", token) : fmt::format("[{},{},null]", spread.logprob(), token);
+  };
+  return std::string(R"({"text":"x","meta_info":{"prompt_tokens":512,"input_token_logprobs":)") + list(entry) + "}}\n";
+}
+
+std::int64_t positions_of(traces::PositionSource& source) {
+  std::int64_t positions = 0;
+  for (traces::PositionBatch batch; source.read(batch);) positions += batch.size;
+  return positions;
+}
+
+/// Seconds to parse every document and look at nothing.
+double parse_seconds(const std::filesystem::path& path) {
+  traces::JsonLines file(path);
+  return seconds_of([&] {
+    while (file.next()) {
+    }
+  });
+}
+
+struct Shape {
+  std::string name;
+  std::function<std::string(Spread&)> line;
+  bool pair = true;
+};
+
+void time_shape(const Shape& shape, const Options& options) {
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "recording.jsonl";
+  const std::int64_t bytes_wanted = options.megabytes * 1000000 / (shape.pair ? 2 : 1);
+  {
+    std::ofstream file(path, std::ios::binary);
+    if (!shape.pair)
+      file << R"({"format":"specdec-record","version":1})"
+           << "\n";
+    Spread spread;
+    for (std::int64_t written = 0; written < bytes_wanted;) {
+      const std::string line = shape.line(spread);
+      file << line;
+      written += static_cast<std::int64_t>(line.size());
+    }
+  }
+  const double megabytes = 1e-6 * static_cast<double>(std::filesystem::file_size(path)) * (shape.pair ? 2 : 1);
+  std::vector<double> import;
+  std::vector<double> parse;
+  std::int64_t positions = 0;
+  for (int round = 0; round < options.rounds; ++round) {
+    import.push_back(seconds_of([&] {
+      positions = positions_of(shape.pair ? *traces::open_paired_recordings(path, path)
+                                          : *traces::open_request_record(path));
+  }));
+  parse.push_back(parse_seconds(path) * (shape.pair ? 2 : 1));
+}
+fmt::print("{:<44} {:4.0f} MB/s, {:5.2f} million positions/s; parse alone {:4.0f} MB/s, ratio {:.2f}\n", shape.name,
+           megabytes / median(import), 1e-6 * static_cast<double>(positions) / median(import),
+           megabytes / median(parse), median(parse) / median(import));
+}  // namespace
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Speed of the importers of JSON lines, one core");
+  app.add_option("--megabytes", options.megabytes, "size of each recording")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  const std::vector<Shape> shapes = {
+      {"record of requests", record_line, false},
+      {"pair of vLLM prompt_logprobs, top 0", [](Spread& s) { return prompt_line(s, 0); }},
+      {"pair of vLLM prompt_logprobs, top 8", [](Spread& s) { return prompt_line(s, 8); }},
+      {"pair of completions, token_id:N", completion_line},
+      {"pair of SGLang input_token_logprobs", sglang_line},
+  };
+  for (const Shape& shape : shapes) time_shape(shape, options);
+  return 0;
+}

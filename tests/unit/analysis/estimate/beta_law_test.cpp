@@ -1,0 +1,149 @@
+#include "analysis/estimate/beta_law.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+using namespace specdec::estimate;
+
+namespace {
+
+std::vector<double> random_values(std::size_t n, std::uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::uniform_real_distribution<> uniform;
+  std::vector<double> values(n);
+  for (double& value : values) value = std::sqrt(uniform(generator));
+  return values;
+}
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double none = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("quantiles of the sketch are within its error of those of the sorted values") {
+  std::vector<double> values = random_values(5000, 1);
+  UnitIntervalSketch sketch;
+  for (const double value : values) sketch.add(value);
+  std::sort(values.begin(), values.end());
+  for (const double probability : {0.0, 0.001, 0.01, 0.25, 0.5, 0.75, 0.99, 0.9999, 1.0}) {
+    const auto rank = static_cast<std::size_t>(std::max(1.0, std::ceil(probability * 5000)));
+    CHECK(std::abs(*sketch.quantile(probability) - values[rank - 1]) <= UnitIntervalSketch::quantile_error);
+  }
+  for (const double x : {0.0, 0.125, 0.5, 0.75, 1.0}) {
+    const auto below = std::lower_bound(values.begin(), values.end(), x) - values.begin();
+    CHECK(*sketch.share_below(x) == Approx(static_cast<double>(below) / 5000));
+  }
+  CHECK(sketch.histogram(4)[0] + sketch.histogram(4)[1] ==
+        std::lower_bound(values.begin(), values.end(), .5) - values.begin());
+}
+
+TEST_CASE("mass at the ends comes back as the ends") {
+  UnitIntervalSketch sketch;
+  CHECK_FALSE(sketch.quantile(0.5));
+  for (const double value : {0.0, 0.0, 1.0, 1.0 + 1e-9}) sketch.add(value);
+  CHECK(*sketch.quantile(0.25) == 0);
+  CHECK(*sketch.quantile(0.75) == 1);
+  CHECK(*sketch.share_below(1) == 0.5);
+  CHECK_THROWS_AS(sketch.quantile(1.5), std::domain_error);
+}
+
+TEST_CASE("autocorrelations are those of pairs within a sequence") {
+  std::mt19937_64 generator(3);
+  std::uniform_real_distribution<> uniform;
+  Autocorrelation streaming(3);
+  std::vector<std::vector<double>> sequences(40);
+  std::int64_t number = 0;
+  for (auto& sequence : sequences) {
+    bool easy = true;
+    for (std::size_t t = 0; t < 5 + generator() % 50; ++t) {
+      sequence.push_back(easy ? 0.9 : 0.3);
+      streaming.add(number, sequence.back());
+      easy = uniform(generator) < (easy ? 0.9 : 0.2);
+    }
+    ++number;
+  }
+  double sum = 0, square = 0, count = 0;
+  for (const auto& sequence : sequences) {
+    for (const double x : sequence) sum += x, square += x * x, count += 1;
+  }
+  const double mean = sum / count;
+  for (std::size_t lag = 1; lag <= 3; ++lag) {
+    double products = 0, pairs = 0;
+    for (const auto& sequence : sequences) {
+      for (std::size_t t = lag; t < sequence.size(); ++t, ++pairs) {
+        products += (sequence[t] - mean) * (sequence[t - lag] - mean);
+      }
+    }
+    CHECK(*streaming.values()[lag - 1] == Approx(products / pairs / (square / count - mean * mean)).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a constant column has no autocorrelation, and holes pair with nothing") {
+  Autocorrelation constant(2);
+  for (int i = 0; i < 10; ++i) constant.add(0, 0.3);
+  CHECK_FALSE(constant.values()[0]);
+  Autocorrelation holes(2);
+  for (const double x : {0.1, none, 0.9, none, 0.2, none, 0.8}) holes.add(0, x);
+  CHECK_FALSE(holes.values()[0]);
+  CHECK(*holes.values()[1] < 0);
+}
+
+TEST_CASE("divergences are means over finite positions beside the share of infinite ones") {
+  Observations seen;
+  seen.kl_target_draft = {1, 2, infinite, none};
+  seen.d_lk.lower = {0.1, 0.3};
+  seen.d_lk.upper = {0.2, 0.4};
+  BetaLawAccumulator law;
+  law.add(seen);
+  const BetaSummary summary = law.summary();
+  CHECK(*summary.kl_target_draft.value == 1.5);
+  CHECK(summary.kl_target_draft.positions == 3);
+  CHECK(summary.kl_target_draft.infinite_share == Approx(1.0 / 3));
+  CHECK_FALSE(summary.kl_draft_target.value);
+  CHECK(summary.d_lk->lo == Approx(0.2));
+  CHECK(summary.d_lk->hi == Approx(0.3));
+  CHECK(summary.quantiles.empty());
+}
+
+TEST_CASE("brackets give bounds of quantiles and shares, and no autocorrelation") {
+  Observations seen;
+  const std::vector<std::int64_t> sequence{0, 0, 0, 0};
+  seen.sequence = sequence;
+  seen.mean_acceptance.lower = {0.1, 0.3, 0.5, 0.7};
+  seen.mean_acceptance.upper = {0.2, 0.4, 0.6, 0.8};
+  BetaLawAccumulator law({{0.5}, {0.375}, 4, 2, 5});
+  law.add(seen);
+  const BetaSummary summary = law.summary();
+  CHECK(summary.quantiles[0].bounds.lo == Approx(0.3).margin(1e-4));
+  CHECK(summary.quantiles[0].bounds.hi == Approx(0.4).margin(1e-4));
+  CHECK(summary.below[0].bounds.lo == 0.25);
+  CHECK(summary.below[0].bounds.hi == 0.5);
+  CHECK(summary.autocorrelation.empty());
+  CHECK(summary.histogram_lower == std::vector<std::int64_t>{1, 1, 2, 0});
+}
+
+TEST_CASE("calibration sets acceptance against confidence, bin by bin") {
+  Observations seen;
+  const std::vector<std::int64_t> sequence{0, 0, 0, 0};
+  seen.sequence = sequence;
+  seen.mean_acceptance.lower = {0.2, 0.4, 0.9, 1.0};
+  seen.acceptance.lower = {0, 1, 1, 1};
+  seen.draft_top_probability = {0.1, 0.4, 0.6, 1.0};
+  seen.draft_token_probability = {0.1, 0.2, none, 0.9};
+  BetaLawAccumulator law({{}, {}, 4, 1, 2});
+  law.add(seen);
+  const BetaSummary summary = law.summary();
+  REQUIRE(summary.by_top_probability.size() == 2);
+  CHECK(summary.by_top_probability[0].positions == 2);
+  CHECK(*summary.by_top_probability[0].mean_confidence == Approx(0.25));
+  CHECK(*summary.by_top_probability[0].mean_acceptance == Approx(0.3));
+  CHECK(*summary.by_top_probability[1].mean_acceptance == Approx(0.95));
+  CHECK(summary.by_token_probability[1].positions == 1);
+  CHECK(*summary.by_token_probability[0].mean_acceptance == Approx(0.5));
+}

@@ -1,0 +1,329 @@
+#include "analysis/estimate/replay_estimates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "analysis/estimate/ratio_of_sums.hpp"
+#include "analysis/estimate/resampling.hpp"
+#include "analysis/theory/replay.hpp"
+#include "tests/support/catch.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+struct Trace {
+  std::vector<std::vector<double>> texts;
+  std::vector<std::int32_t> tasks;  // of the texts, or empty
+
+  std::vector<double> acceptance;
+  std::vector<std::int64_t> sequence;
+  std::vector<std::int32_t> task;
+
+  void lay_out() {
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      for (const double a : texts[i]) {
+        acceptance.push_back(a);
+        sequence.push_back(static_cast<std::int64_t>(i));
+        if (!tasks.empty()) task.push_back(tasks[i]);
+      }
+    }
+  }
+
+  AcceptanceColumns columns(std::size_t begin, std::size_t count) const {
+    AcceptanceColumns part{std::span(acceptance).subspan(begin, count), std::span(sequence).subspan(begin, count)};
+    if (!task.empty()) part.task = std::span(task).subspan(begin, count);
+    return part;
+  }
+};
+
+/// Easy and hard texts by turns, of 30 to 200 tokens.
+Trace random_trace(std::size_t sequences, unsigned seed, bool tasks = false) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  Trace trace;
+  for (std::size_t i = 0; i < sequences; ++i) {
+    std::vector<double> text(30 + generator() % 171);
+    for (double& a : text) a = std::min(1.0, uniform(generator) + (i % 2 == 0 ? 0.5 : 0.1));
+    trace.texts.push_back(text);
+    if (tasks) trace.tasks.push_back(static_cast<std::int32_t>(i % 2));
+  }
+  trace.lay_out();
+  return trace;
+}
+
+ReplayEstimates replay(const Trace& trace, ReplayEstimateOptions options, std::size_t piece) {
+  ReplayEstimates estimates(std::move(options));
+  for (std::size_t begin = 0; begin < trace.acceptance.size(); begin += piece)
+    estimates.add(trace.columns(begin, std::min(piece, trace.acceptance.size() - begin)));
+  estimates.finish();
+  return estimates;
+}
+
+ReplayEstimateOptions options_with(double c, std::int64_t max_gamma = 6) {
+  ReplayEstimateOptions options;
+  options.replay = {.max_gamma = max_gamma, .by_position = true};
+  options.cost = core::StepCost{.c = c};
+  options.resamplings = 200;
+  return options;
+}
+
+void require_same(const ReplayReport& a, const ReplayReport& b) {
+  REQUIRE(a.gammas.size() == b.gammas.size());
+  for (std::size_t gamma = 0; gamma < a.gammas.size(); ++gamma) {
+    CAPTURE(gamma);
+    REQUIRE(a.gammas[gamma].tokens_per_step.value == b.gammas[gamma].tokens_per_step.value);
+    REQUIRE(a.gammas[gamma].tokens_per_step.ci95->lo == b.gammas[gamma].tokens_per_step.ci95->lo);
+    REQUIRE(a.gammas[gamma].speedup->value == b.gammas[gamma].speedup->value);
+    REQUIRE(a.gammas[gamma].share_best == b.gammas[gamma].share_best);
+  }
+  REQUIRE(a.optimum->gamma == b.optimum->gamma);
+  REQUIRE(a.optimum->near_optimal_gammas == b.optimum->near_optimal_gammas);
+  REQUIRE(a.optimum->expected_regret == b.optimum->expected_regret);
+}
+
+}  // namespace
+
+TEST_CASE("tokens per step and speedup of a recording are sums over its sequences") {
+  const Trace trace = random_trace(20, 1);
+  const ReplayReport report = replay(trace, options_with(0.1), 1000).report(0.7);
+  CHECK(report.sequences == 20);
+  CHECK(report.tokens == static_cast<std::int64_t>(trace.acceptance.size()));
+  for (const GammaReplay& row : report.gammas) {
+    std::vector<double> tokens;
+    std::vector<double> steps;
+    for (const auto& text : trace.texts) {
+      tokens.push_back(static_cast<double>(text.size()));
+      steps.push_back(theory::replay_steps(text, row.gamma).expected);
+    }
+    const Estimate expected = ratio_of_sums(tokens, steps);
+    CAPTURE(row.gamma);
+    CHECK(row.tokens_per_step.value == Approx(expected.value).epsilon(1e-12));
+    // The interval respects the range of tokens per step and is near the plain one here.
+    if (row.gamma > 0) CHECK(row.tokens_per_step.ci95->lo == Approx(expected.ci95->lo).epsilon(0.02));
+    CHECK(*row.difference == Approx(*row.iid_tokens_per_step - row.tokens_per_step.value));
+    CHECK(*row.iid_speedup == Approx(*row.iid_tokens_per_step / (1 + 0.1 * static_cast<double>(row.gamma))));
+    CHECK(row.speedup->ci95->lo <= row.speedup->value);
+  }
+  CHECK(report.gammas[0].speedup->value == 1);
+}
+
+TEST_CASE("a report depends neither on threads nor on how the positions were handed over") {
+  const Trace trace = random_trace(60, 2);
+  const ReplayReport whole = replay(trace, options_with(0.1), trace.acceptance.size()).report();
+  ReplayEstimateOptions threaded = options_with(0.1);
+  threaded.threads = 3;
+  require_same(replay(trace, threaded, trace.acceptance.size()).report(), whole);
+  for (const std::size_t piece : {1U, 17U, 64U, 999U}) require_same(replay(trace, threaded, piece).report(), whole);
+}
+
+TEST_CASE("the best gamma wins the most resamplings, and their shares add up to one") {
+  const Trace trace = random_trace(40, 3);
+  const ReplayReport report = replay(trace, options_with(0.15), 500).report();
+  REQUIRE(report.optimum);
+  double total = 0;
+  for (const GammaReplay& row : report.gammas) {
+    total += *row.share_best;
+    CHECK(*row.share_best <= *report.gammas[static_cast<std::size_t>(report.optimum->gamma)].share_best);
+    CHECK(row.speedup->value <= report.optimum->speedup);
+  }
+  CHECK(total == Approx(1));
+  const auto& near = *report.optimum->near_optimal_gammas;
+  CHECK(std::count(near.begin(), near.end(), report.optimum->gamma) == 1);
+  CHECK(std::count(near.begin(), near.end(), 0) == 0);
+  CHECK(*report.optimum->expected_regret >= 0);
+  CHECK(*report.optimum->expected_regret < 0.02);
+}
+
+TEST_CASE("texts that are all alike leave no doubt about the best gamma") {
+  Trace trace;
+  trace.texts.assign(10, random_trace(1, 4).texts[0]);
+  trace.lay_out();
+  const ReplayReport report = replay(trace, options_with(0.1), 100).report();
+  CHECK(*report.gammas[static_cast<std::size_t>(report.optimum->gamma)].share_best == Approx(1));
+  CHECK(*report.optimum->expected_regret == Approx(0).margin(1e-15));
+  CHECK(report.optimum->near_optimal_gammas->size() == 1);
+}
+
+TEST_CASE("fewer than eight sequences are not resampled, and the report says so") {
+  const ReplayReport report = replay(random_trace(7, 5), options_with(0.1), 100).report();
+  CHECK_FALSE(report.gammas[1].share_best);
+  CHECK_FALSE(report.optimum->expected_regret);
+  CHECK(report.optimum->near_optimal_gammas);
+  REQUIRE(report.notes.size() == 1);
+  CHECK(report.notes[0] == "7 sequences: the best gamma is resampled from 8 on");
+}
+
+TEST_CASE("one sequence has an interval from its batches, too short a one has none") {
+  Trace trace;
+  trace.texts = {random_trace(1, 6).texts[0]};
+  std::vector<double>& text = trace.texts[0];
+  for (std::size_t t = 0; text.size() < 70'000; ++t) text.push_back(text[t]);
+  trace.lay_out();
+  const ReplayReport report = replay(trace, options_with(0.1), 777).report();
+  REQUIRE(report.gammas[3].tokens_per_step.ci95);
+  CHECK(report.gammas[3].tokens_per_step.method ==
+        "exact replay; means of 10 batches of the only sequence, Student's t");
+  CHECK(report.gammas[3].tokens_per_step.value == Approx(70'000 / theory::replay_steps(text, 3).expected));
+  CHECK_FALSE(report.gammas[3].share_best);
+
+  Trace small;
+  small.texts = {std::vector<double>(100, 0.5)};
+  small.lay_out();
+  CHECK_FALSE(replay(small, options_with(0.1), 30).report().gammas[3].tokens_per_step.ci95);
+}
+
+TEST_CASE("where next to nothing was rejected, or accepted, intervals are those of the rate and the report says so") {
+  for (const double a : {1.0, 0.0}) {
+    Trace trace;
+    trace.texts.assign(20, std::vector<double>(100, a));
+    trace.lay_out();
+    const ReplayReport report = replay(trace, options_with(0.05, 4), 500).report(a);
+    const GammaReplay& row = report.gammas[4];
+    CAPTURE(a);
+    CHECK(row.tokens_per_step.value == 1 + 4 * a);
+    // 2000 trials without an exception: Wilson's other end is z^2 / (2000 + z^2) away, Eq. 1 follows from there.
+    const double off = 1.959964 * 1.959964 / (2000 + 1.959964 * 1.959964);
+    const double end = a == 1 ? (1 - std::pow(1 - off, 5)) / off : (1 - std::pow(off, 5)) / (1 - off);
+    CHECK((a == 1 ? row.tokens_per_step.ci95->lo : row.tokens_per_step.ci95->hi) == Approx(end).epsilon(1e-6));
+    CHECK(row.speedup->ci95->hi - row.speedup->ci95->lo > 0.001);
+    CHECK(row.speedup->ci95->lo <= row.speedup->value);
+    CHECK(row.speedup->ci95->hi >= row.speedup->value);
+    REQUIRE(report.notes.size() == 1);
+    CHECK(report.notes[0].find(a == 1 ? "0 expected rejections" : "0 expected acceptances") == 0);
+    CHECK(row.tokens_per_step.method.find("Wilson") != std::string::npos);
+    CHECK(report.gammas[0].tokens_per_step.ci95->hi == 1);
+  }
+}
+
+TEST_CASE("sequences that are all alike determine no interval, unless hardly anything was rejected") {
+  Trace trace;
+  trace.texts.assign(10, std::vector<double>(60, 0.5));
+  trace.lay_out();
+  const ReplayReport report = replay(trace, options_with(0.1), 100).report();
+  CHECK_FALSE(report.gammas[3].tokens_per_step.ci95);
+  CHECK_FALSE(report.gammas[3].speedup->ci95);
+  CHECK(report.gammas[0].tokens_per_step.ci95);
+  CHECK(report.notes.empty());
+}
+
+TEST_CASE("the break-even cost is where the best gamma stops gaining") {
+  const Trace trace = random_trace(12, 7);
+  const ReplayReport report = replay(trace, options_with(0.1), 500).report();
+  REQUIRE(report.break_even);
+  const double c = report.break_even->c;
+  const auto best_speedup = [&](double cost) {
+    return replay(trace, options_with(cost), 500).report().optimum->speedup;
+  };
+  CHECK(best_speedup(c * 0.999) > 1);
+  CHECK(best_speedup(c * 1.001) == 1);
+  ReplayEstimateOptions dear = options_with(0.1);
+  dear.cost->overhead = 50;
+  CHECK_FALSE(replay(trace, dear, 500).report().break_even);
+}
+
+TEST_CASE("without a cost there are tokens per step and a break-even cost, but no speedup") {
+  ReplayEstimateOptions options = options_with(0);
+  options.cost.reset();
+  const ReplayReport report = replay(random_trace(12, 8), options, 500).report();
+  CHECK_FALSE(report.optimum);
+  CHECK_FALSE(report.gammas[2].speedup);
+  CHECK(report.break_even);
+  CHECK_FALSE(report.gammas[2].iid_tokens_per_step);
+}
+
+TEST_CASE("each task has its own report, and a fixed mix of tasks narrows the interval of all") {
+  const Trace trace = random_trace(40, 9, true);
+  ReplayEstimateOptions options = options_with(0.1);
+  const ReplayEstimates random = replay(trace, options, 500);
+  options.mix = TaskMix::fixed;
+  const ReplayEstimates fixed = replay(trace, options, 500);
+  const Interval wide = *random.report().gammas[4].tokens_per_step.ci95;
+  const Interval narrow = *fixed.report().gammas[4].tokens_per_step.ci95;
+  CHECK(narrow.hi - narrow.lo < 0.5 * (wide.hi - wide.lo));
+  const auto tasks = random.by_task({{0, 0.8}});
+  REQUIRE(tasks.size() == 2);
+  CHECK(tasks.at(0).sequences == 20);
+  CHECK(tasks.at(0).tokens + tasks.at(1).tokens == static_cast<std::int64_t>(trace.acceptance.size()));
+  CHECK(tasks.at(0).gammas[4].tokens_per_step.value > tasks.at(1).gammas[4].tokens_per_step.value);
+  CHECK(tasks.at(0).gammas[4].iid_tokens_per_step);
+  CHECK_FALSE(tasks.at(1).gammas[4].iid_tokens_per_step);
+}
+
+TEST_CASE("any number of sequences is kept in bounded groups that lose no token") {
+  Trace trace;
+  for (std::size_t i = 0; i < 9001; ++i) {
+    trace.texts.emplace_back(1 + i % 5, i % 3 == 0 ? 0.9 : 0.4);
+    trace.tasks.push_back(static_cast<std::int32_t>(i % 7 == 0));
+  }
+  trace.lay_out();
+  ReplayEstimateOptions options = options_with(0.1, 3);
+  options.resamplings = 10;
+  const ReplayEstimates estimates = replay(trace, options, 5000);
+  const ReplayReport report = estimates.report();
+  CHECK(report.sequences == 9001);
+  CHECK(report.tokens == static_cast<std::int64_t>(trace.acceptance.size()));
+  CHECK(estimates.total().tokens() == report.tokens);
+  CHECK(estimates.halves()[0].sequences() == 4500);
+  CHECK(estimates.halves()[1].sequences() == 4501);
+  CHECK(report.gammas[2].tokens_per_step.value ==
+        Approx(static_cast<double>(report.tokens) / estimates.total().steps(2)).epsilon(1e-12));
+  CHECK(report.gammas[2].tokens_per_step.method.find("groups of sequences") != std::string::npos);
+}
+
+TEST_CASE("more tasks than groups are kept task by task, and their groups are merged only when they double") {
+  Trace trace;
+  for (std::size_t i = 0; i < 15'000; ++i) {
+    trace.texts.emplace_back(1 + i % 3, 0.5);
+    trace.tasks.push_back(static_cast<std::int32_t>(i % 5000));
+  }
+  trace.lay_out();
+  ReplayEstimateOptions options = options_with(0.1, 2);
+  options.resamplings = 1;
+  const ReplayEstimates estimates = replay(trace, options, 5000);
+  const ReplayReport report = estimates.report();
+  CHECK(report.tokens == static_cast<std::int64_t>(trace.acceptance.size()));
+  // At the 10001st group pairs are merged; the third sequences of the other tasks open a group each.
+  CHECK(report.gammas[2].tokens_per_step.method.find("over 10000 groups") != std::string::npos);
+  CHECK(estimates.halves()[0].sequences() == 7500);
+}
+
+TEST_CASE("draws with replacement are as many as there are things, and fair") {
+  // 400 resamplings of 50: each thing is drawn 400 times on average, standard deviation 20; 5 of them are a false alarm
+  // of 3e-5 over the 50 things.
+  std::vector<double> counts(50);
+  std::vector<double> total(50);
+  for (std::uint64_t resampling = 0; resampling < 400; ++resampling) {
+    draw_with_replacement(7, resampling, 0, counts);
+    CHECK(std::accumulate(counts.begin(), counts.end(), 0.0) == 50);
+    for (std::size_t i = 0; i < counts.size(); ++i) total[i] += counts[i];
+  }
+  for (const double drawn : total) CHECK(std::abs(drawn - 400) < 100);
+  std::vector<double> again(50);
+  draw_with_replacement(7, 399, 0, again);
+  CHECK(again == counts);
+  draw_with_replacement(7, 399, 1, again);
+  CHECK(again != counts);
+}
+
+TEST_CASE("columns that contradict each other are refused with the position counted over the recording") {
+  ReplayEstimates estimates(options_with(0.1));
+  const std::vector<std::int64_t> sequence = {0, 0};
+  estimates.add({std::vector{0.5, 0.5}, sequence});
+  const std::vector<double> bad = {0.5, std::numeric_limits<double>::quiet_NaN()};
+  CHECK_THROWS_WITH(estimates.add({bad, sequence}),
+                    "ReplayEstimates::add: acceptance at position 3 is nan, but must be in [0, 1]");
+  CHECK_THROWS_AS(estimates.add({std::vector{0.5}, sequence}), std::invalid_argument);
+  CHECK_THROWS_WITH(estimates.add({std::vector{0.5, 0.5}, std::vector<std::int64_t>{1, 0}}),
+                    "ReplayEstimates::add: sequence 0 comes after 1, but numbers must rise");
+  estimates.finish();
+  CHECK(estimates.report().tokens == 2);
+  CHECK(ReplayEstimates(options_with(0.1)).report().gammas.empty());
+  CHECK_THROWS_AS(ReplayEstimates(options_with(-1)), std::domain_error);
+}
+
+}  // namespace specdec::estimate

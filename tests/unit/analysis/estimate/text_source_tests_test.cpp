@@ -1,0 +1,156 @@
+#include "analysis/estimate/text_source_tests.hpp"
+
+#include <cmath>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+using namespace specdec::estimate;
+
+namespace {
+
+/// Contexts with a pair of distributions each; half of them hard, in stretches of 20 positions.
+class World {
+ public:
+  static constexpr std::size_t vocab = 32;
+  static constexpr std::size_t contexts = 200;
+
+  World() {
+    std::mt19937_64 generator(17);
+    std::normal_distribution<> normal;
+    for (std::size_t c = 0; c < contexts; ++c) {
+      std::vector<double> p(vocab), q(vocab);
+      for (std::size_t x = 0; x < vocab; ++x) {
+        const double logit = 2 * normal(generator);
+        p[x] = std::exp(logit);
+        q[x] = std::exp(logit + (c % 2 == 0 ? 0.5 : 2.0) * normal(generator));
+      }
+      target_.push_back(normalised(p));
+      draft_.push_back(normalised(q));
+    }
+  }
+
+  /// @param temperature  of the text; the numbers recorded are those of temperature 1
+  /// @param foreign      share of tokens that are uniform instead
+  Observations text(std::uint64_t seed, std::size_t positions, double temperature, double foreign) const {
+    std::mt19937_64 generator(seed);
+    std::uniform_real_distribution<> uniform;
+    Observations seen;
+    std::size_t hard = 0;
+    for (std::size_t t = 0; t < positions; ++t) {
+      if (t % 20 == 0) hard = generator() % 2;
+      const std::size_t c = 2 * (generator() % (contexts / 2)) + hard;
+      const std::size_t x =
+          uniform(generator) < foreign ? generator() % vocab : drawn(target_[c], temperature, generator);
+      append(seen, target_[c], draft_[c], x);
+    }
+    return seen;
+  }
+
+ private:
+  static std::vector<double> normalised(std::vector<double> weights) {
+    double sum = 0;
+    for (const double w : weights) sum += w;
+    for (double& w : weights) w /= sum;
+    return weights;
+  }
+  static std::size_t drawn(std::vector<double> p, double temperature, std::mt19937_64& generator) {
+    if (temperature != 1) {
+      for (double& value : p) value = std::pow(value, 1 / temperature);
+    }
+    return std::discrete_distribution<std::size_t>(p.begin(), p.end())(generator);
+  }
+  static void append(Observations& seen, const std::vector<double>& p, const std::vector<double>& q, std::size_t x) {
+    double mean = 0, square = 0, entropy = 0, square_surprisal = 0;
+    for (std::size_t y = 0; y < vocab; ++y) {
+      const double a = std::min(1.0, q[y] / p[y]);
+      mean += p[y] * a;
+      square += p[y] * a * a;
+      entropy -= p[y] * std::log(p[y]);
+      square_surprisal += p[y] * std::log(p[y]) * std::log(p[y]);
+    }
+    seen.acceptance.lower.push_back(std::min(1.0, q[x] / p[x]));
+    seen.mean_acceptance.lower.push_back(mean);
+    seen.acceptance_variance.push_back(square - mean * mean);
+    seen.surprisal.push_back(-std::log(p[x]));
+    seen.target_entropy.push_back(entropy);
+    seen.surprisal_variance.push_back(square_surprisal - entropy * entropy);
+  }
+
+  std::vector<std::vector<double>> target_, draft_;
+};
+
+TextSourceResult tested(const Observations& seen) {
+  TextSourceAccumulator accumulator;
+  accumulator.add(seen);
+  return accumulator.result();
+}
+
+}  // namespace
+
+// 200 texts, two tests each at |z| > 4: a right test fires in one of them once in 40 seeds; the seeds are fixed. That z
+// is standard normal is held to 4 of its own standard errors.
+TEST_CASE("the target's own text is never suspected, and z is standard normal") {
+  const World world;
+  double sums[2] = {0, 0};
+  double squares[2] = {0, 0};
+  constexpr int texts = 200;
+  for (int seed = 0; seed < texts; ++seed) {
+    const TextSourceResult result = tested(world.text(static_cast<std::uint64_t>(seed), 1000, 1, 0));
+    CHECK_FALSE(result.suspicious());
+    const double z[2] = {*result.acceptance.z, *result.surprisal.z};
+    for (int i = 0; i < 2; ++i) {
+      sums[i] += z[i] / texts;
+      squares[i] += z[i] * z[i] / texts;
+    }
+  }
+  for (int i = 0; i < 2; ++i) {
+    CHECK(std::abs(sums[i]) < 4 / std::sqrt(texts));
+    CHECK(std::abs(squares[i] - 1) < 4 * std::sqrt(2.0 / texts));
+  }
+}
+
+TEST_CASE("text of temperature 0.7 with numbers of temperature 1 is caught at once, by its surprisal") {
+  const World world;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const TextSourceResult result = tested(world.text(seed, 2000, 0.7, 0));
+    CHECK(result.suspicious());
+    CHECK(*result.surprisal.z < -text_source_warning);
+  }
+}
+
+TEST_CASE("text with one foreign token of ten is caught") {
+  const World world;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) CHECK(tested(world.text(seed, 4000, 1, 0.1)).suspicious());
+}
+
+// The broken twin: a test that takes every position's variance for the plain Bernoulli one, as if a_t were a coin.
+TEST_CASE("with the wrong variance z is no standard normal") {
+  const World world;
+  double squares = 0;
+  constexpr int texts = 200;
+  for (int seed = 0; seed < texts; ++seed) {
+    Observations seen = world.text(static_cast<std::uint64_t>(seed), 1000, 1, 0);
+    for (std::size_t i = 0; i < seen.acceptance_variance.size(); ++i) {
+      seen.acceptance_variance[i] = seen.mean_acceptance.lower[i] * (1 - seen.mean_acceptance.lower[i]);
+    }
+    squares += std::pow(*tested(seen).acceptance.z, 2) / texts;
+  }
+  CHECK(std::abs(squares - 1) > 4 * std::sqrt(2.0 / texts));
+}
+
+TEST_CASE("too little variance or missing columns give no z") {
+  const World world;
+  const TextSourceResult brief = tested(world.text(1, 20, 1, 0));
+  CHECK_FALSE(brief.acceptance.z);
+  CHECK_FALSE(brief.surprisal.z);
+  CHECK(brief.acceptance.positions == 20);
+  Observations scalar = world.text(1, 2000, 1, 0);
+  scalar.acceptance_variance.clear();
+  scalar.surprisal_variance.clear();
+  CHECK_FALSE(tested(scalar).acceptance.z);
+  CHECK_FALSE(tested(scalar).suspicious());
+  CHECK_FALSE(tested({}).surprisal.z);
+}

@@ -1,0 +1,223 @@
+#include "analysis/planning/trace_analysis.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "analysis/theory/replay.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/recorded_pair.hpp"
+
+using namespace specdec;
+using planning::TraceAnalysis;
+using planning::TraceAnalysisOptions;
+using tests::MemorySource;
+using tests::RecordedPair;
+
+namespace {
+
+TraceAnalysis analysis_of(const RecordedPair& pair, const TraceAnalysisOptions& options,
+                          traces::TraceMetadata metadata = {}) {
+  MemorySource source(std::move(metadata), {pair.full()});
+  return planning::analyse(source, options);
+}
+
+/// min(1, q / p) at the emitted tokens of one sequence, from the rows.
+std::vector<double> acceptance_of(const RecordedPair& pair, std::int64_t sequence) {
+  std::vector<double> acceptance;
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (pair.sequence[at] != sequence) continue;
+    const auto token = static_cast<std::size_t>(pair.token[at]);
+    acceptance.push_back(std::min(1.0, static_cast<double>(pair.draft_row(i)[token]) / pair.target_row(i)[token]));
+  }
+  return acceptance;
+}
+
+bool noted(const TraceAnalysis& analysis, const std::string& code) {
+  return std::any_of(analysis.notes.begin(), analysis.notes.end(), [&](const auto& note) { return note.code == code; });
+}
+
+/// Two numbers a token: every emitted token has p = 1/2 and is accepted with the same probability.
+struct ScalarShard {
+  std::vector<std::int64_t> sequence, place;
+  std::vector<float> target, draft;
+  traces::PositionBatch batch;
+
+  ScalarShard(std::int64_t positions, float acceptance, std::int64_t of_sequence = 100)
+      : sequence(static_cast<std::size_t>(positions), of_sequence),
+        place(sequence.size()),
+        target(sequence.size(), std::log(0.5F)),
+        draft(sequence.size(), std::log(0.5F * acceptance)) {
+    std::iota(place.begin(), place.end(), 0);
+    batch.size = positions;
+    batch.sequence = sequence;
+    batch.place = place;
+    batch.target_token_logprob = target;
+    batch.draft_token_logprob = draft;
+  }
+  ScalarShard(const ScalarShard&) = delete;
+  ScalarShard& operator=(const ScalarShard&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("the replay of a recording is the exact law over each of its sequences") {
+  const RecordedPair pair = tests::recorded_pair(20, 120, 30, 5);
+  TraceAnalysisOptions options;
+  options.max_gamma = 5;
+  const TraceAnalysis analysis = analysis_of(pair, options);
+  REQUIRE(analysis.replay);
+  CHECK_FALSE(analysis.replay->upper);
+  for (std::int64_t gamma = 0; gamma <= 5; ++gamma) {
+    double steps = 0;
+    for (std::int64_t s = 0; s < 4; ++s) steps += theory::replay_steps(acceptance_of(pair, s), gamma).expected;
+    const auto& row = analysis.replay->lower.gammas[static_cast<std::size_t>(gamma)];
+    CHECK(row.tokens_per_step.value == Approx(120 / steps).epsilon(1e-6));
+    CHECK_FALSE(row.speedup);
+  }
+}
+
+TEST_CASE("acceptance by place in the round is consistent with the tokens per step") {
+  const RecordedPair pair = tests::recorded_pair(20, 400, 400, 6);
+  TraceAnalysisOptions options;
+  options.max_gamma = 4;
+  const TraceAnalysis analysis = analysis_of(pair, options);
+  const auto& positions = analysis.replay->positions;
+  REQUIRE(positions.size() == 4);
+  // Tokens per step = 1 + the chances that draft 1, 2, ... stand, but for the end of the text.
+  double tokens = 1;
+  double survival = 1;
+  for (const auto& row : positions) {
+    CHECK(row.unconditional.lo == row.unconditional.hi);
+    CHECK(row.unconditional.lo <= survival);
+    survival = row.unconditional.lo;
+    tokens += survival;
+  }
+  CHECK(tokens == Approx(analysis.replay->lower.gammas[4].tokens_per_step.value).margin(1e-9));
+  CHECK(positions[0].conditional->lo >= positions[0].unconditional.lo);
+}
+
+TEST_CASE("a text from elsewhere is not replayed unless forced, and everything else is computed") {
+  const RecordedPair pair = tests::recorded_pair(20, 120, 30, 5);
+  traces::TraceMetadata metadata;
+  metadata.path = traces::TextSource::other;
+  TraceAnalysisOptions options;
+  const TraceAnalysis without = analysis_of(pair, options, metadata);
+  CHECK_FALSE(without.replay);
+  CHECK(noted(without, "path_other"));
+  REQUIRE(without.alpha);
+  const double alpha = *without.alpha->value;
+  REQUIRE(without.iid.size() == 16);
+  CHECK(without.iid[2].gamma == 3);
+  CHECK(*without.iid[2].tokens_per_step == Approx(1 + alpha + alpha * alpha + alpha * alpha * alpha));
+  CHECK_FALSE(without.iid[2].speedup);
+  options.force_replay = true;
+  const TraceAnalysis forced = analysis_of(pair, options, metadata);
+  CHECK(forced.replay);
+  CHECK(forced.iid.empty());
+}
+
+TEST_CASE("greedy acceptance of text that was not sampled at temperature 0 is noted") {
+  // The most probable tokens, which are a possible text of every temperature.
+  const RecordedPair pair = tests::recorded_pair(20, 120, 30, 5, {0, 0, 1});
+  TraceAnalysisOptions options;
+  options.observe.rule = traces::AcceptanceRule::greedy;
+  const auto noted_at = [&](std::optional<double> temperature) {
+    traces::TraceMetadata metadata;
+    metadata.temperature = temperature;
+    return noted(analysis_of(pair, options, metadata), "greedy_of_sampled_text");
+  };
+  CHECK(noted_at(1));
+  CHECK(noted_at(std::nullopt));
+  CHECK_FALSE(noted_at(0));
+  options.observe.rule = traces::AcceptanceRule::rejection;
+  CHECK_FALSE(noted_at(1));
+}
+
+TEST_CASE("a sweep reshapes the rows as sampling from them would") {
+  const RecordedPair pair = tests::recorded_pair(20, 60, 30, 9);
+  TraceAnalysisOptions options;
+  const core::Standardisation cooler = {0.7, 5, 0.95};
+  options.sweep = {{planning::SweepSetting::Applies::both, cooler}, {planning::SweepSetting::Applies::target, cooler}};
+  options.cost = core::StepCost{0.1};
+  const TraceAnalysis analysis = analysis_of(pair, options);
+  REQUIRE(analysis.sweep.size() == 2);
+  double both = 0, target = 0;
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    const auto p_row = pair.target_row(i);
+    const auto q_row = pair.draft_row(i);
+    std::vector<double> p(p_row.begin(), p_row.end()), q(q_row.begin(), q_row.end());
+    core::standardise(p, cooler);
+    for (std::size_t x = 0; x < p.size(); ++x) target += std::min(p[x], q[x]);
+    core::standardise(q, cooler);
+    for (std::size_t x = 0; x < p.size(); ++x) both += std::min(p[x], q[x]);
+  }
+  CHECK(*analysis.sweep[0].alpha.value == Approx(both / 60).epsilon(1e-6));
+  CHECK(*analysis.sweep[1].alpha.value == Approx(target / 60).epsilon(1e-6));
+  CHECK(analysis.sweep[0].gamma);
+  CHECK(analysis.sweep[0].speedup);
+}
+
+TEST_CASE("rows that were kept after reshaping are not swept") {
+  const RecordedPair pair = tests::recorded_pair(20, 60, 30, 9);
+  traces::TraceMetadata metadata;
+  metadata.logprob_space = traces::LogprobSpace::processed;
+  metadata.temperature = 0.7;
+  TraceAnalysisOptions options;
+  options.sweep = {{planning::SweepSetting::Applies::both, {0.5, 0, 1}}};
+  const TraceAnalysis analysis = analysis_of(pair, options, metadata);
+  CHECK(analysis.sweep.empty());
+  CHECK(noted(analysis, "sweep_needs_raw_rows"));
+}
+
+TEST_CASE("rows that are assumed to be kept after reshaping are not swept") {
+  const RecordedPair pair = tests::recorded_pair(20, 60, 30, 9);
+  traces::TraceMetadata metadata;
+  metadata.temperature = 0.5;
+  TraceAnalysisOptions options;
+  options.observe.assume_processed = true;
+  options.sweep = {{planning::SweepSetting::Applies::both, {0.5, 0, 1}}};
+  const TraceAnalysis analysis = analysis_of(pair, options, metadata);
+  CHECK(analysis.sweep.empty());
+  CHECK(noted(analysis, "sweep_needs_raw_rows"));
+  metadata.temperature = 1;
+  CHECK(analysis_of(pair, options, metadata).sweep.size() == 1);
+}
+
+TEST_CASE("where only some positions have distributions, the emitted tokens give the alpha to go by") {
+  const RecordedPair pair = tests::recorded_pair(20, 120, 30, 5);
+  const ScalarShard scalars(120, 0.25F);
+  MemorySource source({}, {pair.full(), scalars.batch});
+  const TraceAnalysis mixed = planning::analyse(source, {});
+  CHECK(mixed.alpha->positions == 120);
+  CHECK(mixed.alpha_emitted->positions == 240);
+  CHECK(mixed.best_alpha() == &*mixed.alpha_emitted);
+  CHECK(noted(mixed, "alpha_of_part"));
+
+  const TraceAnalysis whole = analysis_of(pair, {});
+  CHECK(whole.best_alpha() == &*whole.alpha);
+  CHECK_FALSE(noted(whole, "alpha_of_part"));
+}
+
+TEST_CASE("a shard with more depths than the first one is cut to these with a note") {
+  const ScalarShard one(30, 0.5F);
+  ScalarShard three(30, 0.5F, 101);
+  const ScalarShard last(30, 0.5F, 102);
+  const std::vector<float> deep(90, std::log(0.125F));
+  three.batch.depths = 3;
+  three.batch.draft_token_logprob = deep;
+  MemorySource rising({}, {one.batch, three.batch});
+  CHECK(noted(planning::analyse(rising, {}), "depths_cut"));
+  MemorySource falling({}, {three.batch, last.batch});
+  CHECK_FALSE(noted(planning::analyse(falling, {}), "depths_cut"));
+}
+
+TEST_CASE("a largest gamma out of range is refused") {
+  TraceAnalysisOptions options;
+  options.max_gamma = 0;
+  CHECK_THROWS_AS(planning::TraceAnalyzer({}, options), std::domain_error);
+  options.max_gamma = theory::largest_replayed_gamma + 1;
+  CHECK_THROWS_AS(planning::TraceAnalyzer({}, options), std::domain_error);
+}

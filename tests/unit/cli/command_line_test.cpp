@@ -1,0 +1,164 @@
+#include "cli/command_line.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using namespace specdec::cli;
+using nlohmann::ordered_json;
+using specdec::tests::content_of;
+using specdec::tests::Run;
+using specdec::tests::ScratchFolder;
+
+namespace {
+
+/// Sends what is written to one of the process's streams to a file while it lives.
+class Redirection {
+ public:
+  Redirection(std::FILE* stream, const std::string& file) : stream_(stream), kept_(dup(fileno(stream))) {
+    std::fflush(stream_);
+    const int target = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(target, fileno(stream_));
+    close(target);
+  }
+  ~Redirection() {
+    std::fflush(stream_);
+    dup2(kept_, fileno(stream_));
+    close(kept_);
+  }
+  Redirection(const Redirection&) = delete;
+  Redirection& operator=(const Redirection&) = delete;
+
+ private:
+  std::FILE* stream_;
+  int kept_;
+};
+
+struct BoxOptions {
+  std::string lid;
+  std::vector<std::string> items;
+  std::int64_t depth = 3;
+  std::string output = "box";
+};
+
+std::function<Report()> set_up_packing(Options& options) {
+  const auto values = std::make_shared<BoxOptions>();
+  options.argument("LID", values->lid, "what lies on top");
+  options.arguments("ITEM", values->items, "what lies below");
+  options.integer("--depth", values->depth, {.lo = 1}, "layers");
+  options.text("--output", values->output, "BOX", "the box");
+  return [values] {
+    Report report;
+    report.text = "packed";
+    return report;
+  };
+}
+
+std::function<Report()> set_up_emptying(Options& options) {
+  const auto values = std::make_shared<std::pair<std::optional<std::string>, std::vector<std::string>>>();
+  options.argument("LID", values->first, "what lies on top");
+  options.arguments("ITEM", values->second, "what lies below", Options::Least::none);
+  return [values] { return Report{}; };
+}
+
+Run run_boxes(std::vector<const char*> words) {
+  const ScratchFolder scratch;
+  words.insert(words.begin(), "specdec");
+  const std::vector<Command> commands = {{"sweep", "Sweeps.", {{"rows", "/rows"}}, set_up_emptying},
+                                         {"box pack", "Packs.", {{"rows", "/rows"}}, set_up_packing, true},
+                                         {"box empty", "Empties.", {{"rows", "/rows"}}, set_up_emptying}};
+  Run run{};
+  {
+    const Redirection out(stdout, (scratch / "out").string());
+    const Redirection err(stderr, (scratch / "err").string());
+    run.exit_code =
+        run_command_line({{"box", "Works on boxes."}}, commands, static_cast<int>(words.size()), words.data());
+  }
+  run.out = content_of(scratch / "out");
+  run.err = content_of(scratch / "err");
+  return run;
+}
+
+void check_refused(const std::vector<const char*>& words, const std::string& message) {
+  const Run run = run_boxes(words);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err == "specdec: error: " + message + "\n");
+  CHECK(run.out.empty());
+}
+
+ordered_json json_of(std::vector<const char*> words) {
+  words.insert(words.end(), {"--format", "json"});
+  const Run run = run_boxes(words);
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return ordered_json::parse(run.out);
+}
+
+}  // namespace
+
+TEST_CASE("a command of a group is named by two words, and its schema by both") {
+  const ordered_json found = json_of({"box", "pack", "lid", "a"});
+  CHECK(found["schema"] == "specdec.box.pack/1");
+}
+
+TEST_CASE("arguments without a name stand in the inputs, before or after the options") {
+  const ordered_json found = json_of({"box", "pack", "--depth", "2", "lid", "a", "--quiet", "b", "pack", "box"});
+  CHECK(found["inputs"]["lid"] == "lid");
+  CHECK(found["inputs"]["items"] == ordered_json({"a", "b", "pack", "box"}));
+  CHECK(found["inputs"]["depth"] == 2);
+  CHECK(found["inputs"]["quiet"] == true);
+}
+
+TEST_CASE("a command may use --output for itself, and its report then goes to standard output") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "box").string();
+  CHECK(json_of({"box", "pack", "lid", "a", "--output", file.c_str()})["inputs"]["output"] == file);
+  CHECK(scratch.files() == 0);
+}
+
+TEST_CASE("arguments that may be missing are null and an empty list") {
+  const ordered_json found = json_of({"box", "empty"});
+  CHECK(found["inputs"]["lid"].is_null());
+  CHECK(found["inputs"]["items"] == ordered_json::array());
+}
+
+TEST_CASE("a missing argument is named") {
+  check_refused({"box", "pack"}, "LID is missing; see specdec box pack --help");
+  check_refused({"box", "pack", "lid"}, "ITEM is missing; see specdec box pack --help");
+  check_refused({"box", "pack", "--depht", "2"}, "--depht is not an option of box pack; see specdec box pack --help");
+}
+
+TEST_CASE("complaints about the command of a group name the group") {
+  check_refused({"box"}, "no command of box given, but one of pack, empty is needed; see specdec box --help");
+  check_refused({"box", "pakc"},
+                "pakc is not a command of box, but one of pack, empty is needed; see specdec box --help");
+  check_refused({"bxo", "pack"}, "bxo is not a command, but one of sweep, box is needed; see specdec --help");
+  check_refused({"box", "pack", "lid", "a", "--bogus"},
+                "--bogus is not an option of box pack; see specdec box pack --help");
+}
+
+TEST_CASE("the options of a command in a group go to a configuration file and back, its arguments do not") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "boxes.toml").string();
+  const Run printed = run_boxes({"box", "pack", "lid", "a", "--depth", "7", "--print-config"});
+  CHECK(printed.exit_code == 0);
+  CHECK(printed.out.starts_with("[box.pack]\n"));
+  CHECK(printed.out.find("lid") == std::string::npos);
+  std::ofstream(file) << printed.out;
+  CHECK(json_of({"box", "pack", "lid", "a", "--config", file.c_str()})["inputs"]["depth"] == 7);
+  std::ofstream(file) << "[box.pakc]\ndepth = 7\n";
+  check_refused({"box", "pack", "lid", "a", "--config", file.c_str()},
+                "--config " + file + ": box.pakc is not a command");
+  std::ofstream(file) << "[box.pack]\nLID = 7\n";
+  check_refused({"box", "pack", "lid", "a", "--config", file.c_str()},
+                "--config " + file + ": box.pack.LID is not an option of a command");
+}

@@ -1,0 +1,219 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/recordings.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using namespace specdec::tests;
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json json_of(const std::string& arguments, int exit_code = 0) {
+  const Run run = run_specdec("trace " + arguments + " --format json");
+  INFO("specdec trace " << arguments << run.err);
+  REQUIRE(run.exit_code == exit_code);
+  REQUIRE(run.err.empty());
+  return ordered_json::parse(run.out);
+}
+
+void check_refused(const std::string& arguments, const std::string& message) {
+  const Run run = run_specdec("trace " + arguments);
+  INFO("specdec trace " << arguments);
+  CHECK(run.exit_code == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err == "specdec: error: " + message + "\n");
+}
+
+std::string two_tasks(const ScratchFolder& folder, const std::string& name = "trace.safetensors") {
+  return scalar_trace(folder / name, {0.9, 0.8, 0.7, 0.6, 0.5}, {0, 0, 1, 1, 2},
+                      {{"tasks", R"(["easy","hard"])"}, {"temperature", "1"}}, {}, {0, 0, 1, 1, 0})
+      .string();
+}
+
+}  // namespace
+
+TEST_CASE("trace info says what a recording holds and what it says of itself") {
+  const ScratchFolder folder;
+  const ordered_json info = json_of("info " + two_tasks(folder));
+  CHECK(info["schema"] == "specdec.trace.info/1");
+  CHECK(info["format"] == "specdec-trace");
+  CHECK(info["positions"] == 5);
+  CHECK(info["sequences"] == 3);
+  CHECK(info["shortest_sequence"] == 1);
+  CHECK(info["longest_sequence"] == 2);
+  CHECK(info["metadata"]["temperature"] == 1.0);
+  CHECK(info["metadata"]["top_k"].is_null());
+  CHECK(info["tiers"][0]["tier"] == "scalar");
+  CHECK(info["tasks"] == ordered_json::parse(R"([{"task":"easy","positions":3},{"task":"hard","positions":2}])"));
+  CHECK(info["columns"].size() >= 4);
+  const std::string text = run_specdec("trace info " + two_tasks(folder)).out;
+  CHECK(text.starts_with("specdec-trace: 5 positions in 3 sequences of 1 to 2, in 1 file of "));
+  CHECK(text.find("temperature 1") != std::string::npos);
+}
+
+TEST_CASE("trace check passes a good recording and lists what is wrong with a bad one") {
+  const ScratchFolder folder;
+  const ordered_json good = json_of("check " + two_tasks(folder));
+  CHECK(good["passed"] == true);
+  CHECK(good["count"] == 0);
+
+  const std::string bad = write_tensors(folder / "bad.safetensors", {floats("p.token_logprob", {3}, {-1, 0.5, -1}),
+                                                                     floats("q.token_logprob", {3}, {-1, -1, 2})})
+                              .string();
+  const ordered_json findings = json_of("check " + bad, 1);
+  CHECK(findings["passed"] == false);
+  CHECK(findings["count"] == 2);
+  REQUIRE(findings["findings"].size() == 2);
+  CHECK(findings["findings"][0]["file"] == bad);
+  CHECK(findings["findings"][0]["byte"].is_number_integer());
+  CHECK(findings["findings"][0]["field"].get<std::string>().find("p.token_logprob") != std::string::npos);
+  CHECK(json_of("check --max-findings 1 " + bad, 1)["findings"].size() == 1);
+  CHECK(run_specdec("trace check " + bad).out.starts_with("2 things are wrong.\n" + bad));
+}
+
+TEST_CASE("a converted recording holds less and says the same of acceptance") {
+  const ScratchFolder folder;
+  const RecordedPair pair = recorded_pair(40, 200, 50, 11);
+  const std::string full = full_trace(folder / "full.safetensors", pair).string();
+  const auto alpha = [](const std::string& trace) {
+    const Run run = run_specdec("analyze --format json --samples 0 " + trace);
+    REQUIRE(run.exit_code == 0);
+    return ordered_json::parse(run.out)["alpha"]["value"].get<double>();
+  };
+  const double expected = alpha(full);
+  for (const std::string tier : {"same", "full", "topk", "scalar"}) {
+    const std::string converted = (folder / ("as_" + tier + ".safetensors")).string();
+    const ordered_json report = json_of("convert --tier " + tier + " --output " + converted + ' ' + full);
+    CHECK(report["positions"] == 200);
+    CHECK(report["sequences"] == 4);
+    CHECK(report["tiers"][0] == (tier == "same" ? "full" : tier));
+    CHECK(report["size_bytes"].get<std::uintmax_t>() == std::filesystem::file_size(converted));
+    CHECK(alpha(converted) == Approx(expected).epsilon(1e-6));
+    CHECK(json_of("check " + converted)["passed"] == true);
+  }
+}
+
+TEST_CASE("a conversion into a folder cuts shards of the size asked for") {
+  const ScratchFolder folder;
+  const std::string full = full_trace(folder / "full.safetensors", recorded_pair(40, 200, 50, 11)).string();
+  json_of("convert --shard-positions 60 --output " + (folder / "shards").string() + ' ' + full);
+  const auto shards = std::filesystem::directory_iterator(folder / "shards");
+  CHECK(std::distance(begin(shards), end(shards)) == 4);
+  CHECK(json_of("info " + (folder / "shards").string())["positions"] == 200);
+}
+
+TEST_CASE("a conversion cannot add what was not recorded") {
+  const ScratchFolder folder;
+  const Run run = run_specdec("trace convert --tier full --output " + (folder / "out.safetensors").string() + ' ' +
+                              two_tasks(folder));
+  CHECK(run.exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(folder / "out.safetensors"));
+}
+
+TEST_CASE("a slice keeps the tasks, sequences and positions that are asked for") {
+  const ScratchFolder folder;
+  const std::string trace = two_tasks(folder);
+  const auto sliced = [&](const std::string& options) {
+    const std::string out = (folder / "slice.safetensors").string();
+    json_of("slice " + options + " --output " + out + ' ' + trace);
+    return json_of("info " + out);
+  };
+  CHECK(sliced("--tasks easy")["positions"] == 3);
+  CHECK(sliced("--tasks easy")["sequences"] == 2);
+  CHECK(sliced("--sequences 1:2")["positions"] == 2);
+  CHECK(sliced("--positions 1:4")["positions"] == 3);
+  CHECK(sliced("--positions :4 --tasks hard")["positions"] == 2);
+  CHECK(sliced("--sequences 2:")["tasks"][0]["task"] == "easy");
+}
+
+TEST_CASE("merged recordings are one behind the other, their sequences numbered on") {
+  const ScratchFolder folder;
+  const std::string first = two_tasks(folder, "first.safetensors");
+  const std::string second = two_tasks(folder, "second.safetensors");
+  const std::string out = (folder / "merged.safetensors").string();
+  const ordered_json report = json_of("merge --output " + out + ' ' + first + ' ' + second);
+  CHECK(report["positions"] == 10);
+  CHECK(report["sequences"] == 6);
+  CHECK(report["inputs"]["files"].size() == 2);
+  const ordered_json info = json_of("info " + out);
+  CHECK(info["sequences"] == 6);
+  CHECK(info["tasks"] == ordered_json::parse(R"([{"task":"easy","positions":6},{"task":"hard","positions":4}])"));
+}
+
+TEST_CASE("recordings that contradict each other are not merged") {
+  const ScratchFolder folder;
+  const std::string first = two_tasks(folder);
+  const std::string second = scalar_trace(folder / "other.safetensors", {0.5}, {0}, {{"temperature", "0.5"}}).string();
+  check_refused("merge --output " + (folder / "out.safetensors").string() + ' ' + first + ' ' + second,
+                second + ": the metadata's temperature is 0.5, but must be 1 as in the recordings before it");
+  CHECK_FALSE(std::filesystem::exists(folder / "out.safetensors"));
+}
+
+TEST_CASE("wrong arguments of the trace commands are refused, and nothing is written") {
+  const ScratchFolder folder;
+  const std::string trace = two_tasks(folder);
+  const std::string out = (folder / "out.safetensors").string();
+  check_refused("info", "TRACE is missing: a recording, or --target and --draft");
+  check_refused("convert " + trace, "--output is missing: where the trace is written");
+  check_refused("merge --output " + out, "TRACE is missing; see specdec trace merge --help");
+  check_refused("slice --sequences 3 --output " + out + ' ' + trace,
+                "--sequences is 3, but must be FIRST:END, the END not included; either may be left out");
+  check_refused("slice --positions 5:5 --output " + out + ' ' + trace,
+                "--positions is 5, but must be an integer in [6, 2^63)");
+  check_refused("slice --positions 5: --output " + out + ' ' + trace, "no position is left to write");
+  check_refused("slice --tasks poems --output " + out + ' ' + trace, "--tasks is poems, but must be one of easy, hard");
+  CHECK_FALSE(std::filesystem::exists(out));
+  CHECK(folder.files() == 1);
+  const std::string missing = (folder / "none").string();
+  const std::string unreadable =
+      missing + ": file is unreadable (No such file or directory), but must be a readable file";
+  check_refused("info " + missing, unreadable);
+  check_refused("check " + missing, unreadable);
+  check_refused("merge --output " + out + ' ' + trace + ' ' + missing, unreadable);
+}
+
+TEST_CASE("broken rows are not written on, in whatever tier") {
+  const ScratchFolder folder;
+  const std::string sound = full_trace(folder / "sound.safetensors", recorded_pair(4, 8, 2, 11)).string();
+  const std::string out = (folder / "out.safetensors").string();
+  for (const float value : {std::nanf(""), -0.1F, HUGE_VALF, 1.5F}) {
+    RecordedPair pair = recorded_pair(4, 8, 2, 11);
+    pair.target[3 * 4 + 2] = value;
+    const std::string broken = full_trace(folder / "broken.safetensors", pair).string();
+    for (const std::string& command : std::vector<std::string>{"convert ", "convert --tier scalar ",
+                                                               "slice --positions 2:5 ", "merge " + sound + " "}) {
+      const Run run = run_specdec("trace " + command + broken + " --output " + out);
+      INFO(command << run.err);
+      CHECK(run.exit_code == 2);
+      CHECK(run.err.find(broken) != std::string::npos);
+      CHECK(run.err.find("p.probs row 3") != std::string::npos);
+      CHECK(folder.files() == 2);
+    }
+  }
+}
+
+TEST_CASE("raw rows of text that was sampled otherwise are not cut down") {
+  const ScratchFolder folder;
+  const std::string raw =
+      full_trace(folder / "raw.safetensors", recorded_pair(4, 8, 2, 11), {{"temperature", "0.7"}}).string();
+  const std::string out = (folder / "out.safetensors").string();
+  CHECK(run_specdec("trace convert --tier scalar --output " + out + ' ' + raw).exit_code == 2);
+  CHECK_FALSE(std::filesystem::exists(out));
+  CHECK(json_of("convert --output " + out + ' ' + raw)["positions"] == 8);
+}
+
+TEST_CASE("a trace is neither read twice nor written over itself") {
+  const ScratchFolder folder;
+  const std::string trace = two_tasks(folder);
+  const std::string out = (folder / "out.safetensors").string();
+  for (const std::string command : {"convert", "slice", "merge"}) {
+    check_refused(command + " --output " + trace + ' ' + trace, "--output is " + trace + ", but must not be an input");
+    check_refused(command + " --output " + out + ' ' + trace + ' ' + trace,
+                  "TRACE is " + trace + " twice, but must be given once");
+  }
+  CHECK(folder.files() == 1);
+}

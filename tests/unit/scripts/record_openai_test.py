@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""scripts/record_openai.py against servers that answer as the engines do. usage: record_openai_test.py SCRIPT"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import stub_servers
+from stub_servers import Stub
+
+SCRIPT = sys.argv.pop()
+
+
+def letters(text):
+    return [ord(c) - ord("a") for c in text]
+
+
+class Recording(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.output = os.path.join(self.folder, "run.jsonl")
+        self.prompts = self.file("prompts.jsonl", "".join(
+            json.dumps({"task": "ab"[i % 2], "text": "speculate"[i:]}) + "\n" for i in range(6)))
+
+    def file(self, name, content):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(content)
+        return path
+
+    def server(self, *arguments, **named):
+        stub = Stub(*arguments, **named)
+        self.addCleanup(stub.server_close)
+        self.addCleanup(stub.shutdown)
+        return stub
+
+    def run_script(self, target, draft, *more, prompts=None):
+        command = [sys.executable, SCRIPT, "--target", target.url, "--draft", draft.url, "--prompts",
+                   prompts or self.prompts, "--output", self.output, "--max-tokens", "20", *more]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def lines(self):
+        with open(self.output, encoding="utf-8") as content:
+            return [json.loads(line) for line in content]
+
+    def check_lines(self, ranks_known):
+        metadata, *lines = self.lines()
+        self.assertEqual(metadata["format"], "specdec-record")
+        self.assertEqual(metadata["path"], "target")
+        self.assertEqual(sorted(line["id"] for line in lines), list("123456"))
+        for line in lines:
+            prompt = "speculate"[int(line["id"]) - 1:]
+            self.assertEqual(line["prompt_tokens"], len(prompt))
+            text = letters(prompt)[-1:] + line["token_ids"]
+            for key, flavour in (("target", "p"), ("draft", "q")):
+                self.assertEqual(len(line[key]["logprobs"]), len(line["token_ids"]))
+                for place, (last, token) in enumerate(zip(text, text[1:])):
+                    row = stub_servers.logprobs(flavour, last)
+                    self.assertAlmostEqual(line[key]["logprobs"][place], row[token], places=12)
+                    rank = stub_servers.rank(row, token)
+                    self.assertEqual(line[key]["ranks"][place], rank if ranks_known else min(rank, 2))
+
+    def test_vllm_gives_log_probability_and_rank_of_every_generated_token(self):
+        target = self.server("vllm", "p")
+        result = self.run_script(target, self.server("vllm", "q"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("6 requests", result.stdout)
+        self.check_lines(ranks_known=True)
+        asked = target.requests[0]
+        self.assertEqual((asked["top_p"], asked["top_k"], asked["min_p"]), (1.0, -1, 0.0))
+
+    def test_sglang_gives_the_same_numbers_with_ranks_one_or_more(self):
+        result = self.run_script(self.server("sglang", "p"), self.server("sglang", "q"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.check_lines(ranks_known=False)
+
+    def test_the_two_engines_may_be_mixed(self):
+        result = self.run_script(self.server("vllm", "p"), self.server("sglang", "q"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(self.lines()), 7)
+
+    def test_at_temperature_0_every_token_has_the_targets_rank_1(self):
+        result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q"), "--temperature", "0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        metadata, *lines = self.lines()
+        self.assertEqual(metadata["temperature"], 0)
+        self.assertEqual({rank for line in lines for rank in line["target"]["ranks"]}, {1})
+        self.assertGreater(len({rank for line in lines for rank in line["draft"]["ranks"]}), 1)
+
+    def test_the_text_follows_the_targets_law(self):
+        # 400 tokens: the mean surprisal lies within 4 standard errors of the mean entropy (false alarm 1 in 15,000).
+        self.run_script(self.server("vllm", "p"), self.server("vllm", "q"), "--max-tokens", "100")
+        surplus = variance = 0.0
+        for line in self.lines()[1:]:
+            text = letters("speculate"[int(line["id"]) - 1:])[-1:] + line["token_ids"]
+            for last, token in zip(text, text[1:]):
+                row = stub_servers.logprobs("p", last)
+                entropy = -sum(math.exp(x) * x for x in row)
+                surplus += -row[token] - entropy
+                variance += sum(math.exp(x) * x * x for x in row) - entropy ** 2
+        self.assertLess(abs(surplus), 4 * math.sqrt(variance))
+
+    def test_a_stopped_run_goes_on_where_it_ended(self):
+        target, draft = self.server("vllm", "p"), self.server("vllm", "q")
+        self.run_script(target, draft)
+        whole = sorted(map(json.dumps, self.lines()))
+        with open(self.output, encoding="utf-8") as content:
+            text = content.read()
+        cut = text.rindex("\n", 0, -1) + 40
+        with open(self.output, "w", encoding="utf-8") as content:
+            content.write(text[:cut])
+        asked = len(target.requests)
+        result = self.run_script(target, draft)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(target.requests) - asked, 2)
+        self.assertEqual(sorted(map(json.dumps, self.lines())), whole)
+
+    def test_a_server_that_fails_leaves_whole_lines_and_one_message(self):
+        result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q", fail_after=3),
+                                 "--concurrency", "1")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^record_openai: error: http://\S+/v1/completions answered 500: .*memory.*\n$")
+        self.assertEqual(len(self.lines()), 4)
+
+    def test_another_command_does_not_go_on_with_the_same_file(self):
+        target, draft = self.server("vllm", "p"), self.server("vllm", "q")
+        self.run_script(target, draft)
+        result = self.run_script(target, draft, "--seed", "2")
+        self.assertEqual((result.returncode, result.stderr), (2, f"record_openai: error: {self.output} was recorded "
+                                                                 "with another seed; --output must name a new file\n"))
+        self.assertEqual(len(self.lines()), 7)
+
+    def test_a_file_of_something_else_is_left_alone(self):
+        with open(self.output, "w", encoding="utf-8") as content:
+            content.write("my notes\n")
+        result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("is not a recording of this script", result.stderr)
+        with open(self.output, encoding="utf-8") as content:
+            self.assertEqual(content.read(), "my notes\n")
+
+    def test_two_vocabularies_are_refused_with_the_token(self):
+        other = stub_servers.VOCABULARY[::-1]
+        result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q", vocabulary=other))
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"token \d+ is '.+' to the target and '.+' to the draft")
+
+    def test_wrong_input_gets_one_line(self):
+        target, draft = self.server("vllm", "p"), self.server("vllm", "q")
+        nameless = self.server("triton", "p")
+        cases = [
+            (dict(prompts=self.file("empty.jsonl", "\n")), target, "holds no prompt"),
+            (dict(prompts=os.path.join(self.folder, "none")), target, "cannot be read"),
+            (dict(prompts=self.file("bad.jsonl", '{"text": "a"}\n{"txt": "b"}\n')), target,
+             'bad.jsonl:2: prompt is missing, but must be "text" or "tokens"'),
+            (dict(prompts=self.file("twice.jsonl", '{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n')), target,
+             "id is given twice"),
+            ({}, nameless, "is served by triton, but must be one of vllm, sglang"),
+        ]
+        for named, server, message in cases:
+            with self.subTest(message=message):
+                result = self.run_script(server, draft, **named)
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(message, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1)
+                self.assertFalse(os.path.exists(self.output))
+
+    def test_a_server_that_is_not_there_is_named(self):
+        gone = self.server("vllm", "p")
+        url = gone.url
+        gone.shutdown()
+        gone.server_close()
+        result = self.run_script(gone, self.server("vllm", "q"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(f"{url}/v1/models cannot be reached", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

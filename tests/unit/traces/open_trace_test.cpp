@@ -1,0 +1,126 @@
+#include "traces/open_trace.hpp"
+
+#include <stdexcept>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/trace_file.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+using tests::floats;
+using tests::message_of;
+using tests::TemporaryFolder;
+
+fs::path write_trace(const fs::path& path) {
+  return tests::write_tensors(path, {floats("p.token_logprob", {1}, {-1}), floats("q.token_logprob", {1}, {-1})});
+}
+
+std::string refusal(const std::vector<fs::path>& files, const OpenOptions& options = {}) {
+  return message_of<FileError>([&] { open_trace(files, options); });
+}
+
+}  // namespace
+
+TEST_CASE("a trace is told by its content and not by its name, a folder is one too") {
+  const TemporaryFolder folder;
+  const auto file = write_trace(folder.path() / "a.json");
+  CHECK(open_trace(std::vector{file})->format() == "specdec-trace");
+  fs::create_directory(folder.path() / "trace");
+  write_trace(folder.path() / "trace" / "a.safetensors");
+  const auto source = open_trace(std::vector{folder.path() / "trace", file});
+  CHECK(source->positions() == 2);
+  CHECK(source->files().size() == 2);
+}
+
+TEST_CASE("content in no known format is shown and answered with the formats there are") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("a.safetensors", "GGUF\x01\n and more that is not shown");
+  const std::string message = refusal({file});
+  CHECK(message.find(file.string() +
+                     ": content is in no known format (it begins \"GGUF\\x01\\x0a and more \"), but must "
+                     "be one of: ") == 0);
+  CHECK(message.find("specdec-trace (safetensors)") != std::string::npos);
+  CHECK(message.find('\n') == std::string::npos);
+  CHECK(refusal({folder.write("empty", "")}).find("content is empty, but must be one of: ") != std::string::npos);
+  CHECK(refusal({"/nonexistent/a"}) ==
+        "/nonexistent/a: file is unreadable (No such file or directory), but must be a readable file");
+}
+
+TEST_CASE("files or a pair are named, and not both") {
+  const auto refused = [](const std::vector<fs::path>& files, const char* target, const char* draft) {
+    OpenOptions options;
+    options.target = target;
+    options.draft = draft;
+    return message_of<std::invalid_argument>([&] { open_trace(files, options); });
+  };
+  CHECK(refused({}, "", "") == "open_trace: files is 0 of them, but must be at least one, or a pair");
+  CHECK(refused({"a"}, "p", "q") == "open_trace: files is 1 of them, but must be none beside a pair");
+  CHECK(refused({}, "p", "") == "open_trace: a pair is one file, but must be a target's and a draft's");
+}
+
+TEST_CASE("a trace is no half of a pair") {
+  const TemporaryFolder folder;
+  OpenOptions options;
+  options.target = write_trace(folder.path() / "p.safetensors");
+  options.draft = write_trace(folder.path() / "q.safetensors");
+  CHECK(refusal({}, options) ==
+        options.target.string() + ": file is a specdec-trace, but must be given alone: a trace holds both models");
+}
+
+TEST_CASE("arrays, logits of llama.cpp, token pairs and position traces are told by their content") {
+  const fs::path samples = fs::path(SPECDEC_SOURCE_DIR) / "traces/samples";
+  const auto pair_format = [&](const char* target, const char* draft) {
+    OpenOptions options;
+    options.target = samples / target;
+    options.draft = samples / draft;
+    return open_trace({}, options)->format();
+  };
+  CHECK(pair_format("llamacpp/target.kld", "llamacpp/draft.kld") == "llama.cpp logits");
+  CHECK(pair_format("numpy/p_logits.npy", "numpy/q_logits.npy") == "NPY pair");
+  CHECK(open_trace(std::vector{samples / "numpy/deflated.npz"})->format() == "NPZ");
+
+  const TemporaryFolder folder;
+  const auto csv = folder.write("a.txt", "p,q\n0.5,0.25\n");
+  CHECK(open_trace(std::vector{csv})->format() == "CSV of token pairs");
+  const auto two_csvs = open_trace(std::vector{csv, csv});
+  const tests::WholeTrace all(*two_csvs);
+  CHECK(all.sequence == std::vector<std::int64_t>{0, 1});
+  const auto pairs = folder.write("b.txt", " {\"p_logprobs\":[-1,-2],\"q_logprobs\":[-3,-4]}");
+  CHECK(open_trace(std::vector{pairs})->format() == "JSONL of token pairs");
+  const auto lengths = folder.write("c.txt", "{\"acc_a\":{\"acc_len\":[1]},\"acc_b\":{\"acc_len\":[2]}}");
+  OpenOptions options;
+  options.draft_array = "b";
+  CHECK(open_trace(std::vector{lengths}, options)->metadata().draft_kind == "b");
+}
+
+TEST_CASE("files of one model are refused alone and files of both as half of a pair") {
+  const TemporaryFolder folder;
+  const auto csv = folder.write("a.csv", "p,q\n0.5,0.25\n");
+  OpenOptions options;
+  options.target = csv;
+  options.draft = csv;
+  CHECK(refusal({}, options) ==
+        csv.string() + ": file is a recording of both models, but must be given alone, as no half of a pair");
+  const auto logits = folder.write("a.kld", "_logits_");
+  CHECK(refusal({logits}) == logits.string() +
+                                 ": file is llama.cpp logits of one model, but must be given as a pair, "
+                                 "the target's and the draft's");
+}
+
+TEST_CASE("the head of a file shows JSON behind blanks and a byte order mark") {
+  const auto json = [](std::string bytes) {
+    FileHead head;
+    head.bytes = std::move(bytes);
+    return std::string(head.json());
+  };
+  CHECK(json("\xef\xbb\xbf \n{\"a\":1}") == "{\"a\":1}");
+  CHECK(json("[1]") == "[1]");
+  CHECK(json("a,b").empty());
+  CHECK(json("").empty());
+}
+
+}  // namespace specdec::traces

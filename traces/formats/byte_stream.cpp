@@ -1,0 +1,129 @@
+#include "traces/formats/byte_stream.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "traces/file_error.hpp"
+
+namespace specdec::traces {
+namespace {
+
+/// zlib counts the bytes of one call in 32 bits.
+uInt bytes_of_one_call(std::size_t bytes) {
+  return static_cast<uInt>(std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()));
+}
+
+}  // namespace
+
+class ByteStream::Inflater {
+ public:
+  explicit Inflater(DeflatedBytes deflated) : deflated_(std::move(deflated)) {
+    constexpr int raw_deflate = -MAX_WBITS;
+    if (inflateInit2(&stream_, raw_deflate) != Z_OK) throw std::bad_alloc();
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream_); }
+
+  std::span<const std::byte> read(std::size_t count) {
+    buffer_.resize(count);
+    for (std::size_t done = 0; done < count;) done += inflate_into(std::span(buffer_).subspan(done));
+    inflated_ += static_cast<std::int64_t>(count);
+    checksum_ = ::crc32_z(checksum_, reinterpret_cast<const Bytef*>(buffer_.data()), count);
+    if (inflated_ == deflated_.inflated_size) check_end();
+    return buffer_;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string found, std::string expected) const {
+    throw FileError(deflated_.path, FileError::byte(deflated_.offset + static_cast<std::int64_t>(consumed_)),
+                    deflated_.name, std::move(found), std::move(expected));
+  }
+
+  /// Writes at least one byte of `out` and returns how many.
+  std::size_t inflate_into(std::span<std::byte> out) {
+    while (true) {
+      const std::size_t written = step(out);
+      if (written > 0) return written;
+      if (ended_ || consumed_ == deflated_.bytes.size()) {
+        refuse(fmt::format("deflated data that end after {} bytes", stream_.total_out),
+               fmt::format("{} bytes, as the archive says", deflated_.inflated_size));
+      }
+    }
+  }
+
+  std::size_t step(std::span<std::byte> out) {
+    if (ended_) return 0;
+    const auto input = deflated_.bytes.subspan(consumed_);
+    // zlib's interface predates const; it does not write there.
+    stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(input.data()));
+    stream_.avail_in = bytes_of_one_call(input.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream_.avail_out = bytes_of_one_call(out.size());
+    const uInt offered = stream_.avail_in;
+    const uInt room = stream_.avail_out;
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    consumed_ += offered - stream_.avail_in;
+    ended_ = result == Z_STREAM_END;
+    if (result == Z_MEM_ERROR) throw std::bad_alloc();
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+      refuse(fmt::format("damaged ({})", stream_.msg != nullptr ? stream_.msg : "zlib cannot read it"),
+             "deflated data");
+    }
+    return room - stream_.avail_out;
+  }
+
+  void check_end() {
+    std::byte beyond{};
+    while (!ended_) {
+      if (step({&beyond, 1}) > 0) {
+        refuse("longer than that", fmt::format("{} bytes, as the archive says", deflated_.inflated_size));
+      }
+      if (!ended_ && consumed_ == deflated_.bytes.size()) refuse("deflated data without an end", "deflated data");
+    }
+    if (consumed_ != deflated_.bytes.size()) {
+      refuse(fmt::format("followed by {} bytes of something else", deflated_.bytes.size() - consumed_),
+             "all of the archive's entry");
+    }
+    if (checksum_ != deflated_.crc32) {
+      refuse(fmt::format("of checksum {:08x}", checksum_),
+             fmt::format("of {:08x}, as the archive says", deflated_.crc32));
+    }
+  }
+
+  DeflatedBytes deflated_;
+  z_stream stream_{};
+  std::size_t consumed_ = 0;
+  std::int64_t inflated_ = 0;
+  uLong checksum_ = 0;
+  bool ended_ = false;
+  std::vector<std::byte> buffer_;
+};
+
+ByteStream::ByteStream(std::span<const std::byte> bytes)
+    : bytes_(bytes), left_(static_cast<std::int64_t>(bytes.size())) {}
+ByteStream::ByteStream(DeflatedBytes deflated)
+    : left_(deflated.inflated_size), inflater_(std::make_unique<Inflater>(std::move(deflated))) {}
+ByteStream::ByteStream(ByteStream&& other) noexcept = default;
+ByteStream& ByteStream::operator=(ByteStream&& other) noexcept = default;
+ByteStream::~ByteStream() = default;
+
+std::span<const std::byte> ByteStream::read(std::int64_t count) {
+  if (!(0 <= count && count <= left_)) {
+    throw std::domain_error(fmt::format("ByteStream::read: count is {}, but must be in [0, {}]", count, left_));
+  }
+  left_ -= count;
+  const auto size = static_cast<std::size_t>(count);
+  if (inflater_) return inflater_->read(size);
+  const auto view = bytes_.first(size);
+  bytes_ = bytes_.subspan(size);
+  return view;
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed.
+
+/// Where deflated bytes stand, and what their archive says of the content.
+struct DeflatedBytes {
+  std::filesystem::path path;
+  /// Names the content in errors.
+  std::string name;
+  /// Of the first deflated byte in the file.
+  std::int64_t offset = 0;
+  std::span<const std::byte> bytes;
+  std::int64_t inflated_size = 0;
+  std::uint32_t crc32 = 0;
+};
+
+/// Bytes that are read once from front to back: views of a mapped file, or inflated piece by piece. Movable.
+class ByteStream {
+ public:
+  explicit ByteStream(std::span<const std::byte> bytes);
+  explicit ByteStream(DeflatedBytes deflated);
+  ByteStream(ByteStream&& other) noexcept;
+  ByteStream& operator=(ByteStream&& other) noexcept;
+  ~ByteStream();
+
+  /// Bytes that have not been read.
+  std::int64_t left() const noexcept { return left_; }
+
+  /// The next `count` bytes, count <= left(); valid until the next read. Memory: of inflated bytes, `count`.
+  /// @throws FileError if deflated bytes are damaged, end early or go on after the last, or fail their checksum
+  std::span<const std::byte> read(std::int64_t count);
+
+ private:
+  class Inflater;
+  std::span<const std::byte> bytes_;
+  std::int64_t left_ = 0;
+  std::unique_ptr<Inflater> inflater_;
+};
+
+}  // namespace specdec::traces

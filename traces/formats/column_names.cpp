@@ -1,0 +1,146 @@
+#include "traces/formats/column_names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+namespace specdec::traces {
+namespace {
+
+std::string normalised_name(std::string_view name) {
+  std::string normalised;
+  bool separated = false;
+  for (const char c : name) {
+    if (c == '_' || c == '-' || c == '.' || c == ' ') {
+      separated = !normalised.empty();
+      continue;
+    }
+    if (separated) normalised += '_';
+    separated = false;
+    normalised += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return normalised;
+}
+
+std::string_view singular(std::string_view word) {
+  if (word == "probabilities") return "probability";
+  if (word.size() > 1 && word.ends_with('s')) word.remove_suffix(1);
+  return word;
+}
+
+/// Collects what the words of one name say; a contradiction makes it no name of ours.
+class WordReader {
+ public:
+  void read(std::string_view word) {
+    if (word == "p" || word == "target") {
+      set_role(Role::target);
+    } else if (word == "q" || word == "draft") {
+      set_role(Role::draft);
+    } else if (word == "logp" || word == "logq") {
+      set_role(word == "logp" ? Role::target : Role::draft);
+      set_space(RowSpace::log_probabilities);
+    } else if (word == "log" && !log_) {
+      log_ = true;
+    } else if (word == "prob" || word == "probability") {
+      set_space(RowSpace::probabilities);
+    } else if (word == "logprob" || word == "logprobability") {
+      set_space(RowSpace::log_probabilities);
+    } else if (word == "logit") {
+      set_space(RowSpace::logits);
+    } else if (word == "rank" && !rank_) {
+      rank_ = true;
+    } else if (word == "token" || word == "model") {
+      filled_ = true;
+    } else {
+      known_ = false;
+    }
+  }
+
+  std::optional<RowSpace> space() const {
+    if (log_) return RowSpace::log_probabilities;
+    return space_;
+  }
+
+  std::optional<ModelColumn> column() const {
+    const bool contradicts = (log_ && space_.value_or(RowSpace::probabilities) != RowSpace::probabilities) ||
+                             (rank_ && space()) || (filled_ && !rank_ && !space());
+    if (!known_ || !role_ || contradicts) return std::nullopt;
+    return ModelColumn{*role_, space(), rank_};
+  }
+
+ private:
+  void set_role(Role role) {
+    known_ = known_ && !role_;
+    role_ = role;
+  }
+  void set_space(RowSpace space) {
+    known_ = known_ && !space_;
+    space_ = space;
+  }
+
+  std::optional<Role> role_;
+  std::optional<RowSpace> space_;
+  bool known_ = true;
+  bool log_ = false;
+  bool rank_ = false;
+  bool filled_ = false;
+};
+
+WordReader read_words(std::string_view name) {
+  const std::string normalised = normalised_name(name);
+  WordReader words;
+  for (std::string_view left = normalised; !left.empty();) {
+    const std::string_view word = left.substr(0, left.find('_'));
+    words.read(singular(word));
+    left.remove_prefix(std::min(left.size(), word.size() + 1));
+  }
+  return words;
+}
+
+}  // namespace
+
+std::optional<ModelColumn> model_column(std::string_view name) { return read_words(name).column(); }
+
+std::optional<RowSpace> space_named_in(std::string_view name) { return read_words(name).space(); }
+
+std::optional<IndexColumn> index_column(std::string_view name) {
+  struct Entry {
+    std::string_view name;
+    IndexColumn column;
+  };
+  static constexpr std::array<Entry, 13> entries = {{{"seq", IndexColumn::sequence},
+                                                     {"sequence", IndexColumn::sequence},
+                                                     {"sequence_id", IndexColumn::sequence},
+                                                     {"request", IndexColumn::sequence},
+                                                     {"request_id", IndexColumn::sequence},
+                                                     {"pos", IndexColumn::place},
+                                                     {"position", IndexColumn::place},
+                                                     {"place", IndexColumn::place},
+                                                     {"token", IndexColumn::token},
+                                                     {"token_id", IndexColumn::token},
+                                                     {"task", IndexColumn::task},
+                                                     {"category", IndexColumn::task},
+                                                     {"overlap", IndexColumn::overlap}}};
+  const std::string normalised = normalised_name(name);
+  for (const Entry& entry : entries) {
+    if (entry.name == normalised || entry.name == singular(normalised)) return entry.column;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(Role role) { return role == Role::target ? "target" : "draft"; }
+
+std::string_view name_of(RowSpace space) {
+  switch (space) {
+    case RowSpace::probabilities:
+      return "probabilities";
+    case RowSpace::log_probabilities:
+      return "log-probabilities";
+    case RowSpace::logits:
+      break;
+  }
+  return "logits";
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,292 @@
+#include "traces/formats/json_lines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
+
+namespace specdec::traces {
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+bool is_word(char c) {
+  return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '-' || c == '+' || c == '.';
+}
+
+/// Offset of the quotation mark that closes the string whose first character stands at `i`, or npos.
+std::size_t end_of_string(std::string_view text, std::size_t i) {
+  while ((i = text.find('"', i)) != std::string_view::npos) {
+    std::size_t first = i;
+    while (first > 0 && text[first - 1] == '\\') --first;
+    if ((i - first) % 2 == 0) return i;
+    ++i;
+  }
+  return i;
+}
+
+/// Length of the JSON value that the text begins with, or npos if it does not end. Brackets are counted, not matched.
+std::size_t length_of_value(std::string_view text) {
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+      case '"':
+        i = end_of_string(text, i + 1);
+        if (i == std::string_view::npos) return i;
+        if (depth == 0) return i + 1;
+        break;
+      case '{':
+      case '[':
+        ++depth;
+        break;
+      case '}':
+      case ']':
+        if (depth <= 1) return depth == 1 ? i + 1 : i;
+        --depth;
+        break;
+      case ',':
+      case ' ':
+      case '\n':
+        if (depth == 0 && i > 0) return i;
+        break;
+      default:
+        break;
+    }
+  }
+  return depth == 0 ? text.size() : std::string_view::npos;
+}
+
+/// What a bare word that JSON does not know is replaced by, or "".
+std::string replacement_of(std::string_view word) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> names = {{{"NaN", "\"NaN\""},
+                                                                                   {"nan", "\"NaN\""},
+                                                                                   {"-nan", "\"NaN\""},
+                                                                                   {"Infinity", "\"Infinity\""},
+                                                                                   {"inf", "\"Infinity\""},
+                                                                                   {"-Infinity", "\"-Infinity\""},
+                                                                                   {"-inf", "\"-Infinity\""},
+                                                                                   {"-NaN", "\"NaN\""}}};
+  for (const auto& [name, replacement] : names) {
+    if (word == name) return std::string(replacement);
+  }
+  const bool digits = word.find_first_not_of("-+.eE0123456789") == std::string_view::npos;
+  if (!digits || word.size() < 5) return "";
+  const double value = std::strtod(std::string(word).c_str(), nullptr);
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  // An integer beyond 64 bits is a number all the same.
+  constexpr std::size_t shortest_long_integer = 19;
+  const bool integer = word.find_first_of(".eE") == std::string_view::npos;
+  return integer && word.size() >= shortest_long_integer ? std::string(word) + "e0" : "";
+}
+
+/// The text with such words replaced; nothing if it holds none.
+std::optional<std::string> without_bare_words(std::string_view text) {
+  std::string rewritten;
+  std::size_t copied = 0;
+  bool changed = false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (text[i] == '"') {
+      i = std::min(end_of_string(text, i + 1), text.size() - 1) + 1;
+    } else if (is_word(text[i])) {
+      const std::size_t begin = i;
+      while (i < text.size() && is_word(text[i])) ++i;
+      const std::string replacement = replacement_of(text.substr(begin, i - begin));
+      if (replacement.empty()) continue;
+      rewritten.append(text, copied, begin - copied).append(replacement);
+      copied = i;
+      changed = true;
+    } else {
+      ++i;
+    }
+  }
+  if (!changed) return std::nullopt;
+  rewritten.append(text, copied);
+  return rewritten;
+}
+
+/// Remembers where a text stops being JSON.
+class ErrorPosition : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(std::size_t /*elements*/) override { return true; }
+  bool key(string_t& /*value*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t /*elements*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*error*/) override {
+    found = position;
+    return false;
+  }
+
+  /// The byte that was read last, from 1.
+  std::optional<std::size_t> found;
+};
+
+}  // namespace
+
+JsonLines::JsonLines(std::filesystem::path path)
+    : path_(std::move(path)),
+      file_(path_),
+      bytes_(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()),
+      parser_(std::make_unique<simdjson::dom::parser>()) {
+  rewind();
+}
+
+JsonLines::~JsonLines() = default;
+
+void JsonLines::rewind() {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  layout_ = Layout::unknown;
+  next_ = bytes_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  next_line_ = 1;
+  at_end_ = false;
+}
+
+void JsonLines::seek(Place place) {
+  next_ = place.offset;
+  next_line_ = place.line;
+  between_elements_ = false;
+  at_end_ = false;
+}
+
+bool JsonLines::next() {
+  skip_space();
+  if (layout_ == Layout::unknown) find_layout();
+  if (!(layout_ == Layout::array ? find_element() : next_ < bytes_.size())) return false;
+  line_ = next_line_;
+  begin_ = next_;
+  const std::string_view text = layout_ == Layout::lines ? line_text() : value_text();
+  next_ = begin_ + text.size();
+  next_line_ += std::count(text.begin(), text.end(), '\n');
+  parse(text);
+  return true;
+}
+
+void JsonLines::skip_space() {
+  for (; next_ < bytes_.size() && is_space(bytes_[next_]); ++next_) next_line_ += bytes_[next_] == '\n' ? 1 : 0;
+}
+
+void JsonLines::find_layout() {
+  if (next_ == bytes_.size()) return;
+  between_elements_ = false;
+  if (bytes_[next_] == '[') {
+    layout_ = Layout::array;
+    ++next_;
+    return skip_space();
+  }
+  const std::string_view window = bytes_.substr(next_, longest_document + 1);
+  const bool several_lines = line_text().size() < window.size();
+  layout_ = several_lines && length_of_value(window) > line_text().size() ? Layout::documents : Layout::lines;
+}
+
+bool JsonLines::find_element() {
+  line_ = next_line_;
+  if (at_end_) return false;
+  const char byte = next_ < bytes_.size() ? bytes_[next_] : '\0';
+  if (byte == ']') {
+    ++next_;
+    skip_space();
+    line_ = next_line_;
+    if (next_ < bytes_.size()) refuse("array", "followed by " + printable(bytes_.substr(next_)), "the whole file");
+    at_end_ = true;
+    return false;
+  }
+  if (between_elements_) {
+    if (next_ == bytes_.size()) refuse("array", "cut off", "closed by ]");
+    if (byte != ',') refuse("array", "going on with " + printable(bytes_.substr(next_)), "going on with , or ]");
+    ++next_;
+    skip_space();
+  }
+  between_elements_ = true;
+  return true;
+}
+
+std::string_view JsonLines::line_text() const {
+  const std::size_t end = bytes_.find('\n', next_);
+  return bytes_.substr(next_, end == std::string_view::npos ? end : end - next_);
+}
+
+std::string_view JsonLines::value_text() const {
+  const std::string_view window = bytes_.substr(next_, longest_document + 1);
+  const std::size_t length = length_of_value(window);
+  if (window.empty() || (length == std::string_view::npos && window.size() <= longest_document)) {
+    refuse("document", "cut off", "closed before the end of the file");
+  }
+  return window.substr(0, std::max<std::size_t>(length, 1));
+}
+
+void JsonLines::parse(std::string_view text) {
+  if (text.size() > longest_document) {
+    refuse("document", fmt::format("longer than {} MiB", longest_document >> 20U),
+           "shorter: one request a line, or an array of requests");
+  }
+  const std::size_t behind = bytes_.size() - (begin_ + text.size());
+  const auto error = parser_->parse(text.data(), text.size(), behind < simdjson::SIMDJSON_PADDING).get(document_);
+  if (error != simdjson::SUCCESS) parse_tolerantly(text, error);
+}
+
+void JsonLines::parse_tolerantly(std::string_view text, simdjson::error_code first_error) {
+  if (const auto rewritten = without_bare_words(text)) {
+    rewritten_ = simdjson::padded_string(*rewritten);
+    if (parser_->parse(rewritten_).get(document_) == simdjson::SUCCESS) return;
+  }
+  ErrorPosition position;
+  nlohmann::json::sax_parse(text, &position);
+  if (!position.found || first_error == simdjson::DEPTH_ERROR) {
+    refuse("document", simdjson::error_message(first_error), "JSON that can be parsed");
+  }
+  const std::size_t column = std::max<std::size_t>(*position.found, 1);
+  refuse(fmt::format("column {}", column),
+         column > text.size() ? std::string("the end") : printable(text.substr(column - 1)), "JSON");
+}
+
+void JsonLines::refuse(std::string field, std::string found, std::string expected) const {
+  throw FileError(path_, FileError::line(line_), std::move(field), std::move(found), std::move(expected));
+}
+
+void JsonLines::refuse(std::string field, simdjson::dom::element found, std::string expected) const {
+  refuse(std::move(field), excerpt(found), std::move(expected));
+}
+
+std::optional<double> number_of(simdjson::dom::element value) {
+  double number = 0;
+  if (value.get(number) == simdjson::SUCCESS) return number;
+  std::string_view text;
+  if (value.get(text) != simdjson::SUCCESS) return std::nullopt;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (text == "-Infinity" || text == "-inf") return -infinity;
+  if (text == "Infinity" || text == "inf") return infinity;
+  if (text == "NaN" || text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> integer_of(simdjson::dom::element value) {
+  std::int64_t number = 0;
+  if (value.get(number) == simdjson::SUCCESS) return number;
+  return std::nullopt;
+}
+
+std::string excerpt(simdjson::dom::element value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "an array";
+  return printable(simdjson::minify(value));
+}
+
+}  // namespace specdec::traces

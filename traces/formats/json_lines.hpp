@@ -1,0 +1,110 @@
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "traces/formats/log_probability.hpp"
+#include "traces/formats/mapped_file.hpp"
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed, so that simdjson stays out of what others include.
+//
+// simdjson's document interface is used, not its on-demand one: parsing is dispatched at run time to the machine's
+// instructions inside the shared library and checks the whole document, where the on-demand interface is compiled here,
+// for the baseline machine. On lines of numbers the first is nearly twice as fast (docs/benchmarks.md).
+
+/// The JSON documents of a memory-mapped file, one after the other:
+///
+///   {"id": 1}                       one document a line (JSONL); blank lines do not count
+///   {"id": 2}
+///
+///   [{"id": 1}, {"id": 2}]          an array: its elements are the documents
+///
+///   {                               documents that run over several lines
+///     "id": 1
+///   }
+///
+/// Which of the three it is follows from the first document. Python's bare NaN, Infinity and -Infinity, and numbers
+/// beyond a double such as -1e400, are no JSON: where a document does not parse, they are rewritten as the strings
+/// "NaN", "Infinity" and "-Infinity", which number_of() takes for numbers, and it is parsed again.
+///
+/// Memory: that of one document, about four times its length (twelve times for one that holds nothing but digits).
+class JsonLines {
+ public:
+  /// A longer document is refused. Bytes.
+  static constexpr std::size_t longest_document = std::size_t{32} << 20;
+
+  /// @throws FileError if the file cannot be mapped
+  explicit JsonLines(std::filesystem::path path);
+  ~JsonLines();
+
+  /// Parses the next document; false at the end of the file. What document() showed before is gone.
+  /// @throws FileError with the line, and the column where it is known, if it is no JSON, not UTF-8, nested deeper than
+  ///   1024, or longer than `longest_document`
+  bool next();
+  /// The document that next() parsed.
+  simdjson::dom::element document() const { return document_; }
+  /// The line on which it begins, from 1.
+  std::int64_t line() const { return line_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Where a document begins, to return to it.
+  struct Place {
+    std::size_t offset = 0;
+    std::int64_t line = 1;
+  };
+  /// The place of document().
+  Place place() const { return {begin_, line_}; }
+  /// The next document is the one at `place`.
+  void seek(Place place);
+  void rewind();
+
+  /// Throws a FileError at the line of document().
+  [[noreturn]] void refuse(std::string field, std::string found, std::string expected) const;
+  [[noreturn]] void refuse(std::string field, simdjson::dom::element found, std::string expected) const;
+
+ private:
+  enum class Layout { unknown, lines, array, documents };
+
+  void skip_space();
+  void find_layout();
+  bool find_element();
+  std::string_view line_text() const;
+  std::string_view value_text() const;
+  void parse(std::string_view text);
+  void parse_tolerantly(std::string_view text, simdjson::error_code first_error);
+
+  std::filesystem::path path_;
+  MappedFile file_;
+  std::string_view bytes_;
+  Layout layout_ = Layout::unknown;
+  bool between_elements_ = false;  ///< of an array: a comma or its end comes next
+  bool at_end_ = false;            ///< of an array
+  std::size_t next_ = 0;           ///< first byte that no document has taken,
+  std::int64_t next_line_ = 1;     ///< and its line
+  std::size_t begin_ = 0;          ///< first byte of the document,
+  std::int64_t line_ = 1;          ///< and its line
+  /// Its size depends on the macros that simdjson is compiled with, so only json_lines.cpp handles it by value.
+  std::unique_ptr<simdjson::dom::parser> parser_;
+  simdjson::padded_string rewritten_;
+  simdjson::dom::element document_;
+};
+
+/// A number, or one of the strings "NaN", "Infinity", "-Infinity" and Python's "nan", "inf", "-inf".
+std::optional<double> number_of(simdjson::dom::element value);
+
+/// An integer; nothing for other types and for numbers with a fraction.
+std::optional<std::int64_t> integer_of(simdjson::dom::element value);
+
+/// The value as JSON, cut to the length of a message.
+std::string excerpt(simdjson::dom::element value);
+
+}  // namespace specdec::traces

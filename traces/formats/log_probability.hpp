@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed.
+
+/// A log-probability as engines print it: values up to -9999, -infinity among them, are probability 0 and become
+/// -infinity; a value above 0 by no more than 1e-4, which is rounding, becomes 0. Nothing for NaN and larger values.
+std::optional<float> log_probability_of(double value);
+
+/// The logarithm of a probability; a value above 1 by no more than 1e-4, which is rounding, counts as 1. Nothing for
+/// NaN, negative and larger values.
+std::optional<float> log_of_probability(double value);
+
+}  // namespace specdec::traces

@@ -1,0 +1,411 @@
+#include "traces/formats/numpy.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/column_names.hpp"
+#include "traces/formats/half_float.hpp"
+#include "traces/formats/labels.hpp"
+#include "traces/formats/little_endian.hpp"
+#include "traces/formats/log_probability.hpp"
+#include "traces/formats/mapped_file.hpp"
+#include "traces/formats/npy_array.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/formats/zip_archive.hpp"
+
+namespace specdec::traces {
+namespace {
+
+constexpr std::string_view npy_magic = "\x93NUMPY";
+constexpr std::string_view npy_suffix = ".npy";
+/// An archive begins with its first entry's local header, an empty one with its end.
+constexpr std::string_view zip_magic = "PK\3\4";
+constexpr std::string_view empty_zip_magic = "PK\5\6";
+
+/// Bytes of one role's rows in one batch, unless a single row is longer.
+constexpr std::int64_t batch_bytes = std::int64_t{8} << 20U;
+constexpr std::int64_t most_batch_rows = 65536;
+
+double float_at(NpyType type, const std::byte* from) {
+  if (type.bytes == 8) return load<double>(from);
+  if (type.bytes == 4) return load<float>(from);
+  return float_from_f16(load<std::uint16_t>(from));
+}
+
+/// The arrays that make a recording; those that are optional may be missing.
+struct Arrays {
+  NpyArray target;
+  NpyArray draft;
+  RowSpace target_space;
+  RowSpace draft_space;
+  std::map<IndexColumn, NpyArray> index;
+};
+
+/// Rows of float64 as rows of float32. Logits are first shifted, which changes no probability, so that rounding loses
+/// nothing of those near the largest.
+void narrow_rows(std::span<const std::byte> from, RowSpace space, std::size_t vocab, std::vector<float>& to) {
+  to.resize(from.size() / sizeof(double));
+  for (std::size_t begin = 0; begin < to.size(); begin += vocab) {
+    const auto value = [&](std::size_t i) { return load<double>(from.data() + i * sizeof(double)); };
+    double shift = 0;
+    if (space == RowSpace::logits) {
+      double largest = -std::numeric_limits<double>::infinity();
+      for (std::size_t i = begin; i < begin + vocab; ++i) largest = std::max(largest, value(i));
+      if (std::isfinite(largest)) shift = largest;
+    }
+    for (std::size_t i = begin; i < begin + vocab; ++i) to[i] = static_cast<float>(value(i) - shift);
+  }
+}
+
+/// One model's array: whole rows, or one number a position.
+class ModelArray {
+ public:
+  ModelArray(NpyArray array, RowSpace space) : array_(std::move(array)), space_(space) {
+    const auto shape = array_.shape();
+    if (!array_.type().is_float()) array_.refuse("element type", array_.type().text(), "a float");
+    if (shape.size() != 1 && shape.size() != 2) {
+      array_.refuse("shape", shape_text(shape), "[positions, vocabulary] or [positions]");
+    }
+    if (whole_rows() && shape[1] > largest_decoded_vocab) {
+      array_.refuse("vocabulary", fmt::format("{}", shape[1]), fmt::format("at most {}", largest_decoded_vocab));
+    }
+    if (!whole_rows() && space == RowSpace::logits) {
+      array_.refuse("shape", shape_text(shape),
+                    "[positions, vocabulary] for logits: of a single one the normaliser is lost");
+    }
+  }
+
+  const NpyArray& array() const { return array_; }
+  bool whole_rows() const { return array_.shape().size() == 2; }
+  std::int64_t vocab() const { return array_.row_elements(); }
+
+  /// The next rows, into a column of the batch.
+  void read(std::int64_t count, Rows& rows) {
+    const auto bytes = array_.read(count);
+    rows.space = space_;
+    rows.vocab = vocab();
+    if (array_.type().bytes == 8) {
+      narrow_rows(bytes, space_, static_cast<std::size_t>(vocab()), values_);
+      rows.type = ElementType::f32;
+      rows.bytes = std::as_bytes(std::span(values_));
+    } else {
+      rows.type = array_.type().bytes == 4 ? ElementType::f32 : ElementType::f16;
+      rows.bytes = bytes;
+    }
+  }
+
+  /// The next numbers, as log-probabilities; `first` is the first one's position.
+  std::span<const float> read_numbers(std::int64_t first, std::int64_t count) {
+    const auto bytes = array_.read(count);
+    values_.resize(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const double value = float_at(array_.type(), bytes.data() + i * static_cast<std::size_t>(array_.type().bytes));
+      const auto logprob = space_ == RowSpace::probabilities ? log_of_probability(value) : log_probability_of(value);
+      if (!logprob) {
+        array_.refuse(row_name(first + static_cast<std::int64_t>(i)), fmt::format("{}", value),
+                      space_ == RowSpace::probabilities ? "a probability" : "a log-probability, at most 0");
+      }
+      values_[i] = *logprob;
+    }
+    return values_;
+  }
+
+  static std::string row_name(std::int64_t position) { return fmt::format("row {}", position); }
+
+ private:
+  NpyArray array_;
+  RowSpace space_;
+  std::vector<float> values_;
+};
+
+class NumpySource : public PositionSource {
+ public:
+  /// @param open  keeps the mapped files alive
+  NumpySource(std::string format, std::vector<std::filesystem::path> files, std::shared_ptr<const void> open,
+              Arrays arrays, std::vector<Note> notes)
+      : format_(std::move(format)),
+        files_(std::move(files)),
+        open_(std::move(open)),
+        target_(std::move(arrays.target), arrays.target_space),
+        draft_(std::move(arrays.draft), arrays.draft_space),
+        index_(std::move(arrays.index)),
+        notes_(std::move(notes)) {
+    check_shapes();
+    if (target_.whole_rows()) metadata_.vocab_size = target_.vocab();
+    const std::int64_t row_bytes = target_.vocab() * target_.array().type().bytes;
+    batch_rows_ = std::clamp<std::int64_t>(batch_bytes / row_bytes, 1, most_batch_rows);
+  }
+
+  const TraceMetadata& metadata() const override { return metadata_; }
+  std::vector<std::filesystem::path> files() const override { return files_; }
+  std::string format() const override { return format_; }
+  std::vector<Note> notes() const override { return notes_; }
+  std::optional<std::int64_t> positions() const override { return rows(); }
+
+  bool read(PositionBatch& batch) override {
+    batch = {};
+    batch.first = next_;
+    batch.size = std::min(batch_rows_, rows() - next_);
+    if (batch.size == 0) return false;
+    read_labels(batch);
+    read_tokens(batch);
+    read_tasks(batch);
+    if (target_.whole_rows()) {
+      batch.tier = Tier::full;
+      target_.read(batch.size, batch.target_rows);
+      draft_.read(batch.size, batch.draft_rows);
+    } else {
+      batch.target_token_logprob = target_.read_numbers(next_, batch.size);
+      batch.draft_token_logprob = draft_.read_numbers(next_, batch.size);
+    }
+    next_ += batch.size;
+    return true;
+  }
+
+  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
+    const NpyArray& array = (role == Role::target ? target_ : draft_).array();
+    return {array.path(), FileError::whole_file(), printable(array.name()) + ": " + ModelArray::row_name(position),
+            std::move(found), std::move(expected)};
+  }
+
+ private:
+  std::int64_t rows() const { return target_.array().rows(); }
+
+  void check_shapes() const {
+    const NpyArray& target = target_.array();
+    const NpyArray& draft = draft_.array();
+    if (!std::equal(target.shape().begin(), target.shape().end(), draft.shape().begin(), draft.shape().end())) {
+      draft.refuse("shape", shape_text(draft.shape()),
+                   fmt::format("{}, as {} has", shape_text(target.shape()), printable(target.name())));
+    }
+    for (const auto& [column, array] : index_) {
+      if (array.shape().size() != 1 || array.rows() != rows()) {
+        array.refuse("shape", shape_text(array.shape()),
+                     fmt::format("[{}], one for each position of {}", rows(), printable(target.name())));
+      }
+      const bool text = (column == IndexColumn::task || column == IndexColumn::sequence) && array.type().is_string();
+      if (!text && !array.type().is_integer()) array.refuse("element type", array.type().text(), "an integer");
+    }
+  }
+
+  /// Reads the next rows of an optional array and hands each to `take`; false if there is no such array.
+  template <class Take>
+  bool for_each(IndexColumn column, std::int64_t count, const Take& take) {
+    const auto found = index_.find(column);
+    if (found == index_.end()) return false;
+    NpyArray& array = found->second;
+    const auto bytes = array.read(count);
+    for (std::int64_t i = 0; i < count; ++i) take(array, i, bytes.data() + i * array.type().bytes);
+    return true;
+  }
+
+  static std::string label_at(const NpyArray& array, const std::byte* from) {
+    return array.type().is_string() ? string_at(array.type(), from) : fmt::format("{}", integer_at(array.type(), from));
+  }
+
+  void read_labels(PositionBatch& batch) {
+    const auto size = static_cast<std::size_t>(batch.size);
+    sequence_.resize(size);
+    place_.resize(size);
+    std::vector<std::string> labels;
+    for_each(IndexColumn::sequence, batch.size, [&](const NpyArray& array, std::int64_t, const std::byte* from) {
+      labels.push_back(label_at(array, from));
+    });
+    const bool has_places =
+        for_each(IndexColumn::place, batch.size, [&](const NpyArray& array, std::int64_t i, const std::byte* from) {
+          place_[static_cast<std::size_t>(i)] = integer_at(array.type(), from);
+        });
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto error = numbers_.next(labels.empty() ? std::nullopt : std::optional<std::string_view>(labels[i]),
+                                       has_places ? std::optional(place_[i]) : std::nullopt);
+      if (error) refuse_label(*error, next_ + static_cast<std::int64_t>(i));
+      sequence_[i] = numbers_.sequence();
+      place_[i] = numbers_.place();
+    }
+    batch.sequence = sequence_;
+    batch.place = place_;
+  }
+
+  [[noreturn]] void refuse_label(const LabelError& error, std::int64_t position) const {
+    const auto column = error.field == "pos" ? IndexColumn::place : IndexColumn::sequence;
+    index_.at(column).refuse(ModelArray::row_name(position), error.found, error.expected);
+  }
+
+  void read_tokens(PositionBatch& batch) {
+    token_.resize(static_cast<std::size_t>(batch.size));
+    const std::int64_t limit =
+        target_.whole_rows() ? target_.vocab() : std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
+    const auto take = [&](const NpyArray& array, std::int64_t i, const std::byte* from) {
+      const std::int64_t token = integer_at(array.type(), from);
+      if (token < -1 || token >= limit) {
+        array.refuse(ModelArray::row_name(next_ + i), fmt::format("{}", token),
+                     fmt::format("a token in [0, {}], or -1 where unknown", limit - 1));
+      }
+      token_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(token);
+    };
+    if (for_each(IndexColumn::token, batch.size, take)) batch.token = token_;
+  }
+
+  void read_tasks(PositionBatch& batch) {
+    task_.resize(static_cast<std::size_t>(batch.size));
+    const auto take = [&](const NpyArray& array, std::int64_t i, const std::byte* from) {
+      const bool none = array.type().is_integer() && integer_at(array.type(), from) < 0;
+      const std::string name = none ? "" : label_at(array, from);
+      const auto id = task_ids_.id_of(name, metadata_.task_names);
+      if (!id) array.refuse(ModelArray::row_name(next_ + i), printable(name), TaskIds::expected());
+      task_[static_cast<std::size_t>(i)] = *id;
+    };
+    if (for_each(IndexColumn::task, batch.size, take)) batch.task = task_;
+  }
+
+  std::string format_;
+  std::vector<std::filesystem::path> files_;
+  std::shared_ptr<const void> open_;
+  ModelArray target_;
+  ModelArray draft_;
+  std::map<IndexColumn, NpyArray> index_;
+  std::vector<Note> notes_;
+  TraceMetadata metadata_;
+  std::int64_t batch_rows_ = 1;
+  std::int64_t next_ = 0;
+  SequenceNumbers numbers_;
+  TaskIds task_ids_;
+  std::vector<std::int64_t> sequence_;
+  std::vector<std::int64_t> place_;
+  std::vector<std::int32_t> token_;
+  std::vector<std::int32_t> task_;
+};
+
+/// What an array holds: its name says it, or the options do.
+RowSpace space_of(const std::filesystem::path& path, const std::string& name, const NumpyOptions& options) {
+  const auto named = space_named_in(name);
+  if (named && options.space && *named != *options.space) {
+    throw FileError(path, FileError::whole_file(), printable(name), fmt::format("{} by name", name_of(*named)),
+                    fmt::format("{}, as asked for", name_of(*options.space)));
+  }
+  if (named) return *named;
+  if (options.space) return *options.space;
+  if (name == "p" || name == "q") return RowSpace::probabilities;
+  throw FileError(path, FileError::whole_file(), printable(name), "a name that does not say what the numbers are",
+                  fmt::format("one that ends in _probs, _logprobs or _logits (or say what they are beside the file)"));
+}
+
+/// Sorts the arrays of one archive by what their names say.
+class ArchiveReader {
+ public:
+  ArchiveReader(std::shared_ptr<const ZipArchive> archive, const NumpyOptions& options)
+      : archive_(std::move(archive)), options_(options) {
+    for (const ZipEntry& entry : archive_->entries()) assign(entry);
+  }
+
+  std::unique_ptr<PositionSource> open() {
+    const ZipEntry& target = entry_of(Role::target);
+    const ZipEntry& draft = entry_of(Role::draft);
+    Arrays arrays = {array(target), array(draft), space(target), space(draft), {}};
+    for (const auto& [column, entry] : index_) arrays.index.emplace(column, array(*entry));
+    return std::make_unique<NumpySource>("NPZ", std::vector{archive_->path()}, archive_, std::move(arrays), notes());
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string field, std::string found, std::string expected) const {
+    throw FileError(archive_->path(), FileError::whole_file(), std::move(field), std::move(found), std::move(expected));
+  }
+
+  static std::string array_name(const ZipEntry& entry) {
+    return entry.name.substr(0, entry.name.size() - npy_suffix.size());
+  }
+  RowSpace space(const ZipEntry& entry) const { return space_of(archive_->path(), array_name(entry), options_); }
+  NpyArray array(const ZipEntry& entry) const {
+    return {archive_->path(), entry.name, entry.offset, archive_->open(entry)};
+  }
+
+  void assign(const ZipEntry& entry) {
+    const std::string name = entry.name.ends_with(npy_suffix) ? array_name(entry) : "";
+    const auto model = model_column(name);
+    const auto column = index_column(name);
+    if (!name.empty() && name == options_.target_array) {
+      candidates_[Role::target] = {&entry};
+    } else if (!name.empty() && name == options_.draft_array) {
+      candidates_[Role::draft] = {&entry};
+    } else if (model && !model->rank && named_array(model->role).empty()) {
+      candidates_[model->role].push_back(&entry);
+    } else if (column && *column != IndexColumn::overlap && index_.emplace(*column, &entry).second) {
+      return;
+    } else {
+      not_read_.push_back(printable(entry.name));
+    }
+  }
+
+  const std::string& named_array(Role role) const {
+    return role == Role::target ? options_.target_array : options_.draft_array;
+  }
+
+  const ZipEntry& entry_of(Role role) const {
+    const auto found = candidates_.find(role);
+    const std::string field = fmt::format("the {}'s array", name_of(role));
+    if (found == candidates_.end()) {
+      std::vector<std::string> names;
+      for (const ZipEntry& entry : archive_->entries()) names.push_back(printable(entry.name));
+      const std::string wanted = named_array(role).empty() ? fmt::format("named like {0}, {0}_logprobs or {0}_logits",
+                                                                         role == Role::target ? 'p' : 'q')
+                                                           : named_array(role) + ", as asked for";
+      refuse(field,
+             fmt::format("not among {}",
+                         names.empty() ? "no arrays" : printable(fmt::format("{}", fmt::join(names, ", ")), 200)),
+             wanted);
+    }
+    if (found->second.size() > 1) {
+      refuse(field, fmt::format("{} or {}", printable(found->second[0]->name), printable(found->second[1]->name)),
+             "one array (say which beside the file)");
+    }
+    return *found->second.front();
+  }
+
+  std::vector<Note> notes() const {
+    if (not_read_.empty()) return {};
+    return {{"arrays_not_read", fmt::format("not read: {}", fmt::join(not_read_, ", "))}};
+  }
+
+  std::shared_ptr<const ZipArchive> archive_;
+  const NumpyOptions& options_;
+  std::map<Role, std::vector<const ZipEntry*>> candidates_;
+  std::map<IndexColumn, const ZipEntry*> index_;
+  std::vector<std::string> not_read_;
+};
+
+}  // namespace
+
+bool is_npy(std::string_view head) { return head.starts_with(npy_magic); }
+
+bool is_npz(std::string_view head) { return head.starts_with(zip_magic) || head.starts_with(empty_zip_magic); }
+
+std::unique_ptr<PositionSource> open_npz(const std::filesystem::path& path, const NumpyOptions& options) {
+  return ArchiveReader(std::make_shared<const ZipArchive>(path), options).open();
+}
+
+std::unique_ptr<PositionSource> open_npy_pair(const std::filesystem::path& target, const std::filesystem::path& draft,
+                                              const NumpyOptions& options) {
+  auto files = std::make_shared<const std::pair<MappedFile, MappedFile>>(MappedFile(target), MappedFile(draft));
+  const auto array = [](const std::filesystem::path& path, const MappedFile& file) {
+    return NpyArray(path, path.filename().string(), 0, ByteStream(file.bytes()));
+  };
+  Arrays arrays = {array(target, files->first),
+                   array(draft, files->second),
+                   space_of(target, target.stem().string(), options),
+                   space_of(draft, draft.stem().string(), options),
+                   {}};
+  return std::make_unique<NumpySource>("NPY pair", std::vector{target, draft}, files, std::move(arrays),
+                                       std::vector<Note>());
+}
+
+}  // namespace specdec::traces

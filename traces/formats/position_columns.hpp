@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/position_batch.hpp"
+
+namespace specdec::traces {
+
+/// The columns of a batch of the scalar or the top-k tier while a text format fills them, sequence by sequence. Columns
+/// that stay empty are not part of the batch.
+class PositionColumns {
+ public:
+  std::vector<std::int32_t> token;
+  std::vector<float> target_logprob;
+  std::vector<float> draft_logprob;
+  std::vector<std::int32_t> target_rank;
+  std::vector<std::int32_t> draft_rank;
+  struct Lists {
+    std::int64_t k = 0;
+    std::vector<std::int32_t> ids;
+    std::vector<float> logprobs;
+    std::vector<float> tail;
+  };
+  Lists target_top;
+  Lists draft_top;
+
+  /// Forgets the positions; the next one is the one after them.
+  void clear();
+  /// Says that the positions behind the last sequence's are a sequence of that task (-1: none), read from these lines.
+  void end_sequence(std::int32_t task, std::int64_t target_line, std::int64_t draft_line);
+  /// The batch as it stands.
+  void show(PositionBatch& batch, Tier tier) const;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(token.size()); }
+  /// The line that a position of the batch, numbered over the whole recording, was read from.
+  struct Lines {
+    std::int64_t target = 0;
+    std::int64_t draft = 0;
+  };
+  Lines lines_of(std::int64_t position) const;
+
+ private:
+  std::int64_t first_ = 0;
+  std::int64_t next_sequence_ = 0;
+  std::vector<std::int64_t> sequence_;
+  std::vector<std::int64_t> place_;
+  std::vector<std::int32_t> task_;
+  std::vector<std::int64_t> begins_;  ///< of the sequences, within the batch
+  std::vector<Lines> lines_;          ///< of the sequences
+  bool has_tasks_ = false;
+};
+
+}  // namespace specdec::traces

@@ -1,0 +1,225 @@
+#include "traces/formats/position_traces.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/json_lines.hpp"
+#include "traces/formats/labels.hpp"
+#include "traces/formats/printable.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::string_view draft_prefix = "acc_";
+constexpr std::string_view lengths_key = "acc_len";
+constexpr std::string_view tokens_key = "generated_token_ids";
+constexpr std::int64_t batch_rows = 65536;
+
+/// An array of integers that is read front to back.
+class IntegerArray {
+ public:
+  IntegerArray() = default;
+  IntegerArray(const JsonLines& file, std::string name, dom::element value, std::int64_t smallest)
+      : name_(std::move(name)), smallest_(smallest) {
+    if (!value.is_array()) file.refuse(name_, value, "an array of integers");
+    const dom::array array = value.get_array();
+    next_ = array.begin();
+    for ([[maybe_unused]] const dom::element entry : array) ++size_;
+  }
+
+  std::int64_t size() const { return size_; }
+
+  std::int32_t take(const JsonLines& file) {
+    constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
+    const dom::element value = *next_;
+    const auto number = integer_of(value);
+    if (!number || *number < smallest_ || *number > largest) {
+      file.refuse(fmt::format("{}[{}]", name_, taken_), value,
+                  fmt::format("an integer in [{}, {}]", smallest_, largest));
+    }
+    ++next_;
+    ++taken_;
+    return static_cast<std::int32_t>(*number);
+  }
+
+ private:
+  std::string name_;
+  std::int64_t smallest_ = 0;
+  std::int64_t size_ = 0;
+  std::int64_t taken_ = 0;
+  dom::array::iterator next_;
+};
+
+class PositionTraces : public PositionSource {
+ public:
+  PositionTraces(const std::filesystem::path& path, const PositionTraceOptions& options) : file_(path) {
+    if (!file_.next()) {
+      throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each sequence");
+    }
+    key_ = choose_draft(options.draft);
+    metadata_.draft_kind = key_.substr(draft_prefix.size());
+    file_.rewind();
+  }
+
+  const TraceMetadata& metadata() const override { return metadata_; }
+  std::vector<std::filesystem::path> files() const override { return {file_.path()}; }
+  std::string format() const override { return "position traces"; }
+
+  bool read(PositionBatch& batch) override {
+    batch = {};
+    batch.first = next_position_;
+    clear();
+    while (size() < batch_rows && next_place()) append_place();
+    batch.size = size();
+    next_position_ += batch.size;
+    batch.tier = Tier::accepted_length;
+    batch.sequence = sequence_;
+    batch.place = place_;
+    batch.accepted_length = accepted_length_;
+    if (has_tokens_) batch.token = token_;
+    if (has_tasks_) batch.task = task_;
+    return batch.size > 0;
+  }
+
+ private:
+  dom::object object() const {
+    if (!file_.document().is_object()) file_.refuse("line", file_.document(), "an object");
+    return file_.document().get_object();
+  }
+
+  static std::optional<dom::element> find(const dom::object& object, std::string_view key) {
+    const auto found = object.at_key(key);
+    if (found.error() != simdjson::SUCCESS) return std::nullopt;
+    const dom::element value = found.value_unsafe();
+    return value.is_null() ? std::nullopt : std::optional(value);
+  }
+
+  static std::optional<dom::element> lengths_in(dom::element draft) {
+    if (!draft.is_object()) return std::nullopt;
+    const dom::object fields = draft.get_object();
+    return find(fields, lengths_key);
+  }
+
+  /// The key of the draft that was asked for, or of the only one of the first line.
+  std::string choose_draft(const std::string& asked) const {
+    const dom::object line = object();
+    std::vector<std::string> drafts;
+    for (const auto [key, value] : line) {
+      const std::string name(key);
+      if (!name.starts_with(draft_prefix) || !lengths_in(value)) continue;
+      if (name == asked || name == std::string(draft_prefix) + asked) return name;
+      drafts.push_back(name);
+    }
+    if (drafts.size() == 1 && asked.empty()) return drafts.front();
+    const std::string found = drafts.empty() ? "missing" : printable(fmt::format("{}", fmt::join(drafts, ", ")), 200);
+    if (drafts.size() > 1 && asked.empty()) file_.refuse("acc_NAME", found, "one of them (say which beside the file)");
+    file_.refuse("acc_NAME", found,
+                 asked.empty() ? "an object that holds acc_len" : fmt::format("{}, as asked for", printable(asked)));
+  }
+
+  void clear() {
+    sequence_.clear();
+    place_.clear();
+    for (auto* column : {&accepted_length_, &token_, &task_}) column->clear();
+  }
+  std::int64_t size() const { return static_cast<std::int64_t>(place_.size()); }
+
+  /// Goes on to the next place, in this line or the next one that has any.
+  bool next_place() {
+    while (in_sequence_ == lengths_.size()) {
+      if (!file_.next()) return false;
+      begin_sequence();
+    }
+    return true;
+  }
+
+  void begin_sequence() {
+    const dom::object line = object();
+    const auto draft = find(line, key_);
+    const auto lengths = draft ? lengths_in(*draft) : std::nullopt;
+    if (!lengths) file_.refuse(fmt::format("{}.{}", printable(key_), lengths_key), "missing", "an array of integers");
+    lengths_ = IntegerArray(file_, fmt::format("{}.{}", printable(key_), lengths_key), *lengths, 1);
+    tokens_ = {};
+    if (const auto tokens = find(line, tokens_key)) {
+      tokens_ = IntegerArray(file_, std::string(tokens_key), *tokens, 0);
+      has_tokens_ = true;
+      if (tokens_.size() < lengths_.size()) {
+        file_.refuse(fmt::format("{}.{}", printable(key_), lengths_key), fmt::format("{} long", lengths_.size()),
+                     fmt::format("at most {} long, as {} is", tokens_.size(), tokens_key));
+      }
+    }
+    task_id_ = read_task(line);
+    in_sequence_ = 0;
+    if (lengths_.size() > 0) ++sequences_;
+  }
+
+  std::int32_t read_task(const dom::object& line) {
+    for (const char* key : {"task", "category"}) {
+      const auto value = find(line, key);
+      if (!value) continue;
+      if (!value->is_string()) file_.refuse(key, *value, "a string");
+      const auto id = task_ids_.id_of(std::string_view(value->get_string()), metadata_.task_names);
+      if (!id) file_.refuse(key, *value, TaskIds::expected());
+      has_tasks_ = true;
+      return *id;
+    }
+    return -1;
+  }
+
+  void append_place() {
+    sequence_.push_back(sequences_ - 1);
+    place_.push_back(in_sequence_);
+    accepted_length_.push_back(lengths_.take(file_));
+    token_.push_back(tokens_.size() > 0 ? tokens_.take(file_) : -1);
+    task_.push_back(task_id_);
+    ++in_sequence_;
+  }
+
+  JsonLines file_;
+  std::string key_;
+  TraceMetadata metadata_;
+  TaskIds task_ids_;
+  IntegerArray lengths_;
+  IntegerArray tokens_;
+  std::int32_t task_id_ = -1;
+  std::int64_t in_sequence_ = 0;
+  std::int64_t sequences_ = 0;
+  std::int64_t next_position_ = 0;
+  bool has_tokens_ = false;
+  bool has_tasks_ = false;
+  std::vector<std::int64_t> sequence_;
+  std::vector<std::int64_t> place_;
+  std::vector<std::int32_t> accepted_length_;
+  std::vector<std::int32_t> token_;
+  std::vector<std::int32_t> task_;
+};
+
+}  // namespace
+
+bool is_position_traces(std::string_view head) {
+  if (!head.starts_with('{')) return false;
+  const std::size_t draft = head.find("\"acc_");
+  const std::size_t lengths = head.find("\"acc_len\"");
+  if (draft != std::string_view::npos && lengths != std::string_view::npos) return draft < lengths;
+  // The ids of a long prompt may fill all that is seen.
+  constexpr std::size_t cut_off = 60000;
+  return head.starts_with("{\"prompt_token_ids\"") && head.size() >= cut_off &&
+         head.find('\n') == std::string_view::npos;
+}
+
+std::unique_ptr<PositionSource> open_position_traces(const std::filesystem::path& path,
+                                                     const PositionTraceOptions& options) {
+  return std::make_unique<PositionTraces>(path, options);
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,177 @@
+#include "traces/formats/token_pair_columns.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "traces/formats/column_names.hpp"
+#include "traces/formats/log_probability.hpp"
+#include "traces/formats/printable.hpp"
+
+namespace specdec::traces {
+namespace {
+
+constexpr std::int64_t largest_id = std::numeric_limits<std::int32_t>::max();
+
+PairColumn index_of(IndexColumn column) {
+  switch (column) {
+    case IndexColumn::sequence:
+      return PairColumn::sequence;
+    case IndexColumn::place:
+      return PairColumn::place;
+    case IndexColumn::token:
+      return PairColumn::token;
+    case IndexColumn::task:
+      return PairColumn::task;
+    case IndexColumn::overlap:
+      break;
+  }
+  return PairColumn::overlap;
+}
+
+std::optional<float> logprob_of(double value, RowSpace space) {
+  return space == RowSpace::probabilities ? log_of_probability(value) : log_probability_of(value);
+}
+
+/// A mass in [0, 1], NaN where unknown.
+std::optional<float> overlap_of(double value) {
+  constexpr double rounding = 1e-4;
+  if (std::isnan(value)) return std::numeric_limits<float>::quiet_NaN();
+  if (!(0 <= value && value <= 1 + rounding)) return std::nullopt;
+  return static_cast<float>(std::min(value, 1.0));
+}
+
+}  // namespace
+
+std::optional<PairColumn> PairColumnNames::column_of(std::string_view name) {
+  if (!name.empty() && name == options_.target_column) return PairColumn::target;
+  if (!name.empty() && name == options_.draft_column) return PairColumn::draft;
+  if (const auto model = model_column(name)) {
+    const bool target = model->role == Role::target;
+    if (model->rank) return target ? PairColumn::target_rank : PairColumn::draft_rank;
+    const std::string& chosen = target ? options_.target_column : options_.draft_column;
+    if (chosen.empty()) return target ? PairColumn::target : PairColumn::draft;
+    return std::nullopt;
+  }
+  if (const auto index = index_column(name)) return index_of(*index);
+  return std::nullopt;
+}
+
+std::optional<PairColumn> PairColumnNames::add(std::string_view name) {
+  const auto column = column_of(name);
+  if (!column) {
+    constexpr std::size_t most_named = 20;
+    if (not_read_.size() < most_named) not_read_.push_back(printable(name));
+    return std::nullopt;
+  }
+  const auto [place, is_new] = names_.emplace(*column, name);
+  if (!is_new && !ambiguous_) {
+    ambiguous_ = LabelError{"columns", fmt::format("{} and {}", printable(place->second), printable(name)),
+                            "one of the two, as they mean the same"};
+  }
+  if (const auto space = space_named_in(name)) spaces_.emplace(*column, *space);
+  return column;
+}
+
+std::string PairColumnNames::name_of(PairColumn column) const {
+  const auto found = names_.find(column);
+  return found == names_.end() ? std::string("row") : printable(found->second);
+}
+
+std::optional<RowSpace> PairColumnNames::space_of(PairColumn column) const {
+  const auto found = spaces_.find(column);
+  return found == spaces_.end() ? options_.space : found->second;
+}
+
+std::optional<LabelError> PairColumnNames::error() const {
+  if (ambiguous_) return ambiguous_;
+  for (const PairColumn model : {PairColumn::target, PairColumn::draft}) {
+    const bool target = model == PairColumn::target;
+    if (!has(model)) {
+      return LabelError{fmt::format("the {}'s column", target ? "target" : "draft"), "missing",
+                        target ? "named like p, target_logprob or p_prob" : "named like q, draft_logprob or q_prob"};
+    }
+    if (space_of(model) == RowSpace::logits) {
+      return LabelError{name_of(model), "a logit",
+                        "a probability or log-probability: of one logit the normaliser is lost"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Note> PairColumnNames::notes() const {
+  if (not_read_.empty()) return {};
+  return {{"columns_not_read", fmt::format("not read: {}", fmt::join(not_read_, ", "))}};
+}
+
+std::optional<PairError> PairColumns::append(const PairRow& row, std::int64_t line, TraceMetadata& metadata) {
+  const auto refuse_number = [&](PairColumn model, double value) {
+    return PairError{model, fmt::format("{}", value),
+                     space_of(model) == RowSpace::probabilities ? "a probability" : "a log-probability, at most 0"};
+  };
+  const auto target = logprob_of(row.target, target_space_);
+  if (!target) return refuse_number(PairColumn::target, row.target);
+  const auto draft = logprob_of(row.draft, draft_space_);
+  if (!draft) return refuse_number(PairColumn::draft, row.draft);
+  const auto overlap = overlap_of(row.overlap);
+  if (!overlap) return PairError{PairColumn::overlap, fmt::format("{}", row.overlap), "in [0, 1]"};
+  if (row.token < -1 || row.token > largest_id) {
+    return PairError{PairColumn::token, fmt::format("{}", row.token), fmt::format("in [0, {}]", largest_id)};
+  }
+  for (const auto& [column, rank] :
+       {std::pair(PairColumn::target_rank, row.target_rank), std::pair(PairColumn::draft_rank, row.draft_rank)}) {
+    if (rank < 0 || rank > largest_id) {
+      return PairError{column, fmt::format("{}", rank), fmt::format("in [1, {}]", largest_id)};
+    }
+  }
+  const auto task = task_ids_.id_of(row.task, metadata.task_names);
+  if (!task) return PairError{PairColumn::task, printable(row.task), TaskIds::expected()};
+  if (auto error = numbers_.next(row.label, row.place)) {
+    return PairError{error->field == "pos" ? PairColumn::place : PairColumn::sequence, error->found, error->expected};
+  }
+  lines_.push_back(line);
+  sequence_.push_back(numbers_.sequence());
+  place_.push_back(numbers_.place());
+  token_.push_back(static_cast<std::int32_t>(row.token));
+  task_.push_back(*task);
+  target_.push_back(*target);
+  draft_.push_back(*draft);
+  overlap_.push_back(*overlap);
+  target_rank_.push_back(static_cast<std::int32_t>(row.target_rank));
+  draft_rank_.push_back(static_cast<std::int32_t>(row.draft_rank));
+  return std::nullopt;
+}
+
+void PairColumns::clear() {
+  first_ += size();
+  for (auto* column : {&lines_, &sequence_, &place_}) column->clear();
+  for (auto* column : {&token_, &task_, &target_rank_, &draft_rank_}) column->clear();
+  for (auto* column : {&target_, &draft_, &overlap_}) column->clear();
+}
+
+void PairColumns::show(PositionBatch& batch, const PairColumnNames& names) const {
+  batch = {};
+  batch.first = first_;
+  batch.size = size();
+  batch.tier = Tier::scalar;
+  batch.sequence = sequence_;
+  batch.place = place_;
+  batch.target_token_logprob = target_;
+  batch.draft_token_logprob = draft_;
+  if (names.has(PairColumn::token)) batch.token = token_;
+  if (names.has(PairColumn::task)) batch.task = task_;
+  if (names.has(PairColumn::overlap)) batch.overlap = overlap_;
+  if (names.has(PairColumn::target_rank)) batch.target_token_rank = target_rank_;
+  if (names.has(PairColumn::draft_rank)) batch.draft_token_rank = draft_rank_;
+}
+
+std::optional<RowSpace> space_shown_by(double value) {
+  if (value < 0) return RowSpace::log_probabilities;
+  if (value > 0) return RowSpace::probabilities;
+  return std::nullopt;
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/formats/labels.hpp"
+#include "traces/formats/token_pairs.hpp"
+#include "traces/position_batch.hpp"
+#include "traces/trace_metadata.hpp"
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed. What the two text formats of token_pairs.hpp share.
+
+enum class PairColumn { target, draft, sequence, place, token, task, overlap, target_rank, draft_rank };
+
+/// Sorts the names of a file's columns.
+class PairColumnNames {
+ public:
+  explicit PairColumnNames(const TokenPairOptions& options) : options_(options) {}
+
+  /// Takes a name; nothing where the column is not read. If two columns mean the same, the later one is `ambiguous`.
+  std::optional<PairColumn> add(std::string_view name);
+
+  bool has(PairColumn column) const { return names_.count(column) > 0; }
+  bool has_both_models() const { return has(PairColumn::target) && has(PairColumn::draft); }
+  /// The column's name in the file.
+  std::string name_of(PairColumn column) const;
+  /// What the name or the options say that a model's numbers are; nothing where the numbers must.
+  std::optional<RowSpace> space_of(PairColumn column) const;
+
+  /// What is wrong with the names as a whole: a model without a column, with two, or with logits.
+  std::optional<LabelError> error() const;
+  /// The columns that are not read, for a note.
+  std::vector<Note> notes() const;
+
+ private:
+  std::optional<PairColumn> column_of(std::string_view name);
+
+  TokenPairOptions options_;
+  std::map<PairColumn, std::string> names_;
+  std::map<PairColumn, RowSpace> spaces_;
+  std::vector<std::string> not_read_;
+  std::optional<LabelError> ambiguous_;
+};
+
+/// One token as a file gives it; what it does not give is as here.
+struct PairRow {
+  std::optional<std::string_view> label;
+  std::optional<std::int64_t> place;
+  std::int64_t token = -1;
+  std::string_view task;
+  double target = 0;
+  double draft = 0;
+  double overlap = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t target_rank = 0;
+  std::int64_t draft_rank = 0;
+};
+
+/// What is wrong with a row.
+struct PairError {
+  PairColumn column;
+  std::string found;
+  std::string expected;
+};
+
+/// The columns of a batch while a reader fills them.
+class PairColumns {
+ public:
+  static constexpr std::int64_t most_rows = 65536;
+
+  /// What the numbers of a model are.
+  void set_space(PairColumn model, RowSpace space) {
+    (model == PairColumn::target ? target_space_ : draft_space_) = space;
+  }
+  RowSpace space_of(PairColumn model) const { return model == PairColumn::target ? target_space_ : draft_space_; }
+
+  /// The next row begins a sequence.
+  void begin_sequence() { numbers_.begin(); }
+  /// Checks and appends a row that stands on a line. Names of tasks are appended to the metadata's.
+  std::optional<PairError> append(const PairRow& row, std::int64_t line, TraceMetadata& metadata);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
+  /// The line of a position of the batch, numbered over the whole recording.
+  std::int64_t line_of(std::int64_t position) const { return lines_.at(static_cast<std::size_t>(position - first_)); }
+
+  /// Forgets the rows.
+  void clear();
+  /// The batch as it stands: the columns that the file has.
+  void show(PositionBatch& batch, const PairColumnNames& names) const;
+
+ private:
+  SequenceNumbers numbers_;
+  TaskIds task_ids_;
+  RowSpace target_space_ = RowSpace::log_probabilities;
+  RowSpace draft_space_ = RowSpace::log_probabilities;
+  std::int64_t first_ = 0;
+  std::vector<std::int64_t> lines_;
+  std::vector<std::int64_t> sequence_;
+  std::vector<std::int64_t> place_;
+  std::vector<std::int32_t> token_;
+  std::vector<std::int32_t> task_;
+  std::vector<float> target_;
+  std::vector<float> draft_;
+  std::vector<float> overlap_;
+  std::vector<std::int32_t> target_rank_;
+  std::vector<std::int32_t> draft_rank_;
+};
+
+/// What a number decides about columns whose names do not say what they hold: nothing if it is 0 or NaN.
+std::optional<RowSpace> space_shown_by(double value);
+
+}  // namespace specdec::traces

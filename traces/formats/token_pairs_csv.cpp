@@ -1,0 +1,221 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/csv_records.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/formats/token_pair_columns.hpp"
+#include "traces/formats/token_pairs.hpp"
+
+namespace specdec::traces {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+std::string_view without_quotes(std::string_view text) {
+  return text.size() >= 2 && text.starts_with('"') && text.ends_with('"') ? text.substr(1, text.size() - 2) : text;
+}
+
+/// What a number stands for that a double cannot hold: 0 if it is too small, else infinite.
+double beyond_double(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  const std::size_t exponent = text.find_first_of("eE");
+  const bool small = exponent != std::string_view::npos ? text.substr(exponent + 1).starts_with('-')
+                                                        : text.starts_with("0") || text.starts_with(".");
+  if (small) return 0;
+  return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+}
+
+/// A number as C and Python write it, inf and nan among them.
+std::optional<double> double_in(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
+  return error == std::errc::result_out_of_range ? beyond_double(text) : value;
+}
+
+std::optional<std::int64_t> integer_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || error != std::errc()) return std::nullopt;
+  return value;
+}
+
+class CsvPairs : public PositionSource {
+ public:
+  CsvPairs(const std::filesystem::path& path, const TokenPairOptions& options) : records_(path), names_(options) {
+    read_header();
+    decide_spaces();
+  }
+
+  const TraceMetadata& metadata() const override { return metadata_; }
+  std::vector<std::filesystem::path> files() const override { return {records_.path()}; }
+  std::string format() const override { return "CSV of token pairs"; }
+  std::vector<Note> notes() const override { return names_.notes(); }
+
+  bool read(PositionBatch& batch) override {
+    columns_.clear();
+    while (columns_.size() < PairColumns::most_rows && records_.next()) read_record();
+    columns_.show(batch, names_);
+    return batch.size > 0;
+  }
+
+  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
+    const auto model = role == Role::target ? PairColumn::target : PairColumn::draft;
+    return {records_.path(), FileError::line(columns_.line_of(position)), names_.name_of(model), std::move(found),
+            std::move(expected)};
+  }
+
+ private:
+  void read_header() {
+    if (!records_.next()) {
+      throw FileError(records_.path(), FileError::whole_file(), "file", "empty", "a line of column names");
+    }
+    for (const std::string_view name : records_.fields()) order_.push_back(names_.add(trimmed(name)));
+    if (const auto error = names_.error()) records_.refuse(error->field, error->found, error->expected);
+  }
+
+  /// Finds out what the models' numbers are, and returns to the first record. A file without records is refused here.
+  void decide_spaces() {
+    std::vector<PairColumn> undecided;
+    for (const PairColumn model : {PairColumn::target, PairColumn::draft}) {
+      if (const auto space = names_.space_of(model)) {
+        columns_.set_space(model, *space);
+      } else {
+        undecided.push_back(model);
+      }
+    }
+    if (!records_.next()) records_.refuse("file", "at its end", "a line for each token");
+    std::optional<RowSpace> space;
+    bool more = !undecided.empty();
+    while (more && !space) {
+      check_length();
+      for (const PairColumn model : undecided) {
+        if (!space) space = space_shown_by(number(model, field_of(model)));
+      }
+      more = records_.next();
+    }
+    if (!undecided.empty() && !space) {
+      records_.refuse(names_.name_of(undecided.front()), "0 in every line",
+                      "said to be probabilities or log-probabilities");
+    }
+    for (const PairColumn model : undecided) columns_.set_space(model, *space);
+    records_.rewind();
+    records_.next();
+  }
+
+  void check_length() const {
+    if (records_.fields().size() == order_.size()) return;
+    records_.refuse("line", fmt::format("of {} fields", records_.fields().size()),
+                    fmt::format("of {} fields, as the first line is", order_.size()));
+  }
+
+  std::string_view field_of(PairColumn column) const {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (order_[i] == column) return trimmed(records_.fields()[i]);
+    }
+    return {};
+  }
+
+  [[noreturn]] void refuse(PairColumn column, std::string found, std::string expected) const {
+    records_.refuse(names_.name_of(column), std::move(found), std::move(expected));
+  }
+  [[noreturn]] void refuse_text(PairColumn column, std::string_view text, std::string expected) const {
+    refuse(column, text.empty() ? "empty" : printable(text), std::move(expected));
+  }
+
+  double number(PairColumn column, std::string_view text) const {
+    const auto value = double_in(text);
+    if (!value) refuse_text(column, text, "a number");
+    return *value;
+  }
+  std::int64_t integer(PairColumn column, std::string_view text, std::int64_t if_empty) const {
+    if (text.empty()) return if_empty;
+    const auto value = integer_in(text);
+    if (!value) refuse_text(column, text, "an integer");
+    return *value;
+  }
+
+  void read_record() {
+    check_length();
+    PairRow row;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (order_[i]) read_field(*order_[i], trimmed(records_.fields()[i]), row);
+    }
+    const auto error = columns_.append(row, records_.line(), metadata_);
+    if (error) refuse(error->column, error->found, error->expected);
+  }
+
+  void read_field(PairColumn column, std::string_view text, PairRow& row) const {
+    switch (column) {
+      case PairColumn::target:
+        row.target = number(column, text);
+        return;
+      case PairColumn::draft:
+        row.draft = number(column, text);
+        return;
+      case PairColumn::overlap:
+        if (!text.empty()) row.overlap = number(column, text);
+        return;
+      case PairColumn::sequence:
+        row.label = text;
+        return;
+      case PairColumn::task:
+        row.task = text;
+        return;
+      case PairColumn::place:
+        row.place = integer(column, text, -1);
+        return;
+      case PairColumn::token:
+        row.token = integer(column, text, -1);
+        return;
+      case PairColumn::target_rank:
+        row.target_rank = integer(column, text, 0);
+        return;
+      case PairColumn::draft_rank:
+        row.draft_rank = integer(column, text, 0);
+        return;
+    }
+  }
+
+  CsvRecords records_;
+  PairColumnNames names_;
+  std::vector<std::optional<PairColumn>> order_;
+  PairColumns columns_;
+  TraceMetadata metadata_;
+};
+
+}  // namespace
+
+bool is_token_pairs_csv(std::string_view head) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (head.starts_with(byte_order_mark)) head.remove_prefix(byte_order_mark.size());
+  std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+  const char separator = csv_separator(line);
+  PairColumnNames names({});
+  while (!line.empty()) {
+    const std::string_view field = line.substr(0, line.find(separator));
+    line.remove_prefix(std::min(line.size(), field.size() + 1));
+    names.add(without_quotes(trimmed(field)));
+  }
+  return names.has_both_models();
+}
+
+std::unique_ptr<PositionSource> open_token_pairs_csv(const std::filesystem::path& path,
+                                                     const TokenPairOptions& options) {
+  return std::make_unique<CsvPairs>(path, options);
+}
+
+}  // namespace specdec::traces

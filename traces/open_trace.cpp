@@ -1,0 +1,176 @@
+#include "traces/open_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/llamacpp_logits.hpp"
+#include "traces/formats/numpy.hpp"
+#include "traces/formats/paired_recordings.hpp"
+#include "traces/formats/position_traces.hpp"
+#include "traces/formats/request_record.hpp"
+#include "traces/formats/token_pairs.hpp"
+#include "traces/joined_recordings.hpp"
+#include "traces/trace_reader.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Refuses files of a format that holds one model each, unless they are given as a pair.
+void require_pair(std::span<const fs::path> files, const char* content) {
+  if (files.empty()) return;
+  throw FileError(files.front(), FileError::whole_file(), "file", fmt::format("{} of one model", content),
+                  "given as a pair, the target's and the draft's");
+}
+
+/// Opens files of a format that holds both models in one, and reads them one behind the other.
+template <class Open, class FormatOptions>
+std::unique_ptr<PositionSource> open_each(std::span<const fs::path> files, const OpenOptions& options, Open open,
+                                          const FormatOptions& format_options) {
+  if (options.pair()) {
+    throw FileError(options.target, FileError::whole_file(), "file", "a recording of both models",
+                    "given alone, as no half of a pair");
+  }
+  if (files.size() == 1) return open(files.front(), format_options);
+  std::vector<std::unique_ptr<PositionSource>> sources;
+  for (const fs::path& file : files) sources.push_back(open(file, format_options));
+  return std::make_unique<JoinedRecordings>(std::move(sources));
+}
+
+NumpyOptions numpy_options(const OpenOptions& options) {
+  return {options.space, options.target_array, options.draft_array};
+}
+TokenPairOptions token_pair_options(const OpenOptions& options) {
+  return {options.space, options.target_array, options.draft_array};
+}
+
+/// Every format that can be read, each more particular one before the more general.
+std::vector<TraceFormat> all_formats() {
+  return {
+      trace_format(),
+      request_record_format(),
+      {"llama.cpp logits", [](const FileHead& head) { return is_llamacpp_logits(head.bytes); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         require_pair(files, "llama.cpp logits");
+         return open_llamacpp_logits(options.target, options.draft);
+       }},
+      {"NPY", [](const FileHead& head) { return is_npy(head.bytes); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         require_pair(files, "an array");
+         return open_npy_pair(options.target, options.draft, numpy_options(options));
+       }},
+      {"NPZ", [](const FileHead& head) { return is_npz(head.bytes); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         return open_each(files, options, open_npz, numpy_options(options));
+       }},
+      {"position traces", [](const FileHead& head) { return is_position_traces(head.json()); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         return open_each(files, options, open_position_traces, PositionTraceOptions{options.draft_array});
+       }},
+      {"JSONL of token pairs", [](const FileHead& head) { return is_token_pairs_jsonl(head.json()); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         return open_each(files, options, open_token_pairs_jsonl, token_pair_options(options));
+       }},
+      paired_recordings_format(),
+      {"CSV of token pairs", [](const FileHead& head) { return is_token_pairs_csv(head.bytes); },
+       [](std::span<const fs::path> files, const OpenOptions& options) {
+         return open_each(files, options, open_token_pairs_csv, token_pair_options(options));
+       }},
+  };
+}
+
+std::string names_of(std::span<const TraceFormat> formats) {
+  std::string names;
+  for (const TraceFormat& format : formats) names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
+  return names;
+}
+
+/// The format of each file, which must be the same for all.
+TraceFormat format_of(std::span<const fs::path> files) {
+  const std::vector<TraceFormat> formats = all_formats();
+  const TraceFormat* first = nullptr;
+  for (const fs::path& file : files) {
+    const FileHead head = FileHead::of(file);
+    const auto found =
+        std::find_if(formats.begin(), formats.end(), [&](const TraceFormat& f) { return f.recognises(head); });
+    if (found == formats.end()) {
+      throw FileError(file, FileError::whole_file(), "content",
+                      head.size == 0 ? "empty" : fmt::format("in no known format ({})", head.excerpt()),
+                      "one of: " + names_of(formats));
+    }
+    if (first == nullptr) first = &*found;
+    if (&*found != first) {
+      throw FileError(file, FileError::whole_file(), "content", std::string(found->name),
+                      fmt::format("{}, as {} is", first->name, files.front().string()));
+    }
+  }
+  return *first;
+}
+
+}  // namespace
+
+FileHead FileHead::of(const fs::path& path) {
+  constexpr std::size_t longest = std::size_t{64} << 10U;
+  FileHead head;
+  head.path = path;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    head.folder = true;
+    return head;
+  }
+  const auto size = fs::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  if (error || !file) {
+    const std::error_code reason = error ? error : std::error_code(errno, std::generic_category());
+    throw FileError(path, FileError::whole_file(), "file", fmt::format("unreadable ({})", reason.message()),
+                    "a readable file");
+  }
+  head.size = static_cast<std::int64_t>(size);
+  head.bytes.resize(std::min<std::size_t>(longest, size));
+  file.read(head.bytes.data(), static_cast<std::streamsize>(head.bytes.size()));
+  head.bytes.resize(static_cast<std::size_t>(file.gcount()));
+  return head;
+}
+
+std::string_view FileHead::json() const {
+  std::string_view text = bytes;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return text.starts_with('{') || text.starts_with('[') ? text : std::string_view();
+}
+
+std::string FileHead::excerpt() const {
+  constexpr std::size_t shown = 16;
+  std::string text;
+  for (const char c : bytes.substr(0, shown)) {
+    if (c >= ' ' && c <= '~') {
+      text += c;
+    } else {
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return fmt::format("it begins \"{}\"", text);
+}
+
+std::unique_ptr<PositionSource> open_trace(std::span<const fs::path> files, const OpenOptions& options) {
+  if (options.target.empty() != options.draft.empty()) {
+    throw std::invalid_argument("open_trace: a pair is one file, but must be a target's and a draft's");
+  }
+  if (files.empty() != options.pair()) {
+    throw std::invalid_argument(fmt::format("open_trace: files is {} of them, but must be {}", files.size(),
+                                            options.pair() ? "none beside a pair" : "at least one, or a pair"));
+  }
+  if (!options.pair()) return format_of(files).open(files, options);
+  const std::array pair = {options.target, options.draft};
+  return format_of(pair).open({}, options);
+}
+
+}  // namespace specdec::traces

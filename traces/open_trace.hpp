@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/position_source.hpp"
+
+namespace specdec::traces {
+
+/// What is to be read, and what the files themselves cannot say.
+struct OpenOptions {
+  /// Leave out shards that are unreadable instead of refusing the trace.
+  bool salvage = false;
+  /// Called for each inconsistency by the readers that can go on after one (specdec-trace); the others throw.
+  std::function<void(const FileError&)> on_error;
+  /// A pair recorded separately, one file a model; both or neither. There are no other files then.
+  std::filesystem::path target;
+  std::filesystem::path draft;
+  /// Of arrays (NPY, NPZ) and of token pairs (CSV, JSONL): what the numbers are, and the names of the two arrays or
+  /// columns. Of position traces, draft_array is the draft's name.
+  std::optional<RowSpace> space;
+  std::string target_array;
+  std::string draft_array;
+
+  bool pair() const { return !target.empty(); }
+};
+
+/// The beginning of a file, from which its format is told.
+struct FileHead {
+  std::filesystem::path path;
+  /// A folder has neither size nor bytes.
+  bool folder = false;
+  std::int64_t size = 0;
+  /// The first bytes, at most 64 KiB, so perhaps cut off anywhere.
+  std::string bytes;
+
+  /// @throws FileError if the file cannot be read
+  static FileHead of(const std::filesystem::path& path);
+
+  bool starts_with(std::string_view magic) const { return std::string_view(bytes).starts_with(magic); }
+  /// Without blanks and a byte order mark in front; empty if the content cannot be JSON.
+  std::string_view json() const;
+  /// The first few bytes, printable.
+  std::string excerpt() const;
+};
+
+/// A format that can be read; open_trace.cpp lists them all, each more particular one before the more general.
+struct TraceFormat {
+  /// As the list of what is readable shows it.
+  std::string_view name;
+  /// Whether a file's content is in this format; never decided by the file's name.
+  bool (*recognises)(const FileHead& head);
+  /// Opens files of this format: one or several in order, or none when options.pair(), both of whose files are of it.
+  std::unique_ptr<PositionSource> (*open)(std::span<const std::filesystem::path> files, const OpenOptions& options);
+};
+
+/// Opens a recording in any readable format, told from its content. A folder is a specdec-trace.
+/// @throws FileError if a file is unreadable, is in no readable format, or in another than the files before it
+/// @throws std::invalid_argument if there are neither files nor a pair, or both, or half a pair
+std::unique_ptr<PositionSource> open_trace(std::span<const std::filesystem::path> files,
+                                           const OpenOptions& options = {});
+
+}  // namespace specdec::traces

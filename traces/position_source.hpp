@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/position_batch.hpp"
+#include "traces/trace_metadata.hpp"
+
+namespace specdec::traces {
+
+/// Something a reader should know about a recording that is not an error; `code` is stable, for scripts.
+struct Note {
+  std::string code;
+  std::string message;
+};
+
+/// Which of the two models a row belongs to.
+enum class Role { target, draft };
+
+/// A recording, read once from front to end in bounded memory, whatever file it stands in.
+class PositionSource {
+ public:
+  virtual ~PositionSource() = default;
+
+  /// Known as soon as the source is open; only task_names may grow while reading, so that text formats need not be
+  /// read twice. The names of every task id in a batch are there when read() hands it out.
+  virtual const TraceMetadata& metadata() const = 0;
+  /// The files it reads, in order.
+  virtual std::vector<std::filesystem::path> files() const = 0;
+  /// What the format is called, for instance "specdec-trace" or "llama.cpp logits".
+  virtual std::string format() const = 0;
+  /// Complete once read() has returned false.
+  virtual std::vector<Note> notes() const { return {}; }
+  /// How many positions it holds in all, where that is known before the end.
+  virtual std::optional<std::int64_t> positions() const { return std::nullopt; }
+
+  /// Fills in the next positions, at least one; false at the end. What `batch` showed before is gone.
+  /// @throws FileError
+  virtual bool read(PositionBatch& batch) = 0;
+
+  /// The error that a model's numbers at a position are unusable, for whoever looks into the rows and finds that they
+  /// do not sum to 1 or hold NaN: `throw source.refusal(batch.first + i, Role::draft, "summing to 0.8", "summing to
+  /// 1")`. Names the file and, where the format has them, the tensor and row or the line. `position` must lie in the
+  /// batch that was read last.
+  virtual FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const;
+};
+
+}  // namespace specdec::traces

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "traces/position_source.hpp"
+
+namespace specdec::traces {
+
+/// Which positions of a recording to keep; what is not said keeps all.
+struct Selection {
+  /// The numbers first, first + 1, ..., end - 1, counted over the whole recording.
+  struct Range {
+    std::int64_t first = 0;
+    std::int64_t end = std::numeric_limits<std::int64_t>::max();
+
+    bool contains(std::int64_t number) const { return first <= number && number < end; }
+  };
+  /// By name, or by number where the recording names none; empty keeps every position, also those without a task.
+  std::vector<std::string> tasks;
+  Range sequences;
+  Range positions;
+};
+
+/// A part of another recording. Each stretch of a sequence that is left is a sequence; they are numbered anew, and
+/// places stay as they were.
+class SelectedPositions : public PositionSource {
+ public:
+  SelectedPositions(std::unique_ptr<PositionSource> source, Selection selection);
+
+  const TraceMetadata& metadata() const override { return source_->metadata(); }
+  std::vector<std::filesystem::path> files() const override { return source_->files(); }
+  std::string format() const override { return source_->format(); }
+  std::vector<Note> notes() const override { return source_->notes(); }
+  /// @throws FileError as the other source does
+  /// @throws std::invalid_argument at the end if the recording has none of the tasks that were named
+  bool read(PositionBatch& batch) override;
+  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override;
+
+ private:
+  bool keeps(std::int64_t i);
+  void hand_out(std::int64_t start, std::int64_t count, PositionBatch& batch);
+  void require_known_tasks() const;
+
+  std::unique_ptr<PositionSource> source_;
+  Selection selection_;
+  PositionBatch whole_;            // what the other source handed out last
+  std::int64_t next_ = 0;          // the first position of it that is not dealt with
+  std::int64_t positions_ = 0;     // handed out so far
+  std::int64_t sequences_ = 0;     // begun so far
+  std::int64_t end_of_last_ = -1;  // the position behind the last one handed out, and its sequence, there
+  std::int64_t sequence_of_last_ = -1;
+  std::set<std::string> found_;  // of the tasks that were named
+  std::vector<std::int64_t> sequence_;
+};
+
+}  // namespace specdec::traces

@@ -1,0 +1,187 @@
+#include "traces/trace_metadata.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "traces/file_error.hpp"
+
+namespace specdec::traces {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view trace_format_name = "specdec-trace";
+constexpr std::string_view trace_version = "1";
+
+/// Takes the known keys out of the strings of one file; every refusal names the file and the key.
+class Strings {
+ public:
+  Strings(const std::map<std::string, std::string>& strings, const std::filesystem::path& path)
+      : strings_(strings), path_(path) {}
+
+  std::string text(const char* key) { return take(key).value_or(""); }
+
+  template <class Number>
+  std::optional<Number> number(const char* key, Number lowest, Number highest) {
+    const std::optional<std::string> value = take(key);
+    if (!value) return std::nullopt;
+    Number number{};
+    const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+    if (error == std::errc() && end == value->data() + value->size() && lowest <= number && number <= highest) {
+      return number;
+    }
+    refuse(key, *value, fmt::format("a number in [{}, {}]", lowest, highest));
+  }
+
+  template <class Enum, std::size_t n>
+  std::optional<Enum> word(const char* key, const std::array<Enum, n>& words) {
+    const std::optional<std::string> value = take(key);
+    if (!value) return std::nullopt;
+    std::string expected;
+    for (const Enum word : words) {
+      if (*value == name_of(word)) return word;
+      expected += fmt::format("{}{}", expected.empty() ? "" : ", ", name_of(word));
+    }
+    refuse(key, *value, "one of " + expected);
+  }
+
+  std::vector<std::string> list(const char* key) {
+    const std::optional<std::string> value = take(key);
+    if (!value) return {};
+    const json list = json::parse(*value, nullptr, false);
+    std::vector<std::string> names;
+    if (!list.is_array()) refuse(key, *value, "a JSON array of strings");
+    for (const json& name : list) {
+      if (!name.is_string()) refuse(key, *value, "a JSON array of strings");
+      names.push_back(name.get<std::string>());
+    }
+    return names;
+  }
+
+  /// `save_file` of the frameworks sets "format" to the framework's name.
+  void require_version_1() {
+    const std::string format = text("format");
+    constexpr std::array<std::string_view, 7> others = {"", "pt", "np", "tf", "jax", "flax", "mlx"};
+    if (format != trace_format_name && std::find(others.begin(), others.end(), format) == others.end()) {
+      refuse("format", format, std::string(trace_format_name));
+    }
+    const std::optional<std::string> version = take("version");
+    if (version && *version != trace_version) refuse("version", *version, std::string(trace_version));
+  }
+
+  std::map<std::string, std::string> rest() && { return std::move(strings_); }
+
+ private:
+  std::optional<std::string> take(const char* key) {
+    auto node = strings_.extract(key);
+    if (node.empty()) return std::nullopt;
+    return std::move(node.mapped());
+  }
+
+  [[noreturn]] void refuse(const char* key, const std::string& value, std::string expected) const {
+    std::string found = json(value).dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
+    throw FileError(path_, FileError::whole_file(), fmt::format("metadata {}", key), std::move(found),
+                    std::move(expected));
+  }
+
+  std::map<std::string, std::string> strings_;
+  const std::filesystem::path& path_;
+};
+
+}  // namespace
+
+std::string_view name_of(AcceptanceRule rule) {
+  switch (rule) {
+    case AcceptanceRule::rejection:
+      return "rejection";
+    case AcceptanceRule::greedy_draft:
+      return "greedy-draft";
+    case AcceptanceRule::greedy:
+      break;
+  }
+  return "greedy";
+}
+
+std::string_view name_of(LogprobSpace space) {
+  switch (space) {
+    case LogprobSpace::raw:
+      return "raw";
+    case LogprobSpace::processed:
+      return "processed";
+    case LogprobSpace::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string_view name_of(TextSource source) {
+  switch (source) {
+    case TextSource::target:
+      return "target";
+    case TextSource::other:
+      return "other";
+    case TextSource::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string task_name(const std::vector<std::string>& task_names, std::int32_t id) {
+  if (id < 0) return "";
+  const auto at = static_cast<std::size_t>(id);
+  return at < task_names.size() ? task_names[at] : fmt::format("{}", id);
+}
+
+std::map<std::string, std::string> to_strings(const TraceMetadata& metadata) {
+  std::map<std::string, std::string> strings = metadata.other;
+  strings["format"] = trace_format_name;
+  strings["version"] = trace_version;
+  if (metadata.vocab_size) strings["vocab_size"] = fmt::format("{}", *metadata.vocab_size);
+  if (metadata.temperature) strings["temperature"] = fmt::format("{}", *metadata.temperature);
+  if (metadata.top_k) strings["top_k"] = fmt::format("{}", *metadata.top_k);
+  if (metadata.top_p) strings["top_p"] = fmt::format("{}", *metadata.top_p);
+  if (!metadata.target_model.empty()) strings["p.model"] = metadata.target_model;
+  if (!metadata.draft_model.empty()) strings["q.model"] = metadata.draft_model;
+  if (!metadata.engine.empty()) strings["engine"] = metadata.engine;
+  if (!metadata.draft_kind.empty()) strings["draft_kind"] = metadata.draft_kind;
+  if (metadata.acceptance) strings["acceptance"] = name_of(*metadata.acceptance);
+  strings["logprob_space"] = name_of(metadata.logprob_space);
+  if (metadata.path != TextSource::unknown) strings["path"] = name_of(metadata.path);
+  if (!metadata.task_names.empty()) strings["tasks"] = json(metadata.task_names).dump();
+  return strings;
+}
+
+TraceMetadata metadata_from_strings(const std::map<std::string, std::string>& strings,
+                                    const std::filesystem::path& path) {
+  constexpr std::int64_t many = std::numeric_limits<std::int32_t>::max();
+  Strings from(strings, path);
+  from.require_version_1();
+  TraceMetadata metadata;
+  metadata.vocab_size = from.number<std::int64_t>("vocab_size", 1, many);
+  metadata.temperature = from.number<double>("temperature", 0, 1e6);
+  metadata.top_k = from.number<std::int64_t>("top_k", 0, many);
+  metadata.top_p = from.number<double>("top_p", 0, 1);
+  metadata.target_model = from.text("p.model");
+  metadata.draft_model = from.text("q.model");
+  metadata.engine = from.text("engine");
+  metadata.draft_kind = from.text("draft_kind");
+  using Rule = AcceptanceRule;
+  using Space = LogprobSpace;
+  using Source = TextSource;
+  metadata.acceptance = from.word("acceptance", std::array{Rule::rejection, Rule::greedy_draft, Rule::greedy});
+  metadata.logprob_space =
+      from.word("logprob_space", std::array{Space::raw, Space::processed, Space::unknown}).value_or(Space::unknown);
+  metadata.path =
+      from.word("path", std::array{Source::target, Source::other, Source::unknown}).value_or(Source::unknown);
+  metadata.task_names = from.list("tasks");
+  metadata.other = std::move(from).rest();
+  return metadata;
+}
+
+}  // namespace specdec::traces
