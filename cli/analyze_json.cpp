@@ -229,7 +229,7 @@ ordered_json position_json(const planning::PositionAcceptance& row) {
   return json;
 }
 
-ordered_json lenience_json(const planning::LenienceRow& row) {
+ordered_json lenience_json(const planning::LenienceEstimate& row) {
   return {{"lenience", row.lenience},
           {"alpha", row.alpha.value},
           {"alpha_ci95", pair_of(row.alpha.ci95)},

@@ -238,7 +238,7 @@ std::string law_lines(const TraceAnalysis& t) {
 
 std::string lenience_table(const TraceAnalysis& t) {
   TextTable table({{"lenience"}, {"alpha"}, {"TV, residual kept"}, {"TV, residual scaled"}});
-  for (const planning::LenienceRow& row : t.lenience) {
+  for (const planning::LenienceEstimate& row : t.lenience) {
     table.add_row({brief(row.lenience), fixed(row.alpha.value), fixed(row.distance_strict.value),
                    fixed(row.distance_lenient.value)});
   }

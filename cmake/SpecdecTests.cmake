@@ -1,6 +1,15 @@
 # specdec_test(<name> LABEL <question> SOURCES ... [LIBRARIES ...] [WORKING_DIRECTORY ...])
-# One executable per question and area; each TEST_CASE becomes one CTest test with that label.
+# One executable per question and area; each TEST_CASE becomes one CTest test with that label. The target
+# tests_<question> builds all executables of a question.
 include(Catch)
+
+# specdec_test_target(<question> <executable>): tests_<question> builds the executable.
+function(specdec_test_target question executable)
+  if(NOT TARGET tests_${question})
+    add_custom_target(tests_${question})
+  endif()
+  add_dependencies(tests_${question} ${executable})
+endfunction()
 
 function(specdec_test name)
   cmake_parse_arguments(arg "" "LABEL" "SOURCES;LIBRARIES" ${ARGN})
@@ -15,5 +24,6 @@ function(specdec_test name)
   target_compile_definitions(${name} PRIVATE SPECDEC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_precompile_headers(${name} REUSE_FROM specdec_test_main)
   specdec_compile_options(${name})
+  specdec_test_target(${arg_LABEL} ${name})
   catch_discover_tests(${name} TEST_PREFIX "${name}: " PROPERTIES LABELS ${arg_LABEL})
 endfunction()

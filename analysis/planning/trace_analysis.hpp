@@ -53,7 +53,7 @@ struct PositionAcceptance {
   std::optional<estimate::Interval> conditional;
 };
 
-struct LenienceRow {
+struct LenienceEstimate {
   double lenience = 1;
   /// sum_x min(p / l, q), its mean.
   estimate::Estimate alpha;
@@ -129,7 +129,7 @@ struct TraceAnalysis {
   std::optional<ReplayAnalysis> replay;
   /// Gammas 1 to the largest, where there is no replay.
   std::vector<IidRow> iid;
-  std::vector<LenienceRow> lenience;
+  std::vector<LenienceEstimate> lenience;
   std::vector<SweepRow> sweep;
   std::optional<estimate::AdaptiveReport> adaptive;
   std::vector<TaskAnalysis> tasks;
