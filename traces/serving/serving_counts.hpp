@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/trace_metadata.hpp"
+
+/// What servers count of speculative decoding, in one form whoever wrote it: docs/counters.md.
+namespace specdec::traces {
+
+/// How the drafts of a round hang together.
+enum class DraftShape {
+  unknown,
+  chain,  ///< gamma drafts one after the other
+  tree,   ///< several drafts at one position
+};
+
+/// What a set of counts was counted over; requests, windows, runs and instances are clusters of rounds.
+enum class CountUnit {
+  total,    ///< everything since the server started, or a whole program run: one scrape of counters, one summary
+  window,   ///< an interval of time: the difference of two scrapes, a log line that reports one interval
+  request,  ///< one request
+  run,      ///< one benchmark run
+};
+
+/// A name and a value that tell counts apart: model_name="m", instance="10.0.0.1:8000", category="writing".
+struct CountLabel {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const CountLabel&, const CountLabel&) = default;
+};
+
+/// What a benchmark program wrote of one run, in its own words; see docs/counters.md for what may be inferred from them.
+struct BenchRun {
+  std::optional<double> max_concurrency;
+  /// Requests/s; infinity where all were sent at once.
+  std::optional<double> request_rate;
+  std::optional<double> num_prompts, completed;
+  std::optional<double> duration_s;
+  std::optional<double> total_input_tokens, total_output_tokens;
+  /// Output tokens/s over all requests.
+  std::optional<double> output_throughput;
+  /// Time per output token after the first, mean over requests; the only one that a round may be inferred from.
+  std::optional<double> mean_tpot_ms;
+  /// Time between chunks or between tokens, by engine and release.
+  std::optional<double> mean_itl_ms;
+};
+
+/// What an engine's log says of one window beside its counts.
+struct EngineWindow {
+  std::optional<double> running, waiting;
+  std::optional<double> prompt_tokens_per_second, generation_tokens_per_second;
+};
+
+/// One unit's counts. What its source does not say stays empty and is never guessed; counts that a source gives as
+/// rounded rates are counted back and marked `from_rates`.
+struct ServingCounts {
+  std::filesystem::path file;
+  /// Of the record in the file, from 1; 0 where it has no line.
+  std::int64_t line = 0;
+  /// "vllm", "sglang", "tensorrt-llm", "llama.cpp", "spec-bench", "eagle", "position-trace".
+  std::string engine;
+  /// As the list of formats shows it, for instance "vllm metrics".
+  std::string_view format;
+  CountUnit unit = CountUnit::total;
+  std::vector<CountLabel> labels;
+  /// Unix seconds.
+  std::optional<double> begin_s, end_s;
+
+  std::optional<AcceptanceRule> rule;
+  DraftShape shape = DraftShape::unknown;
+  /// Longest chain of drafts of a round: the number of speculative tokens, for a tree its depth.
+  std::optional<std::int64_t> gamma;
+  /// Target positions verified a round, the root included, where it is a tree.
+  std::optional<std::int64_t> verified_per_round;
+
+  /// Verification rounds, >= 0.
+  std::optional<double> rounds;
+  std::optional<double> drafted, accepted;
+  /// Tokens put out by these rounds, the bonus or corrected token of each included.
+  std::optional<double> emitted;
+  /// [j] = rounds with exactly j accepted drafts; empty where unknown.
+  std::vector<double> rounds_by_accepted;
+  /// The same by the length of the round's draft.
+  std::map<std::int64_t, std::vector<double>> rounds_by_accepted_and_drafted;
+  /// [j] = rounds whose draft j + 1 was accepted (all before it too), and was made.
+  std::vector<double> accepted_at, drafted_at;
+  bool from_rates = false;
+
+  std::optional<BenchRun> bench;
+  std::optional<EngineWindow> window;
+
+  /// Value of a label; empty where there is none.
+  std::string_view label(std::string_view name) const;
+};
+
+/// Something in the files that the reader could go on after, and the user should know.
+struct CountsWarning {
+  /// snake_case: "counter_reset", "percent_taken_as_fraction", ...
+  std::string code;
+  /// One line: file, place, what.
+  std::string message;
+};
+
+}  // namespace specdec::traces
