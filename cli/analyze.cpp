@@ -1,6 +1,7 @@
 #include "cli/analyze.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -236,6 +237,19 @@ std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
     warn("optimum_at_limit",
          fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
                      std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
+  }
+  std::vector<std::string> at_edge;
+  const auto note_edge = [&](std::string_view what, const std::optional<estimate::JudgedThreshold>& judged) {
+    if (judged && judged->at_grid_edge) at_edge.push_back(fmt::format("{} for {}", brief(judged->threshold), what));
+  };
+  if (t.adaptive) {
+    note_edge("the token's probability", t.adaptive->token);
+    note_edge("the product", t.adaptive->running_product);
+  }
+  if (!at_edge.empty()) {
+    warn("threshold_at_grid_edge",
+         fmt::format("the chosen confidence threshold ({}) is at the end of those tried: one beyond it may do better",
+                     fmt::join(at_edge, ", ")));
   }
   for (std::size_t i = 0; i < a.monte_carlo.size(); ++i) {
     const auto z = monte_carlo_z(a.monte_carlo[i], t.replay->lower.gammas[static_cast<std::size_t>(a.gammas[i])]);

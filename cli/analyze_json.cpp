@@ -257,6 +257,7 @@ ordered_json policy_json(const std::string& name, bool is_bound) {
           {"is_bound", is_bound},
           {"gamma", nullptr},
           {"threshold", nullptr},
+          {"at_grid_edge", nullptr},
           {"tokens_per_step", nullptr},
           {"drafted_per_step_bounds", nullptr},
           {"speedup", nullptr},
@@ -280,6 +281,7 @@ ordered_json adaptive_json(const AnalyzeAnswer& a) {
     ordered_json row = policy_json(name, false);
     if (judged) {
       row["threshold"] = judged->threshold;
+      row["at_grid_edge"] = judged->at_grid_edge;
       row["tokens_per_step"] = judged->tokens_per_step;
       row["drafted_per_step_bounds"] = pair_of(judged->drafted_per_step);
       row["speedup_bounds"] = pair_of(judged->speedup);

@@ -58,8 +58,6 @@ Interval speedups(const Drafts& drafts, double tokens, const core::StepCost& cos
   return {std::min(a, b), std::max(a, b)};
 }
 
-double middle(const Interval& interval) { return (interval.lo + interval.hi) / 2; }
-
 }  // namespace
 
 /// One confidence and threshold, followed through the recording. Starts s are kept in arrays over the recent places:
@@ -312,14 +310,19 @@ AdaptiveReport AdaptiveDrafting::report(const std::array<theory::ReplayedRounds,
     double best_speedup = 0;
     for (const auto& policy : policies_) {
       if (policy->confidence() != confidence) continue;
-      const double speedup = middle(speedups(policy->drafts(chosen), tokens_[chosen], options_.cost));
+      const double speedup = speedups(policy->drafts(chosen), tokens_[chosen], options_.cost).lo;
       if (best == nullptr || speedup > best_speedup) best = policy.get(), best_speedup = speedup;
     }
     if (best == nullptr) continue;
     const Drafts& drafts = best->drafts(judged);
     const double steps = std::accumulate(drafts.fewest.begin(), drafts.fewest.end(), 0.0);
     auto& result = confidence == Confidence::token ? report.token : report.running_product;
-    result = JudgedThreshold{confidence, best->threshold(), tokens_[judged] / steps,
+    const bool at_grid_edge =
+        best->threshold() == options_.thresholds.front() || best->threshold() == options_.thresholds.back();
+    result = JudgedThreshold{confidence,
+                             best->threshold(),
+                             at_grid_edge,
+                             tokens_[judged] / steps,
                              speedups(drafts, tokens_[judged], options_.cost),
                              Interval{drafts_per_step(drafts.fewest), drafts_per_step(drafts.most)}};
   }

@@ -52,6 +52,8 @@ struct JudgedGamma {
 struct JudgedThreshold {
   Confidence confidence = Confidence::token;
   double threshold = 0;
+  /// The threshold is the lowest or the highest that was tried: one outside the grid may do better.
+  bool at_grid_edge = false;
   /// Exact.
   double tokens_per_step = 0;
   /// Tokens and steps are exact. What the draft does behind a rejected token is not recorded: the upper end stops
@@ -88,8 +90,9 @@ struct AdaptiveReport {
 
 /// Policies that choose the length of each draft, over a recording in one pass. The policy stops *after* the token
 /// that trips it and submits it all the same: leaving a sampled token out because of its own probability would
-/// change the law of the text. The threshold is the one of the grid with the best speedup, at the middle of its
-/// bracket, on the first of the TaskHalves; it is judged on the second.
+/// change the law of the text. The threshold is the one of the grid whose speedup has the highest lower end on the
+/// first of the TaskHalves, the lowest such one; it is judged on the second. By the upper end the lowest threshold
+/// would nearly always win, since that end charges nothing for the drafts behind a rejected token.
 ///
 /// Source:   docs/theory.md#adaptive-drafting
 class AdaptiveDrafting {

@@ -137,6 +137,10 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   CHECK(json["optimal"]["expected_regret"] == 0);
   REQUIRE(json["adaptive"]["policies"].size() == 5);
   CHECK(json["adaptive"]["policies"][4]["is_bound"] == true);
+  CHECK(json["adaptive"]["policies"][0]["at_grid_edge"].is_null());
+  bool at_edge = false;
+  for (const std::size_t policy : {1, 2}) at_edge |= json["adaptive"]["policies"][policy]["at_grid_edge"].get<bool>();
+  CHECK(warns(json, "threshold_at_grid_edge") == at_edge);
   CHECK_FALSE(warns(json, "no_cost"));
 }
 

@@ -176,6 +176,47 @@ TEST_CASE("where confidence predicts acceptance a threshold gains, and the bound
   CHECK(report.known_acceptance->left_out == 0);
 }
 
+TEST_CASE("the chosen threshold gains at least as much as any other of the grid, on texts that it was not chosen on") {
+  const std::vector<Text> texts = random_texts(200, 7);
+  AdaptiveOptions options;
+  options.cost = {.c = 0.3};
+  const std::vector<double> grid = options.thresholds;
+  const AdaptiveReport chosen = analyse(texts, options, 5000).report;
+  std::vector<AdaptiveReport> each;
+  for (const double threshold : grid) {
+    options.thresholds = {threshold};
+    each.push_back(analyse(texts, options, 5000).report);
+  }
+  for (const auto of : {&AdaptiveReport::token, &AdaptiveReport::running_product}) {
+    const JudgedThreshold& best = *(chosen.*of);
+    CAPTURE(best.confidence, best.threshold, best.speedup.lo, best.speedup.hi);
+    double surest = 0;
+    const JudgedThreshold* most_hopeful = nullptr;
+    for (const AdaptiveReport& report : each) {
+      const JudgedThreshold& other = *(report.*of);
+      surest = std::max(surest, other.speedup.lo);
+      if (!most_hopeful || other.speedup.hi > most_hopeful->speedup.hi) most_hopeful = &other;
+    }
+    CHECK(surest <= best.speedup.hi);
+    // 100 texts chose it and 100 others judge it: near the best the speedup is flat.
+    CHECK(best.speedup.lo >= 0.98 * surest);
+    CHECK_FALSE(best.at_grid_edge);
+    CHECK(best.threshold > grid.front());
+    // Broken twin: a choice by the upper ends, which hardly ever stops, would not pass.
+    CHECK(most_hopeful->speedup.lo < 0.98 * surest);
+  }
+}
+
+TEST_CASE("a threshold at an end of the grid is marked") {
+  const std::vector<Text> texts = random_texts(60, 8);
+  AdaptiveOptions options;
+  options.cost = {.c = 0.3};
+  options.thresholds = {0.01, 0.02};
+  CHECK(analyse(texts, options, 500).report.token->at_grid_edge);
+  options.thresholds = {0.01, 0.6, 0.999};
+  CHECK_FALSE(analyse(texts, options, 500).report.token->at_grid_edge);
+}
+
 TEST_CASE("the halves hold the same tasks, and every bound is over what the policies are judged on") {
   // Tasks that take turns, as in what specdec generates and records: without regard to them one half is all easy.
   std::vector<Text> texts(40);
