@@ -1,0 +1,216 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/cost/round_cost.hpp"
+#include "analysis/estimate/acceptance_curve.hpp"
+#include "analysis/estimate/estimate.hpp"
+
+/// What to deploy: gamma, draft and a decision for every batch and context, from measured acceptance and measured cost.
+namespace specdec::planning {
+
+/// One draft that could be deployed.
+struct DeploymentDraft {
+  std::string name;
+  std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
+  std::shared_ptr<const cost::RoundCost> cost;
+  /// Clusters (requests, windows, runs) behind the interval of the acceptance, where there are any.
+  std::optional<std::int64_t> clusters = {};
+  /// 95% half-width of ln(speedup) that predictions by this acceptance and cost were seen to miss by, beside what their
+  /// own intervals say; >= 0. It counts as error of the cost.
+  double prediction_error = 0;
+};
+
+/// A gamma for all batches from batch_low to batch_high, both included.
+struct ScheduleStretch {
+  std::int64_t batch_low = 1;
+  std::int64_t batch_high = 1;
+  std::int64_t gamma = 0;
+  /// The cost is not known at some batch of the stretch, which takes over its neighbour's gamma.
+  bool held = false;
+};
+
+struct DeploymentQuestion {
+  /// At least one, names all different.
+  std::vector<DeploymentDraft> drafts;
+  /// Sequences decoded together, each > 0; at least one.
+  std::vector<double> batches = {1};
+  /// Tokens in the cache per sequence, each >= 0; at least one.
+  std::vector<double> contexts = {0};
+  /// All gammas from 0 to this one are compared, [1, largest_scanned_gamma].
+  std::int64_t max_gamma = 32;
+  /// Relative loss of speedup up to which a gamma counts as near-optimal, [0, 1).
+  double tolerance = 0.01;
+  /// g: speculation is worth its trouble where it is at least 1 + g times as fast, [0, inf).
+  double min_gain = 0.05;
+  /// What is deployed: rising stretches that cover every batch asked for. Empty where that is not known.
+  std::vector<ScheduleStretch> deployed = {};
+  /// Largest acceptable regret of what is deployed, [0, 1].
+  std::optional<double> max_regret = {};
+  /// The schedule covers the batches 1 to this one, [1, largest_scheduled_batch]; without it there is none.
+  std::optional<std::int64_t> schedule_up_to = {};
+};
+
+inline constexpr std::int64_t largest_scanned_gamma = 1024;
+inline constexpr std::int64_t largest_scheduled_batch = 65536;
+
+/// One gamma at one batch and context. Times are seconds where the cost knows seconds, else multiples of a plain target
+/// step at the same batch and context.
+struct DeploymentRow {
+  std::int64_t gamma = 0;
+  double tokens_per_step = 1;
+  /// 95% interval of the acceptance together with the range of its readings.
+  estimate::Interval tokens_interval = {1, 1};
+  cost::RoundTime time;
+  /// Of plain decoding at the same batch and context.
+  double speedup = 1;
+  estimate::Interval speedup_ci95 = {1, 1};
+  /// 1 - speedup / the best speedup of the rows, [0, 1].
+  double regret = 0;
+  /// The acceptance or the cost lies beyond what was measured.
+  bool extrapolated = false;
+};
+
+enum class Verdict { speculate, do_not_speculate, cannot_tell };
+
+/// What keeps a verdict from being sure.
+enum class UncertaintySource {
+  acceptance,     ///< too few rounds or requests were counted
+  cost,           ///< the cost of a round is not known well enough
+  extrapolation,  ///< acceptance is carried to a gamma, or the cost to a point, that was not measured
+};
+
+/// A run that would tell.
+struct NextMeasurement {
+  std::int64_t gamma = 0;
+  double batch = 1;
+  double context = 0;
+  /// Requests to count at least; nothing where the number is not known, as for a measurement of the cost.
+  std::optional<std::int64_t> requests;
+  /// The same as a plain run too, since the cost is asked for.
+  bool with_baseline = false;
+};
+
+/// How the width of a speedup's interval comes about; the two sum to 1.
+struct IntervalShare {
+  double acceptance = 0;
+  double cost = 0;
+};
+
+/// The same quantity without speculation and with the best gamma.
+struct BaselineAndSpeculative {
+  double baseline = 0;
+  double speculative = 0;
+};
+
+/// The largest draft time that some gamma would still gain with, the other costs as they are.
+struct BreakEvenCost {
+  /// Time of one draft step / time of a plain step, dimensionless, > 0.
+  double c = 0;
+  std::int64_t gamma = 0;
+};
+
+/// What is deployed, against the best gamma of the point.
+struct DeployedAtPoint {
+  std::int64_t gamma = 0;
+  double speedup = 1;
+  double regret = 0;
+  /// The largest regret at the ends of the acceptance's interval; the regret where acceptance is taken as exact.
+  double worst_regret = 0;
+  bool exceeds_max_regret = false;
+};
+
+struct PointPlan {
+  double batch = 1;
+  double context = 0;
+  Verdict verdict = Verdict::cannot_tell;
+  /// Both where the verdict is cannot_tell.
+  std::optional<UncertaintySource> dominant_source;
+  std::optional<NextMeasurement> next;
+
+  /// Gammas 0, 1, 2, ... as far as acceptance and cost are known; that of what is deployed too.
+  std::vector<DeploymentRow> rows;
+  /// Of the best gamma, the smallest one of ties.
+  std::size_t optimal_row = 0;
+  estimate::Estimate speedup_estimate;
+  /// Nothing where the interval has no width.
+  std::optional<IntervalShare> interval_share;
+  /// Regret of the best gamma at the ends of the acceptance's interval, the larger one.
+  double worst_regret = 0;
+  std::vector<std::int64_t> near_optimal_gammas;
+  /// The best gamma is the largest one that was compared.
+  bool at_limit = false;
+
+  /// Nothing where the cost knows no seconds.
+  std::optional<BaselineAndSpeculative> seconds_per_output_token;
+  std::optional<BaselineAndSpeculative> output_tokens_per_second;  ///< of all sequences of the batch
+
+  /// Of the best gamma, or of gamma = 1 where plain decoding is best: draft time per drafted token / plain target time,
+  /// and target time / plain target time. Nothing where the cost cannot tell its parts apart or a plain step's target
+  /// time is 0.
+  std::optional<double> c;
+  std::optional<double> verify_factor;
+  /// The constant acceptance rate at which the best gamma is as fast as plain decoding; nothing where no rate pays.
+  std::optional<double> break_even_alpha;
+  /// Nothing where no draft time above 0 would pay.
+  std::optional<BreakEvenCost> break_even_cost;
+
+  std::optional<DeployedAtPoint> deployed;
+
+  const DeploymentRow& optimal() const { return rows[optimal_row]; }
+};
+
+/// Something that the reader of a plan should know.
+struct PlanNote {
+  /// snake_case: "gamma_not_priced", "optimum_at_limit", "optimum_extrapolated", "batch_not_priced".
+  std::string code;
+  std::string message;
+};
+
+struct DraftPlan {
+  std::string name;
+  /// In order of context, then batch, as asked for.
+  std::vector<PointPlan> points;
+  /// Covers 1 to schedule_up_to without gaps; empty where that was not asked for. With several contexts each batch has
+  /// the gamma whose worst regret over them is least.
+  std::vector<ScheduleStretch> schedule;
+  /// The smallest batch from which on, up to schedule_up_to, plain decoding is the schedule's answer; nothing where it
+  /// still speculates at the end, or without a schedule.
+  std::optional<std::int64_t> crossover_batch;
+  std::vector<PlanNote> notes;
+};
+
+struct DeploymentPlan {
+  std::vector<DraftPlan> drafts;
+  /// Place in `drafts` of the one to take; nothing where none is faster than plain decoding at any point.
+  std::optional<std::size_t> recommended_draft;
+  /// At each point the fastest draft's place; nothing where plain decoding is faster.
+  std::vector<std::optional<std::size_t>> best_draft;
+  /// What is deployed regrets more than max_regret at some point.
+  bool exceeds_max_regret = false;
+};
+
+/// Answers the question. Baseline and speculative are compared at equal batch and context; the best gamma is found by
+/// scanning all of them, since costs with steps make the speedup rise and fall more than once.
+///
+///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
+///
+/// The interval of a speedup: below and above the value, the squares of the half-widths of ln(tokens per step) and of
+/// ln(round(0) / round(gamma)) add up. The half-width of the tokens is that of their confidence interval plus that of
+/// their readings; the cost's is the central 95% of its replicates, with the prediction error added in squares.
+///
+/// The verdict: speculate where the lower end of the best gamma's interval is at least 1 + g, do not speculate where
+/// the upper end of every gamma's interval is below 1 + g, else cannot tell.
+///
+/// Source:   docs/theory.md#plans-over-batch-and-context
+/// @throws std::domain_error if a value is outside the range stated beside it, or the cost of plain decoding is refused
+/// @throws std::invalid_argument if a list that must hold something is empty, a name occurs twice, or what is deployed
+///   leaves out a batch
+DeploymentPlan plan_deployment(const DeploymentQuestion& question);
+
+}  // namespace specdec::planning

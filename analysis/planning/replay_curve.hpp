@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/estimate/acceptance_curve.hpp"
+#include "analysis/estimate/replay_estimates.hpp"
+
+namespace specdec::planning {
+
+/// Acceptance from an exact replay of a recording: every gamma up to the largest one replayed is measured, none beyond
+/// is known.
+class ReplayCurve : public estimate::AcceptanceCurve {
+ public:
+  /// @param report  of the recording, or of the lower ends of its brackets
+  /// @param upper   of the upper ends, where acceptance is known as a bracket; they are the ends of the readings, their
+  ///   middle is the value
+  /// @throws std::invalid_argument if a report has no gammas, or they have not as many
+  explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr);
+
+  /// @throws std::domain_error if gamma is outside [0, largest replayed]
+  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+
+ private:
+  std::vector<estimate::TokensPerStep> by_gamma_;
+};
+
+}  // namespace specdec::planning
