@@ -1,0 +1,280 @@
+#include "analysis/planning/engine_config.hpp"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+using nlohmann::json;
+using specdec::cost::DraftKind;
+using specdec::planning::Engine;
+using specdec::planning::engine_config;
+using specdec::planning::engine_named;
+using specdec::planning::EngineConfig;
+using specdec::planning::EngineRequest;
+using specdec::planning::ScheduleStretch;
+using specdec::traces::AcceptanceRule;
+
+namespace {
+
+constexpr Engine engines[] = {Engine::vllm, Engine::sglang, Engine::trtllm, Engine::llamacpp};
+
+EngineRequest request_for(std::vector<ScheduleStretch> schedule) {
+  EngineRequest request;
+  request.schedule = std::move(schedule);
+  request.fixed = {2, 0.125, 64};
+  request.rule = AcceptanceRule::rejection;
+  request.target_model = "org/target";
+  request.draft_model = "org/draft";
+  return request;
+}
+
+const std::vector<ScheduleStretch> falling = {{1, 8, 4}, {9, 32, 2}, {33, 256, 0}};
+
+/// What vLLM drafts at a batch by its own reading: inclusive ranges.
+std::int64_t vllm_gamma(const json& config, std::int64_t batch) {
+  if (!config.contains("num_speculative_tokens_per_batch_size")) return config["num_speculative_tokens"];
+  std::int64_t found = -1;
+  for (const json& step : config["num_speculative_tokens_per_batch_size"]) {
+    if (step[0] <= batch && batch <= step[1]) {
+      REQUIRE(found == -1);
+      found = step[2];
+    }
+  }
+  return found;
+}
+
+/// The lines "  key: value" below "speculative_config:".
+std::map<std::string, std::string> yaml_keys(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  REQUIRE(line == "speculative_config:");
+  std::map<std::string, std::string> keys;
+  while (std::getline(lines, line)) {
+    const std::size_t colon = line.find(": ");
+    REQUIRE(line.rfind("  ", 0) == 0);
+    REQUIRE(colon != std::string::npos);
+    keys[line.substr(2, colon - 2)] = line.substr(colon + 2);
+  }
+  return keys;
+}
+
+/// "{4: 4, 8: 2}".
+std::map<std::int64_t, std::int64_t> int_map(const std::string& flow) {
+  std::map<std::int64_t, std::int64_t> result;
+  std::istringstream parts(flow.substr(1, flow.size() - 2));
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t colon = part.find(':');
+    result[std::stoll(part.substr(0, colon))] = std::stoll(part.substr(colon + 1));
+  }
+  return result;
+}
+
+/// Newer releases: the draft length of the smallest key that is at least the batch, else 0.
+std::int64_t by_upper_ends(const std::map<std::int64_t, std::int64_t>& keys, std::int64_t batch) {
+  const auto at = keys.lower_bound(batch);
+  return at == keys.end() ? 0 : at->second;
+}
+
+/// Older releases: that of the largest key that is at most the batch.
+std::int64_t by_lower_ends(const std::map<std::int64_t, std::int64_t>& keys, std::int64_t batch) {
+  REQUIRE(keys.begin()->first == 1);
+  return std::prev(keys.upper_bound(batch))->second;
+}
+
+std::int64_t gamma_of(const std::vector<ScheduleStretch>& schedule, std::int64_t batch) {
+  for (const ScheduleStretch& step : schedule) {
+    if (step.batch_low <= batch && batch <= step.batch_high) return step.gamma;
+  }
+  return -1;
+}
+
+/// The value behind an option of a command line.
+std::string option(const std::string& text, const std::string& name) {
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (word != name) continue;
+    words >> word;
+    return word;
+  }
+  return "";
+}
+
+/// "1-8:4, 9-32:2".
+std::string text_of(const std::vector<ScheduleStretch>& schedule) {
+  std::string text;
+  for (const ScheduleStretch& step : schedule) {
+    text += (text.empty() ? "" : ", ") + std::to_string(step.batch_low) + "-" + std::to_string(step.batch_high) + ":" +
+            std::to_string(step.gamma);
+  }
+  return text;
+}
+
+bool notes_say(const EngineConfig& config, const std::string& words) {
+  for (const std::string& note : config.notes) {
+    if (note.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("the names of the engines are read back") {
+  for (const Engine engine : engines) CHECK(engine_named(name_of(engine)) == engine);
+  CHECK_FALSE(engine_named("vLLM"));
+}
+
+TEST_CASE("vLLM's configuration drafts at every batch what the schedule says, and never more than its maximum") {
+  for (const auto& schedule : {falling, std::vector<ScheduleStretch>{{1, 1, 0}, {2, 7, 3}, {8, 9, 3}, {10, 64, 5}}}) {
+    const EngineConfig config = engine_config(Engine::vllm, request_for(schedule));
+    const json parsed = json::parse(config.variants.front().text);
+    for (std::int64_t batch = 1; batch <= schedule.back().batch_high; ++batch) {
+      CHECK(vllm_gamma(parsed, batch) == gamma_of(schedule, batch));
+      CHECK(vllm_gamma(parsed, batch) <= parsed["num_speculative_tokens"]);
+      CHECK(gamma_of(config.runs, batch) == gamma_of(schedule, batch));
+    }
+    CHECK(parsed["num_speculative_tokens_per_batch_size"][0][0] == 1);
+    CHECK(notes_say(config, "--data-parallel-size"));
+  }
+}
+
+TEST_CASE("vLLM's configuration selects the acceptance rule that was planned for") {
+  EngineRequest request = request_for(falling);
+  const auto parsed = [&] { return json::parse(engine_config(Engine::vllm, request).variants.front().text); };
+  CHECK(parsed()["draft_sample_method"] == "probabilistic");
+  CHECK(parsed()["rejection_sample_method"] == "standard");
+  CHECK(parsed()["method"] == "draft_model");
+  CHECK(parsed()["model"] == "org/draft");
+  request.rule = AcceptanceRule::greedy_draft;
+  CHECK(parsed()["draft_sample_method"] == "greedy");
+  request.rule = AcceptanceRule::greedy;
+  CHECK(parsed()["draft_sample_method"] == "greedy");
+  CHECK(notes_say(engine_config(Engine::vllm, request), "temperature 0"));
+  request.rule.reset();
+  CHECK_FALSE(parsed().contains("draft_sample_method"));
+  CHECK(notes_say(engine_config(Engine::vllm, request), "does not know its acceptance rule"));
+}
+
+TEST_CASE("one gamma at every batch needs no schedule") {
+  const EngineRequest request = request_for({{1, 4, 2}, {5, 128, 2}});
+  const json vllm = json::parse(engine_config(Engine::vllm, request).variants.front().text);
+  CHECK_FALSE(vllm.contains("num_speculative_tokens_per_batch_size"));
+  CHECK(vllm["num_speculative_tokens"] == 2);
+  const EngineConfig trtllm = engine_config(Engine::trtllm, request);
+  CHECK(trtllm.variants.size() == 1);
+  CHECK(yaml_keys(trtllm.variants.front().text).count("draft_len_schedule") == 0);
+  CHECK_FALSE(notes_say(engine_config(Engine::sglang, request), "gives away"));
+}
+
+TEST_CASE("the schedules of TensorRT-LLM say the same in newer releases' upper ends and in older ones' lower ends") {
+  const EngineConfig config = engine_config(Engine::trtllm, request_for(falling));
+  REQUIRE(config.variants.size() == 2);
+  const auto newer = yaml_keys(config.variants[0].text);
+  const auto older = yaml_keys(config.variants[1].text);
+  CHECK(newer.at("draft_len_schedule") == "{8: 4, 32: 2, 256: 0}");
+  CHECK(older.at("draft_len_schedule") == "{1: 4, 9: 2, 33: 0}");
+  for (std::int64_t batch = 1; batch <= 256; ++batch) {
+    CHECK(by_upper_ends(int_map(newer.at("draft_len_schedule")), batch) == gamma_of(falling, batch));
+    CHECK(by_lower_ends(int_map(older.at("draft_len_schedule")), batch) == gamma_of(falling, batch));
+  }
+  for (const auto& keys : {newer, older}) {
+    CHECK(keys.at("max_draft_len") == "4");
+    CHECK(keys.at("use_rejection_sampling") == "true");
+    CHECK(keys.at("speculative_model") == "\"org/draft\"");
+    CHECK(keys.count("max_concurrency") == 0);
+  }
+}
+
+TEST_CASE("a schedule that TensorRT-LLM refuses is cut to its first length, and the configuration says so") {
+  const EngineConfig config = engine_config(Engine::trtllm, request_for({{1, 8, 2}, {9, 32, 4}, {33, 64, 1}}));
+  CHECK(text_of(config.runs) == "1-32:2, 33-64:1");
+  CHECK(yaml_keys(config.variants[0].text).at("draft_len_schedule") == "{32: 2, 64: 1}");
+  CHECK(yaml_keys(config.variants[0].text).at("max_draft_len") == "2");
+  CHECK(notes_say(config, "must be its longest"));
+
+  const EngineConfig late = engine_config(Engine::trtllm, request_for({{1, 8, 0}, {9, 32, 4}}));
+  CHECK(text_of(late.runs) == "1-32:2");
+  CHECK(yaml_keys(late.variants[0].text).at("max_draft_len") == "2");
+  CHECK(notes_say(late, "12.5%"));
+}
+
+TEST_CASE("SGLang gets one chain of the fixed gamma and hears what that loses") {
+  EngineRequest request = request_for(falling);
+  const EngineConfig config = engine_config(Engine::sglang, request);
+  const std::string& text = config.variants.front().text;
+  CHECK(option(text, "--speculative-algorithm") == "STANDALONE");
+  CHECK(option(text, "--speculative-num-steps") == "2");
+  CHECK(option(text, "--speculative-eagle-topk") == "1");
+  CHECK(option(text, "--speculative-num-draft-tokens") == "3");
+  CHECK(text.find("--speculative-use-rejection-sampling") != std::string::npos);
+  CHECK(text_of(config.runs) == "1-256:2");
+  CHECK(notes_say(config, "up to 12.5%, most of it at batch 64"));
+  request.rule = AcceptanceRule::greedy_draft;
+  CHECK(engine_config(Engine::sglang, request).variants.front().text.find("rejection") == std::string::npos);
+}
+
+TEST_CASE("llama.cpp gets its old and its new options, and a warning where it knows no such acceptance rule") {
+  const EngineConfig config = engine_config(Engine::llamacpp, request_for(falling));
+  REQUIRE(config.variants.size() == 2);
+  CHECK(option(config.variants[0].text, "--spec-draft-n-max") == "2");
+  CHECK(option(config.variants[0].text, "--spec-draft-n-min") == "0");
+  CHECK(option(config.variants[0].text, "--spec-draft-p-min") == "0");
+  CHECK(option(config.variants[1].text, "--draft-max") == "2");
+  CHECK(option(config.variants[1].text, "--draft-min") == "0");
+  CHECK(option(config.variants[1].text, "--draft-p-min") == "0");
+  CHECK(notes_say(config, "measure it again"));
+}
+
+TEST_CASE("every kind of draft has options in every engine, or is refused with the kinds that have") {
+  for (const Engine engine : engines) {
+    for (const DraftKind kind :
+         {DraftKind::model, DraftKind::eagle, DraftKind::mtp, DraftKind::parallel, DraftKind::ngram}) {
+      EngineRequest request = request_for(falling);
+      request.kind = kind;
+      if (engine == Engine::llamacpp && kind == DraftKind::parallel) {
+        CHECK_THROWS_WITH(engine_config(engine, request), Catch::Contains("model, eagle, mtp and ngram"));
+        continue;
+      }
+      const EngineConfig config = engine_config(engine, request);
+      REQUIRE_FALSE(config.variants.empty());
+      CHECK_FALSE(config.variants.front().text.empty());
+      const bool needs_model = kind != DraftKind::ngram && (kind != DraftKind::mtp || engine == Engine::llamacpp);
+      CHECK((config.variants.front().text.find("org/draft") != std::string::npos) == needs_model);
+    }
+  }
+}
+
+TEST_CASE("where no batch gains, no engine is told to speculate") {
+  for (const Engine engine : engines) {
+    const EngineConfig config = engine_config(engine, request_for({{1, 64, 0}}));
+    CHECK(config.variants.front().text.empty());
+    CHECK(config.variants.front().command.find("FILE") == std::string::npos);
+    CHECK(notes_say(config, "without speculation"));
+  }
+}
+
+TEST_CASE("a schedule with gaps, overlap or another beginning than batch 1 is refused") {
+  for (const std::vector<ScheduleStretch>& schedule : {std::vector<ScheduleStretch>{},
+                                                       {{2, 8, 1}},
+                                                       {{1, 8, 1}, {10, 12, 0}},
+                                                       {{1, 8, 1}, {8, 12, 0}},
+                                                       {{1, 0, 1}},
+                                                       {{1, 4, -1}}}) {
+    CHECK_THROWS_AS(engine_config(Engine::vllm, request_for(schedule)), std::invalid_argument);
+  }
+}
+
+TEST_CASE("names of models cannot break out of their place") {
+  EngineRequest request = request_for({{1, 8, 2}});
+  request.draft_model = "a \"b\" 'c'; rm";
+  CHECK(json::parse(engine_config(Engine::vllm, request).variants.front().text)["model"] == request.draft_model);
+  CHECK(engine_config(Engine::sglang, request).variants.front().text.find("'a \"b\" '\\''c'\\''; rm'") !=
+        std::string::npos);
+  CHECK(json::parse(yaml_keys(engine_config(Engine::trtllm, request).variants.front().text)["speculative_model"]) ==
+        request.draft_model);
+}
