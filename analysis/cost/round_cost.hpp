@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 /// What a round of speculative decoding costs: seconds from measurements, or multiples of a plain target step.
@@ -15,6 +17,12 @@ enum class DraftKind {
   parallel,  ///< one pass whatever gamma (PARD, DFlash, Medusa)
   ngram,     ///< no model: overhead only
 };
+
+/// Passes of the drafting model in a round: gamma; 1 for `parallel` and 0 for `ngram`; none at gamma = 0.
+constexpr double draft_passes(DraftKind kind, double gamma) {
+  if (gamma <= 0 || kind == DraftKind::ngram) return 0;
+  return kind == DraftKind::parallel ? 1 : gamma;
+}
 
 /// Where the cost of a round is asked for.
 struct RoundPoint {
@@ -37,11 +45,28 @@ struct RoundTime {
   double total() const { return target + draft + overhead; }
 };
 
+/// A closed range of values, lo <= hi; hi may be infinite.
+struct Range {
+  double lo = 0;
+  double hi = 0;
+
+  bool contains(double value) const { return lo <= value && value <= hi; }
+};
+
+/// Something in the measurements, or in how they are used, that whoever reads the prices should know.
+struct CostFinding {
+  /// snake_case: "slower_smaller_pass", "round_below_target_pass", ...
+  std::string code = {};
+  /// One line.
+  std::string message = {};
+};
+
 /// Anything that prices rounds:
 ///
 ///   round(gamma, batch, context) = target(gamma + 1 positions per sequence) + draft(gamma) + overhead
 ///
 /// A provider is immutable; all functions may be called from several threads.
+/// Source:   docs/theory.md#cost-of-a-round
 class RoundCost {
  public:
   virtual ~RoundCost() = default;
@@ -56,12 +81,24 @@ class RoundCost {
   virtual RoundTime round(const RoundPoint& point) const = 0;
   /// True where the point lies outside what was measured.
   virtual bool extrapolates(const RoundPoint& point) const = 0;
+  /// False where round() would refuse a legal point.
+  virtual bool answers(const RoundPoint& /*point*/) const { return true; }
+  /// False where only the sum of the round's parts is known at this point, and their split is one of many that fit.
+  virtual bool parts_known(const RoundPoint& /*point*/) const { return true; }
+  /// The context to ask for where nobody says one: that of the measurements; 0 where it does not matter.
+  virtual double usual_context() const { return 0; }
 
   /// The error of the cost as equally likely versions of it (resampled measurements, splits that fit equally well);
   /// 0 where it is taken as exact.
   virtual std::size_t replicates() const { return 0; }
   /// The same as round() in one of them; index < replicates().
+  /// @throws std::out_of_range if it is not
   virtual RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const = 0;
+
+  virtual std::span<const CostFinding> findings() const { return {}; }
 };
+
+/// Throws std::domain_error unless gamma >= 0, batch > 0, context >= 0 and full_accepts is in [0, 1], all finite.
+void require_legal(const RoundPoint& point);
 
 }  // namespace specdec::cost

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+
+#include "analysis/core/step_cost.hpp"
+#include "analysis/cost/round_cost.hpp"
+
+namespace specdec::cost {
+
+/// What the paper knows of a deployment, and how the drafts are made.
+struct ConstantOptions {
+  /// c, v and overhead, in target steps.
+  core::StepCost step = {};
+  DraftKind kind = DraftKind::model;
+  /// v of the draft: what it pays for two tokens in one pass. Nothing takes the second token for free.
+  std::optional<core::VerificationCost> draft_verification = {};
+};
+
+/// Multiples of a plain target step, whatever batch and context:
+///
+///   target = v(gamma + 1);   draft = c (passes(gamma) + f (v_q(2) - 1));   overhead;   1, 0, 0 at gamma = 0
+///
+/// passes is draft_passes(), f the share of rounds after a full accept (0 without drafting passes). For gamma passes,
+/// v = 1, no overhead and f = 0 the sum is the denominator 1 + c gamma of Theorem 3.8.
+/// Source:   Leviathan et al. 2023, Theorem 3.8; docs/theory.md#cost-of-a-round
+class ConstantCost final : public RoundCost {
+ public:
+  /// @throws std::domain_error if c or overhead is NaN, negative or infinite
+  explicit ConstantCost(ConstantOptions options);
+
+  std::string_view name() const override { return "constant"; }
+  bool in_seconds() const override { return false; }
+  RoundTime round(const RoundPoint& point) const override;
+  bool extrapolates(const RoundPoint& point) const override;
+  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+
+  const ConstantOptions& options() const { return options_; }
+
+ private:
+  ConstantOptions options_;
+};
+
+}  // namespace specdec::cost

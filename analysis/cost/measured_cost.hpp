@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/cost/round_cost.hpp"
+#include "traces/formats/timing_table.hpp"
+
+namespace specdec::cost {
+
+/// What happens where a pass over fewer tokens took longer than one over more: a first, cold measurement, or noise.
+/// Whatever happens, findings() names the passes.
+enum class SlowerPasses {
+  pool,     ///< isotonic regression: neighbours are averaged, weighted by repetitions, until nothing falls
+  exclude,  ///< the pass over fewer tokens is left out
+  keep,     ///< as measured
+};
+
+struct CurveOptions {
+  SlowerPasses slower = SlowerPasses::pool;
+  /// Hold the last slope beyond the measured range (0 where it falls), and the first value below it, instead of
+  /// refusing.
+  bool extrapolate = false;
+  /// 0 for none.
+  std::size_t replicates = 200;
+  std::uint64_t seed = 0;
+};
+
+/// Seconds of one pass of a model from timed passes:
+///
+///   T(batch, tokens, context) = f(batch tokens) + k batch context
+///
+/// f is linear between the total tokens that were timed and takes their values there, so that steps stay steps. k >= 0
+/// is the least-squares slope over passes with the same (batch, tokens) and different contexts; without such passes it
+/// is unknown, f holds the context's share, and other contexts than the timed ones are refused.
+///
+/// Passes that vary the batch and passes that vary the tokens of one sequence never meet in one curve: where both were
+/// timed, batch = 1 is read from the second and any other batch from the first. Where only one was timed it prices the
+/// other by total tokens, and findings() says so.
+///
+/// Replicates redraw each timed pass: its repetitions with replacement, else a log-normal law with its mean and the
+/// standard error of its mean (the standard deviation itself where the number of repetitions is unknown). f and k are
+/// formed anew from each.
+/// Source:   docs/theory.md#cost-of-a-round
+class PassCurve {
+ public:
+  /// @param passes  of one model, at least one
+  /// @throws std::invalid_argument if passes is empty or of several models
+  /// @throws std::domain_error if a value is outside the range that TimedPass states
+  PassCurve(std::string_view role, std::span<const traces::TimedPass> passes, const CurveOptions& options);
+
+  /// @param batch > 0  @param tokens  per sequence, > 0  @param context  per sequence, >= 0
+  /// @throws std::domain_error outside the measured range unless told to extrapolate
+  double seconds(double batch, double tokens, double context) const;
+  double seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const;
+  bool extrapolates(double batch, double tokens, double context) const;
+
+  /// 0 where no pass says its error.
+  std::size_t replicates() const { return replicates_; }
+  std::span<const CostFinding> findings() const { return findings_; }
+  double usual_context() const { return usual_context_; }
+
+  /// What was made of the passes of one axis.
+  struct Axis {
+    traces::TimingAxis axis = traces::TimingAxis::grid;
+    /// Total tokens and f there.
+    std::vector<double> total_tokens;
+    std::vector<double> seconds;
+    /// k; nothing where the contexts do not tell.
+    std::optional<double> seconds_per_context_token;
+    Range contexts;
+  };
+  std::span<const Axis> axes() const { return axes_; }
+
+ private:
+  struct Version {
+    std::vector<double> seconds;  ///< f, (knots of the axis)
+    double per_context_token = 0;
+  };
+
+  const Axis& axis_for(double batch) const;
+  double evaluate(const Axis& axis, const Version& version, double batch, double tokens, double context) const;
+  std::string refusal(const Axis& axis, double batch, double tokens, double context) const;
+
+  std::string role_;
+  CurveOptions options_;
+  std::vector<Axis> axes_;
+  /// [axis][0] is the estimate, [axis][1 + i] replicate i.
+  std::vector<std::vector<Version>> versions_;
+  std::size_t replicates_ = 0;
+  double usual_context_ = 0;
+  std::vector<CostFinding> findings_;
+};
+
+struct MeasuredOptions {
+  DraftKind kind = DraftKind::model;
+  /// A draft pass over the target's plain step at the same batch and context, where the draft was not timed; >= 0.
+  std::optional<double> c = {};
+  /// Per speculative round, outside both models; >= 0.
+  double overhead_seconds = 0;
+  CurveOptions curve = {};
+};
+
+/// Seconds from timed passes of the target and of the draft:
+///
+///   target = T_p(batch, gamma + 1, context);   at gamma = 0 that is the round
+///   draft  = passes(gamma) T_q(batch, 1, context) + f (T_q(batch, 2, context) - T_q(batch, 1, context))
+///
+/// with f the share of rounds after a full accept. Where the draft was not timed T_q = c T_p(batch, 1, context) and the
+/// catch-up token is taken as free. All passes of a round are priced at the round's first context.
+/// Source:   docs/theory.md#cost-of-a-round
+class MeasuredCost final : public RoundCost {
+ public:
+  /// @param draft  empty where kind is `ngram` or c is given
+  /// @throws std::invalid_argument if target is empty, passes are of several models, or the draft's time is given
+  ///   twice or not at all
+  /// @throws std::domain_error if a value is outside its range
+  MeasuredCost(std::span<const traces::TimedPass> target, std::span<const traces::TimedPass> draft,
+               MeasuredOptions options);
+
+  std::string_view name() const override { return "measured"; }
+  bool in_seconds() const override { return true; }
+  RoundTime round(const RoundPoint& point) const override;
+  bool extrapolates(const RoundPoint& point) const override;
+  bool answers(const RoundPoint& point) const override;
+  double usual_context() const override { return target_.usual_context(); }
+  std::size_t replicates() const override { return replicates_; }
+  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  std::span<const CostFinding> findings() const override { return findings_; }
+
+  const PassCurve& target() const { return target_; }
+  const std::optional<PassCurve>& draft() const { return draft_; }
+
+ private:
+  template <class Target, class Draft>
+  RoundTime price(const RoundPoint& point, const Target& target, const Draft& draft) const;
+
+  MeasuredOptions options_;
+  PassCurve target_;
+  std::optional<PassCurve> draft_;
+  std::size_t replicates_ = 0;
+  std::vector<CostFinding> findings_;
+};
+
+}  // namespace specdec::cost

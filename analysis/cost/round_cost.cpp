@@ -1,0 +1,18 @@
+#include "analysis/cost/round_cost.hpp"
+
+#include <limits>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::cost {
+
+void require_legal(const RoundPoint& point) {
+  constexpr std::string_view function = "RoundCost";
+  constexpr double largest = std::numeric_limits<double>::max();
+  core::require_in(function, "gamma", point.gamma, 0, std::numeric_limits<std::int64_t>::max());
+  core::require_in(function, "batch", point.batch, std::numeric_limits<double>::denorm_min(), largest);
+  core::require_in(function, "context", point.context, 0, largest);
+  core::require_in(function, "full_accepts", point.full_accepts, 0, 1);
+}
+
+}  // namespace specdec::cost

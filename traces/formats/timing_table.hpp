@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/serving/serving_counts.hpp"
+
+namespace specdec::traces {
+
+/// What was varied; they differ by what is read of the key-value cache and are never put into one curve.
+enum class TimingAxis {
+  batch,         ///< one token each of several sequences (llama-batched-bench)
+  verification,  ///< several tokens of one sequence (llama-bench)
+  grid,          ///< as a table of one's own says
+};
+
+/// How long one pass of a model took that appended `tokens` positions to each of `batch` sequences.
+struct TimedPass {
+  /// File name or type of the model as the source calls it; empty where it says none.
+  std::string model = {};
+  TimingAxis axis = TimingAxis::grid;
+  /// Sequences, > 0.
+  double batch = 1;
+  /// Positions per sequence, > 0.
+  double tokens = 1;
+  /// Positions per sequence that were in the cache before, >= 0; the mean where a source times a stretch of passes.
+  double context = 0;
+  /// Mean over the repetitions, > 0.
+  double seconds = 0;
+  /// Standard deviation of one repetition, >= 0; nothing where the source says none.
+  std::optional<double> stddev_seconds = {};
+  /// 0 where the source does not say how often the pass was timed.
+  std::int64_t repetitions = 0;
+  /// Each repetition, where the source lists them.
+  std::vector<double> samples_seconds = {};
+  /// Of the record in the file, from 1.
+  std::int64_t line = 0;
+};
+
+/// The timings of one file.
+struct TimingTable {
+  std::filesystem::path path;
+  /// "timing table", "llama-bench", "llama-batched-bench".
+  std::string_view format;
+  /// In the order of the file, at least one.
+  std::vector<TimedPass> passes = {};
+  std::vector<CountsWarning> warnings = {};
+
+  /// The models' names, each once, in the order of the file.
+  std::vector<std::string> models() const;
+  /// The passes of one of them.
+  std::vector<TimedPass> passes_of(std::string_view model) const;
+};
+
+/// Reads measured timings; the format is told from the content.
+///
+///   batch,tokens,context,seconds               CSV of one's own, with a header; also ; and tab between the fields
+///   1,1,1024,0.0112                            columns in any order; besides these four, which must be there:
+///   1,5,1024,0.0119                            model, stddev_seconds, repetitions
+///
+///   {"batch":1,"tokens":5,"context":1024,"seconds":0.0119}     the same as JSON lines or an array of objects, with
+///                                                              samples_seconds for a list of the repetitions
+///
+///   llama-bench -o md|csv|json|jsonl|sql       ppN is N tokens of one sequence at the depth d; tgN is one token of
+///                                              one sequence, seconds/N, at the depth d + (N - 1)/2
+///   llama-batched-bench, markdown or --output-format jsonl     one token of B sequences, T_TG/TG seconds, at the
+///                                              context PP + (TG - 1)/2
+///
+/// Left out with a warning: llama-bench's combined ppN+tgM (`combined_test_excluded`), and tests whose tokens did not
+/// fit into one pass (`split_pass_excluded`: more than n_ubatch, which is 512 where a table does not show it).
+/// Markdown rounds: where it gives tokens/s, seconds are tokens over that (`seconds_from_rate`).
+/// @throws FileError for a file in none of these formats, without a timing, or broken, with line and field
+TimingTable read_timing_table(const std::filesystem::path& path);
+
+}  // namespace specdec::traces
