@@ -26,8 +26,8 @@ constexpr std::size_t most_cells = 512;
 constexpr std::int64_t most_batches = 10;
 /// A standard error of less than this part of its value is what rounding leaves of none.
 constexpr double no_error = 1e-12;
-/// Sequences that are replayed at once, so that their results need bounded memory.
-constexpr std::size_t sequences_at_once = 512;
+/// More sequences at once would not keep the threads busier.
+constexpr std::size_t most_sequences_at_once = 512;
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
@@ -309,6 +309,16 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
 
 }  // namespace
 
+ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_t threads) {
+  const std::size_t of_thread = theory::StreamingReplay::bytes(replay);
+  const std::size_t of_sequence = theory::ReplayedRounds::bytes(replay.max_gamma);
+  // Two of three parts for the threads, which work on a sequence each; the results take what is left.
+  const std::size_t working = std::clamp<std::size_t>(most_replaying_bytes / 3 * 2 / of_thread, 1, size(threads));
+  const std::size_t left = most_replaying_bytes - working * of_thread;
+  const std::size_t sequences = std::clamp<std::size_t>(left / of_sequence, 1, most_sequences_at_once);
+  return {static_cast<std::int64_t>(working), sequences, working * of_thread + sequences * of_sequence};
+}
+
 ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
     : options_(std::move(options)),
       stream_(options_.replay),
@@ -396,12 +406,15 @@ void ReplayEstimates::add_whole(const AcceptanceColumns& columns, std::span<cons
   const std::size_t depths = size(options_.replay.depths);
   const std::size_t whole = begins.size() - 1;
   if (whole == 0) return;
-  std::vector<theory::StreamingReplay> streams(size(options_.threads), theory::StreamingReplay(options_.replay));
-  for (std::size_t next = 0; next < whole; next += sequences_at_once) {
-    const std::size_t now = std::min(sequences_at_once, whole - next);
+  const ReplayedAtOnce at_once = replayed_at_once(options_.replay, options_.threads);
+  const std::int64_t threads = std::min(at_once.threads, static_cast<std::int64_t>(whole));
+  std::vector<theory::StreamingReplay> streams;
+  for (std::int64_t i = 0; i < threads; ++i) streams.emplace_back(options_.replay);
+  for (std::size_t next = 0; next < whole; next += at_once.sequences) {
+    const std::size_t now = std::min(at_once.sequences, whole - next);
     std::vector<theory::ReplayedRounds> rounds(now);
     std::vector<double> rejections(now);
-    core::for_each_index(static_cast<std::int64_t>(now), options_.threads, [&](std::int64_t i, std::int64_t worker) {
+    core::for_each_index(static_cast<std::int64_t>(now), threads, [&](std::int64_t i, std::int64_t worker) {
       const std::size_t begin = begins[next + size(i)];
       const std::size_t end = begins[next + size(i) + 1];
       theory::StreamingReplay& stream = streams[size(worker)];

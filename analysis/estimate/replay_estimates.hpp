@@ -86,6 +86,18 @@ struct ReplayReport {
 /// Fewer sequences than this give no resampling.
 inline constexpr std::int64_t least_resampled_sequences = 8;
 
+/// Memory of the sequences that are replayed at the same time, those of the threads and of the results that wait to be
+/// added up in order.
+inline constexpr std::size_t most_replaying_bytes = std::size_t{64} << 20U;
+
+/// As many as most_replaying_bytes holds.
+struct ReplayedAtOnce {
+  std::int64_t threads = 1;
+  std::size_t sequences = 1;
+  std::size_t bytes = 0;
+};
+ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_t threads);
+
 /// Exact replay over a whole recording in one pass and bounded memory: the steps of every gamma, kept for at most
 /// 4096 groups of sequences, or two for each task where those are more; the sequences per group double when they are
 /// full. Groups never mix tasks.

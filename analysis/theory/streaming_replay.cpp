@@ -95,6 +95,10 @@ ReplayedRounds& ReplayedRounds::operator+=(const ReplayedRounds& other) {
   return *this;
 }
 
+std::size_t ReplayedRounds::bytes(std::int64_t max_gamma) {
+  return sizeof(ReplayedRounds) + sizeof(double) * (size(max_gamma) + 1 + 3 * triangle(max_gamma));
+}
+
 StreamingReplay::StreamingReplay(const ReplayOptions& options) : options_(options) {
   core::require_in("StreamingReplay", "max_gamma", options.max_gamma, 0, largest_replayed_gamma);
   core::require_in("StreamingReplay", "depths", options.depths, 1, largest_replayed_gamma);
@@ -233,6 +237,14 @@ const ReplayedRounds& StreamingReplay::finish_sequence() {
   }
   reset();
   return result_;
+}
+
+std::size_t StreamingReplay::bytes(const ReplayOptions& options) {
+  const std::size_t gammas = size(options.max_gamma) + 1;
+  const std::size_t capacity = gammas + blocks_held * size(block);
+  return sizeof(StreamingReplay) + sizeof(double) * (size(options.depths) + 2 * gammas + 1) * capacity +
+         sizeof(core::CompensatedSum) * (gammas + triangle(options.max_gamma)) +
+         ReplayedRounds::bytes(options.max_gamma);
 }
 
 double StreamingReplay::steps_so_far(std::int64_t gamma) const {

@@ -44,6 +44,9 @@ class ReplayedRounds {
   /// @throws std::invalid_argument if max_gamma differs
   ReplayedRounds& operator+=(const ReplayedRounds& other);
 
+  /// Memory of one.
+  static std::size_t bytes(std::int64_t max_gamma);
+
  private:
   friend class StreamingReplay;
   std::size_t place(std::int64_t gamma, std::int64_t j) const;
@@ -104,6 +107,9 @@ class StreamingReplay {
   std::int64_t covered() const { return covered_; }
   /// Expected steps that start at the covered positions of the current text.
   double steps_so_far(std::int64_t gamma) const;
+
+  /// Memory of one.
+  static std::size_t bytes(const ReplayOptions& options);
 
  private:
   void reset();

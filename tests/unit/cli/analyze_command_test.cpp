@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -47,6 +49,17 @@ std::string reference_text(const ScratchFolder& folder, int sequences, const Met
   }
   return scalar_trace(folder / "trace.safetensors", acceptance, sequence, metadata).string();
 }
+
+// AddressSanitizer's own memory would be measured.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+#else
+constexpr bool sanitized = false;
+#endif
 
 const std::string samples = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/llamacpp/";
 const std::string llamacpp = "--target " + samples + "target.kld --draft " + samples + "draft.kld";
@@ -142,6 +155,16 @@ TEST_CASE("a cost gives speedups, the best gamma and adaptive drafting") {
   for (const std::size_t policy : {1, 2}) at_edge |= json["adaptive"]["policies"][policy]["at_grid_edge"].get<bool>();
   CHECK(warns(json, "threshold_at_grid_edge") == at_edge);
   CHECK_FALSE(warns(json, "no_cost"));
+}
+
+TEST_CASE("the largest gamma over many short sequences stays within 256 MB") {
+  const ScratchFolder folder;
+  const std::string trace = (folder / "trace.safetensors").string();
+  REQUIRE(run_specdec("trace generate --sequences 150 --tokens 64 --output " + trace).exit_code == 0);
+  analysis_of(trace + " --gamma 512 --c 0.1 --samples 0");
+  rusage children{};
+  REQUIRE(getrusage(RUSAGE_CHILDREN, &children) == 0);
+  if (!sanitized) CHECK(children.ru_maxrss < 256 * 1024);
 }
 
 TEST_CASE("a text that is not the target's own is replayed only by force") {

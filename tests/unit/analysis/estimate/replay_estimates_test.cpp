@@ -292,6 +292,36 @@ TEST_CASE("more tasks than groups are kept task by task, and their groups are me
   CHECK(estimates.halves()[0].sequences() == 7500);
 }
 
+TEST_CASE("what is replayed at once stays within its memory for every gamma, depth and number of threads") {
+  for (const std::int64_t gamma : {0, 16, 100, 200, 350, 512}) {
+    for (const std::int64_t depths : {1, 512}) {
+      for (const std::int64_t threads : {1, 2, 16, 1024}) {
+        const ReplayedAtOnce at_once = replayed_at_once({gamma, depths, true}, threads);
+        CAPTURE(gamma, depths, threads, at_once.threads, at_once.sequences);
+        CHECK(at_once.bytes <= most_replaying_bytes);
+        CHECK(at_once.threads >= 1);
+        CHECK(at_once.threads <= threads);
+        CHECK(at_once.sequences >= static_cast<std::size_t>(std::min<std::int64_t>(at_once.threads, 6)));
+      }
+    }
+  }
+  CHECK(replayed_at_once({16, 1, true}, 64).threads == 64);
+  CHECK(replayed_at_once({16, 1, true}, 64).sequences == 512);
+}
+
+TEST_CASE("gammas that few sequences at once leave room for replay to the same bits, on any number of threads") {
+  const Trace trace = random_trace(40, 8);
+  ReplayEstimateOptions options = options_with(0.1);
+  options.replay = {512, 1, false};
+  REQUIRE(replayed_at_once(options.replay, 1).sequences < 40);
+  const ReplayReport at_once = replay(trace, options, trace.acceptance.size()).report();
+  options.threads = 4;
+  const ReplayReport one_by_one = replay(trace, options, 29).report();
+  for (std::size_t gamma = 0; gamma <= 512; ++gamma) {
+    CHECK(at_once.gammas[gamma].tokens_per_step.value == one_by_one.gammas[gamma].tokens_per_step.value);
+  }
+}
+
 TEST_CASE("draws with replacement are as many as there are things, and fair") {
   // 400 resamplings of 50: each thing is drawn 400 times on average, standard deviation 20; 5 of them are a false alarm
   // of 3e-5 over the 50 things.
