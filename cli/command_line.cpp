@@ -148,8 +148,7 @@ class CommandLine {
     // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
     constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
     if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
-    if (parsed.output.format == "csv")
-      return to_csv(document.at(nlohmann::ordered_json::json_pointer(table.json_pointer)));
+    if (parsed.output.format == "csv") return to_csv(rows_of(document, table, parsed.command->tables));
     const std::string more = assumptions_and_warnings(report);
     return report.text + (more.empty() ? "" : '\n' + more);
   }

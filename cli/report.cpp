@@ -78,6 +78,28 @@ ordered_json with_envelope(std::string_view command, const ordered_json& inputs,
   return document;
 }
 
+ordered_json rows_of(const ordered_json& document, const CsvTable& table, const std::vector<CsvTable>& all_tables) {
+  using Pointer = ordered_json::json_pointer;
+  const std::string& path = table.json_pointer;
+  if (const std::size_t each = path.find("/*/"); each != std::string::npos) {
+    ordered_json rows = ordered_json::array();
+    for (const ordered_json& outer : document.at(Pointer(path.substr(0, each)))) {
+      for (const ordered_json& inner : outer.at(Pointer(path.substr(each + 2)))) {
+        ordered_json& row = rows.emplace_back(ordered_json::object());
+        for (const std::string& key : table.keys) row[key] = outer.at(key);
+        row.update(inner);
+      }
+    }
+    return rows;
+  }
+  ordered_json rows = document.at(Pointer(path));
+  for (const CsvTable& other : all_tables) {
+    if (!other.json_pointer.starts_with(path + "/*/")) continue;
+    for (ordered_json& row : rows) row.erase(other.json_pointer.substr(path.size() + 3));
+  }
+  return rows;
+}
+
 std::string to_csv(const ordered_json& rows) {
   std::vector<std::string> columns;
   std::vector<Cells> lines;

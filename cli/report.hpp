@@ -33,11 +33,17 @@ struct Report {
   int exit_code = 0;
 };
 
-/// An array of objects within the JSON output that `--format csv` can print.
+/// An array of objects within the JSON output that `--format csv` can print. The pointer "/points/*/rows" stands for
+/// the rows of all points, one after the other, each with the point's `keys` in front.
 struct CsvTable {
   std::string name;
   std::string json_pointer;
+  std::vector<std::string> keys = {};
 };
+
+/// The rows of a table of the output. Keys that hold tables of their own, here "rows" of "/points", are left out.
+nlohmann::ordered_json rows_of(const nlohmann::ordered_json& document, const CsvTable& table,
+                               const std::vector<CsvTable>& all_tables);
 
 /// Sets `object[key]`; where the value is not finite, null and the reason in `key_note`.
 void put_number(nlohmann::ordered_json& object, const std::string& key, double value);

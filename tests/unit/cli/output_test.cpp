@@ -53,6 +53,16 @@ TEST_CASE("CSV flattens estimates, joins arrays, quotes what needs it and leaves
         "plain,,,,,,\n");
 }
 
+TEST_CASE("a table within the rows of another is printed with their keys, and left out of theirs") {
+  const ordered_json document = {{"points",
+                                  {{{"batch", 1}, {"c", 0.5}, {"rows", {{{"gamma", 1}}, {{"gamma", 2}}}}},
+                                   {{"batch", 8}, {"c", 0.7}, {"rows", ordered_json::array()}},
+                                   {{"batch", 9}, {"c", 0.8}, {"rows", {{{"gamma", 1}}}}}}}};
+  const std::vector<CsvTable> tables = {{"points", "/points"}, {"rows", "/points/*/rows", {"batch"}}};
+  CHECK(to_csv(rows_of(document, tables[0], tables)) == "batch,c\n1,0.5\n8,0.7\n9,0.8\n");
+  CHECK(to_csv(rows_of(document, tables[1], tables)) == "batch,gamma\n1,1\n1,2\n9,1\n");
+}
+
 TEST_CASE("columns of a text table line up and lines carry no blanks at their end") {
   TextTable table({{"name", TextTable::Align::left}, {"n"}, {"note", TextTable::Align::left}});
   table.add_row({"a", "100", "x"});
