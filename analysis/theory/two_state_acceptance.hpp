@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -71,5 +72,39 @@ class TwoStateAcceptance {
  private:
   TwoStateChain chain_;
 };
+
+/// Two rates and the share of tokens that have the first: all that a two-state chain says of steps. States that are
+/// never left are the plain case: requests of one rate and requests of another.
+///
+///   1 / E_gamma = share_high / E(high, gamma) + (1 - share_high) / E(low, gamma),   E(r, gamma) = sum_{j<=gamma} r^j
+///
+/// Source:   docs/theory.md#two-acceptance-states
+struct TwoRates {
+  double high = 1;
+  double low = 0;
+  /// Of tokens.
+  double share_high = 1;
+};
+
+/// The eigenvalues of A and their weights: the two rates under which steps of any gamma have the survival that they
+/// have under the chain. In [0, 1] where states persist (leave_first + leave_second <= 1); else `low` is negative and
+/// the share may exceed 1.
+/// @return nothing where A has no two eigenvectors
+/// @throws std::domain_error as TwoStateAcceptance
+std::optional<TwoRates> two_rates(const TwoStateChain& chain);
+
+/// E[K], in [1, gamma + 1].
+/// @param gamma  drafted tokens per step, >= 0
+/// @throws std::domain_error if gamma < 0
+/// Accuracy: relative error <= 1e-13 for rates and share in [0, 1]
+double expected_tokens(const TwoRates& rates, std::int64_t gamma);
+
+/// The share of steps that have the first rate: that of tokens over E(high, gamma), normalised.
+/// @param gamma  drafted tokens per step, >= 0
+double share_of_rounds(const TwoRates& rates, std::int64_t gamma);
+
+/// P(at least j drafts accepted) in steps of gamma, were they to draft that far.
+/// @param gamma, j  >= 0
+double survival(const TwoRates& rates, std::int64_t gamma, std::int64_t j);
 
 }  // namespace specdec::theory
