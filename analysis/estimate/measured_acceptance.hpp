@@ -54,15 +54,15 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   std::optional<std::int64_t> measured_gamma() const { return measured_gamma_; }
   /// Longest draft that was looked at to its end.
   std::int64_t longest_observed() const { return static_cast<std::int64_t>(hazards_.size()); }
-  /// The chain fitted to the conditional rates, if there is one.
-  const std::optional<theory::TwoStateChain>& chain() const { return chain_; }
+  /// The two-state chain fitted to the conditional rates, as its two rates; nothing where it would be one rate.
+  const std::optional<theory::TwoRates>& two_rates() const { return two_rates_; }
   /// How ci95 was made: "iid_rounds", "clusters", "batch_means".
   std::string_view method() const { return name_of(basis_); }
 
  private:
   std::optional<std::int64_t> measured_gamma_;
   std::vector<double> hazards_;
-  std::optional<theory::TwoStateChain> chain_;
+  std::optional<theory::TwoRates> two_rates_;
   IntervalBasis basis_ = IntervalBasis::none;
 };
 
