@@ -36,7 +36,8 @@ struct CountLabel {
   friend bool operator==(const CountLabel&, const CountLabel&) = default;
 };
 
-/// What a benchmark program wrote of one run, in its own words; see docs/counters.md for what may be inferred from them.
+/// What a benchmark program wrote of one run, in its own words; see docs/counters.md for what may be inferred from
+/// them.
 struct BenchRun {
   std::optional<double> max_concurrency;
   /// Requests/s; infinity where all were sent at once.
@@ -85,6 +86,9 @@ struct ServingCounts {
   std::optional<double> drafted, accepted;
   /// Tokens put out by these rounds, the bonus or corrected token of each included.
   std::optional<double> emitted;
+  /// Mean of the tokens put out by a round, the bonus or corrected token included, where the source rounds it and says
+  /// neither how many rounds nor how many tokens it is the mean of.
+  std::optional<double> tokens_per_round;
   /// [j] = rounds with exactly j accepted drafts; empty where unknown.
   std::vector<double> rounds_by_accepted;
   /// The same by the length of the round's draft.

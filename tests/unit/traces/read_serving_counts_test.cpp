@@ -1,0 +1,106 @@
+#include "traces/serving/read_serving_counts.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/counts_reading.hpp"
+#include "traces/serving/spooled_input.hpp"
+
+using namespace specdec;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+const std::string scrape = R"(vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 22.0
+vllm:spec_decode_num_draft_tokens_total{engine="0",model_name="m"} 66.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="m"} 30.0
+)";
+
+/// Standard input comes from a file for as long as the object lives.
+class StandardInput {
+ public:
+  explicit StandardInput(const std::filesystem::path& file) : kept_(::dup(STDIN_FILENO)) {
+    const int descriptor = ::open(file.c_str(), O_RDONLY);
+    ::dup2(descriptor, STDIN_FILENO);
+    ::close(descriptor);
+  }
+  StandardInput(const StandardInput&) = delete;
+  StandardInput& operator=(const StandardInput&) = delete;
+  ~StandardInput() {
+    if (kept_ < 0) {
+      ::close(STDIN_FILENO);
+    } else {
+      ::dup2(kept_, STDIN_FILENO);
+      ::close(kept_);
+    }
+  }
+
+ private:
+  int kept_;
+};
+
+}  // namespace
+
+TEST_CASE("counts in no known format are refused with the list of those that are known") {
+  CHECK_THAT(tests::counts_refusal({"hello\n"}),
+             StartsWith("1.txt: content is in no known format (it begins \"hello\\x0a\"), but must be in one of: "));
+  CHECK_THAT(tests::counts_refusal({"hello\n"}), Contains("Prometheus text"));
+  CHECK_THAT(tests::counts_refusal({""}), StartsWith("1.txt: content is empty, but must be in one of: "));
+  CHECK_THAT(tests::counts_refusal({scrape, std::string("\0\1\2", 3)}), StartsWith("2.txt: content is in no known"));
+  const tests::TemporaryFolder folder;
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { tests::AllCounts counts({folder.path()}); }),
+             Contains("file is a folder, but must be a file in one of: "));
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { tests::AllCounts counts({folder.path() / "none"}); }),
+             Contains("file is unreadable (No such file or directory)"));
+}
+
+TEST_CASE("counts come from standard input under its name") {
+  const tests::TemporaryFolder folder;
+  {
+    const StandardInput input(folder.write("scrape", scrape));
+    const tests::AllCounts counts({"-"});
+    REQUIRE(counts.units.size() == 1);
+    CHECK(counts.units[0].file == "-");
+    CHECK(counts.units[0].rounds == 22);
+  }
+  const StandardInput input(folder.write("broken", scrape + scrape));
+  CHECK(
+      tests::message_of<traces::FileError>([] { tests::AllCounts counts({"-"}); }) ==
+      "-:4: vllm:spec_decode_num_drafts_total is given twice with the same labels, but must be given once in a scrape");
+  CHECK(tests::message_of<traces::FileError>([] {
+          tests::AllCounts counts({"-", "-"});
+        }) == "-: file is standard input given twice, but must be given once");
+}
+
+TEST_CASE("warnings about a pipe name the pipe") {
+  const tests::TemporaryFolder folder;
+  const auto pipe = folder.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const auto before = folder.write("before", scrape);
+  std::string later = scrape;
+  later.replace(later.find("22.0"), 4, "9.0");
+  std::thread writer([&] { folder.write("pipe", later); });
+  const tests::AllCounts counts({before, pipe});
+  writer.join();
+  REQUIRE(counts.warnings.size() == 1);
+  CHECK(tests::without_folder(counts.warnings[0].message, folder.path()) ==
+        "pipe:1: counters of {engine=\"0\",model_name=\"m\"} went down since the scrape before: a restart; the window "
+        "holds what was counted after it");
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].file == pipe);
+}
+
+TEST_CASE("a stream longer than its bound is refused") {
+  const tests::TemporaryFolder folder;
+  const StandardInput input(folder.write("long", std::string(100'000, 'x')));
+  CHECK(tests::message_of<traces::FileError>([] { traces::SpooledInput spooled("-", 99'999); }) ==
+        "-: file is longer than 99999 bytes, but must be shorter, or given as a file");
+}

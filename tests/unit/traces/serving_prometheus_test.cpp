@@ -1,0 +1,286 @@
+#include <fmt/format.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/counts_reading.hpp"
+
+using namespace specdec;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using tests::AllCounts;
+using tests::counts_of;
+using tests::counts_refusal;
+using traces::CountUnit;
+using traces::DraftShape;
+using Counts = std::vector<double>;
+
+namespace {
+
+/// One engine's series, `end` behind each value (a time).
+std::string vllm(int rounds, int drafted, int accepted, const std::vector<int>& at = {}, const std::string& end = "",
+                 const std::string& engine = "0", const std::string& prefix = "vllm:") {
+  const std::string labels = fmt::format("engine=\"{}\",model_name=\"m\"", engine);
+  const auto line = [&](const char* name, const std::string& more, int value) {
+    return fmt::format("{}spec_decode_num_{}_total{{{}{}}} {}.0{}\n", prefix, name, labels, more, value, end);
+  };
+  std::string text =
+      line("drafts", "", rounds) + line("draft_tokens", "", drafted) + line("accepted_tokens", "", accepted);
+  for (std::size_t j = 0; j < at.size(); ++j) {
+    text += line("accepted_tokens_per_pos", fmt::format(",position=\"{}\"", j), at[j]);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the sample of a vLLM scrape is read") {
+  const AllCounts counts = counts_of({R"(# TYPE vllm:spec_decode_num_drafts_total counter
+vllm:spec_decode_num_drafts_total{engine="0",model_name="m"} 22.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position="0"} 18.0
+vllm:spec_decode_num_drafts_created{engine="0",model_name="m"} 1.756736798733569e+09
+)"});
+  REQUIRE(counts.units.size() == 1);
+  const traces::ServingCounts& unit = counts.units[0];
+  CHECK(unit.engine == "vllm");
+  CHECK(unit.format == "Prometheus text");
+  CHECK(unit.unit == CountUnit::total);
+  CHECK(unit.line == 2);
+  CHECK(unit.label("engine") == "0");
+  CHECK(unit.label("model_name") == "m");
+  CHECK(unit.labels.size() == 2);
+  CHECK(unit.rounds == 22);
+  CHECK(unit.accepted_at == Counts{18});
+  CHECK_FALSE(unit.drafted);
+  CHECK_FALSE(unit.accepted);
+  CHECK_FALSE(unit.rule);
+  CHECK_FALSE(unit.end_s);
+  CHECK(counts.warnings.empty());
+}
+
+TEST_CASE("one scrape gives the totals of each set of labels, idle ones left out") {
+  const AllCounts counts = counts_of(
+      {vllm(22, 66, 30, {18, 9, 3}) + vllm(5, 15, 2, {1, 1, 0}, "", "1") + vllm(0, 0, 0, {0, 0, 0}, "", "2")});
+  REQUIRE(counts.units.size() == 2);
+  CHECK(counts.units[0].drafted == 66);
+  CHECK(counts.units[0].accepted == 30);
+  CHECK(counts.units[0].accepted_at == Counts{18, 9, 3});
+  CHECK(counts.units[0].gamma == 3);
+  CHECK(counts.units[0].shape == DraftShape::chain);
+  CHECK(counts.units[1].label("engine") == "1");
+  CHECK(counts.units[1].rounds == 5);
+}
+
+TEST_CASE("several scrapes give the windows between them, those without a round left out") {
+  const AllCounts counts = counts_of({vllm(22, 66, 30, {18, 9, 3}), vllm(32, 96, 45, {26, 13, 6}),
+                                      vllm(32, 96, 45, {26, 13, 6}), vllm(33, 99, 45, {26, 13, 6})});
+  REQUIRE(counts.units.size() == 2);
+  CHECK(counts.units[0].unit == CountUnit::window);
+  CHECK(counts.units[0].file.filename() == "2.txt");
+  CHECK(counts.units[0].rounds == 10);
+  CHECK(counts.units[0].drafted == 30);
+  CHECK(counts.units[0].accepted == 15);
+  CHECK(counts.units[0].accepted_at == Counts{8, 4, 3});
+  CHECK(counts.units[1].rounds == 1);
+  CHECK(counts.units[1].accepted == 0);
+  CHECK(counts.units[1].accepted_at == Counts{0, 0, 0});
+}
+
+TEST_CASE("a counter that went down is a restart of its set of labels alone") {
+  const AllCounts counts =
+      counts_of({vllm(22, 66, 30) + vllm(22, 66, 30, {}, "", "1"), vllm(23, 4, 2) + vllm(25, 75, 33, {}, "", "1")});
+  REQUIRE(counts.units.size() == 2);
+  CHECK(counts.units[0].rounds == 23);
+  CHECK(counts.units[0].drafted == 4);
+  CHECK(counts.units[0].accepted == 2);
+  CHECK(counts.units[1].rounds == 3);
+  CHECK(counts.units[1].drafted == 9);
+  REQUIRE(counts.warnings.size() == 1);
+  CHECK(counts.warnings[0].code == "counter_reset");
+  CHECK_THAT(counts.warnings[0].message, Contains("2.txt:1: counters of {engine=\"0\""));
+}
+
+TEST_CASE("scrapes in one file are told apart by their times") {
+  const AllCounts counts = counts_of({vllm(32, 96, 45, {}, " 1756736808000") + vllm(22, 66, 30, {}, " 1756736798500")});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].unit == CountUnit::window);
+  CHECK(counts.units[0].rounds == 10);
+  CHECK(counts.units[0].begin_s == 1756736798.5);
+  CHECK(counts.units[0].end_s == 1756736808.0);
+  CHECK_THAT(counts_refusal({vllm(22, 66, 30, {}, " 1000") + vllm(22, 66, 30, {}, " 1000")}),
+             Contains("given twice with the same labels"));
+  // OpenMetrics counts seconds.
+  CHECK(counts_of({vllm(22, 66, 30, {}, " 1756736808") + "# EOF\n"}).units[0].end_s == 1756736808.0);
+}
+
+TEST_CASE("labels may hold escaped characters, values exponents, and other lines anything") {
+  const AllCounts counts = counts_of({R"(# HELP x y
+other{le="+Inf"} NaN
+vllm:spec_decode_num_drafts_total{ model_name = "a\\b\"c\nd" , engine="é,}" , } 1.234567e+06 # {trace="1"} 2
+sglang:spec_accept_length{x="1"} NaN
+)"});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].rounds == 1234567);
+  CHECK(counts.units[0].label("model_name") == "a\\b\"c\nd");
+  CHECK(counts.units[0].label("engine") == "é,}");
+}
+
+TEST_CASE("llama.cpp exports the same series, without labels") {
+  const AllCounts counts = counts_of({R"(llamacpp:spec_decode_num_draft_tokens_total 1000
+llamacpp:spec_decode_num_accepted_tokens_total 300
+llamacpp:spec_decode_num_drafts_total 200
+llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position="0"} 180
+llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position="1"} 120
+)"});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].engine == "llama.cpp");
+  CHECK(counts.units[0].rule == traces::AcceptanceRule::greedy_draft);
+  CHECK(counts.units[0].labels.empty());
+  CHECK(counts.units[0].rounds == 200);
+  CHECK(counts.units[0].drafted == 1000);
+  CHECK(counts.units[0].accepted_at == Counts{180, 120});
+}
+
+TEST_CASE("SGLang's rounds are joined with the tokens that another process counts") {
+  const std::string common = "model_name=\"m\"";
+  const auto scrape = [&](int calls, int tokens, double length) {
+    return fmt::format(
+        "sglang:spec_verify_calls_total{{engine_type=\"unified\",{0},tp_rank=\"0\"}} {1}\n"
+        "sglang:spec_verify_calls_total{{engine_type=\"unified\",{0},tp_rank=\"1\"}} {1}\n"
+        "sglang:spec_verify_calls_total{{engine_type=\"draft\",{0},tp_rank=\"0\"}} 77777\n"
+        "sglang:spec_accept_length{{engine_type=\"unified\",{0},tp_rank=\"0\"}} {3}\n"
+        "sglang:spec_accept_rate{{engine_type=\"unified\",{0},tp_rank=\"0\"}} 0.9\n"
+        "sglang:generation_tokens_total{{{0}}} {2}\n",
+        common, calls, tokens, length);
+  };
+  const AllCounts counts = counts_of({scrape(100, 300, 2.85), scrape(150, 420, 2.5)});
+  REQUIRE(counts.units.size() == 1);
+  const traces::ServingCounts& unit = counts.units[0];
+  CHECK(unit.engine == "sglang");
+  CHECK(unit.label("tp_rank") == "0");
+  CHECK(unit.rounds == 50);
+  CHECK(unit.emitted == 120);
+  CHECK_FALSE(unit.accepted);
+  CHECK_FALSE(unit.tokens_per_round);
+  CHECK(unit.shape == DraftShape::unknown);
+  CHECK(counts.warns("rank_repeats_ignored"));
+  CHECK(counts.warns("first_tokens_included"));
+}
+
+TEST_CASE("SGLang's tokens of several groups of ranks are joined with none") {
+  const AllCounts counts = counts_of({R"(sglang:spec_verify_calls_total{dp_rank="0",model_name="m"} 10
+sglang:spec_verify_calls_total{dp_rank="1",model_name="m"} 20
+sglang:generation_tokens_total{model_name="m"} 80
+)"});
+  REQUIRE(counts.units.size() == 2);
+  CHECK_FALSE(counts.units[0].emitted);
+  CHECK(counts.warns("tokens_of_several_series"));
+}
+
+TEST_CASE("a gauge alone is a mean without counts") {
+  const AllCounts counts = counts_of({"sglang:spec_accept_length{tp_rank=\"0\"} 2.85\nsglang:spec_accept_rate 0.6\n"});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].tokens_per_round == 2.85);
+  CHECK(counts.units[0].from_rates);
+  CHECK_FALSE(counts.units[0].rounds);
+  CHECK(counts.warns("mean_without_counts"));
+  CHECK(counts_refusal({"sglang:spec_accept_length 0.62\n"}) ==
+        "1.txt:1: sglang:spec_accept_length is 0.62, but must be a mean of tokens per round, in [1, 1024]");
+}
+
+TEST_CASE("TensorRT-LLM says what was drafted at each position") {
+  const std::string positions = R"(trtllm_spec_decode_drafted_tokens_total{token_position="0"} 20
+trtllm_spec_decode_drafted_tokens_total{token_position="1"} 18
+trtllm_spec_decode_drafted_tokens_total{token_position="2"} 10
+trtllm_spec_decode_accepted_tokens_total{token_position="0"} 12
+trtllm_spec_decode_accepted_tokens_total{token_position="1"} 5
+)";
+  const AllCounts counts = counts_of({positions + "trtllm_spec_decode_num_draft_tokens_total 48\n"
+                                                  "trtllm_spec_decode_num_accepted_tokens_total 17\n"});
+  REQUIRE(counts.units.size() == 1);
+  const traces::ServingCounts& unit = counts.units[0];
+  CHECK(unit.engine == "tensorrt-llm");
+  CHECK(unit.rounds == 20);
+  CHECK(unit.drafted == 48);
+  CHECK(unit.accepted == 17);
+  CHECK(unit.drafted_at == Counts{20, 18, 10});
+  CHECK(unit.accepted_at == Counts{12, 5, 0});
+  CHECK(unit.gamma == 3);
+  CHECK(unit.shape == DraftShape::chain);
+  const AllCounts tree = counts_of({positions + "trtllm_spec_decode_num_draft_tokens_total 480\n"});
+  CHECK(tree.units[0].shape == DraftShape::tree);
+  CHECK(counts_of({positions}).units[0].shape == DraftShape::unknown);
+}
+
+TEST_CASE("counters that contradict each other are refused with line and name") {
+  CHECK(counts_refusal({vllm(22, 66, 67)}) ==
+        "1.txt:3: vllm:spec_decode_num_accepted_tokens_total is 67, but must be at most "
+        "vllm:spec_decode_num_draft_tokens_total, 66");
+  CHECK(counts_refusal({vllm(22, 66, 30, {12, 18})}) ==
+        "1.txt:5: vllm:spec_decode_num_accepted_tokens_per_pos_total at position 1 is 18, but must be at most that at "
+        "position 0, 12");
+  CHECK(counts_refusal({vllm(22, 66, 30, {23, 7})}) ==
+        "1.txt:4: vllm:spec_decode_num_accepted_tokens_per_pos_total at position 0 is 23, but must be at most "
+        "vllm:spec_decode_num_drafts_total, 22");
+  CHECK(counts_refusal({vllm(22, 66, 30, {18, 9})}) ==
+        "1.txt:4: vllm:spec_decode_num_accepted_tokens_per_pos_total is 27 summed over positions, but must be "
+        "vllm:spec_decode_num_accepted_tokens_total, 30");
+  CHECK(counts_of({vllm(2200, 6600, 3000, {1800, 1199})}).warns("positions_disagree_with_accepted"));
+  CHECK(counts_refusal({vllm(22, 66, 30), vllm(23, 68, 33)}) ==
+        "2.txt:3: vllm:spec_decode_num_accepted_tokens_total since the scrape before is 3, but must be at most "
+        "vllm:spec_decode_num_draft_tokens_total, 2");
+  CHECK_THAT(counts_refusal({"vllm:spec_decode_num_drafts_total 3\n"
+                             "vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 1\n"}),
+             Contains("is missing at position 0, but must be given for all positions up to 1"));
+}
+
+TEST_CASE("a scrape from which nothing follows is refused") {
+  CHECK_THAT(counts_refusal({"# TYPE up gauge\nup 1\n"}),
+             StartsWith("1.txt: content is metrics without speculative decoding (1 other samples), but must be metrics "
+                        "with series such as vllm:spec_decode_num_drafts_total"));
+  CHECK(counts_refusal({vllm(0, 0, 0, {0, 0})}) ==
+        "1.txt: every counter of speculative decoding is 0, but must be above 0: nothing was drafted yet");
+  CHECK(
+      counts_refusal({vllm(3, 9, 1), vllm(3, 9, 1)}) ==
+      "1.txt: every counter of speculative decoding is the same in all scrapes, but must be higher in a later scrape: "
+      "nothing was drafted in between");
+}
+
+TEST_CASE("values that no counter can have are refused") {
+  for (const char* value : {"-1", "1.5", "NaN", "+Inf", "-Inf", "1e300", "1e999", "9007199254740994"}) {
+    CAPTURE(value);
+    const std::string message = counts_refusal({fmt::format("vllm:spec_decode_num_drafts_total {}\n", value)});
+    CHECK_THAT(message, StartsWith("1.txt:1: vllm:spec_decode_num_drafts_total is "));
+    CHECK_THAT(message,
+               Contains(", but must be the value of a counter, an integer in [0, 2^53] (and no rate() of it)"));
+  }
+}
+
+TEST_CASE("hostile lines of a scrape are refused by line and name") {
+  const std::string good = "vllm:spec_decode_num_drafts_total 3\n";
+  const std::string name = "vllm:spec_decode_num_draft_tokens_total";
+  const auto refusal = [&](const std::string& rest) { return counts_refusal({good + name + rest}); };
+  CHECK(refusal("{engine=\"0\"") ==
+        "1.txt:2: " + name + " is cut off in its labels, but must be followed by labels NAME=\"VALUE\", ...");
+  CHECK(refusal("{engine=\"0") == "1.txt:2: " + name + " is cut off in a label, but must be complete");
+  CHECK(refusal("{engine=\"0\"}") ==
+        "1.txt:2: " + name + " is cut off before its value, but must be of a number as value");
+  CHECK(refusal("{engine=\"0\"} x") == "1.txt:2: " + name + " is of value x, but must be of a number as value");
+  CHECK(refusal(" 1 x") == "1.txt:2: " + name + " is of time x, but must be of a time in milliseconds");
+  CHECK(refusal(" 1 2 3") == "1.txt:2: " + name + " is followed by 3, but must be followed by a value and a time");
+  CHECK(refusal("{engine=\"\xff\"} 1") ==
+        "1.txt:2: " + name + " is of a label \"\\xff\", but must be of labels in UTF-8");
+  CHECK(refusal("{a=\"0\",a=\"1\"} 1") ==
+        "1.txt:2: " + name + " is of two labels a, but must be of one label of each name");
+  CHECK(refusal("{=} 1") ==
+        "1.txt:2: " + name + " is going on with =} 1, but must be followed by labels NAME=\"VALUE\", ...");
+  CHECK(refusal(" 1\n\xff\xfe\n") ==
+        "1.txt:3: line is \\xff\\xfe, but must be a sample `NAME{LABELS} VALUE` or a comment");
+  CHECK(counts_refusal({"vllm:spec_decode_num_accepted_tokens_per_pos_total{position=\"99999999999\"} 1\n"}) ==
+        "1.txt:1: vllm:spec_decode_num_accepted_tokens_per_pos_total is of position \"99999999999\", but must be of a "
+        "position, an integer in [0, 1023]");
+  CHECK_THAT(counts_refusal({"vllm:spec_decode_num_accepted_tokens_per_pos_total 1\n"}),
+             Contains("is without the label position, but must be of a position in the draft"));
+}

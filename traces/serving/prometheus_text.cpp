@@ -1,0 +1,206 @@
+#include "traces/serving/prometheus_text.hpp"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/mapped_file.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/serving/scraped_series.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view format_name = "Prometheus text";
+
+bool is_name_start(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_' || c == ':'; }
+bool is_name(char c) { return is_name_start(c) || ('0' <= c && c <= '9'); }
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+/// The first line that is not blank, without blanks around it.
+std::string_view first_line(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  text = text.substr(0, text.find('\n'));
+  const std::size_t last = text.find_last_not_of(" \t\r");
+  return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
+
+std::optional<double> number_in(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || text.empty()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return HUGE_VAL;
+  if (error != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::size_t length_of_name(std::string_view line) {
+  std::size_t length = 0;
+  while (length < line.size() && is_name(line[length])) ++length;
+  return line.empty() || !is_name_start(line.front()) ? 0 : length;
+}
+
+/// Whether a line is `NAME VALUE`, `NAME{...} VALUE` or the beginning of the second.
+bool is_sample(std::string_view line) {
+  const std::size_t name = length_of_name(line);
+  if (name == 0 || name == line.size()) return false;
+  if (line[name] == '{') return line.find('=') != std::string_view::npos || line.substr(name).starts_with("{}");
+  if (!is_blank(line[name])) return false;
+  std::string_view rest = line.substr(name);
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+  return number_in(rest.substr(0, rest.find_first_of(" \t"))).has_value();
+}
+
+/// Takes a sample line apart from front to end.
+class SampleLine {
+ public:
+  SampleLine(const fs::path& file, std::int64_t number, std::string_view line, std::string_view metric)
+      : file_(file), number_(number), metric_(metric), rest_(line.substr(metric.size())) {}
+
+  /// `open_metrics`: times are seconds, not milliseconds.
+  ScrapedSample read(bool open_metrics) {
+    ScrapedSample sample;
+    sample.file = file_;
+    sample.line = number_;
+    sample.metric = metric_;
+    skip_blanks();
+    if (rest_.starts_with('{')) read_labels(sample.labels);
+    const std::string_view value = word();
+    const auto number = number_in(value);
+    if (!number)
+      refuse(value.empty() ? "cut off before its value" : "of value " + printable(value), "of a number as value");
+    sample.value = *number;
+    const std::string_view time = word();
+    if (time.empty() || time.starts_with('#')) return sample;  // OpenMetrics: an exemplar follows
+    const auto stamp = number_in(time);
+    if (!stamp || !std::isfinite(*stamp)) refuse("of time " + printable(time), "of a time in milliseconds");
+    const bool seconds = open_metrics || time.find('.') != std::string_view::npos;
+    sample.time_s = seconds ? *stamp : *stamp / 1000;
+    const std::string_view more = word();
+    if (!more.empty() && !more.starts_with('#'))
+      refuse("followed by " + printable(more), "followed by a value and a time");
+    return sample;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string found, std::string expected) const {
+    throw FileError(file_, FileError::line(number_), std::string(metric_), std::move(found), std::move(expected));
+  }
+
+  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size())); }
+
+  std::string_view word() {
+    skip_blanks();
+    const std::string_view result = rest_.substr(0, rest_.find_first_of(" \t"));
+    rest_.remove_prefix(result.size());
+    return result;
+  }
+
+  void read_labels(std::vector<CountLabel>& labels) {
+    rest_.remove_prefix(1);
+    while (true) {
+      skip_blanks();
+      if (rest_.starts_with('}')) break;
+      const std::size_t length = length_of_name(rest_);
+      if (length == 0) refuse_labels();
+      CountLabel label{std::string(rest_.substr(0, length)), ""};
+      rest_.remove_prefix(length);
+      skip_blanks();
+      if (!rest_.starts_with('=')) refuse_labels();
+      rest_.remove_prefix(1);
+      skip_blanks();
+      if (!rest_.starts_with('"')) refuse_labels();
+      rest_.remove_prefix(1);
+      read_value(label.value);
+      for (const CountLabel& other : labels) {
+        if (other.name == label.name) refuse("of two labels " + label.name, "of one label of each name");
+      }
+      labels.push_back(std::move(label));
+      skip_blanks();
+      if (rest_.starts_with(',')) {
+        rest_.remove_prefix(1);
+      } else if (!rest_.starts_with('}')) {
+        refuse_labels();
+      }
+    }
+    rest_.remove_prefix(1);
+  }
+
+  void read_value(std::string& value) {
+    while (!rest_.starts_with('"')) {
+      if (rest_.empty()) refuse("cut off in a label", "complete");
+      char c = rest_.front();
+      rest_.remove_prefix(1);
+      if (c == '\\' && !rest_.empty()) {
+        c = rest_.front() == 'n' ? '\n' : rest_.front();
+        rest_.remove_prefix(1);
+      }
+      value += c;
+    }
+    rest_.remove_prefix(1);
+    if (!simdjson::validate_utf8(value)) refuse("of a label \"" + printable(value) + "\"", "of labels in UTF-8");
+  }
+
+  [[noreturn]] void refuse_labels() const {
+    refuse(rest_.empty() ? "cut off in its labels" : "going on with " + printable(rest_),
+           "followed by labels NAME=\"VALUE\", ...");
+  }
+
+  const fs::path& file_;
+  std::int64_t number_;
+  std::string_view metric_;
+  std::string_view rest_;
+};
+
+void read_scrape(const fs::path& path, ScrapedSeries& series) {
+  const MappedFile file(path);
+  file.advise_sequential();
+  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  const bool open_metrics = end != std::string_view::npos && text.substr(0, end + 1).ends_with("# EOF");
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (std::int64_t number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const std::string_view metric = line.substr(0, length_of_name(line));
+    if (scraped_name(metric)) {
+      series.add(SampleLine(path, number, line, metric).read(open_metrics));
+    } else if (!metric.empty()) {
+      series.count_other();
+    } else {
+      throw FileError(path, FileError::line(number), "line", printable(line),
+                      "a sample `NAME{LABELS} VALUE` or a comment");
+    }
+  }
+}
+
+void read_scrapes(std::span<const fs::path> files, const CountsSink& sink) {
+  ScrapedSeries series(format_name);
+  for (const fs::path& file : files) {
+    series.begin_scrape();
+    read_scrape(file, series);
+  }
+  series.hand_over(files.front(), sink);
+}
+
+bool is_prometheus_text(const FileHead& head) {
+  const std::string_view line = first_line(head.bytes);
+  return line.starts_with("# HELP ") || line.starts_with("# TYPE ") || line.starts_with("# EOF") || is_sample(line);
+}
+
+}  // namespace
+
+CountsFormat prometheus_text_format() { return {format_name, is_prometheus_text, read_scrapes}; }
+
+}  // namespace specdec::traces

@@ -1,0 +1,489 @@
+#include "traces/serving/scraped_series.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace fs = std::filesystem;
+using Metric = ScrapedMetric;
+
+struct NamedMetric {
+  std::string_view name;
+  ScrapedName meaning;
+};
+
+constexpr std::array<NamedMetric, 15> named_metrics = {{
+    {"vllm:spec_decode_num_drafts_total", {"vllm", Metric::rounds, ""}},
+    {"vllm:spec_decode_num_draft_tokens_total", {"vllm", Metric::drafted, ""}},
+    {"vllm:spec_decode_num_accepted_tokens_total", {"vllm", Metric::accepted, ""}},
+    {"vllm:spec_decode_num_accepted_tokens_per_pos_total", {"vllm", Metric::accepted_at, "position"}},
+    {"llamacpp:spec_decode_num_drafts_total", {"llama.cpp", Metric::rounds, ""}},
+    {"llamacpp:spec_decode_num_draft_tokens_total", {"llama.cpp", Metric::drafted, ""}},
+    {"llamacpp:spec_decode_num_accepted_tokens_total", {"llama.cpp", Metric::accepted, ""}},
+    {"llamacpp:spec_decode_num_accepted_tokens_per_pos_total", {"llama.cpp", Metric::accepted_at, "position"}},
+    {"sglang:spec_verify_calls_total", {"sglang", Metric::rounds, ""}},
+    {"sglang:generation_tokens_total", {"sglang", Metric::emitted, ""}},
+    {"sglang:spec_accept_length", {"sglang", Metric::tokens_per_round, ""}},
+    {"trtllm_spec_decode_num_draft_tokens_total", {"tensorrt-llm", Metric::drafted, ""}},
+    {"trtllm_spec_decode_num_accepted_tokens_total", {"tensorrt-llm", Metric::accepted, ""}},
+    {"trtllm_spec_decode_drafted_tokens_total", {"tensorrt-llm", Metric::drafted_at, "token_position"}},
+    {"trtllm_spec_decode_accepted_tokens_total", {"tensorrt-llm", Metric::accepted_at, "token_position"}},
+}};
+
+std::string_view metric_name(std::string_view engine, Metric metric) {
+  const auto found = std::find_if(named_metrics.begin(), named_metrics.end(), [&](const NamedMetric& named) {
+    return named.meaning.engine == engine && named.meaning.metric == metric;
+  });
+  return found == named_metrics.end() ? "series" : found->name;
+}
+
+constexpr double largest_count = 9007199254740992.0;  // 2^53: doubles count no further
+constexpr std::int64_t most_positions = 1024;
+/// Queries of one moment that were sent one after the other.
+constexpr double same_moment_s = 5;
+/// Counters of one scrape are not read at one instant.
+constexpr double position_sum_tolerance = 0.01;
+
+bool is_parallel_rank(std::string_view label) {
+  return label == "tp_rank" || label == "pp_rank" || label == "moe_ep_rank";
+}
+
+std::string shown(const std::vector<CountLabel>& labels) {
+  std::string text;
+  for (const CountLabel& label : labels) {
+    text += fmt::format("{}{}=\"{}\"", text.empty() ? "" : ",", label.name, printable(label.value));
+  }
+  return "{" + text + "}";
+}
+
+std::string key_of(std::string_view engine, const std::vector<CountLabel>& labels) {
+  std::string key(engine);
+  for (const CountLabel& label : labels)
+    key += fmt::format("{}{}={}{}", '\0', label.name, label.value.size(), label.value);
+  return key;
+}
+
+/// Whether no label that both have differs.
+bool compatible(const std::vector<CountLabel>& a, const std::vector<CountLabel>& b) {
+  return std::all_of(a.begin(), a.end(), [&](const CountLabel& label) {
+    return std::none_of(b.begin(), b.end(), [&](const CountLabel& other) {
+      return other.name == label.name && other.value != label.value;
+    });
+  });
+}
+
+std::optional<std::int64_t> position_in(const std::string& text) {
+  if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  const std::int64_t position = std::stoll(text);
+  if (position >= most_positions) return std::nullopt;
+  return position;
+}
+
+std::string number(double value) { return fmt::format("{}", value); }
+
+}  // namespace
+
+std::optional<ScrapedName> scraped_name(std::string_view metric) {
+  const auto found = std::find_if(named_metrics.begin(), named_metrics.end(),
+                                  [&](const NamedMetric& named) { return named.name == metric; });
+  if (found == named_metrics.end()) return std::nullopt;
+  return found->meaning;
+}
+
+bool ScrapedSeries::LabelSet::has(Metric metric) const {
+  return std::any_of(snapshots.begin(), snapshots.end(),
+                     [&](const auto& entry) { return entry.second.values.count(metric) != 0; });
+}
+
+bool ScrapedSeries::LabelSet::speculates() const {
+  return std::any_of(snapshots.begin(), snapshots.end(), [](const auto& entry) {
+    const Snapshot& now = entry.second;
+    return now.values.size() > now.values.count(Metric::emitted) || !now.accepted_at.empty() || !now.drafted_at.empty();
+  });
+}
+
+ScrapedSeries::LabelSet& ScrapedSeries::label_set(std::string_view engine, std::vector<CountLabel> labels) {
+  std::sort(labels.begin(), labels.end(), [](const CountLabel& a, const CountLabel& b) { return a.name < b.name; });
+  const auto [entry, is_new] = index_.try_emplace(key_of(engine, labels), sets_.size());
+  if (is_new) sets_.push_back({engine, std::move(labels), {}});
+  return sets_[entry->second];
+}
+
+ScrapedSeries::Snapshot& ScrapedSeries::snapshot(LabelSet& set, const ScrapedSample& sample) {
+  const SnapshotKey key = sample.time_s ? SnapshotKey(-1, *sample.time_s) : SnapshotKey(scrape_, 0.0);
+  const auto [entry, is_new] = set.snapshots.try_emplace(key);
+  Snapshot& result = entry->second;
+  if (is_new) {
+    if (files_.empty() || files_.back() != sample.file) files_.push_back(sample.file);
+    result.file = files_.size() - 1;
+    result.line = sample.line;
+    result.scrape = scrape_;
+    result.time_s = sample.time_s;
+  }
+  return result;
+}
+
+void ScrapedSeries::add(const ScrapedSample& sample) {
+  const auto name = scraped_name(sample.metric);
+  const auto refuse = [&](std::string found, std::string expected) {
+    throw FileError(sample.file, FileError::line(sample.line), std::string(sample.metric), std::move(found),
+                    std::move(expected));
+  };
+  if (!name) return count_other();
+  std::vector<CountLabel> labels;
+  std::optional<std::int64_t> position;
+  for (const CountLabel& label : sample.labels) {
+    if (name->engine == "sglang" && label.name == "engine_type" && label.value == "draft") return count_other();
+    if (!name->position_label.empty() && label.name == name->position_label) {
+      position = position_in(label.value);
+      if (!position) {
+        refuse(fmt::format("of {} \"{}\"", label.name, printable(label.value)),
+               fmt::format("of a position, an integer in [0, {}]", most_positions - 1));
+      }
+    } else {
+      labels.push_back(label);
+    }
+  }
+  if (!name->position_label.empty() && !position) {
+    refuse("without the label " + std::string(name->position_label), "of a position in the draft");
+  }
+  const bool gauge = name->metric == Metric::tokens_per_round;
+  if (gauge && !(sample.value > 0)) return;
+  if (gauge && !(1 <= sample.value && sample.value <= most_positions)) {
+    refuse(number(sample.value), fmt::format("a mean of tokens per round, in [1, {}]", most_positions));
+  }
+  if (!gauge && !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
+    refuse(number(sample.value), "the value of a counter, an integer in [0, 2^53] (and no rate() of it)");
+  }
+  Snapshot& now = snapshot(label_set(name->engine, std::move(labels)), sample);
+  const Value value = {sample.value, sample.line};
+  const bool is_new = name->metric == Metric::accepted_at  ? now.accepted_at.emplace(*position, value).second
+                      : name->metric == Metric::drafted_at ? now.drafted_at.emplace(*position, value).second
+                                                           : now.values.emplace(name->metric, value).second;
+  if (!is_new) refuse("given twice with the same labels", "given once in a scrape");
+}
+
+std::string ScrapedSeries::place(const Snapshot& snapshot) const {
+  return fmt::format("{}:{}", file_of(snapshot).string(), snapshot.line);
+}
+
+void ScrapedSeries::drop_repeating_ranks(const CountsSink& sink) {
+  std::map<std::string, std::vector<std::size_t>> repeats;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    if (sets_[i].engine != "sglang" || !sets_[i].speculates()) continue;
+    std::vector<CountLabel> labels = sets_[i].labels;
+    labels.erase(
+        std::remove_if(labels.begin(), labels.end(), [](const auto& label) { return is_parallel_rank(label.name); }),
+        labels.end());
+    repeats[key_of("", labels)].push_back(i);
+  }
+  std::vector<bool> dropped(sets_.size());
+  for (const auto& [key, sets] : repeats) {
+    if (sets.size() == 1) continue;
+    const auto ranks = [&](std::size_t i) {
+      std::vector<std::pair<std::size_t, std::string>> result;
+      for (const CountLabel& label : sets_[i].labels) {
+        if (is_parallel_rank(label.name)) result.emplace_back(label.value.size(), label.value);
+      }
+      return result;
+    };
+    const std::size_t lowest =
+        *std::min_element(sets.begin(), sets.end(), [&](std::size_t a, std::size_t b) { return ranks(a) < ranks(b); });
+    for (const std::size_t i : sets) dropped[i] = i != lowest;
+    sink.warn({"rank_repeats_ignored",
+               fmt::format("{}: {} ranks repeat the series of {}; one is read",
+                           place(sets_[lowest].snapshots.begin()->second), sets.size(), shown(sets_[lowest].labels))});
+  }
+  std::vector<LabelSet> kept;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    if (!dropped[i]) kept.push_back(std::move(sets_[i]));
+  }
+  sets_ = std::move(kept);
+}
+
+/// SGLang counts tokens and verification rounds in different processes, so under different labels.
+void ScrapedSeries::join_emitted(const CountsSink& sink) {
+  const auto is_tokens = [](const LabelSet& set) { return set.has(Metric::emitted) && !set.has(Metric::rounds); };
+  const auto is_rounds = [](const LabelSet& set) { return set.has(Metric::rounds) && !set.has(Metric::emitted); };
+  for (LabelSet& tokens : sets_) {
+    if (tokens.engine != "sglang" || !is_tokens(tokens)) continue;
+    LabelSet* match = nullptr;
+    int matches = 0;
+    for (LabelSet& rounds : sets_) {
+      if (rounds.engine != "sglang" || !is_rounds(rounds) || !compatible(rounds.labels, tokens.labels)) continue;
+      match = &rounds;
+      ++matches;
+    }
+    if (matches == 0) continue;
+    if (matches > 1) {
+      const Snapshot& first = tokens.snapshots.begin()->second;
+      sink.warn({"tokens_of_several_series",
+                 fmt::format("{}: {} of {} belong to {} series of verification rounds, so that none has its tokens",
+                             place(first), metric_name("sglang", Metric::emitted), shown(tokens.labels), matches)});
+      continue;
+    }
+    for (auto& [key, now] : match->snapshots) {
+      const auto found = tokens.snapshots.find(key);
+      if (found == tokens.snapshots.end()) continue;
+      const auto value = found->second.values.find(Metric::emitted);
+      if (value != found->second.values.end()) now.values.insert(*value);
+    }
+  }
+  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [](const LabelSet& set) { return !set.speculates(); }),
+              sets_.end());
+}
+
+std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, const CountsSink& sink) const {
+  std::vector<Snapshot> result;
+  for (auto& entry : set.snapshots) result.push_back(std::move(entry.second));
+  const bool timed = std::all_of(result.begin(), result.end(), [](const Snapshot& s) { return s.time_s.has_value(); });
+  if (!timed) {
+    std::stable_sort(result.begin(), result.end(),
+                     [](const Snapshot& a, const Snapshot& b) { return a.scrape < b.scrape; });
+    return result;
+  }
+  // Several instant queries, one a series, see slightly different moments.
+  std::vector<Snapshot> merged;
+  bool warned = false;
+  for (Snapshot& next : result) {
+    const auto fits = [&](const Snapshot& last) {
+      const auto absent = [](const Positions& a, const Positions& b) {
+        return std::none_of(b.begin(), b.end(), [&](const auto& entry) { return a.count(entry.first) != 0; });
+      };
+      return *next.time_s - *last.time_s <= same_moment_s && absent(last.accepted_at, next.accepted_at) &&
+             absent(last.drafted_at, next.drafted_at) &&
+             std::none_of(next.values.begin(), next.values.end(),
+                          [&](const auto& entry) { return last.values.count(entry.first) != 0; });
+    };
+    if (merged.empty() || !fits(merged.back())) {
+      merged.push_back(std::move(next));
+      continue;
+    }
+    if (!warned) {
+      sink.warn({"queried_at_different_times",
+                 fmt::format("{}: series of {} were read {:.3f} s after the others", place(next), shown(set.labels),
+                             *next.time_s - *merged.back().time_s)});
+    }
+    warned = true;
+    merged.back().values.merge(next.values);
+    merged.back().accepted_at.merge(next.accepted_at);
+    merged.back().drafted_at.merge(next.drafted_at);
+  }
+  return merged;
+}
+
+ServingCounts ScrapedSeries::difference(const LabelSet& set, const Snapshot* before, const Snapshot& now,
+                                        const CountsSink& sink) const {
+  const auto name = [&](Metric metric) { return metric_name(set.engine, metric); };
+  const auto refuse = [&](std::int64_t line, std::string field, std::string found, std::string expected) {
+    if (before != nullptr) field += " since the scrape before";
+    throw FileError(file_of(now), FileError::line(line), std::move(field), std::move(found), std::move(expected));
+  };
+  // One process counts all series of a set, so that they restart together.
+  const auto fell = [](const Positions& a, const Positions& b) {
+    return std::any_of(a.begin(), a.end(), [&](const auto& entry) {
+      const auto found = b.find(entry.first);
+      return !b.empty() && (found == b.end() || found->second.value < entry.second.value);
+    });
+  };
+  if (before != nullptr) {
+    const bool counter_fell = std::any_of(before->values.begin(), before->values.end(), [&](const auto& entry) {
+      const auto found = now.values.find(entry.first);
+      return entry.first != Metric::tokens_per_round && found != now.values.end() &&
+             found->second.value < entry.second.value;
+    });
+    if (counter_fell || fell(before->accepted_at, now.accepted_at) || fell(before->drafted_at, now.drafted_at)) {
+      sink.warn({"counter_reset", fmt::format("{}: counters of {} went down since the scrape before: a restart; the "
+                                              "window holds what was counted after it",
+                                              place(now), shown(set.labels))});
+      before = nullptr;
+    }
+  }
+
+  ServingCounts counts;
+  counts.file = file_of(now);
+  counts.line = now.line;
+  counts.engine = set.engine;
+  counts.format = format_;
+  counts.labels = set.labels;
+  counts.end_s = now.time_s;
+  const auto change = [&](Metric metric) -> std::optional<double> {
+    const auto found = now.values.find(metric);
+    if (found == now.values.end()) return std::nullopt;
+    if (before == nullptr) return found->second.value;
+    const auto old = before->values.find(metric);
+    if (old == before->values.end()) return std::nullopt;
+    return found->second.value - old->second.value;
+  };
+  const auto changes = [&](const Positions& values, const Positions* old, Metric metric) {
+    std::vector<double> result;
+    for (const auto& [position, value] : values) {
+      // TensorRT-LLM makes a position's series when it first counts there.
+      const auto expected = static_cast<std::int64_t>(result.size());
+      if (position != expected && set.engine != "tensorrt-llm") {
+        refuse(value.line, std::string(name(metric)), fmt::format("missing at position {}", expected),
+               fmt::format("given for all positions up to {}", position));
+      }
+      result.resize(static_cast<std::size_t>(position));
+      double base = 0;
+      if (old != nullptr) {
+        const auto found = old->find(position);
+        if (found != old->end()) base = found->second.value;
+      }
+      result.push_back(value.value - base);
+    }
+    return result;
+  };
+  const auto line_at = [](const Positions& values, std::size_t position) {
+    const auto found = values.lower_bound(static_cast<std::int64_t>(position));
+    return found == values.end() ? values.rbegin()->second.line : found->second.line;
+  };
+  const auto line_of = [&](Metric metric) {
+    const auto found = now.values.find(metric);
+    return found == now.values.end() ? now.line : found->second.line;
+  };
+
+  counts.rounds = change(Metric::rounds);
+  counts.drafted = change(Metric::drafted);
+  counts.accepted = change(Metric::accepted);
+  counts.emitted = change(Metric::emitted);
+  counts.accepted_at =
+      changes(now.accepted_at, before == nullptr ? nullptr : &before->accepted_at, Metric::accepted_at);
+  counts.drafted_at = changes(now.drafted_at, before == nullptr ? nullptr : &before->drafted_at, Metric::drafted_at);
+  if (!counts.drafted_at.empty()) {
+    if (counts.accepted_at.size() > counts.drafted_at.size()) {
+      refuse(
+          line_at(now.accepted_at, counts.drafted_at.size()), std::string(name(Metric::accepted_at)),
+          fmt::format("given at {} positions", counts.accepted_at.size()),
+          fmt::format("given at the {} positions of {} at most", counts.drafted_at.size(), name(Metric::drafted_at)));
+    }
+    counts.accepted_at.resize(counts.drafted_at.size());
+    if (!counts.rounds) counts.rounds = counts.drafted_at.front();
+  }
+  const auto gauge = now.values.find(Metric::tokens_per_round);
+  if (gauge != now.values.end() && !counts.emitted) {
+    counts.tokens_per_round = gauge->second.value;
+    counts.from_rates = true;
+  }
+
+  const auto check_falling = [&](const std::vector<double>& at, const Positions& values, Metric metric) {
+    for (std::size_t j = 1; j < at.size(); ++j) {
+      if (at[j] <= at[j - 1]) continue;
+      refuse(line_at(values, j), fmt::format("{} at position {}", name(metric), j), number(at[j]),
+             fmt::format("at most that at position {}, {}", j - 1, number(at[j - 1])));
+    }
+  };
+  check_falling(counts.accepted_at, now.accepted_at, Metric::accepted_at);
+  check_falling(counts.drafted_at, now.drafted_at, Metric::drafted_at);
+  for (std::size_t j = 0; j < counts.drafted_at.size(); ++j) {
+    if (counts.accepted_at[j] <= counts.drafted_at[j]) continue;
+    refuse(line_at(now.accepted_at, j), fmt::format("{} at position {}", name(Metric::accepted_at), j),
+           number(counts.accepted_at[j]),
+           fmt::format("at most {}, {}", name(Metric::drafted_at), number(counts.drafted_at[j])));
+  }
+  double accepted_sum = 0, drafted_sum = 0;
+  for (const double value : counts.accepted_at) accepted_sum += value;
+  for (const double value : counts.drafted_at) drafted_sum += value;
+  if (!counts.drafted_at.empty()) {
+    // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
+    if (counts.drafted) counts.shape = *counts.drafted > drafted_sum ? DraftShape::tree : DraftShape::chain;
+    if (!counts.accepted) counts.accepted = accepted_sum;
+  }
+  if (counts.accepted && counts.drafted && *counts.accepted > *counts.drafted) {
+    refuse(line_of(Metric::accepted), std::string(name(Metric::accepted)), number(*counts.accepted),
+           fmt::format("at most {}, {}", name(Metric::drafted), number(*counts.drafted)));
+  }
+  if (counts.rounds && !counts.accepted_at.empty() && counts.accepted_at.front() > *counts.rounds) {
+    refuse(line_at(now.accepted_at, 0), fmt::format("{} at position 0", name(Metric::accepted_at)),
+           number(counts.accepted_at.front()),
+           fmt::format("at most {}, {}", name(Metric::rounds), number(*counts.rounds)));
+  }
+  if (counts.accepted && !counts.accepted_at.empty() && accepted_sum != *counts.accepted) {
+    const std::string found = fmt::format("{} summed over positions", number(accepted_sum));
+    const std::string expected = fmt::format("{}, {}", name(Metric::accepted), number(*counts.accepted));
+    if (std::abs(accepted_sum - *counts.accepted) > position_sum_tolerance * *counts.accepted) {
+      refuse(line_at(now.accepted_at, 0), std::string(name(Metric::accepted_at)), found, expected);
+    }
+    sink.warn({"positions_disagree_with_accepted",
+               fmt::format("{}: {} is {}, but should be {}", place(now), name(Metric::accepted_at), found, expected)});
+  }
+  if (set.engine == "vllm" || set.engine == "llama.cpp") {
+    counts.shape = DraftShape::chain;
+    if (!counts.accepted_at.empty()) counts.gamma = static_cast<std::int64_t>(counts.accepted_at.size());
+  } else if (!counts.drafted_at.empty()) {
+    counts.gamma = static_cast<std::int64_t>(counts.drafted_at.size());
+  }
+  if (set.engine == "llama.cpp") counts.rule = AcceptanceRule::greedy_draft;
+  return counts;
+}
+
+bool ScrapedSeries::hand_over(LabelSet& set, const CountsSink& sink) const {
+  const auto counted = [](const ServingCounts& counts) {
+    if (counts.rounds) return *counts.rounds > 0;
+    if (counts.drafted) return *counts.drafted > 0;
+    return counts.accepted.value_or(0) > 0 || counts.tokens_per_round.has_value();
+  };
+  const std::vector<Snapshot> snapshots = in_order(set, sink);
+  bool any = false;
+  const auto take = [&](const ServingCounts& counts) {
+    if (!counted(counts)) return;
+    if (set.engine == "sglang" && !any) {
+      if (counts.emitted) {
+        sink.warn({"first_tokens_included",
+                   fmt::format("{}:{}: {} has each request's first token, which no verification round put out",
+                               counts.file.string(), counts.line, metric_name("sglang", Metric::emitted))});
+      } else {
+        sink.warn({"mean_without_counts",
+                   fmt::format("{}:{}: {} is the mean over the engine's last interval, of unknown weight",
+                               counts.file.string(), counts.line, metric_name("sglang", Metric::tokens_per_round))});
+      }
+    }
+    any = true;
+    sink.take(counts);
+  };
+  if (snapshots.size() == 1) {
+    ServingCounts counts = difference(set, nullptr, snapshots.front(), sink);
+    take(counts);
+    return any;
+  }
+  for (std::size_t i = 1; i < snapshots.size(); ++i) {
+    ServingCounts counts = difference(set, &snapshots[i - 1], snapshots[i], sink);
+    counts.unit = CountUnit::window;
+    counts.begin_s = snapshots[i - 1].time_s;
+    take(counts);
+  }
+  return any;
+}
+
+void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
+  drop_repeating_ranks(sink);
+  join_emitted(sink);
+  if (sets_.empty()) {
+    throw FileError(file, FileError::whole_file(), "content",
+                    fmt::format("metrics without speculative decoding ({} other samples)", others_),
+                    "metrics with series such as vllm:spec_decode_num_drafts_total, "
+                    "llamacpp:spec_decode_num_drafts_total, sglang:spec_verify_calls_total or "
+                    "trtllm_spec_decode_drafted_tokens_total");
+  }
+  bool any = false;
+  bool windows = false;
+  for (LabelSet& set : sets_) {
+    windows = windows || set.snapshots.size() > 1;
+    any = hand_over(set, sink) || any;
+  }
+  if (any) return;
+  throw FileError(
+      file, FileError::whole_file(), "every counter of speculative decoding", windows ? "the same in all scrapes" : "0",
+      windows ? "higher in a later scrape: nothing was drafted in between" : "above 0: nothing was drafted yet");
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "traces/serving/read_serving_counts.hpp"
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed.
+
+/// What a series that an engine exports counts.
+enum class ScrapedMetric {
+  rounds,            ///< counter, verification rounds with a draft
+  drafted,           ///< counter, drafted tokens
+  accepted,          ///< counter, accepted drafts
+  accepted_at,       ///< counter by position in the draft
+  drafted_at,        ///< counter by position in the draft
+  emitted,           ///< counter, tokens put out
+  tokens_per_round,  ///< gauge, of the last interval of the engine
+};
+
+/// A series that is read:
+///
+///   vllm:spec_decode_num_drafts_total, _num_draft_tokens_total, _num_accepted_tokens_total,
+///     _num_accepted_tokens_per_pos_total{position="0"}
+///   llamacpp:  the same names
+///   sglang:spec_verify_calls_total, generation_tokens_total, and the gauge spec_accept_length; not spec_accept_rate,
+///     whose denominator depends on the release
+///   trtllm_spec_decode_num_draft_tokens_total, _num_accepted_tokens_total, _drafted_tokens_total{token_position="0"},
+///     _accepted_tokens_total{token_position="0"}
+struct ScrapedName {
+  std::string_view engine;
+  ScrapedMetric metric;
+  /// Of the label that holds the position; empty for series without.
+  std::string_view position_label;
+};
+
+/// Nothing for every other series.
+std::optional<ScrapedName> scraped_name(std::string_view metric);
+
+/// One sample of a series, with the place that messages name.
+struct ScrapedSample {
+  std::filesystem::path file;
+  std::int64_t line = 0;
+  std::string_view metric;
+  /// Without the metric's name.
+  std::vector<CountLabel> labels;
+  double value = 0;
+  /// Unix seconds.
+  std::optional<double> time_s;
+};
+
+/// Collects samples and hands over, for each set of labels without the position: its counts as a total where it was
+/// scraped once, else the differences of consecutive scrapes as windows, those without a round left out.
+///
+/// A counter that went down was set to 0 by a restart: the window is then what it counted since, and a warning says so.
+/// Series that SGLang's tensor-, pipeline- and expert-parallel ranks repeat are read from the lowest rank.
+class ScrapedSeries {
+ public:
+  explicit ScrapedSeries(std::string_view format) : format_(format) {}
+
+  /// Samples that follow belong to a later scrape, but for those with a time of their own.
+  void begin_scrape() { ++scrape_; }
+  /// @throws FileError if the value is none that a counter can have, or the series occurs twice in one scrape
+  void add(const ScrapedSample& sample);
+  /// Of a sample that was passed over.
+  void count_other() { ++others_; }
+  /// @throws FileError naming `file` if there is nothing to hand over, or if counts contradict each other
+  void hand_over(const std::filesystem::path& file, const CountsSink& sink);
+
+ private:
+  /// A counter's value and the line that it stands on.
+  struct Value {
+    double value = 0;
+    std::int64_t line = 0;
+  };
+  using Positions = std::map<std::int64_t, Value>;
+  /// Untimed samples of one scrape belong together, and samples of one time.
+  using SnapshotKey = std::pair<std::int64_t, double>;
+  struct Snapshot {
+    std::size_t file = 0;
+    std::int64_t line = 0;
+    std::int64_t scrape = 0;
+    std::optional<double> time_s;
+    std::map<ScrapedMetric, Value> values;
+    Positions accepted_at, drafted_at;
+  };
+  struct LabelSet {
+    std::string_view engine;
+    std::vector<CountLabel> labels;
+    std::map<SnapshotKey, Snapshot> snapshots;
+
+    bool has(ScrapedMetric metric) const;
+    bool speculates() const;
+  };
+
+  LabelSet& label_set(std::string_view engine, std::vector<CountLabel> labels);
+  Snapshot& snapshot(LabelSet& set, const ScrapedSample& sample);
+  void drop_repeating_ranks(const CountsSink& sink);
+  void join_emitted(const CountsSink& sink);
+  std::vector<Snapshot> in_order(LabelSet& set, const CountsSink& sink) const;
+  bool hand_over(LabelSet& set, const CountsSink& sink) const;
+  ServingCounts difference(const LabelSet& set, const Snapshot* before, const Snapshot& now,
+                           const CountsSink& sink) const;
+  const std::filesystem::path& file_of(const Snapshot& snapshot) const { return files_[snapshot.file]; }
+  std::string place(const Snapshot& snapshot) const;
+
+  std::string_view format_;
+  std::int64_t scrape_ = 0;
+  std::int64_t others_ = 0;
+  std::vector<std::filesystem::path> files_;
+  std::map<std::string, std::size_t> index_;
+  std::vector<LabelSet> sets_;
+};
+
+}  // namespace specdec::traces
