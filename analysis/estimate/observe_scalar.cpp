@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <limits>
+#include <utility>
 #include <vector>
 
+#include "analysis/core/token_acceptance.hpp"
 #include "analysis/estimate/observing.hpp"
 
 namespace specdec::estimate {
@@ -43,18 +46,39 @@ double draft_logprob(const PositionSource& source, const PositionBatch& batch, s
   return recorded_logprob(source, batch, i, Role::draft, batch.draft_token_logprob[index(i * batch.depths + depth)]);
 }
 
-/// a_t of rejection at the first `depths` draft depths; 0 where the sequence is too young for a depth.
+/// p = 0 in the arithmetic of core::token_acceptance: above every q that is 0 too, below all others.
+float above_impossible(double logprob) {
+  return means_zero(logprob) ? std::numeric_limits<float>::lowest() : static_cast<float>(logprob);
+}
+
+/// q = 0 in that arithmetic.
+float or_impossible(double logprob) {
+  return means_zero(logprob) ? -std::numeric_limits<float>::infinity() : static_cast<float>(logprob);
+}
+
+/// a_t of rejection at every draft depth; 0 where the sequence is too young for a depth.
 std::vector<double> acceptance_by_logprobs(const PositionSource& source, const PositionBatch& batch,
-                                           const std::vector<double>& surprisal, std::int64_t depths) {
-  std::vector<double> acceptance(index(batch.size * depths));
+                                           const std::vector<double>& surprisal) {
+  std::vector<float> target(index(batch.size * batch.depths));
+  std::vector<float> draft(target.size(), -std::numeric_limits<float>::infinity());
   for (std::int64_t i = 0; i < batch.size; ++i) {
-    const std::int64_t possible = std::min(depths, batch.place[index(i)] + 1);
+    const std::int64_t possible = std::min(batch.depths, batch.place[index(i)] + 1);
     for (std::int64_t depth = 0; depth < possible; ++depth) {
-      acceptance[index(i * depths + depth)] =
-          acceptance_of_logprobs(-surprisal[index(i)], draft_logprob(source, batch, i, depth));
+      target[index(i * batch.depths + depth)] = above_impossible(-surprisal[index(i)]);
+      draft[index(i * batch.depths + depth)] = or_impossible(draft_logprob(source, batch, i, depth));
     }
   }
+  std::vector<double> acceptance(target.size());
+  core::token_acceptance(target, draft, acceptance);
   return acceptance;
+}
+
+/// The first depth's acceptances.
+std::vector<double> at_first_depth(const std::vector<double>& acceptance, const PositionBatch& batch) {
+  if (batch.depths == 1) return acceptance;
+  std::vector<double> first(index(batch.size));
+  for (std::int64_t i = 0; i < batch.size; ++i) first[index(i)] = acceptance[index(i * batch.depths)];
+  return first;
 }
 
 }  // namespace
@@ -62,12 +86,16 @@ std::vector<double> acceptance_by_logprobs(const PositionSource& source, const P
 void Observer::observe_logprobs(const PositionSource& source, const PositionBatch& batch, Observations& out) const {
   out.surprisal = column(batch.size);
   out.draft_token_probability = column(batch.size);
+  const std::vector<float> certain(index(batch.size));
+  std::vector<float> draft(index(batch.size));
   for (std::int64_t i = 0; i < batch.size; ++i) {
     const double p = recorded_logprob(source, batch, i, Role::target, batch.target_token_logprob[index(i)]);
     if (means_zero(p) && !forgives_impossible_tokens()) throw impossible_token(source, batch, i);
     out.surprisal[index(i)] = -p;
-    out.draft_token_probability[index(i)] = probability_of_logprob(draft_logprob(source, batch, i, 0));
+    draft[index(i)] = or_impossible(draft_logprob(source, batch, i, 0));
   }
+  // q = min(1, q / 1).
+  core::token_acceptance(certain, draft, out.draft_token_probability);
 }
 
 void Observer::observe_ranks(const PositionBatch& batch, Observations& out) {
@@ -96,6 +124,9 @@ void Observer::observe_scalar(const PositionSource& source, const PositionBatch&
   if (has_logprobs) observe_logprobs(source, batch, out);
   if (!batch.draft_token_rank.empty()) observe_ranks(batch, out);
 
+  std::vector<double> by_depth;
+  if (has_logprobs && (as_sampled || rule == AcceptanceRule::rejection))
+    by_depth = acceptance_by_logprobs(source, batch, out.surprisal);
   Bracketed& rejection = of_rule(out, AcceptanceRule::rejection);
   if (as_sampled && !batch.overlap.empty()) {
     rejection.lower = column(batch.size);
@@ -105,14 +136,14 @@ void Observer::observe_scalar(const PositionSource& source, const PositionBatch&
       out.d_lk.lower[index(i)] = 1 - rejection.lower[index(i)];
     }
   } else if (as_sampled && has_logprobs) {
-    rejection.lower = acceptance_by_logprobs(source, batch, out.surprisal, 1);
+    rejection.lower = at_first_depth(by_depth, batch);
   } else if (temperature_zero) {
     rejection = of_rule(out, AcceptanceRule::greedy);
   }
 
   if (rule == AcceptanceRule::rejection) {
     out.depths = batch.depths;
-    out.acceptance.lower = acceptance_by_logprobs(source, batch, out.surprisal, batch.depths);
+    out.acceptance.lower = std::move(by_depth);
     if (!batch.overlap.empty()) out.mean_acceptance = rejection;
   } else {
     out.acceptance = of_rule(out, rule);

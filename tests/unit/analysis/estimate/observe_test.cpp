@@ -393,6 +393,44 @@ TEST_CASE("a token that the target cannot emit is an error of the file, unless t
   CHECK(observe(batch).acceptance.lower[0] == 0);
 }
 
+TEST_CASE("log-probabilities at or below the floor of -9999 are probability 0 at every depth, others are compared") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> values = {0, -0.5F, -3, -9998.5F, -9999, -10000, -3.4e38F, -infinity};
+  TraceMetadata metadata;
+  metadata.path = traces::TextSource::other;
+  std::vector<std::int64_t> sequence, place;
+  std::vector<float> target, draft;
+  for (const float p : values) {
+    for (const float q : values) {
+      sequence.push_back(0);
+      place.push_back(std::ssize(place));
+      target.push_back(p);
+      draft.push_back(q);
+      draft.push_back(values[target.size() % values.size()]);
+    }
+  }
+  PositionBatch batch;
+  batch.size = std::ssize(target);
+  batch.depths = 2;
+  batch.sequence = sequence;
+  batch.place = place;
+  batch.target_token_logprob = target;
+  batch.draft_token_logprob = draft;
+  const Observations seen = observe(batch, metadata);
+  REQUIRE(seen.depths == 2);
+  for (std::size_t i = 0; i < draft.size(); ++i) {
+    const double p = target[i / 2] <= -9999 ? 0 : 1;
+    const double q = draft[i] <= -9999 ? 0 : 1;
+    const double ratio = std::exp(std::min(0.0, double{draft[i]} - double{target[i / 2]}));
+    CAPTURE(i, target[i / 2], draft[i]);
+    const bool too_young = i == 1;
+    CHECK(seen.acceptance.lower[i] == Approx(too_young || q == 0 ? 0 : p == 0 ? 1 : ratio).epsilon(1e-14));
+    if (i % 2 == 1) continue;
+    CHECK(seen.draft_token_probability[i / 2] == Approx(q == 0 ? 0 : std::exp(double{draft[i]})).epsilon(1e-14));
+    CHECK(seen.by_rule[0].lower[i / 2] == seen.acceptance.lower[i]);
+  }
+}
+
 TEST_CASE("a probability of F16 that is 0 may have underflowed, so that its token's acceptance is unknown") {
   const std::vector<std::uint16_t> target{0x3800, 0x3800, 0, 0, 0x3C00, 0};  // 1/2, 1/2, 0; 0, 1, 0
   const std::vector<std::uint16_t> draft{0x3800, 0x3400, 0x3400, 0, 0x3C00, 0};
