@@ -8,12 +8,14 @@
 namespace specdec::planning {
 
 /// Acceptance from an exact replay of a recording: every gamma up to the largest one replayed is measured, none beyond
-/// is known.
+/// is known. The share of full accepts is the gain over one draft less, which is exact where acceptance does not depend
+/// on the position.
 class ReplayCurve : public estimate::AcceptanceCurve {
  public:
   /// @param report  of the recording, or of the lower ends of its brackets
-  /// @param upper   of the upper ends, where acceptance is known as a bracket; they are the ends of the readings, their
-  ///   middle is the value
+  /// @param upper   of the upper ends, where acceptance is known as a bracket: the interval covers both of theirs, the
+  /// value
+  ///   is their middle
   /// @throws std::invalid_argument if a report has no gammas, or they have not as many
   explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr);
 

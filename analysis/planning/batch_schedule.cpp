@@ -1,0 +1,111 @@
+#include "analysis/planning/batch_schedule.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace specdec::planning {
+namespace {
+
+/// A stretch that is being made: which gammas would do at all of its batches, and the largest regret of each.
+class OpenStretch {
+ public:
+  OpenStretch(std::int64_t batch, std::vector<double> regrets, double tolerance)
+      : stretch_{batch, batch, 0, false}, worst_(std::move(regrets)), allowed_(allowed(worst_, tolerance)) {}
+
+  /// False, and nothing changed, where no gamma would do at this batch too.
+  bool extend(std::int64_t batch, const std::vector<double>& regrets, double tolerance) {
+    std::vector<bool> both = allowed(regrets, tolerance);
+    both.resize(std::min(both.size(), allowed_.size()));
+    for (std::size_t gamma = 0; gamma < both.size(); ++gamma) both[gamma] = both[gamma] && allowed_[gamma];
+    if (std::find(both.begin(), both.end(), true) == both.end()) return false;
+    allowed_ = std::move(both);
+    for (std::size_t gamma = 0; gamma < allowed_.size(); ++gamma) {
+      worst_[gamma] = std::max(worst_[gamma], regrets[gamma]);
+    }
+    stretch_.batch_high = batch;
+    return true;
+  }
+
+  /// Takes over a batch without a price.
+  void hold(std::int64_t batch) {
+    stretch_.batch_low = std::min(stretch_.batch_low, batch);
+    stretch_.batch_high = std::max(stretch_.batch_high, batch);
+    stretch_.held = true;
+  }
+
+  ScheduleStretch close() {
+    std::optional<std::size_t> best;
+    for (std::size_t gamma = 0; gamma < allowed_.size(); ++gamma) {
+      if (allowed_[gamma] && (!best || worst_[gamma] < worst_[*best])) best = gamma;
+    }
+    stretch_.gamma = static_cast<std::int64_t>(*best);
+    return stretch_;
+  }
+
+ private:
+  static std::vector<bool> allowed(const std::vector<double>& regrets, double tolerance) {
+    const auto least = std::min_element(regrets.begin(), regrets.end());
+    std::vector<bool> result(regrets.size(), false);
+    if (least == regrets.begin()) {
+      result[0] = true;
+      return result;
+    }
+    for (std::size_t gamma = 1; gamma < regrets.size(); ++gamma) {
+      result[gamma] = regrets[gamma] <= std::max(tolerance, *least);
+    }
+    return result;
+  }
+
+  ScheduleStretch stretch_;
+  std::vector<double> worst_;
+  std::vector<bool> allowed_;
+};
+
+}  // namespace
+
+std::vector<double> worst_regrets(const DraftScan& scan, double batch, const std::vector<double>& contexts) {
+  std::vector<double> worst;
+  std::vector<cost::RoundTime> times;
+  std::vector<double> speeds;
+  for (const double context : contexts) {
+    if (!scan.draft().cost->answers(scan.point(0, batch, context))) return {};
+    scan.price(batch, context, times);
+    speeds.clear();
+    for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
+      speeds.push_back(scan.tokens()[gamma].value / times[gamma].total());
+    }
+    const double best = *std::max_element(speeds.begin(), speeds.end());
+    if (worst.empty()) worst.resize(speeds.size());
+    worst.resize(std::min(worst.size(), speeds.size()));
+    for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) {
+      worst[gamma] = std::max(worst[gamma], 1 - speeds[gamma] / best);
+    }
+  }
+  return worst;
+}
+
+std::vector<ScheduleStretch> batch_schedule(const DraftScan& scan, const std::vector<double>& contexts,
+                                            std::int64_t up_to, double tolerance) {
+  std::vector<ScheduleStretch> schedule;
+  std::optional<OpenStretch> open;
+  for (std::int64_t batch = 1; batch <= up_to; ++batch) {
+    std::vector<double> regrets = worst_regrets(scan, static_cast<double>(batch), contexts);
+    if (regrets.empty()) {
+      if (open) open->hold(batch);
+      continue;
+    }
+    if (open && open->extend(batch, regrets, tolerance)) continue;
+    if (open) schedule.push_back(open->close());
+    open.emplace(batch, std::move(regrets), tolerance);
+    if (schedule.empty() && batch > 1) open->hold(1);
+  }
+  if (open) schedule.push_back(open->close());
+  return schedule;
+}
+
+std::optional<std::int64_t> crossover_batch(const std::vector<ScheduleStretch>& schedule) {
+  if (schedule.empty() || schedule.back().gamma > 0) return std::nullopt;
+  return schedule.back().batch_low;
+}
+
+}  // namespace specdec::planning

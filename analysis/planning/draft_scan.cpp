@@ -1,0 +1,128 @@
+#include "analysis/planning/draft_scan.hpp"
+
+#include <algorithm>
+#include <boost/math/tools/roots.hpp>
+#include <cmath>
+#include <stdexcept>
+
+namespace specdec::planning {
+namespace {
+
+/// The quantile of sorted values, linear between neighbours.
+double quantile(const std::vector<double>& sorted, double share) {
+  const double place = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+LogError log_error(double value, const estimate::Interval& interval) {
+  return {std::max(0.0, std::log(value / interval.lo)), std::max(0.0, std::log(interval.hi / value))};
+}
+
+/// What the cost says where it does not answer.
+std::string refusal(const cost::RoundCost& cost, const cost::RoundPoint& point) {
+  try {
+    static_cast<void>(cost.round(point));
+    return {};
+  } catch (const std::domain_error& error) {
+    return error.what();
+  }
+}
+
+/// 1 + alpha + ... + alpha^gamma
+double geometric_sum(double alpha, std::int64_t gamma) {
+  double sum = 1;
+  for (std::int64_t j = 0; j < gamma; ++j) sum = 1 + alpha * sum;
+  return sum;
+}
+
+}  // namespace
+
+DraftScan::DraftScan(const DeploymentDraft& draft, std::int64_t max_gamma) : draft_(&draft) {
+  for (std::int64_t gamma = 0; gamma <= max_gamma; ++gamma) {
+    try {
+      tokens_.push_back(draft.acceptance->tokens_per_step(gamma));
+    } catch (const std::domain_error& error) {
+      if (gamma == 0) throw;
+      limit_ = error.what();
+      break;
+    }
+    sampling_.push_back(log_error(tokens_.back().value, tokens_.back().ci95));
+    readings_.push_back(log_error(tokens_.back().value, tokens_.back().readings));
+    const double value = tokens_.back().value;
+    acceptance_.push_back({std::min(sampling_.back().below + readings_.back().below, std::log(value)),
+                           std::min(sampling_.back().above + readings_.back().above,
+                                    std::log((static_cast<double>(gamma) + 1) / value))});
+  }
+}
+
+cost::RoundPoint DraftScan::point(std::int64_t gamma, double batch, double context) const {
+  return {gamma, batch, context, tokens_[static_cast<std::size_t>(gamma)].full_accepts};
+}
+
+void DraftScan::price(double batch, double context, std::vector<cost::RoundTime>& times, std::string* limit) const {
+  times.clear();
+  times.push_back(draft_->cost->round({0, batch, context, 0}));
+  for (std::size_t gamma = 1; gamma < tokens_.size(); ++gamma) {
+    const cost::RoundPoint at = point(static_cast<std::int64_t>(gamma), batch, context);
+    if (!draft_->cost->answers(at)) {
+      if (limit != nullptr) *limit = refusal(*draft_->cost, at);
+      return;
+    }
+    times.push_back(draft_->cost->round(at));
+  }
+}
+
+std::vector<LogError> DraftScan::cost_error(double batch, double context,
+                                            const std::vector<cost::RoundTime>& times) const {
+  std::vector<LogError> errors(times.size());
+  const std::size_t replicates = draft_->cost->replicates();
+  const double prediction = draft_->prediction_error;
+  if (replicates == 0 && prediction == 0) return errors;
+  std::vector<double> plain(replicates), ratios(replicates);
+  for (std::size_t i = 0; i < replicates; ++i) {
+    plain[i] = std::log(draft_->cost->round_of_replicate(i, {0, batch, context, 0}).total());
+  }
+  for (std::size_t gamma = 1; gamma < times.size(); ++gamma) {
+    LogError error;
+    if (replicates > 0) {
+      const cost::RoundPoint at = point(static_cast<std::int64_t>(gamma), batch, context);
+      for (std::size_t i = 0; i < replicates; ++i) {
+        ratios[i] = plain[i] - std::log(draft_->cost->round_of_replicate(i, at).total());
+      }
+      std::sort(ratios.begin(), ratios.end());
+      const double value = std::log(times[0].total() / times[gamma].total());
+      error = {std::max(0.0, value - quantile(ratios, 0.025)), std::max(0.0, quantile(ratios, 0.975) - value)};
+    }
+    errors[gamma] = {std::hypot(error.below, prediction), std::hypot(error.above, prediction)};
+  }
+  return errors;
+}
+
+std::optional<double> break_even_alpha(const cost::RoundCost& cost, double batch, double context,
+                                       const std::vector<cost::RoundTime>& times) {
+  const double plain = times[0].total();
+  double smallest = 1;
+  for (std::size_t place = 1; place < times.size(); ++place) {
+    const auto gamma = static_cast<std::int64_t>(place);
+    const auto round = [&](double full_accepts) { return cost.round({gamma, batch, context, full_accepts}).total(); };
+    const double none = round(0);
+    if (none <= plain) return 0;
+    const bool same = round(1) == none;
+    const auto gain = [&](double alpha) {
+      const double time = same ? none : round(std::pow(alpha, static_cast<double>(gamma)));
+      return geometric_sum(alpha, gamma) * plain - time;
+    };
+    const double highest = gain(smallest);
+    if (highest <= 0) continue;
+    std::uintmax_t steps = 100;
+    const auto root = boost::math::tools::toms748_solve(gain, 0.0, smallest, plain - none, highest,
+                                                        boost::math::tools::eps_tolerance<double>(50), steps);
+    smallest = (root.first + root.second) / 2;
+  }
+  if (smallest == 1) return std::nullopt;
+  return smallest;
+}
+
+}  // namespace specdec::planning

@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/planning/draft_scan.hpp"
+
+namespace specdec::planning {
+namespace {
+
+/// More requests than this are as good as none that would do.
+constexpr double most_requests = 1e9;
+
+/// Errors of a row's ln(speedup), apart.
+struct RowErrors {
+  LogError sampling, readings, acceptance, cost;
+
+  LogError total() const {
+    return {std::hypot(acceptance.below, cost.below), std::hypot(acceptance.above, cost.above)};
+  }
+};
+
+class PointPlanner {
+ public:
+  PointPlanner(const DraftScan& scan, const DeploymentQuestion& question, double batch, double context)
+      : scan_(scan), question_(question) {
+    plan_.batch = batch;
+    plan_.context = context;
+    scan.price(batch, context, times_);
+    cost_error_ = scan.cost_error(batch, context, times_);
+  }
+
+  PointPlan plan(std::optional<std::int64_t> deployed) {
+    make_rows();
+    judge();
+    describe_optimum();
+    if (deployed) judge_deployed(*deployed);
+    return std::move(plan_);
+  }
+
+ private:
+  RowErrors errors(std::size_t gamma) const {
+    return {scan_.sampling_error()[gamma], scan_.readings_error()[gamma], scan_.acceptance_error()[gamma],
+            cost_error_[gamma]};
+  }
+
+  void make_rows();
+  void judge();
+  void explain_doubt(std::size_t row);
+  std::optional<std::int64_t> requests_needed(std::size_t row) const;
+  void describe_optimum();
+  void describe_costs(const DeploymentRow& best);
+  void judge_deployed(std::int64_t gamma);
+  double worst_regret(std::size_t gamma) const;
+
+  const DraftScan& scan_;
+  const DeploymentQuestion& question_;
+  std::vector<cost::RoundTime> times_;
+  std::vector<LogError> cost_error_;
+  PointPlan plan_;
+};
+
+void PointPlanner::make_rows() {
+  const cost::RoundCost& cost = *scan_.draft().cost;
+  const double plain = times_[0].total();
+  const bool plain_extrapolated = cost.extrapolates(scan_.point(0, plan_.batch, plan_.context));
+  plan_.rows.reserve(times_.size());
+  for (std::size_t gamma = 0; gamma < times_.size(); ++gamma) {
+    const estimate::TokensPerStep& tokens = scan_.tokens()[gamma];
+    const LogError acceptance = errors(gamma).acceptance;
+    const LogError total = errors(gamma).total();
+    DeploymentRow row;
+    row.gamma = static_cast<std::int64_t>(gamma);
+    row.tokens_per_step = tokens.value;
+    row.tokens_interval = {tokens.value * std::exp(-acceptance.below), tokens.value * std::exp(acceptance.above)};
+    row.time = times_[gamma];
+    row.speedup = tokens.value * plain / row.time.total();
+    row.speedup_ci95 = {row.speedup * std::exp(-total.below), row.speedup * std::exp(total.above)};
+    row.extrapolated = plain_extrapolated || tokens.extrapolated ||
+                       cost.extrapolates(scan_.point(row.gamma, plan_.batch, plan_.context));
+    plan_.rows.push_back(row);
+    if (row.speedup > plan_.rows[plan_.optimal_row].speedup) plan_.optimal_row = gamma;
+  }
+  for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.optimal().speedup;
+}
+
+void PointPlanner::judge() {
+  const double enough = 1 + question_.min_gain;
+  std::size_t highest = plan_.optimal_row;
+  for (std::size_t gamma = 1; gamma < plan_.rows.size(); ++gamma) {
+    if (highest == 0 || plan_.rows[gamma].speedup_ci95.hi > plan_.rows[highest].speedup_ci95.hi) highest = gamma;
+  }
+  if (plan_.optimal_row > 0 && plan_.optimal().speedup_ci95.lo >= enough) {
+    plan_.verdict = Verdict::speculate;
+  } else if (highest == 0 || plan_.rows[highest].speedup_ci95.hi < enough) {
+    plan_.verdict = Verdict::do_not_speculate;
+  } else {
+    plan_.verdict = Verdict::cannot_tell;
+    const bool optimum_may_do = plan_.optimal_row > 0 && plan_.optimal().speedup_ci95.hi >= enough;
+    explain_doubt(optimum_may_do ? plan_.optimal_row : highest);
+  }
+}
+
+void PointPlanner::explain_doubt(std::size_t row) {
+  const RowErrors e = errors(row);
+  const double sampling = e.sampling.squares();
+  const double readings = e.readings.squares();
+  const double cost = e.cost.squares();
+  const bool carried = plan_.rows[row].extrapolated || (readings > 0 && readings >= std::max(sampling, cost));
+  NextMeasurement next;
+  next.gamma = static_cast<std::int64_t>(row);
+  next.batch = plan_.batch;
+  next.context = plan_.context;
+  if (carried) {
+    plan_.dominant_source = UncertaintySource::extrapolation;
+    next.requests = requests_needed(row);
+    next.with_baseline = scan_.draft().cost->extrapolates(scan_.point(next.gamma, plan_.batch, plan_.context));
+  } else if (sampling + readings >= cost) {
+    plan_.dominant_source = UncertaintySource::acceptance;
+    next.requests = requests_needed(row);
+  } else {
+    plan_.dominant_source = UncertaintySource::cost;
+    next.with_baseline = true;
+  }
+  plan_.next = next;
+}
+
+// Half-widths shrink with the root of the number of clusters; the readings meet at the gamma that is measured.
+std::optional<std::int64_t> PointPlanner::requests_needed(std::size_t row) const {
+  const std::optional<std::int64_t> clusters = scan_.draft().clusters;
+  const RowErrors e = errors(row);
+  const double margin = std::log(plan_.rows[row].speedup / (1 + question_.min_gain));
+  const double now = margin >= 0 ? e.sampling.below : e.sampling.above;
+  const double cost = margin >= 0 ? e.cost.below : e.cost.above;
+  if (!clusters || now <= 0 || std::abs(margin) <= cost) return std::nullopt;
+  const double requests = static_cast<double>(*clusters) * now * now / (margin * margin - cost * cost);
+  if (requests > most_requests) return std::nullopt;
+  return std::max<std::int64_t>(2, static_cast<std::int64_t>(std::ceil(requests)));
+}
+
+void PointPlanner::describe_optimum() {
+  const DeploymentRow& best = plan_.optimal();
+  const RowErrors e = errors(plan_.optimal_row);
+  const double acceptance = e.acceptance.squares();
+  const double cost = e.cost.squares();
+  plan_.speedup_estimate.value = best.speedup;
+  plan_.speedup_estimate.ci95 = best.speedup_ci95;
+  if (acceptance + cost > 0) {
+    plan_.interval_share = IntervalShare{acceptance / (acceptance + cost), cost / (acceptance + cost)};
+    plan_.speedup_estimate.method = cost > 0 ? "squares of the half-widths of ln(tokens per step) and of ln(cost) added"
+                                             : "interval of tokens per step, cost taken as exact";
+  } else {
+    plan_.speedup_estimate.method =
+        best.gamma == 0 ? "plain decoding, 1 by definition" : "acceptance and cost taken as exact";
+  }
+  plan_.worst_regret = worst_regret(plan_.optimal_row);
+  for (const DeploymentRow& row : plan_.rows) {
+    if (row.speedup >= (1 - question_.tolerance) * best.speedup) plan_.near_optimal_gammas.push_back(row.gamma);
+  }
+  plan_.at_limit = plan_.optimal_row > 0 && plan_.optimal_row + 1 == plan_.rows.size();
+  if (scan_.draft().cost->in_seconds()) {
+    const BaselineAndSpeculative seconds = {times_[0].total(), best.time.total() / best.tokens_per_step};
+    plan_.seconds_per_output_token = seconds;
+    plan_.output_tokens_per_second = {plan_.batch / seconds.baseline, plan_.batch / seconds.speculative};
+  }
+  describe_costs(best);
+}
+
+void PointPlanner::describe_costs(const DeploymentRow& best) {
+  const cost::RoundCost& cost = *scan_.draft().cost;
+  plan_.break_even_alpha = break_even_alpha(cost, plan_.batch, plan_.context, times_);
+  const double plain = times_[0].total();
+  for (std::size_t gamma = 1; gamma < times_.size(); ++gamma) {
+    if (!cost.parts_known(scan_.point(static_cast<std::int64_t>(gamma), plan_.batch, plan_.context))) return;
+  }
+  for (const DeploymentRow& row : plan_.rows) {
+    if (row.gamma == 0) continue;
+    const double left = row.tokens_per_step * plain - row.time.target - row.time.overhead;
+    const double c = left / (static_cast<double>(row.gamma) * plain);
+    if (c > (plan_.break_even_cost ? plan_.break_even_cost->c : 0)) plan_.break_even_cost = BreakEvenCost{c, row.gamma};
+  }
+  if (!(times_[0].target > 0) || times_.size() < 2) return;
+  const DeploymentRow& shown = best.gamma == 0 ? plan_.rows[1] : best;
+  plan_.c = shown.time.draft / (static_cast<double>(shown.gamma) * times_[0].target);
+  plan_.verify_factor = shown.time.target / times_[0].target;
+}
+
+void PointPlanner::judge_deployed(std::int64_t gamma) {
+  const auto place = static_cast<std::size_t>(gamma);
+  if (place >= plan_.rows.size()) {
+    // Says why there is no such row.
+    static_cast<void>(scan_.draft().acceptance->tokens_per_step(gamma));
+    static_cast<void>(scan_.draft().cost->round(scan_.point(gamma, plan_.batch, plan_.context)));
+    throw std::domain_error("plan_deployment: a gamma between 0 and that of what is deployed has no price");
+  }
+  DeployedAtPoint deployed;
+  deployed.gamma = gamma;
+  deployed.speedup = plan_.rows[place].speedup;
+  deployed.regret = plan_.rows[place].regret;
+  deployed.worst_regret = std::max(deployed.regret, worst_regret(place));
+  deployed.exceeds_max_regret = question_.max_regret && deployed.worst_regret > *question_.max_regret;
+  plan_.deployed = deployed;
+}
+
+double PointPlanner::worst_regret(std::size_t gamma) const {
+  const auto regret_at = [&](auto tokens) {
+    double best = 0;
+    for (const DeploymentRow& row : plan_.rows) best = std::max(best, tokens(row) / row.time.total());
+    return 1 - tokens(plan_.rows[gamma]) / plan_.rows[gamma].time.total() / best;
+  };
+  return std::max(regret_at([](const DeploymentRow& row) { return row.tokens_interval.lo; }),
+                  regret_at([](const DeploymentRow& row) { return row.tokens_interval.hi; }));
+}
+
+}  // namespace
+
+PointPlan plan_point(const DraftScan& scan, double batch, double context, const DeploymentQuestion& question,
+                     std::optional<std::int64_t> deployed) {
+  return PointPlanner(scan, question, batch, context).plan(deployed);
+}
+
+}  // namespace specdec::planning

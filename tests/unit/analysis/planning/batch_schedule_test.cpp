@@ -1,0 +1,154 @@
+#include "analysis/planning/batch_schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/planning/profile_curve.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/analysis/planning/fakes.hpp"
+
+using namespace specdec;
+using planning::ScheduleStretch;
+
+namespace {
+
+using Stretches = std::vector<ScheduleStretch>;
+
+planning::DeploymentDraft draft(double alpha, fakes::Cost cost) {
+  return {"draft", std::make_shared<planning::ProfileCurve>(core::AcceptanceRate(alpha)),
+          std::make_shared<fakes::Cost>(std::move(cost))};
+}
+
+/// Passes padded to multiples of 32 tokens, computed at a fixed rate beyond 256.
+fakes::Cost padded() {
+  return fakes::Cost([](const cost::RoundPoint& at) {
+    const double tokens = std::ceil(at.batch * static_cast<double>(at.gamma + 1) / 32) * 32;
+    return cost::RoundTime{std::max(1.0, tokens / 256) + 1e-4 * at.context,
+                           0.06 * static_cast<double>(at.gamma) * std::max(1.0, at.batch / 128), 0.02};
+  });
+}
+
+/// The regret of every gamma at every batch by the plainest arithmetic; the largest one over the contexts.
+double naive_regret(double alpha, const fakes::Cost& cost, std::int64_t gamma, std::int64_t batch,
+                    const std::vector<double>& contexts) {
+  double worst = 0;
+  for (const double context : contexts) {
+    const auto speed = [&](std::int64_t g) {
+      const auto tokens = fakes::constant_rate(alpha, g);
+      return tokens.value / cost.round({g, static_cast<double>(batch), context, tokens.full_accepts}).total();
+    };
+    double best = 0;
+    for (std::int64_t g = 0; g <= 8; ++g) best = std::max(best, speed(g));
+    worst = std::max(worst, 1 - speed(gamma) / best);
+  }
+  return worst;
+}
+
+/// The fewest stretches by dynamic programming over all ways to cut.
+std::int64_t fewest_stretches(double alpha, const fakes::Cost& cost, std::int64_t up_to,
+                              const std::vector<double>& contexts, double tolerance) {
+  constexpr std::int64_t none = 1'000'000;
+  std::vector<std::vector<bool>> good;
+  for (std::int64_t batch = 1; batch <= up_to; ++batch) {
+    std::vector<double> regrets;
+    for (std::int64_t g = 0; g <= 8; ++g) regrets.push_back(naive_regret(alpha, cost, g, batch, contexts));
+    const double least = *std::min_element(regrets.begin(), regrets.end());
+    std::vector<bool> ok;
+    for (std::int64_t g = 0; g <= 8; ++g) {
+      const bool plain_best = regrets[0] == least;
+      ok.push_back(plain_best ? g == 0 : g > 0 && regrets[static_cast<std::size_t>(g)] <= std::max(tolerance, least));
+    }
+    good.push_back(ok);
+  }
+  std::vector<std::int64_t> fewest(static_cast<std::size_t>(up_to) + 1, none);
+  fewest[0] = 0;
+  for (std::size_t end = 1; end <= static_cast<std::size_t>(up_to); ++end) {
+    for (std::size_t gamma = 0; gamma <= 8; ++gamma) {
+      for (std::size_t begin = end; begin-- > 0 && good[begin][gamma];) {
+        fewest[end] = std::min(fewest[end], fewest[begin] + 1);
+      }
+    }
+  }
+  return fewest.back();
+}
+
+}  // namespace
+
+TEST_CASE("a schedule covers every batch once with the fewest stretches that the tolerance allows") {
+  for (const double alpha : {0.5, 0.7, 0.9}) {
+    for (const double tolerance : {0.0, 0.01, 0.1}) {
+      for (const std::vector<double>& contexts : {std::vector<double>{0}, std::vector<double>{0, 20000}}) {
+        INFO(alpha << " " << tolerance << " " << contexts.size());
+        const planning::DeploymentDraft d = draft(alpha, padded());
+        const planning::DraftScan scan(d, 8);
+        const Stretches schedule = planning::batch_schedule(scan, contexts, 150, tolerance);
+        REQUIRE_FALSE(schedule.empty());
+        std::int64_t next = 1;
+        for (const ScheduleStretch& stretch : schedule) {
+          CHECK(stretch.batch_low == next);
+          CHECK_FALSE(stretch.held);
+          for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
+            const double regret = naive_regret(alpha, padded(), stretch.gamma, batch, contexts);
+            double least = 1;
+            for (std::int64_t g = 0; g <= 8; ++g) {
+              least = std::min(least, naive_regret(alpha, padded(), g, batch, contexts));
+            }
+            CHECK(regret <= std::max(tolerance, least) + 1e-12);
+          }
+          next = stretch.batch_high + 1;
+        }
+        CHECK(next == 151);
+        CHECK(static_cast<std::int64_t>(schedule.size()) ==
+              fewest_stretches(alpha, padded(), 150, contexts, tolerance));
+      }
+    }
+  }
+}
+
+TEST_CASE("the crossover is the batch from which on no gamma is faster than plain decoding") {
+  const planning::DeploymentDraft d = draft(0.8, padded());
+  const planning::DraftScan scan(d, 8);
+  const auto crossover = planning::crossover_batch(planning::batch_schedule(scan, {0}, 512, 0.01));
+  std::int64_t expected = 513;
+  while (naive_regret(0.8, padded(), 0, expected - 1, {0}) == 0) --expected;
+  REQUIRE(expected <= 512);
+  CHECK(crossover == expected);
+  CHECK(planning::crossover_batch(planning::batch_schedule(scan, {0}, 20, 0.01)) == std::nullopt);
+  CHECK(planning::crossover_batch({}) == std::nullopt);
+}
+
+// A round of gamma drafts verifies batch (gamma + 1) tokens, of which knee are free; at batch knee (E - gamma c) /
+// (gamma
+// + 1) it takes as long as its tokens do alone.
+TEST_CASE("with weights alone to read the crossover is where the closed form puts it") {
+  const double knee = 206.135, c = 0.107978;
+  const fakes::Cost weights([&](const cost::RoundPoint& at) {
+    const auto gamma = static_cast<double>(at.gamma);
+    return cost::RoundTime{std::max(1.0, at.batch * (gamma + 1) / knee), c * gamma, 0};
+  });
+  double closed = 0;
+  for (int gamma = 1; gamma <= 8; ++gamma) {
+    closed = std::max(closed, knee * (fakes::constant_rate(0.8, gamma).value - c * gamma) / (gamma + 1));
+  }
+  const planning::DeploymentDraft d = draft(0.8, weights);
+  const planning::DraftScan scan(d, 8);
+  const auto crossover = planning::crossover_batch(planning::batch_schedule(scan, {0}, 206, 0));
+  CHECK(crossover == static_cast<std::int64_t>(std::floor(closed)) + 1);
+}
+
+TEST_CASE("batches without a price go with their neighbours") {
+  fakes::Cost cost = padded();
+  cost.known = [](const cost::RoundPoint& at) { return 4 <= at.batch && at.batch <= 20; };
+  const planning::DeploymentDraft d = draft(0.8, cost);
+  const planning::DraftScan scan(d, 8);
+  const Stretches schedule = planning::batch_schedule(scan, {0}, 40, 0.01);
+  REQUIRE_FALSE(schedule.empty());
+  CHECK(schedule.front().batch_low == 1);
+  CHECK(schedule.front().held);
+  CHECK(schedule.back().batch_high == 40);
+  CHECK(schedule.back().held);
+  cost.known = [](const cost::RoundPoint&) { return false; };
+  const planning::DeploymentDraft unknown = draft(0.8, cost);
+  CHECK(planning::batch_schedule(planning::DraftScan(unknown, 8), {0}, 40, 0.01).empty());
+}
