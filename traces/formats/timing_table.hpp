@@ -14,7 +14,8 @@ namespace specdec::traces {
 /// What was varied; they differ by what is read of the key-value cache and are never put into one curve.
 enum class TimingAxis {
   batch,         ///< one token each of several sequences (llama-batched-bench)
-  verification,  ///< several tokens of one sequence (llama-bench)
+  verification,  ///< several tokens of one sequence (llama-bench -p)
+  generation,    ///< one token of one sequence after another, as a mean over them (llama-bench -n)
   grid,          ///< as a table of one's own says
 };
 
@@ -70,10 +71,12 @@ struct TimingTable {
 ///   llama-batched-bench, markdown or --output-format jsonl     one token of B sequences, T_TG/TG seconds, at the
 ///                                              context PP + (TG - 1)/2
 ///
-/// Left out with a warning: llama-bench's combined ppN+tgM (`combined_test_excluded`), and tests whose tokens did not
-/// fit into one pass (`split_pass_excluded`: more than n_ubatch, which is 512 where a table does not show it).
-/// Markdown rounds: where it gives tokens/s, seconds are tokens over that (`seconds_from_rate`).
-/// @throws FileError for a file in none of these formats, without a timing, or broken, with line and field
+/// Left out with a warning: llama-bench's combined ppN+tgM (`combined_test_excluded`), tests whose tokens did not fit
+/// into one pass (`split_pass_excluded`: more than n_ubatch, which is 512 where the file does not say it), and rows of
+/// llama-batched-bench that generate nothing (`no_generation_excluded`). In the markdown of either program seconds are
+/// tokens over the printed tokens per second, which has the more digits.
+/// @throws FileError for a file in none of these formats, without a usable timing, broken, or with rows of one model
+///   under different settings (threads, layers on the GPU, ...), with line and field
 TimingTable read_timing_table(const std::filesystem::path& path);
 
 }  // namespace specdec::traces

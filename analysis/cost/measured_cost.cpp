@@ -1,0 +1,491 @@
+#include "analysis/cost/measured_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/cost/replicate_draws.hpp"
+
+namespace specdec::cost {
+namespace {
+
+using traces::TimedPass;
+using traces::TimingAxis;
+
+constexpr double largest = std::numeric_limits<double>::max();
+constexpr double smallest = std::numeric_limits<double>::denorm_min();
+/// Relative spread of passes with one number of total tokens above which that number does not tell their time.
+constexpr double noticeable_spread = 0.1;
+
+/// One (batch, tokens, context), timed once or more.
+struct Cell {
+  double batch = 1, tokens = 1, context = 0;
+  double seconds = 0;
+  /// Number of timings behind the mean, at least 1.
+  double weight = 1;
+  std::vector<double> samples = {};
+  /// Of the mean; 0 where it is unknown.
+  double standard_error = 0;
+
+  double total_tokens() const { return batch * tokens; }
+  double total_context() const { return batch * context; }
+};
+
+void require_legal(const TimedPass& pass) {
+  constexpr std::string_view function = "PassCurve";
+  core::require_in(function, "batch", pass.batch, smallest, largest);
+  core::require_in(function, "tokens", pass.tokens, smallest, largest);
+  core::require_in(function, "context", pass.context, 0, largest);
+  core::require_in(function, "seconds", pass.seconds, smallest, largest);
+  core::require_in(function, "stddev_seconds", pass.stddev_seconds.value_or(0), 0, largest);
+  core::require_in(function, "repetitions", pass.repetitions, 0, std::numeric_limits<std::int64_t>::max());
+  for (const double seconds : pass.samples_seconds)
+    core::require_in(function, "samples_seconds", seconds, smallest, largest);
+}
+
+double weight_of(const TimedPass& pass) { return static_cast<double>(std::max<std::int64_t>(1, pass.repetitions)); }
+
+Cell cell_of(std::span<const TimedPass* const> passes) {
+  Cell cell{passes.front()->batch, passes.front()->tokens, passes.front()->context};
+  cell.weight = 0;
+  double variance_of_sum = 0;
+  bool all_listed = true, none_listed = true;
+  for (const TimedPass* pass : passes) {
+    const double weight = weight_of(*pass);
+    cell.weight += weight;
+    cell.seconds += weight * pass->seconds;
+    const double deviation = pass->stddev_seconds.value_or(0);
+    variance_of_sum += weight * deviation * deviation;
+    all_listed = all_listed && pass->samples_seconds.size() > 1;
+    none_listed = none_listed && !pass->stddev_seconds && pass->samples_seconds.size() < 2;
+    cell.samples.insert(cell.samples.end(), pass->samples_seconds.begin(), pass->samples_seconds.end());
+  }
+  cell.seconds /= cell.weight;
+  cell.standard_error = std::sqrt(variance_of_sum) / cell.weight;
+  if (all_listed) return cell;
+  cell.samples.clear();
+  // Rows that are there several times are repetitions of each other.
+  if (none_listed && passes.size() > 1)
+    for (const TimedPass* pass : passes) cell.samples.push_back(pass->seconds);
+  return cell;
+}
+
+std::vector<Cell> cells_of(std::span<const TimedPass> passes, TimingAxis axis) {
+  std::map<std::tuple<double, double, double>, std::vector<const TimedPass*>> groups;
+  for (const TimedPass& pass : passes)
+    if (pass.axis == axis) groups[{pass.batch, pass.tokens, pass.context}].push_back(&pass);
+  std::vector<Cell> cells;
+  for (const auto& group : groups) cells.push_back(cell_of(group.second));
+  return cells;
+}
+
+/// The mean of a cell's timings, drawn anew.
+double redrawn_seconds(const Cell& cell, std::size_t index, const ReplicateDraws& draws) {
+  const std::size_t count = cell.samples.size();
+  const std::uint64_t first = std::uint64_t{index} << 32U;
+  if (count > 1) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += cell.samples[draws.below(first + i, count)];
+    // A resample's mean varies by (n - 1)/n of the variance of a mean.
+    const double n = static_cast<double>(count);
+    const double widened = cell.seconds + std::sqrt(n / (n - 1)) * (sum / n - cell.seconds);
+    return std::max(widened, 0.01 * cell.seconds);
+  }
+  const double relative = cell.standard_error / cell.seconds;
+  if (relative == 0) return cell.seconds;
+  const double variance = std::log1p(relative * relative);
+  return cell.seconds * std::exp(std::sqrt(variance) * draws.standard_normal(first) - variance / 2);
+}
+
+/// Least-squares slope of seconds over the total context, among cells that differ in nothing else; nothing where there
+/// are no such cells.
+std::optional<double> context_slope(std::span<const Cell> cells) {
+  double products = 0, squares = 0;
+  for (std::size_t begin = 0; begin < cells.size();) {
+    std::size_t end = begin;
+    double weight = 0, context = 0, seconds = 0;
+    const auto same = [&](const Cell& cell) {
+      return cell.batch == cells[begin].batch && cell.tokens == cells[begin].tokens;
+    };
+    for (; end < cells.size() && same(cells[end]); ++end) {
+      weight += cells[end].weight;
+      context += cells[end].weight * cells[end].total_context();
+      seconds += cells[end].weight * cells[end].seconds;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const double x = cells[i].total_context() - context / weight;
+      products += cells[i].weight * x * (cells[i].seconds - seconds / weight);
+      squares += cells[i].weight * x * x;
+    }
+    begin = end;
+  }
+  if (squares <= 0) return std::nullopt;
+  return products / squares;
+}
+
+/// The passes of one number of total tokens.
+struct Knot {
+  double total_tokens = 0;
+  std::vector<std::size_t> cells = {};
+};
+
+std::vector<Knot> knots_of(std::span<const Cell> cells) {
+  std::map<double, Knot> by_tokens;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    Knot& knot = by_tokens[cells[i].total_tokens()];
+    knot.total_tokens = cells[i].total_tokens();
+    knot.cells.push_back(i);
+  }
+  std::vector<Knot> knots;
+  for (auto& [tokens, knot] : by_tokens) knots.push_back(std::move(knot));
+  return knots;
+}
+
+/// f and k of cells, before anything is done about passes that are too slow.
+struct RawCurve {
+  std::vector<double> seconds = {};
+  std::vector<double> weights = {};
+  double per_context_token = 0;
+};
+
+RawCurve raw_curve(std::span<const Cell> cells, std::span<const Knot> knots) {
+  RawCurve curve;
+  curve.per_context_token = std::max(0.0, context_slope(cells).value_or(0));
+  // f is a time, so the context's share is at most all of it.
+  for (const Cell& cell : cells)
+    if (cell.total_context() > 0)
+      curve.per_context_token = std::min(curve.per_context_token, cell.seconds / cell.total_context());
+  for (const Knot& knot : knots) {
+    double weight = 0, seconds = 0;
+    for (const std::size_t i : knot.cells) {
+      weight += cells[i].weight;
+      seconds += cells[i].weight * (cells[i].seconds - curve.per_context_token * cells[i].total_context());
+    }
+    curve.seconds.push_back(std::max(0.0, seconds / weight));
+    curve.weights.push_back(weight);
+  }
+  return curve;
+}
+
+/// Pool adjacent violators: the weighted least-squares fit that does not fall.
+std::vector<double> isotonic(std::span<const double> values, std::span<const double> weights) {
+  struct Block {
+    double value, weight;
+    std::size_t length;
+  };
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    blocks.push_back({values[i], weights[i], 1});
+    while (blocks.size() > 1 && blocks[blocks.size() - 2].value > blocks.back().value) {
+      const Block last = blocks.back();
+      blocks.pop_back();
+      Block& block = blocks.back();
+      block.value = (block.value * block.weight + last.value * last.weight) / (block.weight + last.weight);
+      block.weight += last.weight;
+      block.length += last.length;
+    }
+  }
+  std::vector<double> fitted;
+  for (const Block& block : blocks) fitted.insert(fitted.end(), block.length, block.value);
+  return fitted;
+}
+
+/// Knots with a faster one at more tokens.
+std::vector<bool> slower_than_a_larger(std::span<const double> seconds) {
+  std::vector<bool> slower(seconds.size(), false);
+  double fastest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = seconds.size(); i-- > 0;) {
+    slower[i] = seconds[i] > fastest;
+    fastest = std::min(fastest, seconds[i]);
+  }
+  return slower;
+}
+
+template <class Value>
+void erase_marked(std::vector<Value>& values, const std::vector<bool>& marked) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!marked[i]) values[kept++] = std::move(values[i]);
+  values.resize(kept);
+}
+
+std::string_view rule_text(SlowerPasses rule) {
+  switch (rule) {
+    case SlowerPasses::pool:
+      return "averaged with the larger ones until nothing falls";
+    case SlowerPasses::exclude:
+      return "left out";
+    case SlowerPasses::keep:
+      return "kept as measured";
+  }
+  return {};
+}
+
+std::string_view axis_text(TimingAxis axis) {
+  switch (axis) {
+    case TimingAxis::batch:
+      return "one token of several sequences";
+    case TimingAxis::verification:
+      return "several tokens of one sequence";
+    case TimingAxis::generation:
+      return "one token of one sequence";
+    case TimingAxis::grid:
+      return "batches and tokens";
+  }
+  return {};
+}
+
+}  // namespace
+
+PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, const CurveOptions& options)
+    : role_(role), options_(options) {
+  if (passes.empty()) throw std::invalid_argument(fmt::format("PassCurve: no passes of the {}", role_));
+  for (const TimedPass& pass : passes) {
+    require_legal(pass);
+    if (pass.model != passes.front().model) {
+      throw std::invalid_argument(
+          fmt::format("PassCurve: passes of the {} are of {} and of {}, but must be of one model", role_,
+                      passes.front().model, pass.model));
+    }
+  }
+  const auto report = [this](std::string_view code, const std::string& message) {
+    findings_.push_back({std::string(code), fmt::format("{}: {}", role_, message)});
+  };
+
+  std::map<TimingAxis, std::vector<Cell>> cells;
+  for (const TimingAxis axis : {TimingAxis::batch, TimingAxis::verification, TimingAxis::generation, TimingAxis::grid})
+    if (std::vector<Cell> found = cells_of(passes, axis); !found.empty()) cells[axis] = std::move(found);
+  // Generating is verifying one token: it stands in where that was not timed.
+  if (cells.count(TimingAxis::generation) > 0) {
+    std::vector<Cell>& verification = cells[TimingAxis::verification];
+    const bool timed =
+        std::any_of(verification.begin(), verification.end(), [](const Cell& cell) { return cell.tokens == 1; });
+    const std::vector<Cell>& generation = cells[TimingAxis::generation];
+    if (!timed) verification.insert(verification.begin(), generation.begin(), generation.end());
+    cells.erase(TimingAxis::generation);
+  }
+
+  double context_sum = 0, context_weight = 0;
+  bool known_error = false;
+  for (const auto& [axis, of_axis] : cells) {
+    Axis& curve = axes_.emplace_back();
+    curve.axis = axis;
+    curve.contexts = {of_axis.front().context, of_axis.front().context};
+    for (const Cell& cell : of_axis) {
+      curve.contexts.lo = std::min(curve.contexts.lo, cell.context);
+      curve.contexts.hi = std::max(curve.contexts.hi, cell.context);
+      context_sum += cell.weight * cell.context;
+      context_weight += cell.weight;
+      known_error = known_error || cell.samples.size() > 1 || cell.standard_error > 0;
+    }
+    std::vector<Knot> knots = knots_of(of_axis);
+    RawCurve raw = raw_curve(of_axis, knots);
+    const auto slope = context_slope(of_axis);
+    if (slope) curve.seconds_per_context_token = raw.per_context_token;
+    if (slope && *slope < 0) {
+      report("context_term_negative",
+             fmt::format("passes with more context were faster ({:.3g} s per token); the context is taken as free",
+                         *slope));
+    }
+    if (!slope && curve.contexts.lo < curve.contexts.hi) {
+      report("context_term_unknown",
+             "contexts differ only where tokens do, so what the context costs is not told; it is part of the passes");
+    }
+    for (std::size_t i = 0; i < knots.size(); ++i) {
+      double low = largest, high = 0;
+      for (const std::size_t j : knots[i].cells) {
+        const double seconds = of_axis[j].seconds - raw.per_context_token * of_axis[j].total_context();
+        low = std::min(low, seconds);
+        high = std::max(high, seconds);
+      }
+      if (high - low > noticeable_spread * high) {
+        report("total_tokens_do_not_tell",
+               fmt::format("passes over {} tokens in all took {:.4g} to {:.4g} s; their mean "
+                           "is used",
+                           knots[i].total_tokens, low, high));
+      }
+    }
+    const std::vector<bool> slower = slower_than_a_larger(raw.seconds);
+    for (std::size_t i = 0; i < knots.size(); ++i) {
+      if (!slower[i]) continue;
+      report("slower_smaller_pass",
+             fmt::format("a pass over {} tokens took {:.4g} s, longer than one over more; it is {}",
+                         knots[i].total_tokens, raw.seconds[i], rule_text(options_.slower)));
+    }
+    if (options_.slower == SlowerPasses::exclude) erase_marked(knots, slower);
+
+    const auto version_of = [&](std::span<const Cell> drawn) {
+      RawCurve version = raw_curve(drawn, knots);
+      if (options_.slower == SlowerPasses::pool) version.seconds = isotonic(version.seconds, version.weights);
+      return Version{std::move(version.seconds), version.per_context_token};
+    };
+    std::vector<Version>& versions = versions_.emplace_back();
+    versions.push_back(version_of(of_axis));
+    for (const Knot& knot : knots) curve.total_tokens.push_back(knot.total_tokens);
+    curve.seconds = versions.front().seconds;
+    std::vector<Cell> drawn = of_axis;
+    const auto stream =
+        static_cast<std::uint32_t>(role_ == "target" ? 0 : 16) + static_cast<std::uint32_t>(axes_.size());
+    for (std::size_t r = 0; r < options_.replicates; ++r) {
+      const ReplicateDraws draws(options_.seed, stream, static_cast<std::uint32_t>(r));
+      for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i].seconds = redrawn_seconds(of_axis[i], i, draws);
+      versions.push_back(version_of(drawn));
+    }
+  }
+  usual_context_ = context_sum / context_weight;
+  replicates_ = known_error ? options_.replicates : 0;
+
+  const bool grid = cells.count(TimingAxis::grid) > 0;
+  if (!grid && cells.count(TimingAxis::batch) > 0) {
+    report("batch_axis_prices_verification",
+           "several tokens of a sequence are priced as that many sequences with one token each; "
+           "time such passes to know them");
+  }
+  if (!grid && cells.count(TimingAxis::batch) == 0) {
+    report("verification_axis_prices_batches",
+           "several sequences are priced as that many tokens of one sequence; time such passes to know them");
+  }
+}
+
+const PassCurve::Axis& PassCurve::axis_for(double batch) const {
+  const auto preference = [batch](TimingAxis axis) {
+    switch (axis) {
+      case TimingAxis::verification:
+        return batch == 1 ? 3 : 0;
+      case TimingAxis::grid:
+        return 2;
+      default:
+        return 1;
+    }
+  };
+  return *std::max_element(axes_.begin(), axes_.end(),
+                           [&](const Axis& a, const Axis& b) { return preference(a.axis) < preference(b.axis); });
+}
+
+bool PassCurve::extrapolates(double batch, double tokens, double context) const {
+  const Axis& axis = axis_for(batch);
+  const double total = batch * tokens;
+  return !(axis.total_tokens.front() <= total && total <= axis.total_tokens.back() && axis.contexts.contains(context));
+}
+
+std::string PassCurve::refusal(const Axis& axis, double batch, double tokens, double context) const {
+  const double total = batch * tokens;
+  if (!(axis.total_tokens.front() <= total && total <= axis.total_tokens.back())) {
+    return fmt::format(
+        "PassCurve: tokens in a pass of the {} is {} (batch {}, {} each), but must be in [{}, {}], where "
+        "{} were timed",
+        role_, total, batch, tokens, axis.total_tokens.front(), axis.total_tokens.back(), axis_text(axis.axis));
+  }
+  return fmt::format("PassCurve: context of a pass of the {} is {}, but must be in [{}, {}], where it was timed", role_,
+                     context, axis.contexts.lo, axis.contexts.hi);
+}
+
+double PassCurve::evaluate(const Axis& axis, const Version& version, double batch, double tokens,
+                           double context) const {
+  const double total = batch * tokens;
+  const std::vector<double>& x = axis.total_tokens;
+  const std::vector<double>& y = version.seconds;
+  const auto above = static_cast<std::size_t>(std::lower_bound(x.begin(), x.end(), total) - x.begin());
+  double seconds = y.front();
+  if (above == x.size()) {
+    const std::size_t last = x.size() - 1;
+    const double slope = last == 0 ? 0 : std::max(0.0, (y[last] - y[last - 1]) / (x[last] - x[last - 1]));
+    seconds = y[last] + slope * (total - x[last]);
+  } else if (x[above] == total) {
+    seconds = y[above];
+  } else if (above > 0) {
+    const double share = (total - x[above - 1]) / (x[above] - x[above - 1]);
+    seconds = y[above - 1] + share * (y[above] - y[above - 1]);
+  }
+  return seconds + version.per_context_token * batch * context;
+}
+
+double PassCurve::seconds(double batch, double tokens, double context) const {
+  const Axis& axis = axis_for(batch);
+  if (!options_.extrapolate && extrapolates(batch, tokens, context))
+    throw std::domain_error(refusal(axis, batch, tokens, context));
+  return evaluate(axis, versions_[static_cast<std::size_t>(&axis - axes_.data())].front(), batch, tokens, context);
+}
+
+double PassCurve::seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const {
+  const Axis& axis = axis_for(batch);
+  if (!options_.extrapolate && extrapolates(batch, tokens, context))
+    throw std::domain_error(refusal(axis, batch, tokens, context));
+  // A curve without errors is the same in every replicate of a cost that has some.
+  const std::size_t version = replicates_ == 0 ? 0 : 1 + index;
+  return evaluate(axis, versions_[static_cast<std::size_t>(&axis - axes_.data())].at(version), batch, tokens, context);
+}
+
+MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const TimedPass> draft, MeasuredOptions options)
+    : options_(std::move(options)), target_("target", target, options_.curve) {
+  core::require_in("MeasuredCost", "c", options_.c.value_or(0), 0, largest);
+  core::require_in("MeasuredCost", "overhead_seconds", options_.overhead_seconds, 0, largest);
+  if (options_.kind == DraftKind::ngram) {
+    if (!draft.empty() || options_.c)
+      throw std::invalid_argument("MeasuredCost: n-gram drafts need no time of a draft, but one is given");
+  } else if (draft.empty() == !options_.c) {
+    throw std::invalid_argument(fmt::format("MeasuredCost: the draft's time is given {}, but must be by passes or by c",
+                                            options_.c ? "by passes and by c" : "by nothing"));
+  }
+  if (!draft.empty()) draft_.emplace("draft", draft, options_.curve);
+  replicates_ = std::max(target_.replicates(), draft_ ? draft_->replicates() : 0);
+  findings_.assign(target_.findings().begin(), target_.findings().end());
+  if (!draft_) return;
+  for (const CostFinding& finding : draft_->findings())
+    if (finding.code != "batch_axis_prices_verification") findings_.push_back(finding);
+}
+
+template <class Target, class Draft>
+RoundTime MeasuredCost::price(const RoundPoint& point, const Target& target, const Draft& draft) const {
+  require_legal(point);
+  if (point.gamma == 0) return {.target = target(1.0)};
+  const auto gamma = static_cast<double>(point.gamma);
+  RoundTime time{.target = target(gamma + 1), .overhead = options_.overhead_seconds};
+  const double passes = draft_passes(options_.kind, gamma);
+  if (passes == 0) return time;
+  if (!draft_) {
+    time.draft = passes * *options_.c * target(1.0);
+    return time;
+  }
+  const double pass = draft(1.0);
+  time.draft = passes * pass;
+  const bool prices_two = options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context);
+  if (point.full_accepts > 0 && prices_two) time.draft += point.full_accepts * std::max(0.0, draft(2.0) - pass);
+  return time;
+}
+
+RoundTime MeasuredCost::round(const RoundPoint& point) const {
+  return price(
+      point, [&](double tokens) { return target_.seconds(point.batch, tokens, point.context); },
+      [&](double tokens) { return draft_->seconds(point.batch, tokens, point.context); });
+}
+
+RoundTime MeasuredCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
+  if (index >= replicates_) {
+    throw std::out_of_range(
+        fmt::format("MeasuredCost::round_of_replicate: index is {}, but must be below {}", index, replicates_));
+  }
+  return price(
+      point, [&](double tokens) { return target_.seconds_of_replicate(index, point.batch, tokens, point.context); },
+      [&](double tokens) { return draft_->seconds_of_replicate(index, point.batch, tokens, point.context); });
+}
+
+bool MeasuredCost::extrapolates(const RoundPoint& point) const {
+  require_legal(point);
+  const auto gamma = static_cast<double>(point.gamma);
+  if (target_.extrapolates(point.batch, gamma + 1, point.context)) return true;
+  if (draft_passes(options_.kind, gamma) == 0) return false;
+  return draft_ ? draft_->extrapolates(point.batch, 1, point.context)
+                : target_.extrapolates(point.batch, 1, point.context);
+}
+
+bool MeasuredCost::answers(const RoundPoint& point) const { return options_.curve.extrapolate || !extrapolates(point); }
+
+}  // namespace specdec::cost

@@ -1,0 +1,306 @@
+#include "analysis/cost/measured_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "analysis/core/acceptance_rate.hpp"
+#include "analysis/theory/tokens.hpp"
+#include "analysis/theory/walltime.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+using namespace specdec;
+using Catch::Matchers::Contains;
+using cost::DraftKind;
+using cost::MeasuredCost;
+using cost::PassCurve;
+using cost::SlowerPasses;
+using traces::TimedPass;
+using traces::TimingAxis;
+
+namespace {
+
+TimedPass pass(double batch, double tokens, double context, double seconds, TimingAxis axis = TimingAxis::grid) {
+  TimedPass result;
+  result.axis = axis;
+  result.batch = batch;
+  result.tokens = tokens;
+  result.context = context;
+  result.seconds = seconds;
+  return result;
+}
+
+/// Passes over 1, 2, ... tokens of one sequence.
+std::vector<TimedPass> verification(const std::vector<double>& seconds) {
+  std::vector<TimedPass> passes;
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    passes.push_back(pass(1, static_cast<double>(i + 1), 0, seconds[i], TimingAxis::verification));
+  return passes;
+}
+
+bool has_finding(std::span<const cost::CostFinding> findings, const std::string& code) {
+  return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) { return finding.code == code; });
+}
+
+double speedup(const cost::RoundCost& price, double alpha, std::int64_t gamma) {
+  const double tokens = theory::expected_tokens(core::AcceptanceRate(alpha), gamma);
+  return tokens * price.round({}).total() / price.round({.gamma = gamma}).total();
+}
+
+cost::MeasuredOptions without_draft() {
+  cost::MeasuredOptions options;
+  options.c = 0;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a measured cost with free verification gives the speedup of Theorem 3.8") {
+  const std::vector<TimedPass> target = {pass(1, 1, 0, 0.02), pass(1, 65, 0, 0.02)};
+  for (const double c : {0.02, 0.1, 0.5, 1.5}) {
+    const std::vector<TimedPass> draft = {pass(1, 1, 0, 0.02 * c), pass(1, 2, 0, 0.02 * c)};
+    const MeasuredCost timed(target, draft, {});
+    cost::MeasuredOptions by_ratio;
+    by_ratio.c = c;
+    const MeasuredCost stated(target, {}, by_ratio);
+    for (const double alpha : {0.0, 0.3, 0.8, 0.99, 1.0}) {
+      for (const std::int64_t gamma : {0, 1, 2, 5, 12, 64}) {
+        const double expected = theory::walltime_improvement(core::AcceptanceRate(alpha), gamma, c);
+        CHECK(speedup(timed, alpha, gamma) == Approx(expected).epsilon(1e-12));
+        CHECK(speedup(stated, alpha, gamma) == Approx(expected).epsilon(1e-12));
+      }
+    }
+  }
+}
+
+TEST_CASE("steps of padded verification stay, so that the best gamma lies behind a worse one") {
+  // v(n) = 1 + 0.1 (2^ceil(log2 n) - 1), alpha = 0.8, c = 0: speedups by direct evaluation with 5 digits.
+  std::vector<double> seconds;
+  for (int n = 1; n <= 9; ++n) seconds.push_back(0.01 * (1 + 0.1 * (std::exp2(std::ceil(std::log2(n))) - 1)));
+  const MeasuredCost price(verification(seconds), {}, without_draft());
+  const std::vector<double> expected = {1, 1.6364, 1.8769, 2.2708, 1.9774, 2.1702, 2.3244, 2.4477, 1.7316};
+  for (std::int64_t gamma = 0; gamma <= 8; ++gamma)
+    CHECK(speedup(price, 0.8, gamma) == Approx(expected[static_cast<std::size_t>(gamma)]).margin(5e-5));
+  CHECK(price.answers({.gamma = 8}));
+  CHECK_FALSE(price.answers({.gamma = 9}));
+}
+
+TEST_CASE("total tokens and the context of all sequences price a pass") {
+  const auto truth = [](double total, double context) { return 0.01 + 0.001 * total + 2e-7 * context; };
+  std::vector<TimedPass> passes;
+  for (const double batch : {1.0, 4.0, 16.0})
+    for (const double context : {100.0, 900.0, 2000.0})
+      for (const double tokens : {1.0, 5.0})
+        passes.push_back(pass(batch, tokens, context, truth(batch * tokens, batch * context)));
+  const PassCurve curve("target", passes, {});
+  REQUIRE(curve.axes().size() == 1);
+  CHECK(*curve.axes()[0].seconds_per_context_token == Approx(2e-7));
+  for (const double batch : {1.0, 2.0, 7.5, 16.0})
+    for (const double tokens : {1.0, 2.0, 4.0})
+      for (const double context : {100.0, 1234.0, 2000.0})
+        CHECK(curve.seconds(batch, tokens, context) == Approx(truth(batch * tokens, batch * context)));
+  CHECK(curve.findings().empty());
+  CHECK(curve.usual_context() == Approx(1000));
+}
+
+TEST_CASE("outside what was timed a price is refused unless extrapolation is asked for") {
+  const std::vector<TimedPass> passes = {pass(1, 2, 100, 0.010), pass(1, 4, 100, 0.012), pass(1, 8, 100, 0.020)};
+  cost::MeasuredOptions ngrams;
+  ngrams.kind = DraftKind::ngram;
+  const MeasuredCost price(passes, {}, ngrams);
+  const auto refusal = [&](const cost::RoundPoint& point) {
+    return tests::message_of<std::domain_error>([&] { price.round(point); });
+  };
+  CHECK_THAT(refusal({.gamma = 8, .context = 100}), Contains("is 9 (batch 1, 9 each), but must be in [2, 8]"));
+  CHECK_THAT(refusal({.context = 100}), Contains("is 1 (batch 1, 1 each), but must be in [2, 8]"));
+  CHECK_THAT(refusal({.gamma = 3, .context = 101}),
+             Contains("context of a pass of the target is 101, but must be in [100, 100]"));
+  CHECK(price.round({.gamma = 1, .batch = 3, .context = 100}).total() == Approx(0.016));
+
+  cost::MeasuredOptions options = ngrams;
+  options.curve.extrapolate = true;
+  const MeasuredCost held(passes, {}, options);
+  CHECK(held.round({.gamma = 9, .context = 100}).total() == Approx(0.024));
+  CHECK(held.round({.context = 0}).total() == Approx(0.010));
+  CHECK(held.extrapolates({.gamma = 9, .context = 100}));
+  CHECK(held.answers({.gamma = 9, .context = 100}));
+  CHECK_FALSE(held.extrapolates({.gamma = 7, .context = 100}));
+}
+
+TEST_CASE("where a smaller batch is slower the rows are pooled or left out, and reported") {
+  const auto table = traces::read_timing_table(std::filesystem::path(SPECDEC_SOURCE_DIR) /
+                                               "traces/samples/llamacpp/batched-bench.jsonl");
+  const double first = 0.049187 / 16, second = 0.037583 / 16;
+  const PassCurve pooled("target", table.passes, {});
+  CHECK(pooled.seconds(1, 1, 23.5) == Approx((first + second) / 2));
+  CHECK(pooled.seconds(2, 1, 23.5) == Approx((first + second) / 2));
+  CHECK(pooled.seconds(4, 1, 23.5) == Approx(0.071035 / 16));
+  REQUIRE(has_finding(pooled.findings(), "slower_smaller_pass"));
+  CHECK_THAT(pooled.findings()[0].message, Contains("a pass over 1 tokens took 0.003074 s, longer than one over more"));
+  CHECK(has_finding(pooled.findings(), "batch_axis_prices_verification"));
+
+  cost::CurveOptions options;
+  options.slower = SlowerPasses::exclude;
+  const PassCurve excluded("target", table.passes, options);
+  CHECK(excluded.seconds(2, 1, 23.5) == Approx(second));
+  CHECK_THROWS_AS(excluded.seconds(1, 1, 23.5), std::domain_error);
+  CHECK(has_finding(excluded.findings(), "slower_smaller_pass"));
+
+  options.slower = SlowerPasses::keep;
+  const PassCurve kept("target", table.passes, options);
+  CHECK(kept.seconds(1, 1, 23.5) == Approx(first));
+  CHECK(kept.seconds(3, 1, 23.5) == Approx((second + 0.071035 / 16) / 2));
+}
+
+TEST_CASE("pooling is the least-squares fit that does not fall, by enumeration of all ways to pool") {
+  const std::vector<std::vector<double>> cases = {
+      {3, 1, 2, 5, 4}, {5, 4, 3, 2, 1}, {1, 2, 3, 4, 5}, {2, 9, 1, 1, 8}, {4, 4, 1, 7, 2}};
+  for (const std::vector<double>& seconds : cases) {
+    std::vector<double> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (unsigned cuts = 0; cuts < 16; ++cuts) {
+      std::vector<double> fit;
+      for (std::size_t begin = 0; begin < 5;) {
+        std::size_t end = begin + 1;
+        while (end < 5 && (cuts >> (end - 1) & 1U) == 0) ++end;
+        double sum = 0;
+        for (std::size_t i = begin; i < end; ++i) sum += seconds[i];
+        fit.insert(fit.end(), end - begin, sum / static_cast<double>(end - begin));
+        begin = end;
+      }
+      if (!std::is_sorted(fit.begin(), fit.end())) continue;
+      double squares = 0;
+      for (std::size_t i = 0; i < 5; ++i) squares += (fit[i] - seconds[i]) * (fit[i] - seconds[i]);
+      if (squares < least) best = fit;
+      least = std::min(least, squares);
+    }
+    const PassCurve curve("target", verification(seconds), {});
+    for (std::size_t i = 0; i < 5; ++i) CHECK(curve.axes()[0].seconds[i] == Approx(best[i]));
+  }
+}
+
+TEST_CASE("the batch axis and the verification axis stay apart") {
+  std::vector<TimedPass> passes = verification({0.010, 0.011, 0.012, 0.013});
+  for (const double batch : {1.0, 2.0, 4.0}) passes.push_back(pass(batch, 1, 0, 0.02 * batch, TimingAxis::batch));
+  const PassCurve curve("target", passes, {});
+  CHECK(curve.axes().size() == 2);
+  CHECK(curve.seconds(1, 4, 0) == Approx(0.013));
+  CHECK(curve.seconds(1, 1, 0) == Approx(0.010));
+  CHECK(curve.seconds(2, 2, 0) == Approx(0.08));
+  CHECK(curve.seconds(4, 1, 0) == Approx(0.08));
+  CHECK(has_finding(curve.findings(), "batch_axis_prices_verification"));
+  const PassCurve lonely("target", verification({0.010, 0.011}), {});
+  CHECK(has_finding(lonely.findings(), "verification_axis_prices_batches"));
+}
+
+TEST_CASE("generating one token after another stands in where no pass of one token was timed") {
+  std::vector<TimedPass> passes = {pass(1, 2, 0, 0.02, TimingAxis::verification),
+                                   pass(1, 1, 31.5, 0.01, TimingAxis::generation)};
+  CHECK(PassCurve("target", passes, {}).seconds(1, 1, 0) == Approx(0.01));
+  passes.push_back(pass(1, 1, 0, 0.012, TimingAxis::verification));
+  CHECK(PassCurve("target", passes, {}).seconds(1, 1, 0) == Approx(0.012));
+}
+
+TEST_CASE("each kind of draft pays its passes, and the catch-up token where it is timed") {
+  const std::vector<TimedPass> target = verification({0.01, 0.01, 0.01, 0.01, 0.01, 0.01});
+  const std::vector<TimedPass> draft = {pass(1, 1, 0, 0.001, TimingAxis::verification),
+                                        pass(1, 2, 0, 0.0015, TimingAxis::verification)};
+  cost::MeasuredOptions options;
+  options.overhead_seconds = 0.0002;
+  const auto priced = [&](DraftKind kind, double full_accepts) {
+    options.kind = kind;
+    const bool drafts = kind != DraftKind::ngram;
+    return MeasuredCost(target, drafts ? std::span(draft) : std::span<const TimedPass>(), options)
+        .round({.gamma = 4, .full_accepts = full_accepts});
+  };
+  for (const DraftKind kind : {DraftKind::model, DraftKind::eagle, DraftKind::mtp}) {
+    CHECK(priced(kind, 0).draft == Approx(0.004));
+    CHECK(priced(kind, 0.4).draft == Approx(0.004 + 0.4 * 0.0005));
+  }
+  CHECK(priced(DraftKind::parallel, 0).draft == Approx(0.001));
+  CHECK(priced(DraftKind::ngram, 0.4).draft == 0);
+  CHECK(priced(DraftKind::ngram, 0).overhead == 0.0002);
+  CHECK(priced(DraftKind::ngram, 0).total() == Approx(0.0102));
+  options.kind = DraftKind::model;
+  CHECK(MeasuredCost(target, std::span(draft).first(1), options).round({.gamma = 4, .full_accepts = 1}).draft ==
+        Approx(0.004));
+  CHECK(MeasuredCost(target, draft, options).round({}).total() == Approx(0.01));
+}
+
+TEST_CASE("replicates redraw repetitions, are the same every time, and spread as the mean does") {
+  std::vector<TimedPass> listed = verification({0.010, 0.014});
+  listed[0].samples_seconds = {0.009, 0.010, 0.011, 0.010, 0.010};
+  listed[0].repetitions = 5;
+  std::vector<TimedPass> stated = verification({0.010, 0.014});
+  stated[0].stddev_seconds = 0.002;
+  stated[0].repetitions = 16;
+  std::vector<TimedPass> repeated = verification({0.009, 0.014});
+  repeated.push_back(pass(1, 1, 0, 0.011, TimingAxis::verification));
+  cost::CurveOptions options;
+  options.replicates = 4000;
+  // Standard errors of the means: sqrt(sum of squares / 4 / 5), 0.002 / 4, and 0.002 / sqrt(2) / sqrt(2).
+  const std::vector<std::pair<std::vector<TimedPass>, double>> cases = {
+      {listed, std::sqrt(0.0000005 / 5)}, {stated, 0.0005}, {repeated, 0.001}};
+  for (const auto& [passes, expected] : cases) {
+    const PassCurve curve("target", passes, options);
+    REQUIRE(curve.replicates() == 4000);
+    double sum = 0, squares = 0;
+    for (std::size_t r = 0; r < 4000; ++r) {
+      const double seconds = curve.seconds_of_replicate(r, 1, 1, 0);
+      CHECK(curve.seconds_of_replicate(r, 1, 2, 0) == 0.014);
+      sum += seconds;
+      squares += (seconds - 0.010) * (seconds - 0.010);
+    }
+    // 5 standard errors of 4,000 draws: false alarms below 1e-6.
+    CHECK(sum / 4000 == Approx(0.010).margin(5 * expected / std::sqrt(4000.0)));
+    CHECK(std::sqrt(squares / 4000) == Approx(expected).epsilon(5 / std::sqrt(2 * 4000.0)));
+    const PassCurve again("target", passes, options);
+    CHECK(again.seconds_of_replicate(7, 1, 1, 0) == curve.seconds_of_replicate(7, 1, 1, 0));
+  }
+  CHECK(PassCurve("target", verification({0.01}), options).replicates() == 0);
+}
+
+TEST_CASE("an exact target beside a draft with errors is the same in every replicate") {
+  std::vector<TimedPass> draft = verification({0.001});
+  draft[0].stddev_seconds = 0.0002;
+  const MeasuredCost price(verification({0.01, 0.01}), draft, {});
+  REQUIRE(price.replicates() == 200);
+  const cost::RoundTime one = price.round_of_replicate(0, {.gamma = 1});
+  const cost::RoundTime other = price.round_of_replicate(1, {.gamma = 1});
+  CHECK(one.target == other.target);
+  CHECK(one.draft != other.draft);
+  CHECK_THROWS_AS(price.round_of_replicate(200, {.gamma = 1}), std::out_of_range);
+}
+
+TEST_CASE("what the passes contradict is reported") {
+  const std::vector<TimedPass> faster = {pass(1, 1, 0, 0.012), pass(1, 1, 1000, 0.010)};
+  const PassCurve free_context("target", faster, {});
+  CHECK(has_finding(free_context.findings(), "context_term_negative"));
+  CHECK(*free_context.axes()[0].seconds_per_context_token == 0);
+  const std::vector<TimedPass> mixed = {pass(1, 4, 0, 0.010), pass(4, 1, 0, 0.020)};
+  CHECK(has_finding(PassCurve("target", mixed, {}).findings(), "total_tokens_do_not_tell"));
+  const std::vector<TimedPass> unknown = {pass(1, 1, 0, 0.010), pass(1, 2, 100, 0.020)};
+  CHECK(has_finding(PassCurve("target", unknown, {}).findings(), "context_term_unknown"));
+}
+
+TEST_CASE("a measured cost refuses what does not belong together") {
+  const std::vector<TimedPass> target = verification({0.01, 0.01});
+  CHECK_THROWS_AS(MeasuredCost({}, target, {}), std::invalid_argument);
+  CHECK_THROWS_AS(MeasuredCost(target, {}, {}), std::invalid_argument);
+  cost::MeasuredOptions both;
+  both.c = 0.1;
+  CHECK_THROWS_AS(MeasuredCost(target, target, both), std::invalid_argument);
+  cost::MeasuredOptions ngram;
+  ngram.kind = DraftKind::ngram;
+  CHECK_THROWS_AS(MeasuredCost(target, target, ngram), std::invalid_argument);
+  both.c = -0.1;
+  CHECK_THROWS_AS(MeasuredCost(target, {}, both), std::domain_error);
+  std::vector<TimedPass> models = target;
+  models[1].model = "other";
+  CHECK_THROWS_AS(MeasuredCost(models, {}, without_draft()), std::invalid_argument);
+  models = target;
+  models[1].seconds = 0;
+  CHECK_THROWS_AS(MeasuredCost(models, {}, without_draft()), std::domain_error);
+}

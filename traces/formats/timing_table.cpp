@@ -1,0 +1,576 @@
+#include "traces/formats/timing_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/csv_records.hpp"
+#include "traces/formats/json_lines.hpp"
+#include "traces/formats/mapped_file.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/open_trace.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+namespace fs = std::filesystem;
+
+constexpr std::string_view readable =
+    "a table of batch, tokens, context and seconds (CSV, JSON), or what llama-bench or llama-batched-bench wrote";
+constexpr std::int64_t default_ubatch = 512;
+/// Larger files are no tables of timings.
+constexpr std::int64_t largest_table = std::int64_t{64} << 20;
+
+/// One row of whatever kind of file: its fields as text.
+struct TableRow {
+  std::int64_t line = 0;
+  std::map<std::string, std::string, std::less<>> fields = {};
+  std::map<std::string, std::vector<double>, std::less<>> lists = {};
+
+  bool has(std::string_view name) const { return fields.find(name) != fields.end(); }
+};
+
+struct TableRows {
+  fs::path path;
+  std::vector<TableRow> rows = {};
+  /// Text before the rows, where programs print their settings.
+  std::string preamble = {};
+
+  [[noreturn]] void refuse(const TableRow& row, std::string field, std::string found, std::string expected) const {
+    throw FileError(path, FileError::line(row.line), std::move(field), std::move(found), std::move(expected));
+  }
+};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  const std::size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+std::optional<double> number_in(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end != text.data() + text.size() || error != std::errc() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+struct Limits {
+  double lo = 0;
+  bool lo_open = false;
+  bool whole = false;
+  std::string_view expected;
+};
+
+constexpr Limits positive = {.lo_open = true, .expected = "a number above 0"};
+constexpr Limits non_negative = {.expected = "a number, 0 or above"};
+constexpr Limits whole = {.whole = true, .expected = "a whole number, 0 or above"};
+constexpr Limits whole_positive = {.lo = 1, .whole = true, .expected = "a whole number, 1 or above"};
+
+double checked(const TableRows& rows, const TableRow& row, std::string_view name, std::string_view text,
+               const Limits& limits) {
+  const auto value = number_in(text);
+  const bool legal = value && *value >= limits.lo && !(limits.lo_open && *value == limits.lo) &&
+                     !(limits.whole && *value != std::floor(*value));
+  if (!legal) rows.refuse(row, std::string(name), printable(text), std::string(limits.expected));
+  return *value;
+}
+
+std::optional<double> find_number(const TableRows& rows, const TableRow& row, std::string_view name,
+                                  const Limits& limits) {
+  const auto found = row.fields.find(name);
+  if (found == row.fields.end() || found->second.empty()) return std::nullopt;
+  return checked(rows, row, name, found->second, limits);
+}
+
+double number(const TableRows& rows, const TableRow& row, std::string_view name, const Limits& limits) {
+  const auto value = find_number(rows, row, name, limits);
+  if (!value) rows.refuse(row, std::string(name), "missing", std::string(limits.expected));
+  return *value;
+}
+
+std::string text(const TableRow& row, std::string_view name) {
+  const auto found = row.fields.find(name);
+  return found == row.fields.end() ? std::string() : found->second;
+}
+
+TableRows csv_rows(const fs::path& path) {
+  TableRows rows{path};
+  CsvRecords records(path);
+  if (!records.next()) return rows;
+  std::vector<std::string> names;
+  for (const std::string_view field : records.fields()) {
+    names.emplace_back(trimmed(field));
+    if (std::count(names.begin(), names.end(), names.back()) > 1) {
+      records.refuse(fmt::format("column {}", printable(names.back())), "there twice", "there once");
+    }
+  }
+  while (records.next()) {
+    if (records.fields().size() != names.size()) {
+      records.refuse("row", fmt::format("{} fields long", records.fields().size()),
+                     fmt::format("{} fields long, as the header is", names.size()));
+    }
+    TableRow row{records.line()};
+    for (std::size_t i = 0; i < names.size(); ++i) row.fields[names[i]] = trimmed(records.fields()[i]);
+    rows.rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+TableRows json_rows(const fs::path& path) {
+  TableRows rows{path};
+  JsonLines documents(path);
+  while (documents.next()) {
+    dom::object object;
+    if (documents.document().get(object) != simdjson::SUCCESS) {
+      documents.refuse("document", documents.document(), "an object, or an array of objects");
+    }
+    TableRow row{documents.line()};
+    for (const auto& [key, value] : object) {
+      dom::array list;
+      std::string_view string;
+      if (value.is_null()) continue;
+      if (value.get(list) == simdjson::SUCCESS) {
+        std::vector<double>& numbers = row.lists[std::string(key)];
+        for (const dom::element element : list) {
+          const auto item = number_of(element);
+          if (!item) documents.refuse(fmt::format("an element of {}", printable(key)), element, "a number");
+          numbers.push_back(*item);
+        }
+      } else if (value.get(string) == simdjson::SUCCESS) {
+        row.fields[std::string(key)] = string;
+      } else if (const auto item = number_of(value)) {
+        row.fields[std::string(key)] = fmt::format("{}", *item);
+      } else {
+        row.fields[std::string(key)] = excerpt(value);
+      }
+    }
+    rows.rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// The lines of a text, numbered from 1.
+template <class Take>
+void each_line(std::string_view text, const Take& take) {
+  for (std::int64_t line = 1; !text.empty(); ++line) {
+    const std::size_t length = std::min(text.find('\n'), text.size());
+    take(trimmed(text.substr(0, length)), line);
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+}
+
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells;
+  line.remove_prefix(1);
+  while (!line.empty()) {
+    const std::size_t length = std::min(line.find('|'), line.size());
+    cells.emplace_back(trimmed(line.substr(0, length)));
+    line.remove_prefix(std::min(length + 1, line.size()));
+  }
+  return cells;
+}
+
+bool is_rule(std::string_view line) { return line.find_first_not_of("|-: ") == std::string_view::npos; }
+
+TableRows markdown_rows(const fs::path& path, std::string_view content) {
+  TableRows rows{path};
+  std::vector<std::string> header;
+  each_line(content, [&](std::string_view line, std::int64_t number) {
+    if (!line.starts_with('|')) {
+      if (rows.rows.empty()) rows.preamble += fmt::format("{}\n", line);
+      return;
+    }
+    if (is_rule(line)) return;
+    std::vector<std::string> cells = cells_of(line);
+    const bool is_header = header.empty() || cells.front() == header.front();
+    if (is_header) {
+      header = std::move(cells);
+      return;
+    }
+    TableRow row{number};
+    if (cells.size() != header.size()) {
+      rows.refuse(row, "row", fmt::format("{} cells long", cells.size()),
+                  fmt::format("{} cells long, as the header is", header.size()));
+    }
+    for (std::size_t i = 0; i < header.size(); ++i) row.fields[header[i]] = cells[i];
+    rows.rows.push_back(std::move(row));
+  });
+  return rows;
+}
+
+/// The items of `(a, b, ...)` at the beginning of a text, with or without quotes, and what stands behind it; nothing
+/// where the text is no such list.
+std::optional<std::pair<std::vector<std::string>, std::string_view>> sql_list(std::string_view text) {
+  if (!text.starts_with('(')) return std::nullopt;
+  text.remove_prefix(1);
+  std::vector<std::string> items(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\'') {
+      quoted = !quoted;
+    } else if (quoted) {
+      items.back() += text[i];
+    } else if (text[i] == ')') {
+      return std::pair{std::move(items), trimmed(text.substr(i + 1))};
+    } else if (text[i] == ',') {
+      items.emplace_back();
+    } else if (text[i] != ' ') {
+      items.back() += text[i];
+    }
+  }
+  return std::nullopt;
+}
+
+constexpr std::string_view sql_insert = "INSERT INTO llama_bench ";
+
+TableRows sql_rows(const fs::path& path, std::string_view content) {
+  TableRows rows{path};
+  each_line(content, [&](std::string_view line, std::int64_t number) {
+    if (!line.starts_with(sql_insert)) return;
+    TableRow row{number};
+    const auto names = sql_list(line.substr(sql_insert.size()));
+    const bool has_values = names && names->second.starts_with("VALUES ");
+    const auto values = has_values ? sql_list(trimmed(names->second.substr(7))) : std::nullopt;
+    if (!values || values->first.size() != names->first.size()) {
+      rows.refuse(row, "row", printable(line), "INSERT INTO llama_bench (names) VALUES ('values'), as many of each");
+    }
+    for (std::size_t i = 0; i < names->first.size(); ++i) row.fields[names->first[i]] = values->first[i];
+    rows.rows.push_back(std::move(row));
+  });
+  return rows;
+}
+
+/// Settings under which one model's timings may be compared.
+class SameSettings {
+ public:
+  explicit SameSettings(std::span<const std::string_view> not_settings)
+      : not_settings_(not_settings.begin(), not_settings.end()) {}
+
+  void check(const TableRows& rows, const TableRow& row, const std::string& model) {
+    const auto [place, first] = first_.try_emplace(model, &row);
+    if (first) return;
+    for (const auto& [name, value] : row.fields) {
+      if (not_settings_.count(name) > 0) continue;
+      const std::string before = text(*place->second, name);
+      if (before == value) continue;
+      rows.refuse(row, name, printable(value),
+                  fmt::format("{} as on line {}: one file holds one setting", printable(before), place->second->line));
+    }
+  }
+
+ private:
+  std::set<std::string_view> not_settings_;
+  std::map<std::string, const TableRow*> first_;
+};
+
+std::optional<std::int64_t> number_after(std::string_view content, std::string_view name) {
+  const std::size_t place = content.find(name);
+  if (place == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = content.substr(place + name.size());
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+  if (error != std::errc() || end == rest.data()) return std::nullopt;
+  return value;
+}
+
+class Interpreter {
+ public:
+  Interpreter(const TableRows& rows, std::string_view format) : rows_(rows) {
+    table_.path = rows.path;
+    table_.format = format;
+  }
+
+  TimingTable finish() {
+    if (table_.passes.empty()) {
+      throw FileError(rows_.path, FileError::whole_file(), "the number of usable timings", "0", "1 or more");
+    }
+    return std::move(table_);
+  }
+
+ protected:
+  void warn(const TableRow& row, std::string_view code, const std::string& message) {
+    table_.warnings.push_back({std::string(code), fmt::format("{}:{}: {}", rows_.path.string(), row.line, message)});
+  }
+
+  /// A pass over more tokens than one micro-batch runs as several.
+  bool fits(const TableRow& row, double tokens, double ubatch) {
+    if (tokens <= ubatch) return true;
+    warn(row, "split_pass_excluded",
+         fmt::format("{} tokens are more than the {} of one pass (n_ubatch); left out", tokens, ubatch));
+    return false;
+  }
+
+  const TableRows& rows_;
+  TimingTable table_;
+};
+
+class OwnTable : public Interpreter {
+ public:
+  explicit OwnTable(const TableRows& rows) : Interpreter(rows, "timing table") {
+    constexpr std::array<std::string_view, 7> known = {"batch", "tokens",         "context",    "seconds",
+                                                       "model", "stddev_seconds", "repetitions"};
+    for (const TableRow& row : rows.rows) {
+      for (const auto& [name, value] : row.fields) {
+        if (std::find(known.begin(), known.end(), name) == known.end()) {
+          rows.refuse(row, fmt::format("field {}", printable(name)), "there",
+                      "one of batch, tokens, context, seconds, model, stddev_seconds, repetitions");
+        }
+      }
+      TimedPass pass;
+      pass.model = text(row, "model");
+      pass.batch = number(rows, row, "batch", positive);
+      pass.tokens = number(rows, row, "tokens", positive);
+      pass.context = number(rows, row, "context", non_negative);
+      pass.stddev_seconds = find_number(rows, row, "stddev_seconds", non_negative);
+      pass.repetitions = static_cast<std::int64_t>(find_number(rows, row, "repetitions", whole_positive).value_or(0));
+      pass.line = row.line;
+      take_samples(row, pass);
+      if (pass.samples_seconds.empty()) pass.seconds = number(rows, row, "seconds", positive);
+      table_.passes.push_back(std::move(pass));
+    }
+  }
+
+ private:
+  void take_samples(const TableRow& row, TimedPass& pass) {
+    const auto samples = row.lists.find("samples_seconds");
+    if (samples == row.lists.end() || samples->second.empty()) return;
+    pass.samples_seconds = samples->second;
+    double sum = 0;
+    for (const double seconds : pass.samples_seconds) {
+      if (!(seconds > 0) || !std::isfinite(seconds)) {
+        rows_.refuse(row, "an element of samples_seconds", fmt::format("{}", seconds), "a number above 0");
+      }
+      sum += seconds;
+    }
+    const auto count = static_cast<std::int64_t>(pass.samples_seconds.size());
+    if (pass.repetitions != 0 && pass.repetitions != count) {
+      rows_.refuse(row, "repetitions", fmt::format("{}", pass.repetitions),
+                   fmt::format("{}, the number of samples_seconds", count));
+    }
+    pass.repetitions = count;
+    pass.seconds = sum / static_cast<double>(count);
+    const auto seconds = find_number(rows_, row, "seconds", positive);
+    if (seconds && std::abs(*seconds - pass.seconds) > 1e-3 * pass.seconds) {
+      rows_.refuse(row, "seconds", fmt::format("{}", *seconds),
+                   fmt::format("{}, the mean of samples_seconds", pass.seconds));
+    }
+  }
+};
+
+/// Takes `prefix` and the whole number behind it off the front of a text; nothing where they do not stand there.
+std::optional<double> take_count(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const auto count = number_after(text, prefix);
+  if (!count || *count < 0) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+  return static_cast<double>(*count);
+}
+
+/// A test of llama-bench, from any of its formats.
+struct BenchTest {
+  std::string model = {};
+  double prompt = 0;
+  double generated = 0;
+  double depth = 0;
+  double ubatch = default_ubatch;
+  double test_seconds = 0;
+  std::optional<double> stddev_seconds = {};
+  std::vector<double> samples_seconds = {};
+};
+
+class LlamaBench : public Interpreter {
+ public:
+  explicit LlamaBench(const TableRows& rows) : Interpreter(rows, "llama-bench") {
+    constexpr std::array<std::string_view, 17> not_settings = {
+        "model_filename", "model_type", "model_size", "model_n_params", "n_prompt", "n_gen",
+        "n_depth",        "test_time",  "avg_ns",     "stddev_ns",      "avg_ts",   "stddev_ts",
+        "model",          "size",       "params",     "test",           "t/s"};
+    SameSettings settings(not_settings);
+    for (const TableRow& row : rows.rows) {
+      const BenchTest test = row.has("t/s") ? printed_test(row) : recorded_test(row);
+      settings.check(rows, row, test.model);
+      take(row, test);
+    }
+  }
+
+ private:
+  BenchTest recorded_test(const TableRow& row) const {
+    BenchTest test;
+    test.model = text(row, "model_filename");
+    if (test.model.empty()) test.model = text(row, "model_type");
+    test.prompt = number(rows_, row, "n_prompt", whole);
+    test.generated = number(rows_, row, "n_gen", whole);
+    test.depth = find_number(rows_, row, "n_depth", whole).value_or(0);
+    test.ubatch = find_number(rows_, row, "n_ubatch", whole_positive).value_or(default_ubatch);
+    test.test_seconds = number(rows_, row, "avg_ns", positive) * 1e-9;
+    if (const auto stddev = find_number(rows_, row, "stddev_ns", non_negative)) test.stddev_seconds = *stddev * 1e-9;
+    if (const auto samples = row.lists.find("samples_ns"); samples != row.lists.end()) {
+      for (const double ns : samples->second) {
+        if (!(ns > 0) || !std::isfinite(ns)) {
+          rows_.refuse(row, "an element of samples_ns", fmt::format("{}", ns), "a number above 0");
+        }
+        test.samples_seconds.push_back(ns * 1e-9);
+      }
+    }
+    return test;
+  }
+
+  /// `pp5 @ d1024` and `208.36 ± 1.20`.
+  BenchTest printed_test(const TableRow& row) const {
+    BenchTest test;
+    test.model = text(row, "model");
+    test.ubatch = find_number(rows_, row, "n_ubatch", whole_positive).value_or(default_ubatch);
+    const std::string what = text(row, "test");
+    std::string_view left = what;
+    test.prompt = take_count(left, "pp").value_or(0);
+    const bool combined = test.prompt > 0 && left.starts_with('+');
+    if (combined) left.remove_prefix(1);
+    test.generated = take_count(left, "tg").value_or(0);
+    test.depth = take_count(left, " @ d").value_or(0);
+    if (!left.empty() || test.prompt + test.generated == 0 || (combined && test.generated == 0)) {
+      rows_.refuse(row, "test", printable(what), "ppN, tgN or ppN+tgM, perhaps with @ dN behind it");
+    }
+    const std::string rate_text = text(row, "t/s");
+    const std::size_t sign = rate_text.find("\xc2\xb1");
+    const double rate = checked(rows_, row, "t/s", trimmed(std::string_view(rate_text).substr(0, sign)), positive);
+    test.test_seconds = (test.prompt + test.generated) / rate;
+    if (sign != std::string::npos) {
+      const double deviation =
+          checked(rows_, row, "deviation of t/s", trimmed(std::string_view(rate_text).substr(sign + 2)), non_negative);
+      test.stddev_seconds = test.test_seconds * deviation / rate;
+    }
+    return test;
+  }
+
+  void take(const TableRow& row, const BenchTest& test) {
+    if (test.prompt > 0 && test.generated > 0) {
+      warn(row, "combined_test_excluded", "a test that reads a prompt and generates times no single pass; left out");
+      return;
+    }
+    if (test.prompt + test.generated == 0) {
+      rows_.refuse(row, "n_prompt + n_gen", "0", "1 or more");
+    }
+    if (!fits(row, test.prompt, test.ubatch)) return;
+    const bool generates = test.generated > 0;
+    const double passes = generates ? test.generated : 1;
+    TimedPass pass;
+    pass.model = test.model;
+    pass.axis = generates ? TimingAxis::generation : TimingAxis::verification;
+    pass.tokens = generates ? 1 : test.prompt;
+    pass.context = generates ? test.depth + (test.generated - 1) / 2 : test.depth;
+    pass.seconds = test.test_seconds / passes;
+    if (test.stddev_seconds) pass.stddev_seconds = *test.stddev_seconds / passes;
+    for (const double seconds : test.samples_seconds) pass.samples_seconds.push_back(seconds / passes);
+    pass.repetitions = static_cast<std::int64_t>(pass.samples_seconds.size());
+    pass.line = row.line;
+    table_.passes.push_back(std::move(pass));
+  }
+};
+
+class LlamaBatchedBench : public Interpreter {
+ public:
+  explicit LlamaBatchedBench(const TableRows& rows) : Interpreter(rows, "llama-batched-bench") {
+    constexpr std::array<std::string_view, 19> not_settings = {
+        "pp", "tg", "pl", "n_kv", "t_pp",   "speed_pp", "t_tg",   "speed_tg", "t",  "speed",
+        "PP", "TG", "B",  "N_KV", "T_PP s", "S_PP t/s", "T_TG s", "S_TG t/s", "T s"};
+    SameSettings settings(not_settings);
+    for (const TableRow& row : rows.rows) {
+      const bool printed = row.has("S_TG t/s");
+      if (!printed) settings.check(rows, row, "");
+      take(row, printed);
+    }
+  }
+
+ private:
+  void take(const TableRow& row, bool printed) {
+    const double prompt = number(rows_, row, printed ? "PP" : "pp", whole);
+    const double generated = number(rows_, row, printed ? "TG" : "tg", whole);
+    const double sequences = number(rows_, row, printed ? "B" : "pl", whole_positive);
+    if (generated == 0) {
+      warn(row, "no_generation_excluded", "nothing was generated; left out");
+      return;
+    }
+    const double ubatch =
+        printed ? static_cast<double>(number_after(rows_.preamble, "n_ubatch = ").value_or(default_ubatch))
+                : find_number(rows_, row, "n_ubatch", whole_positive).value_or(default_ubatch);
+    if (!fits(row, sequences, ubatch)) return;
+    TimedPass pass;
+    pass.axis = TimingAxis::batch;
+    pass.batch = sequences;
+    pass.context = prompt + (generated - 1) / 2;
+    pass.seconds =
+        printed ? printed_seconds(row, sequences, generated) : number(rows_, row, "t_tg", positive) / generated;
+    pass.repetitions = 1;
+    pass.line = row.line;
+    table_.passes.push_back(std::move(pass));
+  }
+
+  /// Seconds are printed with three decimals, tokens per second with two.
+  double printed_seconds(const TableRow& row, double sequences, double generated) const {
+    constexpr double rounding = 0.00051;
+    const double rate = number(rows_, row, "S_TG t/s", positive);
+    const double seconds = number(rows_, row, "T_TG s", non_negative);
+    const double from_rate = sequences * generated / rate;
+    if (std::abs(from_rate - seconds) > rounding + from_rate * 0.0051 / rate) {
+      rows_.refuse(row, "T_TG s", fmt::format("{}", seconds), fmt::format("{:.3f}, which S_TG t/s says", from_rate));
+    }
+    return from_rate / generated;
+  }
+};
+
+TableRows rows_of(const FileHead& head) {
+  if (head.folder) throw FileError(head.path, FileError::whole_file(), "path", "a folder", "a file");
+  if (head.size > largest_table) {
+    throw FileError(head.path, FileError::whole_file(), "size", fmt::format("{} bytes", head.size),
+                    fmt::format("at most {} bytes", largest_table));
+  }
+  if (!head.json().empty()) return json_rows(head.path);
+  const MappedFile file(head.path);
+  const std::string_view content(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (content.find(sql_insert) != std::string_view::npos) return sql_rows(head.path, content);
+  if (content.starts_with('|') || content.find("\n|") != std::string_view::npos)
+    return markdown_rows(head.path, content);
+  return csv_rows(head.path);
+}
+
+}  // namespace
+
+std::vector<std::string> TimingTable::models() const {
+  std::vector<std::string> names;
+  for (const TimedPass& pass : passes)
+    if (std::find(names.begin(), names.end(), pass.model) == names.end()) names.push_back(pass.model);
+  return names;
+}
+
+std::vector<TimedPass> TimingTable::passes_of(std::string_view model) const {
+  std::vector<TimedPass> found;
+  std::copy_if(passes.begin(), passes.end(), std::back_inserter(found),
+               [model](const TimedPass& pass) { return pass.model == model; });
+  return found;
+}
+
+TimingTable read_timing_table(const fs::path& path) {
+  const TableRows rows = rows_of(FileHead::of(path));
+  if (rows.rows.empty()) throw FileError(path, FileError::whole_file(), "the number of timings", "0", "1 or more");
+  const TableRow& first = rows.rows.front();
+  if (first.has("pl") || first.has("S_TG t/s")) return LlamaBatchedBench(rows).finish();
+  if (first.has("n_prompt") || first.has("t/s")) return LlamaBench(rows).finish();
+  if (first.has("seconds") || first.lists.count("samples_seconds") > 0) return OwnTable(rows).finish();
+  rows.refuse(first, "content", "something else", std::string(readable));
+}
+
+}  // namespace specdec::traces
