@@ -141,8 +141,9 @@ class ErrorPosition : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-JsonLines::JsonLines(std::filesystem::path path)
+JsonLines::JsonLines(std::filesystem::path path, std::size_t longest)
     : path_(std::move(path)),
+      longest_(longest),
       file_(path_),
       bytes_(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()),
       parser_(std::make_unique<simdjson::dom::parser>()) {
@@ -191,7 +192,7 @@ void JsonLines::find_layout() {
     ++next_;
     return skip_space();
   }
-  const std::string_view window = bytes_.substr(next_, longest_document + 1);
+  const std::string_view window = bytes_.substr(next_, longest_ + 1);
   const bool several_lines = line_text().size() < window.size();
   layout_ = several_lines && length_of_value(window) > line_text().size() ? Layout::documents : Layout::lines;
 }
@@ -224,17 +225,17 @@ std::string_view JsonLines::line_text() const {
 }
 
 std::string_view JsonLines::value_text() const {
-  const std::string_view window = bytes_.substr(next_, longest_document + 1);
+  const std::string_view window = bytes_.substr(next_, longest_ + 1);
   const std::size_t length = length_of_value(window);
-  if (window.empty() || (length == std::string_view::npos && window.size() <= longest_document)) {
+  if (window.empty() || (length == std::string_view::npos && window.size() <= longest_)) {
     refuse("document", "cut off", "closed before the end of the file");
   }
   return window.substr(0, std::max<std::size_t>(length, 1));
 }
 
 void JsonLines::parse(std::string_view text) {
-  if (text.size() > longest_document) {
-    refuse("document", fmt::format("longer than {} MiB", longest_document >> 20U),
+  if (text.size() > longest_) {
+    refuse("document", fmt::format("longer than {} MiB", longest_ >> 20U),
            "shorter: one request a line, or an array of requests");
   }
   const std::size_t behind = bytes_.size() - (begin_ + text.size());

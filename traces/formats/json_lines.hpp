@@ -39,16 +39,17 @@ namespace specdec::traces {
 /// Memory: that of one document, about four times its length (twelve times for one that holds nothing but digits).
 class JsonLines {
  public:
-  /// A longer document is refused. Bytes.
+  /// A longer document is refused, where the reader allows no other length. Bytes.
   static constexpr std::size_t longest_document = std::size_t{32} << 20;
 
+  /// @param longest  bytes of a document that is not refused
   /// @throws FileError if the file cannot be mapped
-  explicit JsonLines(std::filesystem::path path);
+  explicit JsonLines(std::filesystem::path path, std::size_t longest = longest_document);
   ~JsonLines();
 
   /// Parses the next document; false at the end of the file. What document() showed before is gone.
   /// @throws FileError with the line, and the column where it is known, if it is no JSON, not UTF-8, nested deeper than
-  ///   1024, or longer than `longest_document`
+  ///   1024, or longer than allowed
   bool next();
   /// The document that next() parsed.
   simdjson::dom::element document() const { return document_; }
@@ -83,6 +84,7 @@ class JsonLines {
   void parse_tolerantly(std::string_view text, simdjson::error_code first_error);
 
   std::filesystem::path path_;
+  std::size_t longest_;
   MappedFile file_;
   std::string_view bytes_;
   Layout layout_ = Layout::unknown;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/file_error.hpp"
+#include "traces/serving/bench_results.hpp"
 #include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/spooled_input.hpp"
 
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
 /// Every format that can be read, each more particular one before the more general.
 std::vector<CountsFormat> all_counts_formats() {
   return {
+      sglang_bench_format(),
+      vllm_bench_format(),
       prometheus_text_format(),
   };
 }

@@ -1,0 +1,280 @@
+#include "traces/serving/bench_results.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/json_fields.hpp"
+#include "traces/serving/counted_fields.hpp"
+#include "traces/serving/sglang_arguments.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+/// Detailed results hold every token's time and every text.
+constexpr std::size_t longest_result = std::size_t{2} << 30U;
+
+constexpr std::string_view vllm_name = "vllm bench";
+constexpr std::string_view sglang_name = "sglang bench";
+constexpr std::string_view rate_key = "spec_decode_acceptance_rate";
+constexpr std::string_view length_key = "spec_decode_acceptance_length";
+constexpr std::string_view rounds_key = "spec_decode_num_drafts";
+constexpr std::string_view drafted_key = "spec_decode_draft_tokens";
+constexpr std::string_view accepted_key = "spec_decode_accepted_tokens";
+constexpr std::string_view positions_key = "spec_decode_per_position_acceptance_rates";
+
+/// Half a unit of the last digit of a rate that was rounded to three, and of a percentage or a length rounded to two.
+constexpr double rate_rounding = 5.1e-4;
+constexpr double two_digit_rounding = 5.1e-3;
+
+BenchRun read_run(const CountedFields& fields) {
+  BenchRun run;
+  run.max_concurrency = fields.measure("max_concurrency");
+  run.request_rate = fields.rate("request_rate");
+  run.num_prompts = fields.count("num_prompts");
+  run.completed = fields.count("completed");
+  run.duration_s = fields.measure("duration");
+  run.total_input_tokens = fields.count("total_input_tokens");
+  run.total_output_tokens = fields.count("total_output_tokens");
+  run.output_throughput = fields.measure("output_throughput");
+  run.mean_tpot_ms = fields.measure("mean_tpot_ms");
+  run.mean_itl_ms = fields.measure("mean_itl_ms");
+  return run;
+}
+
+void read_labels(const CountedFields& fields, ServingCounts& counts) {
+  const auto text_of = [&](std::string_view key) -> std::optional<std::string_view> {
+    std::string_view text;
+    const auto found = fields.value(key);
+    if (!found || found->get(text) != simdjson::SUCCESS) return std::nullopt;
+    return text;
+  };
+  auto model = text_of("model_id");
+  if (!model) model = text_of("model");
+  set_label(counts, "model_name", model);
+  for (const std::string_view key : {"backend", "dataset_name", "label", "tag"}) set_label(counts, key, text_of(key));
+}
+
+/// Counts of vllm bench serve; all that is given twice is held against each other.
+class VllmSpeculation {
+ public:
+  VllmSpeculation(const CountedFields& fields, ServingCounts& counts, const CountsSink& sink)
+      : fields_(fields), counts_(counts), sink_(sink) {}
+
+  void read() {
+    counts_.rounds = fields_.count(rounds_key);
+    counts_.drafted = fields_.count(drafted_key);
+    counts_.accepted = fields_.count(accepted_key);
+    const auto percent = fields_.measure(rate_key);
+    const auto length = fields_.measure(length_key);
+    read_positions();
+    if (!counts_.rounds && !counts_.drafted && !counts_.accepted && !percent && !length && rates_.empty()) return;
+    counts_.shape = DraftShape::chain;
+    if (percent) take_percent(*percent);
+    if (length) take_length(*length);
+    if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
+      fields_.refuse(accepted_key, shown(*counts_.accepted),
+                     fmt::format("at most {}, as {} is", shown(*counts_.drafted), drafted_key));
+    }
+    take_positions();
+    find_gamma();
+  }
+
+ private:
+  void read_positions() {
+    const auto found = fields_.value(positions_key);
+    if (!found) return;
+    JsonField field{positions_key};
+    double before = 1;
+    for (const dom::element entry : read_array(fields_.file(), *found, field)) {
+      ++field.index;
+      const auto rate = number_of(entry);
+      if (!rate || !(0 <= *rate && *rate <= 1)) {
+        fields_.file().refuse(field.text(), entry,
+                              rate && *rate > 1 ? "a fraction of the drafts, in [0, 1], and no percentage"
+                                                : "a fraction of the drafts, in [0, 1]");
+      }
+      if (*rate > before + 2 * rate_rounding) {
+        fields_.file().refuse(
+            field.text(), entry,
+            fmt::format("at most {}, the rate before it: of all drafts, not of those that got there", shown(before)));
+      }
+      before = *rate;
+      rates_.push_back(*rate);
+      if (rates_.size() > CountedFields::longest_draft) {
+        fields_.refuse(positions_key, "longer than a draft can be",
+                       fmt::format("at most {} long", CountedFields::longest_draft));
+      }
+    }
+  }
+
+  void take_percent(double percent) {
+    if (percent > 100 + two_digit_rounding) {
+      fields_.refuse(rate_key, shown(percent), "a percentage, in [0, 100]");
+    }
+    if (!counts_.drafted) return;
+    const double drafted = *counts_.drafted;
+    if (!counts_.accepted) {
+      if (percent > 0 && percent <= 1) {
+        sink_.warn({"percent_taken_as_fraction",
+                    fmt::format("{}:{}: {} is {}: taken as a percentage, though it could be a fraction",
+                                counts_.file.string(), counts_.line, rate_key, shown(percent))});
+      }
+      counts_.accepted = std::round(drafted * percent / 100);
+      counts_.from_rates = true;
+      return;
+    }
+    if (drafted == 0) return;
+    const double expected = 100 * *counts_.accepted / drafted;
+    if (std::abs(percent - expected) <= std::max(two_digit_rounding, 1e-6 * expected)) return;
+    const bool fraction = std::abs(percent - expected / 100) <= rate_rounding;
+    fields_.refuse(rate_key, fraction ? fmt::format("{}, a fraction", shown(percent)) : shown(percent),
+                   fmt::format("the percentage {} = 100 * {} / {}", shown(expected), accepted_key, drafted_key));
+  }
+
+  void take_length(double length) {
+    if (length < 1 - two_digit_rounding && (!counts_.rounds || *counts_.rounds > 0)) {
+      fields_.refuse(length_key, shown(length), "at least 1: it includes the bonus token");
+    }
+    if (!counts_.rounds || *counts_.rounds == 0) return;
+    if (!counts_.accepted) {
+      counts_.accepted = std::round((length - 1) * *counts_.rounds);
+      counts_.from_rates = true;
+      return;
+    }
+    const double expected = 1 + *counts_.accepted / *counts_.rounds;
+    if (std::abs(length - expected) > std::max(two_digit_rounding, 1e-6 * expected)) {
+      fields_.refuse(length_key, shown(length),
+                     fmt::format("{} = 1 + {} / {}", shown(expected), accepted_key, rounds_key));
+    }
+  }
+
+  void take_positions() {
+    if (rates_.empty() || !counts_.rounds) return;
+    double sum = 0;
+    for (const double rate : rates_) {
+      counts_.accepted_at.push_back(std::round(rate * *counts_.rounds));
+      sum += rate;
+    }
+    counts_.from_rates = true;
+    if (!counts_.accepted) return;
+    const double expected = *counts_.accepted / std::max(1.0, *counts_.rounds);
+    if (std::abs(sum - expected) > rate_rounding * static_cast<double>(rates_.size()) + 1e-6) {
+      fields_.refuse(positions_key, fmt::format("{} in sum", shown(sum)),
+                     fmt::format("{} = {} / {} in sum", shown(expected), accepted_key, rounds_key));
+    }
+  }
+
+  void find_gamma() {
+    if (!rates_.empty()) {
+      counts_.gamma = static_cast<std::int64_t>(rates_.size());
+      if (counts_.rounds && counts_.drafted &&
+          *counts_.drafted > *counts_.rounds * static_cast<double>(rates_.size())) {
+        fields_.refuse(drafted_key, shown(*counts_.drafted),
+                       fmt::format("at most {} for each of {} {}", rates_.size(), shown(*counts_.rounds), rounds_key));
+      }
+    } else if (counts_.rounds && counts_.drafted && *counts_.rounds > 0 &&
+               std::fmod(*counts_.drafted, *counts_.rounds) == 0) {
+      counts_.gamma = static_cast<std::int64_t>(*counts_.drafted / *counts_.rounds);
+    }
+  }
+
+  const CountedFields& fields_;
+  ServingCounts& counts_;
+  const CountsSink& sink_;
+  std::vector<double> rates_;
+};
+
+void read_vllm_speculation(const CountedFields& fields, ServingCounts& counts, const CountsSink& sink) {
+  VllmSpeculation(fields, counts, sink).read();
+}
+
+void read_sglang_speculation(const CountedFields& fields, ServingCounts& counts, const CountsSink& sink) {
+  read_sglang_arguments(fields, counts);
+  const auto length = fields.measure("accept_length");
+  if (!length) return;
+  if (*length < 1) fields.refuse("accept_length", shown(*length), "at least 1: it includes the bonus token");
+  if (counts.gamma && *length > static_cast<double>(*counts.gamma + 1)) {
+    fields.refuse("accept_length", shown(*length), fmt::format("at most {}, one more than a draft", *counts.gamma + 1));
+  }
+  const BenchRun& run = *counts.bench;
+  if (!run.total_output_tokens || !run.completed || *run.total_output_tokens <= *run.completed) {
+    sink.warn({"accept_length_without_tokens",
+               fmt::format("{}:{}: accept_length is {}, but total_output_tokens and completed do not say over how many "
+                           "tokens; no counts",
+                           counts.file.string(), counts.line, shown(*length))});
+    return;
+  }
+  counts.emitted = *run.total_output_tokens - *run.completed;
+  counts.rounds = std::max(1.0, std::round(*counts.emitted / *length));
+  counts.accepted = *counts.emitted - *counts.rounds;
+  counts.from_rates = true;
+}
+
+using ReadSpeculation = void (*)(const CountedFields&, ServingCounts&, const CountsSink&);
+
+void read_results(std::span<const std::filesystem::path> files, const CountsSink& sink, std::string_view engine,
+                  std::string_view format, ReadSpeculation read_speculation) {
+  ServingCounts counts;
+  counts.engine = engine;
+  counts.format = format;
+  counts.unit = CountUnit::run;
+  for (const std::filesystem::path& path : files) {
+    JsonLines file(path, longest_result);
+    counts.file = path;
+    bool any = false;
+    while (file.next()) {
+      any = true;
+      clear_counts(counts);
+      counts.line = file.line();
+      const CountedFields fields(file, read_object(file, file.document(), {"document"}));
+      counts.bench = read_run(fields);
+      if (!counts.bench->output_throughput && !counts.bench->mean_tpot_ms && !counts.bench->completed) {
+        file.refuse("document", "an object without completed, output_throughput and mean_tpot_ms",
+                    "the result of a benchmark run");
+      }
+      read_labels(fields, counts);
+      read_speculation(fields, counts, sink);
+      sink.take(counts);
+    }
+    if (!any) throw FileError(path, FileError::whole_file(), "file", "empty", "the result of a benchmark run");
+  }
+}
+
+bool is_bench(std::string_view text) {
+  return mentions_key(text, "duration") && mentions_key(text, "completed") &&
+         (mentions_key(text, "total_output_tokens") || mentions_key(text, "output_throughput"));
+}
+
+bool is_sglang_bench(std::string_view text) {
+  if (!is_bench(text)) return false;
+  if (mentions_key(text, rounds_key) || mentions_key(text, rate_key)) return false;
+  constexpr std::array<std::string_view, 5> keys = {"accept_length", "total_output_tokens_retokenized",
+                                                    "sharegpt_output_len", "random_input_len", "random_range_ratio"};
+  return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return mentions_key(text, key); });
+}
+
+}  // namespace
+
+CountsFormat vllm_bench_format() {
+  return {vllm_name, [](const FileHead& head) { return is_bench(head.json()); },
+          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
+            read_results(files, sink, "vllm", vllm_name, read_vllm_speculation);
+          }};
+}
+
+CountsFormat sglang_bench_format() {
+  return {sglang_name, [](const FileHead& head) { return is_sglang_bench(head.json()); },
+          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
+            read_results(files, sink, "sglang", sglang_name, read_sglang_speculation);
+          }};
+}
+
+}  // namespace specdec::traces

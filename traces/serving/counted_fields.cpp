@@ -1,0 +1,176 @@
+#include "traces/serving/counted_fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "traces/formats/json_fields.hpp"
+#include "traces/formats/mapped_file.hpp"
+#include "traces/formats/printable.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr double largest_count = 9007199254740992.0;
+constexpr std::string_view a_count = "a count, an integer >= 0";
+
+}  // namespace
+
+std::optional<double> count_of(dom::element value) {
+  double number = 0;
+  if (value.get(number) != simdjson::SUCCESS) return std::nullopt;
+  if (!(number >= 0 && number <= largest_count) || number != std::floor(number)) return std::nullopt;
+  return number;
+}
+
+std::optional<std::size_t> index_of_key(std::string_view key) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (error != std::errc{} || end != key.data() + key.size() || index > CountedFields::longest_draft) {
+    return std::nullopt;
+  }
+  return index;
+}
+
+std::string shown(double number) {
+  return number == std::floor(number) && std::abs(number) <= largest_count ? fmt::format("{:.0f}", number)
+                                                                           : fmt::format("{:.6g}", number);
+}
+
+std::optional<dom::element> CountedFields::value(std::string_view key) const { return find_member(object_, key); }
+
+std::optional<double> CountedFields::count(std::string_view key) const {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  const auto result = count_of(*found);
+  if (!result) file_->refuse(name(key), *found, std::string(a_count));
+  return result;
+}
+
+std::optional<double> CountedFields::count(std::initializer_list<std::string_view> keys) const {
+  for (const std::string_view key : keys) {
+    if (const auto result = count(key)) return result;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> CountedFields::number(std::string_view key, bool infinite) const {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  const auto result = number_of(*found);
+  if (result && std::isnan(*result)) return std::nullopt;
+  const double largest = infinite ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::max();
+  if (!result || !(*result >= 0 && *result <= largest)) file_->refuse(name(key), *found, "a number >= 0");
+  return result;
+}
+
+std::optional<double> CountedFields::measure(std::string_view key) const { return number(key, false); }
+std::optional<double> CountedFields::rate(std::string_view key) const { return number(key, true); }
+
+std::optional<std::string_view> CountedFields::text(std::string_view key) const {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  std::string_view result;
+  if (found->get(result) != simdjson::SUCCESS) file_->refuse(name(key), *found, "a string");
+  return result;
+}
+
+bool CountedFields::histogram(std::string_view key, std::vector<double>& counts) const {
+  counts.clear();
+  const auto found = value(key);
+  if (!found) return false;
+  histogram(*found, key, {}, counts);
+  return true;
+}
+
+void CountedFields::histogram(dom::element value, std::string_view key, std::string_view part,
+                              std::vector<double>& counts) const {
+  counts.clear();
+  const auto field = [&](std::string_view index) {
+    return part.empty() ? fmt::format("{}[{}]", name(key), printable(index))
+                        : fmt::format("{}[{}][{}]", name(key), printable(part), printable(index));
+  };
+  if (value.is_array()) {
+    const dom::array list = value;
+    for (const dom::element entry : list) {
+      const auto result = count_of(entry);
+      const std::size_t index = counts.size();
+      if (!result) file_->refuse(field(fmt::format("{}", index)), entry, std::string(a_count));
+      if (index > longest_draft) {
+        refuse(key, "longer than its rounds can be", fmt::format("at most {} long", longest_draft + 1));
+      }
+      counts.push_back(*result);
+    }
+    return;
+  }
+  if (!value.is_object()) file_->refuse(name(key), value, "a list of counts, or an object of counts by number");
+  const dom::object members = value;
+  for (const auto [text, entry] : members) {
+    const auto index = index_of_key(text);
+    if (!index) {
+      refuse(key, fmt::format("an object with {}", printable(text)),
+             fmt::format("an object whose keys are integers in [0, {}]", longest_draft));
+    }
+    const auto result = count_of(entry);
+    if (!result) file_->refuse(field(text), entry, std::string(a_count));
+    if (counts.size() <= *index) counts.resize(*index + 1, 0);
+    counts[*index] += *result;
+  }
+}
+
+void clear_counts(ServingCounts& counts) {
+  counts.line = 0;
+  counts.begin_s.reset();
+  counts.end_s.reset();
+  counts.rule.reset();
+  counts.shape = DraftShape::unknown;
+  counts.gamma.reset();
+  counts.verified_per_round.reset();
+  counts.rounds.reset();
+  counts.drafted.reset();
+  counts.accepted.reset();
+  counts.emitted.reset();
+  counts.rounds_by_accepted.clear();
+  for (auto& [length, histogram] : counts.rounds_by_accepted_and_drafted) histogram.clear();
+  counts.accepted_at.clear();
+  counts.drafted_at.clear();
+  counts.from_rates = false;
+  counts.bench.reset();
+  counts.window.reset();
+}
+
+void set_label(ServingCounts& counts, std::string_view name, std::optional<std::string_view> value) {
+  const auto found = std::find_if(counts.labels.begin(), counts.labels.end(),
+                                  [&](const CountLabel& label) { return label.name == name; });
+  if (found == counts.labels.end()) {
+    if (value) counts.labels.push_back({std::string(name), std::string(*value)});
+  } else if (value) {
+    found->value.assign(*value);
+  } else {
+    counts.labels.erase(found);
+  }
+}
+
+bool first_document_passes(const FileHead& head, bool (*test)(std::string_view text)) {
+  const std::string_view text = head.json();
+  if (text.empty()) return false;
+  if (test(text)) return true;
+  std::error_code error;
+  const bool whole = head.size <= static_cast<std::int64_t>(head.bytes.size());
+  if (whole || text.find('\n') != std::string_view::npos || !std::filesystem::is_regular_file(head.path, error)) {
+    return false;
+  }
+  const MappedFile file(head.path);
+  const auto bytes = file.bytes().first(std::min(file.bytes().size(), JsonLines::longest_document));
+  const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return test(content.substr(0, content.find('\n', head.bytes.size())));
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/formats/json_lines.hpp"
+#include "traces/open_trace.hpp"
+#include "traces/serving/serving_counts.hpp"
+
+namespace specdec::traces {
+
+// A header of the library's own sources, as json_lines.hpp is.
+
+/// The counts and measures of one JSON object. A key that is missing or null gives nothing; a value that is none of
+/// what it must be is refused with the key, `prefix` in front.
+class CountedFields {
+ public:
+  /// Longer histograms are refused: no engine drafts that much, and a wrong key must not take memory.
+  static constexpr std::size_t longest_draft = 4096;
+
+  CountedFields(const JsonLines& file, simdjson::dom::object object, std::string_view prefix = {})
+      : file_(&file), object_(object), prefix_(prefix) {}
+
+  /// An integer in [0, 2^53], also written as 22.0.
+  std::optional<double> count(std::string_view key) const;
+  /// The first of several names of one thing that is given.
+  std::optional<double> count(std::initializer_list<std::string_view> keys) const;
+  /// A finite number >= 0; NaN, which programs write for the mean of nothing, is nothing.
+  std::optional<double> measure(std::string_view key) const;
+  /// A finite or infinite number >= 0; NaN is nothing.
+  std::optional<double> rate(std::string_view key) const;
+  /// A string.
+  std::optional<std::string_view> text(std::string_view key) const;
+  std::optional<simdjson::dom::element> value(std::string_view key) const;
+
+  /// Counts by the number of accepted drafts, as a list or as an object with the numbers as its keys; false, and an
+  /// empty list, where the key is missing or null.
+  bool histogram(std::string_view key, std::vector<double>& counts) const;
+  /// The same for a value of this object, whose name is `name` below `key`.
+  void histogram(simdjson::dom::element value, std::string_view key, std::string_view name,
+                 std::vector<double>& counts) const;
+
+  /// The key as messages name it.
+  std::string name(std::string_view key) const { return std::string(prefix_) + std::string(key); }
+  [[noreturn]] void refuse(std::string_view key, std::string found, std::string expected) const {
+    file_->refuse(name(key), std::move(found), std::move(expected));
+  }
+  const JsonLines& file() const { return *file_; }
+
+ private:
+  std::optional<double> number(std::string_view key, bool infinite) const;
+
+  const JsonLines* file_;
+  simdjson::dom::object object_;
+  std::string_view prefix_;
+};
+
+/// A count: an integer in [0, 2^53], also written as 22.0.
+std::optional<double> count_of(simdjson::dom::element value);
+
+/// The integer that a key such as "12" is, in [0, CountedFields::longest_draft]; nothing for another key.
+std::optional<std::size_t> index_of_key(std::string_view key);
+
+/// A number as messages show it: integers without a point, others with 6 digits.
+std::string shown(double number);
+
+/// Forgets one record's counts and keeps its memory for the next; file, engine, format, unit and labels stay.
+void clear_counts(ServingCounts& counts);
+
+/// Sets a label, or removes it where there is no value.
+void set_label(ServingCounts& counts, std::string_view name, std::optional<std::string_view> value);
+
+/// Whether the beginning of a JSON file, or where its first document is longer than the beginning that document,
+/// passes a test of its text.
+bool first_document_passes(const FileHead& head, bool (*test)(std::string_view text));
+
+}  // namespace specdec::traces
