@@ -10,6 +10,8 @@
 
 #include "traces/file_error.hpp"
 #include "traces/serving/bench_results.hpp"
+#include "traces/serving/engine_log.hpp"
+#include "traces/serving/prometheus_api.hpp"
 #include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/spooled_input.hpp"
 
@@ -21,9 +23,8 @@ namespace fs = std::filesystem;
 /// Every format that can be read, each more particular one before the more general.
 std::vector<CountsFormat> all_counts_formats() {
   return {
-      sglang_bench_format(),
-      vllm_bench_format(),
-      prometheus_text_format(),
+      prometheus_api_format(),  sglang_bench_format(), vllm_bench_format(),
+      prometheus_text_format(), engine_log_format(),
   };
 }
 

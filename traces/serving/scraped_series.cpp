@@ -62,7 +62,7 @@ std::string shown(const std::vector<CountLabel>& labels) {
   for (const CountLabel& label : labels) {
     text += fmt::format("{}{}=\"{}\"", text.empty() ? "" : ",", label.name, printable(label.value));
   }
-  return "{" + text + "}";
+  return fmt::format("{{{}}}", text);
 }
 
 std::string key_of(std::string_view engine, const std::vector<CountLabel>& labels) {

@@ -1,0 +1,6 @@
+#include "tests/fuzz/serving_counts_reading.hpp"
+#include "traces/serving/engine_log.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return specdec::fuzz::read_counts(data, size, specdec::traces::engine_log_format());
+}

@@ -1,0 +1,9 @@
+#include "tests/fuzz/serving_counts_reading.hpp"
+#include "traces/serving/prometheus_api.hpp"
+#include "traces/serving/prometheus_text.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace specdec;
+  fuzz::read_counts(data, size, traces::prometheus_api_format());
+  return fuzz::read_counts(data, size, traces::prometheus_text_format());
+}

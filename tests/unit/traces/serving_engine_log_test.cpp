@@ -1,0 +1,317 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/counts_reading.hpp"
+#include "traces/serving/counts_from_rates.hpp"
+
+using namespace specdec;
+using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
+using tests::AllCounts;
+using tests::counts_of;
+using tests::counts_refusal;
+using traces::AcceptanceRule;
+using traces::CountUnit;
+using traces::DraftShape;
+using Counts = std::vector<double>;
+
+namespace {
+
+const std::string vllm_counts =
+    "(APIServer pid=1) INFO 05-30 07:49:21 [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 3.07, "
+    "Accepted "
+    "throughput: 1.05 tokens/s, Drafted throughput: 1.51 tokens/s, Accepted: 141 tokens, Drafted: 204 tokens, "
+    "Per-position acceptance rate: 0.897, 0.676, 0.500, Avg Draft acceptance rate: 69.1%\n";
+const std::string vllm_engine =
+    "(APIServer pid=1) INFO 05-30 07:49:21 [loggers.py:123] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg "
+    "generation throughput: 238.7 tokens/s, Running: 10 reqs, Waiting: 0 reqs, GPU KV cache usage: 4.1%, Prefix cache "
+    "hit "
+    "rate: 53.7%\n";
+const std::string sglang =
+    "[2026-09-08 00:21:09] Decode batch, #running-req: 1, #full token: 768320, full token usage: 0.83, accept len: "
+    "2.85, "
+    "accept rate: 0.62, cuda graph: True, gen throughput (token/s): 0.73, #queue-req: 0\n";
+const std::string llamacpp_new =
+    "slot print_timing: id  1 | task 0 | draft acceptance = 0.64479 (  167 accepted /   259 generated), mean "
+    "acceptance "
+    "length =  2.92, acceptance rate per position = (0.805, 0.632, 0.483)\n";
+const std::string llamacpp_old = "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n";
+const std::string print =
+    "n_draft   = 16\n"
+    "n_predict = 200\n"
+    "n_drafted = 347\n"
+    "n_accept  = 65\n"
+    "accept    = 18.732%\n";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+void check_vllm_sample(const traces::ServingCounts& unit) {
+  CHECK(unit.engine == "vllm");
+  CHECK(unit.format == "vLLM log");
+  CHECK(unit.unit == CountUnit::window);
+  CHECK(unit.accepted == 141);
+  CHECK(unit.drafted == 204);
+  CHECK(unit.rounds == 68);
+  CHECK(unit.accepted_at == Counts{61, 46, 34});
+  CHECK(unit.gamma == 3);
+  CHECK(unit.from_rates);
+}
+
+}  // namespace
+
+TEST_CASE("a line of vLLM's SpecDecoding metrics is counted back to whole rounds") {
+  const AllCounts counts = counts_of({vllm_counts});
+  REQUIRE(counts.units.size() == 1);
+  check_vllm_sample(counts.units[0]);
+  CHECK(counts.units[0].shape == DraftShape::chain);
+  CHECK_FALSE(counts.units[0].window);
+  CHECK_FALSE(counts.units[0].rule);
+  CHECK(counts.units[0].labels.empty());
+  CHECK(counts.warnings.empty());
+}
+
+TEST_CASE("the line of vLLM's engine in front gives the window its load, once") {
+  const AllCounts counts = counts_of({"starting\n" + vllm_engine + "GET /metrics\n" + vllm_counts + vllm_counts +
+                                      replaced(vllm_engine, "Engine 000", "Engine 012") + vllm_counts});
+  REQUIRE(counts.units.size() == 3);
+  REQUIRE(counts.units[0].window);
+  CHECK(counts.units[0].window->running == 10);
+  CHECK(counts.units[0].window->waiting == 0);
+  CHECK(counts.units[0].window->prompt_tokens_per_second == 0);
+  CHECK(counts.units[0].window->generation_tokens_per_second == 238.7);
+  CHECK(counts.units[0].label("engine") == "0");
+  CHECK(counts.units[0].line == 4);
+  CHECK_FALSE(counts.units[1].window);
+  CHECK(counts.units[2].label("engine") == "12");
+}
+
+TEST_CASE("log lines are found behind prefixes, in colours and among other lines") {
+  std::string coloured = replaced(vllm_counts, "(APIServer pid=1)", "\x1b[1;36m(EngineCore_0 pid=1)\x1b[0;0m");
+  coloured = replaced(coloured, "141 tokens", "\x1b[31m141\x1b[0m tokens");
+  std::string windows = vllm_counts;
+  windows.insert(windows.size() - 1, "\r");
+  const std::string docker = "{\"log\":\"" + vllm_counts.substr(0, vllm_counts.size() - 1) +
+                             "\\n\",\"stream\":\"stdout\",\"time\":\"2026-05-30T07:49:21Z\"}\n";
+  for (const std::string& line :
+       {coloured, windows, "2026-05-30T07:49:21.123Z stdout F " + vllm_counts, "vllm-0  | " + vllm_counts, docker}) {
+    CAPTURE(line);
+    const AllCounts counts = counts_of({std::string(100'000, '\n') + "\xff\xfe junk\n" + line + "more\n"});
+    REQUIRE(counts.units.size() == 1);
+    check_vllm_sample(counts.units[0]);
+    CHECK(counts.units[0].line == 100'002);
+  }
+}
+
+TEST_CASE("the older order of vLLM's fields is read, idle intervals are left out") {
+  const std::string older =
+      "INFO 07-01 10:00:00 [metrics.py:86] SpecDecoding metrics: Draft acceptance rate: 69.1%, Mean acceptance length: "
+      "3.07, Accepted: 141 tokens, Drafted: 204 tokens, Per-position acceptance rate: 0.897, 0.676, 0.500\n";
+  const std::string idle =
+      "SpecDecoding metrics: Mean acceptance length: nan, Accepted throughput: 0.00 tokens/s, Drafted throughput: 0.00 "
+      "tokens/s, Accepted: 0 tokens, Drafted: 0 tokens, Per-position acceptance rate: , Avg Draft acceptance rate: "
+      "nan%\n";
+  const AllCounts counts = counts_of({idle + older});
+  REQUIRE(counts.units.size() == 1);
+  check_vllm_sample(counts.units[0]);
+  CHECK_THAT(counts_refusal({idle}), StartsWith("1.txt: content is an engine's log in which nothing was drafted"));
+}
+
+TEST_CASE("an interval in which nothing was accepted has rounds where drafts are whole") {
+  const std::string none =
+      "SpecDecoding metrics: Mean acceptance length: 1.00, Accepted: 0 tokens, Drafted: 30 tokens, Per-position "
+      "acceptance "
+      "rate: 0.000, 0.000, 0.000, Avg Draft acceptance rate: 0.0%\n";
+  const AllCounts counts = counts_of({none + replaced(none, "30", "31")});
+  REQUIRE(counts.units.size() == 2);
+  CHECK(counts.units[0].rounds == 10);
+  CHECK(counts.units[0].accepted_at == Counts{0, 0, 0});
+  CHECK_FALSE(counts.units[1].rounds);
+}
+
+TEST_CASE("SGLang's decode lines give means of unknown weight and the load") {
+  const std::string older =
+      "[2025-09-08 00:21:09 DP1 TP0] Decode batch. #running-req: 12, #token: 768, token usage: 0.83, accept len: 1.50, "
+      "cuda "
+      "graph: True, gen throughput (token/s): 73.5, #queue-req: 3\n";
+  const std::string plain = "[x] Decode batch. #running-req: 12, #token: 768, gen throughput (token/s): 73.5\n";
+  const AllCounts counts = counts_of({sglang + plain + older});
+  REQUIRE(counts.units.size() == 2);
+  const traces::ServingCounts& unit = counts.units[0];
+  CHECK(unit.engine == "sglang");
+  CHECK(unit.unit == CountUnit::window);
+  CHECK(unit.tokens_per_round == 2.85);
+  CHECK(unit.from_rates);
+  CHECK_FALSE(unit.rounds);
+  CHECK_FALSE(unit.accepted);
+  CHECK(unit.shape == DraftShape::unknown);
+  REQUIRE(unit.window);
+  CHECK(unit.window->running == 1);
+  CHECK(unit.window->waiting == 0);
+  CHECK(unit.window->generation_tokens_per_second == 0.73);
+  CHECK_FALSE(unit.window->prompt_tokens_per_second);
+  CHECK(counts.units[1].label("dp_rank") == "1");
+  CHECK(counts.units[1].window->waiting == 3);
+  CHECK(counts.units[1].line == 3);
+  CHECK(counts.warnings.size() == 1);
+  CHECK(counts.warns("mean_without_counts"));
+  CHECK_THAT(counts_refusal({plain}), StartsWith("1.txt: content is an engine's log without speculative decoding"));
+  CHECK_THAT(counts_refusal({replaced(sglang, "2.85", "0.85")}),
+             StartsWith("1.txt:1: accept len is 0.85, but must be"));
+}
+
+TEST_CASE("both generations of the lines of llama.cpp's server are requests") {
+  const AllCounts counts = counts_of({llamacpp_new + llamacpp_old});
+  REQUIRE(counts.units.size() == 2);
+  for (const traces::ServingCounts& unit : counts.units) {
+    CHECK(unit.engine == "llama.cpp");
+    CHECK(unit.unit == CountUnit::request);
+    CHECK(unit.rule == AcceptanceRule::greedy_draft);
+    CHECK(unit.shape == DraftShape::chain);
+  }
+  CHECK(counts.units[0].accepted == 167);
+  CHECK(counts.units[0].drafted == 259);
+  CHECK(counts.units[0].rounds == 87);
+  CHECK(counts.units[0].accepted_at == Counts{70, 55, 42});
+  CHECK(counts.units[0].gamma == 3);
+  CHECK(counts.units[0].from_rates);
+  CHECK(counts.units[1].accepted == 171);
+  CHECK(counts.units[1].drafted == 297);
+  CHECK_FALSE(counts.units[1].rounds);
+  CHECK_FALSE(counts.units[1].from_rates);
+}
+
+TEST_CASE("a print of llama-speculative gives target passes, drafts and tokens") {
+  const AllCounts counts = counts_of({"\n" + print});
+  REQUIRE(counts.units.size() == 1);
+  const traces::ServingCounts& unit = counts.units[0];
+  CHECK(unit.unit == CountUnit::total);
+  CHECK(unit.rule == AcceptanceRule::greedy_draft);
+  CHECK(unit.gamma == 16);
+  CHECK(unit.rounds == 135);
+  CHECK(unit.drafted == 347);
+  CHECK(unit.accepted == 65);
+  CHECK(unit.emitted == 200);
+  CHECK(unit.shape == DraftShape::unknown);
+  CHECK(unit.accepted_at.empty());
+  const AllCounts none =
+      counts_of({"n_draft   = 16\nn_predict = 20\nn_drafted = 0\nn_accept  = 0\naccept    = nan%\n"});
+  REQUIRE(none.units.size() == 1);
+  CHECK(none.units[0].rounds == 20);
+  CHECK(none.units[0].accepted == 0);
+}
+
+TEST_CASE("the log that llama-speculative-simple wrote is read") {
+  const AllCounts counts(
+      {std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/llamacpp/speculative-simple.log"});
+  REQUIRE(counts.units.size() == 1);
+  const traces::ServingCounts& unit = counts.units[0];
+  CHECK(unit.format == "llama-speculative");
+  CHECK(unit.shape == DraftShape::chain);
+  CHECK(unit.gamma == 4);
+  CHECK(unit.drafted == 378);
+  CHECK(unit.accepted == 25);
+  REQUIRE(unit.rounds == 96);
+  REQUIRE(unit.emitted == 121);
+  CHECK(*unit.emitted / *unit.rounds == Approx(1.260417).epsilon(1e-6));
+}
+
+TEST_CASE("lines of several engines in one log are read in their order") {
+  const AllCounts counts = counts_of({print + sglang + llamacpp_old + vllm_counts});
+  REQUIRE(counts.units.size() == 4);
+  CHECK(counts.units[0].format == "llama-speculative");
+  CHECK(counts.units[1].format == "SGLang log");
+  CHECK(counts.units[2].format == "llama.cpp server log");
+  CHECK(counts.units[3].format == "vLLM log");
+  CHECK(counts.units[3].line == 8);
+}
+
+TEST_CASE("log lines that contradict themselves are refused with both figures") {
+  CHECK(counts_refusal({replaced(vllm_counts, "69.1%", "71.1%")}) ==
+        "1.txt:1: Draft acceptance rate in percent is 71.1, but must be 69.1176, as the counts on the line say");
+  CHECK(counts_refusal({replaced(vllm_counts, "141 tokens", "241 tokens")}) ==
+        "1.txt:1: Accepted is 241 accepted, but must be at most the 204 drafted");
+  CHECK(
+      counts_refusal({replaced(vllm_counts, "3.07", "2.07")}) ==
+      "1.txt:1: mean acceptance length is 2.07, but must be 1 + the rates by position, 3.073, with 141 accepted of 204 "
+      "drafted");
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "0.897", "0.597")}),
+             Contains("is 0.676 at position 1, but must be at most that at position 0, 0.597"));
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "0.897", "89.7")}),
+             Contains("Per-position acceptance rate is 89.7 at position 0, but must be a fraction in [0, 1]"));
+  CHECK_THAT(counts_refusal({replaced(llamacpp_new, "0.64479", "64.479")}),
+             Contains("draft acceptance is 64.479, but must be 0.644788, as the counts on the line say"));
+  CHECK(counts_refusal({replaced(llamacpp_old, "171", "371")}) ==
+        "1.txt:1: accepted is 371 accepted, but must be at most the 297 drafted");
+  CHECK(counts_refusal({replaced(print, "18.732", "81.732")}) ==
+        "1.txt:4: n_accept is 65, but must be 81.732% of n_drafted, 347");
+  CHECK(counts_refusal({replaced(print, "= 65", "= 365")}) ==
+        "1.txt:4: n_accept is 365, but must be at most n_drafted, 347");
+  CHECK(counts_refusal({replaced(print, "= 200", "= 50")}) ==
+        "1.txt:4: n_accept is 65, but must be at most n_predict, 50");
+}
+
+TEST_CASE("hostile log lines are refused by line and field") {
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "141 tokens", "x tokens")}),
+             Contains("1.txt:1: Accepted is \"x tokens\", but must be a number"));
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "141 tokens", "1e999 tokens")}),
+             Contains("1.txt:1: Accepted is inf, but must be a number of tokens, an integer in [0, 2^53]"));
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "141 tokens", "-1 tokens")}),
+             Contains("Accepted is -1, but must be"));
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "141 tokens", "\xff\xff tokens")}), Contains("\\xff\\xff"));
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "Mean acceptance length: 3.07", "x")}),
+             Contains("Mean acceptance length is missing, but must be given on the line"));
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "3.07", "nan")}),
+             Contains("mean acceptance length is nan, but must be"));
+  CHECK_THAT(counts_refusal({replaced(vllm_counts, "3.07", "1e308")}), Contains("mean acceptance length is 1e+308"));
+  CHECK_THAT(counts_refusal({replaced(llamacpp_new, "(0.805", "0.805")}),
+             Contains("acceptance rate per position is \"0.805, 0.632, 0.483)"));
+  CHECK_THAT(counts_refusal({"draft acceptance = 0.5\n"}),
+             Contains("draft acceptance is \" = 0.5\", but must be followed by (N accepted / M generated)"));
+  CHECK(counts_refusal({replaced(print, "n_predict = 200\n", "")}) ==
+        "1.txt:1: n_predict is missing behind n_draft, but must be printed before accept");
+  CHECK(counts_refusal({replaced(print, "accept    = 18.732%\n", "")}) ==
+        "1.txt:1: accept is missing behind n_draft, but must be printed in percent behind n_accept");
+  CHECK_THAT(counts_refusal({replaced(print, "= 347", "= 3e99")}),
+             Contains("1.txt:3: n_drafted is 3e+99, but must be"));
+  CHECK_THAT(counts_refusal({print.substr(0, 15) + print}), Contains("n_draft is printed again"));
+  CHECK_THAT(counts_refusal({"nothing of the kind\n"}), StartsWith("1.txt: content is in no known format"));
+}
+
+TEST_CASE("the last line of a log may be cut off anywhere") {
+  for (const std::string& line : {vllm_counts, sglang, llamacpp_new, llamacpp_old}) {
+    for (std::size_t length = 0; length < line.size(); ++length) {
+      const std::string text = vllm_counts + line.substr(0, length);
+      CAPTURE(text);
+      const AllCounts counts = counts_of({text});
+      CHECK(counts.units.size() <= 2);
+      CHECK(counts.warnings.size() <= 1);
+    }
+  }
+  CHECK(counts_of({vllm_counts + vllm_counts.substr(0, 250)}).warns("truncated_line"));
+}
+
+TEST_CASE("rates are counted back to the integers that they were computed from") {
+  // Every line that could have been printed of up to 60 rounds of gamma 2 must give counts that print the same again.
+  const auto rounded = [](double value, double unit) { return std::round(value / unit) * unit; };
+  for (int rounds = 1; rounds <= 60; rounds += 7) {
+    for (int first = 0; first <= rounds; ++first) {
+      for (int second = 0; second <= first; ++second) {
+        const Counts rates = {rounded(1.0 * first / rounds, 0.001), rounded(1.0 * second / rounds, 0.001)};
+        const double length = rounded(1 + 1.0 * (first + second) / rounds, 0.01);
+        const auto back = traces::counts_from_rates({1.0 * first + second, 2.0 * rounds, length, rates, true});
+        CAPTURE(rounds, first, second);
+        REQUIRE(back.consistent);
+        CHECK(back.rounds == rounds);
+        CHECK(back.accepted_at == Counts{1.0 * first, 1.0 * second});
+      }
+    }
+  }
+}

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed.
+
+/// What a log line prints of some rounds.
+struct PrintedRates {
+  double accepted = 0;
+  double drafted = 0;
+  /// 1 + accepted / rounds, to two decimals.
+  double mean_length = 0;
+  /// Rounds whose draft j + 1 was accepted / rounds, to three decimals; empty where not printed.
+  std::span<const double> rates;
+  /// Rounds draft all positions but for exceptions; else a draft may be of any length.
+  bool full_drafts = false;
+};
+
+struct CountsFromRates {
+  /// Whether any integers round to what is printed.
+  bool consistent = false;
+  /// Empty where nothing was accepted, so that no rate tells, and drafts may have any length.
+  std::optional<double> rounds;
+  std::vector<double> accepted_at;
+};
+
+/// The whole numbers that a line's roundings come from. Where several fit: the rounds at which every draft is of full
+/// length if full_drafts, else those nearest to accepted / (mean_length - 1).
+CountsFromRates counts_from_rates(const PrintedRates& printed);
+
+}  // namespace specdec::traces

@@ -1,0 +1,496 @@
+#include "traces/serving/engine_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/mapped_file.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/serving/counts_from_rates.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double largest_count = 9007199254740992.0;  // 2^53: doubles count no further
+constexpr std::size_t most_positions = 1024;
+/// Between the first and the last line of a print, other programs' lines included.
+constexpr int longest_print = 200;
+
+enum class Mark { vllm_counts, vllm_engine, sglang, llamacpp_request, llamacpp_print, llamacpp_library };
+
+constexpr std::array<std::pair<std::string_view, Mark>, 6> marks = {{
+    {"SpecDecoding metrics:", Mark::vllm_counts},
+    {"Avg generation throughput:", Mark::vllm_engine},
+    {"Decode batch", Mark::sglang},
+    {"draft acceptance", Mark::llamacpp_request},
+    {"n_draft ", Mark::llamacpp_print},
+    {"common_speculative", Mark::llamacpp_library},
+}};
+
+std::size_t find_text(std::string_view text, std::string_view what, std::size_t from) {
+  if (from >= text.size()) return std::string_view::npos;
+  const void* found = ::memmem(text.data() + from, text.size() - from, what.data(), what.size());
+  if (found == nullptr) return std::string_view::npos;
+  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+std::string quoted(std::string_view text) { return fmt::format("\"{}\"", printable(text)); }
+
+std::string_view without_blanks_before(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text;
+}
+
+/// Without the escape sequences ESC [ ... LETTER that colour a line.
+std::string without_colours(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
+      i += 2;
+      while (i < line.size() && !('@' <= line[i] && line[i] <= '~')) ++i;
+    } else {
+      text += line[i];
+    }
+  }
+  return text;
+}
+
+/// A number at the beginning of a text, and what follows it.
+struct LeadingNumber {
+  double value = 0;
+  std::string_view rest;
+};
+
+std::optional<LeadingNumber> leading_number(std::string_view text) {
+  text = without_blanks_before(text);
+  LeadingNumber result;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.value);
+  if (error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc::result_out_of_range) result.value = HUGE_VAL;
+  result.rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  return result;
+}
+
+/// One line and the values on it.
+class LogLine {
+ public:
+  LogLine(const fs::path& file, std::int64_t number, std::string_view text)
+      : file_(file), number_(number), text_(text) {
+    if (text_.find('\x1b') == std::string_view::npos) return;
+    plain_ = without_colours(text_);
+    text_ = plain_;
+  }
+  LogLine(const LogLine&) = delete;
+  LogLine& operator=(const LogLine&) = delete;
+
+  std::string_view text() const { return text_; }
+  std::int64_t number() const { return number_; }
+
+  [[noreturn]] void refuse(std::string_view field, std::string found, std::string expected) const {
+    throw FileError(file_, FileError::line(number_), std::string(field), std::move(found), std::move(expected));
+  }
+
+  /// What follows a key; nothing where the key is missing.
+  std::optional<std::string_view> after(std::string_view key) const {
+    const std::size_t at = text_.find(key);
+    if (at == std::string_view::npos) return std::nullopt;
+    return text_.substr(at + key.size());
+  }
+
+  /// The number behind a key with `unit` behind it; nothing where the key is missing.
+  std::optional<double> number(std::string_view key, std::string_view unit = {}) const {
+    const auto rest = after(key);
+    if (!rest) return std::nullopt;
+    const auto found = leading_number(*rest);
+    if (!found) refuse(name_of(key), printable_value(*rest), "a number");
+    if (!found->rest.starts_with(unit)) {
+      refuse(name_of(key), printable_value(*rest), fmt::format("a number followed by \"{}\"", unit));
+    }
+    return found->value;
+  }
+
+  double needed(std::string_view key, std::string_view unit = {}) const {
+    const auto value = number(key, unit);
+    if (!value) refuse(name_of(key), "missing", "given on the line");
+    return *value;
+  }
+
+  double count(std::string_view key, std::string_view unit = {}) const {
+    const double value = needed(key, unit);
+    require_count(name_of(key), value);
+    return value;
+  }
+
+  void require_count(std::string_view field, double value) const {
+    if (0 <= value && value <= largest_count && std::floor(value) == value) return;
+    refuse(field, fmt::format("{}", value), "a number of tokens, an integer in [0, 2^53]");
+  }
+
+  /// Fractions separated by commas, none above the one before it; empty where there are none.
+  std::vector<double> rates(std::string_view field, std::string_view text) const {
+    std::vector<double> result;
+    while (const auto next = leading_number(text)) {
+      if (!(0 <= next->value && next->value <= 1)) {
+        refuse(field, fmt::format("{} at position {}", next->value, result.size()), "a fraction in [0, 1]");
+      }
+      if (!result.empty() && next->value > result.back()) {
+        refuse(field, fmt::format("{} at position {}", next->value, result.size()),
+               fmt::format("at most that at position {}, {}", result.size() - 1, result.back()));
+      }
+      if (result.size() == most_positions)
+        refuse(field, "longer", fmt::format("of {} positions at most", most_positions));
+      result.push_back(next->value);
+      text = without_blanks_before(next->rest);
+      if (!text.starts_with(',')) break;
+      text.remove_prefix(1);
+    }
+    return result;
+  }
+
+ private:
+  static std::string_view name_of(std::string_view key) { return key.substr(0, key.find_last_not_of(" :=(#,") + 1); }
+  static std::string printable_value(std::string_view text) {
+    const std::string_view word = without_blanks_before(text);
+    return word.empty() ? "cut off" : quoted(word.substr(0, word.find_first_of(",\r")));
+  }
+
+  const fs::path& file_;
+  std::int64_t number_;
+  std::string_view text_;
+  std::string plain_;
+};
+
+/// `KEY = NUMBER` with nothing else on the line but a prefix, as llama.cpp's programs print it. `percent` stands
+/// behind.
+std::optional<double> printed_value(std::string_view line, std::string_view key, bool percent = false) {
+  const std::size_t at = line.find(key);
+  if (at == std::string_view::npos || (at > 0 && !is_blank(line[at - 1]))) return std::nullopt;
+  std::string_view rest = without_blanks_before(line.substr(at + key.size()));
+  if (!rest.starts_with('=')) return std::nullopt;
+  const auto number = leading_number(rest.substr(1));
+  if (!number) return std::nullopt;
+  rest = number->rest;
+  if (percent) {
+    if (!rest.starts_with('%')) return std::nullopt;
+    rest.remove_prefix(1);
+  }
+  rest = without_blanks_before(rest);
+  if (!rest.empty() && rest.front() != '\r' && rest.front() != '\\') return std::nullopt;
+  return number->value;
+}
+
+/// Reads one file.
+class LogReader {
+ public:
+  LogReader(const fs::path& path, const CountsSink& sink) : path_(path), sink_(sink), file_(path) {
+    file_.advise_sequential();
+    text_ = {reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()};
+  }
+
+  void read() {
+    std::array<std::size_t, marks.size()> next = {};
+    for (std::size_t i = 0; i < marks.size(); ++i) next[i] = find_text(text_, marks[i].first, 0);
+    while (true) {
+      const auto first = static_cast<std::size_t>(std::min_element(next.begin(), next.end()) - next.begin());
+      if (next[first] == std::string_view::npos) break;
+      const std::size_t before = text_.rfind('\n', next[first]);
+      begin_ = before == std::string_view::npos ? 0 : before + 1;
+      end_ = end_of_line(begin_);
+      read_line(marks[first].second);
+      for (std::size_t i = 0; i < marks.size(); ++i) {
+        if (next[i] < end_) next[i] = find_text(text_, marks[i].first, end_);
+      }
+    }
+    if (taken_) return;
+    throw FileError(
+        path_, FileError::whole_file(), "content",
+        idle_ ? "an engine's log in which nothing was drafted" : "an engine's log without speculative decoding",
+        "a log with lines of vLLM's SpecDecoding metrics, SGLang's accept len, or llama.cpp's draft "
+        "acceptance or n_drafted");
+  }
+
+ private:
+  std::size_t end_of_line(std::size_t begin) const { return std::min(find_text(text_, "\n", begin), text_.size()); }
+
+  std::int64_t line_number() {
+    const auto* data = text_.data();
+    lines_ += std::count(data + counted_, data + begin_, '\n');
+    counted_ = begin_;
+    return lines_ + 1;
+  }
+
+  void read_line(Mark mark) {
+    if (mark == Mark::llamacpp_library) {
+      chain_ = true;
+      return;
+    }
+    const LogLine line(path_, line_number(), text_.substr(begin_, end_ - begin_));
+    try {
+      switch (mark) {
+        case Mark::vllm_counts:
+          return read_vllm_counts(line);
+        case Mark::vllm_engine:
+          return read_vllm_engine(line);
+        case Mark::sglang:
+          return read_sglang(line);
+        case Mark::llamacpp_request:
+          return read_llamacpp_request(line);
+        case Mark::llamacpp_print:
+          return read_llamacpp_print(line);
+        case Mark::llamacpp_library:
+          return;
+      }
+    } catch (const FileError& error) {
+      if (end_ < text_.size() || mark == Mark::llamacpp_print) throw;
+      sink_.warn({"truncated_line", fmt::format("{}; the last line of the file is left out", error.what())});
+    }
+  }
+
+  ServingCounts counts_of(const LogLine& line, const char* engine, std::string_view format, CountUnit unit) const {
+    ServingCounts counts;
+    counts.file = path_;
+    counts.line = line.number();
+    counts.engine = engine;
+    counts.format = format;
+    counts.unit = unit;
+    return counts;
+  }
+
+  void take(const ServingCounts& counts) {
+    taken_ = true;
+    sink_.take(counts);
+  }
+
+  void require_at_most(const LogLine& line, std::string_view what, double accepted, double drafted) const {
+    if (accepted <= drafted) return;
+    line.refuse(what, fmt::format("{} accepted", accepted), fmt::format("at most the {} drafted", drafted));
+  }
+
+  /// A printed ratio must be that of the counts beside it. `unit` of its last digit.
+  void require_ratio(const LogLine& line, std::string_view field, double printed, double exact, double unit) const {
+    if (std::abs(printed - exact) <= 0.501 * unit) return;
+    line.refuse(field, fmt::format("{}", printed), fmt::format("{:.6g}, as the counts on the line say", exact));
+  }
+
+  void count_back(const LogLine& line, ServingCounts& counts, double length, const std::vector<double>& rates,
+                  bool full_drafts) {
+    const auto back = counts_from_rates({*counts.accepted, *counts.drafted, length, rates, full_drafts});
+    if (!back.consistent) {
+      double sum = 0;
+      for (const double rate : rates) sum += rate;
+      line.refuse("mean acceptance length", fmt::format("{}", length),
+                  rates.empty()
+                      ? fmt::format("possible with {} accepted of {} drafted", *counts.accepted, *counts.drafted)
+                      : fmt::format("1 + the rates by position, {:.3f}, with {} accepted of {} drafted", 1 + sum,
+                                    *counts.accepted, *counts.drafted));
+    }
+    counts.rounds = back.rounds;
+    counts.accepted_at = back.accepted_at;
+    counts.from_rates = true;
+    counts.shape = DraftShape::chain;
+    if (!rates.empty()) counts.gamma = static_cast<std::int64_t>(rates.size());
+  }
+
+  void read_vllm_engine(const LogLine& line) {
+    EngineWindow window;
+    window.prompt_tokens_per_second = line.number("Avg prompt throughput:", " tokens/s");
+    window.generation_tokens_per_second = line.number("Avg generation throughput:", " tokens/s");
+    window.running = line.number("Running:", " req");
+    window.waiting = line.number("Waiting:", " req");
+    window_ = window;
+    engine_.clear();
+    if (const auto rest = line.after("Engine ")) {
+      const std::string_view digits = rest->substr(0, rest->find_first_not_of("0123456789"));
+      if (digits.empty() || digits.size() > 9 || !rest->substr(digits.size()).starts_with(':')) return;
+      engine_ = fmt::format("{}", std::stol(std::string(digits)));
+    }
+  }
+
+  void read_vllm_counts(const LogLine& line) {
+    ServingCounts counts = counts_of(line, "vllm", "vLLM log", CountUnit::window);
+    counts.window = std::exchange(window_, std::nullopt);
+    if (!engine_.empty()) counts.labels.push_back({"engine", std::exchange(engine_, "")});
+    counts.accepted = line.count("Accepted:", " tokens");
+    counts.drafted = line.count("Drafted:", " tokens");
+    const double length = line.needed("Mean acceptance length:");
+    const double percent = line.needed("raft acceptance rate:", "%");
+    const auto by_position = line.after("Per-position acceptance rate:");
+    const auto rates = line.rates("Per-position acceptance rate", by_position.value_or(""));
+    require_at_most(line, "Accepted", *counts.accepted, *counts.drafted);
+    idle_ = true;
+    if (*counts.drafted == 0) return;
+    require_ratio(line, "Draft acceptance rate in percent", percent, 100 * *counts.accepted / *counts.drafted, 0.1);
+    count_back(line, counts, length, rates, true);
+    take(counts);
+  }
+
+  void read_sglang(const LogLine& line) {
+    const auto length = line.number("accept len:");
+    if (!length) return;
+    idle_ = true;
+    if (*length == 0) return;
+    if (!(1 <= *length && *length <= static_cast<double>(most_positions))) {
+      line.refuse("accept len", fmt::format("{}", *length),
+                  "a mean of tokens per round with the target's own, from 1 on");
+    }
+    ServingCounts counts = counts_of(line, "sglang", "SGLang log", CountUnit::window);
+    counts.tokens_per_round = *length;
+    counts.from_rates = true;
+    EngineWindow window;
+    window.running = line.number("#running-req:");
+    window.waiting = line.number("#queue-req:");
+    window.generation_tokens_per_second = line.number("gen throughput (token/s):");
+    counts.window = window;
+    const std::string_view prefix = line.text().substr(0, line.text().find("Decode batch"));
+    const std::size_t rank = prefix.rfind(" DP");
+    if (rank != std::string_view::npos) {
+      const std::string_view rest = prefix.substr(rank + 3);
+      const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+      if (!digits.empty()) counts.labels.push_back({"dp_rank", std::string(digits)});
+    }
+    if (!taken_) {
+      sink_.warn({"mean_without_counts", fmt::format("{}:{}: accept len is a mean over the interval, of unknown weight",
+                                                     path_.string(), line.number())});
+    }
+    take(counts);
+  }
+
+  void read_llamacpp_request(const LogLine& line) {
+    const auto rest = line.after("draft acceptance");
+    if (!rest || !(rest->starts_with(" =") || rest->starts_with(" rate ="))) return;
+    ServingCounts counts = counts_of(line, "llama.cpp", "llama.cpp server log", CountUnit::request);
+    const double rate = line.needed(rest->starts_with(" =") ? "draft acceptance =" : "draft acceptance rate =");
+    const std::size_t open = rest->find('(');
+    const auto accepted = leading_number(rest->substr(std::min(open, rest->size() - 1) + 1));
+    if (!accepted || !accepted->rest.starts_with(" accepted /")) {
+      line.refuse("draft acceptance", quoted(*rest), "followed by (N accepted / M generated)");
+    }
+    const auto drafted = leading_number(accepted->rest.substr(std::string_view(" accepted /").size()));
+    if (!drafted || !drafted->rest.starts_with(" generated)")) {
+      line.refuse("draft acceptance", quoted(*rest), "followed by (N accepted / M generated)");
+    }
+    line.require_count("accepted", accepted->value);
+    line.require_count("generated", drafted->value);
+    counts.accepted = accepted->value;
+    counts.drafted = drafted->value;
+    counts.rule = AcceptanceRule::greedy_draft;
+    counts.shape = DraftShape::chain;
+    require_at_most(line, "accepted", *counts.accepted, *counts.drafted);
+    idle_ = true;
+    if (*counts.drafted == 0) return;
+    require_ratio(line, "draft acceptance", rate, *counts.accepted / *counts.drafted, 1e-5);
+    if (const auto length = line.number("mean acceptance length =")) {
+      const auto by_position = line.after("acceptance rate per position =");
+      const std::string_view list = without_blanks_before(by_position.value_or("("));
+      if (by_position && (!list.starts_with('(') || list.find(')') == std::string_view::npos)) {
+        line.refuse("acceptance rate per position", quoted(list), "fractions in parentheses");
+      }
+      count_back(line, counts, *length, line.rates("acceptance rate per position", list.substr(1)), false);
+    }
+    take(counts);
+  }
+
+  /// The lines behind n_draft, up to `accept`. Every pass of the target puts out what it accepted and one token of its
+  /// own, so the passes are the tokens less the accepted drafts.
+  void read_llamacpp_print(const LogLine& first) {
+    const auto longest = printed_value(first.text(), "n_draft");
+    if (!longest) return;
+    constexpr std::array<std::string_view, 3> keys = {"n_predict", "n_drafted", "n_accept"};
+    std::array<std::optional<double>, keys.size()> values;
+    std::array<std::int64_t, keys.size()> lines = {};
+    std::optional<double> percent;
+    std::int64_t number = first.number();
+    for (int i = 0; i < longest_print && !percent && end_ < text_.size(); ++i) {
+      begin_ = end_ + 1;
+      end_ = end_of_line(begin_);
+      const LogLine line(path_, ++number, text_.substr(begin_, end_ - begin_));
+      if (printed_value(line.text(), "n_draft")) {
+        line.refuse("n_draft", "printed again", "followed by n_predict, n_drafted, n_accept and accept");
+      }
+      for (std::size_t k = 0; k < keys.size(); ++k) {
+        if (const auto value = printed_value(line.text(), keys[k])) {
+          line.require_count(keys[k], *value);
+          values[k] = value;
+          lines[k] = number;
+        }
+      }
+      percent = printed_value(line.text(), "accept", true);
+    }
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      if (!values[k]) first.refuse(keys[k], "missing behind n_draft", "printed before accept");
+    }
+    if (!percent) first.refuse("accept", "missing behind n_draft", "printed in percent behind n_accept");
+    const auto refuse = [&](std::size_t key, std::string expected) {
+      throw FileError(path_, FileError::line(lines[key]), std::string(keys[key]), fmt::format("{}", *values[key]),
+                      std::move(expected));
+    };
+    const double predicted = *values[0], drafted = *values[1], accepted = *values[2];
+    if (accepted > drafted) refuse(2, fmt::format("at most n_drafted, {}", drafted));
+    if (accepted > predicted) refuse(2, fmt::format("at most n_predict, {}", predicted));
+    if (drafted > 0 && std::abs(*percent - 100 * accepted / drafted) > 0.000501) {
+      refuse(2, fmt::format("{:.3f}% of n_drafted, {}", *percent, drafted));
+    }
+    first.require_count("n_draft", *longest);
+    if (*longest > static_cast<double>(most_positions)) {
+      first.refuse("n_draft", fmt::format("{}", *longest), fmt::format("at most {}", most_positions));
+    }
+    ServingCounts counts = counts_of(first, "llama.cpp", "llama-speculative", CountUnit::total);
+    counts.rule = AcceptanceRule::greedy_draft;
+    counts.shape = std::exchange(chain_, false) ? DraftShape::chain : DraftShape::unknown;
+    if (*longest > 0) counts.gamma = static_cast<std::int64_t>(*longest);
+    counts.rounds = predicted - accepted;
+    counts.drafted = drafted;
+    counts.accepted = accepted;
+    counts.emitted = predicted;
+    idle_ = true;
+    if (*counts.rounds == 0) return;
+    take(counts);
+  }
+
+  const fs::path& path_;
+  const CountsSink& sink_;
+  MappedFile file_;
+  std::string_view text_;
+  std::size_t begin_ = 0, end_ = 0;  ///< of the line
+  std::size_t counted_ = 0;          ///< bytes whose newlines are in lines_
+  std::int64_t lines_ = 0;
+  std::optional<EngineWindow> window_;  ///< of the last vLLM engine line, until counts take it
+  std::string engine_;
+  /// The library that only chains use has logged something: llama-speculative-simple, not llama-speculative.
+  bool chain_ = false;
+  bool taken_ = false;
+  bool idle_ = false;
+};
+
+bool is_engine_log(const FileHead& head) {
+  if (head.folder || head.bytes.find('\0') != std::string::npos) return false;
+  const MappedFile file(head.path);
+  file.advise_sequential();
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
+    return mark.second != Mark::llamacpp_library && find_text(text, mark.first, 0) != std::string_view::npos;
+  });
+}
+
+void read_logs(std::span<const fs::path> files, const CountsSink& sink) {
+  for (const fs::path& file : files) LogReader(file, sink).read();
+}
+
+}  // namespace
+
+CountsFormat engine_log_format() { return {"engine log", is_engine_log, read_logs}; }
+
+}  // namespace specdec::traces

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "traces/serving/read_serving_counts.hpp"
+
+namespace specdec::traces {
+
+// Lines that engines log, among any others and behind any prefix (times, process names, containers, colours):
+//
+//   vLLM, an interval each; the line of the engine in front of it gives the window's load:
+//     Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 238.7 tokens/s, Running: 10 reqs, ...
+//     SpecDecoding metrics: Mean acceptance length: 3.07, ..., Accepted: 141 tokens, Drafted: 204 tokens,
+//       Per-position acceptance rate: 0.897, 0.676, 0.500, Avg Draft acceptance rate: 69.1%
+//   SGLang, an interval each, as a mean without counts:
+//     Decode batch, #running-req: 1, ..., accept len: 2.85, ..., gen throughput (token/s): 0.73, #queue-req: 0
+//   llama.cpp's server, a request each, in two generations of which the older ends at the parenthesis:
+//     draft acceptance = 0.64479 (  167 accepted /   259 generated), mean acceptance length =  2.92, acceptance rate
+//       per position = (0.805, 0.632, 0.483)
+//   llama-speculative and llama-speculative-simple, a program run each, on lines of their own:
+//     n_draft = 4, n_predict = 121, n_drafted = 378, n_accept = 25, accept = 6.614%
+//
+// vLLM's and llama.cpp's mean lengths and rates by position are counted back to the numbers of rounds that they are
+// roundings of (from_rates). The last line of a file that is still written to may be cut off.
+
+/// "engine log".
+CountsFormat engine_log_format();
+
+}  // namespace specdec::traces

@@ -1,0 +1,129 @@
+#include "traces/serving/prometheus_api.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "traces/formats/json_fields.hpp"
+#include "traces/formats/json_lines.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/serving/scraped_series.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::string_view format_name = "Prometheus API";
+
+std::string quoted(std::string_view text) { return fmt::format("\"{}\"", printable(text)); }
+
+/// A sample's value, which Prometheus writes as a string: "22", "1e+06", "NaN", "+Inf".
+double read_value(const JsonLines& file, dom::element value, const JsonField& field) {
+  std::string_view text = read_string(file, value, field);
+  const std::string_view whole = text;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || end != text.data() + text.size() || error == std::errc::invalid_argument) {
+    file.refuse(field.text(), quoted(whole), "a number as a string");
+  }
+  return error == std::errc::result_out_of_range ? HUGE_VAL : number;
+}
+
+/// Takes one series of an answer.
+class SeriesReader {
+ public:
+  SeriesReader(const JsonLines& file, ScrapedSeries& series) : file_(file), series_(series) {}
+
+  void read(dom::object entry, std::string_view samples_key, bool many) {
+    ScrapedSample sample;
+    sample.file = file_.path();
+    sample.line = file_.line();
+    std::string_view metric;
+    const dom::object names =
+        read_object(file_, member_of(file_, entry, "metric", {"data.result"}), {"data.result.metric"});
+    for (const auto& [key, value] : names) {
+      const std::string_view text = read_string(file_, value, {"data.result.metric", -1, fmt::format(".{}", key)});
+      if (key == "__name__") {
+        metric = text;
+      } else {
+        sample.labels.push_back({std::string(key), std::string(text)});
+      }
+    }
+    if (metric.empty()) {
+      file_.refuse("data.result.metric.__name__", "missing",
+                   "the name of a series: query the counters themselves, not a sum() or rate() of them");
+    }
+    sample.metric = metric;
+    if (!scraped_name(metric)) return series_.count_other();
+    const dom::element samples = member_of(file_, entry, samples_key, {metric});
+    const std::string list = fmt::format("{}.{}", metric, samples_key);
+    if (!many) return add(sample, samples, {list});
+    std::int64_t i = 0;
+    for (const dom::element pair : read_array(file_, samples, {list})) add(sample, pair, {list, i++});
+  }
+
+ private:
+  void add(ScrapedSample& sample, dom::element pair, const JsonField& field) {
+    const dom::array values = read_array(file_, pair, field);
+    if (values.size() != 2) {
+      file_.refuse(field.text(), fmt::format("an array of {}", values.size()), "[time, \"value\"]");
+    }
+    const auto time = number_of(values.at(0).value_unsafe());
+    if (!time || !std::isfinite(*time)) {
+      file_.refuse(field.text() + "[0]", values.at(0).value_unsafe(), "a time in Unix seconds");
+    }
+    sample.time_s = *time;
+    sample.value = read_value(file_, values.at(1).value_unsafe(), {field.text(), 1});
+    series_.add(sample);
+  }
+
+  const JsonLines& file_;
+  ScrapedSeries& series_;
+};
+
+void read_answer(const JsonLines& file, ScrapedSeries& series) {
+  const dom::object answer = read_object(file, file.document(), {"document"});
+  const std::string_view status = read_string(file, member_of(file, answer, "status", {}), {"status"});
+  if (status != "success") {
+    std::string found = quoted(status);
+    for (const char* key : {"errorType", "error"}) {
+      if (const auto text = find_member(answer, key))
+        found += fmt::format(": {}", printable(read_string(file, *text, {key}), 200));
+    }
+    file.refuse("status", found, "\"success\"");
+  }
+  const dom::object data = read_object(file, member_of(file, answer, "data", {}), {"data"});
+  const std::string_view type = read_string(file, member_of(file, data, "resultType", {"data"}), {"data.resultType"});
+  if (type != "vector" && type != "matrix") {
+    file.refuse("data.resultType", quoted(type), "\"vector\" or \"matrix\"");
+  }
+  SeriesReader reader(file, series);
+  for (const dom::element entry : read_array(file, member_of(file, data, "result", {"data"}), {"data.result"})) {
+    reader.read(read_object(file, entry, {"data.result"}), type == "vector" ? "value" : "values", type == "matrix");
+  }
+}
+
+void read_answers(std::span<const std::filesystem::path> files, const CountsSink& sink) {
+  ScrapedSeries series(format_name);
+  for (const std::filesystem::path& path : files) {
+    JsonLines file(path);
+    while (file.next()) read_answer(file, series);
+  }
+  series.hand_over(files.front(), sink);
+}
+
+bool is_prometheus_api(const FileHead& head) {
+  const std::string_view json = head.json();
+  return mentions_key(json, "status") && (mentions_key(json, "resultType") || mentions_key(json, "errorType"));
+}
+
+}  // namespace
+
+CountsFormat prometheus_api_format() { return {format_name, is_prometheus_api, read_answers}; }
+
+}  // namespace specdec::traces
