@@ -148,9 +148,9 @@ void suit_to(const traces::PositionBatch& first, const traces::PositionSource& s
 /// The pass over the recording, by everyone who follows it.
 AnalyzeAnswer analysed(traces::PositionSource& source, const AnalyzeOptions& o, planning::TraceAnalysisOptions options,
                        const Progress& progress) {
-  AnalyzeAnswer answer{o, {}, gammas_of(o.gamma), options.cost, {}, {}};
+  AnalyzeAnswer answer{o, {}, gammas_of(o.gamma), options.cost, {}, {}, {}};
   std::optional<planning::TraceAnalyzer> analyzer;
-  std::optional<sim::MonteCarloReplay> simulation;
+  std::optional<sim::MonteCarloReplay> simulation, of_upper_ends;
   if (o.samples > 0) simulation.emplace(answer.gammas, o.samples, options.seed, o.threads);
   traces::PositionBatch batch;
   while (source.read(batch)) {
@@ -161,7 +161,11 @@ AnalyzeAnswer analysed(traces::PositionSource& source, const AnalyzeOptions& o, 
     const estimate::Observations& seen = analyzer->add(source, batch);
     const planning::ReplayColumns* const replayed = analyzer->replayed();
     if (replayed && simulation) {
+      if (!replayed->exact() && !of_upper_ends) of_upper_ends = simulation;
       simulation->add({seen.sequence, seen.place, replayed->lower(), replayed->depths(), {}});
+      if (of_upper_ends) {
+        of_upper_ends->add({seen.sequence, seen.place, replayed->highest(), replayed->depths(), {}});
+      }
     }
     if (progress && source.positions()) {
       progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*source.positions()));
@@ -170,7 +174,10 @@ AnalyzeAnswer analysed(traces::PositionSource& source, const AnalyzeOptions& o, 
   if (!analyzer) throw UsageError("the recording holds no position");
   answer.metadata = source.metadata();
   answer.analysis = analyzer->finish(answer.metadata.task_names);
-  if (simulation && answer.analysis.replay) answer.monte_carlo = simulation->result();
+  if (answer.analysis.replay) {
+    if (simulation) answer.monte_carlo = simulation->result();
+    if (of_upper_ends) answer.monte_carlo_upper = of_upper_ends->result();
+  }
   return answer;
 }
 
@@ -252,7 +259,7 @@ std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
                      fmt::join(at_edge, ", ")));
   }
   for (std::size_t i = 0; i < a.monte_carlo.size(); ++i) {
-    const auto z = monte_carlo_z(a.monte_carlo[i], t.replay->lower.gammas[static_cast<std::size_t>(a.gammas[i])]);
+    const auto z = monte_carlo_z(a, i);
     if (z && std::abs(*z) > monte_carlo_alarm) {
       warn("monte_carlo_disagrees", fmt::format("at gamma {} the simulated replay lies {:.1f} standard errors from the "
                                                 "exact one",
@@ -278,9 +285,18 @@ Report run(const AnalyzeOptions& options, bool quiet) {
 
 }  // namespace
 
-std::optional<double> monte_carlo_z(const sim::MonteCarloTokens& simulated, const estimate::GammaReplay& exact) {
-  if (simulated.standard_error == 0) return std::nullopt;
-  return (simulated.tokens_per_step - exact.tokens_per_step.value) / simulated.standard_error;
+std::optional<double> monte_carlo_z(const AnalyzeAnswer& answer, std::size_t row) {
+  std::optional<double> farthest;
+  const auto compare = [&](const std::vector<sim::MonteCarloTokens>& simulated, const estimate::ReplayReport& exact) {
+    if (row >= simulated.size() || simulated[row].standard_error == 0) return;
+    const estimate::Estimate& tokens = exact.gammas[static_cast<std::size_t>(answer.gammas[row])].tokens_per_step;
+    const double z = (simulated[row].tokens_per_step - tokens.value) / simulated[row].standard_error;
+    if (!farthest || std::abs(z) > std::abs(*farthest)) farthest = z;
+  };
+  if (!answer.analysis.replay) return farthest;
+  compare(answer.monte_carlo, answer.analysis.replay->lower);
+  compare(answer.monte_carlo_upper, answer.analysis.replay->highest());
+  return farthest;
 }
 
 Command analyze_command() {

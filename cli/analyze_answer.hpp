@@ -40,15 +40,18 @@ struct AnalyzeAnswer {
   std::vector<std::int64_t> gammas;
   std::optional<core::StepCost> cost;
   planning::TraceAnalysis analysis;
-  /// One for each of `gammas`; empty where there was no replay.
+  /// One for each of `gammas`; empty where there was no replay. Of the lower ends where acceptance is bracketed, and
+  /// then of the upper ends too.
   std::vector<sim::MonteCarloTokens> monte_carlo;
+  std::vector<sim::MonteCarloTokens> monte_carlo_upper;
 };
 
 /// Standard errors between a Monte Carlo replay and the exact one, above which one of the two is wrong.
 inline constexpr double monte_carlo_alarm = 5;
 
-/// How far the simulation lies from the exact replay, in its standard errors; nothing where nothing is random.
-std::optional<double> monte_carlo_z(const sim::MonteCarloTokens& simulated, const estimate::GammaReplay& exact);
+/// How far the simulation of gammas[row] lies from the exact replay, in its standard errors, at the end of the bracket
+/// where that is farther; nothing where there is no simulation or nothing is random.
+std::optional<double> monte_carlo_z(const AnalyzeAnswer& answer, std::size_t row);
 
 /// "both", "target" or "draft".
 std::string_view name_of(planning::SweepSetting::Applies applies);

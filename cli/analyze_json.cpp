@@ -177,12 +177,20 @@ ordered_json gammas_json(const AnalyzeAnswer& a) {
                                  replay ? pointer_to(replay->upper) : nullptr, a.analysis.iid);
   for (std::size_t i = 0; i < a.gammas.size(); ++i) {
     ordered_json& tokens = rows[i]["tokens_per_step"];
-    const bool simulated = i < a.monte_carlo.size();
-    tokens["monte_carlo"] = simulated ? ordered_json(a.monte_carlo[i].tokens_per_step) : ordered_json();
-    tokens["monte_carlo_standard_error"] = simulated ? ordered_json(a.monte_carlo[i].standard_error) : ordered_json();
-    tokens["monte_carlo_z"] =
-        simulated ? number_or_null(monte_carlo_z(a.monte_carlo[i], *replayed(replay->lower, a.gammas[i])))
-                  : ordered_json();
+    for (const char* key : {"monte_carlo", "monte_carlo_bounds", "monte_carlo_standard_error", "monte_carlo_z"}) {
+      tokens[key] = nullptr;
+    }
+    if (i >= a.monte_carlo.size()) continue;
+    const sim::MonteCarloTokens& low = a.monte_carlo[i];
+    const sim::MonteCarloTokens& high = a.monte_carlo_upper.empty() ? low : a.monte_carlo_upper[i];
+    if (a.monte_carlo_upper.empty()) {
+      tokens["monte_carlo"] = low.tokens_per_step;
+    } else {
+      tokens["monte_carlo_bounds"] = {std::min(low.tokens_per_step, high.tokens_per_step),
+                                      std::max(low.tokens_per_step, high.tokens_per_step)};
+    }
+    tokens["monte_carlo_standard_error"] = std::max(low.standard_error, high.standard_error);
+    tokens["monte_carlo_z"] = number_or_null(monte_carlo_z(a, i));
   }
   return rows;
 }

@@ -25,6 +25,9 @@ std::string value_text(const Interval& ends, int digits = 4) {
   return low == high ? low : low + ".." + high;
 }
 
+/// "1.970..2.350", three decimals, the smaller one first.
+std::string bracket_text(double a, double b) { return fixed(std::min(a, b)) + ".." + fixed(std::max(a, b)); }
+
 std::string alpha_text(const AcceptanceEstimate& alpha) {
   const std::string sure =
       alpha.ci95 ? fmt::format(" (95%: {} to {})", brief(alpha.ci95->lo), brief(alpha.ci95->hi)) : " (no interval)";
@@ -58,21 +61,24 @@ std::string acceptance_sentence(const TraceAnalysis& t) {
 
 std::string text_source_sentence(const AnalyzeAnswer& a) {
   const estimate::TextSourceResult& tests = a.analysis.text_source;
-  const std::string said =
-      a.metadata.path == traces::TextSource::unknown
-          ? "the recording does not say"
-          : fmt::format("the recording says {}", a.metadata.path == traces::TextSource::target ? "yes" : "no");
-  if (!tests.acceptance.z && !tests.surprisal.z) {
-    const bool some = tests.acceptance.positions + tests.surprisal.positions > 0;
-    return fmt::format(
-        "Is the text the target's own? {}, and {}.", said,
-        some ? "there is too little of it for a test" : "only whole rows with the emitted tokens could test it");
-  }
   std::vector<std::string> z;
   if (tests.acceptance.z) z.push_back(fmt::format("acceptance z {:.1f}", *tests.acceptance.z));
   if (tests.surprisal.z) z.push_back(fmt::format("surprisal z {:.1f}", *tests.surprisal.z));
-  return fmt::format("Is the text the target's own? {}; the tests {} ({}).", said,
-                     tests.suspicious() ? "say NO" : "see nothing against it", fmt::join(z, ", "));
+  const std::string values = fmt::format("({})", fmt::join(z, ", "));
+  if (a.metadata.path == traces::TextSource::other) {
+    const std::string said = "The text is not the target's own, as the recording says";
+    if (z.empty()) return said + ".";
+    return fmt::format("{}; the tests {} {}.", said, tests.suspicious() ? "see that too" : "would not have seen it",
+                       values);
+  }
+  const std::string said = fmt::format("Is the text the target's own? the recording {}",
+                                       a.metadata.path == traces::TextSource::target ? "says yes" : "does not say");
+  if (!z.empty()) {
+    return fmt::format("{}; the tests {} {}.", said, tests.suspicious() ? "say NO" : "see nothing against it", values);
+  }
+  const std::int64_t positions = std::max(tests.acceptance.positions, tests.surprisal.positions);
+  if (positions == 0) return said + ", and only whole rows with the emitted tokens could test it.";
+  return fmt::format("{}; what chance there is in {} is too little for a test.", said, counted(positions, "position"));
 }
 
 /// "2, 4 to 6" of rising numbers.
@@ -135,13 +141,16 @@ std::string optimum_sentence(const AnalyzeAnswer& a) {
   return text + ' ' + break_even_sentence(low);
 }
 
-std::string with_half_width(const std::optional<Estimate>& low, const std::optional<Estimate>& high) {
+/// An estimate with its interval, or the bracket of two.
+std::string figure_text(const std::optional<Estimate>& low, const std::optional<Estimate>& high) {
   if (!low) return "-";
-  if (high) {
-    return fmt::format("{}..{}", fixed(std::min(low->value, high->value)), fixed(std::max(low->value, high->value)));
-  }
-  if (!low->ci95) return fixed(low->value);
-  return fmt::format("{} +-{}", fixed(low->value), fixed((low->ci95->hi - low->ci95->lo) / 2));
+  return high ? bracket_text(low->value, high->value) : with_interval(*low, 3);
+}
+
+std::string simulated_text(const AnalyzeAnswer& a, std::size_t row) {
+  if (row >= a.monte_carlo.size()) return "-";
+  const double low = a.monte_carlo[row].tokens_per_step;
+  return a.monte_carlo_upper.empty() ? fixed(low) : bracket_text(low, a.monte_carlo_upper[row].tokens_per_step);
 }
 
 std::string number_cell(const std::optional<double>& value) { return value ? fixed(*value) : "-"; }
@@ -179,12 +188,12 @@ std::string gamma_table(const AnalyzeAnswer& a) {
     const auto exact = [&](const std::optional<double>& value) { return high ? std::nullopt : value; };
     std::vector<std::string> cells = {
         fmt::format("{}", low.gamma),
-        with_half_width(low.tokens_per_step, high ? std::optional(high->tokens_per_step) : std::nullopt),
+        figure_text(low.tokens_per_step, high ? std::optional(high->tokens_per_step) : std::nullopt),
         number_cell(exact(low.iid_tokens_per_step)),
         exact(low.difference) ? fmt::format("{:+.1f}%", 100 * *low.difference / low.tokens_per_step.value) : "-",
-        i < a.monte_carlo.size() ? fixed(a.monte_carlo[i].tokens_per_step) : "-"};
+        simulated_text(a, i)};
     if (costs) {
-      cells.push_back(with_half_width(low.speedup, high ? high->speedup : std::nullopt));
+      cells.push_back(figure_text(low.speedup, high ? high->speedup : std::nullopt));
       cells.push_back(number_cell(exact(low.iid_speedup)));
       cells.push_back(!high && low.share_best ? percent(*low.share_best) : "-");
       cells.push_back(high ? "" : notes_on(a.analysis.replay->lower, low.gamma));

@@ -15,6 +15,17 @@ std::string in_column(double value) {
   return shows ? fmt::format("{:.3f}", value) : brief(value);
 }
 
+std::string with_interval(const estimate::Estimate& estimate, int decimals) {
+  const auto fixed = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
+  if (!estimate.ci95) return fixed(estimate.value);
+  const auto [lo, hi] = *estimate.ci95;
+  const double half = (hi - lo) / 2;
+  const double last_decimal = std::pow(10.0, -decimals);
+  if (std::abs(estimate.value - lo - half) <= std::max(half / 10, last_decimal))
+    return fmt::format("{} +-{}", fixed(estimate.value), fixed(half));
+  return fmt::format("{} [{}, {}]", fixed(estimate.value), fixed(lo), fixed(hi));
+}
+
 std::string percent(double share) {
   if (share < 0.995 || share > 1) return fmt::format("{:.2g}%", 100 * share);
   if (share == 1) return "100%";

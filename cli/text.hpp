@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/estimate/estimate.hpp"
+
 namespace specdec::cli {
 
 /// Width that human output keeps to.
@@ -17,6 +19,10 @@ std::string in_column(double value);
 
 /// A share in [0, 1] in per cent, to two digits; what is nearly everything is not rounded to 100%.
 std::string percent(double share);
+
+/// An estimate to so many decimals with its 95% interval: "1.97 +-0.04" where that lies evenly around the value to a
+/// tenth of its half, else "1.97 [1.90, 2.00]"; the value alone where there is none.
+std::string with_interval(const estimate::Estimate& estimate, int decimals);
 
 /// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
 std::string wrapped(std::string_view text, std::size_t indent = 0);

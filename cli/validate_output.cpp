@@ -98,11 +98,6 @@ ordered_json configuration_json(const Configuration& c) {
 
 std::string fixed(double value, int digits) { return fmt::format("{:.{}f}", value, digits); }
 
-std::string with_half_width(const estimate::Estimate& e, int digits) {
-  if (!e.ci95) return fixed(e.value, digits);
-  return fmt::format("{} +-{}", fixed(e.value, digits), fixed((e.ci95->hi - e.ci95->lo) / 2, digits));
-}
-
 template <class Value, class Get>
 std::string cell(const std::optional<Value>& value, int digits, const Get& get) {
   return value ? fixed(get(*value), digits) : "-";
@@ -131,9 +126,9 @@ std::string table_of(const validation::Report& report) {
                    {"ok"}});
   const auto same = [](double value) { return value; };
   for (const Configuration& c : report.configurations) {
-    table.add_row({c.task, fmt::format("{}", c.temperature), fmt::format("{}", c.gamma), with_half_width(c.alpha, 3),
+    table.add_row({c.task, fmt::format("{}", c.temperature), fmt::format("{}", c.gamma), with_interval(c.alpha, 3),
                    fixed(c.tokens_per_step.iid, 2), fmt::format("{:+.1f}%", 100 * c.tokens_per_step.iid_error()),
-                   fixed(c.tokens_per_step.replay, 2), with_half_width(c.tokens_per_step.measured, 2),
+                   fixed(c.tokens_per_step.replay, 2), with_interval(c.tokens_per_step.measured, 2),
                    cell(c.timing, 2, [](const Timing& t) { return t.c(); }),
                    cell(c.timing, 2, [](const Timing& t) { return t.verify_factor(); }),
                    cell(c.operations.measured, 2, same), cell(c.speedup, 2, [](const Speedup& s) { return s.theory; }),
@@ -185,7 +180,8 @@ std::string verdict(const validation::Report& report) {
 }
 
 constexpr char legend[] =
-    "alpha: mean of sum min(p, q), +- half of its 95% interval. Tokens per step: Eq. (1) at alpha, the exact law on "
+    "alpha: mean of sum min(p, q), with its 95% interval: +- half of it, or [its ends]. Tokens per step: Eq. (1) at "
+    "alpha, the exact law on "
     "this text "
     "(replay), and as measured; error: what independent acceptances at alpha miss of replay in texts of this length. "
     "c, v: drafting a token and verifying a step's over one plain step; "

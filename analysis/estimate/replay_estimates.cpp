@@ -171,13 +171,15 @@ Estimate tokens_per_step(const Material& material, std::size_t gamma) {
   return estimate;
 }
 
-Estimate speedup(const Material& material, std::size_t gamma) {
+/// @param possible  what no text leaves
+Estimate speedup(const Material& material, std::size_t gamma, const Interval& possible) {
   Estimate estimate{material.speedup(material.total, gamma), std::nullopt, method_of(material)};
   const auto error = material.error_of_ratio([](const Group& group) { return group.tokens; },
                                              [&](const Group& group) { return material.cost(group, gamma); });
   if (!error) return estimate;
   Interval by_t = t_interval(estimate.value, *error);
-  by_t.lo = std::max(0.0, by_t.lo);
+  by_t = {std::max(by_t.lo, std::min(possible.lo, estimate.value)),
+          std::min(by_t.hi, std::max(possible.hi, estimate.value))};
   const double cost = (*material.options.cost)(static_cast<std::int64_t>(gamma));
   estimate.ci95 = gamma == 0 ? by_t : as_wide_as_known(material, gamma, estimate.value, *error, by_t, cost);
   return estimate;
@@ -286,6 +288,7 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
                     "resampling says of the best gamma is too sure",
                     std::max(0.0, std::min(material.total.rejections, material.acceptances())), what, few_rejections));
   }
+  Interval possible_speedups{1, 1};
   for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma) {
     GammaReplay row;
     row.gamma = static_cast<std::int64_t>(gamma);
@@ -297,7 +300,10 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
       row.difference = *row.iid_tokens_per_step - row.tokens_per_step.value;
     }
     if (material.options.cost) {
-      row.speedup = speedup(material, gamma);
+      // A step with d drafts gives 1 to d + 1 tokens.
+      const double cost = (*material.options.cost)(row.gamma);
+      possible_speedups = hull(possible_speedups, {1 / cost, static_cast<double>(gamma + 1) / cost});
+      row.speedup = speedup(material, gamma, possible_speedups);
       if (alpha_hat) row.iid_speedup = *row.iid_tokens_per_step / (*material.options.cost)(row.gamma);
     }
     report.gammas.push_back(std::move(row));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -183,6 +184,7 @@ TEST_CASE("a text that is not the target's own is replayed only by force") {
   CHECK(refused["optimal"]["gamma"].is_null());
   CHECK(warns(refused, "path_other"));
   const std::string text = run_specdec("analyze --c 0.1 " + trace).out;
+  CHECK(text.find("The text is not the target's own, as the recording says.") != std::string::npos);
   CHECK(text.find("By alpha alone (Theorem 3.8), gamma 3 would be best: 1.59x at c 0.1.") != std::string::npos);
   CHECK(text.find("2       -  1.888      -          -        -   1.573     -") != std::string::npos);
   const ordered_json forced = analysis_of(trace + " --c 0.1 --force-replay");
@@ -202,11 +204,21 @@ TEST_CASE("where the tail is unknown every figure is a bracket") {
   const ordered_json& tokens = json["gammas"][0]["tokens_per_step"];
   CHECK(tokens["replay"].is_null());
   CHECK(tokens["replay_bounds"][0] < tokens["replay_bounds"][1]);
+  // Both ends are simulated: 5 standard errors, false alarm 6e-7 at each.
+  CHECK(tokens["monte_carlo"].is_null());
+  const double error = tokens["monte_carlo_standard_error"];
+  for (const std::size_t end : {0, 1}) {
+    const double simulated = tokens["monte_carlo_bounds"][end];
+    CHECK(std::abs(simulated - tokens["replay_bounds"][end].get<double>()) <= 5 * error);
+  }
+  CHECK_FALSE(warns(json, "monte_carlo_disagrees"));
   CHECK(json["optimal"]["gamma"].is_null());
   CHECK(json["optimal"]["gamma_bounds"].size() == 2);
   CHECK(warns(json, "bracketed"));
   CHECK(warns(json, "adaptive_needs_exact_acceptance"));
-  CHECK(run_specdec("analyze " + trace + " --c 0.1").out.find("..") != std::string::npos);
+  // gamma, tokens, Eq. 1, its error, simulated
+  const std::string text = run_specdec("analyze " + trace + " --c 0.1 --gamma 1").out;
+  CHECK(std::regex_search(text, std::regex("\n +1 +1\\.\\d{3}\\.\\.1\\.\\d{3} +- +- +1\\.\\d{3}\\.\\.1\\.\\d{3} ")));
 }
 
 TEST_CASE("at temperature 0 the top-k tier gives rejection the value of greedy") {
@@ -229,6 +241,38 @@ TEST_CASE("Eq. 1 takes the alpha that is known exactly where the other one is a 
   CHECK(json["alpha_emitted"]["value"].get<double>() == Approx(0.65).epsilon(1e-6));
   CHECK(json["gammas"][0]["tokens_per_step"]["iid"].get<double>() == Approx(1.65).epsilon(1e-6));
   CHECK(json["gammas"][0]["tokens_per_step"]["replay_bounds"].is_null());
+}
+
+TEST_CASE("intervals of tokens per step and speedup stay where a text can get to, as printed too") {
+  const ScratchFolder folder;
+  // Nearly every draft accepted: the interval lies close to the end of its range.
+  std::vector<double> acceptance;
+  std::vector<std::int64_t> sequence;
+  for (int i = 0; i < 200; ++i) {
+    acceptance.push_back(i % 67 == 3 ? 0.1 : 0.999);
+    sequence.push_back(i / 50);
+  }
+  const std::string trace = scalar_trace(folder / "trace.safetensors", acceptance, sequence).string();
+  for (const double c : {0.0, 0.2}) {
+    const ordered_json json = analysis_of(trace + " --gamma 1:8 --c " + std::to_string(c));
+    double fastest = 1, slowest = 1;
+    for (const ordered_json& row : json["gammas"]) {
+      const int gamma = row["gamma"];
+      fastest = std::max(fastest, (gamma + 1) / (1 + c * gamma));
+      slowest = std::min(slowest, 1 / (1 + c * gamma));
+      CAPTURE(gamma, c);
+      const ordered_json& tokens = row["tokens_per_step"]["replay_ci95"];
+      CHECK(tokens[0].get<double>() >= 1);
+      CHECK(tokens[1].get<double>() <= gamma + 1);
+      const ordered_json& speedup = row["speedup"]["replay_ci95"];
+      CHECK(speedup[0].get<double>() >= slowest);
+      CHECK(speedup[1].get<double>() <= fastest);
+      CHECK(speedup[0].get<double>() <= row["speedup"]["replay"].get<double>());
+      CHECK(speedup[1].get<double>() >= row["speedup"]["replay"].get<double>());
+    }
+  }
+  CHECK(std::regex_search(run_specdec("analyze " + trace + " --gamma 1").out,
+                          std::regex("1\\.9\\d\\d \\[1\\.\\d{3}, (1\\.\\d{3}|2\\.000)\\]")));
 }
 
 TEST_CASE("whole rows give every figure, and the two estimates of alpha agree on the target's own text") {

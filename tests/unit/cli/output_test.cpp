@@ -88,6 +88,15 @@ TEST_CASE("numbers for humans keep a few digits") {
   CHECK(in_column(1.23456e9) == "1.235e+09");
 }
 
+TEST_CASE("an interval is half of it where it lies evenly around the value, else its ends") {
+  using specdec::estimate::Interval;
+  CHECK(with_interval({1.5, Interval{1.45, 1.552}, ""}, 3) == "1.500 +-0.051");
+  CHECK(with_interval({1.98, Interval{1.90, 2.0}, ""}, 2) == "1.98 [1.90, 2.00]");
+  CHECK(with_interval({1, Interval{0.93, 1}, ""}, 3) == "1.000 [0.930, 1.000]");
+  CHECK(with_interval({1, Interval{1, 1}, ""}, 3) == "1.000 +-0.000");
+  CHECK(with_interval({1.25, std::nullopt, ""}, 2) == "1.25");
+}
+
 TEST_CASE("nearly everything is not 100 per cent") {
   CHECK(percent(1) == "100%");
   CHECK(percent(0.99996) == ">99.9%");
