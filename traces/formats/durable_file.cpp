@@ -33,6 +33,17 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path&
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
+/// A file that goes with its descriptor, whatever becomes of the process; below 0 where there can be none. Only where
+/// the file system knows no nameless files it has a name for a moment.
+int open_nameless(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return descriptor;
+  std::string name = (folder / ".specdec-XXXXXX").string();
+  const int named = ::mkostemp(name.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(name.c_str());
+  return named;
+}
+
 /// Makes a rename within the folder last.
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,10 +100,8 @@ void SpillingBuffer::append(std::span<const std::byte> bytes) {
 
 void SpillingBuffer::spill(std::span<const std::byte> bytes) {
   if (descriptor_ < 0) {
-    std::string name = (folder_ / ".specdec-XXXXXX").string();
-    descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+    descriptor_ = open_nameless(folder_);
     if (descriptor_ < 0) throw_not_writable(folder_);
-    ::unlink(name.c_str());
   }
   write_all(descriptor_, bytes, folder_);
   spilled_ += static_cast<std::int64_t>(bytes.size());
