@@ -54,8 +54,9 @@ std::optional<double> CountedFields::count(std::string_view key) const {
   return result;
 }
 
-std::optional<double> CountedFields::count(std::initializer_list<std::string_view> keys) const {
+std::optional<double> CountedFields::count(std::span<const std::string_view> keys) const {
   for (const std::string_view key : keys) {
+    if (key.empty()) continue;
     if (const auto result = count(key)) return result;
   }
   return std::nullopt;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +27,8 @@ class CountedFields {
 
   /// An integer in [0, 2^53], also written as 22.0.
   std::optional<double> count(std::string_view key) const;
-  /// The first of several names of one thing that is given.
-  std::optional<double> count(std::initializer_list<std::string_view> keys) const;
+  /// The first of several names of one thing that is given; empty names are passed over.
+  std::optional<double> count(std::span<const std::string_view> keys) const;
   /// A finite number >= 0; NaN, which programs write for the mean of nothing, is nothing.
   std::optional<double> measure(std::string_view key) const;
   /// A finite or infinite number >= 0; NaN is nothing.

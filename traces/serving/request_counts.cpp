@@ -1,0 +1,247 @@
+#include "traces/serving/request_counts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+
+#include "traces/formats/json_fields.hpp"
+#include "traces/formats/printable.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+/// Half a unit of the last digit of a rate that was rounded to three, and of a length rounded to two.
+constexpr double rate_rounding = 5.1e-4;
+constexpr double length_rounding = 5.1e-3;
+
+double sum_of(const std::vector<double>& counts) {
+  double sum = 0;
+  for (const double count : counts) sum += count;
+  return sum;
+}
+
+/// Accepted drafts of all rounds of a histogram.
+double accepted_of(const std::vector<double>& histogram) {
+  double sum = 0;
+  for (std::size_t j = 1; j < histogram.size(); ++j) sum += static_cast<double>(j) * histogram[j];
+  return sum;
+}
+
+/// Largest number of accepted drafts that any round had.
+std::size_t deepest(const std::vector<double>& histogram) {
+  std::size_t j = histogram.size();
+  while (j > 0 && histogram[j - 1] == 0) --j;
+  return j == 0 ? 0 : j - 1;
+}
+
+/// The key of several that is given, for messages.
+std::string_view given_key(const CountedFields& fields, const RequestKeys::Names& keys) {
+  for (const std::string_view key : keys) {
+    if (!key.empty() && fields.value(key)) return key;
+  }
+  return keys.front();
+}
+
+/// A list of counts, one a round.
+bool read_by_round(const CountedFields& fields, std::string_view key, std::vector<double>& list) {
+  list.clear();
+  const auto found = key.empty() ? std::nullopt : fields.value(key);
+  if (!found) return false;
+  const std::string name = fields.name(key);
+  JsonField field{name};
+  for (const dom::element entry : read_array(fields.file(), *found, field)) {
+    ++field.index;
+    const auto count = count_of(entry);
+    if (!count) fields.file().refuse(field.text(), entry, "a count, an integer >= 0");
+    list.push_back(*count);
+  }
+  return true;
+}
+
+}  // namespace
+
+void RequestCounts::read(const CountedFields& fields, ServingCounts& counts) {
+  counts.rounds = fields.count(keys_.rounds);
+  counts.accepted = fields.count(keys_.accepted);
+  counts.drafted = fields.count(keys_.drafted);
+  read_histogram(fields, counts);
+  if (counts.accepted && counts.drafted && *counts.accepted > *counts.drafted) {
+    fields.refuse(given_key(fields, keys_.accepted), shown(*counts.accepted),
+                  fmt::format("at most {}, the drafted tokens", shown(*counts.drafted)));
+  }
+  if (!keys_.gamma.empty()) {
+    if (const auto gamma = fields.count(keys_.gamma)) counts.gamma = static_cast<std::int64_t>(*gamma);
+  }
+  read_histogram_by_length(fields, counts);
+  read_rounds(fields, counts);
+  check_histogram_by_length(fields, counts);
+  check_means(fields, counts);
+  find_shape(fields, counts);
+}
+
+void RequestCounts::read_histogram(const CountedFields& fields, ServingCounts& counts) {
+  const std::string_view key = given_key(fields, keys_.histograms);
+  if (key.empty() || !fields.histogram(key, counts.rounds_by_accepted)) return;
+  const double rounds = sum_of(counts.rounds_by_accepted);
+  const double accepted = accepted_of(counts.rounds_by_accepted);
+  if (counts.rounds && *counts.rounds != rounds) {
+    fields.refuse(key, fmt::format("{} rounds in sum", shown(rounds)),
+                  fmt::format("{} in sum, as {} is", shown(*counts.rounds), given_key(fields, keys_.rounds)));
+  }
+  if (counts.accepted && *counts.accepted != accepted) {
+    fields.refuse(key, fmt::format("{} accepted drafts in sum", shown(accepted)),
+                  fmt::format("{} in sum, as {} is", shown(*counts.accepted), given_key(fields, keys_.accepted)));
+  }
+  counts.rounds = rounds;
+  counts.accepted = accepted;
+}
+
+void RequestCounts::read_histogram_by_length(const CountedFields& fields, ServingCounts& counts) {
+  const auto found = keys_.histogram_by_length.empty() ? std::nullopt : fields.value(keys_.histogram_by_length);
+  if (!found) return;
+  if (!found->is_object()) {
+    fields.file().refuse(fields.name(keys_.histogram_by_length), *found, "an object of histograms by length of draft");
+  }
+  const dom::object lengths = *found;
+  for (const auto [text, histogram] : lengths) {
+    const auto length = index_of_key(text);
+    if (!length) {
+      fields.refuse(keys_.histogram_by_length, fmt::format("an object with {}", printable(text)),
+                    fmt::format("an object whose keys are integers in [0, {}]", CountedFields::longest_draft));
+    }
+    std::vector<double>& of_length = counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(*length)];
+    fields.histogram(histogram, keys_.histogram_by_length, text, of_length);
+    if (deepest(of_length) > *length) {
+      fields.refuse(keys_.histogram_by_length,
+                    fmt::format("{} accepted of {} drafts", deepest(of_length), printable(text)),
+                    "at most as many as were drafted");
+    }
+  }
+}
+
+void RequestCounts::read_rounds(const CountedFields& fields, ServingCounts& counts) {
+  const bool accepted_given = read_by_round(fields, keys_.accepted_by_round, accepted_by_round_);
+  const bool drafted_given = read_by_round(fields, keys_.drafted_by_round, drafted_by_round_);
+  if (!accepted_given || !drafted_given) return;
+  if (accepted_by_round_.size() != drafted_by_round_.size()) {
+    fields.refuse(keys_.accepted_by_round, fmt::format("{} long", accepted_by_round_.size()),
+                  fmt::format("{} long, as {} is", drafted_by_round_.size(), keys_.drafted_by_round));
+  }
+  for (std::size_t i = 0; i < accepted_by_round_.size(); ++i) {
+    if (accepted_by_round_[i] <= drafted_by_round_[i]) continue;
+    fields.refuse(fmt::format("{}[{}]", keys_.accepted_by_round, i), shown(accepted_by_round_[i]),
+                  fmt::format("at most {}, what was drafted", shown(drafted_by_round_[i])));
+  }
+  const auto listed = static_cast<double>(accepted_by_round_.size());
+  if (counts.rounds && listed > *counts.rounds) {
+    fields.refuse(keys_.accepted_by_round, fmt::format("{} long", accepted_by_round_.size()),
+                  fmt::format("at most {} long, the number of rounds", shown(*counts.rounds)));
+  }
+  if (counts.rounds && listed < *counts.rounds) return;
+  counts.rounds = listed;
+  if (!counts.accepted) counts.accepted = sum_of(accepted_by_round_);
+  if (!counts.drafted) counts.drafted = sum_of(drafted_by_round_);
+  for (const auto& [key, list, total] : {std::tuple(keys_.accepted_by_round, &accepted_by_round_, *counts.accepted),
+                                         std::tuple(keys_.drafted_by_round, &drafted_by_round_, *counts.drafted)}) {
+    if (sum_of(*list) == total) continue;
+    fields.refuse(key, fmt::format("{} in sum", shown(sum_of(*list))), fmt::format("{} in sum", shown(total)));
+  }
+  const bool by_length =
+      std::any_of(counts.rounds_by_accepted_and_drafted.begin(), counts.rounds_by_accepted_and_drafted.end(),
+                  [](const auto& entry) { return !entry.second.empty(); });
+  if (by_length) return;
+  for (std::size_t i = 0; i < accepted_by_round_.size(); ++i) {
+    if (drafted_by_round_[i] > static_cast<double>(CountedFields::longest_draft)) {
+      fields.refuse(fmt::format("{}[{}]", keys_.drafted_by_round, i), shown(drafted_by_round_[i]),
+                    fmt::format("at most {}", CountedFields::longest_draft));
+    }
+    const auto length = static_cast<std::size_t>(drafted_by_round_[i]);
+    auto& of_length = counts.rounds_by_accepted_and_drafted[static_cast<std::int64_t>(length)];
+    if (of_length.size() <= length) of_length.resize(length + 1, 0);
+    of_length[static_cast<std::size_t>(accepted_by_round_[i])] += 1;
+  }
+}
+
+void RequestCounts::check_histogram_by_length(const CountedFields& fields, const ServingCounts& counts) {
+  sums_.clear();
+  double drafted = 0;
+  double rounds = 0;
+  bool any = false;
+  for (const auto& [length, of_length] : counts.rounds_by_accepted_and_drafted) {
+    any = any || !of_length.empty();
+    if (sums_.size() < of_length.size()) sums_.resize(of_length.size(), 0);
+    for (std::size_t j = 0; j < of_length.size(); ++j) sums_[j] += of_length[j];
+    drafted += static_cast<double>(length) * sum_of(of_length);
+    rounds += sum_of(of_length);
+  }
+  if (!any) return;
+  if (counts.drafted && drafted != *counts.drafted) {
+    fields.refuse(keys_.histogram_by_length, fmt::format("{} drafts in sum", shown(drafted)),
+                  fmt::format("{} in sum, as {} is", shown(*counts.drafted), given_key(fields, keys_.drafted)));
+  }
+  if (counts.rounds && rounds != *counts.rounds) {
+    fields.refuse(keys_.histogram_by_length, fmt::format("{} rounds in sum", shown(rounds)),
+                  fmt::format("{} in sum, as {} is", shown(*counts.rounds), given_key(fields, keys_.rounds)));
+  }
+  if (counts.accepted && accepted_of(sums_) != *counts.accepted) {
+    fields.refuse(keys_.histogram_by_length, fmt::format("{} accepted drafts in sum", shown(accepted_of(sums_))),
+                  fmt::format("{} in sum, as {} is", shown(*counts.accepted), given_key(fields, keys_.accepted)));
+  }
+  if (counts.rounds_by_accepted.empty()) return;
+  const std::size_t size = std::max(sums_.size(), counts.rounds_by_accepted.size());
+  const auto at = [](const std::vector<double>& list, std::size_t j) { return j < list.size() ? list[j] : 0; };
+  for (std::size_t j = 0; j < size; ++j) {
+    if (at(sums_, j) == at(counts.rounds_by_accepted, j)) continue;
+    fields.refuse(
+        keys_.histogram_by_length, fmt::format("{} rounds with {} accepted in sum", shown(at(sums_, j)), j),
+        fmt::format("{}, as in {}", shown(at(counts.rounds_by_accepted, j)), given_key(fields, keys_.histograms)));
+  }
+}
+
+void RequestCounts::check_means(const CountedFields& fields, const ServingCounts& counts) const {
+  if (!keys_.rate.empty()) {
+    const auto rate = fields.measure(keys_.rate);
+    const bool known = rate && counts.accepted && counts.drafted && *counts.drafted > 0;
+    const double expected = known ? *counts.accepted / *counts.drafted : 0;
+    if ((rate && *rate > 1 + rate_rounding) || (known && std::abs(*rate - expected) > rate_rounding)) {
+      const bool percentage = known && std::abs(*rate - 100 * expected) <= std::max(0.051, 1e-6 * *rate);
+      fields.refuse(keys_.rate, percentage ? fmt::format("{}, a percentage", shown(*rate)) : shown(*rate),
+                    known ? fmt::format("the fraction {} = {} / {}", shown(expected), shown(*counts.accepted),
+                                        shown(*counts.drafted))
+                          : "a fraction, in [0, 1]");
+    }
+  }
+  if (keys_.length.empty() || !counts.rounds || !counts.accepted || *counts.rounds == 0) return;
+  const auto length = fields.measure(keys_.length);
+  const double expected = 1 + *counts.accepted / *counts.rounds;
+  if (length && std::abs(*length - expected) > length_rounding) {
+    fields.refuse(keys_.length, shown(*length),
+                  fmt::format("{} = 1 + {} / {}", shown(expected), shown(*counts.accepted), shown(*counts.rounds)));
+  }
+}
+
+void RequestCounts::find_shape(const CountedFields& fields, ServingCounts& counts) const {
+  if (!counts.gamma) return;
+  const auto gamma = static_cast<double>(*counts.gamma);
+  if (static_cast<double>(deepest(counts.rounds_by_accepted)) > gamma) {
+    fields.refuse(given_key(fields, keys_.histograms),
+                  fmt::format("{} accepted drafts in a round", deepest(counts.rounds_by_accepted)),
+                  fmt::format("at most {}, as {} is", shown(gamma), keys_.gamma));
+  }
+  if (!counts.rounds || !counts.drafted) return;
+  const bool more = *counts.drafted > gamma * *counts.rounds;
+  if (keys_.tree_by_drafts) {
+    counts.shape = more ? DraftShape::tree : DraftShape::chain;
+  } else if (more) {
+    fields.refuse(
+        given_key(fields, keys_.drafted), shown(*counts.drafted),
+        fmt::format("at most {} in each of {} rounds, as {} is", shown(gamma), shown(*counts.rounds), keys_.gamma));
+  }
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,377 @@
+#include "traces/serving/response_counts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/json_fields.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/serving/request_counts.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+/// Objects within objects in which responses are looked for.
+constexpr int deepest_response = 6;
+
+/// Units of one file after the other; what all engines' readers share.
+class ResponseUnits {
+ public:
+  ResponseUnits(std::string_view engine, std::string_view format, const CountsSink& sink) : sink_(sink) {
+    counts_.engine = engine;
+    counts_.format = format;
+    counts_.unit = CountUnit::request;
+  }
+
+  /// A cleared unit of the document that is being read.
+  ServingCounts& begin(const JsonLines& file) {
+    clear_counts(counts_);
+    counts_.line = file.line();
+    return counts_;
+  }
+
+  /// Hands the unit over, unless nothing was drafted.
+  void take() {
+    if (!counts_.rounds || *counts_.rounds == 0) return;
+    auto& by_length = counts_.rounds_by_accepted_and_drafted;
+    for (auto entry = by_length.begin(); entry != by_length.end();) {
+      entry = entry->second.empty() ? by_length.erase(entry) : std::next(entry);
+    }
+    ++taken_;
+    found_ = true;
+    sink_.take(counts_);
+  }
+
+  void begin_file(const std::filesystem::path& path) {
+    counts_.file = path;
+    documents_ = without_ = taken_ = 0;
+  }
+  void begin_document() {
+    found_ = false;
+    ++documents_;
+    set_label(counts_, "model_name", std::nullopt);
+    set_label(counts_, "category", std::nullopt);
+  }
+  void end_document() { without_ += found_ ? 0 : 1; }
+  void end_file(std::string_view wanted) {
+    const std::filesystem::path& path = counts_.file;
+    if (documents_ == 0) {
+      throw FileError(path, FileError::whole_file(), "file", "empty", fmt::format("responses with {}", wanted));
+    }
+    if (taken_ == 0) {
+      throw FileError(path, FileError::whole_file(), std::string(wanted),
+                      fmt::format("missing or without rounds in all of {} documents", documents_),
+                      "given where a request speculated");
+    }
+    if (without_ > 0) {
+      sink_.warn({"requests_without_speculation",
+                  fmt::format("{}: {} of {} documents have no counts of speculation ({}) and are left out",
+                              path.string(), without_, documents_, wanted)});
+    }
+  }
+
+  ServingCounts& counts() { return counts_; }
+
+ private:
+  const CountsSink& sink_;
+  ServingCounts counts_;
+  std::int64_t documents_ = 0, without_ = 0, taken_ = 0;
+  bool found_ = false;
+};
+
+/// Where an engine's counts stand in its responses, and how they are read.
+class ResponseReaderOfCounts {
+ public:
+  virtual ~ResponseReaderOfCounts() = default;
+  virtual std::string_view engine() const = 0;
+  virtual std::string_view format() const = 0;
+  /// The keys that must be there, for messages.
+  virtual std::string_view wanted() const = 0;
+  /// Takes the units that stand in an object itself, not in those inside; true if the others need no look.
+  virtual bool read(const JsonLines& file, dom::object object, ResponseUnits& units) = 0;
+};
+
+constexpr std::string_view vllm_object = "metrics.speculative_decoding.";
+constexpr std::string_view older_vllm_object = "speculative_decoding_stats.";
+constexpr std::string_view tensorrt_object = "speculative_decoding.";
+
+class VllmRequests : public ResponseReaderOfCounts {
+ public:
+  std::string_view engine() const override { return "vllm"; }
+  std::string_view format() const override { return "vllm requests"; }
+  std::string_view wanted() const override { return "metrics.speculative_decoding"; }
+
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+    const auto metrics = find_member(object, "metrics");
+    if (metrics && metrics->is_object()) {
+      const dom::object members = *metrics;
+      if (const auto counted = find_member(members, "speculative_decoding")) {
+        take(CountedFields(file, read_object(file, *counted, {"metrics.speculative_decoding"}), vllm_object), units);
+        return true;
+      }
+    }
+    if (const auto counted = find_member(object, "speculative_decoding_stats")) {
+      take(CountedFields(file, read_object(file, *counted, {"speculative_decoding_stats"}), older_vllm_object), units);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  void take(const CountedFields& fields, ResponseUnits& units) {
+    ServingCounts& counts = units.begin(fields.file());
+    counts.shape = DraftShape::chain;
+    request_.read(fields, counts);
+    if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
+    units.take();
+  }
+
+  RequestCounts request_ = RequestCounts({{"num_spec_steps"},
+                                          {"num_accepted_draft_tokens", "num_accepted_tokens"},
+                                          {"num_draft_tokens"},
+                                          {"acceptance_histogram"},
+                                          "acceptance_histogram_by_draft_length",
+                                          "num_spec_tokens",
+                                          "draft_acceptance_rate",
+                                          "mean_acceptance_length",
+                                          "per_step_accepted",
+                                          "per_step_drafted",
+                                          false});
+};
+
+class TensorrtRequests : public ResponseReaderOfCounts {
+ public:
+  std::string_view engine() const override { return "tensorrt-llm"; }
+  std::string_view format() const override { return "tensorrt-llm requests"; }
+  std::string_view wanted() const override { return "choices[].speculative_decoding"; }
+
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+    const auto counted = find_member(object, "speculative_decoding");
+    if (!counted) return false;
+    const CountedFields fields(file, read_object(file, *counted, {"speculative_decoding"}), tensorrt_object);
+    ServingCounts& counts = units.begin(file);
+    request_.read(fields, counts);
+    if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
+    units.take();
+    return true;
+  }
+
+ private:
+  RequestCounts request_ = RequestCounts({{"num_spec_steps"},
+                                          {"total_accepted_draft_tokens"},
+                                          {"total_draft_tokens"},
+                                          {"acceptance_histogram"},
+                                          {},
+                                          "num_spec_tokens",
+                                          "acceptance_rate",
+                                          {},
+                                          {},
+                                          {},
+                                          true});
+};
+
+class SglangResponses : public ResponseReaderOfCounts {
+ public:
+  std::string_view engine() const override { return "sglang"; }
+  std::string_view format() const override { return "sglang meta_info"; }
+  std::string_view wanted() const override { return "meta_info.spec_verify_ct"; }
+
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+    if (const auto meta = find_member(object, "meta_info")) {
+      if (meta->is_array()) {
+        const dom::array list = *meta;
+        for (const dom::element entry : list) take(file, read_object(file, entry, {"meta_info[]"}), units);
+      } else {
+        take(file, read_object(file, *meta, {"meta_info"}), units);
+      }
+      return true;
+    }
+    if (!find_member(object, "spec_verify_ct")) return false;
+    take(file, object, units);
+    return true;
+  }
+
+ private:
+  void take(const JsonLines& file, dom::object object, ResponseUnits& units) {
+    const CountedFields fields(file, object, "meta_info.");
+    if (!fields.value("spec_verify_ct")) return;
+    ServingCounts& counts = units.begin(file);
+    request_.read(fields, counts);
+    if (const auto tokens = fields.count("completion_tokens")) {
+      counts.emitted = std::max(0.0, *tokens - 1);
+      if (!counts.accepted) counts.accepted = std::max(0.0, *counts.emitted - *counts.rounds);
+    }
+    units.take();
+  }
+
+  RequestCounts request_ = RequestCounts({{"spec_verify_ct"},
+                                          {"spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num"},
+                                          {"spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num"},
+                                          {"spec_correct_drafts_histogram", "spec_accept_histogram"},
+                                          {},
+                                          {},
+                                          {},
+                                          {},
+                                          {},
+                                          {},
+                                          false});
+};
+
+class LlamaTimings : public ResponseReaderOfCounts {
+ public:
+  std::string_view engine() const override { return "llama.cpp"; }
+  std::string_view format() const override { return "llama.cpp timings"; }
+  std::string_view wanted() const override { return "timings.draft_n"; }
+
+  bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+    if (const auto timings = find_member(object, "timings")) {
+      take(file, read_object(file, *timings, {"timings"}), units);
+      return true;
+    }
+    if (!find_member(object, "draft_n") || !find_member(object, "predicted_n")) return false;
+    take(file, object, units);
+    return true;
+  }
+
+ private:
+  static void take(const JsonLines& file, dom::object object, ResponseUnits& units) {
+    const CountedFields fields(file, object, "timings.");
+    const auto drafted = fields.count("draft_n");
+    if (!drafted || *drafted == 0) return;
+    const auto accepted = fields.count("draft_n_accepted");
+    const auto predicted = fields.count("predicted_n");
+    if (!accepted) fields.refuse("draft_n_accepted", "missing", "given beside draft_n");
+    if (!predicted) fields.refuse("predicted_n", "missing", "given beside draft_n");
+    if (*accepted > *drafted) {
+      fields.refuse("draft_n_accepted", shown(*accepted), fmt::format("at most {}, as draft_n is", shown(*drafted)));
+    }
+    if (*predicted < *accepted + 2) {
+      fields.refuse("predicted_n", shown(*predicted),
+                    fmt::format("at least {}: {} accepted drafts, the prompt's token and one of a pass",
+                                shown(*accepted + 2), shown(*accepted)));
+    }
+    ServingCounts& counts = units.begin(file);
+    counts.rule = AcceptanceRule::greedy_draft;
+    counts.shape = DraftShape::chain;
+    counts.drafted = drafted;
+    counts.accepted = accepted;
+    counts.emitted = *predicted - 1;
+    counts.rounds = *counts.emitted - *accepted;
+    if (const auto milliseconds = fields.measure("predicted_ms"); milliseconds && *milliseconds > 0) {
+      counts.window.emplace().generation_tokens_per_second = 1000 * *counts.emitted / *milliseconds;
+    }
+    units.take();
+  }
+};
+
+/// Whether a list under this key may hold responses.
+bool holds_responses(std::string_view key) {
+  constexpr std::array<std::string_view, 7> keys = {"choices", "responses", "results", "outputs",
+                                                    "data",    "requests",  "records"};
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+class ResponseWalk {
+ public:
+  ResponseWalk(const JsonLines& file, ResponseReaderOfCounts& reader, ResponseUnits& units)
+      : file_(file), reader_(reader), units_(units) {}
+
+  void visit(dom::element value, int depth) {
+    if (depth > deepest_response) return;
+    if (value.is_array()) {
+      const dom::array list = value;
+      for (const dom::element entry : list) {
+        if (!entry.is_object() && !entry.is_array()) return;
+        visit(entry, depth + 1);
+      }
+    } else if (value.is_object()) {
+      const dom::object object = value;
+      visit_object(object, depth);
+    }
+  }
+
+ private:
+  void visit_object(dom::object object, int depth) {
+    label(object, "model", "model_name");
+    label(object, "category", "category");
+    label(object, "task", "category");
+    if (reader_.read(file_, object, units_)) return;
+    for (const auto [key, value] : object) {
+      if (value.is_object() ? key != "logprobs" : value.is_array() && holds_responses(key)) visit(value, depth + 1);
+    }
+  }
+
+  void label(dom::object object, std::string_view key, std::string_view name) {
+    std::string_view text;
+    const auto found = find_member(object, key);
+    if (found && found->get(text) == simdjson::SUCCESS) set_label(units_.counts(), name, text);
+  }
+
+  const JsonLines& file_;
+  ResponseReaderOfCounts& reader_;
+  ResponseUnits& units_;
+};
+
+template <class Reader>
+void read_responses(std::span<const std::filesystem::path> files, const CountsSink& sink) {
+  Reader reader;
+  ResponseUnits units(reader.engine(), reader.format(), sink);
+  for (const std::filesystem::path& path : files) {
+    JsonLines file(path);
+    units.begin_file(path);
+    ResponseWalk walk(file, reader, units);
+    while (file.next()) {
+      if (!file.document().is_object() && !file.document().is_array()) {
+        file.refuse("document", file.document(), "an object");
+      }
+      units.begin_document();
+      walk.visit(file.document(), 0);
+      units.end_document();
+    }
+    units.end_file(reader.wanted());
+  }
+}
+
+template <class Reader>
+CountsFormat format_read_by(bool (*recognises)(const FileHead& head)) {
+  return {Reader().format(), recognises, read_responses<Reader>};
+}
+
+bool is_vllm(std::string_view text) {
+  if (mentions_key(text, "speculative_decoding_stats")) return true;
+  return mentions_key(text, "speculative_decoding") &&
+         (mentions_key(text, "num_accepted_draft_tokens") || mentions_key(text, "num_draft_tokens") ||
+          mentions_key(text, "draft_acceptance_rate"));
+}
+bool is_tensorrt(std::string_view text) {
+  return mentions_key(text, "speculative_decoding") &&
+         (mentions_key(text, "total_accepted_draft_tokens") || mentions_key(text, "total_draft_tokens"));
+}
+bool is_sglang(std::string_view text) { return mentions_key(text, "spec_verify_ct"); }
+bool is_llama(std::string_view text) {
+  return mentions_key(text, "draft_n") && (mentions_key(text, "timings") || mentions_key(text, "predicted_n"));
+}
+
+}  // namespace
+
+CountsFormat vllm_requests_format() {
+  return format_read_by<VllmRequests>([](const FileHead& head) { return first_document_passes(head, is_vllm); });
+}
+CountsFormat tensorrt_llm_requests_format() {
+  return format_read_by<TensorrtRequests>(
+      [](const FileHead& head) { return first_document_passes(head, is_tensorrt); });
+}
+CountsFormat sglang_responses_format() {
+  return format_read_by<SglangResponses>([](const FileHead& head) { return first_document_passes(head, is_sglang); });
+}
+CountsFormat llama_server_timings_format() {
+  return format_read_by<LlamaTimings>([](const FileHead& head) { return first_document_passes(head, is_llama); });
+}
+
+}  // namespace specdec::traces
