@@ -30,6 +30,7 @@ void require_drafts(const std::vector<DeploymentDraft>& drafts) {
       throw std::invalid_argument(fmt::format("plan_deployment: draft {} lacks its acceptance or cost", draft.name));
     }
     core::require_in("plan_deployment", "prediction_error", draft.prediction_error, 0, largest);
+    core::require_in("plan_deployment", "cost_error_scale", draft.cost_error_scale, 1, largest);
     if (draft.clusters) {
       core::require_in("plan_deployment", "clusters", *draft.clusters, 0, std::numeric_limits<std::int64_t>::max());
     }
@@ -55,6 +56,10 @@ void require_question(const DeploymentQuestion& question) {
   require_drafts(question.drafts);
   require_all("batch", question.batches, smallest);
   require_all("context", question.contexts, 0);
+  for (const PlanPoint& point : question.points) {
+    core::require_in("plan_deployment", "batch", point.batch, smallest, largest);
+    core::require_in("plan_deployment", "context", point.context, 0, largest);
+  }
   core::require_in("plan_deployment", "max_gamma", question.max_gamma, 1, largest_scanned_gamma);
   core::require_in("plan_deployment", "tolerance", question.tolerance, 0, 1 - 1e-9);
   core::require_in("plan_deployment", "min_gain", question.min_gain, 0, largest);
@@ -119,15 +124,23 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
   }
 }
 
+std::vector<PlanPoint> points_of(const DeploymentQuestion& question) {
+  if (!question.points.empty()) return question.points;
+  std::vector<PlanPoint> points;
+  for (const double context : question.contexts) {
+    for (const double batch : question.batches) points.push_back({batch, context});
+  }
+  return points;
+}
+
 DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& question) {
   const DraftScan scan(draft, question.max_gamma);
   DraftPlan plan;
   plan.name = draft.name;
-  plan.points.reserve(question.contexts.size() * question.batches.size());
-  for (const double context : question.contexts) {
-    for (const double batch : question.batches) {
-      plan.points.push_back(plan_point(scan, batch, context, question, deployed_at(question, batch)));
-    }
+  const std::vector<PlanPoint> points = points_of(question);
+  plan.points.reserve(points.size());
+  for (const auto& [batch, context] : points) {
+    plan.points.push_back(plan_point(scan, batch, context, question, deployed_at(question, batch)));
   }
   if (question.schedule_up_to) {
     plan.schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, question.tolerance);

@@ -24,6 +24,16 @@ struct DeploymentDraft {
   /// 95% half-width of ln(speedup) that predictions by this acceptance and cost were seen to miss by, beside what their
   /// own intervals say; >= 0. It counts as error of the cost.
   double prediction_error = 0;
+  /// Factor on the half-widths that the replicates of the cost give, >= 1.
+  double cost_error_scale = 1;
+};
+
+/// Where a plan is asked for.
+struct PlanPoint {
+  /// Sequences decoded together, > 0.
+  double batch = 1;
+  /// Tokens in the cache per sequence, >= 0.
+  double context = 0;
 };
 
 /// A gamma for all batches from batch_low to batch_high, both included.
@@ -42,6 +52,8 @@ struct DeploymentQuestion {
   std::vector<double> batches = {1};
   /// Tokens in the cache per sequence, each >= 0; at least one.
   std::vector<double> contexts = {0};
+  /// Where not empty, the points of the plan, instead of every batch at every context.
+  std::vector<PlanPoint> points = {};
   /// All gammas from 0 to this one are compared, [1, largest_scanned_gamma].
   std::int64_t max_gamma = 32;
   /// Relative loss of speedup up to which a gamma counts as near-optimal, [0, 1).
@@ -174,7 +186,7 @@ struct PlanNote {
 
 struct DraftPlan {
   std::string name;
-  /// In order of context, then batch, as asked for.
+  /// In order of context, then batch, as asked for; or as `points` are.
   std::vector<PointPlan> points;
   /// Covers 1 to schedule_up_to without gaps; empty where that was not asked for. With several contexts each batch has
   /// the gamma whose worst regret over them is least.
@@ -202,7 +214,7 @@ struct DeploymentPlan {
 ///
 /// The interval of a speedup: below and above the value, the squares of the half-widths of ln(tokens per step) and of
 /// ln(round(0) / round(gamma)) add up. The half-width of the tokens is that of their confidence interval plus that of
-/// their readings; the cost's is the central 95% of its replicates, with the prediction error added in squares.
+/// their readings; the cost's is the central 95% of its replicates, scaled, with the prediction error added in squares.
 ///
 /// The verdict: speculate where the lower end of the best gamma's interval is at least 1 + g, do not speculate where
 /// the upper end of every gamma's interval is below 1 + g, else cannot tell.

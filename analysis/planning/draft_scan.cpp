@@ -8,12 +8,14 @@
 namespace specdec::planning {
 namespace {
 
-/// The quantile of sorted values, linear between neighbours.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+/// The quantile of values, linear between neighbours in order; reorders them.
+double quantile(std::vector<double>& values, double share) {
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), values.begin() + below, values.end());
+  const double lower = values[static_cast<std::size_t>(below)];
+  const auto next = std::min_element(values.begin() + below + 1, values.end());
+  return next == values.end() ? lower : lower + (place - static_cast<double>(below)) * (*next - lower);
 }
 
 LogError log_error(double value, const estimate::Interval& interval) {
@@ -79,23 +81,23 @@ std::vector<LogError> DraftScan::cost_error(double batch, double context,
   std::vector<LogError> errors(times.size());
   const std::size_t replicates = draft_->cost->replicates();
   const double prediction = draft_->prediction_error;
+  const double scale = draft_->cost_error_scale;
   if (replicates == 0 && prediction == 0) return errors;
   std::vector<double> plain(replicates), ratios(replicates);
   for (std::size_t i = 0; i < replicates; ++i) {
-    plain[i] = std::log(draft_->cost->round_of_replicate(i, {0, batch, context, 0}).total());
+    plain[i] = draft_->cost->round_of_replicate(i, {0, batch, context, 0}).total();
   }
   for (std::size_t gamma = 1; gamma < times.size(); ++gamma) {
     LogError error;
     if (replicates > 0) {
       const cost::RoundPoint at = point(static_cast<std::int64_t>(gamma), batch, context);
       for (std::size_t i = 0; i < replicates; ++i) {
-        ratios[i] = plain[i] - std::log(draft_->cost->round_of_replicate(i, at).total());
+        ratios[i] = plain[i] / draft_->cost->round_of_replicate(i, at).total();
       }
-      std::sort(ratios.begin(), ratios.end());
-      const double value = std::log(times[0].total() / times[gamma].total());
-      error = {std::max(0.0, value - quantile(ratios, 0.025)), std::max(0.0, quantile(ratios, 0.975) - value)};
+      const double low = quantile(ratios, 0.025);
+      error = log_error(times[0].total() / times[gamma].total(), {low, quantile(ratios, 0.975)});
     }
-    errors[gamma] = {std::hypot(error.below, prediction), std::hypot(error.above, prediction)};
+    errors[gamma] = {std::hypot(scale * error.below, prediction), std::hypot(scale * error.above, prediction)};
   }
   return errors;
 }

@@ -230,8 +230,8 @@ TEST_CASE("squares of the errors of acceptance and cost add up on either side") 
   const planning::DeploymentRow& row = point.rows[1];
   CHECK(row.speedup == Approx(1.6 / 1.1).epsilon(1e-14));
   // Of 5 sorted replicates the quantiles 0.025 and 0.975 lie a tenth of a step from the ends.
-  const double slow = -(std::log(1.3) - 0.1 * (std::log(1.3) - std::log(1.1)));
-  const double fast = -(std::log(0.8) + 0.1 * (std::log(0.9) - std::log(0.8)));
+  const double slow = -std::log(1 / 1.3 + 0.1 * (1 / 1.1 - 1 / 1.3));
+  const double fast = std::log(1 / 0.8 - 0.1 * (1 / 0.8 - 1 / 0.9));
   const double below = std::hypot(std::log(1 / e_lo) + std::log(1 / r_lo), std::hypot(slow, 0.07));
   // Two tokens are the most that one draft can bring.
   const double above = std::hypot(std::min(std::log(e_hi * r_hi), std::log(2 / 1.6)), std::hypot(fast, 0.07));
