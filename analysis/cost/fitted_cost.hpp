@@ -49,7 +49,9 @@ struct FitOptions {
   Unidentified unidentified = Unidentified::refuse;
   /// A direction of the terms counts as seen by the runs where its singular value exceeds this share of the largest,
   /// columns scaled to length 1; (0, 1).
-  double rank_tolerance = 0.01;
+  double rank_tolerance = 0.02;
+  /// A value counts as identified where all splits that fit agree on it up to this share of it; (0, 1).
+  double split_tolerance = 0.05;
   std::size_t replicates = 200;
   std::uint64_t seed = 0;
 };
@@ -84,8 +86,9 @@ struct IdentifiedCombination {
 /// seconds, whose vertices are enumerated. A run without a context is taken at the mean of the others; where none
 /// says one, the term is left out and every context costs the same.
 ///
-/// Replicates weigh the runs anew by exponential variates of mean 1 (the Bayesian bootstrap, a smooth resampling of
-/// runs that keeps the rank) and, where splits are spanned, take a random vertex.
+/// Replicates weigh the n runs anew by exponential variates of mean 1 (the Bayesian bootstrap, a smooth resampling of
+/// runs that keeps the rank), residuals widened by sqrt(n / (n - rank)), and take a random vertex of the splits. The
+/// token that a draft catches up on after a full accept is part of what the runs took.
 /// Source:   Lawson and Hanson 1974, chapter 23; Rubin 1981; docs/theory.md#cost-of-a-round
 class FittedCost final : public RoundCost {
  public:
@@ -96,7 +99,8 @@ class FittedCost final : public RoundCost {
 
   std::string_view name() const override { return "fitted"; }
   bool in_seconds() const override { return true; }
-  /// Its parts: target = per_verified_token and per_context_token with `fixed`; draft = the two terms of drafting.
+  /// target: fixed, verified and context terms; draft: the two terms of drafting. Where the splits differ in the sum by
+  /// no more than split_tolerance, or are spanned, it is the middle of their range, divided as by their mean.
   /// @throws std::domain_error where the runs do not identify the sum, unless told to span
   RoundTime round(const RoundPoint& point) const override;
   /// Outside the ranges of gamma, batch and context over the runs by more than 5%.
@@ -120,15 +124,19 @@ class FittedCost final : public RoundCost {
   std::span<const double> fitted_seconds() const { return fitted_; }
 
  private:
-  struct Fit;
   CostTerms regressors(double gamma, double batch, double context) const;
-  RoundTime parts(const CostTerms& theta, const RoundPoint& point) const;
+  Range over_splits(const CostTerms& regressors) const;
+  RoundTime parts(const CostTerms& theta, const CostTerms& regressors) const;
   bool identified(const Range& range) const;
+  void fit(std::span<const ObservedRound> runs);
+  void describe_terms(std::span<const CostTerms> combinations, bool has_residuals);
+  void check_physics(std::span<const ObservedRound> runs);
 
   FitOptions options_;
-  std::vector<CostTerms> vertices_;  ///< of the polytope of splits
+  /// Of the polytope of splits.
+  std::vector<CostTerms> vertices_;
   std::array<bool, cost_terms> seen_{};
-  CostTerms centre_{};
+  bool knows_contexts_ = false;
   std::vector<CostTerms> replicates_;
   std::size_t rank_ = 0;
   std::vector<FittedTerm> terms_;
