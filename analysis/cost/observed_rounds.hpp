@@ -21,26 +21,27 @@ struct BenchRounds {
 
 /// Rounds of a benchmark run from its own means:
 ///
-///   batch   = output_throughput * mean_tpot        (Little's law: requests in their decoding phase)
-///   gamma   = drafted / rounds                     (0 where nothing was drafted)
-///   tokens per step = 1 + accepted / rounds
-///   seconds = mean_tpot * tokens per step
-///   context = (total_input_tokens + total_output_tokens / 2) / completed
+///   batch   = output_throughput mean_tpot          (Little's law: requests in their decoding phase)
+///   gamma   = drafted / rounds;   tokens per step = 1 + accepted / rounds;   0 and 1 where there were no rounds
+///   seconds = mean_tpot tokens per step
+///   context = (total_input_tokens + total_output_tokens / 2) / completed; none where one of them is missing
 ///
-/// mean_tpot is per token, so a round is never inferred from mean_itl, whose meaning differs by engine and release.
+/// mean_tpot is per token; a round is never inferred from mean_itl, whose meaning differs by engine and release.
+/// Source:   Little 1961; docs/theory.md#cost-of-a-round
 /// @param run    with counts.bench
-/// @param gamma  drafted tokens per round, where the run does not count them or is known to be fixed
-/// @throws traces::FileError that names the key where one is missing, not positive or contradicts another
+/// @param gamma  drafted tokens per round of a speculative run that does not count them; >= 0
+/// @throws traces::FileError that names the key where one is missing, not positive, or contradicts another
 BenchRounds bench_rounds(const traces::ServingCounts& run, std::optional<double> gamma = std::nullopt);
 
-/// Rounds of the windows of an engine's log, from those that neither read prompts nor changed the number of running
-/// requests:
+/// Rounds of those windows of an engine's log that neither read prompts nor changed the number of running requests:
 ///
-///   seconds = running * tokens per step / generation_tokens_per_second
+///   seconds = running tokens per step / generation_tokens_per_second
 ///
-/// A window counts if its prompt throughput is 0, nothing waits, and running is the same in the windows before and
-/// after it (both present); other windows hold idle time. Context is unknown.
-/// @param windows  in the order of the log
+/// A window counts if its prompt throughput is 0, nothing waits, and `running` is the same in the windows before and
+/// after it; both must be there. Other windows hold idle time or prompts. The context is unknown.
+/// @param windows  of one engine, in the order of its log; those without window figures are passed over
+/// @param gamma    as in bench_rounds
+/// @throws traces::FileError as bench_rounds
 std::vector<ObservedRound> window_rounds(std::span<const traces::ServingCounts> windows,
                                          std::optional<double> gamma = std::nullopt);
 
