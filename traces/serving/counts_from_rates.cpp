@@ -50,9 +50,9 @@ CountsFromRates counts_from_rates(const PrintedRates& printed) {
   const double full = positions > 0 ? printed.drafted / positions : 0;
   const bool can_be_full = positions > 0 && std::floor(full) == full;
   if (!(printed.mean_length >= 1 - half_of_length) || !std::isfinite(printed.mean_length)) return result;
-  // 1 + accepted / rounds is within half a unit of the mean length, and a round drafts from 1 token to all positions.
+  // 1 + accepted / rounds is within half a unit of the mean length, and a round drafts 1 token at least.
   const double extra = printed.mean_length - 1;
-  const double least = std::max({printed.accepted / (extra + half_of_length), full, 1.0});
+  const double least = std::max({printed.accepted / (extra + half_of_length), printed.full_drafts ? full : 1.0, 1.0});
   const double most =
       std::min(printed.drafted, extra > half_of_length ? printed.accepted / (extra - half_of_length) : printed.drafted);
   const auto fits = [&](double rounds) {

@@ -16,7 +16,8 @@ struct PrintedRates {
   double mean_length = 0;
   /// Rounds whose draft j + 1 was accepted / rounds, to three decimals; empty where not printed.
   std::span<const double> rates;
-  /// Rounds draft all positions but for exceptions; else a draft may be of any length.
+  /// Rounds draft as many tokens as there are rates but for exceptions; else a draft may be of any length, and rates
+  /// be missing at positions where nothing was accepted.
   bool full_drafts = false;
 };
 

@@ -301,7 +301,10 @@ class LogReader {
     counts.accepted_at = back.accepted_at;
     counts.from_rates = true;
     counts.shape = DraftShape::chain;
-    if (!rates.empty()) counts.gamma = static_cast<std::int64_t>(rates.size());
+    const auto positions = static_cast<double>(rates.size());
+    if (positions > 0 && *counts.drafted <= back.rounds.value_or(*counts.drafted) * positions) {
+      counts.gamma = static_cast<std::int64_t>(rates.size());
+    }
   }
 
   void read_vllm_engine(const LogLine& line) {

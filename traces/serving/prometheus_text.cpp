@@ -23,15 +23,6 @@ bool is_name_start(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 
 bool is_name(char c) { return is_name_start(c) || ('0' <= c && c <= '9'); }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/// The first line that is not blank, without blanks around it.
-std::string_view first_line(std::string_view text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  text = text.substr(0, text.find('\n'));
-  const std::size_t last = text.find_last_not_of(" \t\r");
-  return text.substr(0, last == std::string_view::npos ? 0 : last + 1);
-}
-
 std::optional<double> number_in(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
@@ -48,15 +39,21 @@ std::size_t length_of_name(std::string_view line) {
   return line.empty() || !is_name_start(line.front()) ? 0 : length;
 }
 
-/// Whether a line is `NAME VALUE`, `NAME{...} VALUE` or the beginning of the second.
+/// Whether a line is `NAME VALUE`, with or without a time behind, or begins like `NAME{LABEL="`.
 bool is_sample(std::string_view line) {
   const std::size_t name = length_of_name(line);
-  if (name == 0 || name == line.size()) return false;
-  if (line[name] == '{') return line.find('=') != std::string_view::npos || line.substr(name).starts_with("{}");
-  if (!is_blank(line[name])) return false;
+  if (name == 0 || name == line.size() || line[name - 1] == ':') return false;
   std::string_view rest = line.substr(name);
-  rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-  return number_in(rest.substr(0, rest.find_first_of(" \t"))).has_value();
+  if (rest.front() == '{') return rest.find("=\"") != std::string_view::npos || rest.starts_with("{}");
+  if (!is_blank(rest.front())) return false;
+  int words = 0;
+  while (true) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+    if (rest.empty() || rest.front() == '#') return words > 0;
+    const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
+    if (++words > 2 || !number_in(word)) return false;
+    rest.remove_prefix(word.size());
+  }
 }
 
 /// Takes a sample line apart from front to end.
@@ -195,8 +192,17 @@ void read_scrapes(std::span<const fs::path> files, const CountsSink& sink) {
 }
 
 bool is_prometheus_text(const FileHead& head) {
-  const std::string_view line = first_line(head.bytes);
-  return line.starts_with("# HELP ") || line.starts_with("# TYPE ") || line.starts_with("# EOF") || is_sample(line);
+  std::string_view text = head.bytes;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    if (line.empty()) continue;
+    if (line.starts_with("# HELP ") || line.starts_with("# TYPE ") || line.starts_with("# EOF")) return true;
+    if (line.front() != '#') return is_sample(line.substr(0, line.find_last_not_of(" \t\r") + 1));
+  }
+  return false;
 }
 
 }  // namespace

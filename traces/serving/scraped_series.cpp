@@ -407,18 +407,28 @@ ServingCounts ScrapedSeries::difference(const LabelSet& set, const Snapshot* bef
            number(counts.accepted_at.front()),
            fmt::format("at most {}, {}", name(Metric::rounds), number(*counts.rounds)));
   }
-  if (counts.accepted && !counts.accepted_at.empty() && accepted_sum != *counts.accepted) {
-    const std::string found = fmt::format("{} summed over positions", number(accepted_sum));
-    const std::string expected = fmt::format("{}, {}", name(Metric::accepted), number(*counts.accepted));
-    if (std::abs(accepted_sum - *counts.accepted) > position_sum_tolerance * *counts.accepted) {
-      refuse(line_at(now.accepted_at, 0), std::string(name(Metric::accepted_at)), found, expected);
+  const auto check_sum = [&](Metric at, const Positions& values, double sum, Metric whole, double total) {
+    const std::string found = fmt::format("{} summed over positions", number(sum));
+    const std::string expected = fmt::format("{}, {}", name(whole), number(total));
+    if (std::abs(sum - total) > position_sum_tolerance * total) {
+      refuse(line_at(values, 0), std::string(name(at)), found, expected);
     }
-    sink.warn({"positions_disagree_with_accepted",
-               fmt::format("{}: {} is {}, but should be {}", place(now), name(Metric::accepted_at), found, expected)});
+    sink.warn({"positions_disagree_with_sum",
+               fmt::format("{}: {} is {}, but should be {}", place(now), name(at), found, expected)});
+  };
+  if (counts.accepted && !counts.accepted_at.empty() && accepted_sum != *counts.accepted) {
+    check_sum(Metric::accepted_at, now.accepted_at, accepted_sum, Metric::accepted, *counts.accepted);
+  }
+  if (counts.drafted && drafted_sum > *counts.drafted) {
+    check_sum(Metric::drafted_at, now.drafted_at, drafted_sum, Metric::drafted, *counts.drafted);
   }
   if (set.engine == "vllm" || set.engine == "llama.cpp") {
     counts.shape = DraftShape::chain;
-    if (!counts.accepted_at.empty()) counts.gamma = static_cast<std::int64_t>(counts.accepted_at.size());
+    // llama.cpp counts at the positions where it accepted something, which may be fewer than it drafts.
+    const auto positions = static_cast<double>(counts.accepted_at.size());
+    if (positions > 0 && counts.drafted.value_or(0) <= counts.rounds.value_or(0) * positions) {
+      counts.gamma = static_cast<std::int64_t>(counts.accepted_at.size());
+    }
   } else if (!counts.drafted_at.empty()) {
     counts.gamma = static_cast<std::int64_t>(counts.drafted_at.size());
   }
@@ -426,13 +436,13 @@ ServingCounts ScrapedSeries::difference(const LabelSet& set, const Snapshot* bef
   return counts;
 }
 
-bool ScrapedSeries::hand_over(LabelSet& set, const CountsSink& sink) const {
+bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots,
+                              const CountsSink& sink) const {
   const auto counted = [](const ServingCounts& counts) {
     if (counts.rounds) return *counts.rounds > 0;
     if (counts.drafted) return *counts.drafted > 0;
     return counts.accepted.value_or(0) > 0 || counts.tokens_per_round.has_value();
   };
-  const std::vector<Snapshot> snapshots = in_order(set, sink);
   bool any = false;
   const auto take = [&](const ServingCounts& counts) {
     if (!counted(counts)) return;
@@ -474,11 +484,21 @@ void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
                     "llamacpp:spec_decode_num_drafts_total, sglang:spec_verify_calls_total or "
                     "trtllm_spec_decode_drafted_tokens_total");
   }
-  bool any = false;
+  std::vector<std::vector<Snapshot>> scrapes;
   bool windows = false;
   for (LabelSet& set : sets_) {
-    windows = windows || set.snapshots.size() > 1;
-    any = hand_over(set, sink) || any;
+    scrapes.push_back(in_order(set, sink));
+    windows = windows || scrapes.back().size() > 1;
+  }
+  bool any = false;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const bool taken = hand_over(sets_[i], scrapes[i], sink);
+    if (taken && windows && scrapes[i].size() == 1) {
+      sink.warn({"series_in_one_scrape",
+                 fmt::format("{}: series of {} are in one scrape alone, so that all that they counted is taken",
+                             place(scrapes[i].front()), shown(sets_[i].labels))});
+    }
+    any = any || taken;
   }
   if (any) return;
   throw FileError(

@@ -106,7 +106,7 @@ class ScrapedSeries {
   void drop_repeating_ranks(const CountsSink& sink);
   void join_emitted(const CountsSink& sink);
   std::vector<Snapshot> in_order(LabelSet& set, const CountsSink& sink) const;
-  bool hand_over(LabelSet& set, const CountsSink& sink) const;
+  bool hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots, const CountsSink& sink) const;
   ServingCounts difference(const LabelSet& set, const Snapshot* before, const Snapshot& now,
                            const CountsSink& sink) const;
   const std::filesystem::path& file_of(const Snapshot& snapshot) const { return files_[snapshot.file]; }

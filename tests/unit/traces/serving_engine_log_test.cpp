@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -98,8 +100,9 @@ TEST_CASE("log lines are found behind prefixes, in colours and among other lines
   coloured = replaced(coloured, "141 tokens", "\x1b[31m141\x1b[0m tokens");
   std::string windows = vllm_counts;
   windows.insert(windows.size() - 1, "\r");
-  const std::string docker = "{\"log\":\"" + vllm_counts.substr(0, vllm_counts.size() - 1) +
-                             "\\n\",\"stream\":\"stdout\",\"time\":\"2026-05-30T07:49:21Z\"}\n";
+  const std::string docker = fmt::format(R"({{"log":"{}\n","stream":"stdout","time":"2026-05-30T07:49:21Z"}})"
+                                         "\n",
+                                         vllm_counts.substr(0, vllm_counts.size() - 1));
   for (const std::string& line :
        {coloured, windows, "2026-05-30T07:49:21.123Z stdout F " + vllm_counts, "vllm-0  | " + vllm_counts, docker}) {
     CAPTURE(line);
@@ -313,5 +316,34 @@ TEST_CASE("rates are counted back to the integers that they were computed from")
         CHECK(back.accepted_at == Counts{1.0 * first, 1.0 * second});
       }
     }
+  }
+}
+
+TEST_CASE("mutations of logs and scrapes are read or refused in one line") {
+  const std::string scrape =
+      "vllm:spec_decode_num_drafts_total{engine=\"0\"} 22.0 1756736798000\n"
+      "vllm:spec_decode_num_accepted_tokens_per_pos_total{engine=\"0\",position=\"0\"} 18.0 1756736798000\n"
+      "sglang:spec_verify_calls_total{tp_rank=\"0\"} 100\nsglang:generation_tokens_total 300\n"
+      "trtllm_spec_decode_drafted_tokens_total{token_position=\"0\"} 20\n";
+  const std::string answer =
+      R"({"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":)"
+      R"("vllm:spec_decode_num_drafts_total","instance":"a"},"values":[[100,"10"],[130,"20"],[160.5,"5"]]}]}})";
+  std::mt19937_64 random(1);
+  for (const std::string& good :
+       {vllm_engine + vllm_counts + sglang + llamacpp_new + llamacpp_old + print, scrape, answer}) {
+    int refused = 0;
+    for (int i = 0; i < 1000; ++i) {
+      std::string text = good;
+      for (std::uint64_t changes = random() % 4 + 1; changes > 0; --changes) {
+        text[random() % text.size()] =
+            random() % 2 == 0 ? good[random() % good.size()] : static_cast<char>(random() % 256);
+      }
+      if (random() % 4 == 0) text.resize(random() % text.size());
+      CAPTURE(text);
+      const std::string message = counts_refusal({text});
+      CHECK(message.find('\n') == std::string::npos);
+      refused += message.empty() ? 0 : 1;
+    }
+    CHECK(refused > 100);
   }
 }

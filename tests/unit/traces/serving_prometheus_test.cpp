@@ -141,6 +141,7 @@ llamacpp:spec_decode_num_accepted_tokens_per_pos_total{position="1"} 120
   CHECK(counts.units[0].rounds == 200);
   CHECK(counts.units[0].drafted == 1000);
   CHECK(counts.units[0].accepted_at == Counts{180, 120});
+  CHECK_FALSE(counts.units[0].gamma);  // 5 drafted tokens a round, of which the first two were accepted at times
 }
 
 TEST_CASE("SGLang's rounds are joined with the tokens that another process counts") {
@@ -209,6 +210,9 @@ trtllm_spec_decode_accepted_tokens_total{token_position="1"} 5
   CHECK(unit.accepted_at == Counts{12, 5, 0});
   CHECK(unit.gamma == 3);
   CHECK(unit.shape == DraftShape::chain);
+  CHECK(counts_refusal({positions + "trtllm_spec_decode_num_draft_tokens_total 40\n"}) ==
+        "1.txt:1: trtllm_spec_decode_drafted_tokens_total is 48 summed over positions, but must be "
+        "trtllm_spec_decode_num_draft_tokens_total, 40");
   const AllCounts tree = counts_of({positions + "trtllm_spec_decode_num_draft_tokens_total 480\n"});
   CHECK(tree.units[0].shape == DraftShape::tree);
   CHECK(counts_of({positions}).units[0].shape == DraftShape::unknown);
@@ -227,7 +231,7 @@ TEST_CASE("counters that contradict each other are refused with line and name") 
   CHECK(counts_refusal({vllm(22, 66, 30, {18, 9})}) ==
         "1.txt:4: vllm:spec_decode_num_accepted_tokens_per_pos_total is 27 summed over positions, but must be "
         "vllm:spec_decode_num_accepted_tokens_total, 30");
-  CHECK(counts_of({vllm(2200, 6600, 3000, {1800, 1199})}).warns("positions_disagree_with_accepted"));
+  CHECK(counts_of({vllm(2200, 6600, 3000, {1800, 1199})}).warns("positions_disagree_with_sum"));
   CHECK(counts_refusal({vllm(22, 66, 30), vllm(23, 68, 33)}) ==
         "2.txt:3: vllm:spec_decode_num_accepted_tokens_total since the scrape before is 3, but must be at most "
         "vllm:spec_decode_num_draft_tokens_total, 2");
@@ -283,4 +287,20 @@ TEST_CASE("hostile lines of a scrape are refused by line and name") {
         "position, an integer in [0, 1023]");
   CHECK_THAT(counts_refusal({"vllm:spec_decode_num_accepted_tokens_per_pos_total 1\n"}),
              Contains("is without the label position, but must be of a position in the draft"));
+}
+
+TEST_CASE("a log that begins with a name and a number is no scrape") {
+  const std::string log =
+      "build: 4567 (abcdef) with cc 12\n"
+      "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n";
+  CHECK(counts_of({log}).units.at(0).format == "llama.cpp server log");
+  CHECK(counts_of({"# scraped by hand\n\n" + vllm(22, 66, 30)}).units.at(0).format == "Prometheus text");
+}
+
+TEST_CASE("series of one scrape among several are totals, with a warning") {
+  const AllCounts counts = counts_of({vllm(22, 66, 30), vllm(32, 96, 45) + vllm(7, 21, 9, {}, "", "1")});
+  REQUIRE(counts.units.size() == 2);
+  CHECK(counts.units[1].unit == CountUnit::total);
+  CHECK(counts.units[1].rounds == 7);
+  CHECK(counts.warns("series_in_one_scrape"));
 }
