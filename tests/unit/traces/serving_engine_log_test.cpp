@@ -99,7 +99,8 @@ TEST_CASE("log lines are found behind prefixes, in colours and among other lines
   std::string coloured = replaced(vllm_counts, "(APIServer pid=1)", "\x1b[1;36m(EngineCore_0 pid=1)\x1b[0;0m");
   coloured = replaced(coloured, "141 tokens", "\x1b[31m141\x1b[0m tokens");
   std::string windows = vllm_counts;
-  windows.insert(windows.size() - 1, "\r");
+  windows.back() = '\r';
+  windows += '\n';
   const std::string docker = fmt::format(R"({{"log":"{}\n","stream":"stdout","time":"2026-05-30T07:49:21Z"}})"
                                          "\n",
                                          vllm_counts.substr(0, vllm_counts.size() - 1));
