@@ -1,8 +1,8 @@
 #include "analysis/estimate/acceptance_counts.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
+#include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 #include <limits>
 
@@ -49,11 +49,15 @@ Interval wilson_interval_of_share(double share, double n) {
 
 Interval clopper_pearson_interval(std::int64_t successes, std::int64_t trials) {
   require_proportion("clopper_pearson_interval", successes, trials);
-  using Binomial = boost::math::binomial_distribution<>;
-  const double n = static_cast<double>(trials);
-  const double k = static_cast<double>(successes);
-  return {successes == 0 ? 0.0 : Binomial::find_lower_bound_on_p(n, k, tail),
-          successes == trials ? 1.0 : Binomial::find_upper_bound_on_p(n, k, tail)};
+  return clopper_pearson_interval_of_share(static_cast<double>(successes), static_cast<double>(trials));
+}
+
+Interval clopper_pearson_interval_of_share(double k, double n) {
+  core::require_in("clopper_pearson_interval_of_share", "trials", n, std::numeric_limits<double>::min(),
+                   std::numeric_limits<double>::max());
+  core::require_in("clopper_pearson_interval_of_share", "successes", k, 0, n);
+  return {k == 0 ? 0.0 : boost::math::ibeta_inv(k, n - k + 1, tail),
+          k == n ? 1.0 : boost::math::ibetac_inv(k + 1, n - k, tail)};
 }
 
 }  // namespace specdec::estimate

@@ -55,4 +55,14 @@ Interval wilson_interval_of_share(double share, double effective_trials);
 /// Accuracy: absolute error <= 1e-11
 Interval clopper_pearson_interval(std::int64_t successes, std::int64_t trials);
 
+/// The same where dependent trials are worth fewer independent ones, or were counted back, and need not be whole.
+///
+///   lo = B^-1(0.025; k, n - k + 1),   hi = B^-1(0.975; k + 1, n - k),   B the regularised incomplete beta function
+///
+/// @param successes  k in [0, trials]
+/// @param trials     n > 0
+/// @throws std::domain_error if an argument is out of range
+/// Accuracy: absolute error <= 1e-11
+Interval clopper_pearson_interval_of_share(double successes, double trials);
+
 }  // namespace specdec::estimate

@@ -10,38 +10,45 @@
 
 namespace specdec::estimate {
 
-/// Counts of rounds by position and how they vary over clusters: enough for the interval of any smooth function of
-/// the counts, in memory that does not depend on the number of clusters.
-///
-/// A cluster is a vector x = (rounds, accepted_1, evaluated_1, accepted_2, evaluated_2, ...); vectors of different
-/// length are filled up with zeros.
+/// Conditional rates by position, h_j = accepted_j / evaluated_j, and how the counts vary over clusters: all that the
+/// standard error of a smooth function of the rates needs, in memory that does not depend on the number of clusters.
 class RoundMoments {
  public:
   static constexpr std::int64_t most_positions = 256;
 
-  /// Shape: accepted, evaluated (positions); positions <= most_positions.
+  /// The next cluster; positions that it lacks count as 0.
+  /// Shape: accepted, evaluated (positions); positions <= most_positions
   /// @throws std::invalid_argument if the sizes differ
-  void add(double rounds, std::span<const double> accepted, std::span<const double> evaluated);
+  /// @throws std::domain_error if there are too many positions
+  void add(std::span<const double> accepted, std::span<const double> evaluated);
 
   std::int64_t clusters() const { return clusters_; }
-  std::int64_t positions() const;
-  double rounds() const;
-  /// Sum over clusters; j = 1..positions().
-  double accepted(std::int64_t j) const;
-  double evaluated(std::int64_t j) const;
+  std::int64_t positions() const { return static_cast<std::int64_t>(sums_.size() / 2); }
+  /// Sums over clusters; j = 1..positions().
+  double accepted(std::int64_t j) const { return sums_[index(j)]; }
+  double evaluated(std::int64_t j) const { return sums_[index(j) + 1]; }
+  /// h_j; 0 where no draft was looked at.
+  double rate(std::int64_t j) const { return evaluated(j) > 0 ? accepted(j) / evaluated(j) : 0; }
 
-  /// Standard error of f(sum x) with the given gradient of f, over the clusters; nothing for fewer than two.
-  ///   se^2 = K / (K - 1) sum_k (g . (x_k - mean x))^2
-  /// Shape: gradient (1 + 2 positions()), in the order of x.
+  /// Standard error of f(h) over the clusters, by linearisation; nothing for fewer than two.
+  ///
+  ///   se^2 = K / (K - 1) sum_k (D_k - mean D)^2,   D_k = sum_j df/dh_j (accepted_jk - h_j evaluated_jk) / evaluated_j
+  ///
+  /// Source:   Cochran 1977, section 6.3, for several ratios
+  /// Shape: gradient (positions()), df/dh_j
   std::optional<StandardError> standard_error(std::span<const double> gradient) const;
-  /// The same for independent rounds: evaluated drafts are independent trials given that they are looked at.
+  /// The same for independent rounds: se^2 = sum_j (df/dh_j)^2 h_j (1 - h_j) / evaluated_j, Greenwood's formula.
   /// @param design_effect  factor on the variance, >= 1
   StandardError standard_error_of_independent_rounds(std::span<const double> gradient, double design_effect = 1) const;
 
  private:
+  static std::size_t index(std::int64_t j) { return 2 * static_cast<std::size_t>(j - 1); }
+
   std::int64_t clusters_ = 0;
+  // accepted_1, evaluated_1, accepted_2, ...
   std::vector<double> sums_, means_;
-  std::vector<double> products_;  // lower triangle, row after row
+  std::vector<double> products_;  // of deviations from the means; lower triangle, row after row
+  std::vector<double> off_;       // of the cluster being added, kept for its memory
 };
 
 }  // namespace specdec::estimate

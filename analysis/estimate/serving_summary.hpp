@@ -98,11 +98,13 @@ struct ServingSummary {
   /// True where every round is known to have drafted `gamma` tokens.
   bool fixed_length = false;
 
-  /// Sums over all units; nothing where a unit does not give it.
+  /// Sums over the units that give them (warning "counts_missing" where some do not); nothing where none does.
   std::optional<double> rounds, drafted, accepted, emitted;
   /// [j] = rounds with exactly j accepted drafts; empty where unknown.
   std::vector<double> rounds_by_accepted;
-  /// By length of the draft: [length][j]; empty where lengths are unknown.
+  /// [length] = rounds that drafted so many tokens; empty where unknown.
+  std::vector<double> rounds_by_drafted;
+  /// By length of the draft: [length][j]; empty where the two were not counted together.
   std::map<std::int64_t, std::vector<double>> rounds_by_accepted_and_drafted;
 
   std::vector<PositionAcceptance> positions;
@@ -117,7 +119,7 @@ struct ServingSummary {
   /// Variance over clusters / variance of independent rounds, of tokens per step; nothing with fewer than 2 clusters.
   std::optional<double> design_effect;
 
-  /// What MeasuredAcceptance needs: sums and covariances by position.
+  /// Of the units that tell which drafts were looked at: sums and covariances by position.
   RoundMoments moments;
   std::vector<traces::CountsWarning> warnings;
 };
@@ -131,8 +133,13 @@ struct ServingSummaryOptions {
   bool tree = false;
 };
 
-/// Sums units of counts by group, in one pass; memory grows with the number of groups and of series (file and labels)
-/// of windows, not with the number of units.
+/// Why accepted / drafted is not alpha, in a sentence.
+inline constexpr std::string_view draft_acceptance_rate_note =
+    "accepted / drafted is not alpha: drafts behind a rejection count as drafted, but are never looked at, so it falls "
+    "with the length of the draft while alpha does not";
+
+/// Sums units of counts by group, in one pass; memory grows with the number of groups and of series of windows (told
+/// apart by their labels), not with the number of units.
 class ServingSummaries {
  public:
   explicit ServingSummaries(ServingSummaryOptions options = {});

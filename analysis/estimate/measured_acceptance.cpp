@@ -1,0 +1,268 @@
+#include "analysis/estimate/measured_acceptance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/acceptance_counts.hpp"
+#include "analysis/estimate/acceptance_estimates.hpp"
+#include "analysis/estimate/two_rate_fit.hpp"
+#include "analysis/theory/acceptance_inversion.hpp"
+#include "analysis/theory/tokens.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+/// Rounds that live on beyond this many drafts are taken as cut off there when the two rates are fitted.
+constexpr std::size_t fitted_positions = 24;
+
+Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
+Interval including(const Interval& interval, double value) { return hull(interval, {value, value}); }
+
+double tokens_at(double alpha, std::int64_t gamma) {
+  return theory::expected_tokens(core::AcceptanceRate(std::clamp(alpha, 0.0, 1.0)), gamma);
+}
+
+double full_accepts_at(double alpha, std::int64_t gamma) {
+  return core::AcceptanceRate(std::clamp(alpha, 0.0, 1.0)).power(gamma);
+}
+
+[[noreturn]] void refuse(std::string_view found, std::string_view needed) {
+  throw std::domain_error(fmt::format("MeasuredAcceptance: {}, but {}", found, needed));
+}
+
+}  // namespace
+
+MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, Options options) : options_(options) {
+  core::require_in("MeasuredAcceptance", "design_effect", options.design_effect, 1,
+                   std::numeric_limits<double>::infinity());
+  if (summary.shape == traces::DraftShape::tree) {
+    refuse("drafts are trees",
+           "tokens per step at another gamma need a chain: acceptance by depth of a tree is not that "
+           "of a chain");
+  }
+  if (!summary.tokens_per_step) refuse("no rounds were counted", "tokens per step need rounds and accepted drafts");
+  if (summary.shape != traces::DraftShape::chain) {
+    refuse("the shape of the drafts is unknown", "tokens per step at another gamma need a chain");
+  }
+  basis_ = summary.basis;
+  measured_tokens_ = summary.tokens_per_step->value;
+  measured_ci95_ = summary.tokens_per_step->ci95;
+  measured_gamma_ = summary.gamma;
+  if (summary.alpha_hat) {
+    const CountedRate& rate = *summary.alpha_hat;
+    alpha_ = rate.bounds;
+    alpha_ci95_ = rate.ci95.value_or(rate.bounds);
+    if (basis_ == IntervalBasis::iid_rounds && options.design_effect > 1 && rate.ci95_iid_rounds) {
+      // The interval of a third of the rounds is the one that is known; any other width scales with the root.
+      const double factor = std::sqrt(options.design_effect);
+      alpha_ci95_ = {std::max(0.0, alpha_.lo - factor * (alpha_.lo - rate.ci95_iid_rounds->lo)),
+                     std::min(1.0, alpha_.hi + factor * (rate.ci95_iid_rounds->hi - alpha_.hi))};
+    }
+  }
+  if (summary.moments.positions() > 0 && summary.moments.evaluated(1) > 0) {
+    take_positions(summary);
+  } else if (summary.alpha_hat) {
+    longest_observed_ = summary.gamma.value_or(summary.longest_draft.value_or(0));
+  } else {
+    refuse("neither drafted tokens nor the length of drafts is known", "acceptance needs one of them");
+  }
+}
+
+void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
+  moments_ = summary.moments;
+  if (moments_.clusters() < 2) basis_ = IntervalBasis::iid_rounds;
+  std::vector<double> rates;
+  double alive = moments_.evaluated(1);
+  for (std::int64_t j = 1; j <= moments_.positions() && moments_.evaluated(j) > 0; ++j) {
+    rates.push_back(std::clamp(moments_.rate(j), 0.0, 1.0));
+    going_on_.push_back(std::min(1.0, moments_.evaluated(j) / alive));
+    alive = moments_.accepted(j);
+    if (!(alive > 0)) break;
+  }
+  longest_observed_ = static_cast<std::int64_t>(rates.size());
+  if (summary.rounds_by_drafted.empty()) {
+    double drafting = 1;
+    for (const double share : going_on_) {
+      share_by_drafted_.push_back(drafting * (1 - share));
+      drafting *= share;
+    }
+    share_by_drafted_.push_back(drafting);
+  } else {
+    double rounds = 0;
+    for (const double count : summary.rounds_by_drafted) rounds += count;
+    for (const double count : summary.rounds_by_drafted) share_by_drafted_.push_back(count / rounds);
+  }
+  centre_ = fit_of(rates);
+  for (std::size_t j = 0; j < rates.size(); ++j) {
+    const double trials = moments_.evaluated(static_cast<std::int64_t>(j) + 1);
+    const double width =
+        std::min({std::sqrt(rates[j] * (1 - rates[j]) / trials) / 2, rates[j] / 2, (1 - rates[j]) / 2});
+    Shift& shift = shifts_.emplace_back();
+    shift.width = width;
+    if (!centre_.two_rates || j >= fitted_positions) {
+      shift.below = shift.above = centre_;
+      continue;
+    }
+    std::vector<double> shifted = rates;
+    shifted[j] = rates[j] - width;
+    shift.below = fit_of(shifted);
+    shifted[j] = rates[j] + width;
+    shift.above = fit_of(shifted);
+  }
+}
+
+MeasuredAcceptance::Fit MeasuredAcceptance::fit_of(const std::vector<double>& rates) const {
+  Fit fit;
+  RoundEnds ends;
+  double alive = moments_.evaluated(1);
+  double accepted = 0;
+  double looked_at = 0;
+  std::vector<core::AcceptanceRate> conditional;
+  for (std::size_t j = 0; j < rates.size(); ++j) {
+    conditional.emplace_back(rates[j]);
+    const double going = alive * going_on_[j];
+    looked_at += going;
+    accepted += going * rates[j];
+    if (j <= fitted_positions) ends.completed.push_back(j < fitted_positions ? alive - going : alive);
+    if (j < fitted_positions) ends.rejected.push_back(going * (1 - rates[j]));
+    alive = going * rates[j];
+  }
+  if (rates.size() <= fitted_positions) ends.completed.push_back(alive);
+  fit.alpha = accepted / looked_at;
+  if (options_.beyond == BeyondObserved::geometric) conditional.emplace_back(fit.alpha);
+  fit.hazards = core::AcceptanceProfile::from_conditional(conditional);
+  if (const auto mixture = estimate::two_rates(ends)) {
+    double high = 0;
+    double low = 0;
+    for (std::size_t length = 0; length < share_by_drafted_.size(); ++length) {
+      const auto gamma = static_cast<std::int64_t>(length);
+      high += share_by_drafted_[length] * tokens_at(mixture->high, gamma);
+      low += share_by_drafted_[length] * tokens_at(mixture->low, gamma);
+    }
+    high *= mixture->share_high;
+    low *= 1 - mixture->share_high;
+    fit.two_rates = theory::TwoRates{mixture->high, mixture->low, high / (high + low)};
+  }
+  return fit;
+}
+
+std::int64_t MeasuredAcceptance::effective(std::int64_t gamma) const {
+  return options_.beyond == BeyondObserved::zero ? std::min(gamma, longest_observed_) : gamma;
+}
+
+AcceptanceReadings MeasuredAcceptance::readings(std::int64_t gamma) const {
+  core::require_in("MeasuredAcceptance::readings", "gamma", gamma, std::int64_t{0},
+                   std::numeric_limits<std::int64_t>::max());
+  const std::int64_t drafts = effective(gamma);
+  AcceptanceReadings readings;
+  if (longest_observed_ == 0 || moments_.positions() == 0) {
+    readings.constant_rate = readings.hazards = tokens_at((alpha_.lo + alpha_.hi) / 2, drafts);
+    return readings;
+  }
+  readings.constant_rate = tokens_at(centre_.alpha, drafts);
+  readings.hazards = theory::expected_tokens(centre_.hazards, drafts);
+  if (centre_.two_rates) readings.two_state = theory::expected_tokens(*centre_.two_rates, drafts);
+  return readings;
+}
+
+TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
+  core::require_in("MeasuredAcceptance::tokens_per_step", "gamma", gamma, std::int64_t{0},
+                   std::numeric_limits<std::int64_t>::max());
+  if (gamma == 0) return {1, {1, 1}, {1, 1}, 1, false};
+  return moments_.positions() > 0 ? of_positions(gamma) : of_rate_alone(gamma);
+}
+
+TokensPerStep MeasuredAcceptance::of_positions(std::int64_t gamma) const {
+  const std::int64_t drafts = effective(gamma);
+  const bool cut_off = drafts < gamma;
+  const AcceptanceReadings all = readings(gamma);
+  TokensPerStep result;
+  result.extrapolated = gamma > std::max(longest_observed_, measured_gamma_.value_or(0));
+  if (gamma == measured_gamma_) {
+    result.value = measured_tokens_;
+    result.readings = {measured_tokens_, measured_tokens_};
+    result.full_accepts = cut_off ? 0 : centre_.hazards.survival(drafts);
+    result.ci95 =
+        including(measured_ci95_ && options_.design_effect == 1 ? *measured_ci95_ : interval(result.value, gamma, true),
+                  result.value);
+    return result;
+  }
+  result.value = all.two_state.value_or(all.hazards);
+  result.readings = hull({all.constant_rate, all.constant_rate}, {all.hazards, all.hazards});
+  result.readings = including(result.readings, result.value);
+  result.full_accepts = cut_off             ? 0
+                        : centre_.two_rates ? std::clamp(theory::survival(*centre_.two_rates, gamma, gamma), 0.0, 1.0)
+                                            : centre_.hazards.survival(drafts);
+  result.ci95 = including(interval(result.value, gamma, false), result.value);
+  return result;
+}
+
+Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool measured) const {
+  const std::int64_t drafts = effective(gamma);
+  const bool through_chain = !measured && centre_.two_rates;
+  std::vector<double> gradient(static_cast<std::size_t>(moments_.positions()));
+  for (std::size_t j = 0; j < shifts_.size(); ++j) {
+    const Shift& shift = shifts_[j];
+    if (!(shift.width > 0)) continue;
+    const auto tokens = [&](const Fit& fit) {
+      return fit.two_rates ? theory::expected_tokens(*fit.two_rates, drafts) : tokens_at(fit.alpha, drafts);
+    };
+    if (through_chain) {
+      gradient[j] = (tokens(shift.above) - tokens(shift.below)) / (2 * shift.width);
+    } else {
+      // d E / d h_j = sum_{i >= j} survival(i) / h_j.
+      const double rate = moments_.rate(static_cast<std::int64_t>(j) + 1);
+      const auto before = static_cast<std::int64_t>(j);
+      if (drafts <= before || !(rate > 0)) continue;
+      const bool last = j + 1 == shifts_.size() && options_.beyond == BeyondObserved::hold;
+      double slope = 0;
+      double alive = centre_.hazards.survival(before);
+      for (std::int64_t i = before + 1; i <= drafts && alive > 1e-15; ++i) {
+        alive = centre_.hazards.survival(i);
+        slope += alive / rate * (last ? static_cast<double>(i - before) : 1);
+      }
+      gradient[j] = slope;
+    }
+  }
+  const double most = static_cast<double>(gamma) + 1;
+  const Interval by_rate = {tokens_at(alpha_ci95_.lo, drafts), tokens_at(alpha_ci95_.hi, drafts)};
+  const StandardError iid = moments_.standard_error_of_independent_rounds(
+      gradient, basis_ == IntervalBasis::iid_rounds ? options_.design_effect : 1);
+  const auto bounded = [&](const StandardError& error) {
+    // All drafts accepted, or none: the counts vary by nothing, and the rate's interval is what there is.
+    if (!(error.value > 0) || !(1 < value && value < most)) return by_rate;
+    return bounded_t_interval(value, error, 1, most);
+  };
+  const auto clusters = moments_.standard_error(gradient);
+  if (!clusters) return bounded(iid);
+  if (moments_.clusters() < few_sequences) return hull(bounded(*clusters), bounded(iid));
+  return bounded(*clusters);
+}
+
+TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {
+  const std::int64_t drafts = effective(gamma);
+  TokensPerStep result;
+  result.extrapolated = gamma > longest_observed_;
+  const double middle = (alpha_.lo + alpha_.hi) / 2;
+  result.full_accepts = drafts < gamma ? 0 : full_accepts_at(middle, drafts);
+  if (gamma == measured_gamma_) {
+    result.value = measured_tokens_;
+    result.readings = {measured_tokens_, measured_tokens_};
+    if (measured_ci95_ && options_.design_effect == 1) {
+      result.ci95 = including(*measured_ci95_, result.value);
+      return result;
+    }
+  } else {
+    result.value = tokens_at(middle, drafts);
+    result.readings = {tokens_at(alpha_.lo, drafts), tokens_at(alpha_.hi, drafts)};
+  }
+  result.ci95 = including({tokens_at(alpha_ci95_.lo, drafts), tokens_at(alpha_ci95_.hi, drafts)}, result.value);
+  return result;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,91 @@
+#include "analysis/estimate/serving_clusters.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+void add_to(std::vector<double>& sums, const std::vector<double>& values) {
+  if (sums.size() < values.size()) sums.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
+}
+
+}  // namespace
+
+void ClusterSums::set(const UnitCounts& unit) {
+  rounds = unit.rounds && unit.accepted ? *unit.rounds : 0;
+  accepted = unit.rounds && unit.accepted ? *unit.accepted : 0;
+  drafted = unit.drafted && unit.accepted ? *unit.drafted : 0;
+  accepted_of_drafted = unit.drafted && unit.accepted ? *unit.accepted : 0;
+  const bool tried = unit.evaluation != Evaluation::nothing;
+  least_rejections = unit.least_rejections;
+  most_rejections = unit.most_rejections;
+  tried_accepted = tried ? *unit.accepted : 0;
+  rounds_with_positions = 0;
+  accepted_at.clear();
+  evaluated_accepted_at.clear();
+  evaluated_at.clear();
+  if (unit.has_positions) {
+    for (const double count : unit.rounds_by_accepted) rounds_with_positions += count;
+    accepted_at = unit.accepted_at;
+  }
+  if (unit.has_evaluated) {
+    evaluated_accepted_at = unit.accepted_at;
+    evaluated_at = unit.evaluated_at;
+  }
+  // The drafts that were looked at are those of the histogram, where the total differs by a scrape between two counts.
+  if (unit.evaluation == Evaluation::exact) {
+    tried_accepted = 0;
+    for (const double count : unit.accepted_at) tried_accepted += count;
+  }
+}
+
+void ClusterSums::add(const ClusterSums& other) {
+  rounds += other.rounds;
+  accepted += other.accepted;
+  drafted += other.drafted;
+  accepted_of_drafted += other.accepted_of_drafted;
+  tried_accepted += other.tried_accepted;
+  least_rejections += other.least_rejections;
+  most_rejections += other.most_rejections;
+  rounds_with_positions += other.rounds_with_positions;
+  add_to(accepted_at, other.accepted_at);
+  add_to(evaluated_accepted_at, other.evaluated_accepted_at);
+  add_to(evaluated_at, other.evaluated_at);
+}
+
+void ClusterTally::add(const ClusterSums& cluster) {
+  if (cluster.rounds > 0) accepted_per_round.add(cluster.accepted, cluster.rounds);
+  if (cluster.drafted > 0) accepted_per_drafted.add(cluster.accepted_of_drafted, cluster.drafted);
+  if (cluster.tried_accepted + cluster.most_rejections > 0) {
+    alpha_low.add(cluster.tried_accepted, cluster.tried_accepted + cluster.most_rejections);
+    alpha_high.add(cluster.tried_accepted, cluster.tried_accepted + cluster.least_rejections);
+  }
+  if (cluster.rounds_with_positions > 0) {
+    if (survival.size() < cluster.accepted_at.size()) survival.resize(cluster.accepted_at.size(), none_accepted_);
+    for (std::size_t j = 0; j < survival.size(); ++j) {
+      survival[j].add(j < cluster.accepted_at.size() ? cluster.accepted_at[j] : 0, cluster.rounds_with_positions);
+    }
+    none_accepted_.add(0, cluster.rounds_with_positions);
+  }
+  if (!cluster.evaluated_at.empty()) moments.add(cluster.evaluated_accepted_at, cluster.evaluated_at);
+}
+
+void WindowCells::add(const ClusterSums& window) {
+  if (in_last_ == cell_length_ && cells_.size() == most_cells) {
+    for (std::size_t i = 0; i < most_cells / 2; ++i) {
+      ClusterSums pair = cells_[2 * i];
+      pair.add(cells_[2 * i + 1]);
+      cells_[i] = pair;
+    }
+    cells_.resize(most_cells / 2);
+    cell_length_ *= 2;
+    in_last_ = cell_length_;
+  }
+  if (cells_.empty() || in_last_ == cell_length_) {
+    cells_.emplace_back();
+    in_last_ = 0;
+  }
+  cells_.back().add(window);
+  ++in_last_;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "analysis/estimate/cluster_ratio.hpp"
+#include "analysis/estimate/round_moments.hpp"
+#include "analysis/estimate/unit_counts.hpp"
+
+/// Clusters of rounds. Internal to analysis/estimate.
+namespace specdec::estimate {
+
+/// One cluster: a request, a run, an instance, or some windows of time.
+struct ClusterSums {
+  double rounds = 0, accepted = 0;
+  /// Of units that give both.
+  double drafted = 0, accepted_of_drafted = 0;
+  /// Of units that alpha comes from.
+  double tried_accepted = 0, least_rejections = 0, most_rejections = 0;
+  /// Of units with a histogram: rounds, and those whose draft j was accepted.
+  double rounds_with_positions = 0;
+  std::vector<double> accepted_at;
+  /// Of units that tell what was looked at.
+  std::vector<double> evaluated_accepted_at, evaluated_at;
+
+  void set(const UnitCounts& unit);
+  void add(const ClusterSums& other);
+};
+
+/// Sums and squares over clusters.
+struct ClusterTally {
+  ClusterMoments accepted_per_round, accepted_per_drafted;
+  /// Accepted / (accepted + rejections), with the most and the least rejections.
+  ClusterMoments alpha_low, alpha_high;
+  /// [j - 1]: rounds whose draft j was accepted / rounds.
+  std::vector<ClusterMoments> survival;
+  RoundMoments moments;
+
+  void add(const ClusterSums& cluster);
+
+ private:
+  ClusterMoments none_accepted_;  // what `survival` is for a position that no cluster so far has reached
+};
+
+/// The windows of one series in order, in bounded memory: at most 40 cells of equal numbers of windows; where they are
+/// full, pairs are merged, so that there are 20 and more.
+class WindowCells {
+ public:
+  void add(const ClusterSums& window);
+  const std::vector<ClusterSums>& cells() const { return cells_; }
+
+ private:
+  static constexpr std::size_t most_cells = 40;
+  std::vector<ClusterSums> cells_;
+  std::int64_t cell_length_ = 1;
+  std::int64_t in_last_ = 0;
+};
+
+}  // namespace specdec::estimate

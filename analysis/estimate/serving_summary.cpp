@@ -1,0 +1,592 @@
+#include "analysis/estimate/serving_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/acceptance_counts.hpp"
+#include "analysis/estimate/acceptance_estimates.hpp"
+#include "analysis/estimate/serving_clusters.hpp"
+#include "analysis/estimate/unit_counts.hpp"
+#include "analysis/theory/acceptance_inversion.hpp"
+#include "analysis/theory/tokens.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+using traces::CountsWarning;
+using traces::CountUnit;
+using traces::DraftShape;
+using traces::ServingCounts;
+
+Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+void add_to(std::vector<double>& sums, const std::vector<double>& values) {
+  if (sums.size() < values.size()) sums.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
+}
+
+/// A total, and how many units gave it.
+struct Total {
+  double value = 0;
+  std::int64_t units = 0;
+
+  void add(const std::optional<double>& part) {
+    if (!part) return;
+    value += *part;
+    ++units;
+  }
+  std::optional<double> known() const { return units > 0 ? std::optional(value) : std::nullopt; }
+};
+
+/// One value for all units, or the fact that they differ.
+template <class Value>
+class Common {
+ public:
+  void add(const Value& value) {
+    if (!seen_) value_ = value;
+    differ_ = differ_ || (seen_ && !(value_ == value));
+    seen_ = true;
+  }
+  bool differ() const { return differ_; }
+  Value value_or(Value otherwise) const { return seen_ && !differ_ ? value_ : otherwise; }
+
+ private:
+  Value value_{};
+  bool seen_ = false, differ_ = false;
+};
+
+void insert_once(std::vector<std::string>& names, std::string_view name) {
+  if (name.empty() || (!names.empty() && names.back() == name)) return;
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+}
+
+/// Warnings of one code are one, with the first unit's place and the number of them.
+class Warnings {
+ public:
+  void add(std::string_view code, const ServingCounts& counts, const std::string& message) {
+    auto& [first, times] = by_code_[std::string(code)];
+    if (times++ > 0) return;
+    first = counts.file.string();
+    if (counts.line > 0) first += fmt::format(":{}", counts.line);
+    first += ": " + message;
+  }
+  std::vector<CountsWarning> list() const {
+    std::vector<CountsWarning> warnings;
+    for (const auto& [code, first_and_times] : by_code_) {
+      const auto& [first, times] = first_and_times;
+      warnings.push_back({code, times > 1 ? fmt::format("{} (and {} more)", first, times - 1) : first});
+    }
+    return warnings;
+  }
+
+ private:
+  std::map<std::string, std::pair<std::string, std::int64_t>> by_code_;
+};
+
+std::string series_of(const ServingCounts& counts) {
+  std::string series;
+  for (const traces::CountLabel& label : counts.labels) {
+    series += label.name + '\0' + label.value + '\0';
+  }
+  return series;
+}
+
+/// Everything that was added to one group.
+struct Group {
+  Warnings warnings;
+  std::vector<std::string> engines, formats, files;
+  std::int64_t units = 0, exact = 0, bounded = 0, by_moments = 0, without_alpha = 0, with_positions = 0,
+               with_lengths = 0, with_both = 0, counted = 0;
+  Common<CountUnit> unit;
+  Common<std::optional<traces::AcceptanceRule>> rule;
+  Common<DraftShape> shape;
+  Common<std::optional<std::int64_t>> fixed_gamma;
+  Common<std::optional<std::int64_t>> verified;
+  std::optional<std::int64_t> longest_draft;
+  bool from_rates = false;
+  Total rounds, drafted, accepted, emitted;
+  std::vector<double> rounds_by_accepted, rounds_by_drafted;
+  std::map<std::int64_t, std::vector<double>> by_length;
+  ClusterTally clusters;
+  std::map<std::string, WindowCells> series;
+
+  void add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch);
+};
+
+void Group::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch) {
+  ++units;
+  insert_once(engines, counts.engine);
+  insert_once(formats, counts.format);
+  insert_once(files, counts.file.native());
+  from_rates = from_rates || counts.from_rates;
+  rounds.add(normal.rounds);
+  drafted.add(normal.drafted);
+  accepted.add(normal.accepted);
+  emitted.add(normal.emitted);
+  if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
+  // Units that drafted nothing, such as a baseline or an idle window, say nothing about how drafts hang together.
+  if (!(normal.rounds.value_or(0) > 0) && !(normal.drafted.value_or(0) > 0)) return;
+  ++counted;
+  unit.add(counts.unit);
+  rule.add(counts.rule);
+  shape.add(normal.shape);
+  verified.add(counts.verified_per_round);
+  fixed_gamma.add(normal.fixed_gamma);
+  exact += normal.evaluation == Evaluation::exact ? 1 : 0;
+  bounded += normal.evaluation == Evaluation::bounds ? 1 : 0;
+  by_moments += normal.evaluation == Evaluation::moments ? 1 : 0;
+  without_alpha += normal.evaluation == Evaluation::nothing ? 1 : 0;
+  if (normal.has_positions) {
+    ++with_positions;
+    add_to(rounds_by_accepted, normal.rounds_by_accepted);
+  }
+  if (!normal.rounds_by_drafted.empty()) {
+    ++with_lengths;
+    add_to(rounds_by_drafted, normal.rounds_by_drafted);
+  }
+  if (normal.by_length != nullptr) {
+    ++with_both;
+    for (const auto& [length, histogram] : *normal.by_length) add_to(by_length[length], histogram);
+  } else if (normal.has_positions && normal.fixed_gamma) {
+    ++with_both;
+    add_to(by_length[*normal.fixed_gamma], normal.rounds_by_accepted);
+  }
+  scratch.set(normal);
+  if (counts.unit == CountUnit::window) {
+    series[series_of(counts)].add(scratch);
+  } else {
+    clusters.add(scratch);
+  }
+}
+
+/// A ratio of totals in [lo, hi] with what its interval may rest on.
+struct Ratio {
+  const ClusterMoments& clusters;
+  double lo, hi;
+  /// Of independent rounds, where that is known.
+  std::optional<Interval> iid;
+  /// Too few rejections or acceptances for clusters alone.
+  bool rare;
+};
+
+/// What a group's parts say, put together.
+class Summarising {
+ public:
+  Summarising(const Group& group, ServingSummary& summary) : group_(group), summary_(summary) {
+    tally_ = group.clusters;
+    for (const auto& [series, windows] : group.series) {
+      for (const ClusterSums& cell : windows.cells()) tally_.add(cell);
+    }
+  }
+
+  void run() {
+    describe();
+    find_basis();
+    find_tokens_per_step();
+    find_positions();
+    find_alpha();
+    find_homogeneity();
+    warn_of_basis();
+    for (CountsWarning& warning : group_.warnings.list()) summary_.warnings.push_back(std::move(warning));
+  }
+
+ private:
+  void warn(std::string code, std::string message) {
+    summary_.warnings.push_back({std::move(code), std::move(message)});
+  }
+
+  void describe() {
+    summary_.engines = group_.engines;
+    summary_.formats = group_.formats;
+    summary_.files = group_.files;
+    summary_.units = group_.units;
+    summary_.from_rates = group_.from_rates;
+    summary_.rounds = group_.rounds.known();
+    summary_.drafted = group_.drafted.known();
+    summary_.accepted = group_.accepted.known();
+    summary_.emitted = group_.emitted.known();
+    summary_.longest_draft = group_.longest_draft;
+    summary_.rounds_by_accepted = group_.rounds_by_accepted;
+    if (group_.with_lengths == group_.counted) summary_.rounds_by_drafted = group_.rounds_by_drafted;
+    if (group_.with_both == group_.counted) summary_.rounds_by_accepted_and_drafted = group_.by_length;
+    summary_.moments = tally_.moments;
+    if (group_.counted == 0) {
+      warn("nothing_drafted", "no rounds were counted: acceptance is unknown");
+      return;
+    }
+    if (!group_.unit.differ()) summary_.unit = group_.unit.value_or(CountUnit::total);
+    summary_.rule = group_.rule.value_or(std::nullopt);
+    summary_.shape = group_.shape.value_or(DraftShape::unknown);
+    if (const auto verified = group_.verified.value_or(std::nullopt)) {
+      summary_.verified_per_round = static_cast<double>(*verified);
+    }
+    if (summary_.shape == DraftShape::chain && !group_.fixed_gamma.differ()) {
+      summary_.gamma = group_.fixed_gamma.value_or(std::nullopt);
+      summary_.fixed_length = summary_.gamma.has_value();
+    }
+    if (group_.unit.differ()) {
+      warn("mixed_units", "requests, windows, runs or totals were summed: the same rounds may have been counted twice");
+    }
+    if (group_.rule.differ()) warn("mixed_rules", "units have different acceptance rules, or some have none: unknown");
+    if (group_.shape.differ()) {
+      warn("mixed_shapes", "units have different shapes of drafts, or some have none: no alpha is given");
+    } else if (summary_.shape == DraftShape::unknown) {
+      warn("shape_unknown", "whether drafts are chains or trees is unknown: no alpha is given; say --gamma or --tree");
+    } else if (summary_.shape == DraftShape::tree) {
+      warn("tree", "drafts are trees: acceptance is given by depth, and there is no alpha of a chain");
+    }
+    for (const auto& [name, total] : {std::pair("rounds", group_.rounds), std::pair("drafted", group_.drafted),
+                                      std::pair("accepted", group_.accepted)}) {
+      if (total.units > 0 && total.units < group_.counted) {
+        warn("counts_missing", fmt::format("{} is the sum of {} of {} units: the others do not give it", name,
+                                           total.units, group_.counted));
+      }
+    }
+    if (group_.with_positions > 0 && group_.with_positions < group_.counted) {
+      warn("positions_missing",
+           fmt::format("acceptance by position is that of {} of {} units: the others do not give it",
+                       group_.with_positions, group_.counted));
+    }
+  }
+
+  void find_basis() {
+    summary_.clusters = tally_.accepted_per_round.clusters();
+    if (summary_.clusters >= 2) {
+      const bool windows = summary_.unit == CountUnit::window;
+      summary_.basis = windows ? IntervalBasis::batch_means : IntervalBasis::clusters;
+    } else if (summary_.clusters == 1) {
+      summary_.basis = IntervalBasis::iid_rounds;
+    }
+  }
+
+  bool few_clusters() const { return summary_.clusters < few_sequences; }
+
+  /// By clusters, never narrower than of independent rounds while clusters or events are few.
+  std::optional<Interval> interval(double value, const Ratio& ratio) const {
+    if (ratio.clusters.clusters() < 2) return ratio.iid;
+    const std::optional<StandardError> error = standard_error(ratio.clusters);
+    if (!error) return ratio.iid;
+    const Interval by_clusters = bounded_t_interval(value, *error, ratio.lo, ratio.hi);
+    if ((few_clusters() || ratio.rare) && ratio.iid) return hull(by_clusters, *ratio.iid);
+    return by_clusters;
+  }
+
+  std::string method(const ClusterMoments& clusters) const {
+    return std::string(name_of(clusters.clusters() >= 2 ? summary_.basis : IntervalBasis::iid_rounds));
+  }
+
+  /// Variance of a round's accepted drafts, taken as independent; nothing where it is unknown.
+  std::optional<double> variance_of_accepted() const {
+    const std::vector<double>& histogram = summary_.rounds_by_accepted;
+    if (!histogram.empty()) {
+      const double rounds = sum(histogram);
+      double mean = 0;
+      for (std::size_t j = 1; j < histogram.size(); ++j) mean += static_cast<double>(j) * histogram[j] / rounds;
+      double variance = 0;
+      for (std::size_t j = 0; j < histogram.size(); ++j) {
+        variance += std::pow(static_cast<double>(j) - mean, 2) * histogram[j] / rounds;
+      }
+      return variance;
+    }
+    if (!summary_.gamma || *summary_.gamma < 1) return std::nullopt;
+    const double tokens = std::clamp(tokens_, 1.0, static_cast<double>(*summary_.gamma) + 1);
+    return theory::tokens_variance(theory::alpha_from_acceptance_length(tokens, *summary_.gamma), *summary_.gamma);
+  }
+
+  /// Tokens per step of independent rounds, whose variance is `design_effect` times that of the rounds.
+  std::optional<Interval> tokens_of_independent_rounds(double design_effect) const {
+    const std::optional<double> variance = variance_of_accepted();
+    if (!variance) return std::nullopt;
+    const double rounds = tally_.accepted_per_round.denominator() / design_effect;
+    const double most = most_tokens();
+    if (*variance > 0) {
+      return bounded_t_interval(tokens_, {std::sqrt(*variance / rounds), std::max(1.0, rounds - 1)}, 1, most);
+    }
+    if (!summary_.gamma || *summary_.gamma < 1) return std::nullopt;
+    // All rounds alike: so many trials without a failure, or without a success; else nothing tells the variance.
+    const double accepted = tokens_ - 1;
+    if (accepted > 0 && tokens_ < most) return std::nullopt;
+    const double trials = accepted > 0 ? accepted * rounds : rounds;
+    const Interval alpha = clopper_pearson_interval_of_share(accepted > 0 ? trials : 0, trials);
+    return Interval{theory::expected_tokens(core::AcceptanceRate(alpha.lo), *summary_.gamma),
+                    theory::expected_tokens(core::AcceptanceRate(alpha.hi), *summary_.gamma)};
+  }
+
+  double most_tokens() const {
+    const std::int64_t longest = summary_.longest_draft.value_or(
+        std::max<std::int64_t>(static_cast<std::int64_t>(summary_.rounds_by_accepted.size()) - 1, 0));
+    return std::max(static_cast<double>(longest) + 1, tokens_);
+  }
+
+  void find_tokens_per_step() {
+    const ClusterMoments& clusters = tally_.accepted_per_round;
+    if (clusters.clusters() == 0) return;
+    tokens_ = 1 + clusters.numerator() / clusters.denominator();
+    // The same clusters counted as tokens, so that the interval lies in [1, gamma + 1].
+    const std::optional<Interval> iid = tokens_of_independent_rounds(1);
+    const double rejecting = clusters.denominator() * (most_tokens() - tokens_);
+    const Ratio ratio{clusters, 1, most_tokens(), iid,
+                      clusters.numerator() < few_rejections || rejecting < few_rejections};
+    summary_.tokens_per_step = Estimate{tokens_, interval(tokens_, ratio), method(clusters)};
+    if (const auto error = standard_error(clusters); error && clusters.clusters() >= 2) {
+      const std::optional<double> variance = variance_of_accepted();
+      if (variance && *variance > 0) {
+        summary_.design_effect = error->value * error->value * clusters.denominator() / *variance;
+      }
+    }
+    const ClusterMoments& drafts = tally_.accepted_per_drafted;
+    if (drafts.clusters() == 0) return;
+    const double rate = drafts.numerator() / drafts.denominator();
+    std::optional<Interval> rate_iid;
+    if (summary_.gamma && *summary_.gamma > 0 && iid) {
+      const auto gamma = static_cast<double>(*summary_.gamma);
+      rate_iid = Interval{(iid->lo - 1) / gamma, (iid->hi - 1) / gamma};
+    }
+    summary_.draft_acceptance_rate =
+        Estimate{rate, interval(rate, {drafts, 0, 1, rate_iid, ratio.rare}), method(drafts)};
+  }
+
+  void find_positions() {
+    const RoundMoments& moments = tally_.moments;
+    const bool looked_at =
+        group_.with_positions > 0 && moments.clusters() > 0 &&
+        group_.exact + (summary_.shape == DraftShape::tree ? group_.with_positions : 0) == group_.with_positions;
+    const std::size_t count =
+        std::max(tally_.survival.size(), looked_at ? static_cast<std::size_t>(moments.positions()) : std::size_t{0});
+    for (std::size_t i = 0; i < count; ++i) {
+      PositionAcceptance position;
+      position.position = static_cast<std::int64_t>(i) + 1;
+      const bool reached = i < tally_.survival.size();
+      const double rounds = sum(group_.rounds_by_accepted);
+      position.accepted = reached ? tally_.survival[i].numerator() : 0;
+      const double survival = std::clamp(position.accepted / rounds, 0.0, 1.0);
+      const Interval iid = clopper_pearson_interval_of_share(std::min(position.accepted, rounds), rounds);
+      const ClusterMoments none;
+      const ClusterMoments& clusters = reached ? tally_.survival[i] : none;
+      position.survival = {survival, interval(survival, {clusters, 0, 1, iid, rare(position.accepted, rounds)}),
+                           method(clusters)};
+      if (looked_at && position.position <= moments.positions()) add_conditional(position);
+      summary_.positions.push_back(std::move(position));
+    }
+  }
+
+  static bool rare(double successes, double trials) {
+    return successes < few_rejections || trials - successes < few_rejections;
+  }
+
+  void add_conditional(PositionAcceptance& position) const {
+    const RoundMoments& moments = tally_.moments;
+    const double looked_at = moments.evaluated(position.position);
+    position.evaluated = looked_at;
+    if (!(looked_at > 0)) return;
+    const double accepted = std::min(moments.accepted(position.position), looked_at);
+    const double rate = accepted / looked_at;
+    const Interval iid = clopper_pearson_interval_of_share(accepted, looked_at);
+    std::vector<double> gradient(static_cast<std::size_t>(moments.positions()));
+    gradient[static_cast<std::size_t>(position.position - 1)] = 1;
+    Estimate conditional{rate, iid, std::string(name_of(IntervalBasis::iid_rounds))};
+    if (const auto error = moments.standard_error(gradient)) {
+      conditional.ci95 = bounded_t_interval(rate, *error, 0, 1);
+      if (few_clusters() || rare(accepted, looked_at)) conditional.ci95 = hull(*conditional.ci95, iid);
+      conditional.method = name_of(summary_.basis);
+    }
+    position.conditional = std::move(conditional);
+  }
+
+  void find_alpha() {
+    if (summary_.shape != DraftShape::chain || group_.counted == 0) return;
+    if (group_.exact + group_.bounded + group_.by_moments == 0) {
+      warn("gamma_unknown", "neither drafted tokens nor the length of drafts is known: no alpha is given; say --gamma");
+      return;
+    }
+    if (group_.exact == 0 && group_.bounded == 0 && summary_.gamma) {
+      alpha_from_moments();
+      return;
+    }
+    const ClusterMoments& low = tally_.alpha_low;
+    const ClusterMoments& high = tally_.alpha_high;
+    if (!(low.denominator() > 0) || !(high.denominator() > 0)) return;
+    const bool known = group_.bounded == 0 && group_.by_moments == 0;
+    CountedRate rate;
+    rate.bounds = {low.numerator() / low.denominator(), high.numerator() / high.denominator()};
+    if (known) rate.value = rate.bounds.lo;
+    rate.estimator = known ? "censored_geometric" : "bounds";
+    rate.method = method(low);
+    rate.ci95_iid_rounds = trials_interval(low, high, 1);
+    rate.ci95_design_effect_3 = trials_interval(low, high, 3);
+    const auto part = [&](const ClusterMoments& clusters, double value) {
+      const double rejections = clusters.denominator() - clusters.numerator();
+      const bool few = clusters.numerator() < few_rejections || rejections < few_rejections;
+      return interval(value, {clusters, 0, 1, rate.ci95_iid_rounds, few});
+    };
+    const auto lowest = part(low, rate.bounds.lo);
+    const auto highest = part(high, rate.bounds.hi);
+    if (lowest && highest) rate.ci95 = hull(*lowest, *highest);
+    summary_.alpha_hat = std::move(rate);
+    if (known) return;
+    warn("alpha_bounded",
+         group_.by_moments + group_.exact == group_.counted
+             ? "units draft different numbers of tokens, and some do not say how often all were accepted: alpha is "
+               "given within bounds; group them by gamma"
+             : "draft lengths vary, and how long each was is unknown: alpha is given within bounds");
+  }
+
+  static Interval trials_interval(const ClusterMoments& low, const ClusterMoments& high, double design_effect) {
+    const auto of = [&](const ClusterMoments& trials) {
+      return clopper_pearson_interval_of_share(std::min(trials.numerator(), trials.denominator()) / design_effect,
+                                               trials.denominator() / design_effect);
+    };
+    return hull(of(low), of(high));
+  }
+
+  Interval inverted(const Interval& tokens) const {
+    const auto at = [&](double length) {
+      const double most = static_cast<double>(*summary_.gamma) + 1;
+      return theory::alpha_from_acceptance_length(std::clamp(length, 1.0, most), *summary_.gamma).alpha();
+    };
+    return {at(tokens.lo), at(tokens.hi)};
+  }
+
+  void alpha_from_moments() {
+    CountedRate rate;
+    rate.value = inverted({tokens_, tokens_}).lo;
+    rate.bounds = {*rate.value, *rate.value};
+    rate.estimator = "moment_inversion";
+    rate.method = summary_.tokens_per_step->method;
+    if (summary_.tokens_per_step->ci95) rate.ci95 = inverted(*summary_.tokens_per_step->ci95);
+    if (const auto tokens = tokens_of_independent_rounds(1)) rate.ci95_iid_rounds = inverted(*tokens);
+    if (const auto tokens = tokens_of_independent_rounds(3)) rate.ci95_design_effect_3 = inverted(*tokens);
+    summary_.alpha_hat = std::move(rate);
+    warn("moment_inversion",
+         "how often all drafts of a round were accepted is unknown: alpha is the rate that gives the tokens per step, "
+         "which is approximate where acceptance varies");
+  }
+
+  void find_homogeneity() {
+    if (!summary_.alpha_hat || summary_.alpha_hat->estimator != "censored_geometric") return;
+    const double alpha = *summary_.alpha_hat->value;
+    if (!(0 < alpha && alpha < 1)) return;
+    const RoundMoments& moments = tally_.moments;
+    HomogeneityTest test;
+    for (std::int64_t j = 1; j <= moments.positions(); ++j) {
+      const double looked_at = moments.evaluated(j);
+      if (!(looked_at > 0)) continue;
+      const double off = moments.accepted(j) - alpha * looked_at;
+      test.chi_square += off * off / (looked_at * alpha * (1 - alpha));
+      ++test.degrees_of_freedom;
+    }
+    if (--test.degrees_of_freedom < 1) return;
+    const boost::math::chi_squared law(static_cast<double>(test.degrees_of_freedom));
+    test.p_value = boost::math::cdf(boost::math::complement(law, test.chi_square));
+    test.tokens_per_step_observed = tokens_;
+    const double rounds = sum(group_.rounds_by_drafted);
+    test.tokens_per_step_constant = 0;
+    for (std::size_t length = 0; length < group_.rounds_by_drafted.size(); ++length) {
+      if (!(group_.rounds_by_drafted[length] > 0)) continue;
+      test.tokens_per_step_constant +=
+          group_.rounds_by_drafted[length] / rounds *
+          theory::expected_tokens(core::AcceptanceRate(alpha), static_cast<std::int64_t>(length));
+    }
+    summary_.homogeneity = test;
+  }
+
+  void warn_of_basis() {
+    if (summary_.basis == IntervalBasis::iid_rounds) {
+      warn(
+          "iid_rounds",
+          "the intervals take rounds as independent and are a lower bound on the width: rounds of one request resemble "
+          "each other. Counts by request, or several scrapes, give better ones");
+    } else if (summary_.basis != IntervalBasis::none && few_clusters()) {
+      warn("few_clusters", fmt::format("the intervals rest on {} clusters: below {} they may cover less than 95%",
+                                       summary_.clusters, few_sequences));
+    }
+    if (summary_.from_rates) {
+      warn("from_rates", "some counts were computed back from rounded rates");
+    }
+  }
+
+  const Group& group_;
+  ServingSummary& summary_;
+  ClusterTally tally_;
+  double tokens_ = 1;
+};
+
+}  // namespace
+
+std::string_view name_of(IntervalBasis basis) {
+  switch (basis) {
+    case IntervalBasis::iid_rounds:
+      return "iid_rounds";
+    case IntervalBasis::clusters:
+      return "clusters";
+    case IntervalBasis::batch_means:
+      return "batch_means";
+    case IntervalBasis::none:
+      break;
+  }
+  return "none";
+}
+
+struct ServingSummaries::Groups {
+  explicit Groups(ServingSummaryOptions asked) : options(std::move(asked)) {}
+
+  std::pair<std::string, std::string> key_of(const ServingCounts& counts) const {
+    std::pair<std::string, std::string> key{std::string(counts.label("model_name")), {}};
+    if (options.by == "file") {
+      key.second = counts.file.string();
+    } else if (!options.by.empty()) {
+      key.second = counts.label(options.by);
+    }
+    return key;
+  }
+
+  ServingSummaryOptions options;
+  std::map<std::pair<std::string, std::string>, Group> by_key;
+  UnitCounts unit;
+  ClusterSums cluster;
+};
+
+ServingSummaries::ServingSummaries(ServingSummaryOptions options) {
+  if (options.gamma) {
+    core::require_in("ServingSummaries", "gamma", *options.gamma, std::int64_t{1}, RoundMoments::most_positions);
+  }
+  groups_ = std::make_unique<Groups>(std::move(options));
+}
+
+ServingSummaries::~ServingSummaries() = default;
+ServingSummaries::ServingSummaries(ServingSummaries&&) noexcept = default;
+ServingSummaries& ServingSummaries::operator=(ServingSummaries&&) noexcept = default;
+
+void ServingSummaries::add(const ServingCounts& counts) {
+  Group& group = groups_->by_key[groups_->key_of(counts)];
+  const WarnOfUnit warn = [&](std::string_view code, const std::string& message) {
+    group.warnings.add(code, counts, message);
+  };
+  if (!groups_->options.by.empty() && groups_->options.by != "file" && counts.label(groups_->options.by).empty()) {
+    warn("label_missing", fmt::format("there is no label {}: taken as empty", groups_->options.by));
+  }
+  normalise(counts, {groups_->options.gamma, groups_->options.tree}, warn, groups_->unit);
+  group.add(counts, groups_->unit, groups_->cluster);
+}
+
+std::vector<ServingSummary> ServingSummaries::summaries() const {
+  std::vector<ServingSummary> summaries;
+  for (const auto& [key, group] : groups_->by_key) {
+    ServingSummary& summary = summaries.emplace_back();
+    summary.model_name = key.first;
+    if (!groups_->options.by.empty()) summary.group = key.second;
+    Summarising(group, summary).run();
+  }
+  return summaries;
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+namespace specdec::estimate {
+
+/// How rounds ended: all that the likelihood of acceptance by position needs.
+struct RoundEnds {
+  /// [n] = rounds whose draft n + 1 was rejected, after n accepted ones.
+  std::vector<double> rejected;
+  /// [n] = rounds whose n drafts were all accepted.
+  std::vector<double> completed;
+};
+
+/// Rounds of which a share has one acceptance rate and the rest another, high >= low.
+struct RoundMixture {
+  double high = 1;
+  double low = 0;
+  double share_high = 1;
+};
+
+/// A / (A + R): the best single rate.
+/// @return nothing where no draft was looked at
+std::optional<double> one_rate(const RoundEnds& ends);
+
+/// The two rates and the share of rounds that make the ends most likely, by expectation maximisation.
+///
+///   P(rejected after n) = w h^n (1 - h) + (1 - w) l^n (1 - l),   P(completed n) = w h^n + (1 - w) l^n
+///
+/// Where only two positions were looked at, three numbers are not determined: the rates are then the mean survival -+
+/// its standard deviation over rounds, with equal shares, as far as both lie in [0, 1].
+/// Source:   docs/theory.md#acceptance-from-counters
+/// @return nothing where no two rates are more likely than one: rates that fall with the position, or one position
+std::optional<RoundMixture> two_rates(const RoundEnds& ends);
+
+}  // namespace specdec::estimate

@@ -1,0 +1,431 @@
+#include "analysis/estimate/unit_counts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/estimate/round_moments.hpp"
+#include "traces/file_error.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+using traces::CountUnit;
+using traces::DraftShape;
+using traces::FileError;
+using traces::ServingCounts;
+
+// Counts as doubles agree to this; what servers count in separate counters may be read between two increments, and
+// what was computed back from printed rates is rounded.
+constexpr double exact_share = 1e-6;
+constexpr double loose_share = 0.01;
+
+class Checks {
+ public:
+  Checks(const ServingCounts& counts, const WarnOfUnit& warn) : counts_(counts), warn_(warn) {}
+
+  [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) const {
+    throw FileError(counts_.file, counts_.line > 0 ? FileError::line(counts_.line) : FileError::whole_file(), field,
+                    found, expected);
+  }
+
+  void number(const std::string& field, double value) const {
+    if (0 <= value && std::isfinite(value)) return;
+    refuse(field, fmt::format("{}", value), "a number >= 0");
+  }
+  void number(const char* field, const std::optional<double>& value) const {
+    if (value) number(std::string(field), *value);
+  }
+  void numbers(const char* field, const std::vector<double>& values) const {
+    if (static_cast<std::int64_t>(values.size()) > RoundMoments::most_positions + 1) {
+      refuse(field, fmt::format("{} entries long", values.size()),
+             fmt::format("at most {}", RoundMoments::most_positions + 1));
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (0 <= values[i] && std::isfinite(values[i])) continue;
+      number(fmt::format("{}[{}]", field, i), values[i]);
+    }
+  }
+
+  /// What two counts may differ by before they contradict each other.
+  double slack(double scale) const {
+    if (counts_.from_rates) return 1 + loose_share * scale;
+    const bool scraped = counts_.unit == CountUnit::total || counts_.unit == CountUnit::window;
+    return (scraped ? loose_share : exact_share) * scale;
+  }
+  /// `value` and `other` count the same.
+  void equal(const char* field, double value, const std::string& others_name, double other) const {
+    const double scale = std::max(value, other);
+    const double off = std::abs(value - other);
+    if (off <= exact_share * scale) return;
+    if (off > slack(scale)) {
+      refuse(field, fmt::format("{:g}", value), fmt::format("{:g}, {}", other, others_name));
+    }
+    if (counts_.from_rates) return;
+    warn_("counts_disagree", fmt::format("{} is {:g}, but {} is {:g}", field, value, others_name, other));
+  }
+  void at_most(const std::string& field, double value, const std::string& others_name, double other) const {
+    if (value <= other * (1 + exact_share) || value - other <= slack(value)) return;
+    refuse(field, fmt::format("{:g}", value), fmt::format("at most {:g}, {}", other, others_name));
+  }
+
+ private:
+  const ServingCounts& counts_;
+  const WarnOfUnit& warn_;
+};
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+/// sum_j j values[j].
+double weighted_sum(const std::vector<double>& values) {
+  double total = 0;
+  for (std::size_t j = 1; j < values.size(); ++j) total += static_cast<double>(j) * values[j];
+  return total;
+}
+
+void drop_empty_end(std::vector<double>& values) {
+  while (!values.empty() && values.back() == 0) values.pop_back();
+}
+
+bool nearly_equal(double a, double b) { return std::abs(a - b) <= exact_share * std::max(a, b); }
+
+/// One unit on its way.
+class Normalisation {
+ public:
+  Normalisation(const ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn, UnitCounts& unit)
+      : counts_(counts), options_(options), warn_(warn), check_(counts, warn), unit_(unit) {}
+
+  void run() {
+    check_numbers();
+    reset();
+    take_shape_and_gamma();
+    take_lengths();
+    take_histogram();
+    take_totals();
+    if (unit_.shape == DraftShape::chain) {
+      check_chain();
+      find_fixed_gamma();
+      evaluate_chain();
+    } else if (unit_.shape == DraftShape::tree) {
+      evaluate_tree();
+    }
+  }
+
+ private:
+  void check_numbers() {
+    check_.number("rounds", counts_.rounds);
+    check_.number("drafted", counts_.drafted);
+    check_.number("accepted", counts_.accepted);
+    check_.number("emitted", counts_.emitted);
+    check_.numbers("rounds_by_accepted", counts_.rounds_by_accepted);
+    check_.numbers("accepted_at", counts_.accepted_at);
+    check_.numbers("drafted_at", counts_.drafted_at);
+    for (const auto& [length, histogram] : counts_.rounds_by_accepted_and_drafted) {
+      if (length < 0 || length > RoundMoments::most_positions) {
+        check_.refuse("draft length", fmt::format("{}", length),
+                      fmt::format("in [0, {}]", RoundMoments::most_positions));
+      }
+      check_.numbers("rounds_by_accepted_and_drafted", histogram);
+    }
+    if (counts_.gamma && *counts_.gamma < 0) check_.refuse("gamma", fmt::format("{}", *counts_.gamma), ">= 0");
+  }
+
+  void reset() {
+    unit_.rounds = counts_.rounds;
+    unit_.drafted = counts_.drafted;
+    unit_.accepted = counts_.accepted;
+    unit_.emitted = counts_.emitted;
+    unit_.has_positions = unit_.has_evaluated = false;
+    unit_.rounds_by_accepted.clear();
+    unit_.accepted_at.clear();
+    unit_.evaluated_at.clear();
+    unit_.rounds_by_drafted.clear();
+    unit_.by_length = nullptr;
+    unit_.fixed_gamma.reset();
+    unit_.evaluation = Evaluation::nothing;
+    unit_.least_rejections = unit_.most_rejections = 0;
+  }
+
+  void take_shape_and_gamma() {
+    unit_.shape = counts_.shape;
+    if (unit_.shape == DraftShape::unknown && options_.tree) unit_.shape = DraftShape::tree;
+    if (unit_.shape == DraftShape::unknown && options_.gamma) unit_.shape = DraftShape::chain;
+    gamma_ = counts_.gamma;
+    if (gamma_ && options_.gamma && *gamma_ != *options_.gamma) {
+      warn_("gamma_differs",
+            fmt::format("gamma is {} there, and {} as given: the former is used", *gamma_, *options_.gamma));
+    }
+    if (!gamma_) gamma_ = options_.gamma;
+    unit_.longest_draft = gamma_;
+  }
+
+  /// The law of lengths, where it was counted.
+  void take_lengths() {
+    std::vector<double>& lengths = unit_.rounds_by_drafted;
+    if (!counts_.rounds_by_accepted_and_drafted.empty()) {
+      unit_.by_length = &counts_.rounds_by_accepted_and_drafted;
+      for (const auto& [length, histogram] : *unit_.by_length) {
+        const auto size = static_cast<std::size_t>(length) + 1;
+        if (lengths.size() < size) lengths.resize(size);
+        lengths[size - 1] = sum(histogram);
+      }
+    } else if (!counts_.drafted_at.empty() && counts_.rounds) {
+      lengths.resize(counts_.drafted_at.size() + 1);
+      double longer = *counts_.rounds;
+      for (std::size_t j = 0; j < counts_.drafted_at.size(); ++j) {
+        check_.at_most(fmt::format("drafted_at[{}]", j), counts_.drafted_at[j],
+                       j == 0 ? "the rounds" : "the one before", longer);
+        lengths[j] = std::max(0.0, longer - counts_.drafted_at[j]);
+        longer = std::min(longer, counts_.drafted_at[j]);
+      }
+      lengths.back() = longer;
+    }
+    drop_empty_end(lengths);
+    if (lengths.empty()) return;
+    const auto longest = static_cast<std::int64_t>(lengths.size()) - 1;
+    if (gamma_ && longest > *gamma_ && unit_.shape == DraftShape::chain) {
+      check_.refuse("draft length", fmt::format("{}", longest), fmt::format("at most {}, the gamma", *gamma_));
+    }
+    if (!unit_.longest_draft) unit_.longest_draft = longest;
+  }
+
+  void take_histogram() {
+    std::vector<double>& histogram = unit_.rounds_by_accepted;
+    if (unit_.by_length != nullptr) {
+      for (const auto& [length, of_length] : *unit_.by_length) {
+        if (histogram.size() < of_length.size()) histogram.resize(of_length.size());
+        for (std::size_t j = 0; j < of_length.size(); ++j) {
+          if (of_length[j] > 0 && static_cast<std::int64_t>(j) > length) {
+            check_.refuse("rounds_by_accepted_and_drafted", fmt::format("{} accepted of {} drafts", j, length),
+                          "no more accepted than drafted");
+          }
+          histogram[j] += of_length[j];
+        }
+      }
+      if (!counts_.rounds_by_accepted.empty()) {
+        for (std::size_t j = 0; j < std::max(histogram.size(), counts_.rounds_by_accepted.size()); ++j) {
+          check_.equal("rounds_by_accepted", j < counts_.rounds_by_accepted.size() ? counts_.rounds_by_accepted[j] : 0,
+                       fmt::format("the sum over draft lengths at {} accepted", j),
+                       j < histogram.size() ? histogram[j] : 0);
+        }
+      }
+      unit_.has_positions = true;
+    } else if (!counts_.rounds_by_accepted.empty()) {
+      histogram = counts_.rounds_by_accepted;
+      unit_.has_positions = true;
+    } else if (!counts_.accepted_at.empty() && counts_.rounds) {
+      histogram.resize(counts_.accepted_at.size() + 1);
+      double alive = *counts_.rounds;
+      for (std::size_t j = 0; j < counts_.accepted_at.size(); ++j) {
+        check_.at_most(fmt::format("accepted_at[{}]", j), counts_.accepted_at[j],
+                       j == 0 ? "the rounds" : "the one before", alive);
+        histogram[j] = std::max(0.0, alive - counts_.accepted_at[j]);
+        alive = std::min(alive, counts_.accepted_at[j]);
+      }
+      histogram.back() = alive;
+      unit_.has_positions = true;
+    }
+    drop_empty_end(histogram);
+    if (!unit_.has_positions) return;
+    if (histogram.size() > 1) unit_.accepted_at.resize(histogram.size() - 1);
+    double alive = 0;
+    for (std::size_t j = histogram.size(); j-- > 1;) {
+      alive += histogram[j];
+      unit_.accepted_at[j - 1] = alive;
+    }
+  }
+
+  void take_totals() {
+    if (unit_.has_positions) {
+      const double rounds = sum(unit_.rounds_by_accepted);
+      const double accepted = weighted_sum(unit_.rounds_by_accepted);
+      if (unit_.rounds) check_.equal("rounds", *unit_.rounds, "the sum of the histogram", rounds);
+      if (unit_.accepted) {
+        check_.equal("accepted", *unit_.accepted, "the histogram's accepted drafts", accepted);
+      } else {
+        unit_.accepted = accepted;
+      }
+      if (!unit_.rounds) unit_.rounds = rounds;
+    }
+    if (!unit_.rounds_by_drafted.empty()) {
+      const double drafted = weighted_sum(unit_.rounds_by_drafted);
+      if (unit_.drafted) {
+        check_.equal("drafted", *unit_.drafted, "the drafts by length", drafted);
+      } else {
+        unit_.drafted = drafted;
+      }
+    }
+    if (unit_.accepted && unit_.drafted) {
+      check_.at_most("accepted", *unit_.accepted, "the drafted tokens", *unit_.drafted);
+    }
+    if (unit_.rounds == 0.0 && unit_.accepted.value_or(0) > 0) {
+      check_.refuse("accepted", fmt::format("{:g}", *unit_.accepted), "0 where there are no rounds");
+    }
+    if (gamma_ && unit_.rounds && unit_.accepted) {
+      check_.at_most("accepted", *unit_.accepted, fmt::format("gamma = {} times the rounds", *gamma_),
+                     static_cast<double>(*gamma_) * *unit_.rounds);
+    }
+  }
+
+  void check_chain() {
+    if (!gamma_) return;
+    const auto gamma = static_cast<double>(*gamma_);
+    if (unit_.rounds && unit_.drafted) {
+      check_.at_most("drafted", *unit_.drafted, fmt::format("gamma = {} times the rounds", *gamma_),
+                     gamma * *unit_.rounds);
+    }
+    const auto reached = static_cast<std::int64_t>(unit_.accepted_at.size());
+    if (reached <= *gamma_) return;
+    // Counts of rounds accepted beyond gamma contradict it, however few.
+    check_.refuse("accepted drafts of a round", fmt::format("{}", reached),
+                  fmt::format("at most {}, the gamma", *gamma_));
+  }
+
+  void find_fixed_gamma() {
+    if (!unit_.rounds || !(*unit_.rounds > 0)) return;
+    const double rounds = *unit_.rounds;
+    if (!unit_.rounds_by_drafted.empty()) {
+      if (nearly_equal(unit_.rounds_by_drafted.back(), sum(unit_.rounds_by_drafted))) {
+        unit_.fixed_gamma = static_cast<std::int64_t>(unit_.rounds_by_drafted.size()) - 1;
+      }
+    } else if (gamma_) {
+      const double all = static_cast<double>(*gamma_) * rounds;
+      const double off = counts_.from_rates ? check_.slack(all) : exact_share * all;
+      if (!unit_.drafted || std::abs(*unit_.drafted - all) <= off) unit_.fixed_gamma = gamma_;
+    } else if (unit_.drafted) {
+      const double mean = *unit_.drafted / rounds;
+      const double whole = std::round(mean);
+      const double off = counts_.from_rates ? check_.slack(*unit_.drafted) / rounds : exact_share * mean;
+      if (whole >= 1 && whole <= static_cast<double>(RoundMoments::most_positions) && std::abs(mean - whole) <= off &&
+          static_cast<double>(unit_.accepted_at.size()) <= whole) {
+        unit_.fixed_gamma = std::llround(whole);
+        unit_.longest_draft = unit_.fixed_gamma;
+        warn_("gamma_inferred", fmt::format("gamma is taken as {}: drafted tokens / rounds", *unit_.fixed_gamma));
+      }
+    }
+    if (unit_.fixed_gamma && unit_.rounds_by_drafted.empty()) {
+      unit_.rounds_by_drafted.resize(static_cast<std::size_t>(*unit_.fixed_gamma) + 1);
+      unit_.rounds_by_drafted.back() = unit_.has_positions ? sum(unit_.rounds_by_accepted) : rounds;
+    }
+  }
+
+  void evaluate_chain() {
+    if (!unit_.rounds || !unit_.accepted || !(*unit_.rounds > 0)) return;
+    if (unit_.has_positions && !unit_.rounds_by_drafted.empty()) {
+      evaluate_by_position();
+    } else if (unit_.fixed_gamma) {
+      unit_.evaluation = Evaluation::moments;
+      const auto gamma = static_cast<double>(*unit_.fixed_gamma);
+      if (gamma == 0) {
+        unit_.evaluation = Evaluation::nothing;
+        return;
+      }
+      unit_.least_rejections = std::max(0.0, *unit_.rounds - *unit_.accepted / gamma);
+      unit_.most_rejections =
+          std::clamp(gamma * *unit_.rounds - *unit_.accepted, unit_.least_rejections, *unit_.rounds);
+    } else if (unit_.drafted) {
+      bound_rejections();
+    }
+  }
+
+  /// Looked at: drafted, and all before it accepted.
+  void evaluate_by_position() {
+    const std::size_t longest = unit_.rounds_by_drafted.size() - 1;
+    unit_.accepted_at.resize(std::max(unit_.accepted_at.size(), longest));
+    unit_.evaluated_at.assign(unit_.accepted_at.size(), 0);
+    if (unit_.by_length != nullptr) {
+      for (const auto& [length, of_length] : *unit_.by_length) {
+        double alive = sum(of_length);
+        for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
+          unit_.evaluated_at[j] += alive;
+          alive -= j < of_length.size() ? of_length[j] : 0;
+        }
+      }
+    } else {
+      // Lengths chosen before the drafts are accepted or not: of the rounds alive, the share that goes on is that of
+      // all rounds of this length.
+      double drafting = sum(unit_.rounds_by_drafted);
+      double alive = sum(unit_.rounds_by_accepted);
+      for (std::size_t j = 0; j < longest && drafting > 0; ++j) {
+        const double go_on = std::max(0.0, drafting - unit_.rounds_by_drafted[j]);
+        unit_.evaluated_at[j] = alive * go_on / drafting;
+        drafting = go_on;
+        alive = unit_.accepted_at[j];
+      }
+      if (!unit_.fixed_gamma) {
+        warn_("lengths_taken_as_independent",
+              "draft lengths vary and are counted apart from the accepted drafts: they are taken to be independent");
+      }
+    }
+    double rejections = 0;
+    for (std::size_t j = 0; j < unit_.evaluated_at.size(); ++j) {
+      unit_.evaluated_at[j] = std::max(unit_.evaluated_at[j], unit_.accepted_at[j]);
+      rejections += unit_.evaluated_at[j] - unit_.accepted_at[j];
+    }
+    unit_.has_evaluated = true;
+    unit_.evaluation = Evaluation::exact;
+    unit_.least_rejections = unit_.most_rejections = rejections;
+  }
+
+  /// A round without a rejection drafted just what it accepted; the drafts in excess lie in the others, as few of them
+  /// as gamma allows or as many as there are.
+  void bound_rejections() {
+    double excess = std::max(0.0, *unit_.drafted - *unit_.accepted);
+    unit_.most_rejections = std::min(*unit_.rounds, excess);
+    unit_.evaluation = Evaluation::bounds;
+    if (!unit_.longest_draft) {
+      unit_.least_rejections = excess > 0 ? std::min(1.0, unit_.most_rejections) : 0;
+      return;
+    }
+    const auto gamma = static_cast<double>(*unit_.longest_draft);
+    if (!unit_.has_positions) {
+      unit_.least_rejections = gamma > 0 ? std::min(unit_.most_rejections, excess / gamma) : 0;
+      return;
+    }
+    const std::vector<double>& histogram = unit_.rounds_by_accepted;
+    double with_room = 0;
+    for (std::size_t j = 0; j < histogram.size() && static_cast<double>(j) < gamma; ++j) with_room += histogram[j];
+    unit_.most_rejections = std::min(unit_.most_rejections, with_room);
+    for (std::size_t j = 0; j < histogram.size() && excess > 0; ++j) {
+      const double room = gamma - static_cast<double>(j);
+      if (!(room > 0)) break;
+      const double rejecting = std::min(histogram[j], excess / room);
+      unit_.least_rejections += rejecting;
+      excess -= rejecting * room;
+    }
+    unit_.least_rejections = std::min(unit_.least_rejections, unit_.most_rejections);
+  }
+
+  /// By depth, where every round's tree has the same one.
+  void evaluate_tree() {
+    if (!unit_.has_positions || !gamma_) return;
+    unit_.accepted_at.resize(
+        std::max(unit_.accepted_at.size(),
+                 static_cast<std::size_t>(std::max<std::int64_t>(0, std::min(*gamma_, RoundMoments::most_positions)))));
+    unit_.evaluated_at.clear();
+    double alive = sum(unit_.rounds_by_accepted);
+    for (const double accepted : unit_.accepted_at) {
+      unit_.evaluated_at.push_back(alive);
+      alive = accepted;
+    }
+    unit_.has_evaluated = true;
+  }
+
+  const ServingCounts& counts_;
+  const UnitCountsOptions& options_;
+  const WarnOfUnit& warn_;
+  Checks check_;
+  UnitCounts& unit_;
+  std::optional<std::int64_t> gamma_;
+};
+
+}  // namespace
+
+void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,
+               UnitCounts& unit) {
+  Normalisation(counts, options, warn, unit).run();
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/serving/serving_counts.hpp"
+
+/// One unit's counts, checked and brought into one form. Internal to analysis/estimate.
+namespace specdec::estimate {
+
+/// How much a unit tells of the drafts that were looked at.
+enum class Evaluation {
+  nothing,  ///< no alpha: a tree, an unknown shape, or no counts
+  moments,  ///< accepted drafts, rounds and a gamma that every round drafts
+  bounds,   ///< between two numbers of rejections
+  exact,    ///< accepted and looked at, by position
+};
+
+struct UnitCounts {
+  traces::DraftShape shape = traces::DraftShape::unknown;
+  std::optional<double> rounds, drafted, accepted, emitted;
+  /// By accepted drafts; valid if has_positions.
+  bool has_positions = false;
+  std::vector<double> rounds_by_accepted;
+  /// [j - 1] = rounds whose draft j was accepted.
+  std::vector<double> accepted_at;
+  /// [j - 1] = rounds in which draft j was looked at; valid if evaluation is exact, or by depth for a tree of one
+  /// depth.
+  bool has_evaluated = false;
+  std::vector<double> evaluated_at;
+  /// [length] = rounds that drafted so many; empty where unknown.
+  std::vector<double> rounds_by_drafted;
+  /// The unit's own histogram by length; nothing where it has none.
+  const std::map<std::int64_t, std::vector<double>>* by_length = nullptr;
+  /// The gamma of every round.
+  std::optional<std::int64_t> fixed_gamma;
+  std::optional<std::int64_t> longest_draft;
+
+  Evaluation evaluation = Evaluation::nothing;
+  /// Rounds that ended by a rejection of a draft.
+  double least_rejections = 0, most_rejections = 0;
+};
+
+struct UnitCountsOptions {
+  std::optional<std::int64_t> gamma;
+  bool tree = false;
+};
+
+/// code, message without file and line.
+using WarnOfUnit = std::function<void(std::string_view code, std::string message)>;
+
+/// Fills `unit`, whose memory is reused, from one unit of counts.
+/// @throws traces::FileError where the counts contradict each other
+void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,
+               UnitCounts& unit);
+
+}  // namespace specdec::estimate
