@@ -37,8 +37,7 @@ double tokens_per_step_by_length(const TwoStateChain& chain, const std::vector<i
           std::array<double, 2> next{0, 0};
           for (int s = 0; s < 2; ++s) {
             const double ends = k == gammas[i] ? 1 : 1 - beta(chain, s);
-            const double left = static_cast<std::size_t>(n - k - 1);
-            const auto& rest = steps[static_cast<std::size_t>(left)];
+            const auto& rest = steps[static_cast<std::size_t>(n - k - 1)];
             const auto self = static_cast<std::size_t>(s);
             expected += shares[i] * alive[self] * ends *
                         ((1 - leave(chain, s)) * rest[self] + leave(chain, s) * rest[1 - self]);
