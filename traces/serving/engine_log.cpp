@@ -281,7 +281,7 @@ class LogReader {
 
   /// A printed ratio must be that of the counts beside it. `unit` of its last digit.
   void require_ratio(const LogLine& line, std::string_view field, double printed, double exact, double unit) const {
-    if (std::abs(printed - exact) <= 0.501 * unit) return;
+    if (std::abs(printed - exact) <= 0.51 * unit) return;  // of a ratio in single precision
     line.refuse(field, fmt::format("{}", printed), fmt::format("{:.6g}, as the counts on the line say", exact));
   }
 
@@ -443,7 +443,7 @@ class LogReader {
     const double predicted = *values[0], drafted = *values[1], accepted = *values[2];
     if (accepted > drafted) refuse(2, fmt::format("at most n_drafted, {}", drafted));
     if (accepted > predicted) refuse(2, fmt::format("at most n_predict, {}", predicted));
-    if (drafted > 0 && std::abs(*percent - 100 * accepted / drafted) > 0.000501) {
+    if (drafted > 0 && std::abs(*percent - 100 * accepted / drafted) > 0.00051) {
       refuse(2, fmt::format("{:.3f}% of n_drafted, {}", *percent, drafted));
     }
     first.require_count("n_draft", *longest);

@@ -104,3 +104,19 @@ TEST_CASE("a stream longer than its bound is refused") {
   CHECK(tests::message_of<traces::FileError>([] { traces::SpooledInput spooled("-", 99'999); }) ==
         "-: file is longer than 99999 bytes, but must be shorter, or given as a file");
 }
+
+TEST_CASE("neighbouring files of one format are read together, and formats in their order") {
+  std::string later = scrape;
+  later.replace(later.find("22.0"), 4, "32.0");
+  const std::string log = "draft acceptance rate = 0.57576 (  171 accepted /   297 generated)\n";
+  const tests::AllCounts together = tests::counts_of({scrape, later, log});
+  REQUIRE(together.units.size() == 2);
+  CHECK(together.units[0].unit == traces::CountUnit::window);
+  CHECK(together.units[0].rounds == 10);
+  CHECK(together.units[1].unit == traces::CountUnit::request);
+  const tests::AllCounts apart = tests::counts_of({scrape, log, later});
+  REQUIRE(apart.units.size() == 3);
+  CHECK(apart.units[0].rounds == 22);
+  CHECK(apart.units[2].unit == traces::CountUnit::total);
+  CHECK(apart.units[2].rounds == 32);
+}
