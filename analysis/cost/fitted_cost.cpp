@@ -440,6 +440,13 @@ RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& po
   return parts(replicates_[index], regressors(static_cast<double>(point.gamma), point.batch, point.context));
 }
 
+void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
+  cost::require_legal(point);
+  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates_.size());
+  const CostTerms x = regressors(static_cast<double>(point.gamma), point.batch, point.context);
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = parts(replicates_[i], x).total();
+}
+
 std::optional<double> LeftOut::relative_error() const {
   if (!predicted_seconds) return std::nullopt;
   return *predicted_seconds / measured_seconds - 1;

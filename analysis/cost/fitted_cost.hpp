@@ -110,6 +110,7 @@ class FittedCost final : public RoundCost {
   double usual_context() const override { return usual_context_; }
   std::size_t replicates() const override { return replicates_.size(); }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const CostFinding> findings() const override { return findings_; }
 
   /// Seconds of the round over all non-negative splits that fit; both ends agree where it is identified.

@@ -338,6 +338,11 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
       for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i].seconds = redrawn_seconds(of_axis[i], i, draws);
       versions.push_back(version_of(drawn));
     }
+    Replicates& together = by_knot_.emplace_back();
+    for (std::size_t knot = 0; knot < knots.size(); ++knot)
+      for (std::size_t r = 1; r < versions.size(); ++r) together.seconds.push_back(versions[r].seconds[knot]);
+    for (std::size_t r = 1; r < versions.size(); ++r)
+      together.per_context_token.push_back(versions[r].per_context_token);
   }
   usual_context_ = context_sum / context_weight;
   replicates_ = known_error ? options_.replicates : 0;
@@ -387,24 +392,52 @@ std::string PassCurve::refusal(const Axis& axis, double batch, double tokens, do
                      context, axis.contexts.lo, axis.contexts.hi);
 }
 
-double PassCurve::evaluate(const Axis& axis, const Version& version, double batch, double tokens,
-                           double context) const {
-  const double total = batch * tokens;
+PassCurve::Place PassCurve::place_of(const Axis& axis, double total) {
   const std::vector<double>& x = axis.total_tokens;
-  const std::vector<double>& y = version.seconds;
   const auto above = static_cast<std::size_t>(std::lower_bound(x.begin(), x.end(), total) - x.begin());
-  double seconds = y.front();
   if (above == x.size()) {
     const std::size_t last = x.size() - 1;
-    const double slope = last == 0 ? 0 : std::max(0.0, (y[last] - y[last - 1]) / (x[last] - x[last - 1]));
-    seconds = y[last] + slope * (total - x[last]);
-  } else if (x[above] == total) {
-    seconds = y[above];
-  } else if (above > 0) {
-    const double share = (total - x[above - 1]) / (x[above] - x[above - 1]);
-    seconds = y[above - 1] + share * (y[above] - y[above - 1]);
+    if (last == 0) return {};
+    return {last - 1, last, (total - x[last - 1]) / (x[last] - x[last - 1]), true};
   }
+  if (above == 0 || x[above] == total) return {above, above, 0, false};
+  return {above - 1, above, (total - x[above - 1]) / (x[above] - x[above - 1]), false};
+}
+
+double PassCurve::evaluate(const Axis& axis, const Version& version, double batch, double tokens,
+                           double context) const {
+  const Place at = place_of(axis, batch * tokens);
+  const double below = version.seconds[at.below], above = version.seconds[at.above];
+  const double seconds =
+      at.beyond ? above + std::max(0.0, above - below) * (at.share - 1) : below + at.share * (above - below);
   return seconds + version.per_context_token * batch * context;
+}
+
+void PassCurve::seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const {
+  const Axis& axis = axis_for(batch);
+  if (!options_.extrapolate && extrapolates(batch, tokens, context))
+    throw std::domain_error(refusal(axis, batch, tokens, context));
+  const auto number = static_cast<std::size_t>(&axis - axes_.data());
+  if (replicates_ == 0) {
+    std::fill(seconds.begin(), seconds.end(), evaluate(axis, versions_[number].front(), batch, tokens, context));
+    return;
+  }
+  core::require_same_size("seconds_of_replicates", "seconds", seconds.size(), "the replicates", replicates_);
+  const Place at = place_of(axis, batch * tokens);
+  const double* const below = by_knot_[number].seconds.data() + at.below * replicates_;
+  const double* const above = by_knot_[number].seconds.data() + at.above * replicates_;
+  const double* const per_token = by_knot_[number].per_context_token.data();
+  const double cached = batch * context;
+  const std::size_t count = seconds.size();
+  if (at.beyond) {
+    const double share = at.share - 1;
+    for (std::size_t i = 0; i < count; ++i)
+      seconds[i] = above[i] + std::max(0.0, above[i] - below[i]) * share + per_token[i] * cached;
+  } else {
+    const double share = at.share;
+    for (std::size_t i = 0; i < count; ++i)
+      seconds[i] = below[i] + share * (above[i] - below[i]) + per_token[i] * cached;
+  }
 }
 
 double PassCurve::seconds(double batch, double tokens, double context) const {
@@ -475,6 +508,26 @@ RoundTime MeasuredCost::round_of_replicate(std::size_t index, const RoundPoint& 
   return price(
       point, [&](double tokens) { return target_.seconds_of_replicate(index, point.batch, tokens, point.context); },
       [&](double tokens) { return draft_->seconds_of_replicate(index, point.batch, tokens, point.context); });
+}
+
+void MeasuredCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
+  require_legal(point);
+  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates_);
+  const auto gamma = static_cast<double>(point.gamma);
+  target_.seconds_of_replicates(point.batch, gamma + 1, point.context, totals);
+  if (point.gamma == 0) return;
+  const double passes = draft_passes(options_.kind, gamma);
+  std::vector<double> pass(passes == 0 ? 0 : totals.size());
+  if (passes > 0) (draft_ ? *draft_ : target_).seconds_of_replicates(point.batch, 1, point.context, pass);
+  const double factor = draft_ ? passes : passes * options_.c.value_or(0);
+  for (std::size_t i = 0; i < pass.size(); ++i) totals[i] += factor * pass[i];
+  for (double& total : totals) total += options_.overhead_seconds;
+  const bool prices_two =
+      draft_ && passes > 0 && (options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context));
+  if (point.full_accepts == 0 || !prices_two) return;
+  std::vector<double> two(totals.size());
+  draft_->seconds_of_replicates(point.batch, 2, point.context, two);
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += point.full_accepts * std::max(0.0, two[i] - pass[i]);
 }
 
 bool MeasuredCost::extrapolates(const RoundPoint& point) const {

@@ -56,6 +56,8 @@ class PassCurve {
   /// @throws std::domain_error outside the measured range unless told to extrapolate
   double seconds(double batch, double tokens, double context) const;
   double seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const;
+  /// All of them at once; all the same where replicates() is 0. Shape: seconds (replicates)
+  void seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const;
   bool extrapolates(double batch, double tokens, double context) const;
 
   /// 0 where no pass says its error.
@@ -81,7 +83,21 @@ class PassCurve {
     double per_context_token = 0;
   };
 
+  /// Where between the knots a number of tokens lies: seconds = (1 - share) f[below] + share f[above].
+  struct Place {
+    std::size_t below = 0, above = 0;
+    double share = 0;
+    /// share was above 1, and a falling last slope is held at 0.
+    bool beyond = false;
+  };
+  /// Versions knot by knot, so that all replicates of a knot lie together.
+  struct Replicates {
+    std::vector<double> seconds;  ///< (knots, replicates)
+    std::vector<double> per_context_token;
+  };
+
   const Axis& axis_for(double batch) const;
+  static Place place_of(const Axis& axis, double total);
   double evaluate(const Axis& axis, const Version& version, double batch, double tokens, double context) const;
   std::string refusal(const Axis& axis, double batch, double tokens, double context) const;
 
@@ -90,6 +106,7 @@ class PassCurve {
   std::vector<Axis> axes_;
   /// [axis][0] is the estimate, [axis][1 + i] replicate i.
   std::vector<std::vector<Version>> versions_;
+  std::vector<Replicates> by_knot_;  ///< [axis]
   std::size_t replicates_ = 0;
   double usual_context_ = 0;
   std::vector<CostFinding> findings_;
@@ -129,6 +146,7 @@ class MeasuredCost final : public RoundCost {
   double usual_context() const override { return target_.usual_context(); }
   std::size_t replicates() const override { return replicates_; }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const CostFinding> findings() const override { return findings_; }
 
   const PassCurve& target() const { return target_; }

@@ -6,6 +6,11 @@
 
 namespace specdec::cost {
 
+void RoundCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
+  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = round_of_replicate(i, point).total();
+}
+
 void require_legal(const RoundPoint& point) {
   constexpr std::string_view function = "RoundCost";
   constexpr double largest = std::numeric_limits<double>::max();

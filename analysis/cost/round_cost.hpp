@@ -94,6 +94,10 @@ class RoundCost {
   /// The same as round() in one of them; index < replicates().
   /// @throws std::out_of_range if it is not
   virtual RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const = 0;
+  /// The totals of all replicates at once, which may be much faster.
+  /// Shape: totals (replicates())
+  /// @throws std::invalid_argument if the size is another one
+  virtual void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const;
 
   virtual std::span<const CostFinding> findings() const { return {}; }
 };

@@ -1,21 +1,45 @@
 #include "analysis/planning/draft_scan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <boost/math/tools/roots.hpp>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 
 namespace specdec::planning {
 namespace {
 
-/// The quantile of values, linear between neighbours in order; reorders them.
-double quantile(std::vector<double>& values, double share) {
+/// The `count` least values by `less`, sorted; count <= 16.
+template <class Less>
+std::array<double, 17> least_values(const std::vector<double>& values, std::size_t count, Less less) {
+  std::array<double, 17> least{};
+  std::size_t filled = 0;
+  for (const double value : values) {
+    if (filled == count && !less(value, least[count - 1])) continue;
+    std::size_t place = std::min(filled, count - 1);
+    for (; place > 0 && less(value, least[place - 1]); --place) least[place] = least[place - 1];
+    least[place] = value;
+    filled = std::min(filled + 1, count);
+  }
+  return least;
+}
+
+/// The quantile of values on the side that `less` puts first, linear between neighbours; reorders them. Few values
+/// beyond it are found without that.
+template <class Less>
+double quantile(std::vector<double>& values, double share, Less less) {
   const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::ptrdiff_t>(place);
-  std::nth_element(values.begin(), values.begin() + below, values.end());
-  const double lower = values[static_cast<std::size_t>(below)];
-  const auto next = std::min_element(values.begin() + below + 1, values.end());
-  return next == values.end() ? lower : lower + (place - static_cast<double>(below)) * (*next - lower);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  const auto between = [&](double a, double b) { return a + (place - static_cast<double>(below)) * (b - a); };
+  if (above < 16) {
+    const std::array<double, 17> least = least_values(values, above + 1, less);
+    return between(least[below], least[above]);
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(above);
+  std::nth_element(values.begin(), middle, values.end(), less);
+  return between(*std::max_element(values.begin(), middle, less), *middle);
 }
 
 LogError log_error(double value, const estimate::Interval& interval) {
@@ -84,18 +108,14 @@ std::vector<LogError> DraftScan::cost_error(double batch, double context,
   const double scale = draft_->cost_error_scale;
   if (replicates == 0 && prediction == 0) return errors;
   std::vector<double> plain(replicates), ratios(replicates);
-  for (std::size_t i = 0; i < replicates; ++i) {
-    plain[i] = draft_->cost->round_of_replicate(i, {0, batch, context, 0}).total();
-  }
+  if (replicates > 0) draft_->cost->totals_of_replicates({0, batch, context, 0}, plain);
   for (std::size_t gamma = 1; gamma < times.size(); ++gamma) {
     LogError error;
     if (replicates > 0) {
-      const cost::RoundPoint at = point(static_cast<std::int64_t>(gamma), batch, context);
-      for (std::size_t i = 0; i < replicates; ++i) {
-        ratios[i] = plain[i] / draft_->cost->round_of_replicate(i, at).total();
-      }
-      const double low = quantile(ratios, 0.025);
-      error = log_error(times[0].total() / times[gamma].total(), {low, quantile(ratios, 0.975)});
+      draft_->cost->totals_of_replicates(point(static_cast<std::int64_t>(gamma), batch, context), ratios);
+      for (std::size_t i = 0; i < replicates; ++i) ratios[i] = plain[i] / ratios[i];
+      error = log_error(times[0].total() / times[gamma].total(),
+                        {quantile(ratios, 0.025, std::less<>()), quantile(ratios, 0.025, std::greater<>())});
     }
     errors[gamma] = {std::hypot(scale * error.below, prediction), std::hypot(scale * error.above, prediction)};
   }

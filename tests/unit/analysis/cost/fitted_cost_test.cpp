@@ -305,6 +305,9 @@ TEST_CASE("the same seed gives the same replicates and another one others") {
   CHECK(one.round_of_replicate(3, point).total() == same.round_of_replicate(3, point).total());
   CHECK(one.round_of_replicate(3, point).total() != other.round_of_replicate(3, point).total());
   CHECK_THROWS_AS(one.round_of_replicate(200, point), std::out_of_range);
+  std::vector<double> totals(one.replicates());
+  one.totals_of_replicates(point, totals);
+  for (std::size_t i = 0; i < totals.size(); ++i) CHECK(totals[i] == one.round_of_replicate(i, point).total());
 }
 
 TEST_CASE("what cannot be in observed rounds is reported") {

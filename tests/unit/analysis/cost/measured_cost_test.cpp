@@ -274,6 +274,43 @@ TEST_CASE("an exact target beside a draft with errors is the same in every repli
   CHECK_THROWS_AS(price.round_of_replicate(200, {.gamma = 1}), std::out_of_range);
 }
 
+TEST_CASE("all replicates at once are the replicates one by one") {
+  std::vector<TimedPass> target, draft;
+  for (const double context : {0.0, 1000.0}) {
+    double seconds = 0.01;
+    for (const double tokens : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+      target.push_back(pass(tokens, 1, context, seconds + 1e-6 * tokens * context));
+      target.back().stddev_seconds = 0.1 * seconds;
+      draft.push_back(pass(tokens, 1, context, seconds / 10));
+      seconds *= tokens < 8 ? 1.3 : 0.9;
+    }
+  }
+  cost::MeasuredOptions options;
+  options.overhead_seconds = 0.0005;
+  options.curve.extrapolate = true;
+  options.curve.slower = SlowerPasses::keep;
+  std::vector<MeasuredCost> prices = {{target, draft, options}};
+  for (TimedPass& timed : draft) timed.stddev_seconds = 0.2 * timed.seconds;
+  prices.emplace_back(target, draft, options);
+  options.c = 0.1;
+  prices.emplace_back(target, std::vector<TimedPass>{}, options);
+  options.c.reset();
+  options.kind = DraftKind::ngram;
+  prices.emplace_back(target, std::vector<TimedPass>{}, options);
+  for (const MeasuredCost& price : prices) {
+    for (const cost::RoundPoint& point : {cost::RoundPoint{0, 2, 500, 0}, cost::RoundPoint{3, 0.3, 500, 0.5},
+                                          cost::RoundPoint{2, 5.5, 100, 0.25}, cost::RoundPoint{4, 30, 2000, 0.1}}) {
+      INFO(point.gamma << " " << point.batch);
+      std::vector<double> totals(price.replicates());
+      price.totals_of_replicates(point, totals);
+      for (std::size_t i = 0; i < totals.size(); ++i)
+        CHECK(totals[i] == Approx(price.round_of_replicate(i, point).total()).epsilon(1e-14));
+    }
+    std::vector<double> few(3);
+    CHECK_THROWS_AS(price.totals_of_replicates({}, few), std::invalid_argument);
+  }
+}
+
 TEST_CASE("what the passes contradict is reported") {
   const std::vector<TimedPass> faster = {pass(1, 1, 0, 0.012), pass(1, 1, 1000, 0.010)};
   const PassCurve free_context("target", faster, {});
