@@ -1,5 +1,6 @@
 #include "cli/analyze.hpp"
 #include "cli/command_line.hpp"
+#include "cli/counters.hpp"
 #include "cli/plan.hpp"
 #include "cli/record.hpp"
 #include "cli/replay.hpp"
@@ -10,8 +11,8 @@
 int main(int argc, char* argv[]) {
   using namespace specdec::cli;
   return run_command_line({{"trace", "What is done with recordings beside analysing them"}},
-                          {plan_command(), analyze_command(), replay_command(), record_command(), trace_info_command(),
-                           trace_check_command(), trace_convert_command(), trace_slice_command(), trace_merge_command(),
-                           trace_generate_command(), reproduce_command(), validate_command()},
+                          {plan_command(), analyze_command(), counters_command(), replay_command(), record_command(),
+                           trace_info_command(), trace_check_command(), trace_convert_command(), trace_slice_command(),
+                           trace_merge_command(), trace_generate_command(), reproduce_command(), validate_command()},
                           argc, argv);
 }

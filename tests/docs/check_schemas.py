@@ -20,6 +20,7 @@ FIXTURES = ROOT / "tests" / "fixtures" / "transformer"
 LLAMACPP = f"--target {ROOT}/traces/samples/llamacpp/target.kld --draft {ROOT}/traces/samples/llamacpp/draft.kld"
 RECORDED = f"--target {FIXTURES}/llama_gqa --draft {FIXTURES}/llama_gqa --prompts {FIXTURES}/prompts.jsonl"
 PAIR = f"{RECORDED} --gamma 2"
+SERVING = f"{ROOT}/traces/samples/serving"
 
 # SCRATCH stands for a folder that the commands may write to; they run in this order.
 RUNS = {
@@ -79,6 +80,16 @@ RUNS = {
         "SCRATCH/full --acceptance greedy --samples 0",
         f"{LLAMACPP}",
         f"{LLAMACPP} --c 0.1 --force-replay --standardise target:top_k=5;temperature=0",
+    ],
+    "counters": [
+        f"{SERVING}/vllm_requests.jsonl",
+        f"--by category --max-gamma 5 --beyond zero --hash {SERVING}/vllm_requests.jsonl",
+        f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom",
+        f"{SERVING}/vllm_after.prom",
+        "--convert vllm.mean_acceptance_length=3.07 --gamma 3",
+        "--convert accepted_drafts_per_step=2",
+        "--convert vllm.avg_draft_acceptance_rate=0.7,gamma=3",
+        "--convert rounds=100,drafted=250,accepted=120",
     ],
     "trace info": ["SCRATCH/tasks", "SCRATCH/full", f"{LLAMACPP}"],
     "trace check": ["SCRATCH/tasks", f"{LLAMACPP}", f"{ROOT}/README.md"],

@@ -1,0 +1,315 @@
+#include "cli/counters.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/counters_answer.hpp"
+#include "cli/files.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "traces/file_error.hpp"
+#include "traces/open_trace.hpp"
+#include "traces/serving/read_serving_counts.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using estimate::AcceptanceFigure;
+using traces::ServingCounts;
+
+void declare(Options& options, CountersOptions& o) {
+  options.group("Counts");
+  options.text("--by", o.by, "LABEL",
+               "a group for each value of this label besides the model's name;\n"
+               "\"file\" for each file");
+  options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {1, estimate::largest_converted_gamma},
+                  "drafted tokens per round, where the counts do not say it");
+  options.text("--tree", o.tree, "DEPTH,TOKENS",
+               "drafts were trees: their depth, and the positions that the\n"
+               "target verifies a round, the root included");
+  options.flag("--hash", o.hash, "SHA-256 also of files above 64 MB");
+  options.group("Other gammas");
+  options.integer("--max-gamma", o.max_gamma, {1, 256}, "largest gamma to show");
+  options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
+                 "acceptance behind the longest draft observed: its last\nconditional rate, alpha_hat, or none");
+  options.group("Conventions");
+  options.text("--convert", o.convert, "NAME=VALUE,...",
+               "instead of files: one reported figure in every convention;\n"
+               "for instance vllm.mean_acceptance_length=3.07");
+  options.footer(
+      "Examples:\n"
+      "  curl -s http://localhost:8000/metrics | specdec counters -\n"
+      "  specdec counters before.prom after.prom\n"
+      "  specdec counters requests.jsonl --by category --format json\n"
+      "  specdec counters --convert vllm.mean_acceptance_length=3.07 --gamma 3\n"
+      "What is read: docs/counters.md.");
+  options.arguments("SOURCE", o.sources, "files in any format that docs/counters.md lists; - is standard input",
+                    Options::Least::none);
+}
+
+/// What the user says of the drafts.
+struct Tree {
+  std::int64_t depth;
+  double tokens;
+};
+
+std::optional<Tree> tree_of(const CountersOptions& o) {
+  if (!o.tree) return std::nullopt;
+  if (o.gamma) throw UsageError("--tree is given beside --gamma, but a tree has its own depth: --tree DEPTH,TOKENS");
+  const auto parts = split(*o.tree, ',');
+  if (parts.size() != 2) refuse("--tree", *o.tree, "DEPTH,TOKENS: its depth, and the positions verified a round");
+  const std::int64_t depth = parse_integer("depth in --tree", parts[0], 1, estimate::largest_converted_gamma);
+  const std::int64_t tokens = parse_integer("tokens in --tree", parts[1], depth + 1, 1'000'000);
+  return Tree{depth, static_cast<double>(tokens)};
+}
+
+/// "NAME=VALUE,VALUE,NAME=VALUE": an entry without a name goes on with the values of the one before it.
+std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<std::int64_t>& gamma) {
+  constexpr std::string_view option = "--convert";
+  std::vector<AcceptanceFigure> figures;
+  for (const std::string_view part : split(list, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos) {
+      if (figures.empty()) refuse(option, list, "NAME=VALUE, or NAME=VALUE,VALUE,... with one value a position");
+      figures.back().values.push_back(parse_number(figures.back().convention->name, part, {}));
+      continue;
+    }
+    const std::string_view name = part.substr(0, equals);
+    if (name == "gamma") {
+      const std::int64_t said =
+          parse_integer("gamma in --convert", part.substr(equals + 1), 1, estimate::largest_converted_gamma);
+      if (gamma && *gamma != said) {
+        refuse("gamma in --convert", part.substr(equals + 1), fmt::format("that of --gamma, {}", *gamma));
+      }
+      gamma = said;
+      continue;
+    }
+    const estimate::AcceptanceConvention* const convention = estimate::find_acceptance_convention(name);
+    if (!convention) {
+      const std::string_view reason = estimate::reason_against_convention(name);
+      if (!reason.empty()) throw UsageError(fmt::format("{} cannot be converted: {}", name, reason));
+      refuse(option, name,
+             "the name of a figure, for instance vllm.mean_acceptance_length; docs/counters.md lists them all");
+    }
+    figures.push_back({convention, {parse_number(name, part.substr(equals + 1), {})}});
+  }
+  if (figures.empty()) refuse(option, list, "a figure beside gamma");
+  return figures;
+}
+
+CountersAnswer converted(const CountersOptions& o) {
+  if (!o.sources.empty()) {
+    throw UsageError("--convert is given beside " + o.sources.front() + ", but converts figures, not files");
+  }
+  if (o.tree) throw UsageError("--tree is given beside --convert, but the figures of trees are not converted");
+  std::optional<std::int64_t> gamma = o.gamma;
+  const std::vector<AcceptanceFigure> figures = figures_of(*o.convert, gamma);
+  return {o, {}, {}, figures, estimate::convert_acceptance(figures, gamma)};
+}
+
+/// The counts with what the user adds to them.
+ServingCounts as_stated(ServingCounts counts, const Tree& tree) {
+  const auto contradicts = [&](const char* field, const std::string& found, const std::string& stated) {
+    throw traces::FileError(counts.file,
+                            counts.line > 0 ? traces::FileError::line(counts.line) : traces::FileError::whole_file(),
+                            field, found, stated);
+  };
+  if (counts.shape == traces::DraftShape::chain) contradicts("the shape of drafts", "chain", "a tree, as --tree says");
+  counts.shape = traces::DraftShape::tree;
+  if (counts.gamma && *counts.gamma != tree.depth) {
+    contradicts("depth", fmt::format("{}", *counts.gamma), fmt::format("{}, as --tree says", tree.depth));
+  }
+  counts.gamma = tree.depth;
+  if (!counts.verified_per_round) counts.verified_per_round = static_cast<std::int64_t>(tree.tokens);
+  return counts;
+}
+
+estimate::BeyondObserved beyond_of(const std::string& name) {
+  if (name == "geometric") return estimate::BeyondObserved::geometric;
+  return name == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
+}
+
+CountersGroup group_of(estimate::ServingSummary summary, const CountersOptions& o) {
+  CountersGroup group{std::move(summary), {}, {}, {}, {}};
+  try {
+    const estimate::BeyondObserved beyond = beyond_of(o.beyond);
+    const estimate::MeasuredAcceptance measured(group.summary, {beyond, 1});
+    std::optional<estimate::MeasuredAcceptance> clustered;
+    if (group.summary.basis == estimate::IntervalBasis::iid_rounds)
+      clustered.emplace(group.summary, estimate::MeasuredAcceptance::Options{beyond, 3});
+    group.two_rates = measured.two_rates();
+    group.method = measured.method();
+    for (std::int64_t gamma = 1; gamma <= o.max_gamma; ++gamma) {
+      CountersGamma row{
+          gamma, measured.tokens_per_step(gamma), measured.readings(gamma), measured.measured_gamma() == gamma, {}};
+      if (clustered) row.ci95_design_effect_3 = clustered->tokens_per_step(gamma).ci95;
+      group.gammas.push_back(row);
+    }
+  } catch (const std::domain_error& reason) {
+    group.no_gammas = reason.what();
+    group.gammas.clear();
+  }
+  return group;
+}
+
+/// Tells how far the reader is from the lines of its units: a file's lines are taken to be as long as its first ones.
+class ReadingProgress {
+ public:
+  ReadingProgress(const std::vector<std::filesystem::path>& files, const Progress& progress) : progress_(progress) {
+    if (!progress_) return;
+    for (const std::filesystem::path& file : files) {
+      std::error_code error;
+      if (!std::filesystem::is_regular_file(file, error)) continue;
+      const traces::FileHead head = traces::FileHead::of(file);
+      const auto lines = std::count(head.bytes.begin(), head.bytes.end(), '\n');
+      const double line_bytes = static_cast<double>(head.bytes.size()) / static_cast<double>(lines + 1);
+      before_[file] = {bytes_, static_cast<double>(head.size), line_bytes};
+      bytes_ += static_cast<double>(head.size);
+    }
+  }
+
+  ReadingProgress(const ReadingProgress&) = delete;
+  ReadingProgress& operator=(const ReadingProgress&) = delete;
+  ~ReadingProgress() {
+    if (progress_) progress_(1);
+  }
+
+  void at(const ServingCounts& counts) {
+    if (!progress_) return;
+    const auto found = before_.find(counts.file);
+    if (found == before_.end()) return;
+    const Part& part = found->second;
+    const double read = part.before + std::min(part.size, static_cast<double>(counts.line) * part.line_bytes);
+    const double share = std::min(read / bytes_, 0.99);
+    if (share < shown_ + 0.01) return;
+    shown_ = share;
+    progress_(share);
+  }
+
+ private:
+  struct Part {
+    double before, size, line_bytes;
+  };
+  const Progress& progress_;
+  std::map<std::filesystem::path, Part> before_;
+  double bytes_ = 0;
+  double shown_ = 0;
+};
+
+void require_different(const std::vector<std::string>& sources) {
+  std::set<std::filesystem::path> seen;
+  for (const std::string& source : sources) {
+    std::error_code error;
+    if (!seen.insert(std::filesystem::weakly_canonical(source, error)).second)
+      throw UsageError("SOURCE is " + source + " twice, but must be given once");
+  }
+}
+
+CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
+  if (o.sources.empty()) throw UsageError("SOURCE is missing: files of counts, - for standard input, or --convert");
+  require_different(o.sources);
+  const std::optional<Tree> tree = tree_of(o);
+  estimate::ServingSummaries summaries({o.by.value_or(""), o.gamma, tree.has_value()});
+  CountersAnswer answer{o, {}, {}, {}, {}};
+  const std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
+  ReadingProgress reading(files, progress);
+  traces::CountsSink sink;
+  sink.take = [&](const ServingCounts& counts) {
+    reading.at(counts);
+    tree ? summaries.add(as_stated(counts, *tree)) : summaries.add(counts);
+  };
+  sink.warn = [&](const traces::CountsWarning& warning) { answer.notes.push_back(warning); };
+  traces::read_serving_counts(files, sink);
+  for (estimate::ServingSummary& summary : summaries.summaries()) {
+    answer.groups.push_back(group_of(std::move(summary), o));
+  }
+  if (answer.groups.empty()) {
+    throw UsageError(fmt::format("{} {} no rounds of speculative decoding", fmt::join(o.sources, ", "),
+                                 o.sources.size() == 1 ? "holds" : "hold"));
+  }
+  return answer;
+}
+
+std::vector<Assumption> assumptions_of(const CountersAnswer& a) {
+  const CountersOptions& o = a.options;
+  std::vector<Assumption> assumptions;
+  if (a.conversion) {
+    if (a.conversion->gamma) {
+      assumptions.push_back({"gamma", *a.conversion->gamma, "user"});
+    }
+    return assumptions;
+  }
+  if (o.gamma) assumptions.push_back({"gamma", *o.gamma, "user"});
+  if (o.tree) assumptions.push_back({"tree", *o.tree, "user"});
+  const bool extrapolates = std::any_of(a.groups.begin(), a.groups.end(), [](const CountersGroup& g) {
+    return !g.gammas.empty() && g.gammas.back().tokens.extrapolated;
+  });
+  if (extrapolates)
+    assumptions.push_back({"beyond the longest draft", o.beyond, o.beyond == "hold" ? "default" : "user"});
+  return assumptions;
+}
+
+std::vector<Warning> warnings_of(const CountersAnswer& a) {
+  std::vector<Warning> warnings;
+  std::set<std::pair<std::string, std::string>> said;
+  const auto warn = [&](const std::string& code, const std::string& message) {
+    if (said.emplace(code, message).second) warnings.push_back({code, message});
+  };
+  if (a.conversion) {
+    for (const estimate::ConversionNote& note : a.conversion->notes) warn(note.code, note.message);
+    for (const AcceptanceFigure& figure : a.figures) {
+      const estimate::AcceptanceConvention& c = *figure.convention;
+      if (!c.note.empty()) warn("convention", fmt::format("{}: {}", c.name, c.note));
+    }
+    return warnings;
+  }
+  for (const traces::CountsWarning& note : a.notes) warn(note.code, note.message);
+  for (const CountersGroup& group : a.groups) {
+    const std::string of = a.groups.size() > 1 ? title_of(group.summary) + ": " : "";
+    for (const traces::CountsWarning& warning : group.summary.warnings) warn(warning.code, of + warning.message);
+    if (!group.no_gammas.empty()) warn("no_gammas", of + group.no_gammas);
+  }
+  return warnings;
+}
+
+Report run(const CountersOptions& options, bool quiet) {
+  const CountersAnswer answer =
+      options.convert ? converted(options) : summarised(options, progress_line("reading", quiet));
+  Report report;
+  report.json = json_of(answer);
+  report.text = text_of(answer);
+  report.assumptions = assumptions_of(answer);
+  report.warnings = warnings_of(answer);
+  for (const std::string& source : options.sources) {
+    if (source != "-") report.files.push_back(file_facts("SOURCE", source, options.hash));
+  }
+  return report;
+}
+
+}  // namespace
+
+Command counters_command() {
+  return {"counters",
+          "What servers counted: acceptance, its sureness, and tokens per step of other gammas",
+          {{"groups", "/groups"},
+           {"positions", "/groups/*/positions", {"model_name", "group"}},
+           {"histogram", "/groups/*/histogram", {"model_name", "group"}},
+           {"gammas", "/groups/*/gammas", {"model_name", "group"}},
+           {"conversions", "/conversions"}},
+          [](Options& options) {
+            const auto chosen = std::make_shared<CountersOptions>();
+            declare(options, *chosen);
+            return std::function<Report()>(
+                [chosen, &options] { return run(*chosen, options.effective().at("quiet").get<bool>()); });
+          }};
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/estimate/acceptance_conventions.hpp"
+#include "analysis/estimate/measured_acceptance.hpp"
+#include "analysis/estimate/serving_summary.hpp"
+#include "cli/report.hpp"
+
+/// The answer of `specdec counters` between its computation and its printing: counters.cpp makes it, counters_json.cpp
+/// and counters_text.cpp print it.
+namespace specdec::cli {
+
+struct CountersOptions {
+  std::vector<std::string> sources;
+  std::optional<std::string> by;
+  std::optional<std::int64_t> gamma;
+  std::optional<std::string> tree;
+  std::string beyond = "hold";
+  std::int64_t max_gamma = 12;
+  std::optional<std::string> convert;
+  bool hash = false;
+};
+
+/// What the counts of one group carry to one gamma.
+struct CountersGamma {
+  std::int64_t gamma = 0;
+  estimate::TokensPerStep tokens;
+  estimate::AcceptanceReadings readings;
+  bool measured = false;
+  /// Where rounds were taken as independent: the interval at a third of them.
+  std::optional<estimate::Interval> ci95_design_effect_3;
+};
+
+struct CountersGroup {
+  estimate::ServingSummary summary;
+  std::vector<CountersGamma> gammas;
+  std::optional<theory::TwoRates> two_rates;
+  /// How the intervals of `gammas` were made.
+  std::string method;
+  /// Why there are no gammas; empty where there are.
+  std::string no_gammas;
+};
+
+struct CountersAnswer {
+  const CountersOptions& options;
+  std::vector<CountersGroup> groups;
+  /// What the reader noted.
+  std::vector<traces::CountsWarning> notes;
+  /// Of --convert.
+  std::vector<estimate::AcceptanceFigure> figures;
+  std::optional<estimate::AcceptanceConversion> conversion;
+};
+
+/// Why accepted / drafted is printed but never used as alpha.
+inline constexpr std::string_view not_alpha =
+    "not alpha: drafts behind a rejection count as drafted and are never looked at";
+
+/// "total", "window", "request" or "run".
+std::string_view name_of(traces::CountUnit unit);
+/// "unknown", "chain" or "tree".
+std::string_view name_of(traces::DraftShape shape);
+/// "exact", "equal_drafts" or "constant_alpha".
+std::string_view name_of(estimate::ConversionBasis basis);
+/// "tokens_per_step", "conditional", ...
+std::string_view name_of(estimate::AcceptanceQuantity quantity);
+
+/// The model, and behind it the group's value where there is one; "(unnamed)" without either.
+std::string title_of(const estimate::ServingSummary& summary);
+
+nlohmann::ordered_json json_of(const CountersAnswer& answer);
+std::string text_of(const CountersAnswer& answer);
+
+}  // namespace specdec::cli

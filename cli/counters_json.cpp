@@ -1,0 +1,239 @@
+#include "cli/counters_answer.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using estimate::Estimate;
+using estimate::Interval;
+using estimate::ServingSummary;
+using nlohmann::ordered_json;
+
+ordered_json pair_of(const std::optional<Interval>& interval) {
+  return interval ? ordered_json({interval->lo, interval->hi}) : ordered_json();
+}
+
+/// All keys whether there is an estimate or not.
+ordered_json estimate_json(const std::optional<Estimate>& estimate) {
+  return {{"value", estimate ? number_or_null(estimate->value) : ordered_json()},
+          {"ci95", estimate ? pair_of(estimate->ci95) : ordered_json()},
+          {"method", estimate ? ordered_json(estimate->method) : ordered_json()}};
+}
+
+template <class Value>
+ordered_json value_or_null(const std::optional<Value>& value) {
+  return value ? ordered_json(*value) : ordered_json();
+}
+
+ordered_json rate_json(const std::optional<estimate::CountedRate>& rate) {
+  ordered_json json = {{"value", nullptr},
+                       {"bounds", nullptr},
+                       {"ci95", nullptr},
+                       {"iid_rounds_ci95", nullptr},
+                       {"design_effect_3_ci95", nullptr},
+                       {"estimator", nullptr},
+                       {"method", nullptr},
+                       {"weighting", "rounds"}};
+  if (!rate) return json;
+  json["value"] = number_or_null(rate->value);
+  if (!rate->value) json["bounds"] = pair_of(rate->bounds);
+  json["ci95"] = pair_of(rate->ci95);
+  json["iid_rounds_ci95"] = pair_of(rate->ci95_iid_rounds);
+  json["design_effect_3_ci95"] = pair_of(rate->ci95_design_effect_3);
+  json["estimator"] = rate->estimator;
+  json["method"] = rate->method;
+  return json;
+}
+
+ordered_json homogeneity_json(const std::optional<estimate::HomogeneityTest>& test) {
+  ordered_json json = {{"chi_square", nullptr},
+                       {"degrees_of_freedom", nullptr},
+                       {"p_value", nullptr},
+                       {"tokens_per_step_observed", nullptr},
+                       {"tokens_per_step_constant", nullptr}};
+  if (!test) return json;
+  json["chi_square"] = number_or_null(test->chi_square);
+  json["degrees_of_freedom"] = test->degrees_of_freedom;
+  json["p_value"] = number_or_null(test->p_value);
+  json["tokens_per_step_observed"] = number_or_null(test->tokens_per_step_observed);
+  json["tokens_per_step_constant"] = number_or_null(test->tokens_per_step_constant);
+  return json;
+}
+
+ordered_json two_rates_json(const std::optional<theory::TwoRates>& rates) {
+  return {{"high", rates ? ordered_json(rates->high) : ordered_json()},
+          {"low", rates ? ordered_json(rates->low) : ordered_json()},
+          {"share_high", rates ? ordered_json(rates->share_high) : ordered_json()}};
+}
+
+ordered_json positions_json(const ServingSummary& s) {
+  ordered_json rows = ordered_json::array();
+  for (const estimate::PositionAcceptance& position : s.positions) {
+    rows.push_back({{"position", position.position},
+                    {"accepted", position.accepted},
+                    {"evaluated", number_or_null(position.evaluated)},
+                    {"unconditional", estimate_json(position.survival)},
+                    {"conditional", estimate_json(position.conditional)}});
+  }
+  return rows;
+}
+
+ordered_json histogram_json(const ServingSummary& s) {
+  ordered_json rows = ordered_json::array();
+  const auto put = [&](const ordered_json& draft_length, const std::vector<double>& rounds) {
+    for (std::size_t accepted = 0; accepted < rounds.size(); ++accepted) {
+      rows.push_back({{"draft_length", draft_length}, {"accepted_drafts", accepted}, {"rounds", rounds[accepted]}});
+    }
+  };
+  put(nullptr, s.rounds_by_accepted);
+  for (const auto& [length, rounds] : s.rounds_by_accepted_and_drafted) put(length, rounds);
+  return rows;
+}
+
+ordered_json gammas_json(const CountersGroup& group) {
+  ordered_json rows = ordered_json::array();
+  for (const CountersGamma& row : group.gammas) {
+    rows.push_back({{"gamma", row.gamma},
+                    {"tokens_per_step",
+                     {{"value", row.tokens.value}, {"ci95", pair_of(row.tokens.ci95)}, {"method", group.method}}},
+                    {"design_effect_3_ci95", pair_of(row.ci95_design_effect_3)},
+                    {"reading_bounds", pair_of(row.tokens.readings)},
+                    {"constant_rate", row.readings.constant_rate},
+                    {"hazards", row.readings.hazards},
+                    {"two_state", number_or_null(row.readings.two_state)},
+                    {"full_accepts", row.tokens.full_accepts},
+                    {"measured", row.measured},
+                    {"extrapolated", row.tokens.extrapolated}});
+  }
+  return rows;
+}
+
+ordered_json group_json(const CountersGroup& group) {
+  const ServingSummary& s = group.summary;
+  return {{"model_name", s.model_name.empty() ? ordered_json() : ordered_json(s.model_name)},
+          {"group", value_or_null(s.group)},
+          {"engines", s.engines},
+          {"formats", s.formats},
+          {"files", s.files},
+          {"unit", s.unit ? ordered_json(name_of(*s.unit)) : ordered_json()},
+          {"units", s.units},
+          {"clusters", s.clusters},
+          {"interval_basis", estimate::name_of(s.basis)},
+          {"from_rates", s.from_rates},
+          {"acceptance", s.rule ? ordered_json(traces::name_of(*s.rule)) : ordered_json("unknown")},
+          {"shape", name_of(s.shape)},
+          {"gamma", value_or_null(s.gamma)},
+          {"longest_draft", value_or_null(s.longest_draft)},
+          {"fixed_length", s.fixed_length},
+          {"verified_per_round", number_or_null(s.verified_per_round)},
+          {"rounds", number_or_null(s.rounds)},
+          {"drafted", number_or_null(s.drafted)},
+          {"accepted", number_or_null(s.accepted)},
+          {"emitted", number_or_null(s.emitted)},
+          {"tokens_per_step", estimate_json(s.tokens_per_step)},
+          {"alpha_hat", rate_json(s.alpha_hat)},
+          {"draft_acceptance_rate", estimate_json(s.draft_acceptance_rate)},
+          {"draft_acceptance_rate_note", not_alpha},
+          {"homogeneity", homogeneity_json(s.homogeneity)},
+          {"design_effect", number_or_null(s.design_effect)},
+          {"two_rates", two_rates_json(group.two_rates)},
+          {"positions", positions_json(s)},
+          {"histogram", histogram_json(s)},
+          {"gammas", gammas_json(group)}};
+}
+
+ordered_json conversion_json(const estimate::ConvertedFigure& converted) {
+  const estimate::AcceptanceConvention& c = *converted.figure.convention;
+  const std::vector<double>& values = converted.figure.values;
+  const bool known = !values.empty();
+  return {{"name", c.name},
+          {"quantity", name_of(c.quantity)},
+          {"unit", c.percent ? "per_cent" : "one"},
+          {"where", c.where},
+          {"value", known && !c.is_list() ? ordered_json(values.front()) : ordered_json()},
+          {"values", known && c.is_list() ? ordered_json(values) : ordered_json()},
+          {"basis", known ? ordered_json(name_of(converted.basis)) : ordered_json()},
+          {"missing", known ? ordered_json() : ordered_json(converted.missing)},
+          {"note", c.note.empty() ? ordered_json() : ordered_json(c.note)}};
+}
+
+}  // namespace
+
+std::string_view name_of(traces::CountUnit unit) {
+  switch (unit) {
+    case traces::CountUnit::total:
+      return "total";
+    case traces::CountUnit::window:
+      return "window";
+    case traces::CountUnit::request:
+      return "request";
+    case traces::CountUnit::run:
+      break;
+  }
+  return "run";
+}
+
+std::string_view name_of(traces::DraftShape shape) {
+  switch (shape) {
+    case traces::DraftShape::chain:
+      return "chain";
+    case traces::DraftShape::tree:
+      return "tree";
+    case traces::DraftShape::unknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string_view name_of(estimate::ConversionBasis basis) {
+  switch (basis) {
+    case estimate::ConversionBasis::exact:
+      return "exact";
+    case estimate::ConversionBasis::equal_drafts:
+      return "equal_drafts";
+    case estimate::ConversionBasis::constant_alpha:
+      break;
+  }
+  return "constant_alpha";
+}
+
+std::string_view name_of(estimate::AcceptanceQuantity quantity) {
+  using Q = estimate::AcceptanceQuantity;
+  switch (quantity) {
+    case Q::tokens_per_step:
+      return "tokens_per_step";
+    case Q::accepted_per_step:
+      return "accepted_drafts_per_step";
+    case Q::accepted_share:
+      return "accepted_over_drafted";
+    case Q::unconditional:
+      return "unconditional_rates";
+    case Q::conditional:
+      return "conditional_rates";
+    case Q::accepted_law:
+      return "rounds_by_accepted";
+    case Q::alpha:
+      return "alpha";
+    case Q::rounds:
+      return "rounds";
+    case Q::drafted:
+      return "drafted";
+    case Q::accepted:
+      return "accepted";
+    case Q::emitted:
+      break;
+  }
+  return "emitted";
+}
+
+ordered_json json_of(const CountersAnswer& answer) {
+  ordered_json json = {{"groups", ordered_json::array()}, {"conversions", ordered_json::array()}};
+  for (const CountersGroup& group : answer.groups) json["groups"].push_back(group_json(group));
+  if (answer.conversion) {
+    for (const estimate::ConvertedFigure& figure : answer.conversion->figures) {
+      json["conversions"].push_back(conversion_json(figure));
+    }
+  }
+  return json;
+}
+
+}  // namespace specdec::cli

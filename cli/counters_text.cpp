@@ -1,0 +1,278 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cli/counters_answer.hpp"
+#include "cli/text.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using estimate::Estimate;
+using estimate::Interval;
+using estimate::ServingSummary;
+using Align = TextTable::Align;
+
+/// Groups whose details are printed one after the other; of more there is a line each.
+constexpr std::size_t detailed_groups = 4;
+
+/// Of a group in the table of groups.
+constexpr std::size_t widest_title = 20;
+
+std::string fixed(double value, int digits = 3) { return fmt::format("{:.{}f}", value, digits); }
+
+/// Counts are whole in most formats.
+std::string count_text(double count) {
+  return count == std::floor(count) && std::abs(count) < 1e15 ? fmt::format("{:.0f}", count) : brief(count, 6);
+}
+
+std::string counted(std::int64_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::string interval_text(const Interval& interval) {
+  return fmt::format("{} to {}", brief(interval.lo), brief(interval.hi));
+}
+
+std::string sure_text(const std::optional<Interval>& ci95, std::string_view method) {
+  return ci95 ? fmt::format(" (95%: {}, {})", interval_text(*ci95), method) : " (no interval)";
+}
+
+std::string estimate_text(const Estimate& estimate) {
+  return brief(estimate.value) + sure_text(estimate.ci95, estimate.method);
+}
+
+std::string units_text(const ServingSummary& s) {
+  if (!s.unit) return counted(s.units, "unit") + " of several kinds";
+  switch (*s.unit) {
+    case traces::CountUnit::total:
+      return s.units == 1 ? "one total" : counted(s.units, "total");
+    case traces::CountUnit::window:
+      return counted(s.units, "window") + " of time";
+    case traces::CountUnit::request:
+      return counted(s.units, "request");
+    case traces::CountUnit::run:
+      break;
+  }
+  return counted(s.units, "run");
+}
+
+std::string draft_text(const ServingSummary& s) {
+  if (s.shape == traces::DraftShape::tree) {
+    std::string text = s.longest_draft ? fmt::format("trees of depth {}", *s.longest_draft) : "trees of unknown depth";
+    if (s.verified_per_round) text += fmt::format(", {} positions verified a round", brief(*s.verified_per_round));
+    return text;
+  }
+  const std::string shape = s.shape == traces::DraftShape::chain ? "" : " of unknown shape";
+  if (s.gamma && s.fixed_length) return fmt::format("drafts of {}{}", *s.gamma, shape);
+  if (s.longest_draft) return fmt::format("drafts of up to {}{}", *s.longest_draft, shape);
+  return fmt::format("drafts{} of unknown length", shape);
+}
+
+std::string what_sentence(const ServingSummary& s) {
+  const std::string rule =
+      s.rule ? fmt::format("acceptance rule {}", traces::name_of(*s.rule)) : "acceptance rule unknown";
+  const std::string rounds = s.rounds ? fmt::format("{} rounds", count_text(*s.rounds)) : "unknown number of rounds";
+  const std::string files = s.files.size() == 1 ? "" : fmt::format(" in {}", counted(std::ssize(s.files), "file"));
+  return fmt::format("{}: {} in {}{} ({}); {}, {}.", without_control_characters(title_of(s)), rounds, units_text(s),
+                     files, fmt::join(s.formats, ", "), draft_text(s), rule);
+}
+
+std::string alpha_sentence(const ServingSummary& s) {
+  if (!s.alpha_hat) return "";
+  const estimate::CountedRate& alpha = *s.alpha_hat;
+  const std::string value = alpha.value ? brief(*alpha.value) : interval_text(alpha.bounds);
+  std::string text = fmt::format("alpha_hat {}{}, weighted by rounds.", value, sure_text(alpha.ci95, alpha.method));
+  if (alpha.method == "iid_rounds" && alpha.ci95_design_effect_3) {
+    text += fmt::format(" At a design effect of 3: {}.", interval_text(*alpha.ci95_design_effect_3));
+  }
+  return text;
+}
+
+std::string homogeneity_sentence(const ServingSummary& s) {
+  if (!s.homogeneity) return "";
+  const estimate::HomogeneityTest& test = *s.homogeneity;
+  return fmt::format(
+      "Is one rate enough for all positions? chi-square {} on {}, p {}; with it tokens per step would be {} instead of "
+      "{} as counted ({:+.1f}%).",
+      brief(test.chi_square, 3), counted(test.degrees_of_freedom, "degree") + " of freedom", brief(test.p_value, 2),
+      brief(test.tokens_per_step_constant), brief(test.tokens_per_step_observed),
+      100 * (test.tokens_per_step_constant / test.tokens_per_step_observed - 1));
+}
+
+std::string acceptance_lines(const ServingSummary& s) {
+  std::string text;
+  const auto add = [&](const std::string& sentence) {
+    if (!sentence.empty()) text += wrapped(sentence, 2) + '\n';
+  };
+  if (s.tokens_per_step) {
+    add(fmt::format("Tokens per step {}, the bonus token included.", estimate_text(*s.tokens_per_step)));
+  }
+  add(alpha_sentence(s));
+  if (s.draft_acceptance_rate) {
+    add(fmt::format("Accepted / drafted {} is {}.", brief(s.draft_acceptance_rate->value), not_alpha));
+  }
+  add(homogeneity_sentence(s));
+  if (s.design_effect) {
+    add(fmt::format("Rounds cluster: the variance is {} times that of independent ones, over {}.",
+                    brief(*s.design_effect, 3), counted(s.clusters, "cluster")));
+  }
+  return text;
+}
+
+std::string with_half_width(const Estimate& estimate) {
+  if (!estimate.ci95) return fixed(estimate.value);
+  return fmt::format("{} +-{}", fixed(estimate.value), fixed((estimate.ci95->hi - estimate.ci95->lo) / 2));
+}
+
+/// One row for 0, 1, ... accepted drafts: the rounds that ended there, and the position itself.
+std::string position_table(const ServingSummary& s) {
+  const bool histogram = !s.rounds_by_accepted.empty();
+  const char* const place = s.shape == traces::DraftShape::tree ? "depth" : "draft";
+  std::vector<TextTable::Column> columns = {{place}};
+  if (histogram) columns.insert(columns.end(), {{"rounds that end there"}, {"share"}});
+  for (const char* heading : {"accepted", "looked at", "of all rounds", "of those looked at"}) {
+    columns.push_back({heading});
+  }
+  TextTable table(columns);
+  const double rounds = std::accumulate(s.rounds_by_accepted.begin(), s.rounds_by_accepted.end(), 0.0);
+  const std::size_t rows = std::max(s.rounds_by_accepted.size(), s.positions.size() + 1);
+  for (std::size_t j = histogram ? 0 : 1; j < rows; ++j) {
+    std::vector<std::string> cells = {fmt::format("{}", j)};
+    if (histogram) {
+      const bool known = j < s.rounds_by_accepted.size();
+      cells.push_back(known ? count_text(s.rounds_by_accepted[j]) : "-");
+      cells.push_back(known && rounds > 0 ? fixed(s.rounds_by_accepted[j] / rounds) : "-");
+    }
+    if (j == 0 || j > s.positions.size()) {
+      cells.insert(cells.end(), 4, j == 0 ? "" : "-");
+    } else {
+      const estimate::PositionAcceptance& position = s.positions[j - 1];
+      cells.push_back(count_text(position.accepted));
+      cells.push_back(position.evaluated ? count_text(*position.evaluated) : "-");
+      cells.push_back(with_half_width(position.survival));
+      cells.push_back(position.conditional ? with_half_width(*position.conditional) : "-");
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+std::string draft_lengths_sentence(const ServingSummary& s) {
+  if (s.rounds_by_accepted_and_drafted.size() < 2) return "";
+  double all = 0;
+  for (const auto& [length, rounds] : s.rounds_by_accepted_and_drafted) {
+    all = std::accumulate(rounds.begin(), rounds.end(), all);
+  }
+  std::vector<std::string> shares;
+  for (const auto& [length, rounds] : s.rounds_by_accepted_and_drafted) {
+    const double share = std::accumulate(rounds.begin(), rounds.end(), 0.0) / all;
+    shares.push_back(fmt::format("{} in {}", length, percent(share)));
+  }
+  return wrapped(fmt::format("Tokens drafted: {} of the rounds.", fmt::join(shares, ", ")), 2) + '\n';
+}
+
+std::string gamma_table(const CountersGroup& group) {
+  TextTable table({{"gamma"},
+                   {"tokens"},
+                   {"95%"},
+                   {"constant alpha"},
+                   {"hazards"},
+                   {"two states"},
+                   {"all accepted"},
+                   {"", Align::left}});
+  for (const CountersGamma& row : group.gammas) {
+    table.add_row({fmt::format("{}", row.gamma), fixed(row.tokens.value),
+                   fmt::format("{} to {}", fixed(row.tokens.ci95.lo), fixed(row.tokens.ci95.hi)),
+                   fixed(row.readings.constant_rate), fixed(row.readings.hazards),
+                   row.readings.two_state ? fixed(*row.readings.two_state) : "-", fixed(row.tokens.full_accepts),
+                   row.measured              ? "measured"
+                   : row.tokens.extrapolated ? "extrapolated"
+                                             : ""});
+  }
+  return table.to_string();
+}
+
+std::string group_text(const CountersGroup& group) {
+  const ServingSummary& s = group.summary;
+  std::string text = wrapped(what_sentence(s), 2) + '\n' + acceptance_lines(s);
+  if (!s.positions.empty() || !s.rounds_by_accepted.empty()) text += '\n' + position_table(s);
+  text += draft_lengths_sentence(s);
+  if (!group.gammas.empty()) text += '\n' + gamma_table(group);
+  return text;
+}
+
+std::string group_table(const CountersAnswer& a) {
+  TextTable table({{"group", Align::left}, {"rounds"}, {"tokens"}, {"95%"}, {"alpha_hat"}, {"95%"}, {"acc./drafted"}});
+  const auto sure = [](const std::optional<Interval>& ci95) {
+    return ci95 ? fmt::format("{} to {}", fixed(ci95->lo), fixed(ci95->hi)) : "-";
+  };
+  for (const CountersGroup& group : a.groups) {
+    const ServingSummary& s = group.summary;
+    std::string title = without_control_characters(title_of(s));
+    if (title.size() > widest_title) title = title.substr(0, widest_title - 3) + "...";
+    std::string alpha = "-";
+    if (s.alpha_hat) {
+      const Interval& bounds = s.alpha_hat->bounds;
+      alpha =
+          s.alpha_hat->value ? fixed(*s.alpha_hat->value) : fmt::format("{}..{}", fixed(bounds.lo), fixed(bounds.hi));
+    }
+    table.add_row(
+        {title, s.rounds ? count_text(*s.rounds) : "-", s.tokens_per_step ? fixed(s.tokens_per_step->value) : "-",
+         s.tokens_per_step ? sure(s.tokens_per_step->ci95) : "-", alpha, s.alpha_hat ? sure(s.alpha_hat->ci95) : "-",
+         s.draft_acceptance_rate ? fixed(s.draft_acceptance_rate->value) : "-"});
+  }
+  return table.to_string();
+}
+
+std::string values_text(const std::vector<double>& values) {
+  constexpr std::size_t shown = 4;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min(values.size(), shown); ++i) texts.push_back(brief(values[i]));
+  return fmt::format("{}{}", fmt::join(texts, ", "), values.size() > shown ? ", ..." : "");
+}
+
+std::string conversion_text(const CountersAnswer& a) {
+  std::vector<std::string> given;
+  for (const estimate::AcceptanceFigure& figure : a.figures) {
+    given.push_back(fmt::format("{} {}", figure.convention->name, values_text(figure.values)));
+  }
+  std::string text = fmt::format("{}{}", fmt::join(given, ", "),
+                                 a.conversion->gamma ? fmt::format(" at gamma {}", *a.conversion->gamma) : "");
+  text = wrapped(text + " is", 2) + "\n\n";
+  TextTable table({{"figure", Align::left}, {"value", Align::left}, {"", Align::left}});
+  for (const estimate::ConvertedFigure& converted : a.conversion->figures) {
+    const estimate::AcceptanceConvention& c = *converted.figure.convention;
+    if (converted.figure.values.empty()) {
+      table.add_row({std::string(c.name), "-", converted.missing});
+      continue;
+    }
+    const char* rests_on = "";
+    if (converted.basis == estimate::ConversionBasis::equal_drafts) rests_on = "if drafts are equal";
+    if (converted.basis == estimate::ConversionBasis::constant_alpha) rests_on = "if alpha is constant";
+    table.add_row({std::string(c.name), values_text(converted.figure.values) + (c.percent ? "%" : ""), rests_on});
+  }
+  return text + table.to_string();
+}
+
+}  // namespace
+
+std::string title_of(const ServingSummary& summary) {
+  if (!summary.group) return summary.model_name.empty() ? "(unnamed)" : summary.model_name;
+  const std::string group = summary.group->empty() ? "(none)" : *summary.group;
+  return summary.model_name.empty() ? group : fmt::format("{}, {}", summary.model_name, group);
+}
+
+std::string text_of(const CountersAnswer& a) {
+  if (a.conversion) return conversion_text(a);
+  std::vector<std::string> parts;
+  if (a.groups.size() > 1) parts.push_back(group_table(a));
+  if (a.groups.size() <= detailed_groups) {
+    for (const CountersGroup& group : a.groups) parts.push_back(group_text(group));
+  }
+  return fmt::format("{}", fmt::join(parts, "\n"));
+}
+
+}  // namespace specdec::cli

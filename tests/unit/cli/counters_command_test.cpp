@@ -1,0 +1,347 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "analysis/estimate/acceptance_conventions.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using namespace specdec::tests;
+using nlohmann::ordered_json;
+
+namespace {
+
+const std::string samples = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/serving/";
+const std::string requests = samples + "vllm_requests.jsonl";
+const std::string scrapes = samples + "vllm_before.prom " + samples + "vllm_after.prom";
+
+std::string written(const ScratchFolder& folder, const std::string& name, const std::string& content) {
+  std::ofstream(folder / name, std::ios::binary) << content;
+  return (folder / name).string();
+}
+
+ordered_json summary_of(const std::string& arguments) {
+  const Run run = run_specdec("counters --format json " + arguments);
+  INFO("specdec counters " << arguments << '\n' << run.err);
+  REQUIRE(run.exit_code == 0);
+  REQUIRE(run.err.empty());
+  return ordered_json::parse(run.out);
+}
+
+ordered_json only_group(const ordered_json& document) {
+  REQUIRE(document["groups"].size() == 1);
+  return document["groups"][0];
+}
+
+void check_refused(const std::string& arguments, const std::string& message) {
+  const Run run = run_specdec("counters " + arguments);
+  INFO("specdec counters " << arguments);
+  CHECK(run.exit_code == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err == "specdec: error: " + message + "\n");
+}
+
+bool warns(const ordered_json& document, const std::string& code) {
+  const auto& warnings = document["warnings"];
+  return std::any_of(warnings.begin(), warnings.end(), [&](const auto& w) { return w["code"] == code; });
+}
+
+std::vector<std::string> keys_of(const ordered_json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+/// The text of a scrape of vLLM; survivors by position.
+std::string scrape(const std::string& model, double rounds, const std::vector<double>& survivors) {
+  double accepted = 0;
+  std::ostringstream text;
+  for (std::size_t j = 0; j < survivors.size(); ++j) {
+    accepted += survivors[j];
+    text << "vllm:spec_decode_num_accepted_tokens_per_pos_total{engine=\"0\",model_name=\"" << model << "\",position=\""
+         << j << "\"} " << survivors[j] << '\n';
+  }
+  const auto put = [&](const char* name, double value) {
+    text << "vllm:spec_decode_" << name << "_total{engine=\"0\",model_name=\"" << model << "\"} " << value << '\n';
+  };
+  put("num_drafts", rounds);
+  put("num_draft_tokens", rounds * static_cast<double>(survivors.size()));
+  put("num_accepted_tokens", accepted);
+  return text.str();
+}
+
+const ordered_json& converted(const ordered_json& document, const std::string& name) {
+  const auto& rows = document["conversions"];
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row["name"] == name; });
+  REQUIRE(found != rows.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("one scrape gives the counted figures, alpha by the censored geometric law, and says how unsure that is") {
+  const ScratchFolder folder;
+  const std::string file = written(folder, "metrics", scrape("m", 1000, {700, 480, 350, 270}));
+  const ordered_json document = summary_of(file);
+  const ordered_json group = only_group(document);
+  CHECK(group["model_name"] == "m");
+  CHECK(group["group"].is_null());
+  CHECK(group["unit"] == "total");
+  CHECK(group["shape"] == "chain");
+  CHECK(group["gamma"] == 4);
+  CHECK(group["acceptance"] == "unknown");
+  CHECK(group["rounds"] == 1000);
+  CHECK(group["drafted"] == 4000);
+  CHECK(group["accepted"] == 1800);
+  // Figures: by hand, and from the reference on estimators (pooled rate, chi-square on 3 degrees of freedom).
+  CHECK(group["tokens_per_step"]["value"].get<double>() == Approx(2.8));
+  CHECK(group["draft_acceptance_rate"]["value"].get<double>() == Approx(0.45));
+  CHECK(group["alpha_hat"]["value"].get<double>() == Approx(.711462450593).epsilon(1e-10));
+  CHECK(group["alpha_hat"]["estimator"] == "censored_geometric");
+  CHECK(group["alpha_hat"]["method"] == "iid_rounds");
+  CHECK(group["homogeneity"]["chi_square"].get<double>() == Approx(9.76450813583).epsilon(1e-9));
+  CHECK(group["homogeneity"]["p_value"].get<double>() == Approx(.0206777142489).epsilon(1e-8));
+  CHECK(group["homogeneity"]["tokens_per_step_observed"].get<double>() == Approx(2.8));
+  const auto& narrow = group["alpha_hat"]["ci95"];
+  const auto& wide = group["alpha_hat"]["design_effect_3_ci95"];
+  CHECK(wide[1].get<double>() - wide[0].get<double>() > 1.6 * (narrow[1].get<double>() - narrow[0].get<double>()));
+  CHECK(warns(document, "iid_rounds"));
+  REQUIRE(group["positions"].size() == 4);
+  CHECK(group["positions"][1]["unconditional"]["value"].get<double>() == Approx(0.48));
+  CHECK(group["positions"][1]["conditional"]["value"].get<double>() == Approx(480.0 / 700));
+  REQUIRE(group["gammas"].size() == 12);
+  const ordered_json& measured = group["gammas"][3];
+  CHECK(measured["measured"] == true);
+  CHECK(measured["tokens_per_step"]["value"].get<double>() == Approx(2.8));
+  CHECK(measured["extrapolated"] == false);
+  CHECK(group["gammas"][4]["extrapolated"] == true);
+  CHECK(group["gammas"][4]["measured"] == false);
+}
+
+TEST_CASE("the JSON of a group has every key, in order") {
+  const ordered_json document = summary_of(requests);
+  CHECK(keys_of(document) ==
+        std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings", "groups", "conversions"});
+  CHECK(document["schema"] == "specdec.counters/1");
+  CHECK(document["inputs"]["files"].size() == 1);
+  CHECK(keys_of(only_group(document)) == std::vector<std::string>{"model_name",
+                                                                  "group",
+                                                                  "engines",
+                                                                  "formats",
+                                                                  "files",
+                                                                  "unit",
+                                                                  "units",
+                                                                  "clusters",
+                                                                  "interval_basis",
+                                                                  "from_rates",
+                                                                  "acceptance",
+                                                                  "shape",
+                                                                  "gamma",
+                                                                  "longest_draft",
+                                                                  "fixed_length",
+                                                                  "verified_per_round",
+                                                                  "rounds",
+                                                                  "drafted",
+                                                                  "accepted",
+                                                                  "emitted",
+                                                                  "tokens_per_step",
+                                                                  "alpha_hat",
+                                                                  "draft_acceptance_rate",
+                                                                  "draft_acceptance_rate_note",
+                                                                  "homogeneity",
+                                                                  "design_effect",
+                                                                  "two_rates",
+                                                                  "positions",
+                                                                  "histogram",
+                                                                  "gammas"});
+}
+
+TEST_CASE("two scrapes are their difference, which is the sum of the requests in between") {
+  const ordered_json window = only_group(summary_of(scrapes));
+  const ordered_json clusters = only_group(summary_of(requests));
+  CHECK(window["unit"] == "window");
+  CHECK(clusters["unit"] == "request");
+  CHECK(clusters["units"] == 60);
+  CHECK(clusters["interval_basis"] == "clusters");
+  for (const char* const key : {"rounds", "drafted", "accepted"}) CHECK(window[key] == clusters[key]);
+  CHECK(window["alpha_hat"]["value"].get<double>() == Approx(clusters["alpha_hat"]["value"].get<double>()));
+  for (std::size_t j = 0; j < 4; ++j) {
+    CHECK(window["positions"][j]["accepted"] == clusters["positions"][j]["accepted"]);
+  }
+  // Requests differ by more than their rounds' luck, so that an interval over rounds is too narrow.
+  CHECK(clusters["design_effect"].get<double>() > 2);
+  const auto width = [](const ordered_json& ci95) { return ci95[1].get<double>() - ci95[0].get<double>(); };
+  CHECK(width(clusters["alpha_hat"]["ci95"]) > 1.4 * width(window["alpha_hat"]["ci95"]));
+}
+
+TEST_CASE("several models are several groups, and no figure sums them") {
+  const ScratchFolder folder;
+  const std::string file = written(folder, "metrics", scrape("a", 100, {90, 80}) + scrape("b", 100, {30, 10}));
+  const ordered_json document = summary_of(file);
+  REQUIRE(document["groups"].size() == 2);
+  CHECK(document["groups"][0]["model_name"] == "a");
+  CHECK(document["groups"][0]["accepted"] == 170);
+  CHECK(document["groups"][1]["model_name"] == "b");
+  CHECK(document["groups"][1]["accepted"] == 40);
+}
+
+TEST_CASE("a label or the file groups further") {
+  const ordered_json document = summary_of("--by category " + requests);
+  REQUIRE(document["groups"].size() == 2);
+  CHECK(document["groups"][0]["group"] == "chat");
+  CHECK(document["groups"][1]["group"] == "code");
+  CHECK(document["groups"][0]["units"] == 40);
+  CHECK(document["groups"][0]["alpha_hat"]["value"].get<double>() <
+        document["groups"][1]["alpha_hat"]["value"].get<double>());
+  const ScratchFolder folder;
+  const std::string one = written(folder, "one", scrape("m", 100, {90, 80}));
+  CHECK(summary_of("--by file " + one + " " + requests)["groups"].size() == 2);
+}
+
+TEST_CASE("standard input is read like a file") {
+  const ScratchFolder folder;
+  const std::string out = (folder / "out").string();
+  const std::string command =
+      std::string(SPECDEC_BINARY) + " counters --format json --output " + out + " - <" + requests;
+  REQUIRE(std::system(command.c_str()) == 0);
+  const ordered_json document = ordered_json::parse(content_of(out));
+  CHECK(only_group(document)["units"] == 60);
+  CHECK(only_group(document)["files"] == ordered_json({"-"}));
+  CHECK_FALSE(document["inputs"].contains("files"));
+}
+
+TEST_CASE("the tables of counters are printed as CSV with model and group in front") {
+  const auto first_line = [](const std::string& arguments) {
+    const Run run = run_specdec("counters --format csv --quiet " + arguments);
+    REQUIRE(run.exit_code == 0);
+    return run.out.substr(0, run.out.find('\n'));
+  };
+  const std::string groups = first_line(requests);
+  CHECK(groups.starts_with("model_name,group,engines,"));
+  CHECK(groups.find("positions") == std::string::npos);
+  CHECK(groups.find("gammas") == std::string::npos);
+  CHECK(first_line("--table positions " + requests).starts_with("model_name,group,position,accepted,evaluated,"));
+  CHECK(first_line("--table histogram " + requests) == "model_name,group,draft_length,accepted_drafts,rounds");
+  CHECK(first_line("--table gammas " + requests).starts_with("model_name,group,gamma,tokens_per_step_value,"));
+  CHECK(first_line("--table conversions --convert alpha=0.8,gamma=3").starts_with("name,quantity,unit,where,value,"));
+}
+
+TEST_CASE("the text keeps within 100 columns and says what accepted over drafted is not") {
+  for (const std::string& arguments :
+       {requests, scrapes, "--by category " + requests, std::string("--convert vllm.acceptance_histogram=39,1,0,3")}) {
+    const Run run = run_specdec("counters " + arguments);
+    REQUIRE(run.exit_code == 0);
+    std::istringstream lines(run.out);
+    for (std::string line; std::getline(lines, line);) {
+      INFO(line);
+      CHECK(line.size() <= 100);
+      CHECK((line.empty() || line.back() != ' '));
+    }
+  }
+  CHECK(run_specdec("counters " + requests).out.find("not alpha") != std::string::npos);
+}
+
+TEST_CASE("drafts that the user says are trees have no alpha and no other gammas") {
+  const ScratchFolder folder;
+  const std::string file =
+      written(folder, "meta.json",
+              R"({"text":"x","meta_info":{"completion_tokens":201,"spec_verify_ct":100,"spec_accept_token_num":100,)"
+              R"("spec_draft_token_num":700,"spec_accept_histogram":[40,30,20,10]}})");
+  const ordered_json document = summary_of("--tree 3,8 " + file);
+  const ordered_json group = only_group(document);
+  CHECK(group["shape"] == "tree");
+  CHECK(group["longest_draft"] == 3);
+  CHECK(group["verified_per_round"] == 8);
+  CHECK(group["alpha_hat"]["value"].is_null());
+  CHECK(group["gammas"].empty());
+  CHECK(warns(document, "no_gammas"));
+  CHECK(group["positions"].size() == 3);
+}
+
+TEST_CASE("a shape or a gamma that the counts do not show is asked for, never guessed") {
+  const ScratchFolder folder;
+  const std::string file =
+      written(folder, "meta.json",
+              R"({"text":"x","meta_info":{"completion_tokens":201,"spec_verify_ct":100,"spec_accept_token_num":100,)"
+              R"("spec_draft_token_num":300,"spec_accept_histogram":[40,30,20,10]}})");
+  const ordered_json open = summary_of(file);
+  CHECK(only_group(open)["shape"] == "unknown");
+  CHECK(only_group(open)["alpha_hat"]["value"].is_null());
+  CHECK(warns(open, "no_gammas"));
+  const ordered_json said = summary_of("--gamma 3 " + file);
+  CHECK(only_group(said)["shape"] == "chain");
+  CHECK(only_group(said)["alpha_hat"]["value"].get<double>() == Approx(100.0 / 190));
+  CHECK(said["assumptions"][0] == ordered_json({{"name", "gamma"}, {"value", 3}, {"source", "user"}}));
+}
+
+TEST_CASE("beyond the longest draft the user chooses what is accepted") {
+  const auto last = [&](const std::string& beyond) {
+    return only_group(
+               summary_of("--max-gamma 8 --beyond " + beyond + " " + requests))["gammas"][7]["tokens_per_step"]["value"]
+        .get<double>();
+  };
+  CHECK(last("zero") < last("geometric"));
+  CHECK(last("zero") < last("hold"));
+}
+
+TEST_CASE("a figure is converted into every engine's own") {
+  const ordered_json document = summary_of("--convert vllm.mean_acceptance_length=3.07 --gamma 3");
+  CHECK(document["groups"].empty());
+  CHECK(converted(document, "llamacpp.mean_acceptance_length")["value"].get<double>() == Approx(3.07));
+  CHECK(converted(document, "llamacpp.mean_acceptance_length")["basis"] == "exact");
+  CHECK(converted(document, "llamacpp.accept")["value"].get<double>() == Approx(69));
+  CHECK(converted(document, "llamacpp.accept")["unit"] == "per_cent");
+  CHECK(converted(document, "eagle.alpha")["values"].size() == 3);
+  CHECK(converted(document, "eagle.alpha")["basis"] == "constant_alpha");
+  const ordered_json open = summary_of("--convert accepted_drafts_per_step=1.9");
+  CHECK(converted(open, "alpha")["value"].is_null());
+  CHECK(converted(open, "alpha")["missing"] == "needs gamma");
+}
+
+TEST_CASE("impossible questions are refused in one line") {
+  const ScratchFolder folder;
+  check_refused("", "SOURCE is missing: files of counts, - for standard input, or --convert");
+  check_refused("--convert vllm.mean_acceptance_length=69.1,gamma=3",
+                "vllm.mean_acceptance_length is 69.1, but must be in [1, 4] at gamma 3; is this a percentage of the "
+                "drafted tokens?");
+  check_refused("--convert sglang.spec_accept_rate=0.6",
+                "sglang.spec_accept_rate cannot be converted: its denominator differs between releases; give "
+                "sglang.spec_accept_length");
+  check_refused("--convert acceptance=0.6",
+                "--convert is acceptance, but must be the name of a figure, for instance "
+                "vllm.mean_acceptance_length; docs/counters.md lists them all");
+  check_refused("--convert alpha=x,gamma=3", "alpha is x, but must be a number in [0, inf)");
+  check_refused("--convert alpha=0.5,gamma=3 --gamma 4", "gamma in --convert is 3, but must be that of --gamma, 4");
+  check_refused("--convert 0.5",
+                "--convert is 0.5, but must be NAME=VALUE, or NAME=VALUE,VALUE,... with one value a "
+                "position");
+  check_refused("--convert alpha=0.5 x.prom", "--convert is given beside x.prom, but converts figures, not files");
+  check_refused("--tree 3 x.prom",
+                "--tree is 3, but must be DEPTH,TOKENS: its depth, and the positions verified a "
+                "round");
+  check_refused("--tree 3,3 x.prom", "tokens in --tree is 3, but must be an integer in [4, 1000000]");
+  check_refused("--tree 3,8 --gamma 3 x.prom",
+                "--tree is given beside --gamma, but a tree has its own depth: --tree DEPTH,TOKENS");
+  const std::string chain = written(folder, "metrics", scrape("m", 100, {90, 80}));
+  check_refused("--tree 2,6 " + chain, chain + ":1: the shape of drafts is chain, but must be a tree, as --tree says");
+  const std::string broken = written(folder, "broken",
+                                     "vllm:spec_decode_num_drafts_total{engine=\"0\",model_name=\"m\"} 10\n"
+                                     "vllm:spec_decode_num_draft_tokens_total{engine=\"0\",model_name=\"m\"} 30\n"
+                                     "vllm:spec_decode_num_accepted_tokens_total{engine=\"0\",model_name=\"m\"} 31\n");
+  const Run run = run_specdec("counters " + broken);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("vllm:spec_decode_num_accepted_tokens_total") != std::string::npos);
+  CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+}
+
+TEST_CASE("the page on counters names every figure that can be converted") {
+  const std::string page = content_of(std::string(SPECDEC_SOURCE_DIR) + "/docs/counters.md");
+  for (const auto& convention : specdec::estimate::acceptance_conventions()) {
+    INFO(convention.name);
+    CHECK(page.find('`' + std::string(convention.name) + '`') != std::string::npos);
+  }
+}
