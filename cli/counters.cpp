@@ -154,7 +154,8 @@ CountersGroup group_of(estimate::ServingSummary summary, const CountersOptions& 
       group.gammas.push_back(row);
     }
   } catch (const std::domain_error& reason) {
-    group.no_gammas = reason.what();
+    const std::string_view what = reason.what();
+    group.no_gammas = what.substr(what.starts_with("MeasuredAcceptance: ") ? what.find(' ') + 1 : 0);
     group.gammas.clear();
   }
   return group;
@@ -257,6 +258,16 @@ std::vector<Assumption> assumptions_of(const CountersAnswer& a) {
   return assumptions;
 }
 
+/// Warnings of one code that groups give; of more there is the number.
+constexpr std::size_t most_of_one_code = 3;
+
+/// "a, b", or "a, b, c and 5 more".
+std::string some_of(const std::vector<std::string>& titles) {
+  constexpr std::size_t shown = 3;
+  if (titles.size() <= shown + 1) return fmt::format("{}", fmt::join(titles, "; "));
+  return fmt::format("{} and {} more", fmt::join(titles.begin(), titles.begin() + shown, "; "), titles.size() - shown);
+}
+
 std::vector<Warning> warnings_of(const CountersAnswer& a) {
   std::vector<Warning> warnings;
   std::set<std::pair<std::string, std::string>> said;
@@ -272,11 +283,30 @@ std::vector<Warning> warnings_of(const CountersAnswer& a) {
     return warnings;
   }
   for (const traces::CountsWarning& note : a.notes) warn(note.code, note.message);
+  // Groups that are warned of alike share one warning.
+  std::vector<std::pair<Warning, std::vector<std::string>>> shared;
+  const auto of_group = [&](const std::string& code, const std::string& message, const std::string& title) {
+    const auto alike = std::find_if(shared.begin(), shared.end(), [&](const auto& entry) {
+      return entry.first.code == code && entry.first.message == message;
+    });
+    if (alike != shared.end()) return alike->second.push_back(title);
+    shared.push_back({{code, message}, {title}});
+  };
   for (const CountersGroup& group : a.groups) {
-    const std::string of = a.groups.size() > 1 ? title_of(group.summary) + ": " : "";
-    for (const traces::CountsWarning& warning : group.summary.warnings) warn(warning.code, of + warning.message);
-    if (!group.no_gammas.empty()) warn("no_gammas", of + group.no_gammas);
+    const std::string title = title_of(group.summary);
+    for (const traces::CountsWarning& warning : group.summary.warnings) of_group(warning.code, warning.message, title);
+    if (!group.no_gammas.empty()) of_group("no_gammas", group.no_gammas, title);
   }
+  std::map<std::string, std::size_t> times, left_out;
+  for (const auto& [warning, titles] : shared) {
+    if (++times[warning.code] > most_of_one_code) {
+      left_out[warning.code] += titles.size();
+      continue;
+    }
+    const bool all = titles.size() == a.groups.size();
+    warn(warning.code, all ? warning.message : fmt::format("{}: {}", some_of(titles), warning.message));
+  }
+  for (const auto& [code, groups] : left_out) warn(code, fmt::format("the same in {} more groups", groups));
   return warnings;
 }
 

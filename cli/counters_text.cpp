@@ -197,6 +197,12 @@ std::string gamma_table(const CountersGroup& group) {
 
 std::string group_text(const CountersGroup& group) {
   const ServingSummary& s = group.summary;
+  if (!s.rounds && !s.tokens_per_step && !s.draft_acceptance_rate) {
+    return wrapped(fmt::format("{}: no rounds in {} ({}).", without_control_characters(title_of(s)),
+                               counted(s.units, "unit"), fmt::join(s.formats, ", ")),
+                   2) +
+           '\n';
+  }
   std::string text = wrapped(what_sentence(s), 2) + '\n' + acceptance_lines(s);
   if (!s.positions.empty() || !s.rounds_by_accepted.empty()) text += '\n' + position_table(s);
   text += draft_lengths_sentence(s);

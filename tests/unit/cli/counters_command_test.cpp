@@ -202,6 +202,21 @@ TEST_CASE("a label or the file groups further") {
   CHECK(summary_of("--by file " + one + " " + requests)["groups"].size() == 2);
 }
 
+TEST_CASE("groups that are warned of alike share one warning, and many of one kind are counted") {
+  const ScratchFolder folder;
+  const std::string file = written(folder, "metrics", scrape("a", 100, {90, 80}) + scrape("b", 100, {30, 10}));
+  const ordered_json document = summary_of("--by categry " + file);
+  const auto& warnings = document["warnings"];
+  const auto is = [](const char* code) { return [code](const ordered_json& w) { return w["code"] == code; }; };
+  CHECK(std::count_if(warnings.begin(), warnings.end(), is("iid_rounds")) == 1);
+  CHECK(warns(document, "label_missing"));
+  std::string many;
+  for (int model = 0; model < 9; ++model) many += scrape(std::to_string(model), 100, {90, 80});
+  const ordered_json crowd = summary_of("--by categry " + written(folder, "many", many));
+  CHECK(crowd["groups"].size() == 9);
+  CHECK(crowd["warnings"].size() <= 6);
+}
+
 TEST_CASE("standard input is read like a file") {
   const ScratchFolder folder;
   const std::string out = (folder / "out").string();
