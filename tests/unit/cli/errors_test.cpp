@@ -22,17 +22,18 @@ void check_refused(const std::string& arguments, const std::string& message) {
 }  // namespace
 
 TEST_CASE("a missing, unknown or second command is refused") {
-  check_refused("",
-                "no command given, but one of plan, analyze, replay, record, trace, reproduce, validate is needed; see "
+  check_refused(
+      "",
+      "no command given, but one of plan, analyze, counters, replay, record, trace, reproduce, validate is needed; see "
+      "specdec --help");
+  check_refused("plam",
+                "plam is not a command, but one of plan, analyze, counters, replay, record, trace, reproduce, validate "
+                "is needed; see "
                 "specdec --help");
-  check_refused(
-      "plam",
-      "plam is not a command, but one of plan, analyze, replay, record, trace, reproduce, validate is needed; see "
-      "specdec --help");
-  check_refused(
-      "--plan",
-      "--plan is not a command, but one of plan, analyze, replay, record, trace, reproduce, validate is needed; see "
-      "specdec --help");
+  check_refused("--plan",
+                "--plan is not a command, but one of plan, analyze, counters, replay, record, trace, reproduce, "
+                "validate is needed; see "
+                "specdec --help");
   check_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
 }
 
