@@ -96,7 +96,7 @@ constexpr std::array conventions = {
                          truncated_note},
     AcceptanceConvention{"eagle.new_tokens_per_step", Quantity::tokens_per_step, false, false, false,
                          "sum(new_tokens) / sum(idxs + 1)", truncated_note},
-    AcceptanceConvention{"eagle.alpha", Quantity::conditional, false, false, true, "by depth"},
+    AcceptanceConvention{"eagle.alpha", Quantity::conditional, false, false, true, "alpha / alpha_num, by depth"},
     AcceptanceConvention{"position_trace.acc_len", Quantity::tokens_per_step, false, true, false,
                          "its mean over positions", "rounds begin at some positions rather than at others"},
 };
