@@ -15,7 +15,7 @@ void ClusterSums::set(const UnitCounts& unit) {
   accepted = unit.rounds && unit.accepted ? *unit.accepted : 0;
   drafted = unit.drafted && unit.accepted ? *unit.drafted : 0;
   accepted_of_drafted = unit.drafted && unit.accepted ? *unit.accepted : 0;
-  const bool tried = unit.evaluation != Evaluation::nothing;
+  const bool tried = unit.evaluation != Evaluation::nothing && unit.accepted;
   least_rejections = unit.least_rejections;
   most_rejections = unit.most_rejections;
   tried_accepted = tried ? *unit.accepted : 0;
@@ -36,6 +36,12 @@ void ClusterSums::set(const UnitCounts& unit) {
     tried_accepted = 0;
     for (const double count : unit.accepted_at) tried_accepted += count;
   }
+}
+
+void ClusterSums::set_mean(double tokens_per_round) {
+  *this = {};
+  rounds = 1;
+  accepted = tokens_per_round - 1;
 }
 
 void ClusterSums::add(const ClusterSums& other) {

@@ -25,6 +25,8 @@ struct ClusterSums {
   std::vector<double> evaluated_accepted_at, evaluated_at;
 
   void set(const UnitCounts& unit);
+  /// A mean over rounds of unknown number: counts as one round.
+  void set_mean(double tokens_per_round);
   void add(const ClusterSums& other);
 };
 

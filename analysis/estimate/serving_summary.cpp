@@ -116,8 +116,8 @@ struct Group {
   Total rounds, drafted, accepted, emitted;
   std::vector<double> rounds_by_accepted, rounds_by_drafted;
   std::map<std::int64_t, std::vector<double>> by_length;
-  ClusterTally clusters;
-  std::map<std::string, WindowCells> series;
+  ClusterTally clusters, means;
+  std::map<std::string, WindowCells> series, series_of_means;
 
   void add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch);
 };
@@ -134,7 +134,7 @@ void Group::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSu
   emitted.add(normal.emitted);
   if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
   // Units that drafted nothing, such as a baseline or an idle window, say nothing about how drafts hang together.
-  if (!(normal.rounds.value_or(0) > 0) && !(normal.drafted.value_or(0) > 0)) return;
+  if (!(normal.rounds.value_or(0) > 0) && !(normal.drafted.value_or(0) > 0) && !normal.mean_tokens) return;
   ++counted;
   unit.add(counts.unit);
   rule.add(counts.rule);
@@ -160,11 +160,15 @@ void Group::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSu
     ++with_both;
     add_to(by_length[*normal.fixed_gamma], normal.rounds_by_accepted);
   }
-  scratch.set(normal);
-  if (counts.unit == CountUnit::window) {
-    series[series_of(counts)].add(scratch);
+  if (normal.mean_tokens) {
+    scratch.set_mean(*normal.mean_tokens);
   } else {
-    clusters.add(scratch);
+    scratch.set(normal);
+  }
+  if (counts.unit == CountUnit::window) {
+    (normal.mean_tokens ? series_of_means : series)[series_of(counts)].add(scratch);
+  } else {
+    (normal.mean_tokens ? means : clusters).add(scratch);
   }
 }
 
@@ -182,9 +186,16 @@ struct Ratio {
 class Summarising {
  public:
   Summarising(const Group& group, ServingSummary& summary) : group_(group), summary_(summary) {
-    tally_ = group.clusters;
-    for (const auto& [series, windows] : group.series) {
-      for (const ClusterSums& cell : windows.cells()) tally_.add(cell);
+    tally_ = tally_of(group.clusters, group.series);
+    const ClusterTally means = tally_of(group.means, group.series_of_means);
+    if (means.accepted_per_round.clusters() == 0) return;
+    if (tally_.accepted_per_round.clusters() == 0) {
+      tally_ = means;
+      summary.unweighted_means = true;
+      warn("unweighted_means",
+           "tokens per step are the mean of means, each over rounds of unknown number: they all count the same");
+    } else {
+      warn("means_left_out", "means over rounds of unknown number are left out: other units count their rounds");
     }
   }
 
@@ -200,6 +211,13 @@ class Summarising {
   }
 
  private:
+  static ClusterTally tally_of(ClusterTally tally, const std::map<std::string, WindowCells>& series) {
+    for (const auto& [labels, windows] : series) {
+      for (const ClusterSums& cell : windows.cells()) tally.add(cell);
+    }
+    return tally;
+  }
+
   void warn(std::string code, std::string message) {
     summary_.warnings.push_back({std::move(code), std::move(message)});
   }
@@ -263,7 +281,7 @@ class Summarising {
     if (summary_.clusters >= 2) {
       const bool windows = summary_.unit == CountUnit::window;
       summary_.basis = windows ? IntervalBasis::batch_means : IntervalBasis::clusters;
-    } else if (summary_.clusters == 1) {
+    } else if (summary_.clusters == 1 && !summary_.unweighted_means) {
       summary_.basis = IntervalBasis::iid_rounds;
     }
   }
@@ -281,11 +299,13 @@ class Summarising {
   }
 
   std::string method(const ClusterMoments& clusters) const {
-    return std::string(name_of(clusters.clusters() >= 2 ? summary_.basis : IntervalBasis::iid_rounds));
+    if (clusters.clusters() >= 2) return std::string(name_of(summary_.basis));
+    return std::string(name_of(summary_.unweighted_means ? IntervalBasis::none : IntervalBasis::iid_rounds));
   }
 
   /// Variance of a round's accepted drafts, taken as independent; nothing where it is unknown.
   std::optional<double> variance_of_accepted() const {
+    if (summary_.unweighted_means) return std::nullopt;
     const std::vector<double>& histogram = summary_.rounds_by_accepted;
     if (!histogram.empty()) {
       const double rounds = sum(histogram);

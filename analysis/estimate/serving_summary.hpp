@@ -82,6 +82,8 @@ struct ServingSummary {
   /// Units or batches of windows that the intervals rest on.
   std::int64_t clusters = 0;
   IntervalBasis basis = IntervalBasis::none;
+  /// Only means over rounds of unknown number were given: tokens per step are the mean of these.
+  bool unweighted_means = false;
   /// Some counts were computed back from rounded rates.
   bool from_rates = false;
 

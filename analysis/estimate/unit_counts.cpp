@@ -119,6 +119,7 @@ class Normalisation {
     check_.number("drafted", counts_.drafted);
     check_.number("accepted", counts_.accepted);
     check_.number("emitted", counts_.emitted);
+    check_.number("tokens_per_round", counts_.tokens_per_round);
     check_.numbers("rounds_by_accepted", counts_.rounds_by_accepted);
     check_.numbers("accepted_at", counts_.accepted_at);
     check_.numbers("drafted_at", counts_.drafted_at);
@@ -137,6 +138,7 @@ class Normalisation {
     unit_.drafted = counts_.drafted;
     unit_.accepted = counts_.accepted;
     unit_.emitted = counts_.emitted;
+    unit_.mean_tokens.reset();
     unit_.has_positions = unit_.has_evaluated = false;
     unit_.rounds_by_accepted.clear();
     unit_.accepted_at.clear();
@@ -257,6 +259,11 @@ class Normalisation {
         unit_.drafted = drafted;
       }
     }
+    if (!unit_.accepted && unit_.rounds && unit_.emitted) {
+      unit_.accepted = std::max(0.0, *unit_.emitted - *unit_.rounds);
+      warn_("accepted_from_emitted", "accepted drafts are taken as the tokens put out less one for each round");
+    }
+    if (!unit_.accepted) take_mean();
     if (unit_.accepted && unit_.drafted) {
       check_.at_most("accepted", *unit_.accepted, "the drafted tokens", *unit_.drafted);
     }
@@ -267,6 +274,17 @@ class Normalisation {
       check_.at_most("accepted", *unit_.accepted, fmt::format("gamma = {} times the rounds", *gamma_),
                      static_cast<double>(*gamma_) * *unit_.rounds);
     }
+  }
+
+  /// A gauge is 0 while nothing was decoded.
+  void take_mean() {
+    if (!counts_.tokens_per_round || *counts_.tokens_per_round == 0) return;
+    const double mean = *counts_.tokens_per_round;
+    if (mean < 1) check_.refuse("tokens_per_round", fmt::format("{:g}", mean), "at least 1, the target's own token");
+    if (gamma_ && mean > (static_cast<double>(*gamma_) + 1) * (1 + loose_share)) {
+      check_.refuse("tokens_per_round", fmt::format("{:g}", mean), fmt::format("at most gamma + 1 = {}", *gamma_ + 1));
+    }
+    unit_.mean_tokens = gamma_ ? std::min(mean, static_cast<double>(*gamma_) + 1) : mean;
   }
 
   void check_chain() {
@@ -284,6 +302,7 @@ class Normalisation {
   }
 
   void find_fixed_gamma() {
+    if (unit_.mean_tokens) unit_.fixed_gamma = gamma_;
     if (!unit_.rounds || !(*unit_.rounds > 0)) return;
     const double rounds = *unit_.rounds;
     if (!unit_.rounds_by_drafted.empty()) {
@@ -312,6 +331,7 @@ class Normalisation {
   }
 
   void evaluate_chain() {
+    if (unit_.mean_tokens && unit_.fixed_gamma) unit_.evaluation = Evaluation::moments;
     if (!unit_.rounds || !unit_.accepted || !(*unit_.rounds > 0)) return;
     if (unit_.has_positions && !unit_.rounds_by_drafted.empty()) {
       evaluate_by_position();

@@ -24,6 +24,8 @@ enum class Evaluation {
 struct UnitCounts {
   traces::DraftShape shape = traces::DraftShape::unknown;
   std::optional<double> rounds, drafted, accepted, emitted;
+  /// Mean of the tokens put out by a round, over rounds of unknown number; where accepted drafts are not counted.
+  std::optional<double> mean_tokens;
   /// By accepted drafts; valid if has_positions.
   bool has_positions = false;
   std::vector<double> rounds_by_accepted;

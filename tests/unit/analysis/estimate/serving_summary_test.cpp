@@ -365,6 +365,48 @@ TEST_CASE("units that differ in rule or shape, and units that count less, are to
   CHECK(warns(summary_of({worked_example(), request({3, 2, 1, 1, 2})}), "mixed_units"));
 }
 
+TEST_CASE("means over rounds of unknown number give the mean of means, by windows, and alpha where gamma is known") {
+  ServingCounts window;
+  window.unit = CountUnit::window;
+  window.shape = DraftShape::chain;
+  window.from_rates = true;
+  std::vector<ServingCounts> units;
+  for (int k = 0; k < 20; ++k) {
+    window.tokens_per_round = k % 2 == 0 ? 3.4 : 3.8;
+    units.push_back(window);
+  }
+  const ServingSummary summary = summary_of(units, {"", 5, false});
+  CHECK(summary.tokens_per_step->value == Approx(3.6).epsilon(1e-14));
+  CHECK(summary.tokens_per_step->method == "batch_means");
+  CHECK(summary.tokens_per_step->ci95->hi - summary.tokens_per_step->ci95->lo ==
+        Approx(2 * 2.093 * 0.2 / std::sqrt(19.0)).epsilon(0.01));
+  CHECK(*summary.alpha_hat->value == Approx(0.789480563891604).epsilon(1e-10));
+  CHECK_FALSE(summary.alpha_hat->ci95_iid_rounds);
+  CHECK(summary.unweighted_means);
+  CHECK(warns(summary, "unweighted_means"));
+  CHECK_FALSE(summary.rounds);
+  const ServingSummary one = summary_of({window}, {"", 5, false});
+  CHECK(one.tokens_per_step->value == 3.8);
+  CHECK_FALSE(one.tokens_per_step->ci95);
+  CHECK(one.tokens_per_step->method == "none");
+  window.tokens_per_round = 0.7;
+  CHECK_THROWS_AS(summary_of({window}), FileError);
+  window.tokens_per_round = 3.6;
+  CHECK(warns(summary_of({window, worked_example()}), "means_left_out"));
+}
+
+TEST_CASE("tokens put out and rounds give the accepted drafts, and a warning") {
+  ServingCounts counts;
+  counts.shape = DraftShape::chain;
+  counts.gamma = 5;
+  counts.rounds = 1000;
+  counts.emitted = 3600;
+  const ServingSummary summary = summary_of({counts});
+  CHECK(summary.accepted == 2600.0);
+  CHECK(*summary.alpha_hat->value == Approx(0.789480563891604).epsilon(1e-12));
+  CHECK(warns(summary, "accepted_from_emitted"));
+}
+
 TEST_CASE("counts of nothing give a summary that says so, not an estimate") {
   ServingCounts counts = worked_example();
   counts.rounds = counts.drafted = counts.accepted = 0;
