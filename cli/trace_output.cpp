@@ -73,6 +73,20 @@ void TraceOutput::require_apart_from(const std::vector<std::filesystem::path>& i
   }
 }
 
+namespace {
+
+/// What cannot be converted is an error of the file that holds it.
+estimate::OwnedBatch converted(const traces::PositionSource& source, const traces::PositionBatch& batch,
+                               const estimate::ConversionOptions& conversion) {
+  try {
+    return estimate::convert(batch, conversion);
+  } catch (const estimate::NotConvertible& error) {
+    throw source.refusal(error.position(), error.role(), error.found(), error.expected());
+  }
+}
+
+}  // namespace
+
 WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& writer,
                         const std::optional<estimate::ConversionOptions>& conversion) {
   WrittenTrace written;
@@ -82,9 +96,9 @@ WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& wri
     written.sequences = batch.sequence.back() + 1;
     if (conversion && conversion->tier != batch.tier) {
       require_convertible(source.metadata(), batch.tier);
-      const estimate::OwnedBatch converted = estimate::convert(batch, *conversion);
-      writer.write(converted.view());
-      written.tiers.emplace(traces::name_of(converted.tier));
+      const estimate::OwnedBatch less = converted(source, batch, *conversion);
+      writer.write(less.view());
+      written.tiers.emplace(traces::name_of(less.tier));
     } else {
       writer.write(batch);
       written.tiers.emplace(traces::name_of(batch.tier));

@@ -61,7 +61,8 @@ traces::Selection::Range range_of(std::string_view option, const std::optional<s
   const auto parts = split(*text, ':');
   if (parts.size() != 2) refuse(option, *text, "FIRST:END, the END not included; either may be left out");
   if (!parts[0].empty()) range.first = parse_integer(option, parts[0], 0, range.end - 1);
-  if (!parts[1].empty()) range.end = parse_integer(option, parts[1], range.first + 1, range.end);
+  if (!parts[1].empty()) range.end = parse_integer(option, parts[1], 0, range.end);
+  if (range.end <= range.first) refuse(option, *text, "FIRST:END with FIRST below END, which is not included");
   return range;
 }
 
@@ -92,7 +93,13 @@ Report run_slice(const SliceOptions& o) {
   traces::SelectedPositions source(o.input.open(), selection);
   o.output.require_apart_from(source.files());
   traces::TraceWriter writer = o.output.open(metadata);
-  const WrittenTrace written = copy_trace(source, writer, std::nullopt);
+  const WrittenTrace written = [&] {
+    try {
+      return copy_trace(source, writer, std::nullopt);
+    } catch (const traces::UnknownTask& error) {
+      refuse("--tasks", error.task(), "the number of a task in the recording, whose tasks have no names");
+    }
+  }();
   Report report = report_of(written, o.output);
   o.input.describe(source, report);
   return report;

@@ -44,7 +44,7 @@ TraceMetadata MetadataMerger::merged() const {
 
 void MetadataMerger::add_notes(std::vector<Note>& notes) const {
   for (const std::string& key : differing_) {
-    notes.push_back({"metadata-differs", fmt::format("metadata {} differs between files; {} is {}", key,
+    notes.push_back({"metadata_differs", fmt::format("metadata {} differs between files; {} is {}", key,
                                                      strings_.at(key).second.string(), strings_.at(key).first)});
   }
 }

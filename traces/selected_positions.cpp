@@ -9,6 +9,10 @@
 
 namespace specdec::traces {
 
+UnknownTask::UnknownTask(const std::string& task)
+    : std::invalid_argument(fmt::format("SelectedPositions: task is {}, but must be a task of the recording", task)),
+      task_(task) {}
+
 SelectedPositions::SelectedPositions(std::unique_ptr<PositionSource> source, Selection selection)
     : source_(std::move(source)), selection_(std::move(selection)) {}
 
@@ -65,8 +69,7 @@ void SelectedPositions::require_known_tasks() const {
   const std::vector<std::string>& names = metadata().task_names;
   for (const std::string& task : selection_.tasks) {
     if (found_.count(task) > 0 || std::find(names.begin(), names.end(), task) != names.end()) continue;
-    throw std::invalid_argument(
-        fmt::format("SelectedPositions: task is {}, but must be a task of the recording", task));
+    throw UnknownTask(task);
   }
 }
 

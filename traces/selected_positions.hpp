@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,16 @@ struct Selection {
   Range positions;
 };
 
+/// A task that was asked for, but is none of the recording's.
+class UnknownTask : public std::invalid_argument {
+ public:
+  explicit UnknownTask(const std::string& task);
+  const std::string& task() const noexcept { return task_; }
+
+ private:
+  std::string task_;
+};
+
 /// A part of another recording. Each stretch of a sequence that is left is a sequence; they are numbered anew, and
 /// places stay as they were.
 class SelectedPositions : public PositionSource {
@@ -37,7 +48,7 @@ class SelectedPositions : public PositionSource {
   std::string format() const override { return source_->format(); }
   std::vector<Note> notes() const override { return source_->notes(); }
   /// @throws FileError as the other source does
-  /// @throws std::invalid_argument at the end if the recording has none of the tasks that were named
+  /// @throws UnknownTask at the end if the recording has none of the tasks that were named
   bool read(PositionBatch& batch) override;
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override;
 

@@ -34,12 +34,12 @@ void SequenceCounter::number(std::span<const std::int64_t> seq, std::span<const 
 
 void SequenceCounter::add_notes(std::vector<Note>& notes) const {
   if (jumps_ > 0) {
-    notes.push_back({"positions-jump", fmt::format("pos does not rise by one within a value of seq, {} times: a new "
+    notes.push_back({"positions_jump", fmt::format("pos does not rise by one within a value of seq, {} times: a new "
                                                    "sequence begins at each",
                                                    jumps_)});
   }
   if (returns_ > 0) {
-    notes.push_back({"sequences-unordered", fmt::format("seq falls {} times: positions of one sequence that do not "
+    notes.push_back({"sequences_unordered", fmt::format("seq falls {} times: positions of one sequence that do not "
                                                         "stand together count as several sequences",
                                                         returns_)});
   }

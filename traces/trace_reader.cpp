@@ -126,9 +126,9 @@ class TraceReader::State {
       const fs::path& file = entry.path();
       const std::string name = file.filename().string();
       if (name.starts_with('.')) {
-        notes_.push_back({"hidden-file", file.string() + " is not read"});
+        notes_.push_back({"hidden_file", file.string() + " is not read"});
       } else if (file.extension() == DurableFile::suffix) {
-        notes_.push_back({"unfinished-shard", file.string() + " was never completed and is not read"});
+        notes_.push_back({"unfinished_shard", file.string() + " was never completed and is not read"});
       } else if (file.extension() == shard_extension && entry.is_regular_file()) {
         shards.push_back(file);
       } else {
@@ -175,7 +175,7 @@ class TraceReader::State {
     } catch (const FileError& error) {
       if (!options_.salvage && !options_.on_error) throw with_hint(error);
       if (options_.on_error) options_.on_error(error);
-      notes_.push_back({"shard-left-out", fmt::format("left out: {}", error.what())});
+      notes_.push_back({"shard_left_out", fmt::format("left out: {}", error.what())});
       if (!left_out_) left_out_ = error;
     }
     return std::nullopt;
@@ -189,7 +189,7 @@ class TraceReader::State {
     positions_ += entry.positions;
     for (const auto& [name, reason] : shard.unread()) {
       if (!unread_.insert(name).second) continue;
-      notes_.push_back({"tensor-not-read", fmt::format("{}: {} is not read: {}", entry.path.string(), name, reason)});
+      notes_.push_back({"tensor_not_read", fmt::format("{}: {} is not read: {}", entry.path.string(), name, reason)});
     }
   }
 

@@ -8,7 +8,6 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
@@ -20,6 +19,7 @@ namespace specdec::estimate {
 namespace {
 
 using traces::PositionBatch;
+using traces::Role;
 using traces::Tier;
 
 constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
@@ -66,10 +66,6 @@ OwnedBatch copy_columns(const PositionBatch& batch, Tier tier) {
   return out;
 }
 
-[[noreturn]] void refuse(const PositionBatch& batch, std::int64_t i, std::string_view why) {
-  throw std::invalid_argument(fmt::format("convert: position {}: {}", batch.first + i, why));
-}
-
 /// Two rows in double over one vocabulary.
 struct Rows {
   std::vector<double> target, draft, narrow;
@@ -77,19 +73,18 @@ struct Rows {
 };
 
 void read(const PositionBatch& batch, std::int64_t i, Rows& rows) {
-  const auto require = [&](std::string_view model, const std::optional<core::RowFault>& fault) {
-    if (fault)
-      refuse(batch, i, fmt::format("the {}'s row is {}, but must be {}", model, found(*fault), expected(*fault)));
+  const auto require = [&](Role role, const std::optional<core::RowFault>& fault) {
+    if (fault) throw NotConvertible(batch.first + i, role, found(*fault), expected(*fault));
   };
   rows.target.resize(index(batch.target_rows.vocab));
-  require("target", core::read_probabilities(batch.target_rows[i], core::RowRole::target, rows.target));
+  require(Role::target, core::read_probabilities(batch.target_rows[i], core::RowRole::target, rows.target));
   if (batch.draft_vocab_map.empty()) {
     rows.draft.resize(index(batch.draft_rows.vocab));
-    require("draft", core::read_probabilities(batch.draft_rows[i], core::RowRole::draft, rows.draft));
+    require(Role::draft, core::read_probabilities(batch.draft_rows[i], core::RowRole::draft, rows.draft));
     return;
   }
   rows.narrow.resize(index(batch.draft_rows.vocab));
-  require("draft", core::read_probabilities(batch.draft_rows[i], core::RowRole::draft, rows.narrow));
+  require(Role::draft, core::read_probabilities(batch.draft_rows[i], core::RowRole::draft, rows.narrow));
   rows.draft.assign(rows.target.size(), 0);
   for (std::size_t c = 0; c < rows.narrow.size(); ++c) rows.draft[index(batch.draft_vocab_map[c])] = rows.narrow[c];
 }
@@ -228,17 +223,17 @@ OwnedBatch scalar_from_top_k(const PositionBatch& batch) {
   const auto known = [](const Interval& interval) { return interval.lo == interval.hi; };
   for (std::int64_t i = 0; i < batch.size; ++i) {
     if (const auto fault = bounder.bounds(pair_at(batch, std::nullopt, i), top_k_tolerance, bounds)) {
-      refuse(batch, i, fmt::format("the list is {}, but must be {}", fault->found, fault->expected));
+      throw NotConvertible(batch.first + i, fault->role, fault->found, fault->expected);
     }
     if (missing.overlap && known(bounds.overlap)) out.overlap[index(i)] = static_cast<float>(bounds.overlap.lo);
     const std::int32_t token = batch.token.empty() ? -1 : batch.token[index(i)];
     if (token < 0) continue;
     if (missing.logprobs) {
       if (!known(bounds.target_token_probability) || !known(bounds.draft_token_probability)) {
-        refuse(batch, i,
-               fmt::format("the lists do not hold the probabilities of the emitted token {}, which the scalar tier "
-                           "consists of; record them, or keep the top-k tier",
-                           token));
+        throw NotConvertible(
+            batch.first + i, known(bounds.target_token_probability) ? Role::draft : Role::target,
+            fmt::format("without the emitted token {}", token),
+            "with that token's probability, which the scalar tier needs; record it, or keep the top-k tier");
       }
       out.target_token_logprob[index(i)] = logprob(bounds.target_token_probability.lo);
       out.draft_token_logprob[index(i)] = logprob(bounds.draft_token_probability.lo);
@@ -274,6 +269,14 @@ PositionBatch OwnedBatch::view() const {
   batch.accepted_length = accepted_length;
   return batch;
 }
+
+NotConvertible::NotConvertible(std::int64_t position, Role role, const std::string& found, const std::string& expected)
+    : std::invalid_argument(fmt::format("convert: the {} at position {} is {}, but must be {}",
+                                        role == Role::target ? "target" : "draft", position, found, expected)),
+      position_(position),
+      role_(role),
+      found_(found),
+      expected_(expected) {}
 
 OwnedBatch convert(const PositionBatch& batch, const ConversionOptions& options) {
   core::require_in("convert", "k", options.k, std::int64_t{1}, std::numeric_limits<std::int32_t>::max());

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "traces/position_batch.hpp"
+#include "traces/position_source.hpp"
 
 namespace specdec::estimate {
 
@@ -40,6 +43,23 @@ struct ConversionOptions {
   std::int64_t threads = 1;
 };
 
+/// A position whose numbers another tier cannot take.
+class NotConvertible : public std::invalid_argument {
+ public:
+  NotConvertible(std::int64_t position, traces::Role role, const std::string& found, const std::string& expected);
+
+  std::int64_t position() const noexcept { return position_; }
+  traces::Role role() const noexcept { return role_; }
+  const std::string& found() const noexcept { return found_; }
+  const std::string& expected() const noexcept { return expected_; }
+
+ private:
+  std::int64_t position_;
+  traces::Role role_;
+  std::string found_;
+  std::string expected_;
+};
+
 /// The same positions in a tier that holds less.
 ///
 ///   full -> top-k    the k most probable tokens of each, the tails, each at the other's top tokens, and the overlap
@@ -53,8 +73,7 @@ struct ConversionOptions {
 /// Numbers are those of the rows as they were stored, at the temperature they were stored at: nothing is reshaped.
 ///
 /// @throws std::domain_error if options.tier holds more than the batch's, or k < 1
-/// @throws std::invalid_argument naming the position if a row or list is no distribution, or lists do not hold the
-///   emitted token's probabilities
+/// @throws NotConvertible if a row or list is no distribution, or lists do not hold the emitted token's probabilities
 OwnedBatch convert(const traces::PositionBatch& batch, const ConversionOptions& options);
 
 }  // namespace specdec::estimate

@@ -163,7 +163,7 @@ TEST_CASE("wrong arguments of the trace commands are refused, and nothing is wri
   check_refused("slice --sequences 3 --output " + out + ' ' + trace,
                 "--sequences is 3, but must be FIRST:END, the END not included; either may be left out");
   check_refused("slice --positions 5:5 --output " + out + ' ' + trace,
-                "--positions is 5, but must be an integer in [6, 2^63)");
+                "--positions is 5:5, but must be FIRST:END with FIRST below END, which is not included");
   check_refused("slice --positions 5: --output " + out + ' ' + trace, "no position is left to write");
   check_refused("slice --tasks poems --output " + out + ' ' + trace, "--tasks is poems, but must be one of easy, hard");
   CHECK_FALSE(std::filesystem::exists(out));
@@ -194,6 +194,39 @@ TEST_CASE("broken rows are not written on, in whatever tier") {
       CHECK(folder.files() == 2);
     }
   }
+}
+
+TEST_CASE("a slice that can hold nothing is refused by its option") {
+  const ScratchFolder folder;
+  const std::string trace = scalar_trace(folder / "trace.safetensors", {0.9, 0.8}, {0, 1}, {}, {}, {0, 3}).string();
+  const std::string slice = "slice --output " + (folder / "out.safetensors").string() + ' ' + trace;
+  for (const std::string range : {"2:1", "2:2", ":0"}) {
+    check_refused(slice + " --sequences " + range,
+                  "--sequences is " + range + ", but must be FIRST:END with FIRST below END, which is not included");
+  }
+  check_refused(slice + " --positions 1:x", "--positions is x, but must be an integer in [0, 2^63)");
+  check_refused(slice + " --tasks poems",
+                "--tasks is poems, but must be the number of a task in the recording, whose tasks have no names");
+  CHECK(json_of(slice + " --tasks 3")["positions"] == 1);
+}
+
+TEST_CASE("lists that lack the emitted token are named with their file where scalars are asked for") {
+  const ScratchFolder folder;
+  const std::vector<std::int32_t> ids = {0, 1, 0, 2};
+  const std::vector<float> logprobs = {-0.5F, -2, -0.5F, -2}, tail = {std::nanf(""), std::nanf("")};
+  const std::string trace =
+      write_tensors(folder / "top.safetensors",
+                    {ints("p.topk_ids", {2, 2}, ids), floats("p.topk_logprobs", {2, 2}, logprobs),
+                     floats("p.tail_logprob", {2}, tail), ints("q.topk_ids", {2, 2}, ids),
+                     floats("q.topk_logprobs", {2, 2}, logprobs), floats("q.tail_logprob", {2}, tail),
+                     ints("token", {2}, {0, 7}), longs("seq", {2}, {0, 0})})
+          .string();
+  const Run run =
+      run_specdec("trace convert --tier scalar --output " + (folder / "out.safetensors").string() + ' ' + trace);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.starts_with("specdec: error: " + trace + ": byte "));
+  CHECK(run.err.find(": p.topk_logprobs row 1 is without the emitted token 7, but must be ") != std::string::npos);
+  CHECK(folder.files() == 1);
 }
 
 TEST_CASE("raw rows of text that was sampled otherwise are not cut down") {

@@ -242,7 +242,7 @@ TEST_CASE("the richest tier that both models have is read, and what is left over
   const WholeTrace trace(reader);
   CHECK(trace.tiers == std::vector{Tier::scalar});
   CHECK(trace.target_rows.empty());
-  CHECK(codes(reader.notes()) == std::vector<std::string>(4, "tensor-not-read"));
+  CHECK(codes(reader.notes()) == std::vector<std::string>(4, "tensor_not_read"));
   CHECK(reader.notes()[0].message == path.string() + ": p.probs is not read: p.logits is read instead");
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("a sequence ends where seq changes or pos does not rise by one") {
       write_tensors(folder.path() / "t.safetensors",
                     with(scalar_tensors(4), {longs("seq", {4}, {1, 0, 0, 1}), longs("pos", {4}, {0, 0, 2, 1})})));
   const WholeTrace read(reader);
-  CHECK(codes(reader.notes()) == std::vector<std::string>{"positions-jump", "sequences-unordered"});
+  CHECK(codes(reader.notes()) == std::vector<std::string>{"positions_jump", "sequences_unordered"});
 }
 
 TEST_CASE("a sequence goes from one named file into the next only where seq and pos both say so") {
@@ -527,7 +527,7 @@ TEST_CASE("a half-written shard is refused with the option that saves the others
   options.salvage = true;
   TraceReader reader(folder.path(), options);
   CHECK(reader.positions() == 4);
-  CHECK(codes(reader.notes()) == std::vector<std::string>{"shard-left-out"});
+  CHECK(codes(reader.notes()) == std::vector<std::string>{"shard_left_out"});
   CHECK(reader.notes()[0].message.find(cut.string()) != std::string::npos);
   // What stood between is lost, so the sequence does not go on.
   CHECK(WholeTrace(reader).sequence == Longs{0, 0, 1, 1});
