@@ -11,10 +11,13 @@
 #include "traces/file_error.hpp"
 #include "traces/serving/bench_results.hpp"
 #include "traces/serving/engine_log.hpp"
+#include "traces/serving/iteration_stats.hpp"
+#include "traces/serving/position_trace_counts.hpp"
 #include "traces/serving/prometheus_api.hpp"
 #include "traces/serving/prometheus_text.hpp"
 #include "traces/serving/response_counts.hpp"
 #include "traces/serving/spooled_input.hpp"
+#include "traces/serving/stored_acceptance.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -24,9 +27,19 @@ namespace fs = std::filesystem;
 /// Every format that can be read, each more particular one before the more general.
 std::vector<CountsFormat> all_counts_formats() {
   return {
-      prometheus_api_format(),   vllm_requests_format(),        tensorrt_llm_requests_format(),
-      sglang_responses_format(), llama_server_timings_format(), sglang_bench_format(),
-      vllm_bench_format(),       prometheus_text_format(),      engine_log_format(),
+      prometheus_api_format(),
+      vllm_requests_format(),
+      tensorrt_llm_requests_format(),
+      sglang_responses_format(),
+      llama_server_timings_format(),
+      sglang_bench_format(),
+      vllm_bench_format(),
+      tensorrt_llm_iterations_format(),
+      spec_bench_format(),
+      eagle_format(),
+      position_trace_counts_format(),
+      prometheus_text_format(),
+      engine_log_format(),
   };
 }
 

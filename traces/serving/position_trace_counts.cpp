@@ -1,0 +1,111 @@
+#include "traces/serving/position_trace_counts.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/json_fields.hpp"
+#include "traces/formats/position_traces.hpp"
+#include "traces/serving/counted_fields.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::string_view format_name = "position traces";
+constexpr std::string_view draft_prefix = "acc_";
+
+/// The drafts that the first line has lengths of.
+std::vector<std::string> drafts_of(const std::filesystem::path& path) {
+  JsonLines file(path);
+  if (!file.next()) throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each sequence");
+  std::vector<std::string> drafts;
+  for (const auto [key, value] : read_object(file, file.document(), {"line"})) {
+    if (!key.starts_with(draft_prefix) || !value.is_object()) continue;
+    const dom::object draft = value;
+    if (find_member(draft, "acc_len")) drafts.emplace_back(key);
+  }
+  if (drafts.empty()) file.refuse("acc_NAME", "missing", "an object that holds acc_len");
+  return drafts;
+}
+
+/// Walks the rounds of one sequence after the other.
+class RoundWalk {
+ public:
+  RoundWalk(ServingCounts& counts, const CountsSink& sink) : counts_(counts), sink_(sink) {}
+
+  void read(PositionSource& source) {
+    PositionBatch batch;
+    while (source.read(batch)) {
+      for (std::int64_t i = 0; i < batch.size; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (batch.sequence[at] != sequence_) begin(batch.sequence[at]);
+        if (!batch.task.empty()) task_ = task_name(source.metadata().task_names, batch.task[at]);
+        if (batch.place[at] == next_round_) add_round(source, batch.first + i, batch.accepted_length[at]);
+      }
+    }
+    end();
+  }
+
+ private:
+  void begin(std::int64_t sequence) {
+    end();
+    clear_counts(counts_);
+    counts_.rounds = counts_.accepted = counts_.emitted = 0;
+    sequence_ = sequence;
+    next_round_ = 0;
+    task_.clear();
+  }
+
+  void add_round(const PositionSource& source, std::int64_t position, std::int64_t tokens) {
+    if (tokens > static_cast<std::int64_t>(CountedFields::longest_draft)) {
+      throw source.refusal(position, Role::draft, fmt::format("acc_len {}", tokens),
+                           fmt::format("at most {}", CountedFields::longest_draft));
+    }
+    const auto accepted = static_cast<std::size_t>(tokens - 1);
+    if (counts_.rounds_by_accepted.size() <= accepted) counts_.rounds_by_accepted.resize(accepted + 1, 0);
+    counts_.rounds_by_accepted[accepted] += 1;
+    *counts_.rounds += 1;
+    *counts_.accepted += static_cast<double>(accepted);
+    *counts_.emitted += static_cast<double>(tokens);
+    next_round_ += tokens;
+  }
+
+  void end() {
+    if (sequence_ < 0) return;
+    set_label(counts_, "category", task_.empty() ? std::nullopt : std::optional<std::string_view>(task_));
+    sink_.take(counts_);
+  }
+
+  ServingCounts& counts_;
+  const CountsSink& sink_;
+  std::int64_t sequence_ = -1;
+  std::int64_t next_round_ = 0;
+  std::string task_;
+};
+
+void read_traces(std::span<const std::filesystem::path> files, const CountsSink& sink) {
+  ServingCounts counts;
+  counts.engine = "position-trace";
+  counts.format = format_name;
+  counts.unit = CountUnit::request;
+  for (const std::filesystem::path& path : files) {
+    counts.file = path;
+    for (const std::string& draft : drafts_of(path)) {
+      set_label(counts, "model_name", std::string_view(draft).substr(draft_prefix.size()));
+      RoundWalk(counts, sink).read(*open_position_traces(path, {draft}));
+    }
+  }
+}
+
+}  // namespace
+
+CountsFormat position_trace_counts_format() {
+  return {format_name, [](const FileHead& head) { return is_position_traces(head.json()); }, read_traces};
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,246 @@
+#include "traces/serving/stored_acceptance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/json_fields.hpp"
+#include "traces/serving/counted_fields.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::string_view spec_bench_name = "spec-bench";
+constexpr std::string_view eagle_name = "eagle";
+constexpr std::string_view prefix = "choices[].";
+
+/// A list of counts; empty where it is not given.
+bool read_list(const CountedFields& fields, std::string_view key, std::vector<double>& list) {
+  list.clear();
+  const auto found = fields.value(key);
+  if (!found) return false;
+  const std::string name = fields.name(key);
+  JsonField field{name};
+  for (const dom::element entry : read_array(fields.file(), *found, field)) {
+    ++field.index;
+    const auto count = count_of(entry);
+    if (!count) fields.file().refuse(field.text(), entry, "a count, an integer >= 0");
+    list.push_back(*count);
+  }
+  return true;
+}
+
+double sum_of(const std::vector<double>& list) {
+  double sum = 0;
+  for (const double value : list) sum += value;
+  return sum;
+}
+
+void add_to(std::vector<double>& sums, const std::vector<double>& list) {
+  if (sums.size() < list.size()) sums.resize(list.size(), 0);
+  for (std::size_t i = 0; i < list.size(); ++i) sums[i] += list[i];
+}
+
+/// One file format's choices, summed over a question.
+class StoredChoices {
+ public:
+  virtual ~StoredChoices() = default;
+  virtual void begin(ServingCounts& counts) = 0;
+  virtual void add(const CountedFields& choice, ServingCounts& counts) = 0;
+  virtual void end(const CountedFields& question, ServingCounts& counts) = 0;
+};
+
+class SpecBenchChoices : public StoredChoices {
+ public:
+  void begin(ServingCounts& counts) override { counts.rounds = counts.accepted = counts.emitted = 0; }
+
+  void add(const CountedFields& choice, ServingCounts& counts) override {
+    if (!read_list(choice, "accept_lengths", lengths_)) choice.refuse("accept_lengths", "missing", "given");
+    const bool parted = read_list(choice, "decoding_steps", steps_);
+    if (parted && sum_of(steps_) != static_cast<double>(lengths_.size())) {
+      choice.refuse("accept_lengths", fmt::format("{} long", lengths_.size()),
+                    fmt::format("{} long, the sum of decoding_steps", shown(sum_of(steps_))));
+    }
+    if (!parted) steps_.assign(1, static_cast<double>(lengths_.size()));
+    std::size_t i = 0;
+    for (const double steps : steps_) {
+      const std::size_t end = i + static_cast<std::size_t>(steps);
+      for (; i < end; ++i) add_round(choice, i, i + 1 == end, counts);
+    }
+  }
+
+  void end(const CountedFields& /*question*/, ServingCounts& /*counts*/) override {}
+
+ private:
+  void add_round(const CountedFields& choice, std::size_t i, bool last, ServingCounts& counts) {
+    const double tokens = lengths_[i];
+    if (tokens == 0 && last) return;
+    if (tokens < 1 || tokens > static_cast<double>(CountedFields::longest_draft)) {
+      choice.refuse(fmt::format("accept_lengths[{}]", i), shown(tokens),
+                    fmt::format("in [1, {}], the bonus token included", CountedFields::longest_draft));
+    }
+    const auto accepted = static_cast<std::size_t>(tokens) - 1;
+    if (counts.rounds_by_accepted.size() <= accepted) counts.rounds_by_accepted.resize(accepted + 1, 0);
+    counts.rounds_by_accepted[accepted] += 1;
+    *counts.rounds += 1;
+    *counts.accepted += tokens - 1;
+    *counts.emitted += tokens;
+  }
+
+  std::vector<double> lengths_, steps_;
+};
+
+class EagleChoices : public StoredChoices {
+ public:
+  void begin(ServingCounts& counts) override {
+    counts.rounds = counts.emitted = 0;
+    accepted_.clear();
+    attempted_.clear();
+  }
+
+  void add(const CountedFields& choice, ServingCounts& counts) override {
+    if (!read_list(choice, "idxs", last_)) choice.refuse("idxs", "missing", "given");
+    if (!read_list(choice, "new_tokens", tokens_)) choice.refuse("new_tokens", "missing", "given");
+    if (last_.size() != tokens_.size()) {
+      choice.refuse("idxs", fmt::format("{} long", last_.size()),
+                    fmt::format("{} long, as new_tokens is", tokens_.size()));
+    }
+    for (std::size_t i = 0; i < last_.size(); ++i) {
+      if (tokens_[i] < last_[i] + 1) {
+        choice.refuse(fmt::format("new_tokens[{}]", i), shown(tokens_[i]),
+                      fmt::format("at least {}, one of each round", shown(last_[i] + 1)));
+      }
+      *counts.rounds += last_[i] + 1;
+      *counts.emitted += tokens_[i];
+    }
+    const bool accepted = read_list(choice, "alpha", alpha_);
+    const bool attempted = read_list(choice, "alpha_num", alpha_num_);
+    if (accepted != attempted || alpha_.size() != alpha_num_.size()) {
+      choice.refuse("alpha", fmt::format("{} long", alpha_.size()),
+                    fmt::format("{} long, as alpha_num is", alpha_num_.size()));
+    }
+    check_depths(choice);
+    add_to(accepted_, alpha_);
+    add_to(attempted_, alpha_num_);
+  }
+
+  void end(const CountedFields& question, ServingCounts& counts) override {
+    if (attempted_.empty()) {
+      counts.accepted = *counts.emitted - *counts.rounds;
+      return;
+    }
+    const double rounds = attempted_.front();
+    if (rounds > *counts.rounds) {
+      question.refuse("alpha_num[0]", fmt::format("{} in sum over choices", shown(rounds)),
+                      fmt::format("at most {}, the rounds of idxs", shown(*counts.rounds)));
+    }
+    counts.rounds = rounds;
+    counts.accepted = sum_of(accepted_);
+    if (*counts.emitted != rounds + *counts.accepted) counts.emitted.reset();
+    counts.accepted_at = accepted_;
+    double reached = rounds;
+    for (const double accepted : accepted_) {
+      counts.rounds_by_accepted.push_back(reached - accepted);
+      reached = accepted;
+    }
+    counts.rounds_by_accepted.push_back(reached);
+  }
+
+ private:
+  void check_depths(const CountedFields& choice) const {
+    if (alpha_.size() > CountedFields::longest_draft) {
+      choice.refuse("alpha", fmt::format("{} long", alpha_.size()),
+                    fmt::format("at most {} long", CountedFields::longest_draft));
+    }
+    for (std::size_t j = 0; j < alpha_.size(); ++j) {
+      if (alpha_[j] > alpha_num_[j]) {
+        choice.refuse(fmt::format("alpha[{}]", j), shown(alpha_[j]),
+                      fmt::format("at most {}, as alpha_num[{}] is: counts of drafts", shown(alpha_num_[j]), j));
+      }
+      if (j > 0 && alpha_num_[j] > alpha_[j - 1]) {
+        choice.refuse(
+            fmt::format("alpha_num[{}]", j), shown(alpha_num_[j]),
+            fmt::format("at most {}, as alpha[{}] is: attempted after those before", shown(alpha_[j - 1]), j - 1));
+      }
+    }
+  }
+
+  std::vector<double> last_, tokens_, alpha_, alpha_num_;
+  std::vector<double> accepted_, attempted_;
+};
+
+void set_text_label(const CountedFields& fields, std::string_view key, std::string_view name, ServingCounts& counts) {
+  std::string_view text;
+  const auto found = fields.value(key);
+  const bool given = found && found->get(text) == simdjson::SUCCESS;
+  set_label(counts, name, given ? std::optional(text) : std::nullopt);
+}
+
+template <class Choices>
+void read_questions(std::span<const std::filesystem::path> files, const CountsSink& sink, std::string_view name) {
+  Choices choices;
+  ServingCounts counts;
+  counts.engine = name;
+  counts.format = name;
+  counts.unit = CountUnit::request;
+  for (const std::filesystem::path& path : files) {
+    JsonLines file(path);
+    counts.file = path;
+    bool any = false;
+    bool accepted = false;
+    while (file.next()) {
+      any = true;
+      const dom::object object = read_object(file, file.document(), {"document"});
+      const CountedFields question(file, object);
+      clear_counts(counts);
+      counts.line = file.line();
+      set_text_label(question, "model_id", "model_name", counts);
+      set_text_label(question, "category", "category", counts);
+      choices.begin(counts);
+      for (const dom::element choice : read_array(file, member_of(file, object, "choices", {}), {"choices"})) {
+        choices.add(CountedFields(file, read_object(file, choice, {"choices[]"}), prefix), counts);
+      }
+      choices.end(question, counts);
+      accepted = accepted || *counts.accepted > 0;
+      if (*counts.rounds > 0) sink.take(counts);
+    }
+    if (!any) throw FileError(path, FileError::whole_file(), "file", "empty", "a question a line");
+    if (!accepted) {
+      sink.warn({"no_accepted_drafts",
+                 fmt::format("{}: every round put out one token, as a run without speculation does", path.string())});
+    }
+  }
+}
+
+}  // namespace
+
+CountsFormat spec_bench_format() {
+  return {spec_bench_name,
+          [](const FileHead& head) {
+            return first_document_passes(head, [](std::string_view text) {
+              return mentions_key(text, "choices") && mentions_key(text, "accept_lengths");
+            });
+          },
+          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
+            read_questions<SpecBenchChoices>(files, sink, spec_bench_name);
+          }};
+}
+
+CountsFormat eagle_format() {
+  return {eagle_name,
+          [](const FileHead& head) {
+            return first_document_passes(head, [](std::string_view text) {
+              return mentions_key(text, "choices") && mentions_key(text, "idxs") && mentions_key(text, "new_tokens");
+            });
+          },
+          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
+            read_questions<EagleChoices>(files, sink, eagle_name);
+          }};
+}
+
+}  // namespace specdec::traces
