@@ -82,7 +82,7 @@ struct BenchSpeedup {
 
 struct BenchPlan {
   std::string model;
-  /// Rising by lengths, batch and gamma.
+  /// Rising by lengths, concurrency (batch where that has no limit) and gamma.
   std::vector<BenchFigures> runs;
   std::vector<BenchSpeedup> speedups;
   /// One for each of `runs`.

@@ -1,0 +1,371 @@
+// How often do plans from deployments hold? Servers are drawn, run, written down as benchmark results or as counters of
+// requests, and planned from; the truth is that of endlessly many requests. docs/validation.md states the figures.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analysis/cost/constant_cost.hpp"
+#include "analysis/estimate/measured_acceptance.hpp"
+#include "analysis/estimate/serving_summary.hpp"
+#include "analysis/planning/bench_plan.hpp"
+#include "analysis/planning/deployment_plan.hpp"
+
+using namespace specdec;
+using Random = std::mt19937_64;
+
+namespace {
+
+constexpr std::int64_t output_tokens = 200;
+constexpr std::int64_t most_gamma = 8;
+constexpr double input_tokens = 1000;
+constexpr double context = input_tokens + output_tokens / 2.0;
+
+/// Expected rounds until at least output_tokens are out, by renewal, for gammas 0 to most_gamma on a grid of rates.
+class RoundTable {
+ public:
+  RoundTable() {
+    for (std::size_t i = 0; i <= steps; ++i) {
+      for (std::int64_t gamma = 0; gamma <= most_gamma; ++gamma) {
+        rounds_.push_back(expected(static_cast<double>(i) / steps, gamma));
+      }
+    }
+  }
+
+  double operator()(double alpha, std::int64_t gamma) const {
+    const double place = alpha * steps;
+    const auto below = std::min(static_cast<std::size_t>(place), steps - 1);
+    const double share = place - static_cast<double>(below);
+    return (1 - share) * at(below, gamma) + share * at(below + 1, gamma);
+  }
+
+ private:
+  static constexpr std::size_t steps = 1000;
+
+  double at(std::size_t i, std::int64_t gamma) const {
+    return rounds_[i * (most_gamma + 1) + static_cast<std::size_t>(gamma)];
+  }
+
+  static double expected(double alpha, std::int64_t gamma) {
+    std::vector<double> rounds(output_tokens + 1, 0.0);
+    for (std::int64_t left = 1; left <= output_tokens; ++left) {
+      double sum = 1, survival = 1;
+      for (std::int64_t k = 1; k <= gamma + 1; ++k) {
+        const double probability = k <= gamma ? survival * (1 - alpha) : survival;
+        if (left > k) sum += probability * rounds[static_cast<std::size_t>(left - k)];
+        survival *= alpha;
+      }
+      rounds[static_cast<std::size_t>(left)] = sum;
+    }
+    return rounds[output_tokens];
+  }
+
+  std::vector<double> rounds_;
+};
+
+/// A server: what its requests accept and what its rounds cost.
+struct Server {
+  double alpha = 0.7;
+  /// Standard deviation of the rate over requests; constant within one.
+  double spread = 0.1;
+  double fixed = 0, per_draft = 0, per_drafted = 0, per_verified = 0;
+
+  static Server draw(Random& random) {
+    const auto uniform = [&](double lo, double hi) { return std::uniform_real_distribution<double>(lo, hi)(random); };
+    Server server;
+    server.alpha = uniform(0.5, 0.85);
+    server.fixed = 0.01;
+    server.per_draft = 0.01 * std::exp(uniform(std::log(0.01), std::log(0.15)));
+    server.per_verified = 0.01 * std::exp(uniform(std::log(0.001), std::log(0.02)));
+    server.per_drafted = server.per_verified * uniform(0.05, 0.5);
+    return server;
+  }
+
+  double round(std::int64_t gamma, double batch) const {
+    const auto g = static_cast<double>(gamma);
+    return fixed + per_draft * g + per_drafted * g * batch + per_verified * (g + 1) * batch;
+  }
+
+  double rate(Random& random) const {
+    const double concentration = alpha * (1 - alpha) / (spread * spread) - 1;
+    const double a = std::gamma_distribution<double>(alpha * concentration)(random);
+    const double b = std::gamma_distribution<double>((1 - alpha) * concentration)(random);
+    return a / (a + b);
+  }
+};
+
+/// What endlessly many requests come to.
+class Truth {
+ public:
+  Truth(const Server& server, const RoundTable& table) : server_(server), rounds_(most_gamma + 1, 0.0) {
+    // The law of the rate by its density at many places.
+    const double concentration = server.alpha * (1 - server.alpha) / (server.spread * server.spread) - 1;
+    const double a = server.alpha * concentration, b = (1 - server.alpha) * concentration;
+    double mass = 0;
+    constexpr int places = 2000;
+    for (int i = 0; i < places; ++i) {
+      const double x = (i + 0.5) / places;
+      const double density = std::exp((a - 1) * std::log(x) + (b - 1) * std::log1p(-x));
+      mass += density;
+      for (std::int64_t gamma = 0; gamma <= most_gamma; ++gamma) rounds_[place(gamma)] += density * table(x, gamma);
+    }
+    for (double& rounds : rounds_) rounds /= mass;
+  }
+
+  double speedup(std::int64_t gamma, double batch) const {
+    return server_.round(0, batch) * output_tokens / (server_.round(gamma, batch) * rounds_[place(gamma)]);
+  }
+  /// With a cost of multiples of a plain step.
+  double tokens(std::int64_t gamma) const { return output_tokens / rounds_[place(gamma)]; }
+
+  std::int64_t best(double batch, std::int64_t up_to) const {
+    std::int64_t best = 0;
+    for (std::int64_t gamma = 1; gamma <= up_to; ++gamma) {
+      if (speedup(gamma, batch) > speedup(best, batch)) best = gamma;
+    }
+    return best;
+  }
+
+ private:
+  static std::size_t place(std::int64_t gamma) { return static_cast<std::size_t>(gamma); }
+  Server server_;
+  std::vector<double> rounds_;
+};
+
+/// One request's counts.
+struct Request {
+  double rounds = 0, accepted = 0;
+  std::vector<double> accepted_at;
+};
+
+Request run_request(double alpha, std::int64_t gamma, Random& random) {
+  Request request;
+  request.accepted_at.assign(static_cast<std::size_t>(gamma), 0.0);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  for (std::int64_t tokens = 0; tokens < output_tokens;) {
+    std::int64_t accepted = 0;
+    while (accepted < gamma && uniform(random) < alpha) ++request.accepted_at[static_cast<std::size_t>(accepted++)];
+    request.accepted += static_cast<double>(accepted);
+    request.rounds += 1;
+    tokens += accepted + 1;
+  }
+  return request;
+}
+
+traces::ServingCounts counts_of(const std::vector<Request>& requests, std::int64_t gamma) {
+  traces::ServingCounts counts;
+  counts.engine = "vllm";
+  counts.labels = {{"model_name", "m"}};
+  counts.line = 1;
+  counts.shape = traces::DraftShape::chain;
+  counts.gamma = gamma;
+  counts.accepted_at.assign(static_cast<std::size_t>(gamma), 0.0);
+  double rounds = 0, accepted = 0;
+  for (const Request& request : requests) {
+    rounds += request.rounds;
+    accepted += request.accepted;
+    for (std::size_t j = 0; j < request.accepted_at.size(); ++j) counts.accepted_at[j] += request.accepted_at[j];
+  }
+  counts.rounds = rounds;
+  counts.accepted = accepted;
+  counts.drafted = rounds * static_cast<double>(gamma);
+  return counts;
+}
+
+std::vector<Request> run_requests(const Server& server, std::int64_t gamma, std::int64_t count, Random& random) {
+  std::vector<Request> requests;
+  for (std::int64_t i = 0; i < count; ++i) requests.push_back(run_request(server.rate(random), gamma, random));
+  return requests;
+}
+
+/// A benchmark run of one gamma at one concurrency.
+traces::ServingCounts bench_run(const Server& server, std::int64_t gamma, double concurrency, std::int64_t count,
+                                double noise, Random& random) {
+  const double batch = concurrency * (gamma == 0 ? 0.95 : 0.9);
+  double rounds = static_cast<double>(count * output_tokens);
+  traces::ServingCounts counts;
+  if (gamma > 0) {
+    counts = counts_of(run_requests(server, gamma, count, random), gamma);
+    rounds = *counts.rounds;
+  } else {
+    counts.labels = {{"model_name", "m"}};
+    counts.line = 1;
+  }
+  counts.unit = traces::CountUnit::run;
+  counts.file = fmt::format("g{}_c{}.json", gamma, concurrency);
+  const auto tokens = static_cast<double>(count * output_tokens);
+  const double factor = std::exp(noise * std::normal_distribution<double>(0, 1)(random));
+  const double tpot = server.round(gamma, batch) * rounds / tokens * factor;
+  traces::BenchRun bench;
+  bench.max_concurrency = concurrency;
+  bench.completed = bench.num_prompts = static_cast<double>(count);
+  bench.total_input_tokens = static_cast<double>(count) * input_tokens;
+  bench.total_output_tokens = tokens;
+  bench.mean_tpot_ms = 1e3 * tpot;
+  bench.output_throughput = batch / tpot;
+  bench.duration_s = tokens / *bench.output_throughput;
+  counts.bench = bench;
+  return counts;
+}
+
+/// Counts of what plans got right.
+struct Tally {
+  std::int64_t points = 0, covered_best = 0, optimal = 0, near = 0;
+  std::int64_t measured_rows = 0, covered_measured = 0, other_rows = 0, covered_other = 0;
+  std::int64_t yes = 0, wrong_yes = 0, no = 0, wrong_no = 0, unsure = 0;
+  std::vector<double> regrets, widths;
+
+  void add(const planning::PointPlan& point, const std::vector<std::int64_t>& measured, double min_gain,
+           const std::vector<double>& truth) {
+    const auto best = static_cast<std::size_t>(std::max_element(truth.begin(), truth.end()) - truth.begin());
+    const auto holds = [&](const planning::DeploymentRow& row) {
+      const double value = truth[static_cast<std::size_t>(row.gamma)];
+      return row.speedup_ci95.lo <= value && value <= row.speedup_ci95.hi;
+    };
+    ++points;
+    const double loss = 1 - truth[point.optimal_row] / truth[best];
+    optimal += point.optimal_row == best ? 1 : 0;
+    near += loss <= 0.01 ? 1 : 0;
+    regrets.push_back(loss);
+    covered_best += holds(point.optimal()) ? 1 : 0;
+    widths.push_back(std::log(point.optimal().speedup_ci95.hi / point.optimal().speedup_ci95.lo) / 2);
+    for (const planning::DeploymentRow& row : point.rows) {
+      if (row.gamma == 0) continue;
+      const bool ran = std::find(measured.begin(), measured.end(), row.gamma) != measured.end();
+      ++(ran ? measured_rows : other_rows);
+      if (holds(row)) ++(ran ? covered_measured : covered_other);
+    }
+    switch (point.verdict) {
+      case planning::Verdict::speculate:
+        ++yes;
+        if (truth[point.optimal_row] < 1 + min_gain) ++wrong_yes;
+        break;
+      case planning::Verdict::do_not_speculate:
+        ++no;
+        if (truth[best] >= 1 + min_gain) ++wrong_no;
+        break;
+      case planning::Verdict::cannot_tell:
+        ++unsure;
+    }
+  }
+
+  void print(const std::string& what) {
+    std::sort(regrets.begin(), regrets.end());
+    std::sort(widths.begin(), widths.end());
+    const auto share = [](std::int64_t part, std::int64_t of) {
+      return of == 0 ? std::string("-")
+                     : fmt::format("{:.1f}%", 100 * static_cast<double>(part) / static_cast<double>(of));
+    };
+    const auto at = [](const std::vector<double>& sorted, double q) {
+      return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
+    };
+    fmt::print("| {} | {} | {} | {} | {:.1f}% | {} | {} | {:.2f}% | {} of {} | {} of {} | {} |\n", what,
+               share(covered_best, points), share(covered_measured, measured_rows), share(covered_other, other_rows),
+               100 * at(widths, 0.5), share(optimal, points), share(near, points), 100 * at(regrets, 0.95), wrong_yes,
+               yes, wrong_no, no, share(unsure, points));
+  }
+};
+
+struct Setting {
+  std::string name;
+  std::vector<std::int64_t> gammas;
+  std::vector<double> concurrencies;
+  std::int64_t requests;
+  double noise;
+};
+
+Tally bench_tally(const Setting& setting, std::int64_t draws, std::uint64_t seed, double min_gain,
+                  const RoundTable& table) {
+  Tally tally;
+  for (std::int64_t draw = 0; draw < draws; ++draw) {
+    Random random(seed + static_cast<std::uint64_t>(draw));
+    const Server server = Server::draw(random);
+    const Truth truth(server, table);
+    planning::BenchQuestion question;
+    question.max_gamma = most_gamma;
+    question.min_gain = min_gain;
+    question.seed = seed;
+    for (const double concurrency : setting.concurrencies) {
+      question.runs.push_back(bench_run(server, 0, concurrency, setting.requests, setting.noise, random));
+      for (const std::int64_t gamma : setting.gammas) {
+        question.runs.push_back(bench_run(server, gamma, concurrency, setting.requests, setting.noise, random));
+      }
+    }
+    const planning::BenchPlan plan = planning::plan_bench(question);
+    for (const planning::PointPlan& point : plan.plan.drafts[0].points) {
+      std::vector<double> speedups;
+      for (const planning::DeploymentRow& row : point.rows) speedups.push_back(truth.speedup(row.gamma, point.batch));
+      tally.add(point, setting.gammas, min_gain, speedups);
+    }
+  }
+  return tally;
+}
+
+/// From counters of single requests and a cost that is known.
+Tally counters_tally(std::int64_t gamma, std::int64_t requests, std::int64_t draws, std::uint64_t seed, double min_gain,
+                     const RoundTable& table) {
+  Tally tally;
+  for (std::int64_t draw = 0; draw < draws; ++draw) {
+    Random random(seed + static_cast<std::uint64_t>(draw));
+    const Server server = Server::draw(random);
+    const Truth truth(server, table);
+    const double c = std::uniform_real_distribution<double>(0.02, 0.4)(random);
+    estimate::ServingSummaries summaries;
+    for (const Request& request : run_requests(server, gamma, requests, random)) {
+      traces::ServingCounts counts = counts_of({request}, gamma);
+      counts.unit = traces::CountUnit::request;
+      summaries.add(counts);
+    }
+    planning::DeploymentQuestion question;
+    question.drafts = {{"draft", std::make_shared<estimate::MeasuredAcceptance>(summaries.summaries().front()),
+                        std::make_shared<cost::ConstantCost>(
+                            cost::ConstantOptions{core::StepCost{c, 0, {}}, cost::DraftKind::model, {}})}};
+    question.max_gamma = most_gamma;
+    question.min_gain = min_gain;
+    const planning::DeploymentPlan plan = planning::plan_deployment(question);
+    const planning::PointPlan& point = plan.drafts[0].points[0];
+    std::vector<double> speedups;
+    for (const planning::DeploymentRow& row : point.rows) {
+      speedups.push_back(truth.tokens(row.gamma) / (1 + c * static_cast<double>(row.gamma)));
+    }
+    tally.add(point, {gamma}, min_gain, speedups);
+  }
+  return tally;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::int64_t draws = 1000;
+  std::uint64_t seed = 1;
+  double min_gain = 0.05;
+  CLI::App app("Coverage, choices and verdicts of plans from simulated deployments");
+  app.add_option("--draws", draws)->capture_default_str();
+  app.add_option("--seed", seed)->capture_default_str();
+  app.add_option("--min-gain", min_gain)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  const RoundTable table;
+  fmt::print(
+      "| planned from | holds, best gamma | holds, gammas that ran | holds, other gammas | half-width, median | best "
+      "gamma "
+      "found | within 1% of it | regret, 95% quantile | wrong of \"speculate\" | wrong of \"do not\" | cannot tell |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|\n");
+  const std::vector<Setting> settings = {
+      {"4 concurrencies, gamma 0, 2, 5; noise 2%", {2, 5}, {1, 8, 32, 128}, 100, 0.02},
+      {"6 concurrencies, gamma 0, 1, 3, 7; noise 2%", {1, 3, 7}, {1, 4, 16, 32, 64, 128}, 100, 0.02},
+      {"4 concurrencies, gamma 0, 4; noise 2%", {4}, {1, 8, 32, 128}, 100, 0.02},
+      {"4 concurrencies, gamma 0, 2, 5; noise 5%", {2, 5}, {1, 8, 32, 128}, 100, 0.05},
+      {"4 concurrencies, gamma 0, 2, 5; noise 0.5%, 30 requests", {2, 5}, {1, 8, 32, 128}, 30, 0.005}};
+  for (const Setting& setting : settings) bench_tally(setting, draws, seed, min_gain, table).print(setting.name);
+  counters_tally(3, 50, draws, seed, min_gain, table).print("counters of 50 requests, gamma 3, cost known");
+  counters_tally(5, 200, draws, seed, min_gain, table).print("counters of 200 requests, gamma 5, cost known");
+  return 0;
+}

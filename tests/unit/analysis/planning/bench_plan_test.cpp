@@ -1,0 +1,296 @@
+#include "analysis/planning/bench_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "analysis/planning/bench_acceptance.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/analysis/planning/fakes.hpp"
+#include "traces/file_error.hpp"
+
+using namespace specdec;
+using planning::BenchPlan;
+using planning::BenchQuestion;
+using traces::ServingCounts;
+
+namespace {
+
+/// A server whose rounds are affine in all that the fit knows, and whose drafts are accepted at a constant rate.
+struct Server {
+  double alpha = 0.7;
+  double fixed = 0.012, per_draft = 0.0008, per_drafted = 2e-5, per_verified = 1e-4, per_context = 2e-9;
+
+  double round(double gamma, double batch, double context) const {
+    return fixed + per_draft * gamma + per_drafted * gamma * batch + per_verified * (gamma + 1) * batch +
+           per_context * batch * context;
+  }
+  double tokens(std::int64_t gamma) const { return fakes::constant_rate(alpha, gamma).value; }
+  double speedup(std::int64_t gamma, double batch, double context) const {
+    return tokens(gamma) * round(0, batch, context) / round(static_cast<double>(gamma), batch, context);
+  }
+  std::int64_t best(std::int64_t up_to, double batch, double context) const {
+    std::int64_t best = 0;
+    for (std::int64_t gamma = 1; gamma <= up_to; ++gamma) {
+      if (speedup(gamma, batch, context) > speedup(best, batch, context)) best = gamma;
+    }
+    return best;
+  }
+
+  /// The result of one run. Its counts are as large as to have no sampling error.
+  ServingCounts run(std::int64_t gamma, double concurrency, double input = 1000, double noise = 1) const {
+    constexpr double requests = 400, output = 200, rounds = 1e8;
+    ServingCounts counts;
+    counts.file = "g" + std::to_string(gamma) + "_c" + std::to_string(static_cast<int>(concurrency)) + ".json";
+    counts.line = 1;
+    counts.engine = "vllm";
+    counts.unit = traces::CountUnit::run;
+    counts.labels = {{"model_name", "m"}};
+    const double batch = 0.9 * concurrency;
+    const double context = input + output / 2;
+    const double tpot = noise * round(static_cast<double>(gamma), batch, context) / tokens(gamma);
+    traces::BenchRun bench;
+    bench.max_concurrency = concurrency;
+    bench.num_prompts = bench.completed = requests;
+    bench.total_input_tokens = requests * input;
+    bench.total_output_tokens = requests * output;
+    bench.mean_tpot_ms = 1e3 * tpot;
+    bench.output_throughput = batch / tpot;
+    bench.duration_s = requests * output / *bench.output_throughput;
+    counts.bench = bench;
+    if (gamma == 0) return counts;
+    counts.shape = traces::DraftShape::chain;
+    counts.gamma = gamma;
+    counts.rounds = rounds;
+    counts.drafted = rounds * static_cast<double>(gamma);
+    double accepted = 0;
+    for (std::int64_t j = 1; j <= gamma; ++j) {
+      counts.accepted_at.push_back(std::round(rounds * std::pow(alpha, static_cast<double>(j))));
+      accepted += counts.accepted_at.back();
+    }
+    counts.accepted = accepted;
+    return counts;
+  }
+};
+
+BenchQuestion sweep(const Server& server, const std::vector<std::int64_t>& gammas,
+                    const std::vector<double>& concurrencies) {
+  BenchQuestion question;
+  for (const double input : {1000.0, 8000.0}) {
+    for (const double concurrency : concurrencies) {
+      for (const std::int64_t gamma : gammas) question.runs.push_back(server.run(gamma, concurrency, input));
+    }
+  }
+  return question;
+}
+
+bool has_note(const BenchPlan& plan, const std::string& code) {
+  return std::any_of(plan.notes.begin(), plan.notes.end(), [&](const auto& note) { return note.code == code; });
+}
+
+}  // namespace
+
+TEST_CASE("runs of a known server give back its speedups, and the best gamma of those that nobody ran") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32, 128});
+  question.holdout = {server.run(3, 20), server.run(0, 20, 4000)};
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(plan.model == "m");
+  CHECK(plan.runs.size() == 24);
+  CHECK(plan.speedups.size() == 16);
+  for (const planning::BenchSpeedup& row : plan.speedups) {
+    const planning::BenchFigures& run = plan.runs[row.speculative];
+    CHECK(plan.runs[row.baseline].gamma == 0);
+    CHECK(plan.runs[row.baseline].max_concurrency == run.max_concurrency);
+    CHECK(plan.runs[row.baseline].input_tokens == run.input_tokens);
+    CHECK(row.speedup.value == Approx(server.speedup(run.gamma, run.batch, run.context)).epsilon(1e-6));
+  }
+  const auto& points = plan.plan.drafts[0].points;
+  REQUIRE(points.size() == 8);
+  for (const planning::PointPlan& point : points) {
+    INFO(point.batch << " " << point.context);
+    CHECK(point.optimal().gamma == server.best(16, point.batch, point.context));
+    CHECK(point.optimal().speedup ==
+          Approx(server.speedup(point.optimal().gamma, point.batch, point.context)).epsilon(1e-3));
+  }
+  // Rounds are slow at large batches, so fewer drafts pay.
+  CHECK(points[0].optimal().gamma > points[3].optimal().gamma);
+  REQUIRE(plan.leave_one_out.size() == 24);
+  for (const planning::BenchPrediction& row : plan.leave_one_out) {
+    INFO(row.file << " " << row.reason);
+    REQUIRE(row.relative_error);
+    CHECK(std::abs(*row.relative_error) < 1e-3);
+  }
+  CHECK(*plan.leave_one_out_error < 1e-3);
+  REQUIRE(plan.backtest.size() == 2);
+  for (const planning::BenchPrediction& row : plan.backtest) {
+    CHECK(std::abs(row.relative_error.value()) < 1e-3);
+    CHECK(*row.predicted / row.measured - 1 == Approx(*row.relative_error).margin(1e-15));
+  }
+  const auto& schedule = plan.plan.drafts[0].schedule;
+  REQUIRE_FALSE(schedule.empty());
+  CHECK(schedule.front().batch_low == 1);
+  CHECK(schedule.back().batch_high == 115);
+}
+
+TEST_CASE("a batch is the requests that decode, by Little's law, not the concurrency") {
+  const Server server;
+  const BenchPlan plan = planning::plan_bench(sweep(server, {0, 3}, {10, 40}));
+  CHECK(plan.runs[0].max_concurrency == 10);
+  CHECK(plan.runs[0].batch == Approx(9).epsilon(1e-12));
+  CHECK(plan.runs[0].context == 1100);
+  CHECK(plan.runs[1].round_seconds == Approx(server.round(3, 9, 1100)).epsilon(1e-7));
+}
+
+TEST_CASE("noisy runs have wider intervals, and what left-out runs miss widens them further") {
+  const Server server;
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal(0, 0.03);
+  BenchQuestion question;
+  for (const double concurrency : {1.0, 8.0, 32.0, 128.0}) {
+    for (const std::int64_t gamma : {0, 2, 5}) {
+      question.runs.push_back(server.run(gamma, concurrency, 1000, std::exp(normal(random))));
+    }
+  }
+  const BenchPlan noisy = planning::plan_bench(question);
+  CHECK(*noisy.leave_one_out_error > 0.005);
+  CHECK(*noisy.leave_one_out_error < 0.15);
+  const auto width = [](const planning::DeploymentRow& row) {
+    return std::log(row.speedup_ci95.hi / row.speedup_ci95.lo);
+  };
+  CHECK_FALSE(has_note(noisy, "cost_error_unknown"));
+  for (const planning::PointPlan& point : noisy.plan.drafts[0].points) CHECK(width(point.rows[5]) > 0.02);
+  // The same replicates without what left-out runs add.
+  planning::DeploymentQuestion bare;
+  bare.drafts = {{"m", noisy.acceptance, noisy.cost}};
+  for (const planning::PointPlan& point : noisy.plan.drafts[0].points) {
+    bare.points.push_back({point.batch, point.context});
+  }
+  const planning::DeploymentPlan narrow = planning::plan_deployment(bare);
+  for (std::size_t i = 0; i < bare.points.size(); ++i) {
+    CHECK(width(narrow.drafts[0].points[i].rows[5]) < width(noisy.plan.drafts[0].points[i].rows[5]));
+  }
+}
+
+TEST_CASE("runs that nothing contradicts but nothing supports say that the error is unknown") {
+  const Server server;
+  BenchQuestion question;
+  question.runs = {server.run(0, 8), server.run(4, 8)};
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(has_note(plan, "cost_error_unknown"));
+  CHECK(plan.leave_one_out_error == std::nullopt);
+  for (const planning::BenchPrediction& row : plan.leave_one_out) CHECK_FALSE(row.reason.empty());
+  CHECK(plan.speedups[0].speedup.value == Approx(server.speedup(4, 7.2, 1100)).epsilon(1e-7));
+  CHECK_FALSE(plan.speedups[0].speedup.ci95);
+}
+
+TEST_CASE("runs that lack a partner, a model or a plain run are named") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 4}, {1, 8});
+  question.runs.push_back(server.run(4, 64));
+  CHECK(has_note(planning::plan_bench(question), "unmatched_run"));
+
+  BenchQuestion plain;
+  plain.runs = {server.run(0, 8), server.run(0, 16)};
+  CHECK_THROWS_WITH(planning::plan_bench(plain),
+                    "g0_c8.json:1: drafted tokens is none, as in all other runs, but must be a run with speculation "
+                    "among them");
+  BenchQuestion speculative;
+  speculative.runs = {server.run(4, 8), server.run(4, 16)};
+  CHECK_THROWS_WITH(planning::plan_bench(speculative),
+                    "g4_c8.json:1: drafted tokens is some, as in all other runs, but must be a plain run among them");
+  BenchQuestion apart;
+  apart.runs = {server.run(0, 8), server.run(0, 16), server.run(4, 32), server.run(4, 64)};
+  CHECK_THROWS_WITH(planning::plan_bench(apart),
+                    Catch::Contains("a plain run to compare with is none at concurrency 64, but must be one of the "
+                                    "same model, lengths and concurrency"));
+
+  BenchQuestion models = sweep(server, {0, 4}, {1, 8});
+  models.runs[3].labels = {{"model_name", "other"}};
+  CHECK_THROWS_WITH(planning::plan_bench(models),
+                    "g4_c8.json:1: model is other, but must be m as in g0_c1.json, or one of the models chosen");
+  models.model = "m";
+  CHECK(planning::plan_bench(models).runs.size() == 7);
+  models.model = "third";
+  CHECK_THROWS_WITH(planning::plan_bench(models), "plan_bench: no run is of model third");
+  CHECK_THROWS_AS(planning::plan_bench(BenchQuestion{}), std::invalid_argument);
+
+  BenchQuestion holdout = sweep(server, {0, 4}, {1, 8});
+  holdout.holdout = {server.run(4, 4)};
+  holdout.holdout[0].labels = {{"model_name", "other"}};
+  CHECK_THROWS_AS(planning::plan_bench(holdout), traces::FileError);
+}
+
+TEST_CASE("a run without the length of its drafts needs it stated") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 4}, {1, 8, 32});
+  for (ServingCounts& run : question.runs) {
+    if (!run.gamma) continue;
+    run.gamma.reset();
+    run.drafted.reset();
+    run.accepted_at.clear();
+  }
+  CHECK_THROWS_WITH(planning::plan_bench(question),
+                    "g4_c1.json:1: drafted tokens per round is unknown, but must be counted by the run, or a stated "
+                    "gamma");
+  question.gamma = 4;
+  CHECK(planning::plan_bench(question).runs[1].gamma == 4);
+
+  question = sweep(server, {0, 4}, {1, 8, 32});
+  question.runs[1].gamma.reset();
+  question.runs[1].drafted = 3.4e8;
+  CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
+  question.runs[1].shape = traces::DraftShape::tree;
+  CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
+  question.runs[1].bench.reset();
+  CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
+}
+
+TEST_CASE("repeats that contradict each other and failed requests are reported") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 4}, {1, 8});
+  question.runs.push_back(server.run(0, 8, 1000, 1.1));
+  CHECK_FALSE(has_note(planning::plan_bench(question), "runs_disagree"));
+  question.runs.push_back(server.run(0, 8, 1000, 1.5));
+  CHECK(has_note(planning::plan_bench(question), "runs_disagree"));
+  question.runs.back().bench->completed = 350;
+  CHECK(has_note(planning::plan_bench(question), "requests_failed"));
+}
+
+TEST_CASE("what is deployed is checked at the batches that were run") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32, 128});
+  question.deployed = {{1, 512, 5}};
+  question.max_regret = 0.01;
+  CHECK(planning::plan_bench(question).plan.exceeds_max_regret);
+  question.max_regret = 0.99;
+  CHECK_FALSE(planning::plan_bench(question).plan.exceeds_max_regret);
+}
+
+TEST_CASE("between gammas that were run acceptance is interpolated and readings cover both") {
+  const Server server;
+  ServingCounts two = server.run(2, 8), six = server.run(6, 8);
+  const std::vector<planning::CountedRun> runs = {{&two, 2}, {&six, 6}};
+  const planning::BenchAcceptance acceptance(runs);
+  CHECK(acceptance.longest() == 6);
+  CHECK(acceptance.tokens_per_step(0).value == 1);
+  for (std::int64_t gamma = 1; gamma <= 6; ++gamma) {
+    const estimate::TokensPerStep tokens = acceptance.tokens_per_step(gamma);
+    CHECK(tokens.value == Approx(server.tokens(gamma)).epsilon(1e-4));
+    CHECK_FALSE(tokens.extrapolated);
+    CHECK(tokens.readings.lo <= tokens.value);
+    CHECK(tokens.value <= tokens.readings.hi);
+    CHECK(acceptance.measured(gamma) == (gamma == 2 || gamma == 6));
+  }
+  CHECK(acceptance.tokens_per_step(7).extrapolated);
+  // Where the two contradict each other a mean is taken and both are readings.
+  Server kinder = server;
+  kinder.alpha = 0.8;
+  six = kinder.run(6, 8);
+  const planning::BenchAcceptance torn(runs);
+  const estimate::TokensPerStep tokens = torn.tokens_per_step(4);
+  CHECK(tokens.value == Approx((server.tokens(4) + kinder.tokens(4)) / 2).epsilon(1e-4));
+  CHECK(tokens.readings.lo == Approx(server.tokens(4)).epsilon(1e-4));
+  CHECK(tokens.readings.hi == Approx(kinder.tokens(4)).epsilon(1e-4));
+  CHECK_THROWS_AS(planning::BenchAcceptance({}), std::invalid_argument);
+}
