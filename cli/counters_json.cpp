@@ -119,6 +119,7 @@ ordered_json group_json(const CountersGroup& group) {
           {"clusters", s.clusters},
           {"interval_basis", estimate::name_of(s.basis)},
           {"from_rates", s.from_rates},
+          {"unweighted_means", s.unweighted_means},
           {"acceptance", s.rule ? ordered_json(traces::name_of(*s.rule)) : ordered_json("unknown")},
           {"shape", name_of(s.shape)},
           {"gamma", value_or_null(s.gamma)},

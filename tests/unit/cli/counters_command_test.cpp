@@ -138,6 +138,7 @@ TEST_CASE("the JSON of a group has every key, in order") {
                                                                   "clusters",
                                                                   "interval_basis",
                                                                   "from_rates",
+                                                                  "unweighted_means",
                                                                   "acceptance",
                                                                   "shape",
                                                                   "gamma",
@@ -200,6 +201,26 @@ TEST_CASE("a label or the file groups further") {
   const ScratchFolder folder;
   const std::string one = written(folder, "one", scrape("m", 100, {90, 80}));
   CHECK(summary_of("--by file " + one + " " + requests)["groups"].size() == 2);
+}
+
+TEST_CASE("means without counts give tokens per step, and with gamma a rate, but no rounds") {
+  const ScratchFolder folder;
+  const std::string file = written(folder, "server.log",
+                                   "[2026-09-08 00:21:09] Decode batch, #running-req: 1, accept len: 2.85, accept "
+                                   "rate: 0.62, gen throughput (token/s): 0.73, #queue-req: 0\n"
+                                   "[2026-09-08 00:21:19] Decode batch, #running-req: 1, accept len: 2.65, accept "
+                                   "rate: 0.55, gen throughput (token/s): 0.73, #queue-req: 0\n");
+  const ordered_json document = summary_of(file);
+  const ordered_json group = only_group(document);
+  CHECK(group["rounds"].is_null());
+  CHECK(group["unweighted_means"] == true);
+  CHECK(group["tokens_per_step"]["value"].get<double>() == Approx(2.75));
+  CHECK(group["alpha_hat"]["value"].is_null());
+  CHECK(warns(document, "mean_without_counts"));
+  const ordered_json chain = only_group(summary_of("--gamma 3 " + file));
+  // The rate whose geometric law has this length: 1 + a + a^2 + a^3 = 2.75.
+  const double alpha = chain["alpha_hat"]["value"].get<double>();
+  CHECK(1 + alpha + alpha * alpha + alpha * alpha * alpha == Approx(2.75));
 }
 
 TEST_CASE("groups that are warned of alike share one warning, and many of one kind are counted") {
