@@ -288,12 +288,18 @@ class Summarising {
 
   bool few_clusters() const { return summary_.clusters < few_sequences; }
 
+  static Interval t_interval_above(double value, const StandardError& error, double lo) {
+    const Interval interval = t_interval(value, error);
+    return {std::max(interval.lo, lo), interval.hi};
+  }
+
   /// By clusters, never narrower than of independent rounds while clusters or events are few.
   std::optional<Interval> interval(double value, const Ratio& ratio) const {
     if (ratio.clusters.clusters() < 2) return ratio.iid;
     const std::optional<StandardError> error = standard_error(ratio.clusters);
     if (!error) return ratio.iid;
-    const Interval by_clusters = bounded_t_interval(value, *error, ratio.lo, ratio.hi);
+    const Interval by_clusters = std::isinf(ratio.hi) ? t_interval_above(value, *error, ratio.lo)
+                                                      : bounded_t_interval(value, *error, ratio.lo, ratio.hi);
     if ((few_clusters() || ratio.rare) && ratio.iid) return hull(by_clusters, *ratio.iid);
     return by_clusters;
   }
@@ -341,10 +347,12 @@ class Summarising {
                     theory::expected_tokens(core::AcceptanceRate(alpha.hi), *summary_.gamma)};
   }
 
+  /// Infinity where nothing says how long drafts may be.
   double most_tokens() const {
-    const std::int64_t longest = summary_.longest_draft.value_or(
-        std::max<std::int64_t>(static_cast<std::int64_t>(summary_.rounds_by_accepted.size()) - 1, 0));
-    return std::max(static_cast<double>(longest) + 1, tokens_);
+    std::optional<std::int64_t> longest = summary_.longest_draft;
+    if (!longest && !summary_.rounds_by_accepted.empty()) longest = std::ssize(summary_.rounds_by_accepted) - 1;
+    const double most = longest ? static_cast<double>(*longest) + 1 : 0;
+    return tokens_ <= most ? most : std::numeric_limits<double>::infinity();
   }
 
   void find_tokens_per_step() {

@@ -395,6 +395,23 @@ TEST_CASE("means over rounds of unknown number give the mean of means, by window
   CHECK(warns(summary_of({window, worked_example()}), "means_left_out"));
 }
 
+TEST_CASE("tokens per step have an interval where nothing says how long drafts may be") {
+  ServingCounts one;
+  one.unit = CountUnit::request;
+  one.rounds = 100;
+  one.emitted = 285;
+  ServingCounts other = one;
+  other.emitted = 265;
+  const ServingSummary summary = summary_of({one, other});
+  CHECK(summary.tokens_per_step->value == Approx(2.75).epsilon(1e-14));
+  // By hand: two means that lie 0.2 apart have a standard error of 0.1; Student's t with 1 degree of freedom is 12.706.
+  REQUIRE(summary.tokens_per_step->ci95);
+  CHECK(summary.tokens_per_step->ci95->lo == Approx(2.75 - 1.27062).epsilon(1e-5));
+  CHECK(summary.tokens_per_step->ci95->hi == Approx(2.75 + 1.27062).epsilon(1e-5));
+  other.emitted = 105;
+  CHECK(summary_of({one, other}).tokens_per_step->ci95->lo == 1);
+}
+
 TEST_CASE("tokens put out and rounds give the accepted drafts, and a warning") {
   ServingCounts counts;
   counts.shape = DraftShape::chain;
