@@ -305,6 +305,12 @@ class Interpreter {
     table_.warnings.push_back({std::string(code), fmt::format("{}:{}: {}", rows_.path.string(), row.line, message)});
   }
 
+  void add(const TableRow& row, TimedPass pass) {
+    if (!(pass.seconds > 0) || !std::isfinite(pass.seconds))
+      rows_.refuse(row, "seconds of a pass", fmt::format("{}", pass.seconds), "a number above 0");
+    table_.passes.push_back(std::move(pass));
+  }
+
   /// A pass over more tokens than one micro-batch runs as several.
   bool fits(const TableRow& row, double tokens, double ubatch) {
     if (tokens <= ubatch) return true;
@@ -339,7 +345,7 @@ class OwnTable : public Interpreter {
       pass.line = row.line;
       take_samples(row, pass);
       if (pass.samples_seconds.empty()) pass.seconds = number(rows, row, "seconds", positive);
-      table_.passes.push_back(std::move(pass));
+      add(row, std::move(pass));
     }
   }
 
@@ -477,7 +483,7 @@ class LlamaBench : public Interpreter {
     for (const double seconds : test.samples_seconds) pass.samples_seconds.push_back(seconds / passes);
     pass.repetitions = static_cast<std::int64_t>(pass.samples_seconds.size());
     pass.line = row.line;
-    table_.passes.push_back(std::move(pass));
+    add(row, std::move(pass));
   }
 };
 
@@ -516,7 +522,7 @@ class LlamaBatchedBench : public Interpreter {
         printed ? printed_seconds(row, sequences, generated) : number(rows_, row, "t_tg", positive) / generated;
     pass.repetitions = 1;
     pass.line = row.line;
-    table_.passes.push_back(std::move(pass));
+    add(row, std::move(pass));
   }
 
   /// Seconds are printed with three decimals, tokens per second with two.

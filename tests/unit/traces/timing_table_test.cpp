@@ -1,5 +1,8 @@
 #include "traces/formats/timing_table.hpp"
 
+#include <cmath>
+#include <random>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
@@ -219,4 +222,37 @@ TEST_CASE("rows of llama-batched-bench that contradict themselves or generate no
   REQUIRE(table.warnings.size() == 2);
   CHECK(table.warnings[0].code == "no_generation_excluded");
   CHECK(table.warnings[1].code == "split_pass_excluded");
+}
+
+TEST_CASE("mutated timings are read with values in their ranges or refused in one line") {
+  const std::vector<std::string> good = {
+      "batch,tokens,context,seconds,model,stddev_seconds,repetitions\n1,1,1024,0.0112,big,0.0001,7\n2.5,5,0,0.0119,,,"
+      "\n",
+      bench_header + bench_row(1, 0, 1024, 10'000'000) + bench_row(0, 64, 1024, 704'000'000),
+      bench_object(1, 0, 1024, "9000000, 11000000", 10'000'000) + "\n",
+      "INSERT INTO llama_bench (n_prompt, n_gen, n_depth, avg_ns) VALUES ('5', '0', '1024', '12500000');\n",
+      "| model | test | t/s |\n|---|---|---|\n| a | pp8 @ d16 | 90.00 \xc2\xb1 1.00 |\n| a | tg128 | 90.00 |\n",
+      tests::read_text(samples / "batched-bench.jsonl"),
+      tests::read_text(samples / "batched-bench.md")};
+  std::mt19937_64 random(1);
+  const auto any = [&](std::size_t below) { return static_cast<std::size_t>(random() % below); };
+  int refused = 0;
+  for (const std::string& text : good) {
+    for (int i = 0; i < 200; ++i) {
+      std::string mutant = text;
+      if (any(4) == 0) mutant.resize(any(mutant.size()));
+      for (std::size_t j = 0; j < any(4) && !mutant.empty(); ++j)
+        mutant[any(mutant.size())] = any(2) == 0 ? text[any(text.size())] : static_cast<char>(any(256));
+      try {
+        for (const TimedPass& pass : read(mutant).passes) {
+          CHECK((pass.batch > 0 && pass.tokens > 0 && pass.context >= 0 && pass.seconds > 0));
+          CHECK(std::isfinite(pass.seconds));
+        }
+      } catch (const traces::FileError& error) {
+        CHECK(std::string(error.what()).find('\n') == std::string::npos);
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 140);
 }
