@@ -313,7 +313,8 @@ class Normalisation {
       const double all = static_cast<double>(*gamma_) * rounds;
       const double off = counts_.from_rates ? check_.slack(all) : exact_share * all;
       if (!unit_.drafted || std::abs(*unit_.drafted - all) <= off) unit_.fixed_gamma = gamma_;
-    } else if (unit_.drafted) {
+    } else if (unit_.drafted && counts_.engine != "llama.cpp") {
+      // llama.cpp ends drafts that look poor and counts rounds without a draft: a whole mean is chance there.
       const double mean = *unit_.drafted / rounds;
       const double whole = std::round(mean);
       const double off = counts_.from_rates ? check_.slack(*unit_.drafted) / rounds : exact_share * mean;
