@@ -567,18 +567,22 @@ std::string_view name_of(IntervalBasis basis) {
 struct ServingSummaries::Groups {
   explicit Groups(ServingSummaryOptions asked) : options(std::move(asked)) {}
 
-  std::pair<std::string, std::string> key_of(const ServingCounts& counts) const {
-    std::pair<std::string, std::string> key{std::string(counts.label("model_name")), {}};
-    if (options.by == "file") {
-      key.second = counts.file.string();
-    } else if (!options.by.empty()) {
-      key.second = counts.label(options.by);
+  /// Neighbouring units mostly belong to one group, so the last one is looked at first.
+  Group& group_of(const ServingCounts& counts) {
+    const std::string_view model = counts.label("model_name");
+    const bool by_file = options.by == "file";
+    const std::string_view value = by_file              ? std::string_view(counts.file.native())
+                                   : options.by.empty() ? std::string_view()
+                                                        : counts.label(options.by);
+    if (last == by_key.end() || last->first.first != model || last->first.second != value) {
+      last = by_key.try_emplace({std::string(model), std::string(value)}).first;
     }
-    return key;
+    return last->second;
   }
 
   ServingSummaryOptions options;
   std::map<std::pair<std::string, std::string>, Group> by_key;
+  std::map<std::pair<std::string, std::string>, Group>::iterator last = by_key.end();
   UnitCounts unit;
   ClusterSums cluster;
 };
@@ -595,7 +599,7 @@ ServingSummaries::ServingSummaries(ServingSummaries&&) noexcept = default;
 ServingSummaries& ServingSummaries::operator=(ServingSummaries&&) noexcept = default;
 
 void ServingSummaries::add(const ServingCounts& counts) {
-  Group& group = groups_->by_key[groups_->key_of(counts)];
+  Group& group = groups_->group_of(counts);
   const WarnOfUnit warn = [&](std::string_view code, const std::string& message) {
     group.warnings.add(code, counts, message);
   };

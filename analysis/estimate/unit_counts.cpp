@@ -21,6 +21,8 @@ using traces::ServingCounts;
 // what was computed back from printed rates is rounded.
 constexpr double exact_share = 1e-6;
 constexpr double loose_share = 0.01;
+/// Beyond this doubles do not count by ones.
+constexpr double most_counts = 1e15;
 
 class Checks {
  public:
@@ -32,8 +34,8 @@ class Checks {
   }
 
   void number(const std::string& field, double value) const {
-    if (0 <= value && std::isfinite(value)) return;
-    refuse(field, fmt::format("{}", value), "a number >= 0");
+    if (0 <= value && value <= most_counts) return;
+    refuse(field, fmt::format("{}", value), fmt::format("in [0, {:g}]", most_counts));
   }
   void number(const char* field, const std::optional<double>& value) const {
     if (value) number(std::string(field), *value);
@@ -44,7 +46,7 @@ class Checks {
              fmt::format("at most {}", RoundMoments::most_positions + 1));
     }
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (0 <= values[i] && std::isfinite(values[i])) continue;
+      if (0 <= values[i] && values[i] <= most_counts) continue;
       number(fmt::format("{}[{}]", field, i), values[i]);
     }
   }
@@ -130,7 +132,10 @@ class Normalisation {
       }
       check_.numbers("rounds_by_accepted_and_drafted", histogram);
     }
-    if (counts_.gamma && *counts_.gamma < 0) check_.refuse("gamma", fmt::format("{}", *counts_.gamma), ">= 0");
+    if (counts_.gamma && !(0 <= *counts_.gamma && *counts_.gamma <= RoundMoments::most_positions)) {
+      check_.refuse("gamma", fmt::format("{}", *counts_.gamma),
+                    fmt::format("in [0, {}]", RoundMoments::most_positions));
+    }
   }
 
   void reset() {
@@ -422,9 +427,7 @@ class Normalisation {
   /// By depth, where every round's tree has the same one.
   void evaluate_tree() {
     if (!unit_.has_positions || !gamma_) return;
-    unit_.accepted_at.resize(
-        std::max(unit_.accepted_at.size(),
-                 static_cast<std::size_t>(std::max<std::int64_t>(0, std::min(*gamma_, RoundMoments::most_positions)))));
+    unit_.accepted_at.resize(std::max(unit_.accepted_at.size(), static_cast<std::size_t>(*gamma_)));
     unit_.evaluated_at.clear();
     double alive = sum(unit_.rounds_by_accepted);
     for (const double accepted : unit_.accepted_at) {

@@ -457,7 +457,7 @@ TEST_CASE("counts that contradict each other are refused with file, line, field,
   CHECK(message_of(counts) == "metrics.txt:3: drafted is 4000, but must be at most 3000, gamma = 3 times the rounds");
   counts = worked_example();
   counts.rounds = std::numeric_limits<double>::quiet_NaN();
-  CHECK(message_of(counts) == "metrics.txt:3: rounds is nan, but must be a number >= 0");
+  CHECK(message_of(counts) == "metrics.txt:3: rounds is nan, but must be in [0, 1e+15]");
   counts = request({1, 2, 3});
   counts.rounds = 7;
   CHECK(message_of(counts) == "requests.jsonl: rounds is 7, but must be 6, the sum of the histogram");
@@ -475,6 +475,12 @@ TEST_CASE("counts that contradict each other are refused with file, line, field,
         "drafted");
   counts.rounds_by_accepted_and_drafted = {{300, {1}}};
   CHECK(message_of(counts) == "requests.jsonl: draft length is 300, but must be in [0, 256]");
+  counts = worked_example();
+  counts.gamma = 1'000'000'000'000;
+  CHECK(message_of(counts) == "metrics.txt:3: gamma is 1000000000000, but must be in [0, 256]");
+  counts = request(std::vector<double>(300, 1.0));
+  counts.gamma.reset();
+  CHECK(message_of(counts) == "requests.jsonl: rounds_by_accepted is 300 entries long, but must be at most 257");
   CHECK_THROWS_AS(ServingSummaries({"", 0, false}), std::domain_error);
 }
 
