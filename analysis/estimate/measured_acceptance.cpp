@@ -99,9 +99,11 @@ void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
   }
   centre_ = fit_of(rates);
   for (std::size_t j = 0; j < rates.size(); ++j) {
-    const double trials = moments_.evaluated(static_cast<std::int64_t>(j) + 1);
-    const double width =
-        std::min({std::sqrt(rates[j] * (1 - rates[j]) / trials) / 2, rates[j] / 2, (1 - rates[j]) / 2});
+    std::vector<double> alone(static_cast<std::size_t>(moments_.positions()));
+    alone[j] = 1;
+    const double error =
+        moments_.standard_error(alone).value_or(moments_.standard_error_of_independent_rounds(alone)).value;
+    const double width = std::min({error, rates[j] / 2, (1 - rates[j]) / 2});
     Shift& shift = shifts_.emplace_back();
     shift.width = width;
     if (!centre_.two_rates || j >= fitted_positions) {

@@ -40,7 +40,7 @@ struct AcceptanceReadings {
 /// Where only accepted drafts and rounds are known, the one reading is the constant rate; where alpha is known within
 /// bounds only, readings are those of the bounds, and the value that of their middle.
 /// ci95 rests on what the summary's intervals rest on: `method`. By linearisation over the conditional rates; through
-/// the fit by central differences of half a standard error.
+/// the fit by central differences over one standard error to each side.
 /// Source:   docs/theory.md#acceptance-from-counters
 class MeasuredAcceptance final : public AcceptanceCurve {
  public:
@@ -100,7 +100,7 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   /// [j] = of the rounds alive after j drafts, the share that drafts another one.
   std::vector<double> going_on_;
   Fit centre_;
-  /// Half a standard error of each conditional rate, downwards and upwards, and what the counts would say there.
+  /// A standard error of each conditional rate, downwards and upwards, and what the counts would say there.
   struct Shift {
     double width = 0;
     Fit below, above;
