@@ -210,6 +210,12 @@ std::string group_text(const CountersGroup& group) {
   return text;
 }
 
+/// At most so many bytes of UTF-8, no character in parts.
+std::string beginning_of(const std::string& text, std::size_t bytes) {
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
 std::string group_table(const CountersAnswer& a) {
   TextTable table({{"group", Align::left}, {"rounds"}, {"tokens"}, {"95%"}, {"alpha_hat"}, {"95%"}, {"acc./drafted"}});
   const auto sure = [](const std::optional<Interval>& ci95) {
@@ -218,7 +224,7 @@ std::string group_table(const CountersAnswer& a) {
   for (const CountersGroup& group : a.groups) {
     const ServingSummary& s = group.summary;
     std::string title = without_control_characters(title_of(s));
-    if (title.size() > widest_title) title = title.substr(0, widest_title - 3) + "...";
+    if (title.size() > widest_title) title = beginning_of(title, widest_title - 3) + "...";
     std::string alpha = "-";
     if (s.alpha_hat) {
       const Interval& bounds = s.alpha_hat->bounds;
