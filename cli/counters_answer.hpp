@@ -57,8 +57,7 @@ struct CountersAnswer {
 };
 
 /// Why accepted / drafted is printed but never used as alpha.
-inline constexpr std::string_view not_alpha =
-    "not alpha: drafts behind a rejection count as drafted and are never looked at";
+std::string_view reason_against_alpha(traces::DraftShape shape);
 
 /// "total", "window", "request" or "run".
 std::string_view name_of(traces::CountUnit unit);

@@ -133,7 +133,7 @@ ordered_json group_json(const CountersGroup& group) {
           {"tokens_per_step", estimate_json(s.tokens_per_step)},
           {"alpha_hat", rate_json(s.alpha_hat)},
           {"draft_acceptance_rate", estimate_json(s.draft_acceptance_rate)},
-          {"draft_acceptance_rate_note", not_alpha},
+          {"draft_acceptance_rate_note", reason_against_alpha(s.shape)},
           {"homogeneity", homogeneity_json(s.homogeneity)},
           {"design_effect", number_or_null(s.design_effect)},
           {"two_rates", two_rates_json(group.two_rates)},

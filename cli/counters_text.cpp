@@ -112,7 +112,8 @@ std::string acceptance_lines(const ServingSummary& s) {
   }
   add(alpha_sentence(s));
   if (s.draft_acceptance_rate) {
-    add(fmt::format("Accepted / drafted {} is {}.", brief(s.draft_acceptance_rate->value), not_alpha));
+    add(fmt::format("Accepted / drafted {} is {}.", brief(s.draft_acceptance_rate->value),
+                    reason_against_alpha(s.shape)));
   }
   add(homogeneity_sentence(s));
   if (s.design_effect) {
@@ -270,6 +271,14 @@ std::string conversion_text(const CountersAnswer& a) {
 }
 
 }  // namespace
+
+std::string_view reason_against_alpha(traces::DraftShape shape) {
+  if (shape == traces::DraftShape::tree) {
+    return "not alpha: at most one of the drafts at one place is accepted, and drafts behind a rejection are never "
+           "looked at";
+  }
+  return "not alpha: drafts behind a rejection count as drafted and are never looked at";
+}
 
 std::string title_of(const ServingSummary& summary) {
   if (!summary.group) return summary.model_name.empty() ? "(unnamed)" : summary.model_name;

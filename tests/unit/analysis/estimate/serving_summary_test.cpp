@@ -337,6 +337,16 @@ TEST_CASE("trees have acceptance by depth and no alpha, unknown shapes neither u
   CHECK(tree.positions[1].survival.value == 0.48);
   CHECK(tree.positions[1].conditional->value == Approx(48.0 / 70).epsilon(1e-14));
   CHECK(tree.tokens_per_step->value == Approx(2.8).epsilon(1e-14));
+  // TensorRT-LLM: how many paths reach each depth, and all tokens that hang on them.
+  counts.shape = DraftShape::tree;
+  counts.drafted_at = {1000, 1000, 1000, 1000};
+  counts.drafted = 12000;
+  CHECK(summary_of({counts}).positions[1].conditional->value == Approx(48.0 / 70).epsilon(1e-14));
+  CHECK(summary_of({counts}).draft_acceptance_rate->value == Approx(0.15).epsilon(1e-14));
+  counts.drafted = 3000;
+  CHECK_THROWS_AS(summary_of({counts}), FileError);
+  counts = worked_example();
+  counts.shape = DraftShape::unknown;
   const ServingSummary unknown = summary_of({counts});
   CHECK(unknown.shape == DraftShape::unknown);
   CHECK_FALSE(unknown.alpha_hat);
