@@ -25,12 +25,8 @@ constexpr char default_sweep[] = "temperature=0;temperature=0.5;temperature=0.7;
 
 void declare(Options& options, AnalyzeOptions& o) {
   options.group("Acceptance");
-  options.choice("--acceptance", o.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
-                 "the engine's rule; recorded: the recording's, else rejection");
-  options.flag("--assume-processed", o.assume_processed,
-               "take log-probabilities for those that were sampled from,\nwhatever the recording says");
+  o.acceptance.declare(options);
   options.number("--row-tolerance", o.row_tolerance, {0.0, 1.0, true}, "how far from 1 a row may sum [by its type]");
-  options.flag("--force-replay", o.force_replay, "replay a text that is not the target's own too");
   options.flag("--fixed-task-mix", o.fixed_task_mix, "the numbers of sequences by task were chosen: stratify by task");
   o.cost.declare(options, "[no speedups]");
   options.group("Questions");
@@ -120,18 +116,15 @@ bool is_small(const traces::PositionSource& source) {
 planning::TraceAnalysisOptions analysis_options(const AnalyzeOptions& o) {
   if (o.samples == 1) refuse("--samples", "1", "0 or an integer from 2 on");
   planning::TraceAnalysisOptions options;
-  for (const traces::AcceptanceRule rule :
-       {traces::AcceptanceRule::rejection, traces::AcceptanceRule::greedy_draft, traces::AcceptanceRule::greedy}) {
-    if (o.acceptance == traces::name_of(rule)) options.observe.rule = rule;
-  }
-  options.observe.assume_processed = o.assume_processed;
+  options.observe.rule = o.acceptance.rule();
+  options.observe.assume_processed = o.acceptance.assume_processed;
   options.observe.tolerance = o.row_tolerance;
   options.observe.lenience = leniences_of(o.lenience);
   options.observe.threads = o.threads;
   options.max_gamma = gammas_of(o.gamma).back();
   options.cost = o.cost.cost();
   if (o.standardise != "auto" && o.standardise != "none") options.sweep = sweep_of(o.standardise);
-  options.force_replay = o.force_replay;
+  options.force_replay = o.acceptance.force_replay;
   options.mix = o.fixed_task_mix ? estimate::TaskMix::fixed : estimate::TaskMix::random;
   options.seed = static_cast<std::uint64_t>(o.seed);
   return options;
@@ -183,17 +176,7 @@ AnalyzeAnswer analysed(traces::PositionSource& source, const AnalyzeOptions& o, 
 
 std::vector<Assumption> assumptions_of(const AnalyzeAnswer& a) {
   const AnalyzeOptions& o = a.options;
-  const auto recorded = [](bool in_file) { return in_file ? "file" : "default"; };
-  std::vector<Assumption> assumptions = {
-      {"acceptance", traces::name_of(a.analysis.rule),
-       o.acceptance == "recorded" ? recorded(a.metadata.acceptance.has_value()) : "user"}};
-  if (a.metadata.path == traces::TextSource::unknown) {
-    assumptions.push_back({"text from", "the target", "default"});
-  } else {
-    assumptions.push_back(
-        {"text from", a.metadata.path == traces::TextSource::target ? "the target" : "elsewhere", "file"});
-  }
-  if (o.assume_processed) assumptions.push_back({"log-probabilities", "processed", "user"});
+  std::vector<Assumption> assumptions = o.acceptance.assumptions(a.metadata, a.analysis.rule);
   if (a.cost) {
     for (const Assumption& assumption : o.cost.assumptions()) assumptions.push_back(assumption);
   }

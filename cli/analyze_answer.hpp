@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/planning/trace_analysis.hpp"
+#include "cli/acceptance_options.hpp"
 #include "cli/report.hpp"
 #include "cli/step_cost_options.hpp"
 #include "cli/trace_input.hpp"
@@ -19,14 +20,12 @@ namespace specdec::cli {
 
 struct AnalyzeOptions {
   TraceInput input;
-  std::string acceptance = "recorded";
-  bool assume_processed = false;
+  AcceptanceOptions acceptance;
   std::optional<double> row_tolerance;
   StepCostOptions cost;
   std::string gamma = "1:16";
   std::string lenience = "0.9,0.7,0.5,0.3,0.1";
   std::string standardise = "auto";
-  bool force_replay = false;
   bool fixed_task_mix = false;
   std::int64_t samples = 16;
   std::int64_t seed = 1;

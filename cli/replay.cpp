@@ -9,6 +9,7 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "analysis/theory/policy_replay.hpp"
 #include "analysis/theory/streaming_replay.hpp"
+#include "cli/acceptance_options.hpp"
 #include "cli/text.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
@@ -27,9 +28,7 @@ struct ReplayOptions {
   std::int64_t gamma = 5;
   std::string policy = "fixed";
   std::optional<double> threshold;
-  std::string acceptance = "recorded";
-  bool assume_processed = false;
-  bool force_replay = false;
+  AcceptanceOptions acceptance;
   std::int64_t seed = 1;
   bool steps = false;
   std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
@@ -55,11 +54,8 @@ theory::DraftingLimit limit_of(const sim::ReplayedPolicy& policy) {
 
 estimate::ObserveOptions observe_options(const ReplayOptions& o) {
   estimate::ObserveOptions options;
-  for (const traces::AcceptanceRule rule :
-       {traces::AcceptanceRule::rejection, traces::AcceptanceRule::greedy_draft, traces::AcceptanceRule::greedy}) {
-    if (o.acceptance == traces::name_of(rule)) options.rule = rule;
-  }
-  options.assume_processed = o.assume_processed;
+  options.rule = o.acceptance.rule();
+  options.assume_processed = o.acceptance.assume_processed;
   options.threads = o.threads;
   return options;
 }
@@ -78,6 +74,13 @@ struct PlayedRun {
     exact.add(seen.sequence, acceptance, depths, seen.draft_token_probability);
   }
 
+  /// The same run so far, of whose rounds nobody hears.
+  PlayedRun unheard() const {
+    PlayedRun run = *this;
+    run.simulation.on_round({});
+    return run;
+  }
+
   sim::ReplaySimulation simulation;
   theory::PolicyReplay exact;
 };
@@ -87,12 +90,11 @@ struct Played {
   /// One run, or one at each end of the brackets where acceptance is not known exactly.
   std::optional<PlayedRun> lower;
   std::optional<PlayedRun> upper;
-  bool exact = true;
   std::vector<sim::ReplayedRound> rounds;
 };
 
 void require_replayable(const traces::TraceMetadata& metadata, const ReplayOptions& o) {
-  if (metadata.path != traces::TextSource::other || o.force_replay) return;
+  if (metadata.path != traces::TextSource::other || o.acceptance.force_replay) return;
   throw UsageError(
       "the text is not the target's own (path is other), and only such a text can be replayed; "
       "--force-replay does it all the same");
@@ -116,20 +118,19 @@ void play(traces::PositionSource& source, const ReplayOptions& o, Report& report
   played.lower.emplace(policy, seed, [&](const sim::ReplayedRound& round) {
     if (o.steps && played.rounds.size() < most_listed_rounds) played.rounds.push_back(round);
   });
-  played.upper.emplace(policy, seed, nullptr);
   traces::PositionBatch batch;
   while (source.read(batch)) {
     const estimate::Observations seen = observer.observe(source, batch);
     if (!columns) columns.emplace(std::max<std::int64_t>(1, o.gamma), seen);
     if (!columns->take(seen)) throw UsageError("the recording says nothing of acceptance under this rule");
     require_probabilities(seen, o);
-    played.exact = played.exact && columns->exact();
+    if (!columns->exact() && !played.upper) played.upper = played.lower->unheard();
     played.lower->add(seen, columns->lower(), columns->depths());
-    played.upper->add(seen, columns->highest(), columns->depths());
+    if (played.upper) played.upper->add(seen, columns->highest(), columns->depths());
   }
   if (!columns) throw UsageError("the recording holds no position");
   played.lower->simulation.finish();
-  played.upper->simulation.finish();
+  if (played.upper) played.upper->simulation.finish();
   add_notes(observer.notes(), report);
   if (columns->depths() > 1 && o.gamma > columns->depths())
     report.warnings.push_back({"depth_held", fmt::format("drafts are recorded to depth {}; that of the last is held "
@@ -236,22 +237,14 @@ Report run(const ReplayOptions& o) {
                  {"acceptance", traces::name_of(played.rule)},
                  {"seed", o.seed}};
   ordered_json& runs = report.json["runs"] = ordered_json::array();
-  runs.push_back(run_json(*played.lower, played.exact ? "exact" : "lower"));
-  if (!played.exact) runs.push_back(run_json(*played.upper, "upper"));
+  runs.push_back(run_json(*played.lower, played.upper ? "lower" : "exact"));
+  if (played.upper) runs.push_back(run_json(*played.upper, "upper"));
   report.json["position_acceptance"] = positions_json(played.lower->simulation.counters());
   report.json["rounds"] = rounds_json(played.rounds);
   report.text = text_of(report.json);
 
-  const traces::TraceMetadata& metadata = source->metadata();
-  const bool chosen = o.acceptance != "recorded";
-  report.assumptions.push_back({"acceptance", traces::name_of(played.rule),
-                                chosen                ? "user"
-                                : metadata.acceptance ? "file"
-                                                      : "default"});
-  report.assumptions.push_back({"text from", metadata.path == traces::TextSource::other ? "elsewhere" : "the target",
-                                metadata.path == traces::TextSource::unknown ? "default" : "file"});
-  if (o.assume_processed) report.assumptions.push_back({"log-probabilities", "processed", "user"});
-  if (!played.exact)
+  report.assumptions = o.acceptance.assumptions(source->metadata(), played.rule);
+  if (played.upper)
     report.warnings.push_back({"acceptance_bracketed",
                                "acceptance is known within brackets only: one run at each of "
                                "their ends; positions and rounds are those at the lower"});
@@ -276,11 +269,7 @@ Command replay_command() {
                            "stop a draft early: after a token whose probability, or the product of the step's so far, "
                            "is below the threshold");
             options.number("--threshold", o->threshold, {.lo = 0, .hi = 1}, "of the policy");
-            options.choice("--acceptance", o->acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
-                           "the engine's rule; recorded: the recording's, else rejection");
-            options.flag("--assume-processed", o->assume_processed,
-                         "take log-probabilities for those that were sampled from, whatever the recording says");
-            options.flag("--force-replay", o->force_replay, "replay a text that is not the target's own too");
+            o->acceptance.declare(options);
             options.flag("--steps", o->steps, "list the rounds");
             options.integer("--seed", o->seed, {}, "seed of all random numbers");
             options.integer("--threads", o->threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");

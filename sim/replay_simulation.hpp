@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 /// Algorithm 1 played over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number of
@@ -88,6 +89,8 @@ class ReplaySimulation {
   void add(const ReplayedPositions& positions);
   /// Ends the last sequence.
   void finish();
+  /// Who gets the rounds from now on.
+  void on_round(OnRound on_round) { on_round_ = std::move(on_round); }
 
   const ReplayCounters& counters() const { return counters_; }
 

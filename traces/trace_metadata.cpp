@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "traces/acceptance_rules.hpp"
 #include "traces/file_error.hpp"
 
 namespace specdec::traces {
@@ -108,6 +109,12 @@ std::string_view name_of(AcceptanceRule rule) {
   return "greedy";
 }
 
+std::optional<AcceptanceRule> acceptance_rule_named(std::string_view word) {
+  for (const AcceptanceRule rule : acceptance_rules)
+    if (name_of(rule) == word) return rule;
+  return std::nullopt;
+}
+
 std::string_view name_of(LogprobSpace space) {
   switch (space) {
     case LogprobSpace::raw:
@@ -171,10 +178,9 @@ TraceMetadata metadata_from_strings(const std::map<std::string, std::string>& st
   metadata.draft_model = from.text("q.model");
   metadata.engine = from.text("engine");
   metadata.draft_kind = from.text("draft_kind");
-  using Rule = AcceptanceRule;
   using Space = LogprobSpace;
   using Source = TextSource;
-  metadata.acceptance = from.word("acceptance", std::array{Rule::rejection, Rule::greedy_draft, Rule::greedy});
+  metadata.acceptance = from.word("acceptance", acceptance_rules);
   metadata.logprob_space =
       from.word("logprob_space", std::array{Space::raw, Space::processed, Space::unknown}).value_or(Space::unknown);
   metadata.path =

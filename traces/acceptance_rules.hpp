@@ -1,0 +1,17 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "traces/trace_metadata.hpp"
+
+namespace specdec::traces {
+
+inline constexpr std::array acceptance_rules{AcceptanceRule::rejection, AcceptanceRule::greedy_draft,
+                                             AcceptanceRule::greedy};
+
+/// The rule whose name_of is `word`; nothing where it is none's.
+std::optional<AcceptanceRule> acceptance_rule_named(std::string_view word);
+
+}  // namespace specdec::traces
