@@ -35,8 +35,7 @@ TokensPerStep between(const TokensPerStep& a, const TokensPerStep& b, double sha
   tokens.value = mix(a.value, b.value);
   tokens.readings = {std::min({a.readings.lo, b.readings.lo, a.value, b.value}),
                      std::max({a.readings.hi, b.readings.hi, a.value, b.value})};
-  tokens.ci95 = {tokens.value * std::min(a.ci95.lo / a.value, b.ci95.lo / b.value),
-                 tokens.value * std::max(a.ci95.hi / a.value, b.ci95.hi / b.value)};
+  tokens.ci95 = {mix(a.ci95.lo, b.ci95.lo), mix(a.ci95.hi, b.ci95.hi)};
   tokens.full_accepts = mix(a.full_accepts, b.full_accepts);
   tokens.extrapolated = a.extrapolated && b.extrapolated;
   return tokens;

@@ -17,8 +17,9 @@ struct CountedRun {
 };
 
 /// Acceptance from runs of several gammas, each measured on its own. At a gamma that was run it is what those runs
-/// counted. Between two of them it is interpolated linearly between what the two carry to it, beyond all of them it is
-/// what the nearest one carries; the readings cover those of both, the interval is the wider one of the two.
+/// counted. Between two of them value and interval are interpolated linearly between what the two carry to it, so that
+/// the interval holds however the two err together; the readings cover those of both. Beyond all of them it is what the
+/// nearest one carries.
 ///
 /// Runs of one gamma are the clusters of its interval. A gamma with a single run has that of independent rounds at a
 /// design effect of lone_run_design_effect.
