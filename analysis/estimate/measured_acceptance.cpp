@@ -176,7 +176,14 @@ TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
   core::require_in("MeasuredAcceptance::tokens_per_step", "gamma", gamma, std::int64_t{0},
                    std::numeric_limits<std::int64_t>::max());
   if (gamma == 0) return {1, {1, 1}, {1, 1}, 1, false};
-  return moments_.positions() > 0 ? of_positions(gamma) : of_rate_alone(gamma);
+  TokensPerStep tokens = moments_.positions() > 0 ? of_positions(gamma) : of_rate_alone(gamma);
+  // Totals scraped apart may exceed what gamma allows by a little.
+  const double most = static_cast<double>(gamma) + 1;
+  tokens.value = std::clamp(tokens.value, 1.0, most);
+  for (Interval* interval : {&tokens.readings, &tokens.ci95}) {
+    *interval = {std::clamp(interval->lo, 1.0, most), std::clamp(interval->hi, 1.0, most)};
+  }
+  return tokens;
 }
 
 TokensPerStep MeasuredAcceptance::of_positions(std::int64_t gamma) const {

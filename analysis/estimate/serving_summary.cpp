@@ -349,6 +349,7 @@ class Summarising {
 
   /// Infinity where nothing says how long drafts may be.
   double most_tokens() const {
+    if (summary_.gamma) return std::max(static_cast<double>(*summary_.gamma) + 1, tokens_);
     std::optional<std::int64_t> longest = summary_.longest_draft;
     if (!longest && !summary_.rounds_by_accepted.empty()) longest = std::ssize(summary_.rounds_by_accepted) - 1;
     const double most = longest ? static_cast<double>(*longest) + 1 : 0;
@@ -375,7 +376,8 @@ class Summarising {
     if (drafts.clusters() == 0) return;
     const double rate = drafts.numerator() / drafts.denominator();
     std::optional<Interval> rate_iid;
-    if (summary_.gamma && *summary_.gamma > 0 && iid) {
+    const bool of_all = group_.drafted.units == group_.counted && group_.accepted.units == group_.counted;
+    if (of_all && summary_.gamma && *summary_.gamma > 0 && iid) {
       const auto gamma = static_cast<double>(*summary_.gamma);
       rate_iid = Interval{(iid->lo - 1) / gamma, (iid->hi - 1) / gamma};
     }

@@ -340,7 +340,7 @@ class Normalisation {
   }
 
   void evaluate_chain() {
-    if (unit_.mean_tokens && unit_.fixed_gamma) unit_.evaluation = Evaluation::moments;
+    if (unit_.mean_tokens && unit_.fixed_gamma.value_or(0) > 0) unit_.evaluation = Evaluation::moments;
     if (!unit_.rounds || !unit_.accepted || !(*unit_.rounds > 0)) return;
     if (unit_.has_positions && !unit_.rounds_by_drafted.empty()) {
       evaluate_by_position();
@@ -367,6 +367,7 @@ class Normalisation {
     if (unit_.by_length != nullptr) {
       for (const auto& [length, of_length] : *unit_.by_length) {
         double alive = sum(of_length);
+        if (alive == 0) continue;
         for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
           unit_.evaluated_at[j] += alive;
           alive -= j < of_length.size() ? of_length[j] : 0;
