@@ -242,6 +242,16 @@ TEST_CASE("draft lengths that vary are evaluated by length: accepted over accept
   CHECK(summary.positions[1].survival.value == Approx(30.0 / 107).epsilon(1e-14));
 }
 
+TEST_CASE("a draft length that no round had changes nothing") {
+  ServingCounts counts;
+  counts.shape = DraftShape::chain;
+  counts.rounds_by_accepted_and_drafted = {{1, {10, 30}}, {5, {0, 0, 0}}};
+  const ServingSummary summary = summary_of({counts});
+  CHECK(summary.gamma == 1);
+  CHECK(*summary.alpha_hat->value == 0.75);
+  CHECK(summary.positions.size() == 1);
+}
+
 TEST_CASE(
     "drafts counted by position apart from the accepted ones give conditional rates, and a warning if they vary") {
   ServingCounts counts;
