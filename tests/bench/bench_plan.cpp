@@ -39,7 +39,8 @@ void measure(const std::string& what, const planning::DeploymentQuestion& questi
     for (const auto& point : plan.drafts[0].points) checksum += point.optimal().speedup;
   }
   fmt::print(
-      "{:<72} {:8.2f} ms (mean speedup {:.4f})\n", what, 1e3 * median(seconds),
+      "{:<66} {:7.2f} ms, processor {:7.2f} ms (mean speedup {:.4f})\n", what, 1e3 * median(seconds),
+      1e3 * median(processor),
       checksum / static_cast<double>(rounds) / static_cast<double>(question.batches.size() * question.contexts.size()));
 }
 

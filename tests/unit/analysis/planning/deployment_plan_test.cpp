@@ -5,6 +5,8 @@
 #include <random>
 
 #include "analysis/cost/constant_cost.hpp"
+#include "analysis/cost/fitted_cost.hpp"
+#include "analysis/cost/measured_cost.hpp"
 #include "analysis/planning/plan.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/replay_curve.hpp"
@@ -116,6 +118,49 @@ TEST_CASE("with the paper's costs every row is Theorem 3.8 and the optimum that 
       CHECK(point.c.value() == Approx(cost.c).epsilon(1e-14));
       CHECK(point.verify_factor.value() ==
             Approx(cost.verification(std::max<std::int64_t>(point.optimal().gamma, 1) + 1)).epsilon(1e-14));
+    }
+  }
+}
+
+TEST_CASE("with free verification and no overhead every provider plans as Theorem 3.8 does") {
+  const double c = 0.08, seconds = 0.02;
+  std::vector<traces::TimedPass> target, draft;
+  for (const double tokens : {1.0, 64.0}) {
+    traces::TimedPass pass;
+    pass.batch = tokens;
+    pass.seconds = seconds;
+    target.push_back(pass);
+    pass.seconds = c * seconds;
+    draft.push_back(pass);
+  }
+  std::vector<cost::ObservedRound> runs;
+  for (const double gamma : {0.0, 2.0, 7.0}) {
+    for (const double batch : {1.0, 4.0}) {
+      cost::ObservedRound run;
+      run.gamma = gamma;
+      run.batch = batch;
+      run.seconds = seconds * (1 + c * gamma);
+      runs.push_back(run);
+    }
+  }
+  const std::vector<std::shared_ptr<const cost::RoundCost>> providers = {
+      paper(c), std::make_shared<cost::MeasuredCost>(target, draft, cost::MeasuredOptions{}),
+      std::make_shared<cost::FittedCost>(runs, cost::FitOptions{})};
+  for (const auto& provider : providers) {
+    for (const double alpha : {0.05, 0.3, 0.6, 0.8, 0.9}) {
+      INFO(provider->name() << " " << alpha);
+      DeploymentQuestion q = question(rate(alpha), provider);
+      q.batches = {1, 4};
+      q.max_gamma = 12;
+      planning::PlanQuestion same{AcceptanceRate(alpha)};
+      same.space = {{c, 0, {}}, 12};
+      const planning::Plan plan = planning::plan(same);
+      const DeploymentPlan found = planning::plan_deployment(q);
+      for (const PointPlan& point : found.drafts[0].points) {
+        CHECK(point.optimal().gamma == plan.best.gamma);
+        CHECK(point.optimal().speedup == Approx(plan.best.speedup).epsilon(1e-9));
+        CHECK(point.break_even_alpha.value() == Approx(c).epsilon(1e-7));
+      }
     }
   }
 }
