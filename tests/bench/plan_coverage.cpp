@@ -27,7 +27,6 @@ namespace {
 constexpr std::int64_t output_tokens = 200;
 constexpr std::int64_t most_gamma = 8;
 constexpr double input_tokens = 1000;
-constexpr double context = input_tokens + output_tokens / 2.0;
 
 /// Expected rounds until at least output_tokens are out, by renewal, for gammas 0 to most_gamma on a grid of rates.
 class RoundTable {

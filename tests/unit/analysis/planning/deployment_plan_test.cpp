@@ -288,7 +288,7 @@ TEST_CASE("squares of the errors of acceptance and cost add up on either side") 
 }
 
 TEST_CASE("quantiles of many replicates and of few are found in the same way") {
-  for (const std::size_t count : {1, 2, 5, 41, 200, 601, 5000}) {
+  for (const std::size_t count : std::vector<std::size_t>{1, 2, 5, 41, 200, 601, 5000}) {
     std::vector<double> factors = normal_factors(0.1, count, count);
     DeploymentQuestion q = question(rate(0.6), paper_with(0.1, factors));
     q.max_gamma = 1;
