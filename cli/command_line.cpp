@@ -21,10 +21,33 @@
 namespace specdec::cli {
 namespace {
 
-/// Reads one value a key, so that commas within a value need no quotes.
+/// Reads and writes one value a line, so that commas within a value need no quotes; an option that takes several has
+/// as many lines, one below the other.
 class OneValueConfig : public CLI::ConfigTOML {
  public:
-  OneValueConfig() { arrayDelimiter('\n'); }
+  OneValueConfig() { arrayDelimiter(separator); }
+
+  std::string to_config(const CLI::App* app, bool defaults, bool descriptions, std::string prefix) const override {
+    const std::string config = CLI::ConfigTOML::to_config(app, defaults, descriptions, std::move(prefix));
+    std::string text;
+    for (std::string_view line : split(config, '\n')) {
+      const std::size_t list = line.find("=[");
+      if (line.find(separator) == std::string_view::npos || list == std::string_view::npos) {
+        text += fmt::format("{}\n", line);
+        continue;
+      }
+      const std::string_view values = line.substr(list + 2, line.size() - list - 3);
+      for (std::string_view value : split(values, separator)) {
+        value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+        text += fmt::format("{}={}\n", line.substr(0, list), value);
+      }
+    }
+    text.pop_back();
+    return text;
+  }
+
+ private:
+  static constexpr char separator = '\x1f';
 };
 
 /// The options that every command has.
@@ -111,14 +134,14 @@ class CommandLine {
   int answer(const ParsedCommand& parsed) {
     const OutputOptions& output = parsed.output;
     if (output.output) require_writable("--output", *output.output);
-    const CsvTable& table = chosen_table(*parsed.command, output);
+    if (output.table) require_table(*parsed.command, *output.table);
     nlohmann::ordered_json inputs = parsed.options.effective();
     const std::string config = app_.get_config_ptr()->as<std::string>();
     inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
 
     const Report report = parsed.run();
     if (!report.files.empty()) inputs["files"] = report.files;
-    const std::string content = rendered(parsed, report, inputs, table);
+    const std::string content = rendered(parsed, report, inputs);
     if (output.output) {
       write_whole("--output", *output.output, content);
     } else {
@@ -132,25 +155,32 @@ class CommandLine {
     return report.exit_code;
   }
 
-  static const CsvTable& chosen_table(const Command& command, const OutputOptions& output) {
-    if (!output.table) return command.tables.front();
+  static void require_table(const Command& command, const std::string& name) {
     std::vector<std::string> names;
     for (const CsvTable& table : command.tables) {
-      if (table.name == *output.table) return table;
+      if (table.name == name) return;
       names.push_back(table.name);
     }
-    refuse("--table", *output.table, fmt::format("one of {}", fmt::join(names, ", ")));
+    refuse("--table", name, fmt::format("one of {}", fmt::join(names, ", ")));
   }
 
-  static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs,
-                              const CsvTable& table) {
+  static std::string csv_of(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& document) {
+    const std::vector<CsvTable>& tables = report.tables.empty() ? parsed.command->tables : report.tables;
+    const auto named = std::find_if(tables.begin(), tables.end(),
+                                    [&](const CsvTable& table) { return table.name == parsed.output.table; });
+    return to_csv(rows_of(document, named == tables.end() ? tables.front() : *named, tables));
+  }
+
+  static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {
+    if (parsed.output.format == "table") {
+      const std::string more = assumptions_and_warnings(report);
+      return report.text + (more.empty() ? "" : '\n' + more);
+    }
     const nlohmann::ordered_json document = with_envelope(parsed.command->name, inputs, report);
     // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
     constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
     if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
-    if (parsed.output.format == "csv") return to_csv(rows_of(document, table, parsed.command->tables));
-    const std::string more = assumptions_and_warnings(report);
-    return report.text + (more.empty() ? "" : '\n' + more);
+    return csv_of(parsed, report, document);
   }
 
   static std::string assumptions_and_warnings(const Report& report) {

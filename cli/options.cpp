@@ -107,6 +107,19 @@ void Options::text(const std::string& names, std::string& target, const std::str
   add_text(names, target, value_name, help);
 }
 
+void Options::texts(const std::string& names, std::vector<std::string>& target, const std::string& value_name,
+                    const std::string& help) {
+  CLI::Option* const option = app_->add_option(
+      names,
+      [&target](const CLI::results_t& given) {
+        target = given;
+        return true;
+      },
+      help);
+  option->type_name(value_name)->group(group_)->expected(1, -1)->allow_extra_args();
+  values_.emplace_back(json_key(first_long_name(names)), [&target] { return json_of(target); });
+}
+
 void Options::flag(const std::string& names, bool& target, const std::string& help) {
   app_->add_flag(names, target, help)->group(group_);
   values_.emplace_back(json_key(first_long_name(names)), [&target] { return target; });

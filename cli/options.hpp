@@ -43,6 +43,10 @@ class Options {
             const std::string& help);
   void text(const std::string& names, std::string& target, const std::string& value_name, const std::string& help);
 
+  /// Any number of values, behind one mention of the option or several.
+  void texts(const std::string& names, std::vector<std::string>& target, const std::string& value_name,
+             const std::string& help);
+
   void flag(const std::string& names, bool& target, const std::string& help);
 
   /// One of a few words.

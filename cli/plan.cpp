@@ -1,133 +1,24 @@
 #include "cli/plan.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <memory>
+#include <set>
+#include <stdexcept>
 #include <utility>
 
-#include "analysis/theory/acceptance_inversion.hpp"
+#include "cli/files.hpp"
 #include "cli/plan_answer.hpp"
+#include "cli/plan_deployment.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 
 namespace specdec::cli {
 namespace {
 
-constexpr Range probability = {0.0, 1.0};
-constexpr std::int64_t largest_max_gamma = 100'000;
-constexpr std::int64_t largest_tokens = 1'000'000;
-
-void declare(Options& options, PlanOptions& o) {
-  options.group("Acceptance (one of)");
-  options.text("--alpha", o.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
-  options.text("--rejection", o.rejection, "E|LOW:HIGH", "1 - alpha, exact where alpha is close to 1");
-  options.text("--acceptance-length", o.acceptance_length, "L|G:L,...",
-               "tokens per step, bonus token included; one at --at,\nor one for each gamma: 1:1.84,2:2.51,3:3.01");
-  options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
-               "rate at which draft 1, 2, ... is accepted");
-  options.group("About the acceptance");
-  options.integer("--at", o.at, {1, largest_max_gamma}, "gamma at which --acceptance-length was measured");
-  options.flag("--conditional", o.conditional,
-               "--acceptance-per-position holds rates given that all\nbefore are accepted");
-  o.cost.declare(options, "(required)");
-  options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
-  options.group("Question");
-  options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {0, planning::no_max_gamma},
-                  "gamma in use: shows its speedup and regret");
-  options.number("--max-regret", o.max_regret, {0.0, 1.0},
-                 "exit with 1 if the regret of --gamma is larger;\nin an interval of rates its worst regret");
-  options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
-  options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
-  options.number("--tolerance", o.tolerance, {0.0, 0.5, true}, "loss of speedup up to which a gamma is near-optimal");
-  options.footer(
-      "Examples:\n"
-      "  specdec plan --alpha 0.8 --c 0.05\n"
-      "  specdec plan --acceptance-length 2.92 --at 3 --c 0.02 --gamma 3 --max-regret 0.05\n"
-      "  specdec plan --alpha 0.7:0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31\n"
-      "Also: --config FILE, --print-config. Every option: docs/cli.md.");
-}
-
-/// "0.7" or "0.7:0.8"; a single value is an interval of no length.
-std::pair<double, double> parse_interval(std::string_view option, const std::string& text) {
-  const auto parts = split(text, ':');
-  if (parts.size() == 1) {
-    const double value = parse_number(option, text, probability);
-    return {value, value};
-  }
-  const double low = parts.size() == 2 ? parse_number(option, parts[0], probability) : 1.0;
-  const double high = parts.size() == 2 ? parse_number(option, parts[1], probability) : 0.0;
-  if (low > high) refuse(option, text, "a number in [0, 1] or LOW:HIGH with LOW <= HIGH");
-  return {low, high};
-}
-
-Acceptance from_rates(const core::AcceptanceRate& low, const core::AcceptanceRate& high) {
-  if (low == high) return {low};
-  const planning::RateInterval interval = {low, high};
-  return {planning::middle(interval), interval};
-}
-
-Acceptance from_lengths(const PlanOptions& o) {
-  const std::string_view option = "--acceptance-length";
-  const std::string& text = *o.acceptance_length;
-  const auto parse_length = [&](std::string_view number, std::int64_t gamma) {
-    const Range range = {1.0, static_cast<double>(gamma) + 1};
-    const double length = parse_number(option, number, {});
-    if (range.contains(length)) return length;
-    refuse(option, number,
-           fmt::format("in {} at gamma {}: tokens per step, the bonus token included (accepted drafts alone are one "
-                       "less, in [0, {}])",
-                       range.to_string(), gamma, gamma));
-  };
-  if (text.find(':') == std::string::npos) {
-    if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
-    return {theory::alpha_from_acceptance_length(parse_length(text, *o.at), *o.at), std::nullopt, true, *o.at};
-  }
-  if (o.at) throw UsageError(fmt::format("--at is {}, but {} already names its gammas", *o.at, option));
-  std::vector<theory::AcceptanceLength> lengths;
-  for (const std::string_view part : split(text, ',')) {
-    const auto pair = split(part, ':');
-    if (pair.size() != 2) refuse(option, part, "GAMMA:LENGTH");
-    const std::int64_t above = lengths.empty() ? 1 : lengths.back().gamma + 1;
-    const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], above, largest_max_gamma);
-    lengths.push_back({gamma, parse_length(pair[1], gamma)});
-  }
-  const theory::InvertedProfile inverted = theory::profile_from_acceptance_lengths(lengths);
-  return {inverted.profile, std::nullopt, inverted.monotone, lengths.back().gamma};
-}
-
-Acceptance from_positions(const PlanOptions& o) {
-  std::vector<double> rates;
-  for (const std::string_view part : split(*o.acceptance_per_position, ',')) {
-    rates.push_back(parse_number("--acceptance-per-position", part, probability));
-  }
-  if (o.conditional) return {theory::profile_from_conditional_rates(rates)};
-  const theory::InvertedProfile inverted = theory::profile_from_unconditional_rates(rates);
-  return {inverted.profile, std::nullopt, inverted.monotone};
-}
-
-Acceptance acceptance_of(const PlanOptions& o) {
-  const int given = o.alpha.has_value() + o.rejection.has_value() + o.acceptance_length.has_value() +
-                    o.acceptance_per_position.has_value();
-  constexpr std::string_view choices = "--alpha, --rejection, --acceptance-length, --acceptance-per-position";
-  if (given == 0) throw UsageError(fmt::format("one of {} is needed", choices));
-  if (given > 1) throw UsageError(fmt::format("{} of {} are given, but must be one", given, choices));
-  if (o.at && !o.acceptance_length) throw UsageError("--at is given, but goes with --acceptance-length only");
-  if (o.conditional && !o.acceptance_per_position) {
-    throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
-  }
-  if (o.acceptance_length) return from_lengths(o);
-  if (o.acceptance_per_position) return from_positions(o);
-  if (o.alpha) {
-    const auto [low, high] = parse_interval("--alpha", *o.alpha);
-    return from_rates(core::AcceptanceRate(low), core::AcceptanceRate(high));
-  }
-  const auto [low, high] = parse_interval("--rejection", *o.rejection);
-  return from_rates(core::AcceptanceRate::from_rejection(high), core::AcceptanceRate::from_rejection(low));
-}
-
 planning::PlanQuestion question_of(const PlanOptions& o, const Acceptance& acceptance) {
   const std::optional<core::StepCost> cost = o.cost.cost();
   if (!cost) throw UsageError("--c is missing: the time of one draft step / one target step, a number in [0, inf)");
-  if (o.max_regret && !o.gamma) throw UsageError("--max-regret is given, but needs --gamma, the gamma in use");
   if (o.gamma && o.max_gamma && *o.gamma > *o.max_gamma) {
     refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most --max-gamma, {}", *o.max_gamma));
   }
@@ -243,23 +134,130 @@ std::vector<Warning> warnings_of(const Answer& a) {
   return warnings;
 }
 
-Report run(const PlanOptions& options) {
-  const Acceptance acceptance = acceptance_of(options);
+/// What the closed forms answer about one rate and --c.
+Answer closed_form(const PlanOptions& options) {
+  const Acceptance acceptance = stated_acceptance(options);
   const planning::PlanQuestion question = question_of(options, acceptance);
-  const Answer answer{options, acceptance, question, planning::plan(question)};
+  return {options, acceptance, question, planning::plan(question)};
+}
+
+void add_deployment(const std::shared_ptr<const Deployment>& deployment, bool has_closed_form, Report& report) {
+  const Deployment& d = *deployment;
+  report.more_json = [deployment, has_closed_form](nlohmann::ordered_json& json) {
+    put_deployment(*deployment, has_closed_form, json);
+  };
+  for (const std::string& file : std::set<std::string>(d.files.begin(), d.files.end())) {
+    if (file != "-") report.files.push_back(file_facts("FILE", file));
+  }
+  for (const Warning& warning : d.warnings) report.warnings.push_back(warning);
+  if (d.plan.exceeds_max_regret) report.exit_code = check_failed;
+}
+
+/// What --max-regret complains about.
+void warn_of_regret(const PlanOptions& o, const Deployment& d, Report& report) {
+  if (!d.plan.exceeds_max_regret) return;
+  const planning::PointPlan* worst = nullptr;
+  std::size_t points = 0;
+  for (const planning::PointPlan& point : d.points()) {
+    if (!point.deployed || !point.deployed->exceeds_max_regret) continue;
+    ++points;
+    if (worst == nullptr || point.deployed->worst_regret > worst->deployed->worst_regret) worst = &point;
+  }
+  if (worst == nullptr) return;
+  report.warnings.push_back(
+      {"max_regret_exceeded",
+       fmt::format("at {} of {} points the regret of what is in use is above --max-regret {}; most at batch {}, where "
+                   "that of gamma {} is up to {}",
+                   points, d.points().size(), *o.max_regret, brief(worst->batch), worst->deployed->gamma,
+                   brief(worst->deployed->worst_regret))});
+}
+
+std::vector<Assumption> deployment_assumptions(const PlanOptions& o, const Deployment& d) {
+  std::vector<Assumption> assumptions = {{"baseline and speculation compared", "at equal batch", "default"},
+                                         {"min_gain", d.min_gain, o.min_gain ? "user" : "default"}};
+  if (o.bench.empty() && o.cost_files.empty()) {
+    for (const Assumption& assumption : o.cost.assumptions()) assumptions.push_back(assumption);
+  }
+  if (!o.cost_files.empty()) {
+    assumptions.push_back(
+        {"overhead_seconds", o.overhead_seconds.value_or(0), o.overhead_seconds ? "user" : "default"});
+  }
+  if (!o.counters.empty()) {
+    assumptions.push_back({"beyond the longest draft", o.beyond, o.beyond == "hold" ? "default" : "user"});
+  }
+  if (!d.drafts.empty()) {
+    const std::optional<traces::AcceptanceRule>& rule = d.drafts[d.shown()].acceptance.rule;
+    const bool stated = o.acceptance != "recorded";
+    if (rule) assumptions.push_back({"acceptance", traces::name_of(*rule), stated ? "user" : "file"});
+  }
+  return assumptions;
+}
+
+/// The first one is the main table: rows of the closed forms, else points.
+std::vector<CsvTable> tables_of(bool closed_form) {
+  std::vector<CsvTable> tables = {{"points", "/points"},     {"rows", "/points/*/rows", {"batch", "context"}},
+                                  {"schedule", "/schedule"}, {"drafts", "/drafts/*/points", {"name"}},
+                                  {"runs", "/runs"},         {"backtest", "/backtest"}};
+  if (closed_form) {
+    tables[1] = {"rows", "/rows"};
+    std::swap(tables[0], tables[1]);
+  }
+  return tables;
+}
+
+/// The one point of the closed forms; it explains itself in the JSON output alone.
+void add_point(PlanOptions options, const planning::Plan& plan, Report& report) {
+  options.gamma.reset();
+  options.max_regret.reset();
+  if (!options.max_gamma && plan.best.attained() && plan.best.gamma <= planning::largest_scanned_gamma) {
+    options.max_gamma = std::max(usual_max_gamma, plan.best.gamma);
+  }
+  try {
+    const auto point = std::make_shared<Deployment>(planned_deployment(options));
+    point->warnings.clear();
+    add_deployment(point, true, report);
+  } catch (const std::domain_error& error) {
+    put_no_deployment(report.json);
+    report.warnings.push_back({"points_not_computed", fmt::format("points is empty: {}", error.what()), true});
+  }
+}
+
+/// Acceptance and a constant cost alone: the closed forms say everything; their one point stands in the JSON output.
+Report run_closed_form(const PlanOptions& options) {
+  const Answer answer = closed_form(options);
   Report report;
   report.json = json_of(answer);
   report.assumptions = assumptions_of(answer);
   report.warnings = warnings_of(answer);
   report.text = text_of(answer);
   report.exit_code = answer.regret_too_large() ? check_failed : success;
+  add_point(options, answer.plan, report);
   return report;
+}
+
+Report run_deployment(const PlanOptions& options) {
+  const auto planned = std::make_shared<const Deployment>(planned_deployment(options));
+  const Deployment& deployment = *planned;
+  Report report;
+  add_deployment(planned, false, report);
+  warn_of_regret(options, deployment, report);
+  report.assumptions = deployment_assumptions(options, deployment);
+  report.text = text_of(deployment);
+  report.tables = tables_of(false);
+  if (options.emit_file) write_whole("--emit-file", *options.emit_file, deployment.config->variants.front().text);
+  return report;
+}
+
+Report run(const PlanOptions& options) {
+  require_consistent(options);
+  if (options.emit_file) require_writable("--emit-file", *options.emit_file);
+  return options.is_closed_form() ? run_closed_form(options) : run_deployment(options);
 }
 
 }  // namespace
 
 Command plan_command() {
-  return {"plan", "How many tokens to draft, and what that gains", {{"rows", "/rows"}}, [](Options& options) {
+  return {"plan", "How many tokens to draft, and what that gains", tables_of(true), [](Options& options) {
             const auto chosen = std::make_shared<PlanOptions>();
             declare(options, *chosen);
             return std::function<Report()>([chosen] { return run(*chosen); });

@@ -7,36 +7,13 @@
 #include <vector>
 
 #include "analysis/planning/plan.hpp"
+#include "cli/plan_acceptance.hpp"
+#include "cli/plan_options.hpp"
 #include "cli/report.hpp"
-#include "cli/step_cost_options.hpp"
 
-/// The answer of `specdec plan` between its computation and its printing: plan.cpp makes it, plan_json.cpp and
-/// plan_text.cpp print it.
+/// What closed forms answer to `specdec plan`, between its computation and its printing: plan.cpp makes it,
+/// plan_json.cpp and plan_text.cpp print it.
 namespace specdec::cli {
-
-struct PlanOptions {
-  std::optional<std::string> alpha;
-  std::optional<std::string> rejection;
-  std::optional<std::string> acceptance_length;
-  std::optional<std::int64_t> at;
-  std::optional<std::string> acceptance_per_position;
-  bool conditional = false;
-  StepCostOptions cost;
-  std::optional<double> c_hat;
-  std::optional<std::int64_t> gamma;
-  std::optional<double> max_regret;
-  std::optional<std::int64_t> max_gamma;
-  std::optional<std::int64_t> tokens;
-  double tolerance = 0.01;
-};
-
-/// What the acceptance options say.
-struct Acceptance {
-  core::AcceptanceProfile profile;
-  std::optional<planning::RateInterval> interval = {};
-  bool monotone = true;
-  std::optional<std::int64_t> measured_at = {};
-};
 
 /// One answer with everything that went into it.
 struct Answer {

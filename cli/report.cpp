@@ -75,6 +75,7 @@ ordered_json with_envelope(std::string_view command, const ordered_json& inputs,
   ordered_json& warnings = document["warnings"] = ordered_json::array();
   for (const Warning& w : report.warnings) warnings.push_back({{"code", w.code}, {"message", w.message}});
   document.update(report.json);
+  if (report.more_json) report.more_json(document);
   return document;
 }
 

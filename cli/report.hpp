@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,23 +23,27 @@ struct Warning {
   bool json_only = false;  // explains a null that the text does not show
 };
 
-/// What a command found, as data and as text. The frame adds the envelope and writes it.
-struct Report {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  std::string text;
-  std::vector<Assumption> assumptions;
-  std::vector<Warning> warnings;
-  /// file_facts of the files that were read; stand in "inputs" as "files" where there are any.
-  std::vector<nlohmann::ordered_json> files;
-  int exit_code = 0;
-};
-
 /// An array of objects within the JSON output that `--format csv` can print. The pointer "/points/*/rows" stands for
 /// the rows of all points, one after the other, each with the point's `keys` in front.
 struct CsvTable {
   std::string name;
   std::string json_pointer;
   std::vector<std::string> keys = {};
+};
+
+/// What a command found, as data and as text. The frame adds the envelope and writes it.
+struct Report {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  /// Adds keys behind those of `json` where JSON or CSV is asked for; for output too large to be made in vain.
+  std::function<void(nlohmann::ordered_json&)> more_json;
+  std::string text;
+  std::vector<Assumption> assumptions;
+  std::vector<Warning> warnings;
+  /// file_facts of the files that were read; stand in "inputs" as "files" where there are any.
+  std::vector<nlohmann::ordered_json> files;
+  /// The command's tables, all of them, where this run has them elsewhere in the JSON output or in another order.
+  std::vector<CsvTable> tables;
+  int exit_code = 0;
 };
 
 /// The rows of a table of the output. Keys that hold tables of their own, here "rows" of "/points", are left out.

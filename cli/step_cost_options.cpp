@@ -42,8 +42,11 @@ std::optional<core::StepCost> StepCostOptions::cost() const {
     if (overhead) throw UsageError("--overhead is given, but needs --c beside it");
     return std::nullopt;
   }
-  return core::StepCost{*c, overhead.value_or(0),
-                        verify_factor ? verification_of(*verify_factor) : core::VerificationCost{}};
+  return with_c(*c);
+}
+
+core::StepCost StepCostOptions::with_c(double its_c) const {
+  return {its_c, overhead.value_or(0), verify_factor ? verification_of(*verify_factor) : core::VerificationCost{}};
 }
 
 std::vector<Assumption> StepCostOptions::assumptions() const {

@@ -23,6 +23,9 @@ struct StepCostOptions {
   /// @throws UsageError for a wrong value, or where another cost is given without --c
   std::optional<core::StepCost> cost() const;
 
+  /// The same with another c than --c, for a draft of its own.
+  core::StepCost with_c(double its_c) const;
+
   /// What the cost takes --verify-factor and --overhead to be.
   std::vector<Assumption> assumptions() const;
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -61,6 +62,15 @@ std::string shell_word(const std::string& text) {
 
 /// A YAML scalar; JSON's strings are YAML's.
 std::string yaml_word(const std::string& text) { return ordered_json(text).dump(); }
+
+/// The object with its values on one line each.
+std::string one_key_a_line(const ordered_json& object) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : object.items()) {
+    lines.push_back(fmt::format("  {}: {}", ordered_json(key).dump(), value.dump()));
+  }
+  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
+}
 
 [[noreturn]] void refuse_kind(Engine engine, std::string_view kinds) {
   throw std::invalid_argument(
@@ -193,7 +203,7 @@ void Writer::write_vllm() {
   note_temperature_zero();
   add_variant(schedule_.size() > 1 ? "vLLM 0.24 and later, the first with num_speculative_tokens_per_batch_size"
                                    : "vLLM releases whose speculative config has draft_sample_method (2026)",
-              json.dump(2) + '\n');
+              one_key_a_line(json));
 }
 
 void Writer::write_sglang() {
@@ -228,12 +238,12 @@ void Writer::write_sglang() {
   }
   std::string text = "--speculative-algorithm " + algorithm;
   if (request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram) {
-    text += " --speculative-draft-model-path " + shell_word(draft());
+    text += "\n--speculative-draft-model-path " + shell_word(draft());
   }
-  if (chain) text += fmt::format(" --speculative-num-steps {} --speculative-eagle-topk 1", gamma);
-  text += fmt::format(" --speculative-num-draft-tokens {}", gamma + 1);
+  if (chain) text += fmt::format("\n--speculative-num-steps {}\n--speculative-eagle-topk 1", gamma);
+  text += fmt::format("\n--speculative-num-draft-tokens {}", gamma + 1);
   const bool rejection = request_.rule == AcceptanceRule::rejection && request_.kind != DraftKind::ngram;
-  if (rejection) text += " --speculative-use-rejection-sampling";
+  if (rejection) text += "\n--speculative-use-rejection-sampling";
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
   add_variant(rejection ? "SGLang releases that know --speculative-use-rejection-sampling (2026)"
@@ -346,19 +356,19 @@ void Writer::write_llamacpp() {
   }
   if (request_.kind == DraftKind::ngram) {
     add_variant("llama.cpp since May 2026 (--spec-type in llama-server --help)",
-                fmt::format("--spec-type ngram-mod --spec-ngram-mod-n-max {} --spec-ngram-mod-n-min 0\n", gamma));
+                fmt::format("--spec-type ngram-mod\n--spec-ngram-mod-n-max {}\n--spec-ngram-mod-n-min 0\n", gamma));
     return;
   }
   note("a least probability of 0 keeps drafts at their full length, which the plan assumes");
   const std::string model =
-      request_.kind == DraftKind::mtp && request_.draft_model.empty() ? "" : " --model-draft " + shell_word(draft());
+      request_.kind == DraftKind::mtp && request_.draft_model.empty() ? "" : "\n--model-draft " + shell_word(draft());
   add_variant("llama.cpp since May 2026 (--spec-draft-n-max in llama-server --help)",
-              fmt::format("--spec-type {}{} --spec-draft-n-max {} --spec-draft-n-min 0 --spec-draft-p-min 0\n", type,
+              fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n", type,
                           model, gamma));
   if (request_.kind == DraftKind::model) {
     add_variant(
         "llama.cpp before May 2026 (--draft-max in llama-server --help)",
-        fmt::format("--model-draft {} --draft-max {} --draft-min 0 --draft-p-min 0\n", shell_word(draft()), gamma));
+        fmt::format("--model-draft {}\n--draft-max {}\n--draft-min 0\n--draft-p-min 0\n", shell_word(draft()), gamma));
   }
 }
 
@@ -374,6 +384,24 @@ std::optional<Engine> engine_named(std::string_view name) {
     if (its_name == name) return engine;
   }
   return std::nullopt;
+}
+
+FixedGamma least_regret_gamma(const DraftPlan& plan) {
+  if (plan.points.empty()) throw std::invalid_argument("least_regret_gamma: the plan has no points");
+  std::map<std::int64_t, FixedGamma> by_gamma;
+  std::map<std::int64_t, std::size_t> seen;
+  for (const PointPlan& point : plan.points) {
+    for (const DeploymentRow& row : point.rows) {
+      FixedGamma& fixed = by_gamma[row.gamma];
+      if (++seen[row.gamma] == 1 || row.regret > fixed.worst_regret) fixed = {row.gamma, row.regret, point.batch};
+    }
+  }
+  const FixedGamma* best = nullptr;
+  for (const auto& [gamma, fixed] : by_gamma) {
+    if (seen[gamma] < plan.points.size()) continue;
+    if (best == nullptr || fixed.worst_regret < best->worst_regret) best = &fixed;
+  }
+  return best == nullptr ? FixedGamma{} : *best;
 }
 
 EngineConfig engine_config(Engine engine, const EngineRequest& request) {

@@ -27,6 +27,11 @@ struct FixedGamma {
   double worst_batch = 1;
 };
 
+/// The gamma whose largest regret over the points of a plan is least, the smallest one of ties; 0 where no gamma is
+/// known at every point.
+/// @throws std::invalid_argument if the plan has no points
+FixedGamma least_regret_gamma(const DraftPlan& plan);
+
 struct EngineRequest {
   /// Rising, from batch 1 on, without gaps or overlap.
   std::vector<ScheduleStretch> schedule;
@@ -44,8 +49,8 @@ struct EngineRequest {
 struct EngineVariant {
   /// The releases that it fits, in words.
   std::string releases;
-  /// What stands in a file: JSON for vLLM, YAML for TensorRT-LLM, command-line options for the others. Empty where
-  /// nothing is to be drafted.
+  /// What stands in a file: JSON for vLLM, YAML for TensorRT-LLM, command-line options for the others, one a line.
+  /// Empty where nothing is to be drafted.
   std::string text;
   /// A command that starts the server with it; FILE stands for a file that holds `text`.
   std::string command;

@@ -21,9 +21,17 @@ LLAMACPP = f"--target {ROOT}/traces/samples/llamacpp/target.kld --draft {ROOT}/t
 RECORDED = f"--target {FIXTURES}/llama_gqa --draft {FIXTURES}/llama_gqa --prompts {FIXTURES}/prompts.jsonl"
 PAIR = f"{RECORDED} --gamma 2"
 SERVING = f"{ROOT}/traces/samples/serving"
+BENCH = " ".join(map(str, sorted((ROOT / "traces" / "samples" / "bench").glob("*.json"))))
 
 # SCRATCH stands for a folder that the commands may write to; they run in this order.
 RUNS = {
+    "trace generate": [
+        "--output SCRATCH/plan.safetensors --sequences 4 --tokens 40",
+        "--output SCRATCH/beta.safetensors --sequences 3 --tokens 40",
+        "--output SCRATCH/tasks --tasks easy:0.9,hard:0.5 --emitted all-or-nothing --tokens 30",
+        "--output SCRATCH/markov --law markov --tokens 30",
+        "--output SCRATCH/topk --law logit-noise --alpha 0.7 --vocab 40 --tier topk --k 4 --sequences 2 --tokens 20",
+    ],
     "plan": [
         "--alpha 0.8 --c 0.05",
         "--alpha 0.8 --c 0.05 --gamma 3 --tokens 64 --c-hat 0.01",
@@ -52,12 +60,15 @@ RUNS = {
         "--alpha 0.8 --c 0.05 --verify-factor 1.15 --overhead 0.1",
         "--alpha 0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31",
         "--alpha 0.8 --c 1e308 --overhead 1e308",
-    ],
-    "trace generate": [
-        "--output SCRATCH/beta.safetensors --sequences 3 --tokens 40",
-        "--output SCRATCH/tasks --tasks easy:0.9,hard:0.5 --emitted all-or-nothing --tokens 30",
-        "--output SCRATCH/markov --law markov --tokens 30",
-        "--output SCRATCH/topk --law logit-noise --alpha 0.7 --vocab 40 --tier topk --k 4 --sequences 2 --tokens 20",
+        "--alpha 0.8 --c 0.05 --min-gain 0.2 --gamma 3",
+        "--alpha 0.7:0.8 --c 0.3 --batch 1,64 --context 0,4096 --gamma 9 --max-regret 0.01 --emit vllm",
+        "--alpha 0.05 --c 0.3 --batch 1,8 --emit sglang",
+        "--draft a:alpha=0.8,c=0.1 --draft b:alpha=0.6,c=0.01,kind=eagle,rule=rejection --batch 4 --emit trtllm",
+        "--alpha 0.5:0.7 --c 0.5 --min-gain 0.2 --batch 2",
+        "--trace SCRATCH/plan.safetensors --c 0.1 --batch 1,2",
+        f"--alpha 0.7 --draft-kind ngram --batch 1,4,8 --cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl "
+        "--extrapolate --emit llamacpp",
+        f"--bench {BENCH} --holdout {ROOT}/traces/samples/bench/held_out/c16-k3.json --gamma 5",
     ],
     "record": [
         f"{RECORDED} --output SCRATCH/full --sequences 2 --max-new-tokens 8",

@@ -75,12 +75,13 @@ TEST_CASE("plan refuses values outside their range and says the range") {
 }
 
 TEST_CASE("plan refuses options that do not go together") {
-  const std::string choices = "--alpha, --rejection, --acceptance-length, --acceptance-per-position";
-  check_refused("plan --c 0.1", "one of " + choices + " is needed");
-  check_refused("plan --alpha 0.8 --rejection 0.2 --c 0.1", "2 of " + choices + " are given, but must be one");
+  check_refused("plan --c 0.1",
+                "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --counters, --trace, "
+                "--bench, --draft is needed");
+  check_refused("plan --alpha 0.8 --rejection 0.2 --c 0.1", "--alpha and --rejection are given, but must be one");
   check_refused("plan --alpha 0.8",
                 "--c is missing: the time of one draft step / one target step, a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --at 3", "--at is given, but goes with --acceptance-length only");
+  check_refused("plan --alpha 0.8 --c 0.1 --at 3", "--at is given, but goes with --acceptance-length, --counters or --bench only");
   check_refused("plan --alpha 0.8 --c 0.1 --conditional",
                 "--conditional is given, but goes with --acceptance-per-position only");
   check_refused("plan --alpha 0.8 --c 0.1 --max-regret 0.1",

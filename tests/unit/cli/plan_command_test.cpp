@@ -54,7 +54,16 @@ TEST_CASE("the JSON output starts with the envelope and goes on with the answer"
                                          "deployed",
                                          "interval",
                                          "finite",
-                                         "rows"});
+                                         "rows",
+                                         "points",
+                                         "drafts",
+                                         "recommended_draft",
+                                         "schedule",
+                                         "crossover_batch",
+                                         "config",
+                                         "bench",
+                                         "runs",
+                                         "backtest"});
   CHECK(plan["schema"] == "specdec.plan/1");
   CHECK(plan["inputs"]["tolerance"] == 0.01);
   CHECK(plan["inputs"]["gamma"].is_null());

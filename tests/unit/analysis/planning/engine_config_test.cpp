@@ -11,11 +11,14 @@
 
 using nlohmann::json;
 using specdec::cost::DraftKind;
+using specdec::planning::DraftPlan;
 using specdec::planning::Engine;
 using specdec::planning::engine_config;
 using specdec::planning::engine_named;
 using specdec::planning::EngineConfig;
 using specdec::planning::EngineRequest;
+using specdec::planning::FixedGamma;
+using specdec::planning::least_regret_gamma;
 using specdec::planning::ScheduleStretch;
 using specdec::traces::AcceptanceRule;
 
@@ -277,4 +280,25 @@ TEST_CASE("names of models cannot break out of their place") {
         std::string::npos);
   CHECK(json::parse(yaml_keys(engine_config(Engine::trtllm, request).variants.front().text)["speculative_model"]) ==
         request.draft_model);
+}
+
+TEST_CASE("the gamma for engines without a schedule has the least largest regret over the points that all know it") {
+  DraftPlan plan;
+  plan.points.resize(2);
+  plan.points[0].batch = 1;
+  plan.points[1].batch = 64;
+  const double regrets[2][4] = {{0.5, 0.2, 0.0, 0.0}, {0.0, 0.1, 0.3, 0.0}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::int64_t gamma = 0; gamma < (i == 0 ? 4 : 3); ++gamma) {
+      specdec::planning::DeploymentRow row;
+      row.gamma = gamma;
+      row.regret = regrets[i][gamma];
+      plan.points[i].rows.push_back(row);
+    }
+  }
+  const FixedGamma fixed = least_regret_gamma(plan);
+  CHECK(fixed.gamma == 1);
+  CHECK(fixed.worst_regret == 0.2);
+  CHECK(fixed.worst_batch == 1);
+  CHECK_THROWS_AS(least_regret_gamma(DraftPlan{}), std::invalid_argument);
 }

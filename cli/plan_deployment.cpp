@@ -1,0 +1,486 @@
+#include "cli/plan_deployment.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "analysis/cost/constant_cost.hpp"
+#include "analysis/cost/measured_cost.hpp"
+#include "analysis/planning/plan.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+#include "traces/formats/timing_table.hpp"
+#include "traces/serving/read_serving_counts.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using cost::DraftKind;
+using planning::ScheduleStretch;
+using traces::TimedPass;
+
+constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
+constexpr std::int64_t usual_max_gamma_of_runs = 16;
+
+DraftKind kind_named(std::string_view option, std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, DraftKind>, 5> kinds = {{{"model", DraftKind::model},
+                                                                            {"eagle", DraftKind::eagle},
+                                                                            {"mtp", DraftKind::mtp},
+                                                                            {"parallel", DraftKind::parallel},
+                                                                            {"ngram", DraftKind::ngram}}};
+  for (const auto& [its_name, kind] : kinds) {
+    if (its_name == name) return kind;
+  }
+  refuse(option, name, "one of model, eagle, mtp, parallel, ngram");
+}
+
+/// "1,8,64", rising.
+std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range) {
+  std::vector<double> values;
+  for (const std::string_view part : split(text, ',')) {
+    values.push_back(parse_number(option, part, range));
+    if (values.size() > 1 && values.back() <= values[values.size() - 2]) refuse(option, text, "a rising list");
+  }
+  return values;
+}
+
+/// "1-64:3,65-128:1,129-512:0", from batch 1 on without gaps.
+std::vector<ScheduleStretch> parse_schedule(const std::string& text) {
+  constexpr std::string_view option = "--schedule";
+  constexpr std::string_view expected = "LOW-HIGH:GAMMA,... from batch 1 on without gaps";
+  std::vector<ScheduleStretch> schedule;
+  for (const std::string_view part : split(text, ',')) {
+    const auto pair = split(part, ':');
+    if (pair.size() != 2) refuse(option, part, expected);
+    const auto ends = split(pair[0], '-');
+    if (ends.size() > 2) refuse(option, part, expected);
+    const std::int64_t next = schedule.empty() ? 1 : schedule.back().batch_high + 1;
+    const std::int64_t low = parse_integer(option, ends.front(), 1, planning::largest_scheduled_batch);
+    if (low != next) refuse(option, part, fmt::format("a range that goes on at batch {}", next));
+    const std::int64_t high = parse_integer(option, ends.back(), low, planning::largest_scheduled_batch);
+    schedule.push_back({low, high, parse_integer(option, pair[1], 0, planning::largest_scanned_gamma)});
+  }
+  return schedule;
+}
+
+std::vector<ScheduleStretch> deployed_of(const PlanOptions& o, std::int64_t max_gamma) {
+  if (o.schedule) return parse_schedule(*o.schedule);
+  if (!o.gamma) return {};
+  if (*o.gamma > max_gamma && o.max_gamma) {
+    refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most --max-gamma, {}", *o.max_gamma));
+  }
+  if (*o.gamma > planning::largest_scanned_gamma) {
+    refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most {}", planning::largest_scanned_gamma));
+  }
+  return {{1, planning::largest_scheduled_batch, *o.gamma}};
+}
+
+std::int64_t max_gamma_of(const PlanOptions& o) {
+  std::int64_t usual = o.bench.empty() ? usual_max_gamma : usual_max_gamma_of_runs;
+  if (o.gamma) usual = std::max(usual, std::min(*o.gamma, planning::largest_scanned_gamma));
+  return std::min(o.max_gamma.value_or(usual), planning::largest_scanned_gamma);
+}
+
+/// Timed passes of all models in several files.
+class Timings {
+ public:
+  Timings(const std::vector<std::string>& files, Deployment& d) {
+    for (const std::string& file : files) {
+      tables_.push_back(traces::read_timing_table(file));
+      d.files.push_back(file);
+      for (const traces::CountsWarning& warning : tables_.back().warnings) {
+        d.warnings.push_back({warning.code, warning.message});
+      }
+    }
+  }
+
+  std::vector<std::string> models() const {
+    std::vector<std::string> names;
+    for (const traces::TimingTable& table : tables_) {
+      for (const std::string& name : table.models()) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      }
+    }
+    return names;
+  }
+
+  std::vector<TimedPass> passes_of(const std::string& model) const {
+    std::vector<TimedPass> passes;
+    for (const traces::TimingTable& table : tables_) {
+      for (const TimedPass& pass : table.passes_of(model)) passes.push_back(pass);
+    }
+    return passes;
+  }
+
+  /// Of the named model, or of the only one.
+  std::vector<TimedPass> passes(std::string_view files_option, std::string_view name_option,
+                                const std::optional<std::string>& name) const {
+    const std::vector<std::string> names = models();
+    if (names.size() == 1) return passes_of(names.front());
+    if (!name) {
+      throw UsageError(
+          fmt::format("{} is missing: {} holds the models {}", name_option, files_option, fmt::join(names, ", ")));
+    }
+    if (std::find(names.begin(), names.end(), *name) == names.end()) {
+      refuse(name_option, *name, fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    return passes_of(*name);
+  }
+
+  bool knows(const std::string& model) const {
+    const std::vector<std::string> names = models();
+    return names.size() > 1 && std::find(names.begin(), names.end(), model) != names.end();
+  }
+
+ private:
+  std::vector<traces::TimingTable> tables_;
+};
+
+/// What a draft costs, before it is known where the target's times come from.
+struct DraftCost {
+  std::optional<double> c;
+  std::vector<std::string> files;
+  std::optional<std::string> model;
+};
+
+/// Builds the costs of all drafts of one target.
+class Costs {
+ public:
+  Costs(const PlanOptions& o, Deployment& d) : o_(o), d_(d) {
+    if (o.cost_files.empty()) return;
+    target_.emplace(o.cost_files, d);
+  }
+
+  std::shared_ptr<const cost::RoundCost> of(DraftKind kind, const DraftCost& draft, std::string_view who) const {
+    auto cost = target_ ? measured(kind, draft, who) : constant(kind, draft, who);
+    for (const cost::CostFinding& finding : cost->findings()) d_.warnings.push_back({finding.code, finding.message});
+    return cost;
+  }
+
+ private:
+  std::shared_ptr<const cost::RoundCost> constant(DraftKind kind, const DraftCost& draft, std::string_view who) const {
+    if (!draft.files.empty()) throw UsageError(fmt::format("{}cost is given, but needs --cost beside it", who));
+    if (!draft.c && kind != DraftKind::ngram) {
+      throw UsageError(
+          fmt::format("{}c is missing: the time of one draft step / one target step, a number in [0, inf)", who));
+    }
+    cost::ConstantOptions options;
+    options.step = o_.cost.with_c(draft.c.value_or(0));
+    options.kind = kind;
+    return std::make_shared<cost::ConstantCost>(std::move(options));
+  }
+
+  std::shared_ptr<const cost::RoundCost> measured(DraftKind kind, const DraftCost& draft, std::string_view who) const {
+    cost::MeasuredOptions options;
+    options.kind = kind;
+    options.c = draft.c;
+    options.overhead_seconds = o_.overhead_seconds.value_or(0);
+    options.curve.extrapolate = o_.extrapolate;
+    const std::vector<TimedPass> target = target_->passes("--cost", "--model", o_.model);
+    std::vector<TimedPass> passes;
+    if (!draft.files.empty()) {
+      passes = Timings(draft.files, d_).passes(fmt::format("{}cost", who), fmt::format("{}model", who), draft.model);
+    } else if (!draft.c && draft.model && target_->knows(*draft.model)) {
+      passes = target_->passes_of(*draft.model);
+    } else if (!draft.c && kind != DraftKind::ngram) {
+      throw UsageError(fmt::format(
+          "{}c is missing: the time of one draft step / one target step, or the draft's own times with {}", who,
+          who == "--" ? "--draft-cost, or --draft-model where --cost holds them"
+                      : "cost=FILE, or model=NAME where --cost holds them"));
+    }
+    return std::make_shared<cost::MeasuredCost>(target, passes, std::move(options));
+  }
+
+  const PlanOptions& o_;
+  Deployment& d_;
+  std::optional<Timings> target_;
+};
+
+/// "NAME:key=value,key=value".
+struct DraftWords {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> values;
+
+  std::optional<std::string> one(std::string_view key) const {
+    std::optional<std::string> found;
+    for (const auto& [its_key, value] : values) {
+      if (its_key != key) continue;
+      if (found) throw UsageError(fmt::format("--draft {}: {} is given twice, but must be given once", name, key));
+      found = value;
+    }
+    return found;
+  }
+  std::vector<std::string> all(std::string_view key) const {
+    std::vector<std::string> found;
+    for (const auto& [its_key, value] : values) {
+      if (its_key == key) found.push_back(value);
+    }
+    return found;
+  }
+};
+
+DraftWords words_of(const std::string& text) {
+  constexpr std::array<std::string_view, 11> keys = {
+      "alpha", "acceptance-length", "at", "counters", "trace", "c", "cost", "kind", "model", "tp", "rule"};
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || colon == 0) refuse("--draft", text, "NAME:KEY=VALUE,...");
+  DraftWords words;
+  words.name = text.substr(0, colon);
+  for (const std::string_view part : split(std::string_view(text).substr(colon + 1), ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals);
+    if (equals == std::string_view::npos || std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      refuse(fmt::format("--draft {}", words.name), part,
+             fmt::format("KEY=VALUE with a key of {}", fmt::join(keys, ", ")));
+    }
+    words.values.emplace_back(key, part.substr(equals + 1));
+  }
+  return words;
+}
+
+AcceptanceSource source_of(const PlanOptions& o, std::int64_t max_gamma) {
+  AcceptanceSource source;
+  source.counters = o.counters;
+  source.trace = o.trace;
+  source.gamma = o.at;
+  source.model = o.model;
+  source.rule = o.acceptance;
+  source.beyond = o.beyond;
+  source.max_gamma = max_gamma;
+  return source;
+}
+
+PlannedAcceptance acceptance_of(const DraftWords& words, const PlanOptions& o, std::int64_t max_gamma) {
+  const std::string prefix = fmt::format("--draft {}: ", words.name);
+  PlanOptions own;
+  own.alpha = words.one("alpha");
+  own.acceptance_length = words.one("acceptance-length");
+  if (const auto at = words.one("at")) own.at = parse_integer(prefix + "at", *at, 1, largest_max_gamma);
+  own.counters = words.all("counters");
+  own.trace = words.all("trace");
+  const int given =
+      own.alpha.has_value() + own.acceptance_length.has_value() + !own.counters.empty() + !own.trace.empty();
+  if (given != 1) {
+    throw UsageError(
+        fmt::format("{}{} of alpha, acceptance-length, counters and trace are given, but must be one", prefix, given));
+  }
+  const std::string rule = words.one("rule").value_or(o.acceptance);
+  try {
+    if (own.alpha || own.acceptance_length) return planned(stated_acceptance(own), rule);
+  } catch (const UsageError& error) {
+    throw UsageError(prefix + error.what());
+  }
+  AcceptanceSource source = source_of(o, max_gamma);
+  source.counters = own.counters;
+  source.trace = own.trace;
+  if (own.at) source.gamma = own.at;
+  source.rule = rule;
+  return acceptance_from(source);
+}
+
+PlannedDraft draft_of(const DraftWords& words, const PlanOptions& o, std::int64_t max_gamma, const Costs& costs) {
+  const std::string prefix = fmt::format("--draft {}: ", words.name);
+  PlannedDraft draft;
+  draft.name = words.name;
+  draft.kind = kind_named(prefix + "kind", words.one("kind").value_or("model"));
+  draft.draft_model = words.one("model").value_or("");
+  if (const auto tp = words.one("tp")) draft.tensor_parallel = parse_integer(prefix + "tp", *tp, 1, 1024);
+  draft.acceptance = acceptance_of(words, o, max_gamma);
+  DraftCost its_cost;
+  if (const auto c = words.one("c")) its_cost.c = parse_number(prefix + "c", *c, {});
+  its_cost.files = words.all("cost");
+  if (!draft.draft_model.empty()) its_cost.model = draft.draft_model;
+  draft.cost = costs.of(draft.kind, its_cost, prefix);
+  return draft;
+}
+
+PlannedDraft only_draft(const PlanOptions& o, std::int64_t max_gamma, const Costs& costs) {
+  PlannedDraft draft;
+  draft.name = o.draft_model.value_or("draft");
+  draft.kind = kind_named("--draft-kind", o.draft_kind.value_or("model"));
+  draft.draft_model = o.draft_model.value_or("");
+  const bool from_files = !o.counters.empty() || !o.trace.empty();
+  draft.acceptance =
+      from_files ? acceptance_from(source_of(o, max_gamma)) : planned(stated_acceptance(o), o.acceptance);
+  draft.cost = costs.of(draft.kind, {o.cost.c, o.draft_cost_files, o.draft_model}, "--");
+  return draft;
+}
+
+/// The largest gamma that a stated acceptance speaks of.
+std::int64_t known_gamma(const PlannedAcceptance& acceptance) {
+  if (!acceptance.stated) return planning::largest_scanned_gamma;
+  planning::PlanQuestion question{acceptance.stated->profile};
+  question.measured_at = acceptance.stated->measured_at;
+  question.monotone = acceptance.stated->monotone;
+  return planning::largest_known_gamma(question);
+}
+
+/// The tokens in the cache that the measurements were made at.
+double usual_context(const std::vector<PlannedDraft>& drafts) {
+  double context = 0;
+  for (const PlannedDraft& draft : drafts) context = std::max(context, draft.cost->usual_context());
+  return context;
+}
+
+std::int64_t scheduled_up_to(const PlanOptions& o, const std::vector<double>& batches) {
+  const double largest = std::min(std::ceil(batches.back()), static_cast<double>(planning::largest_scheduled_batch));
+  return o.max_num_seqs.value_or(static_cast<std::int64_t>(largest));
+}
+
+void plan_from_options(const PlanOptions& o, Deployment& d) {
+  const Costs costs(o, d);
+  for (const std::string& text : o.drafts) d.drafts.push_back(draft_of(words_of(text), o, d.max_gamma, costs));
+  if (o.drafts.empty()) d.drafts.push_back(only_draft(o, d.max_gamma, costs));
+
+  planning::DeploymentQuestion question;
+  std::set<std::string> names;
+  for (const PlannedDraft& draft : d.drafts) {
+    if (!names.insert(draft.name).second) throw UsageError(fmt::format("--draft {} is given twice", draft.name));
+    question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost, draft.acceptance.clusters});
+    d.max_gamma = std::min(d.max_gamma, known_gamma(draft.acceptance));
+    for (const Warning& warning : draft.acceptance.warnings) d.warnings.push_back(warning);
+    for (const std::string& file : draft.acceptance.files) d.files.push_back(file);
+  }
+  d.in_seconds = d.drafts.front().cost->in_seconds();
+  if (o.batch) question.batches = rising_list("--batch", *o.batch, positive);
+  if (o.context) {
+    question.contexts = rising_list("--context", *o.context, {});
+  } else {
+    question.contexts = {usual_context(d.drafts)};
+  }
+  if (!d.deployed.empty() && static_cast<double>(d.deployed.back().batch_high) < question.batches.back()) {
+    refuse("--schedule", *o.schedule, fmt::format("a schedule up to batch {}", brief(question.batches.back())));
+  }
+  question.max_gamma = d.max_gamma;
+  question.tolerance = o.tolerance;
+  question.min_gain = d.min_gain;
+  question.deployed = d.deployed;
+  question.max_regret = o.max_regret;
+  question.schedule_up_to = scheduled_up_to(o, question.batches);
+  d.plan = planning::plan_deployment(question);
+
+  bool any_iid = false;
+  for (std::size_t i = 0; i < d.drafts.size(); ++i) {
+    if (!d.drafts[i].acceptance.curve_at_design_effect_3) continue;
+    question.drafts[i].acceptance = d.drafts[i].acceptance.curve_at_design_effect_3;
+    any_iid = true;
+  }
+  if (any_iid) d.at_design_effect_3 = planning::plan_deployment(question);
+}
+
+std::vector<traces::ServingCounts> runs_in(const std::vector<std::string>& files, Deployment& d) {
+  std::vector<traces::ServingCounts> runs;
+  traces::CountsSink sink;
+  sink.take = [&](const traces::ServingCounts& counts) { runs.push_back(counts); };
+  sink.warn = [&](const traces::CountsWarning& warning) { d.warnings.push_back({warning.code, warning.message}); };
+  const std::vector<std::filesystem::path> paths(files.begin(), files.end());
+  traces::read_serving_counts(paths, sink);
+  d.files.insert(d.files.end(), files.begin(), files.end());
+  return runs;
+}
+
+void plan_from_runs(const PlanOptions& o, Deployment& d) {
+  planning::BenchQuestion question;
+  question.runs = runs_in(o.bench, d);
+  if (!o.holdout.empty()) question.holdout = runs_in(o.holdout, d);
+  question.model = o.model;
+  question.gamma = o.at ? o.at : o.gamma && *o.gamma > 0 ? o.gamma : std::nullopt;
+  question.max_gamma = d.max_gamma;
+  question.tolerance = o.tolerance;
+  question.min_gain = d.min_gain;
+  question.deployed = d.deployed;
+  question.max_regret = o.max_regret;
+  question.extrapolate = o.extrapolate;
+  if (!question.runs.empty()) d.bench_engine = question.runs.front().engine;
+  d.bench = planning::plan_bench(question);
+  d.plan = d.bench->plan;
+  d.in_seconds = true;
+  d.target_model = o.model.value_or(d.bench->model);
+  for (const planning::PlanNote& note : d.bench->notes) d.warnings.push_back({note.code, note.message});
+}
+
+planning::EngineConfig config_of(const PlanOptions& o, const Deployment& d) {
+  planning::EngineRequest request;
+  const planning::DraftPlan& plan = d.shown_plan();
+  request.schedule = plan.schedule;
+  request.fixed = planning::least_regret_gamma(plan);
+  request.target_model = d.target_model;
+  if (!d.drafts.empty()) {
+    const PlannedDraft& draft = d.drafts[d.shown()];
+    request.rule = draft.acceptance.rule;
+    request.draft_model = draft.draft_model;
+    request.kind = draft.kind;
+    request.draft_tensor_parallel = draft.tensor_parallel;
+  } else {
+    request.draft_model = o.draft_model.value_or("");
+    request.kind = kind_named("--draft-kind", o.draft_kind.value_or("model"));
+  }
+  return planning::engine_config(*planning::engine_named(*o.emit), request);
+}
+
+}  // namespace
+
+Deployment planned_deployment(const PlanOptions& o) {
+  Deployment d;
+  d.min_gain = o.min_gain.value_or(default_min_gain);
+  d.max_gamma = max_gamma_of(o);
+  d.deployed = deployed_of(o, d.max_gamma);
+  d.target_model = o.model.value_or("");
+  if (o.bench.empty()) {
+    plan_from_options(o, d);
+  } else {
+    plan_from_runs(o, d);
+  }
+  for (const planning::DraftPlan& draft : d.plan.drafts) {
+    const std::string who = d.plan.drafts.size() > 1 ? draft.name + ": " : "";
+    for (const planning::PlanNote& note : draft.notes) d.warnings.push_back({note.code, who + note.message});
+  }
+  if (o.emit) d.config = config_of(o, d);
+  return d;
+}
+
+std::string_view name_of(planning::Verdict verdict) {
+  switch (verdict) {
+    case planning::Verdict::speculate:
+      return "speculate";
+    case planning::Verdict::do_not_speculate:
+      return "do not speculate";
+    case planning::Verdict::cannot_tell:
+      break;
+  }
+  return "cannot tell";
+}
+
+std::string_view name_of(planning::UncertaintySource source) {
+  switch (source) {
+    case planning::UncertaintySource::acceptance:
+      return "acceptance";
+    case planning::UncertaintySource::cost:
+      return "cost";
+    case planning::UncertaintySource::extrapolation:
+      break;
+  }
+  return "extrapolation";
+}
+
+std::string command_for(const Deployment& d, const planning::NextMeasurement& next) {
+  const std::string model = d.target_model.empty() ? "MODEL" : d.target_model;
+  const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch)));
+  const std::int64_t requests = std::max(next.requests.value_or(8 * concurrency), concurrency);
+  if (d.bench_engine == "sglang") {
+    return fmt::format(
+        "python -m sglang.bench_serving --model {} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
+        model, requests, concurrency);
+  }
+  return fmt::format("vllm bench serve --model {} --num-prompts {} --max-concurrency {} --save-result", model, requests,
+                     concurrency);
+}
+
+}  // namespace specdec::cli

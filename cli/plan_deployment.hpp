@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/planning/bench_plan.hpp"
+#include "analysis/planning/deployment_plan.hpp"
+#include "analysis/planning/engine_config.hpp"
+#include "cli/plan_acceptance.hpp"
+#include "cli/plan_options.hpp"
+#include "cli/report.hpp"
+
+/// The part of `specdec plan` that goes over batches, contexts and drafts: plan_deployment.cpp asks the library,
+/// plan_deployment_json.cpp and plan_deployment_text.cpp print.
+namespace specdec::cli {
+
+/// What the options and files say of one draft.
+struct PlannedDraft {
+  std::string name;
+  PlannedAcceptance acceptance;
+  std::shared_ptr<const cost::RoundCost> cost;
+  cost::DraftKind kind = cost::DraftKind::model;
+  std::string draft_model;
+  std::optional<std::int64_t> tensor_parallel;
+};
+
+struct Deployment {
+  /// As many as the plan has; none where benchmark runs were planned from.
+  std::vector<PlannedDraft> drafts;
+  planning::DeploymentPlan plan;
+  /// The same where rounds that were taken as independent count a third; nothing where none were.
+  std::optional<planning::DeploymentPlan> at_design_effect_3;
+  std::optional<planning::BenchPlan> bench;
+  std::string target_model;
+  double min_gain = default_min_gain;
+  /// Times are seconds.
+  bool in_seconds = false;
+  /// The largest gamma compared.
+  std::int64_t max_gamma = usual_max_gamma;
+  /// What is in use, where that was said.
+  std::vector<planning::ScheduleStretch> deployed;
+  std::optional<planning::EngineConfig> config;
+  /// Of the benchmark runs: the program that the next one is run with.
+  std::string bench_engine = "vllm";
+  std::vector<std::string> files;
+  std::vector<Warning> warnings;
+
+  /// The draft whose points are shown: the recommended one, else the first.
+  std::size_t shown() const { return plan.recommended_draft.value_or(0); }
+  const planning::DraftPlan& shown_plan() const { return plan.drafts[shown()]; }
+  const std::vector<planning::PointPlan>& points() const { return shown_plan().points; }
+  /// Of the draft that is shown.
+  const cost::RoundCost& cost() const { return bench ? *bench->cost : *drafts[shown()].cost; }
+};
+
+/// @throws UsageError, traces::FileError, std::domain_error
+Deployment planned_deployment(const PlanOptions& o);
+
+/// "vllm bench serve ..." or what else measures it.
+std::string command_for(const Deployment& d, const planning::NextMeasurement& next);
+std::string_view name_of(planning::Verdict verdict);
+std::string_view name_of(planning::UncertaintySource source);
+
+/// Fills in the keys of the JSON output that speak of points.
+/// @param has_closed_form  the keys of the closed form are there already
+void put_deployment(const Deployment& d, bool has_closed_form, nlohmann::ordered_json& json);
+/// The same keys where there is no answer.
+void put_no_deployment(nlohmann::ordered_json& json);
+std::string text_of(const Deployment& d);
+
+}  // namespace specdec::cli

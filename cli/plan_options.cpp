@@ -1,0 +1,204 @@
+#include "cli/plan_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string_view>
+#include <utility>
+
+#include "analysis/planning/regret.hpp"
+#include "cli/usage_error.hpp"
+
+namespace specdec::cli {
+namespace {
+
+constexpr std::int64_t largest_tokens = 1'000'000;
+constexpr std::int64_t largest_num_seqs = 65536;
+
+using Given = std::vector<std::pair<std::string_view, bool>>;
+
+std::vector<std::string_view> given_of(const Given& options) {
+  std::vector<std::string_view> given;
+  for (const auto& [name, is_given] : options) {
+    if (is_given) given.push_back(name);
+  }
+  return given;
+}
+
+Given acceptance_options(const PlanOptions& o) {
+  return {{"--alpha", o.alpha.has_value()},
+          {"--rejection", o.rejection.has_value()},
+          {"--acceptance-length", o.acceptance_length.has_value()},
+          {"--acceptance-per-position", o.acceptance_per_position.has_value()},
+          {"--counters", !o.counters.empty()},
+          {"--trace", !o.trace.empty()}};
+}
+
+Given cost_options(const PlanOptions& o) {
+  return {{"--c", o.cost.c.has_value()},
+          {"--verify-factor", o.cost.verify_factor.has_value()},
+          {"--overhead", o.cost.overhead.has_value()},
+          {"--cost", !o.cost_files.empty()},
+          {"--draft-cost", !o.draft_cost_files.empty()},
+          {"--overhead-seconds", o.overhead_seconds.has_value()}};
+}
+
+/// Refuses the first of these options that is given.
+void refuse_beside(const Given& options, std::string_view why) {
+  const auto given = given_of(options);
+  if (!given.empty()) throw UsageError(fmt::format("{} is given, but {}", given.front(), why));
+}
+
+void require_acceptance(const PlanOptions& o) {
+  const auto given = given_of(acceptance_options(o));
+  if (!o.drafts.empty()) return refuse_beside(acceptance_options(o), "each --draft brings its own acceptance");
+  if (!o.bench.empty()) return refuse_beside(acceptance_options(o), "--bench brings its own acceptance");
+  if (given.empty()) {
+    std::vector<std::string_view> choices;
+    for (const auto& option : acceptance_options(o)) choices.push_back(option.first);
+    throw UsageError(fmt::format("one of {}, --bench, --draft is needed", fmt::join(choices, ", ")));
+  }
+  if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
+}
+
+void require_about_acceptance(const PlanOptions& o) {
+  const bool stated_for_drafts = !o.drafts.empty();
+  if (o.at && !o.acceptance_length && o.counters.empty() && o.bench.empty() && !stated_for_drafts) {
+    throw UsageError("--at is given, but goes with --acceptance-length, --counters or --bench only");
+  }
+  if (o.conditional && !o.acceptance_per_position) {
+    throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
+  }
+  if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
+    throw UsageError("--beyond is given, but goes with --counters only");
+  }
+}
+
+void require_costs(const PlanOptions& o) {
+  if (!o.bench.empty()) {
+    refuse_beside(cost_options(o), "--bench brings its own costs");
+    if (!o.drafts.empty()) throw UsageError("--draft is given, but --bench brings its own draft");
+    refuse_beside({{"--batch", o.batch.has_value()},
+                   {"--context", o.context.has_value()},
+                   {"--max-num-seqs", o.max_num_seqs.has_value()}},
+                  "--bench plans for the batches and contexts that were run");
+    return;
+  }
+  if (!o.holdout.empty()) throw UsageError("--holdout is given, but needs --bench beside it");
+  if (!o.cost_files.empty()) {
+    refuse_beside({{"--verify-factor", o.cost.verify_factor.has_value()}}, "--cost measures that");
+    refuse_beside({{"--overhead", o.cost.overhead.has_value()}},
+                  "with --cost the other time of a step is --overhead-seconds");
+    if (o.cost.c && !o.draft_cost_files.empty()) {
+      throw UsageError("--c is given, but --draft-cost measures that");
+    }
+  } else {
+    refuse_beside({{"--draft-cost", !o.draft_cost_files.empty()},
+                   {"--overhead-seconds", o.overhead_seconds.has_value()},
+                   {"--extrapolate", o.extrapolate}},
+                  "needs --cost beside it");
+  }
+  if (!o.drafts.empty()) {
+    refuse_beside({{"--c", o.cost.c.has_value()},
+                   {"--draft-cost", !o.draft_cost_files.empty()},
+                   {"--draft-kind", o.draft_kind.has_value()},
+                   {"--draft-model", o.draft_model.has_value()}},
+                  "each --draft brings its own");
+  }
+}
+
+void require_question(const PlanOptions& o) {
+  if (o.gamma && o.schedule) throw UsageError("--schedule is given, but must not be beside --gamma");
+  if (o.max_regret && !o.gamma && !o.schedule) {
+    throw UsageError("--max-regret is given, but needs --gamma, the gamma in use");
+  }
+  if (o.emit_file && !o.emit) throw UsageError("--emit-file is given, but needs --emit beside it");
+  if (o.is_closed_form()) return;
+  refuse_beside({{"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
+                "goes with one acceptance and --c alone, without batches, files and drafts");
+}
+
+}  // namespace
+
+bool PlanOptions::is_closed_form() const {
+  const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
+                     !bench.empty() || !holdout.empty();
+  const bool question = !drafts.empty() || batch || context || max_num_seqs || min_gain || schedule || emit;
+  return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
+}
+
+void declare(Options& options, PlanOptions& o) {
+  options.group("Acceptance (one of)");
+  options.text("--alpha", o.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
+  options.text("--rejection", o.rejection, "E|LOW:HIGH", "1 - alpha, exact where alpha is close to 1");
+  options.text("--acceptance-length", o.acceptance_length, "L|G:L,...",
+               "tokens per step, bonus token included; one at --at,\nor one for each gamma: 1:1.84,2:2.51,3:3.01");
+  options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
+               "rate at which draft 1, 2, ... is accepted");
+  options.texts("--counters", o.counters, "FILE...", "what a server counted, in any format of docs/counters.md");
+  options.texts("--trace", o.trace, "FILE...", "a recording, in any format of docs/trace_format.md");
+  options.group("About the acceptance");
+  options.integer("--at", o.at, {1, largest_max_gamma},
+                  "gamma at which --acceptance-length was measured, or counters\nor benchmark runs that do not say it");
+  options.flag("--conditional", o.conditional,
+               "--acceptance-per-position holds rates given that all\nbefore are accepted");
+  options.choice("--acceptance", o.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
+                 "the engine's acceptance rule; recorded: what the files say");
+  options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
+                 "drafts behind the longest one that --counters saw");
+  o.cost.declare(options, "(required without --cost or --bench)");
+  options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
+  options.texts(
+      "--cost", o.cost_files, "FILE...",
+      "measured times of the target's passes: a table of batch,\ntokens,context,seconds, or llama-bench files");
+  options.texts("--draft-cost", o.draft_cost_files, "FILE...", "the same of the draft; or one model of --cost");
+  options.number("--overhead-seconds", o.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
+  options.choice("--draft-kind", o.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},
+                 "how drafts are made [model]");
+  options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times, too");
+  options.group("Benchmark runs");
+  options.texts("--bench", o.bench, "FILE...",
+                "results of vllm bench serve or SGLang's bench_serving,\nwith and without speculation");
+  options.texts("--holdout", o.holdout, "FILE...", "runs to predict, which are used for nothing else");
+  options.group("Models and drafts");
+  options.text("--model", o.model, "NAME", "target model, where files hold several; stands in --emit");
+  options.text("--draft-model", o.draft_model, "NAME", "draft model, the same");
+  options.texts(
+      "--draft", o.drafts, "NAME:KEY=VALUE,...",
+      "a draft to choose among, repeatedly; keys alpha,\nacceptance-length, at, counters, trace, c, cost, kind, "
+      "model, tp");
+  options.group("Question");
+  options.text("--batch,--concurrency", o.batch, "B1,B2,...", "sequences decoded together [1]");
+  options.text("--context", o.context, "N1,N2,...", "tokens in the cache per sequence [that of the files]");
+  options.integer("--max-num-seqs", o.max_num_seqs, {1, largest_num_seqs},
+                  "the schedule covers batch 1 to N [the largest batch]");
+  options.number("--min-gain", o.min_gain, {}, "speculation must be 1 + X times as fast to be worth it [0.05]");
+  options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {0, planning::no_max_gamma},
+                  "gamma in use: shows its speedup and regret");
+  options.text("--schedule", o.schedule, "LOW-HIGH:G,...", "gammas in use by batch: 1-64:3,65-128:1,129-512:0");
+  options.number(
+      "--max-regret", o.max_regret, {0.0, 1.0},
+      "exit with 1 if the regret of what is in use is larger at\nany point; in an interval its worst regret");
+  options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
+  options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
+  options.number("--tolerance", o.tolerance, {0.0, 0.5, true}, "loss of speedup up to which a gamma is near-optimal");
+  options.group("Configuration");
+  options.choice("--emit", o.emit, {"vllm", "sglang", "trtllm", "llamacpp"}, "configuration for this engine");
+  options.text("--emit-file", o.emit_file, "FILE", "write it there");
+  options.footer(
+      "Examples:\n"
+      "  specdec plan --alpha 0.8 --c 0.05\n"
+      "  specdec plan --acceptance-length 2.92 --at 3 --c 0.02 --gamma 3 --max-regret 0.05\n"
+      "  specdec plan --alpha 0.7:0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31\n"
+      "  specdec plan --counters metrics.txt --cost timings.csv --c 0.1 --batch 1,8,64\n"
+      "  specdec plan --bench results/*.json --emit vllm\n"
+      "Also: --config FILE, --print-config. Every option: docs/cli.md.");
+}
+
+void require_consistent(const PlanOptions& o) {
+  require_acceptance(o);
+  require_about_acceptance(o);
+  require_costs(o);
+  require_question(o);
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "cli/step_cost_options.hpp"
+
+namespace specdec::cli {
+
+/// Everything that `specdec plan` can be asked.
+struct PlanOptions {
+  // Acceptance.
+  std::optional<std::string> alpha;
+  std::optional<std::string> rejection;
+  std::optional<std::string> acceptance_length;
+  std::optional<std::string> acceptance_per_position;
+  std::vector<std::string> counters;
+  std::vector<std::string> trace;
+  // About it.
+  std::optional<std::int64_t> at;
+  bool conditional = false;
+  std::string acceptance = "recorded";
+  std::string beyond = "hold";
+  // Costs.
+  StepCostOptions cost;
+  std::optional<double> c_hat;
+  std::vector<std::string> cost_files;
+  std::vector<std::string> draft_cost_files;
+  std::optional<double> overhead_seconds;
+  std::optional<std::string> draft_kind;
+  bool extrapolate = false;
+  // Benchmark runs.
+  std::vector<std::string> bench;
+  std::vector<std::string> holdout;
+  // Models and drafts.
+  std::optional<std::string> model;
+  std::optional<std::string> draft_model;
+  std::vector<std::string> drafts;
+  // Question.
+  std::optional<std::string> batch;
+  std::optional<std::string> context;
+  std::optional<std::int64_t> max_num_seqs;
+  std::optional<double> min_gain;
+  std::optional<std::int64_t> gamma;
+  std::optional<std::string> schedule;
+  std::optional<double> max_regret;
+  std::optional<std::int64_t> max_gamma;
+  std::optional<std::int64_t> tokens;
+  double tolerance = 0.01;
+  // Configuration.
+  std::optional<std::string> emit;
+  std::optional<std::string> emit_file;
+
+  /// Nothing is asked but what one acceptance and --c answer in closed form.
+  bool is_closed_form() const;
+};
+
+inline constexpr std::int64_t largest_max_gamma = 100'000;
+/// Of plans over points; benchmark runs have their own.
+inline constexpr std::int64_t usual_max_gamma = 32;
+inline constexpr double default_min_gain = 0.05;
+
+void declare(Options& options, PlanOptions& o);
+
+/// @throws UsageError where options contradict each other
+void require_consistent(const PlanOptions& o);
+
+}  // namespace specdec::cli

@@ -1,0 +1,386 @@
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::tests::content_of;
+using specdec::tests::Run;
+using specdec::tests::run_specdec;
+using specdec::tests::ScratchFolder;
+
+namespace {
+
+const std::string samples = SPECDEC_SOURCE_DIR "/traces/samples/bench/";
+
+/// The runs of the sample server, but that held out.
+std::string bench_files() {
+  std::string files;
+  for (const char* concurrency : {"c1", "c8", "c32", "c64"}) {
+    for (const char* kind : {"-plain", "-k3", "-k5"}) files += " " + samples + concurrency + kind + ".json";
+  }
+  return files;
+}
+
+ordered_json json_of(const std::string& options, int exit_code = 0) {
+  const Run run = run_specdec("plan " + options + " --format json");
+  INFO("specdec plan " << options << run.err);
+  REQUIRE(run.exit_code == exit_code);
+  REQUIRE(run.err.empty());
+  return ordered_json::parse(run.out);
+}
+
+void check_refused(const std::string& options, const std::string& message) {
+  const Run run = run_specdec("plan " + options);
+  INFO("specdec plan " << options);
+  CHECK(run.exit_code == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err == "specdec: error: " + message + "\n");
+}
+
+/// A server's counters: 1000 rounds of 4 drafts, of which 700, 480, 350 and 270 were accepted by position.
+std::string counters_in(const ScratchFolder& scratch) {
+  const std::string file = (scratch / "metrics.txt").string();
+  std::ofstream out(file);
+  const std::string labels = R"({engine="0",model_name="m"})";
+  out << "# TYPE vllm:spec_decode_num_drafts_total counter\n"
+      << "vllm:spec_decode_num_drafts_total" << labels << " 1000.0\n"
+      << "vllm:spec_decode_num_draft_tokens_total" << labels << " 4000.0\n"
+      << "vllm:spec_decode_num_accepted_tokens_total" << labels << " 1800.0\n";
+  const int accepted[] = {700, 480, 350, 270};
+  for (int position = 0; position < 4; ++position) {
+    out << R"(vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="m",position=")" << position
+        << "\"} " << accepted[position] << ".0\n";
+  }
+  return file;
+}
+
+/// Passes of a target: a fixed part and one that grows with the tokens of the whole batch.
+std::string timings_in(const ScratchFolder& scratch, double fixed, double per_token) {
+  const std::string file = (scratch / "timings.csv").string();
+  std::ofstream out(file);
+  out << "batch,tokens,context,seconds\n";
+  for (const int batch : {1, 8, 64}) {
+    for (const int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 33}) {
+      out << batch << ',' << tokens << ",1024," << fixed + per_token * batch * tokens << '\n';
+    }
+  }
+  return file;
+}
+
+std::vector<std::string> verdicts_of(const ordered_json& plan) {
+  std::vector<std::string> verdicts;
+  for (const ordered_json& point : plan["points"]) verdicts.push_back(point["verdict"]);
+  return verdicts;
+}
+
+bool warns(const ordered_json& document, const std::string& code) {
+  for (const auto& warning : document["warnings"]) {
+    if (warning["code"] == code) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("without axes a plan has one point, and the keys of the closed forms stay at the top") {
+  const ordered_json plan = json_of("--alpha 0.8 --c 0.05");
+  REQUIRE(plan["points"].size() == 1);
+  const ordered_json& point = plan["points"][0];
+  CHECK(point["batch"] == 1.0);
+  CHECK(point["verdict"] == "speculate");
+  for (const auto& [key, value] : plan["optimal"].items()) CHECK(point["optimal"][key] == value);
+  CHECK(point["near_optimal_gammas"] == plan["near_optimal_gammas"]);
+  CHECK(plan["drafts"].size() == 1);
+  CHECK(plan["recommended_draft"] == plan["drafts"][0]["name"]);
+  CHECK(plan["config"].is_null());
+}
+
+TEST_CASE("the point of the closed forms has their speedup at every gamma") {
+  const ordered_json plan = json_of("--alpha 0.75 --c 0.07 --verify-factor 2:1.02,9:1.4 --overhead 0.03");
+  for (const ordered_json& row : plan["rows"]) {
+    const ordered_json& same = plan["points"][0]["rows"][row["gamma"].get<std::size_t>()];
+    CHECK(same["speedup"].get<double>() == Approx(row["speedup"].get<double>()).epsilon(1e-12));
+    CHECK(same["tokens_per_step"].get<double>() == Approx(row["expected_tokens"].get<double>()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("with axes the keys of one point are null and every batch and context has a point") {
+  const ordered_json plan = json_of("--alpha 0.8 --c 0.05 --batch 1,8 --context 0,1000,2000");
+  CHECK(plan["points"].size() == 6);
+  CHECK(plan["points"][1]["batch"] == 8.0);
+  CHECK(plan["points"][1]["context"] == 0.0);
+  CHECK(plan["points"][5]["context"] == 2000.0);
+  for (const char* key : {"optimal", "rows", "alpha", "c", "worth_it", "near_optimal_gammas"})
+    CHECK(plan[key].is_null());
+  CHECK(json_of("--alpha 0.8 --c 0.05 --concurrency 1,8")["inputs"]["batch"] == "1,8");
+}
+
+// With verification free and no overhead, c stays: Theorem 3.8, here by the closed forms' own rows.
+TEST_CASE("measured times whose verification is free give the speedups of the closed forms") {
+  const ScratchFolder scratch;
+  const ordered_json measured =
+      json_of("--alpha 0.8 --c 0.05 --cost " + timings_in(scratch, 0.01, 0) + " --batch 1,8,64 --max-gamma 8");
+  const ordered_json closed = json_of("--alpha 0.8 --c 0.05 --max-gamma 8");
+  for (const ordered_json& point : measured["points"]) {
+    for (std::size_t gamma = 0; gamma <= 8; ++gamma) {
+      CHECK(point["rows"][gamma]["speedup"].get<double>() ==
+            Approx(closed["rows"][gamma]["speedup"].get<double>()).epsilon(1e-12));
+    }
+    CHECK(point["seconds_per_output_token"]["baseline"].get<double>() == Approx(0.01));
+    CHECK(point["output_tokens_per_second"]["baseline"].get<double>() == Approx(point["batch"].get<double>() / 0.01));
+  }
+}
+
+// T = fixed + per_token B (gamma + 1) and c gamma T(B, 1): the optimum by hand at each batch.
+TEST_CASE("the best gamma falls with the batch where verification costs, as the formula says") {
+  const ScratchFolder scratch;
+  const double fixed = 0.01, per_token = 0.0002, alpha = 0.7, c = 0.05;
+  const ordered_json plan = json_of("--alpha 0.7 --c 0.05 --batch 1,8,64 --max-gamma 8 --min-gain 0.1 --cost " +
+                                    timings_in(scratch, fixed, per_token));
+  for (const ordered_json& point : plan["points"]) {
+    const double batch = point["batch"];
+    const double plain = fixed + per_token * batch;
+    std::int64_t best = 0;
+    double best_speedup = 1;
+    for (int gamma = 0; gamma <= 8; ++gamma) {
+      const double tokens = (1 - std::pow(alpha, gamma + 1)) / (1 - alpha);
+      const double speedup = tokens * plain / (fixed + per_token * batch * (gamma + 1) + c * gamma * plain);
+      CHECK(point["rows"][static_cast<std::size_t>(gamma)]["speedup"].get<double>() == Approx(speedup).epsilon(1e-9));
+      if (speedup > best_speedup) {
+        best_speedup = speedup;
+        best = gamma;
+      }
+    }
+    CHECK(point["optimal"]["gamma"] == best);
+    CHECK(point["verdict"] == (best_speedup >= 1.1 ? "speculate" : "do not speculate"));
+  }
+  CHECK(verdicts_of(plan) == std::vector<std::string>{"speculate", "speculate", "do not speculate"});
+}
+
+TEST_CASE("an interval around what is asked for cannot tell, and names the run that would") {
+  const ordered_json plan = json_of("--alpha 0.5:0.7 --c 0.5 --min-gain 0.05 --batch 16 --model org/m");
+  const ordered_json& point = plan["points"][0];
+  CHECK(point["verdict"] == "cannot tell");
+  CHECK(point["dominant_source"] == "acceptance");
+  const std::string command = point["next_measurement"]["command"];
+  CHECK(command.rfind("vllm bench serve --model org/m --num-prompts ", 0) == 0);
+  CHECK(command.find("--max-concurrency 16") != std::string::npos);
+  CHECK(point["interval_share"]["acceptance"] == 1.0);
+  const std::string text = run_specdec("plan --alpha 0.5:0.7 --c 0.5 --batch 16 --model org/m").out;
+  CHECK(text.rfind("Cannot tell at batch 16", 0) == 0);
+  CHECK(text.find("\n  " + command.substr(0, 30)) != std::string::npos);
+}
+
+TEST_CASE("several drafts are compared and the faster one is taken") {
+  const ordered_json plan = json_of(
+      "--draft slow:alpha=0.8,c=0.5 --draft quick:acceptance-length=2.5,at=3,c=0.05,kind=eagle,model=org/head,tp=2 "
+      "--batch 1,4 --emit vllm");
+  CHECK(plan["recommended_draft"] == "quick");
+  CHECK(plan["drafts"][0]["name"] == "slow");
+  CHECK(plan["drafts"][0]["points"][0]["best"] == false);
+  CHECK(plan["drafts"][1]["points"][1]["best"] == true);
+  const ordered_json config = ordered_json::parse(plan["config"]["variants"][0]["text"].get<std::string>());
+  CHECK(config["model"] == "org/head");
+  CHECK(config["method"] == "eagle3");
+  CHECK(config["draft_tensor_parallel_size"] == 2);
+}
+
+TEST_CASE("counters give the observed tokens at the gamma that was measured, and a verdict for correlated rounds") {
+  const ScratchFolder scratch;
+  const ordered_json plan = json_of("--counters " + counters_in(scratch) + " --c 0.05");
+  REQUIRE(plan["points"].size() == 1);
+  const ordered_json& point = plan["points"][0];
+  CHECK(point["rows"][4]["tokens_per_step"].get<double>() == Approx(1 + 1.8));
+  CHECK(point["rows"][4]["extrapolated"] == false);
+  CHECK(point["rows"][9]["extrapolated"] == true);
+  CHECK(point["verdict_at_design_effect_3"].is_string());
+  CHECK(plan["rows"][4]["expected_tokens"].get<double>() == Approx(2.8));
+  CHECK(plan["inputs"]["files"][0]["size_bytes"].is_number());
+  CHECK(json_of("--counters " + counters_in(scratch) +
+                " --c 0.05 --beyond zero")["points"][0]["rows"][9]["tokens_per_step"] <
+        point["rows"][9]["tokens_per_step"]);
+}
+
+TEST_CASE("a recording gives the tokens per step that its analysis prints") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "trace.safetensors").string();
+  REQUIRE(run_specdec("trace generate --sequences 6 --tokens 60 --output " + file).exit_code == 0);
+  const ordered_json plan = json_of("--trace " + file + " --c 0.1 --batch 1,4");
+  const Run run = run_specdec("analyze --samples 0 --gamma 1:4 --format json " + file);
+  const ordered_json analysis = ordered_json::parse(run.out);
+  REQUIRE(analysis["gammas"].size() == 4);
+  for (const ordered_json& row : analysis["gammas"]) {
+    const std::size_t gamma = row["gamma"];
+    CHECK(plan["points"][0]["rows"][gamma]["tokens_per_step"].get<double>() ==
+          Approx(row["tokens_per_step"]["replay"].get<double>()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of runs that were left out") {
+  const ordered_json plan =
+      json_of("--bench" + bench_files() + " --holdout " + samples + "held_out/c16-k3.json --emit vllm");
+  CHECK(plan["runs"].size() == 12);
+  for (const ordered_json& run : plan["runs"]) {
+    CHECK(run["measured_speedup"].is_null() == (run["gamma"] == 0));
+    const double batch = run["batch"];
+    CHECK(batch <= run["max_concurrency"].get<double>() * 1.01);
+  }
+  // c64-k5.json: its own mean_tpot_ms against that of c64-plain.json.
+  const ordered_json& slow = plan["runs"].back();
+  CHECK(slow["gamma"] == 5);
+  const auto tpot = [](const std::string& name) {
+    return ordered_json::parse(content_of(samples + name))["mean_tpot_ms"].get<double>();
+  };
+  CHECK(slow["measured_speedup"]["value"].get<double>() ==
+        Approx(tpot("c64-plain.json") / tpot("c64-k5.json")).epsilon(1e-9));
+  CHECK(plan["bench"]["leave_one_out_error"].get<double>() < 0.1);
+  REQUIRE(plan["backtest"].size() == 1);
+  CHECK(std::abs(plan["backtest"][0]["relative_error"].get<double>()) < 0.1);
+  CHECK(plan["points"].front()["verdict"] == "speculate");
+  CHECK(plan["points"].front()["optimal"]["gamma"].get<int>() > plan["points"].back()["optimal"]["gamma"].get<int>());
+  CHECK(plan["schedule"].front()["batch_low"] == 1);
+  CHECK_FALSE(plan["config"].is_null());
+}
+
+TEST_CASE("the configuration covers every batch up to --max-num-seqs and is written to its file") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "spec.json").string();
+  const ordered_json plan =
+      json_of("--alpha 0.7 --c 0.05 --batch 1,8,64 --max-num-seqs 64 --acceptance rejection --emit vllm --emit-file " +
+              file + " --cost " + timings_in(scratch, 0.01, 0.0002));
+  CHECK(content_of(file) == plan["config"]["variants"][0]["text"].get<std::string>());
+  const ordered_json config = ordered_json::parse(content_of(file));
+  std::int64_t next = 1;
+  for (const ordered_json& step : config["num_speculative_tokens_per_batch_size"]) {
+    CHECK(step[0] == next);
+    CHECK(step[2] <= config["num_speculative_tokens"]);
+    next = step[1].get<std::int64_t>() + 1;
+  }
+  CHECK(next == 65);
+  CHECK(config["draft_sample_method"] == "probabilistic");
+}
+
+TEST_CASE("a regret above --max-regret at any point exits with 1, for a gamma and for a schedule") {
+  const ScratchFolder scratch;
+  const std::string cost =
+      "--alpha 0.7 --c 0.05 --batch 1,8,64 --cost " + timings_in(scratch, 0.01, 0.0002) + " --max-regret 0.1 ";
+  const ordered_json alarm = json_of(cost + "--gamma 6", 1);
+  CHECK(warns(alarm, "max_regret_exceeded"));
+  CHECK(alarm["points"][2]["deployed"]["regret"] > 0.1);
+  const ordered_json schedule =
+      json_of("--alpha 0.7 --c 0.05 --batch 1,8,64 --cost " + timings_in(scratch, 0.01, 0.0002))["schedule"];
+  std::string text;
+  for (const ordered_json& step : schedule) {
+    for (const char* key : {"batch_low", "batch_high", "gamma"}) {
+      text += step[key].dump();
+      text += key == std::string("batch_low") ? '-' : key == std::string("batch_high") ? ':' : ',';
+    }
+  }
+  text.pop_back();
+  CHECK(json_of(cost + "--schedule " + text)["points"][2]["deployed"]["regret"] == 0.0);
+}
+
+TEST_CASE("CSV of a plan over points prints points first and has their rows, drafts, runs and backtests") {
+  const std::string axes = "plan --alpha 0.7 --c 0.1 --batch 1,2 --max-gamma 2 --format csv --quiet";
+  CHECK(run_specdec(axes).out.rfind("batch,context,verdict,", 0) == 0);
+  const std::string rows = run_specdec(axes + " --table rows").out;
+  CHECK(rows.rfind("batch,context,gamma,tokens_per_step,", 0) == 0);
+  CHECK(std::count(rows.begin(), rows.end(), '\n') == 7);
+  CHECK(run_specdec(axes + " --table schedule").out == "batch_low,batch_high,gamma,held\n1,2,2,false\n");
+  CHECK(run_specdec(axes + " --table drafts").out.rfind("name,batch,context,verdict,gamma,", 0) == 0);
+  const std::string bench = "plan --format csv --quiet --bench" + bench_files();
+  const std::string runs = run_specdec(bench + " --table runs").out;
+  CHECK(std::count(runs.begin(), runs.end(), '\n') == 13);
+  const std::string backtest =
+      run_specdec(bench + " --table backtest --holdout " + samples + "held_out/c16-k3.json").out;
+  CHECK(backtest.rfind("file,line,predicted,measured,relative_error,reason\n", 0) == 0);
+}
+
+TEST_CASE("no line of a plan over points is wider than 100 columns") {
+  const ScratchFolder scratch;
+  for (const std::string& options : std::vector<std::string>{
+           "--bench" + bench_files() + " --gamma 5 --emit trtllm",
+           "--alpha 0.5:0.7 --c 0.4 --context 0,4096 --batch 1,8,64,100 --emit sglang --model "
+           "some-organisation/a-model-with-a-rather-long-name-70b-instruct",
+           "--counters " + counters_in(scratch) + " --c 0.4 --batch 1,2 --emit llamacpp",
+           "--alpha 0.7 --c 0.05 --batch 1,8,64 --emit vllm --cost " + timings_in(scratch, 0.01, 0.0002),
+           "--draft a:alpha=0.8,c=0.1 --draft b:alpha=0.7,c=0.05 --batch 1,1000"}) {
+    const Run run = run_specdec("plan " + options);
+    CHECK(run.exit_code == 0);
+    std::istringstream lines(run.out);
+    for (std::string line; std::getline(lines, line);) {
+      INFO(options << ": " << line);
+      CHECK(line.size() <= 100);
+    }
+  }
+}
+
+TEST_CASE("lists of files and drafts survive --print-config") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "specdec.toml").string();
+  for (const std::string& options :
+       std::vector<std::string>{std::string("plan --draft a:alpha=0.8,c=0.1 --draft b:alpha=0.6,c=0.01 --batch 1,4"),
+                                "plan --bench" + bench_files()}) {
+    std::ofstream(file) << run_specdec(options + " --print-config").out;
+    const Run again = run_specdec("plan --config " + file);
+    INFO(content_of(file) << again.err);
+    CHECK(again.out == run_specdec(options).out);
+  }
+}
+
+TEST_CASE("sources that contradict each other are refused in one line") {
+  check_refused("--alpha 0.8 --counters x --c 0.1", "--alpha and --counters are given, but must be one");
+  check_refused("--bench x --alpha 0.8", "--alpha is given, but --bench brings its own acceptance");
+  check_refused("--bench x --c 0.1", "--c is given, but --bench brings its own costs");
+  check_refused("--bench x --batch 2",
+                "--batch is given, but --bench plans for the batches and contexts that were run");
+  check_refused("--holdout x --alpha 0.8 --c 0.1", "--holdout is given, but needs --bench beside it");
+  check_refused("--alpha 0.8 --c 0.1 --draft-cost x", "--draft-cost is given, but needs --cost beside it");
+  check_refused("--alpha 0.8 --cost x --verify-factor 2", "--verify-factor is given, but --cost measures that");
+  check_refused("--alpha 0.8 --draft a:alpha=0.8,c=0.1",
+                "--alpha is given, but each --draft brings its own acceptance");
+  check_refused("--alpha 0.8 --c 0.1 --gamma 3 --schedule 1-4:3",
+                "--schedule is given, but must not be beside --gamma");
+  check_refused("--alpha 0.8 --c 0.1 --emit-file x", "--emit-file is given, but needs --emit beside it");
+  check_refused("--alpha 0.8 --c 0.1 --tokens 10 --batch 2",
+                "--tokens is given, but goes with one acceptance and --c alone, without batches, files and drafts");
+}
+
+TEST_CASE("wrong entries of lists, schedules and drafts are refused with what was expected") {
+  check_refused("--alpha 0.8 --c 0.1 --batch 4,2", "--batch is 4,2, but must be a rising list");
+  check_refused("--alpha 0.8 --c 0.1 --batch 0", "--batch is 0, but must be a number in (0, inf)");
+  check_refused("--alpha 0.8 --c 0.1 --context -1", "--context is -1, but must be a number in [0, inf)");
+  check_refused("--alpha 0.8 --c 0.1 --schedule 1-4:3,6-8:1",
+                "--schedule is 6-8:1, but must be a range that goes on at batch 5");
+  check_refused("--alpha 0.8 --c 0.1 --schedule 1-4:3 --batch 8",
+                "--schedule is 1-4:3, but must be a schedule up to batch 8");
+  check_refused("--alpha 0.8 --c 0.1 --schedule 4",
+                "--schedule is 4, but must be LOW-HIGH:GAMMA,... from batch 1 on without gaps");
+  check_refused("--draft a", "--draft is a, but must be NAME:KEY=VALUE,...");
+  check_refused("--draft a:alpha=0.8,d=3",
+                "--draft a is d=3, but must be KEY=VALUE with a key of alpha, acceptance-length, at, counters, trace, "
+                "c, cost, kind, model, tp, rule");
+  check_refused("--draft a:alpha=0.8,trace=x,c=0.1",
+                "--draft a: 2 of alpha, acceptance-length, counters and trace are given, but must be one");
+  check_refused("--draft a:alpha=1.8,c=0.1", "--draft a: --alpha is 1.8, but must be a number in [0, 1]");
+  check_refused("--draft a:alpha=0.8,c=0.1 --draft a:alpha=0.7,c=0.1", "--draft a is given twice");
+  check_refused("--draft a:alpha=0.8",
+                "--draft a: c is missing: the time of one draft step / one target step, a number in [0, inf)");
+  check_refused("--alpha 0.8 --c 0.1 --emit llamacpp --draft-kind parallel",
+                "engine_config: llamacpp has no options for this kind of draft, but for model, eagle, mtp and ngram");
+}
+
+TEST_CASE("what lies outside the measured times is refused, and priced with --extrapolate") {
+  const ScratchFolder scratch;
+  const std::string options = "--alpha 0.7 --c 0.05 --cost " + timings_in(scratch, 0.01, 0.0002) + " --batch ";
+  const Run run = run_specdec("plan " + options + "10000");
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("10000") != std::string::npos);
+  CHECK(json_of(options + "10000 --extrapolate")["points"][0]["rows"][0]["extrapolated"] == true);
+}
