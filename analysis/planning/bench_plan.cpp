@@ -25,6 +25,10 @@ using traces::ServingCounts;
 constexpr double same_lengths = 1.1;
 /// Repeated runs that differ by more than this factor contradict each other.
 constexpr double runs_agree = 1.2;
+/// Batches of all runs within this factor are one batch as far as a fit can tell.
+constexpr double one_batch = 1.25;
+/// Share by which the seconds of a round may differ between the splits that fit; the replicates span it.
+constexpr double split_tolerance = 0.1;
 /// Relative residuals below this one are rounding.
 constexpr double rounding = 1e-9;
 
@@ -185,6 +189,7 @@ class BenchPlanner {
   void note(std::string code, std::string message) { plan_.notes.push_back({std::move(code), std::move(message)}); }
   void read();
   void check_repeats();
+  void join_batches();
   void fit();
   void predict_left_out();
   BenchPrediction prediction_of(const Run& run) const;
@@ -196,6 +201,8 @@ class BenchPlanner {
   cost::FitOptions options_;
   BenchPlan plan_;
   Runs runs_;
+  /// At which all rounds are taken to be, where the runs have one batch.
+  std::optional<double> batch_;
   std::shared_ptr<const cost::FittedCost> cost_;
   std::shared_ptr<const BenchAcceptance> acceptance_;
   /// How much wider the errors of left-out runs are than those of the fit.
@@ -247,7 +254,30 @@ void BenchPlanner::check_repeats() {
   }
 }
 
+/// At one batch the fit knows fixed parts and a slope over gamma; the small differences between plain and speculative
+/// runs would be taken for a slope over the batch.
+void BenchPlanner::join_batches() {
+  const auto by_batch = [](const Run& a, const Run& b) { return a.figures.batch < b.figures.batch; };
+  const auto [least, most] = std::minmax_element(runs_.begin(), runs_.end(), by_batch);
+  const double lo = least->figures.batch, hi = most->figures.batch;
+  if (hi > one_batch * lo) return;
+  double sum = 0, count = 0;
+  for (const Run& run : runs_) {
+    if (run.speculative()) continue;
+    sum += run.figures.batch;
+    ++count;
+  }
+  batch_ = sum / count;
+  for (Run& run : runs_) run.round.batch = *batch_;
+  if (hi > lo) {
+    note("one_batch", fmt::format("the runs are at batches {:.4g} to {:.4g}, which are taken as {:.4g}: other batches "
+                                  "need runs at another concurrency",
+                                  lo, hi, *batch_));
+  }
+}
+
 void BenchPlanner::fit() {
+  options_.split_tolerance = split_tolerance;
   options_.seed = question_.seed;
   options_.unidentified = question_.extrapolate ? cost::Unidentified::span : cost::Unidentified::refuse;
   cost_ = std::make_shared<cost::FittedCost>(rounds_of(runs_), options_);
@@ -307,7 +337,10 @@ BenchPrediction BenchPlanner::prediction_of(const Run& run) const {
   row.line = run.figures.line;
   row.measured = run.figures.seconds_per_output_token;
   const estimate::TokensPerStep tokens = acceptance_->tokens_per_step(run.figures.gamma);
-  const cost::RoundPoint point = {run.figures.gamma, run.figures.batch, run.figures.context, tokens.full_accepts};
+  const double batch = run.figures.batch;
+  const bool joined = batch_ && batch <= one_batch * *batch_ && *batch_ <= one_batch * batch;
+  const cost::RoundPoint point = {run.figures.gamma, joined ? *batch_ : batch, run.figures.context,
+                                  tokens.full_accepts};
   if (!cost_->answers(point)) {
     row.reason = "the runs do not determine what its rounds cost";
     return row;
@@ -417,6 +450,7 @@ void BenchPlanner::backtest() {
 BenchPlan BenchPlanner::plan() {
   read();
   check_repeats();
+  join_batches();
   fit();
   predict_left_out();
   match();

@@ -184,6 +184,24 @@ TEST_CASE("runs that nothing contradicts but nothing supports say that the error
   CHECK_FALSE(plan.speedups[0].speedup.ci95);
 }
 
+TEST_CASE("one plain and one speculative run give back the measured speedup at its gamma, and others by the slope") {
+  const Server server;
+  BenchQuestion question;
+  question.runs = {server.run(0, 8), server.run(4, 8)};
+  // The speculative run holds fewer requests that decode, as servers do.
+  question.runs[1].bench->output_throughput = 0.97 * *question.runs[1].bench->output_throughput;
+  question.holdout = {server.run(2, 8)};
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(has_note(plan, "one_batch"));
+  REQUIRE(plan.plan.drafts[0].points.size() == 1);
+  const planning::PointPlan& point = plan.plan.drafts[0].points[0];
+  REQUIRE(point.rows.size() == 17);
+  CHECK(point.rows[4].speedup == Approx(plan.speedups[0].speedup.value).epsilon(1e-6));
+  CHECK(point.rows[2].speedup == Approx(server.speedup(2, 7.2, 1100)).epsilon(1e-3));
+  CHECK(point.rows[4].time.total() == Approx(plan.runs[1].round_seconds).epsilon(1e-9));
+  CHECK(std::abs(plan.backtest[0].relative_error.value()) < 1e-3);
+}
+
 TEST_CASE("runs that lack a partner, a model or a plain run are named") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
