@@ -405,9 +405,17 @@ std::string about_deployed(const Deployment& d) {
   }
   if (worst == nullptr) return "";
   const planning::DeployedAtPoint& deployed = *worst->deployed;
-  std::string text = fmt::format("In use: gamma {} at {}, {} and {} below the best", deployed.gamma,
-                                 at_point(d, *worst), factor(deployed.speedup), percent(deployed.regret));
-  text += d.points().size() > 1 ? "; elsewhere what is in use loses less." : ".";
+  const bool one = d.points().size() == 1;
+  std::string text;
+  if (deployed.regret == 0) {
+    text =
+        one ? fmt::format("In use: gamma {}, the best.", deployed.gamma) : "What is in use is the best at every point.";
+  } else {
+    text = fmt::format("{} at {}, {} and {} below the best.",
+                       one ? fmt::format("In use: gamma {}", deployed.gamma)
+                           : fmt::format("What is in use loses most with gamma {}", deployed.gamma),
+                       at_point(d, *worst), factor(deployed.speedup), percent(deployed.regret));
+  }
   if (percent(deployed.worst_regret) != percent(deployed.regret)) {
     text += fmt::format(" Within the acceptance's interval it loses at most {}.", percent(deployed.worst_regret));
   }

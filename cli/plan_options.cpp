@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <filesystem>
+#include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "analysis/planning/regret.hpp"
@@ -46,6 +49,19 @@ Given cost_options(const PlanOptions& o) {
 void refuse_beside(const Given& options, std::string_view why) {
   const auto given = given_of(options);
   if (!given.empty()) throw UsageError(fmt::format("{} is given, but {}", given.front(), why));
+}
+
+/// Files that would count twice.
+void require_distinct_files(std::string_view option, const std::vector<std::string>& files, std::string_view other = "",
+                            const std::vector<std::string>& others = {}) {
+  std::set<std::filesystem::path> seen, elsewhere;
+  std::error_code error;
+  for (const std::string& file : others) elsewhere.insert(std::filesystem::weakly_canonical(file, error));
+  for (const std::string& file : files) {
+    const std::filesystem::path path = std::filesystem::weakly_canonical(file, error);
+    if (!seen.insert(path).second) throw UsageError(fmt::format("{} is {} twice, but must be once", option, file));
+    if (elsewhere.count(path) > 0) throw UsageError(fmt::format("{} is {}, which {} has too", option, file, other));
+  }
 }
 
 void require_acceptance(const PlanOptions& o) {
@@ -92,10 +108,10 @@ void require_costs(const PlanOptions& o) {
       throw UsageError("--c is given, but --draft-cost measures that");
     }
   } else {
-    refuse_beside({{"--draft-cost", !o.draft_cost_files.empty()},
-                   {"--overhead-seconds", o.overhead_seconds.has_value()},
-                   {"--extrapolate", o.extrapolate}},
-                  "needs --cost beside it");
+    refuse_beside(
+        {{"--draft-cost", !o.draft_cost_files.empty()}, {"--overhead-seconds", o.overhead_seconds.has_value()}},
+        "needs --cost beside it");
+    refuse_beside({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
   }
   if (!o.drafts.empty()) {
     refuse_beside({{"--c", o.cost.c.has_value()},
@@ -154,7 +170,7 @@ void declare(Options& options, PlanOptions& o) {
   options.number("--overhead-seconds", o.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.choice("--draft-kind", o.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},
                  "how drafts are made [model]");
-  options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times, too");
+  options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
   options.group("Benchmark runs");
   options.texts("--bench", o.bench, "FILE...",
                 "results of vllm bench serve or SGLang's bench_serving,\nwith and without speculation");
@@ -195,6 +211,12 @@ void declare(Options& options, PlanOptions& o) {
 }
 
 void require_consistent(const PlanOptions& o) {
+  require_distinct_files("--counters", o.counters);
+  require_distinct_files("--trace", o.trace);
+  require_distinct_files("--cost", o.cost_files);
+  require_distinct_files("--draft-cost", o.draft_cost_files);
+  require_distinct_files("--bench", o.bench);
+  require_distinct_files("--holdout", o.holdout, "--bench", o.bench);
   require_acceptance(o);
   require_about_acceptance(o);
   require_costs(o);

@@ -352,6 +352,22 @@ TEST_CASE("sources that contradict each other are refused in one line") {
                 "--tokens is given, but goes with one acceptance and --c alone, without batches, files and drafts");
 }
 
+TEST_CASE("a file that would count twice is refused") {
+  const std::string file = samples + "c8-k3.json", same = samples + "../bench/c8-k3.json";
+  check_refused("--bench " + file + " " + same, "--bench is " + same + " twice, but must be once");
+  check_refused("--counters " + file + " " + same + " --c 0.1", "--counters is " + same + " twice, but must be once");
+  check_refused("--bench " + file + " --holdout " + same, "--holdout is " + same + ", which --bench has too");
+}
+
+TEST_CASE("what is in use is called the best where it is") {
+  CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --batch 1 --gamma 8").out.find("In use: gamma 8, the best.") !=
+        std::string::npos);
+  CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --batch 1,2 --gamma 8").out.find("is the best at every point.") !=
+        std::string::npos);
+  CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --batch 1,2 --gamma 3").out.find("with gamma 3 at batch 1, 2.57x and") !=
+        std::string::npos);
+}
+
 TEST_CASE("wrong entries of lists, schedules and drafts are refused with what was expected") {
   check_refused("--alpha 0.8 --c 0.1 --batch 4,2", "--batch is 4,2, but must be a rising list");
   check_refused("--alpha 0.8 --c 0.1 --batch 0", "--batch is 0, but must be a number in (0, inf)");
