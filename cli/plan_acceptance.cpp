@@ -125,6 +125,16 @@ PlannedAcceptance from_counters(const AcceptanceSource& source) {
     acceptance.warnings.push_back({warning.code, warning.message});
   }
 
+  if (summary.shape == traces::DraftShape::unknown && !source.gamma) {
+    throw UsageError(
+        fmt::format("--at is missing: {} does not show whether drafts are chains; --at G says that every "
+                    "round drafted a chain of G tokens",
+                    source.counters.front()));
+  }
+  if (summary.shape == traces::DraftShape::tree) {
+    throw UsageError(fmt::format("--counters: {} is of trees of drafts, but must be of chains to plan gamma",
+                                 source.counters.front()));
+  }
   estimate::MeasuredAcceptance::Options how;
   if (source.beyond == "geometric") how.beyond = estimate::BeyondObserved::geometric;
   if (source.beyond == "zero") how.beyond = estimate::BeyondObserved::zero;

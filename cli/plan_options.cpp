@@ -150,8 +150,8 @@ void declare(Options& options, PlanOptions& o) {
                "tokens per step, bonus token included; one at --at,\nor one for each gamma: 1:1.84,2:2.51,3:3.01");
   options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
                "rate at which draft 1, 2, ... is accepted");
-  options.texts("--counters", o.counters, "FILE...", "what a server counted, in any format of docs/counters.md");
-  options.texts("--trace", o.trace, "FILE...", "a recording, in any format of docs/trace_format.md");
+  options.texts("--counters", o.counters, "FILE", "what a server counted, in any format of docs/counters.md");
+  options.texts("--trace", o.trace, "FILE", "a recording, in any format of docs/trace_format.md");
   options.group("About the acceptance");
   options.integer("--at", o.at, {1, largest_max_gamma},
                   "gamma at which --acceptance-length was measured, or counters\nor benchmark runs that do not say it");
@@ -161,27 +161,27 @@ void declare(Options& options, PlanOptions& o) {
                  "the engine's acceptance rule; recorded: what the files say");
   options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
                  "drafts behind the longest one that --counters saw");
-  o.cost.declare(options, "(required without --cost or --bench)");
+  o.cost.declare(options, "(or --cost, --bench)");
   options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
   options.texts(
-      "--cost", o.cost_files, "FILE...",
+      "--cost", o.cost_files, "FILE",
       "measured times of the target's passes: a table of batch,\ntokens,context,seconds, or llama-bench files");
-  options.texts("--draft-cost", o.draft_cost_files, "FILE...", "the same of the draft; or one model of --cost");
+  options.texts("--draft-cost", o.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
   options.number("--overhead-seconds", o.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.choice("--draft-kind", o.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},
                  "how drafts are made [model]");
   options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
   options.group("Benchmark runs");
-  options.texts("--bench", o.bench, "FILE...",
+  options.texts("--bench", o.bench, "FILE",
                 "results of vllm bench serve or SGLang's bench_serving,\nwith and without speculation");
-  options.texts("--holdout", o.holdout, "FILE...", "runs to predict, which are used for nothing else");
+  options.texts("--holdout", o.holdout, "FILE", "runs to predict, which are used for nothing else");
   options.group("Models and drafts");
   options.text("--model", o.model, "NAME", "target model, where files hold several; stands in --emit");
   options.text("--draft-model", o.draft_model, "NAME", "draft model, the same");
   options.texts(
       "--draft", o.drafts, "NAME:KEY=VALUE,...",
-      "a draft to choose among, repeatedly; keys alpha,\nacceptance-length, at, counters, trace, c, cost, kind, "
-      "model, tp");
+      "a draft to choose among, repeatedly; keys alpha,\nacceptance-length, at, counters, trace, rule, c, cost,\n"
+      "kind, model, tp");
   options.group("Question");
   options.text("--batch,--concurrency", o.batch, "B1,B2,...", "sequences decoded together [1]");
   options.text("--context", o.context, "N1,N2,...", "tokens in the cache per sequence [that of the files]");

@@ -352,6 +352,23 @@ TEST_CASE("sources that contradict each other are refused in one line") {
                 "--tokens is given, but goes with one acceptance and --c alone, without batches, files and drafts");
 }
 
+TEST_CASE("counters that do not show chains need --at, and trees are refused") {
+  const ScratchFolder scratch;
+  const std::string log = (scratch / "server.log").string(), tree = (scratch / "tree.json").string();
+  std::ofstream(log) << "[2026-09-08 00:21:09] Decode batch, #running-req: 1, #token: 768, token usage: 0.83, "
+                        "accept len: 2.85, accept rate: 0.62, cuda graph: True, gen throughput (token/s): 0.73, "
+                        "#queue-req: 0\n";
+  check_refused(
+      "--c 0.1 --counters " + log,
+      "--at is missing: " + log +
+          " does not show whether drafts are chains; --at G says that every round drafted a chain of G tokens");
+  CHECK(json_of("--c 0.1 --at 3 --counters " + log)["points"][0]["rows"][3]["tokens_per_step"].get<double>() ==
+        Approx(2.85));
+  std::ofstream(tree) << R"({"text":"x","meta_info":{"completion_tokens":100,"prompt_tokens":10,"spec_verify_ct":40,)"
+                      << R"("spec_accept_length":2.5,"spec_accept_token_num":60,"spec_draft_token_num":640}})" << '\n';
+  CHECK(run_specdec("plan --c 0.1 --counters " + tree).exit_code == 2);
+}
+
 TEST_CASE("a file that would count twice is refused") {
   const std::string file = samples + "c8-k3.json", same = samples + "../bench/c8-k3.json";
   check_refused("--bench " + file + " " + same, "--bench is " + same + " twice, but must be once");
