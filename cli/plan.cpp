@@ -185,10 +185,10 @@ std::vector<Assumption> deployment_assumptions(const PlanOptions& o, const Deplo
   if (!o.counters.empty()) {
     assumptions.push_back({"beyond the longest draft", o.beyond, o.beyond == "hold" ? "default" : "user"});
   }
-  if (!d.drafts.empty()) {
-    const std::optional<traces::AcceptanceRule>& rule = d.drafts[d.shown()].acceptance.rule;
-    const bool stated = o.acceptance != "recorded";
-    if (rule) assumptions.push_back({"acceptance", traces::name_of(*rule), stated ? "user" : "file"});
+  if (o.acceptance != "recorded") {
+    assumptions.push_back({"acceptance", o.acceptance, "user"});
+  } else if (!d.drafts.empty() && d.drafts[d.shown()].acceptance.rule) {
+    assumptions.push_back({"acceptance", traces::name_of(*d.drafts[d.shown()].acceptance.rule), "file"});
   }
   return assumptions;
 }

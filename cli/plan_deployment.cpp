@@ -16,6 +16,7 @@
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "traces/acceptance_rules.hpp"
 #include "traces/formats/timing_table.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
@@ -419,6 +420,7 @@ planning::EngineConfig config_of(const PlanOptions& o, const Deployment& d) {
     request.kind = draft.kind;
     request.draft_tensor_parallel = draft.tensor_parallel;
   } else {
+    request.rule = traces::acceptance_rule_named(o.acceptance);
     request.draft_model = o.draft_model.value_or("");
     request.kind = kind_named("--draft-kind", o.draft_kind.value_or("model"));
   }

@@ -140,7 +140,7 @@ class Writer {
     if (schedule_.size() == 1 && schedule_.front().gamma == fixed.gamma) return;
     note(
         fmt::format("{} drafts one length at every batch, here {}; of the speedup of the schedule it gives away up to "
-                    "{:.1f}%, most of it at batch {:g}",
+                    "{:.1f}%, most of it at batch {:.3g}",
                     engine, fixed.gamma, 100 * fixed.worst_regret, fixed.worst_batch));
   }
 
@@ -300,7 +300,7 @@ void Writer::write_trtllm() {
     return;
   }
   put("max_draft_len", fmt::format("{}", longest));
-  if (request_.rule) put("use_rejection_sampling", request_.rule == AcceptanceRule::rejection ? "true" : "false");
+  if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
   note_unknown_rule("exact matching with greedy drafting");
   note_temperature_zero();
 
@@ -318,7 +318,7 @@ void Writer::write_trtllm() {
     return;
   }
   note("draft_len_schedule excludes max_concurrency; above its last batch newer releases draft nothing");
-  add_variant("TensorRT-LLM since March 2026 (1.3), where the keys are the largest batches", text(true));
+  add_variant("TensorRT-LLM since March 2026, where the keys are the largest batches", text(true));
   add_variant("TensorRT-LLM before March 2026, where the keys are the smallest batches", text(false));
 }
 

@@ -248,6 +248,12 @@ TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of
   CHECK_FALSE(plan["config"].is_null());
 }
 
+TEST_CASE("benchmark runs are configured with the acceptance rule that is stated") {
+  const ordered_json plan = json_of("--bench" + bench_files() + " --acceptance rejection --emit vllm");
+  CHECK(ordered_json::parse(plan["config"]["variants"][0]["text"].get<std::string>())["draft_sample_method"] ==
+        "probabilistic");
+}
+
 TEST_CASE("the configuration covers every batch up to --max-num-seqs and is written to its file") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "spec.json").string();

@@ -193,6 +193,12 @@ TEST_CASE("the schedules of TensorRT-LLM say the same in newer releases' upper e
   }
 }
 
+TEST_CASE("TensorRT-LLM matches exactly unless rejection sampling was planned for") {
+  EngineRequest request = request_for(falling);
+  request.rule = AcceptanceRule::greedy_draft;
+  CHECK(yaml_keys(engine_config(Engine::trtllm, request).variants[0].text).count("use_rejection_sampling") == 0);
+}
+
 TEST_CASE("a schedule that TensorRT-LLM refuses is cut to its first length, and the configuration says so") {
   const EngineConfig config = engine_config(Engine::trtllm, request_for({{1, 8, 2}, {9, 32, 4}, {33, 64, 1}}));
   CHECK(text_of(config.runs) == "1-32:2, 33-64:1");
