@@ -22,8 +22,9 @@ using Eigen::VectorXd;
 enum Term : std::size_t { fixed, draft_pass, drafted_token, verified_token, context_token };
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double largest = std::numeric_limits<double>::max();
 constexpr double smallest = std::numeric_limits<double>::denorm_min();
+/// Within these bounds no product of a run's figures comes near the ends of doubles.
+constexpr double least_of_a_run = 1e-12, most_of_a_run = 1e12;
 constexpr std::uint32_t weight_stream = 32, vertex_stream = 33;
 /// Shares by which batches and contexts may differ and still be compared, and a fit may miss a run.
 constexpr double same_point = 0.05;
@@ -35,11 +36,11 @@ constexpr double rounding = 1e-9;
 
 void require_legal(const ObservedRound& run) {
   constexpr std::string_view function = "FittedCost";
-  core::require_in(function, "gamma", run.gamma, 0, largest);
-  core::require_in(function, "batch", run.batch, smallest, largest);
-  core::require_in(function, "context", run.context.value_or(0), 0, largest);
-  core::require_in(function, "seconds", run.seconds, smallest, largest);
-  core::require_in(function, "weight", run.weight, smallest, largest);
+  core::require_in(function, "gamma", run.gamma, 0, most_of_a_run);
+  core::require_in(function, "batch", run.batch, least_of_a_run, most_of_a_run);
+  core::require_in(function, "context", run.context.value_or(0), 0, most_of_a_run);
+  core::require_in(function, "seconds", run.seconds, least_of_a_run, most_of_a_run);
+  core::require_in(function, "weight", run.weight, least_of_a_run, most_of_a_run);
 }
 
 double dot(const CostTerms& a, const CostTerms& b) {

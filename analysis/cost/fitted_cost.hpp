@@ -11,7 +11,8 @@
 
 namespace specdec::cost {
 
-/// The rounds of one run as an outsider sees them; gamma, batch and context are the run's means.
+/// The rounds of one run as an outsider sees them; gamma, batch and context are the run's means. No figure may exceed
+/// 1e12, nor a positive one be below 1e-12.
 struct ObservedRound {
   /// Names the run in messages.
   std::string name = {};

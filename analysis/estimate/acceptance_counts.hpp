@@ -59,6 +59,8 @@ Interval clopper_pearson_interval(std::int64_t successes, std::int64_t trials);
 ///
 ///   lo = B^-1(0.025; k, n - k + 1),   hi = B^-1(0.975; k + 1, n - k),   B the regularised incomplete beta function
 ///
+/// Beyond 1e9 successes and failures it is Wilson's interval with a correction for continuity, which is the same to
+/// 1e-4 of its width.
 /// @param successes  k in [0, trials]
 /// @param trials     n > 0
 /// @throws std::domain_error if an argument is out of range

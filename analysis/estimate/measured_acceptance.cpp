@@ -229,12 +229,18 @@ Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool mea
       const auto before = static_cast<std::int64_t>(j);
       if (drafts <= before || !(rate > 0)) continue;
       const bool last = j + 1 == shifts_.size() && options_.beyond == BeyondObserved::hold;
+      const std::int64_t given = std::min(drafts, centre_.hazards.measured_positions());
       double slope = 0;
-      double alive = centre_.hazards.survival(before);
-      for (std::int64_t i = before + 1; i <= drafts && alive > 1e-15; ++i) {
-        alive = centre_.hazards.survival(i);
-        slope += alive / rate * (last ? static_cast<double>(i - before) : 1);
+      for (std::int64_t i = before + 1; i <= given; ++i) slope += centre_.hazards.survival(i);
+      if (drafts > given) {
+        // sum_k r^k over the k drafts behind the positions that were given, or sum_k (k + 1) r^k of the rate they hold.
+        const core::AcceptanceRate& held = centre_.hazards.tail();
+        const std::int64_t behind = drafts - given;
+        const double once = theory::expected_tokens(held, behind) - 1;
+        const double often = last ? held.alpha() * theory::expected_tokens_derivative(held, behind) : 0;
+        slope += centre_.hazards.survival(given) * (once + often);
       }
+      slope /= rate;
       gradient[j] = slope;
     }
   }

@@ -164,13 +164,14 @@ std::vector<double> TwoStateAcceptance::hazards(std::int64_t gamma) const {
 double TwoStateAcceptance::expected_tokens(std::int64_t gamma) const {
   const StateLaw start = round_starts(gamma);
   const Matrix sum = PowerAndSum(accepting(chain_), static_cast<std::uint64_t>(gamma) + 1).sum;
-  return start[0] * (sum[0][0] + sum[0][1]) + start[1] * (sum[1][0] + sum[1][1]);
+  return std::clamp(start[0] * (sum[0][0] + sum[0][1]) + start[1] * (sum[1][0] + sum[1][1]), 1.0,
+                    static_cast<double>(gamma) + 1);
 }
 
 double TwoStateAcceptance::full_accepts(std::int64_t gamma) const {
   const StateLaw start = round_starts(gamma);
   const Matrix power = PowerAndSum(accepting(chain_), static_cast<std::uint64_t>(gamma)).power;
-  return start[0] * (power[0][0] + power[0][1]) + start[1] * (power[1][0] + power[1][1]);
+  return std::min(1.0, start[0] * (power[0][0] + power[0][1]) + start[1] * (power[1][0] + power[1][1]));
 }
 
 std::optional<TwoRates> two_rates(const TwoStateChain& chain) {
@@ -191,7 +192,8 @@ std::optional<TwoRates> two_rates(const TwoStateChain& chain) {
 
 double expected_tokens(const TwoRates& rates, std::int64_t gamma) {
   core::require_in("expected_tokens", "gamma", gamma, std::int64_t{0}, unbounded);
-  return 1 / (rates.share_high / power_sum(rates.high, gamma) + (1 - rates.share_high) / power_sum(rates.low, gamma));
+  const double low = rates.share_high == 1 ? 0 : (1 - rates.share_high) / power_sum(rates.low, gamma);
+  return 1 / (rates.share_high / power_sum(rates.high, gamma) + low);
 }
 
 double share_of_rounds(const TwoRates& rates, std::int64_t gamma) {

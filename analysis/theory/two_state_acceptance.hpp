@@ -64,7 +64,7 @@ class TwoStateAcceptance {
   /// E[K], the target's own token included, in [1, gamma + 1].
   /// @param gamma  drafted tokens per step, >= 0
   /// @throws std::domain_error if gamma < 0
-  /// Accuracy: relative error <= 1e-12
+  /// Accuracy: relative error <= 1e-12 for gamma <= 1000, and growing with gamma beyond: <= 1e-15 gamma
   double expected_tokens(std::int64_t gamma) const;
   /// P(all gamma drafts accepted), [0, 1].
   double full_accepts(std::int64_t gamma) const;

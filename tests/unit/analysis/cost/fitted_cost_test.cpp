@@ -355,4 +355,17 @@ TEST_CASE("a fit refuses runs with values that cannot be") {
   CHECK_THROWS_AS(FittedCost(with([](ObservedRound& run) { run.context = -1; }), {}), std::domain_error);
   CHECK_THROWS_AS(FittedCost(with([](ObservedRound& run) { run.weight = 0; }), {}), std::domain_error);
   CHECK_THROWS_AS(FittedCost(runs, {}).round({.gamma = -1}), std::domain_error);
+  // Squares of these would overflow or vanish.
+  CHECK_THROWS_WITH(FittedCost(with([](ObservedRound& run) { run.seconds = 1e300; }), {}),
+                    "FittedCost: seconds is 1e+300, but must be in [1e-12, 1000000000000]");
+  CHECK_THROWS_AS(FittedCost(with([](ObservedRound& run) { run.seconds = 1e-300; }), {}), std::domain_error);
+  CHECK_THROWS_AS(FittedCost(with([](ObservedRound& run) { run.batch = 1e300; }), {}), std::domain_error);
+  CHECK_THROWS_AS(FittedCost(with([](ObservedRound& run) { run.weight = 1e-300; }), {}), std::domain_error);
+  for (const double extreme : {1e-12, 1e12}) {
+    for (ObservedRound& run : runs) {
+      run.seconds = extreme;
+      run.batch = 1 / extreme;
+    }
+    CHECK(FittedCost(runs, {}).fitted_seconds()[0] == Approx(extreme).epsilon(1e-6));
+  }
 }

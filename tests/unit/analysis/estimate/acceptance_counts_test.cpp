@@ -1,5 +1,6 @@
 #include "analysis/estimate/acceptance_counts.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -7,6 +8,7 @@
 
 using specdec::estimate::acceptance_rate;
 using specdec::estimate::clopper_pearson_interval;
+using specdec::estimate::clopper_pearson_interval_of_share;
 using specdec::estimate::Interval;
 using specdec::estimate::wilson_interval;
 
@@ -63,6 +65,26 @@ TEST_CASE("Clopper and Pearson's ends leave 2.5% in each tail") {
   check_interval(interval, .653447504241, .831220261901);
   CHECK(upper_tail(75, 100, interval.lo) == Approx(0.025).epsilon(1e-9));
   CHECK(1 - upper_tail(76, 100, interval.hi) == Approx(0.025).epsilon(1e-9));
+}
+
+TEST_CASE("Clopper and Pearson's interval goes on where counts are beyond the reach of the beta function") {
+  for (const double share : {1e-3, 0.0762, 0.5, 0.9, 0.999}) {
+    // 1e9 successes or failures are the last to be exact, and a few more the first that are not.
+    const double trials = 1e9 / std::min(share, 1 - share);
+    const auto off = [](double n, double p) {
+      const Interval interval = clopper_pearson_interval_of_share(p * n, n);
+      const double unit = std::sqrt(p * (1 - p) / n);
+      return Interval{(p - interval.lo) / unit, (interval.hi - p) / unit};
+    };
+    const Interval exact = off(0.999 * trials, share);
+    const Interval normal = off(1.001 * trials, share);
+    CHECK(normal.lo == Approx(exact.lo).epsilon(1e-4));
+    CHECK(normal.hi == Approx(exact.hi).epsilon(1e-4));
+    for (const double n : {1e12, 1e13, 1e15, 1e17}) {
+      CHECK(off(n, share).lo == Approx(1.959964).margin(0.05));
+      CHECK(off(n, share).hi == Approx(1.959964).margin(0.05));
+    }
+  }
 }
 
 TEST_CASE("Wilson's interval agrees with many-digit values and stays between 0 and 1") {

@@ -164,6 +164,31 @@ TEST_CASE("intervals contain the value, widen with the design effect, and shrink
   }
 }
 
+TEST_CASE("intervals beyond the longest draft are those of held rates, and as quick however far") {
+  // Rates that fall fit no two states: h = 0.999999, then 0.9999985 h_2 held.
+  const std::vector<double> survival = {0.999999, 0.9999975};
+  const double rounds = 1e12;
+  const MeasuredAcceptance curve(summary_of({counts_with(survival, rounds)}));
+  REQUIRE_FALSE(curve.two_rates());
+  const double first = survival[0];
+  const double second = survival[1] / survival[0];
+  const std::int64_t gamma = 1000;
+  double by_first = 1;
+  double by_second = 0;
+  for (int i = 2; i <= gamma; ++i) {
+    by_first += std::pow(second, i - 1);
+    by_second += first * (i - 1) * std::pow(second, i - 2);
+  }
+  const double variance = by_first * by_first * first * (1 - first) / rounds +
+                          by_second * by_second * second * (1 - second) / (rounds * first);
+  const TokensPerStep tokens = curve.tokens_per_step(gamma);
+  CHECK(tokens.ci95.hi - tokens.ci95.lo == Approx(2 * 1.959964 * std::sqrt(variance)).epsilon(1e-3));
+  const TokensPerStep far = curve.tokens_per_step(1'000'000'000'000);
+  CHECK(far.ci95.hi - far.ci95.lo > 0);
+  CHECK(far.ci95.lo <= far.value);
+  CHECK(far.value <= far.ci95.hi);
+}
+
 TEST_CASE("all drafts accepted, or none, still leaves an interval") {
   const MeasuredAcceptance all(summary_of({counts_with({1, 1, 1}, 50)}));
   CHECK(all.tokens_per_step(3).value == 4);

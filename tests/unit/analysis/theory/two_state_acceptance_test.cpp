@@ -197,6 +197,24 @@ TEST_CASE("every draft accepted in states that alternate gives gamma + 1 tokens"
   CHECK(TwoStateAcceptance({1, 1, 1, 1}).expected_tokens(3) == 4);
   CHECK(TwoStateAcceptance({1, 1, 0.5, 0.2}).expected_tokens(1'000'000) == Approx(1'000'001.0).epsilon(1e-9));
   CHECK(std::isinf(TwoStateAcceptance({1, 1, 1, 1}).expected_tokens_limit()));
+  for (const std::int64_t gamma : {0, 1, 2, 7}) {
+    CHECK(expected_tokens(two_rates({1, 1, 1, 1}).value(), gamma) == Approx(static_cast<double>(gamma) + 1));
+  }
+}
+
+TEST_CASE("drafts of any length yield between 1 and gamma + 1 tokens") {
+  for (const TwoStateChain& chain : {TwoStateChain{1, 1, 0.1, 0.2}, TwoStateChain{1 - 1e-12, 1, 0.1, 1e-12},
+                                     TwoStateChain{0, 0, 1e-300, 0.2}, TwoStateChain{0.9, 0.3, 1e-300, 0}}) {
+    const TwoStateAcceptance acceptance(chain);
+    for (const std::int64_t gamma : {std::int64_t{1'000'000'000}, std::numeric_limits<std::int64_t>::max()}) {
+      const double most = static_cast<double>(gamma) + 1;
+      CHECK(1 <= acceptance.expected_tokens(gamma));
+      CHECK(acceptance.expected_tokens(gamma) <= most);
+      CHECK(acceptance.full_accepts(gamma) <= 1);
+    }
+  }
+  const TwoStateAcceptance sure({1, 1, 0.1, 0.2});
+  CHECK(sure.expected_tokens(1'000'000) == Approx(1'000'001.0).epsilon(1e-9));
 }
 
 TEST_CASE("two rates mixed over tokens say of steps what the chain says, at any gamma") {
