@@ -195,8 +195,10 @@ std::optional<RoundMixture> two_rates(const RoundEnds& ends) {
   const std::optional<double> other = better_rate(ends, *alpha);
   if (!other) return std::nullopt;
   const double aside = std::clamp(*other, edge, 1 - edge);
-  const Parameters fitted =
-      maximise(ends, {std::max(aside, *alpha), std::min(aside, *alpha), aside > *alpha ? 0.1 : 0.9});
+  // The likelihood may have two maxima: one with a rate far from alpha, one with rates to both sides.
+  Parameters fitted = maximise(ends, {std::max(aside, *alpha), std::min(aside, *alpha), aside > *alpha ? 0.1 : 0.9});
+  const Parameters both_sides = maximise(ends, {(1 + *alpha) / 2, *alpha / 2, 0.5});
+  if (log_likelihood(ends, both_sides) > log_likelihood(ends, fitted)) fitted = both_sides;
   const double gain = log_likelihood(ends, fitted) - log_likelihood(ends, {*alpha, *alpha, 1});
   if (!(2 * gain > least_gain)) return std::nullopt;
   if (fitted[0] >= fitted[1]) return RoundMixture{fitted[0], fitted[1], fitted[2]};
