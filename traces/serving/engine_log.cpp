@@ -214,6 +214,11 @@ class LogReader {
         if (next[i] < end_) next[i] = find_text(text_, marks[i].first, end_);
       }
     }
+    if (taken_ && idle_intervals_ > 0) {
+      sink_.warn({"idle_intervals_left_out",
+                  fmt::format("{}:{}: {} of vLLM's lines say that nothing was drafted and are left out", path_.string(),
+                              first_idle_line_, idle_intervals_)});
+    }
     if (taken_) return;
     throw FileError(
         path_, FileError::whole_file(), "content",
@@ -330,11 +335,14 @@ class LogReader {
     counts.drafted = line.count("Drafted:", " tokens");
     const double length = line.needed("Mean acceptance length:");
     const double percent = line.needed("raft acceptance rate:", "%");
-    const auto by_position = line.after("Per-position acceptance rate:");
-    const auto rates = line.rates("Per-position acceptance rate", by_position.value_or(""));
     require_at_most(line, "Accepted", *counts.accepted, *counts.drafted);
     idle_ = true;
-    if (*counts.drafted == 0) return;
+    if (*counts.drafted == 0) {  // its ratios are 0/0
+      if (idle_intervals_++ == 0) first_idle_line_ = line.number();
+      return;
+    }
+    const auto by_position = line.after("Per-position acceptance rate:");
+    const auto rates = line.rates("Per-position acceptance rate", by_position.value_or(""));
     require_ratio(line, "Draft acceptance rate in percent", percent, 100 * *counts.accepted / *counts.drafted, 0.1);
     count_back(line, counts, length, rates, true);
     take(counts);
@@ -476,6 +484,7 @@ class LogReader {
   bool chain_ = false;
   bool taken_ = false;
   bool idle_ = false;
+  std::int64_t idle_intervals_ = 0, first_idle_line_ = 0;  ///< of vLLM, in which nothing was drafted
 };
 
 bool is_engine_log(const FileHead& head) {

@@ -128,6 +128,18 @@ TEST_CASE("the older order of vLLM's fields is read, idle intervals are left out
   REQUIRE(counts.units.size() == 1);
   check_vllm_sample(counts.units[0]);
   CHECK_THAT(counts_refusal({idle}), StartsWith("1.txt: content is an engine's log in which nothing was drafted"));
+
+  const std::string rates = "Per-position acceptance rate: ";
+  const std::string no_rates = replaced(idle, rates, rates + "nan, nan, nan");
+  const AllCounts beside = counts_of({older + no_rates + older + no_rates});
+  REQUIRE(beside.units.size() == 2);
+  check_vllm_sample(beside.units[1]);
+  REQUIRE(beside.warnings.size() == 1);
+  CHECK(beside.warnings[0].code == "idle_intervals_left_out");
+  CHECK_THAT(beside.warnings[0].message,
+             Catch::Matchers::EndsWith(".txt:2: 2 of vLLM's lines say that nothing was drafted and are left out"));
+  CHECK_THAT(counts_refusal({replaced(older, "0.897", "nan")}),
+             Contains("Per-position acceptance rate is nan at position 0, but must be a fraction in [0, 1]"));
 }
 
 TEST_CASE("an interval in which nothing was accepted has rounds where drafts are whole") {
