@@ -11,6 +11,7 @@
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/serving/request_counts.hpp"
+#include "traces/serving/sglang_arguments.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -186,23 +187,25 @@ class SglangResponses : public ResponseReaderOfCounts {
     if (const auto meta = find_member(object, "meta_info")) {
       if (meta->is_array()) {
         const dom::array list = *meta;
-        for (const dom::element entry : list) take(file, read_object(file, entry, {"meta_info[]"}), units);
+        for (const dom::element entry : list) take(file, object, read_object(file, entry, {"meta_info[]"}), units);
       } else {
-        take(file, read_object(file, *meta, {"meta_info"}), units);
+        take(file, object, read_object(file, *meta, {"meta_info"}), units);
       }
       return true;
     }
     if (!find_member(object, "spec_verify_ct")) return false;
-    take(file, object, units);
+    take(file, object, object, units);
     return true;
   }
 
  private:
-  void take(const JsonLines& file, dom::object object, ResponseUnits& units) {
+  /// `response` holds `object`, and the server's arguments where somebody kept them.
+  void take(const JsonLines& file, dom::object response, dom::object object, ResponseUnits& units) {
     const CountedFields fields(file, object, "meta_info.");
     if (!fields.value("spec_verify_ct")) return;
     ServingCounts& counts = units.begin(file);
     request_.read(fields, counts);
+    read_sglang_arguments(CountedFields(file, response), counts);
     if (const auto tokens = fields.count("completion_tokens")) {
       counts.emitted = std::max(0.0, *tokens - 1);
       if (!counts.accepted) counts.accepted = std::max(0.0, *counts.emitted - *counts.rounds);

@@ -349,6 +349,34 @@ TEST_CASE("SGLang's oldest counts are what was put out beyond one token a round"
       Contains("meta_info.spec_accept_histogram is 7 rounds in sum, but must be 12 in sum, as spec_verify_ct is"));
 }
 
+TEST_CASE("SGLang's server arguments beside the counts of a response give the shape and gamma") {
+  const std::string counts = R"("spec_verify_ct":12,"spec_accept_token_num":15,"spec_draft_token_num":36)";
+  const std::string meta = R"("meta_info":{)" + counts + "}";
+  const auto arguments = [](int steps, int top_k, int verified) {
+    return R"("speculative_num_steps":)" + std::to_string(steps) + R"(,"speculative_eagle_topk":)" +
+           std::to_string(top_k) + R"(,"speculative_num_draft_tokens":)" + std::to_string(verified);
+  };
+  for (const auto& [before, after] :
+       {std::pair("", ""), std::pair(R"("server_args":{)", "}"), std::pair(R"("server_info":{)", "}")}) {
+    CAPTURE(before);
+    const auto with = [&](const std::string& given) { return "{" + meta + "," + before + given + after + "}\n"; };
+    const CountsTaken taken = take_counts(traces::sglang_responses_format(),
+                                          with(arguments(3, 1, 4)) + with(arguments(3, 4, 16)) + "{" + meta + "}\n");
+    REQUIRE(taken.units.size() == 3);
+    CHECK(taken.units[0].shape == traces::DraftShape::chain);
+    CHECK(taken.units[0].gamma == 3);
+    CHECK(taken.units[1].shape == traces::DraftShape::tree);
+    CHECK(taken.units[1].gamma == 3);
+    CHECK(taken.units[1].verified_per_round == 16);
+    CHECK(taken.units[2].shape == traces::DraftShape::unknown);
+    CHECK(!taken.units[2].gamma);
+    CHECK(!taken.units[2].verified_per_round);
+  }
+  const CountsTaken bare =
+      take_counts(traces::sglang_responses_format(), "{" + counts + "," + arguments(3, 1, 4) + "}");
+  CHECK(bare.units.at(0).gamma == 3);
+}
+
 TEST_CASE("llama.cpp's timings count the prompt's token apart, and say the rule and the speed") {
   const CountsTaken taken =
       take_counts(traces::llama_server_timings_format(),
