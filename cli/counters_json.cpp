@@ -91,10 +91,13 @@ ordered_json histogram_json(const ServingSummary& s) {
 
 ordered_json gammas_json(const CountersGroup& group) {
   ordered_json rows = ordered_json::array();
+  const bool without_interval = group.summary.basis == estimate::IntervalBasis::none;
   for (const CountersGamma& row : group.gammas) {
     rows.push_back({{"gamma", row.gamma},
                     {"tokens_per_step",
-                     {{"value", row.tokens.value}, {"ci95", pair_of(row.tokens.ci95)}, {"method", group.method}}},
+                     {{"value", row.tokens.value},
+                      {"ci95", without_interval ? ordered_json() : pair_of(row.tokens.ci95)},
+                      {"method", group.method}}},
                     {"design_effect_3_ci95", pair_of(row.ci95_design_effect_3)},
                     {"reading_bounds", pair_of(row.tokens.readings)},
                     {"constant_rate", row.readings.constant_rate},

@@ -203,6 +203,7 @@ class Summarising {
     describe();
     find_basis();
     find_tokens_per_step();
+    find_draft_acceptance_rate();
     find_positions();
     find_alpha();
     find_homogeneity();
@@ -278,10 +279,11 @@ class Summarising {
 
   void find_basis() {
     summary_.clusters = tally_.accepted_per_round.clusters();
+    if (summary_.clusters == 0) summary_.clusters = tally_.accepted_per_drafted.clusters();
     if (summary_.clusters >= 2) {
       const bool windows = summary_.unit == CountUnit::window;
       summary_.basis = windows ? IntervalBasis::batch_means : IntervalBasis::clusters;
-    } else if (summary_.clusters == 1 && !summary_.unweighted_means) {
+    } else if (tally_.accepted_per_round.clusters() == 1 && !summary_.unweighted_means) {
       summary_.basis = IntervalBasis::iid_rounds;
     }
   }
@@ -306,7 +308,8 @@ class Summarising {
 
   std::string method(const ClusterMoments& clusters) const {
     if (clusters.clusters() >= 2) return std::string(name_of(summary_.basis));
-    return std::string(name_of(summary_.unweighted_means ? IntervalBasis::none : IntervalBasis::iid_rounds));
+    const bool none = summary_.unweighted_means || summary_.basis == IntervalBasis::none;
+    return std::string(name_of(none ? IntervalBasis::none : IntervalBasis::iid_rounds));
   }
 
   /// Variance of a round's accepted drafts, taken as independent; nothing where it is unknown.
@@ -372,17 +375,25 @@ class Summarising {
         summary_.design_effect = error->value * error->value * clusters.denominator() / *variance;
       }
     }
+    rare_rounds_ = ratio.rare;
+  }
+
+  /// Of drafted tokens, which some sources count without rounds.
+  void find_draft_acceptance_rate() {
     const ClusterMoments& drafts = tally_.accepted_per_drafted;
     if (drafts.clusters() == 0) return;
     const double rate = drafts.numerator() / drafts.denominator();
-    std::optional<Interval> rate_iid;
+    std::optional<Interval> iid;
     const bool of_all = group_.drafted.units == group_.counted && group_.accepted.units == group_.counted;
-    if (of_all && summary_.gamma && *summary_.gamma > 0 && iid) {
-      const auto gamma = static_cast<double>(*summary_.gamma);
-      rate_iid = Interval{(iid->lo - 1) / gamma, (iid->hi - 1) / gamma};
+    const bool rounds_known = tally_.accepted_per_round.clusters() > 0;
+    if (of_all && rounds_known && summary_.gamma && *summary_.gamma > 0) {
+      if (const auto tokens = tokens_of_independent_rounds(1)) {
+        const auto gamma = static_cast<double>(*summary_.gamma);
+        iid = Interval{(tokens->lo - 1) / gamma, (tokens->hi - 1) / gamma};
+      }
     }
-    summary_.draft_acceptance_rate =
-        Estimate{rate, interval(rate, {drafts, 0, 1, rate_iid, ratio.rare}), method(drafts)};
+    const bool few = rounds_known ? rare_rounds_ : rare(drafts.numerator(), drafts.denominator());
+    summary_.draft_acceptance_rate = Estimate{rate, interval(rate, {drafts, 0, 1, iid, few}), method(drafts)};
   }
 
   void find_positions() {
@@ -435,7 +446,13 @@ class Summarising {
   void find_alpha() {
     if (summary_.shape != DraftShape::chain || group_.counted == 0) return;
     if (group_.exact + group_.bounded + group_.by_moments == 0) {
-      warn("gamma_unknown", "neither drafted tokens nor the length of drafts is known: no alpha is given; say --gamma");
+      if (!(tally_.accepted_per_round.denominator() > 0)) {
+        warn("counts_incomplete",
+             "no unit counts both rounds and accepted drafts: neither tokens per step nor alpha is given");
+      } else {
+        warn("gamma_unknown",
+             "neither drafted tokens nor the length of drafts is known: no alpha is given; say --gamma");
+      }
       return;
     }
     if (group_.exact == 0 && group_.bounded == 0 && summary_.gamma) {
@@ -548,6 +565,8 @@ class Summarising {
   ServingSummary& summary_;
   ClusterTally tally_;
   double tokens_ = 1;
+  /// Rounds with few rejections or few accepted drafts.
+  bool rare_rounds_ = false;
 };
 
 }  // namespace

@@ -222,6 +222,37 @@ TEST_CASE("accepted and rounds alone are inverted to the rate that gives the tok
   CHECK_FALSE(unknown.tokens_per_step->ci95);
 }
 
+TEST_CASE("accepted over drafted needs no rounds: by requests with an interval, alone without one") {
+  std::vector<ServingCounts> requests(20);
+  double accepted = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].shape = DraftShape::chain;
+    requests[i].unit = traces::CountUnit::request;
+    requests[i].drafted = 100;
+    requests[i].accepted = 40 + static_cast<double>(i);
+    accepted += *requests[i].accepted;
+  }
+  const ServingSummary summary = summary_of(requests);
+  CHECK_FALSE(summary.rounds);
+  CHECK_FALSE(summary.tokens_per_step);
+  CHECK_FALSE(summary.alpha_hat);
+  CHECK(summary.draft_acceptance_rate->value == accepted / 2000);
+  // Requests of equal size: the interval of their mean, s = sqrt((n + 1) n / 12) / 100.
+  CHECK(summary.draft_acceptance_rate->method == "clusters");
+  const double half = 2.093 * std::sqrt(35.0 / 20) / 100;
+  CHECK(summary.draft_acceptance_rate->ci95->lo == Approx(accepted / 2000 - half).margin(1e-3));
+  CHECK(summary.draft_acceptance_rate->ci95->hi == Approx(accepted / 2000 + half).margin(1e-3));
+  CHECK(summary.clusters == 20);
+  CHECK(warns(summary, "counts_incomplete"));
+  CHECK_FALSE(warns(summary, "gamma_unknown"));
+
+  const ServingSummary one = summary_of({requests[0]});
+  CHECK(one.draft_acceptance_rate->value == 0.4);
+  CHECK_FALSE(one.draft_acceptance_rate->ci95);
+  CHECK(one.draft_acceptance_rate->method == "none");
+  CHECK_FALSE(warns(one, "iid_rounds"));
+}
+
 TEST_CASE("draft lengths that vary are evaluated by length: accepted over accepted and rejections") {
   ServingCounts counts;
   counts.shape = DraftShape::chain;
