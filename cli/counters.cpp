@@ -112,7 +112,7 @@ CountersAnswer converted(const CountersOptions& o) {
   if (o.tree) throw UsageError("--tree is given beside --convert, but the figures of trees are not converted");
   std::optional<std::int64_t> gamma = o.gamma;
   const std::vector<AcceptanceFigure> figures = figures_of(*o.convert, gamma);
-  return {o, {}, {}, figures, estimate::convert_acceptance(figures, gamma)};
+  return {o, {}, {}, figures, estimate::convert_acceptance(figures, gamma), gamma};
 }
 
 /// The counts with what the user adds to them.
@@ -219,7 +219,7 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   require_different(o.sources);
   const std::optional<Tree> tree = tree_of(o);
   estimate::ServingSummaries summaries({o.by.value_or(""), o.gamma, tree.has_value()});
-  CountersAnswer answer{o, {}, {}, {}, {}};
+  CountersAnswer answer{o, {}, {}, {}, {}, {}};
   const std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
   ReadingProgress reading(files, progress);
   traces::CountsSink sink;
@@ -243,9 +243,7 @@ std::vector<Assumption> assumptions_of(const CountersAnswer& a) {
   const CountersOptions& o = a.options;
   std::vector<Assumption> assumptions;
   if (a.conversion) {
-    if (a.conversion->gamma) {
-      assumptions.push_back({"gamma", *a.conversion->gamma, "user"});
-    }
+    if (a.gamma_given) assumptions.push_back({"gamma", *a.gamma_given, "user"});
     return assumptions;
   }
   if (o.gamma) assumptions.push_back({"gamma", *o.gamma, "user"});

@@ -54,6 +54,8 @@ struct CountersAnswer {
   /// Of --convert.
   std::vector<estimate::AcceptanceFigure> figures;
   std::optional<estimate::AcceptanceConversion> conversion;
+  /// By --gamma or among the figures; those with a value a position, and counts, may show it themselves.
+  std::optional<std::int64_t> gamma_given;
 };
 
 /// Why accepted / drafted is printed but never used as alpha.

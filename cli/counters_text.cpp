@@ -184,14 +184,16 @@ std::string gamma_table(const CountersGroup& group) {
                    {"two states"},
                    {"all accepted"},
                    {"", Align::left}});
+  const bool without_interval = group.summary.basis == estimate::IntervalBasis::none;
   for (const CountersGamma& row : group.gammas) {
-    table.add_row({fmt::format("{}", row.gamma), fixed(row.tokens.value),
-                   fmt::format("{} to {}", fixed(row.tokens.ci95.lo), fixed(row.tokens.ci95.hi)),
-                   fixed(row.readings.constant_rate), fixed(row.readings.hazards),
-                   row.readings.two_state ? fixed(*row.readings.two_state) : "-", fixed(row.tokens.full_accepts),
-                   row.measured              ? "measured"
-                   : row.tokens.extrapolated ? "extrapolated"
-                                             : ""});
+    table.add_row(
+        {fmt::format("{}", row.gamma), fixed(row.tokens.value),
+         without_interval ? "-" : fmt::format("{} to {}", fixed(row.tokens.ci95.lo), fixed(row.tokens.ci95.hi)),
+         fixed(row.readings.constant_rate), fixed(row.readings.hazards),
+         row.readings.two_state ? fixed(*row.readings.two_state) : "-", fixed(row.tokens.full_accepts),
+         row.measured              ? "measured"
+         : row.tokens.extrapolated ? "extrapolated"
+                                   : ""});
   }
   return table.to_string();
 }
@@ -243,7 +245,10 @@ std::string group_table(const CountersAnswer& a) {
 std::string values_text(const std::vector<double>& values) {
   constexpr std::size_t shown = 4;
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < std::min(values.size(), shown); ++i) texts.push_back(brief(values[i]));
+  for (std::size_t i = 0; i < std::min(values.size(), shown); ++i) {
+    const bool whole = values[i] == std::floor(values[i]);
+    texts.push_back(whole ? count_text(values[i]) : brief(values[i]));
+  }
   return fmt::format("{}{}", fmt::join(texts, ", "), values.size() > shown ? ", ..." : "");
 }
 

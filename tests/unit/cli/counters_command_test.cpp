@@ -230,6 +230,36 @@ TEST_CASE("means without counts give tokens per step, and with gamma a rate, but
   // The rate whose geometric law has this length: 1 + a + a^2 + a^3 = 2.75.
   const double alpha = chain["alpha_hat"]["value"].get<double>();
   CHECK(1 + alpha + alpha * alpha + alpha * alpha * alpha == Approx(2.75));
+  CHECK(chain["gammas"][0]["tokens_per_step"]["ci95"].is_array());
+
+  // One mean has no interval at any gamma.
+  const std::string alone = written(folder, "one.prom", "sglang:spec_accept_length{model_name=\"m\"} 2.75\n");
+  for (const ordered_json& row : only_group(summary_of("--gamma 3 " + alone))["gammas"]) {
+    CHECK(row["tokens_per_step"]["ci95"].is_null());
+    CHECK(row["tokens_per_step"]["method"] == "none");
+  }
+  const Run text = run_specdec("counters --gamma 3 --max-gamma 1 " + alone);
+  CHECK_THAT(text.out,
+             Catch::Matchers::Contains("\n    1   1.754    -           1.754    1.754           -         0.754\n"));
+}
+
+TEST_CASE("accepted over drafted is given where rounds are not counted") {
+  const ScratchFolder folder;
+  std::string log;
+  for (int i = 0; i < 20; ++i) {
+    const int accepted = 40 + i;
+    log += "slot print_timing: id 0 | task " + std::to_string(i) + " | draft acceptance rate = 0." +
+           std::to_string(accepted) + "000 ( " + std::to_string(accepted) + " accepted /   100 generated)\n";
+  }
+  const std::string file = written(folder, "server.log", log);
+  const ordered_json document = summary_of("--gamma 4 " + file);
+  const ordered_json group = only_group(document);
+  CHECK(group["rounds"].is_null());
+  CHECK(group["draft_acceptance_rate"]["value"].get<double>() == Approx(0.495));
+  CHECK(warns(document, "counts_incomplete"));
+  CHECK_FALSE(warns(document, "gamma_unknown"));
+  const Run text = run_specdec("counters " + file);
+  CHECK_THAT(text.out, Catch::Matchers::Contains("Accepted / drafted 0.495 is not alpha"));
 }
 
 TEST_CASE("groups that are warned of alike share one warning, and many of one kind are counted") {
@@ -321,6 +351,8 @@ TEST_CASE("a shape or a gamma that the counts do not show is asked for, never gu
   CHECK(only_group(said)["shape"] == "chain");
   CHECK(only_group(said)["alpha_hat"]["value"].get<double>() == Approx(100.0 / 190));
   CHECK(said["assumptions"][0] == ordered_json({{"name", "gamma"}, {"value", 3}, {"source", "user"}}));
+  const ordered_json shown = summary_of("--convert vllm.per_position_acceptance_rate=0.9,0.7,0.5");
+  CHECK(shown["assumptions"].empty());
 }
 
 TEST_CASE("beyond the longest draft the user chooses what is accepted") {
