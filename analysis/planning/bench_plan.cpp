@@ -420,7 +420,7 @@ void BenchPlanner::ask() {
   for (const Run& run : runs_) {
     if (run.speculative()) requests += run.counts->bench->completed.value_or(0);
   }
-  if (requests >= 2) draft.clusters = static_cast<std::int64_t>(requests);
+  if (requests >= 2) draft.clusters = static_cast<std::int64_t>(std::min(requests, 1e15));
   question.points = points_of(runs_);
   question.contexts.clear();
   double largest_batch = 1;

@@ -1,10 +1,13 @@
 #include "analysis/planning/draft_scan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/math/tools/roots.hpp>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 
 namespace specdec::planning {
@@ -56,6 +59,15 @@ std::string refusal(const cost::RoundCost& cost, const cost::RoundPoint& point) 
   }
 }
 
+/// Prices beyond what was measured may come out as nothing, or overflow.
+bool is_time(double seconds) { return 0 < seconds && seconds <= std::numeric_limits<double>::max(); }
+
+std::string no_time(std::int64_t gamma, double batch, double context, double seconds) {
+  return fmt::format(
+      "the cost of a round at gamma {}, batch {:g}, context {:g} is {:g}, but must be positive and finite", gamma,
+      batch, context, seconds);
+}
+
 /// 1 + alpha + ... + alpha^gamma
 double geometric_sum(double alpha, std::int64_t gamma) {
   double sum = 1;
@@ -90,13 +102,19 @@ cost::RoundPoint DraftScan::point(std::int64_t gamma, double batch, double conte
 void DraftScan::price(double batch, double context, std::vector<cost::RoundTime>& times, std::string* limit) const {
   times.clear();
   times.push_back(draft_->cost->round({0, batch, context, 0}));
+  if (!is_time(times[0].total())) throw std::domain_error(no_time(0, batch, context, times[0].total()));
   for (std::size_t gamma = 1; gamma < tokens_.size(); ++gamma) {
     const cost::RoundPoint at = point(static_cast<std::int64_t>(gamma), batch, context);
     if (!draft_->cost->answers(at)) {
       if (limit != nullptr) *limit = refusal(*draft_->cost, at);
       return;
     }
-    times.push_back(draft_->cost->round(at));
+    const cost::RoundTime time = draft_->cost->round(at);
+    if (!is_time(time.total())) {
+      if (limit != nullptr) *limit = no_time(at.gamma, batch, context, time.total());
+      return;
+    }
+    times.push_back(time);
   }
 }
 

@@ -42,7 +42,7 @@ class DraftScan {
 
   /// The rounds of gamma = 0, 1, 2, ... as far as they have a price; a gamma without one ends them.
   /// @param limit  receives why there are no more, where it is not null
-  /// @throws std::domain_error where gamma = 0 has none
+  /// @throws std::domain_error where gamma = 0 has none, or one that is not positive and finite
   void price(double batch, double context, std::vector<cost::RoundTime>& times, std::string* limit = nullptr) const;
 
   /// [gamma]: the half-widths of ln(round(0) / round(gamma)) by the replicates of the cost, the central 95% of them,

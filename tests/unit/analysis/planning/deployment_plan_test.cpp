@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "analysis/cost/constant_cost.hpp"
@@ -522,6 +523,31 @@ TEST_CASE("gammas without a price or without known acceptance are left out and t
   CHECK(has_note(plan, "gamma_not_known"));
   q.deployed = {{1, 1, 5}};
   CHECK_THROWS_WITH(planning::plan_deployment(q), "not beyond 3");
+}
+
+TEST_CASE("prices that are nothing or overflow are no prices") {
+  const auto with = [](double plain, double speculative) {
+    return question(rate(0.7),
+                    shared(fakes::Cost(
+                        [=](const cost::RoundPoint& at) {
+                          return cost::RoundTime{at.gamma == 0 ? plain : 1, at.gamma > 2 ? speculative : 0, 0};
+                        },
+                        true)));
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CHECK_THROWS_WITH(planning::plan_deployment(with(0, 1)),
+                    "the cost of a round at gamma 0, batch 1, context 0 is 0, but must be positive and finite");
+  CHECK_THROWS_AS(planning::plan_deployment(with(infinity, 1)), std::domain_error);
+  CHECK(only_point(with(1, infinity)).rows.size() == 3);
+  // A table that lays all of a pass's time on its context, and is asked for none.
+  const std::vector<traces::TimedPass> passes = {{.batch = 1, .tokens = 1, .context = 1000, .seconds = 1},
+                                                 {.batch = 1, .tokens = 1, .context = 2000, .seconds = 2},
+                                                 {.batch = 1, .tokens = 8, .context = 1000, .seconds = 1.5}};
+  cost::MeasuredOptions options;
+  options.c = 0.1;
+  options.curve.extrapolate = true;
+  const auto measured = std::make_shared<cost::MeasuredCost>(passes, std::vector<traces::TimedPass>{}, options);
+  CHECK_THROWS_AS(planning::plan_deployment(question(rate(0.7), measured)), std::domain_error);
 }
 
 TEST_CASE("a cost that cannot be split leaves out what rests on its parts") {
