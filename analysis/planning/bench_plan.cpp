@@ -433,7 +433,8 @@ void BenchPlanner::ask() {
   question.min_gain = question_.min_gain;
   question.deployed = question_.deployed;
   question.max_regret = question_.max_regret;
-  question.schedule_up_to = std::min(largest_scheduled_batch, static_cast<std::int64_t>(largest_batch));
+  question.schedule_up_to =
+      static_cast<std::int64_t>(std::min(static_cast<double>(largest_scheduled_batch), largest_batch));
   plan_.plan = plan_deployment(question);
 }
 

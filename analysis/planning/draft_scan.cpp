@@ -35,7 +35,9 @@ double quantile(std::vector<double>& values, double share, Less less) {
   const double place = share * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, values.size() - 1);
-  const auto between = [&](double a, double b) { return a + (place - static_cast<double>(below)) * (b - a); };
+  const auto between = [&](double a, double b) {
+    return std::isfinite(a) ? a + (place - static_cast<double>(below)) * (b - a) : a;
+  };
   if (above < 16) {
     const std::array<double, 17> least = least_values(values, above + 1, less);
     return between(least[below], least[above]);

@@ -146,7 +146,9 @@ void PointPlanner::describe_optimum() {
   plan_.speedup_estimate.value = best.speedup;
   plan_.speedup_estimate.ci95 = best.speedup_ci95;
   if (acceptance + cost > 0) {
-    plan_.interval_share = IntervalShare{acceptance / (acceptance + cost), cost / (acceptance + cost)};
+    // A cost whose error has no bound has all of the share.
+    const double of_cost = std::isfinite(cost) ? cost / (acceptance + cost) : 1;
+    plan_.interval_share = IntervalShare{1 - of_cost, of_cost};
     plan_.speedup_estimate.method = cost > 0 ? "squares of the half-widths of ln(tokens per step) and of ln(cost) added"
                                              : "interval of tokens per step, cost taken as exact";
   } else {

@@ -629,3 +629,13 @@ TEST_CASE("a replayed recording is a curve up to the largest gamma that was repl
   // A recording without an interval says nothing of the error.
   CHECK(bracket.tokens_per_step(2).ci95.hi == 3);
 }
+
+TEST_CASE("a cost whose error has no bound has all of the interval") {
+  auto cost = paper_with(0.1, std::vector<double>(40, 1));
+  cost->factors[0] = 0;
+  cost->factors[1] = 0;
+  const PointPlan point = only_point(question(uncertain(0.8, {0.9, 1.1}), cost));
+  REQUIRE(point.interval_share);
+  CHECK(point.interval_share->cost == 1);
+  CHECK(point.interval_share->acceptance == 0);
+}
