@@ -356,10 +356,12 @@ TEST_CASE("SGLang's server arguments beside the counts of a response give the sh
     return R"("speculative_num_steps":)" + std::to_string(steps) + R"(,"speculative_eagle_topk":)" +
            std::to_string(top_k) + R"(,"speculative_num_draft_tokens":)" + std::to_string(verified);
   };
-  for (const auto& [before, after] :
+  for (const auto& around :
        {std::pair("", ""), std::pair(R"("server_args":{)", "}"), std::pair(R"("server_info":{)", "}")}) {
-    CAPTURE(before);
-    const auto with = [&](const std::string& given) { return "{" + meta + "," + before + given + after + "}\n"; };
+    CAPTURE(around.first);
+    const auto with = [&](const std::string& given) {
+      return "{" + meta + "," + around.first + given + around.second + "}\n";
+    };
     const CountsTaken taken = take_counts(traces::sglang_responses_format(),
                                           with(arguments(3, 1, 4)) + with(arguments(3, 4, 16)) + "{" + meta + "}\n");
     REQUIRE(taken.units.size() == 3);
