@@ -234,7 +234,9 @@ TEST_CASE("means without counts give tokens per step, and with gamma a rate, but
 
   // One mean has no interval at any gamma.
   const std::string alone = written(folder, "one.prom", "sglang:spec_accept_length{model_name=\"m\"} 2.75\n");
-  for (const ordered_json& row : only_group(summary_of("--gamma 3 " + alone))["gammas"]) {
+  const ordered_json one = only_group(summary_of("--gamma 3 " + alone));
+  REQUIRE(!one["gammas"].empty());
+  for (const ordered_json& row : one["gammas"]) {
     CHECK(row["tokens_per_step"]["ci95"].is_null());
     CHECK(row["tokens_per_step"]["method"] == "none");
   }
