@@ -83,6 +83,21 @@ std::optional<std::string_view> CountedFields::text(std::string_view key) const 
   return result;
 }
 
+bool CountedFields::list(std::string_view key, std::vector<double>& counts) const {
+  counts.clear();
+  const auto found = key.empty() ? std::nullopt : value(key);
+  if (!found) return false;
+  const std::string whole_name = name(key);
+  JsonField field{whole_name};
+  for (const simdjson::dom::element entry : read_array(*file_, *found, field)) {
+    ++field.index;
+    const auto count = count_of(entry);
+    if (!count) file_->refuse(field.text(), entry, "a count, an integer >= 0");
+    counts.push_back(*count);
+  }
+  return true;
+}
+
 bool CountedFields::histogram(std::string_view key, std::vector<double>& counts) const {
   counts.clear();
   const auto found = value(key);

@@ -44,6 +44,9 @@ class CountedFields {
   void histogram(simdjson::dom::element value, std::string_view key, std::string_view name,
                  std::vector<double>& counts) const;
 
+  /// A list of counts, one a round; false, and an empty list, where the key is empty, missing or null.
+  bool list(std::string_view key, std::vector<double>& counts) const;
+
   /// The key as messages name it.
   std::string name(std::string_view key) const { return std::string(prefix_) + std::string(key); }
   [[noreturn]] void refuse(std::string_view key, std::string found, std::string expected) const {

@@ -47,22 +47,6 @@ std::string_view given_key(const CountedFields& fields, const RequestKeys::Names
   return keys.front();
 }
 
-/// A list of counts, one a round.
-bool read_by_round(const CountedFields& fields, std::string_view key, std::vector<double>& list) {
-  list.clear();
-  const auto found = key.empty() ? std::nullopt : fields.value(key);
-  if (!found) return false;
-  const std::string name = fields.name(key);
-  JsonField field{name};
-  for (const dom::element entry : read_array(fields.file(), *found, field)) {
-    ++field.index;
-    const auto count = count_of(entry);
-    if (!count) fields.file().refuse(field.text(), entry, "a count, an integer >= 0");
-    list.push_back(*count);
-  }
-  return true;
-}
-
 }  // namespace
 
 void RequestCounts::read(const CountedFields& fields, ServingCounts& counts) {
@@ -125,8 +109,8 @@ void RequestCounts::read_histogram_by_length(const CountedFields& fields, Servin
 }
 
 void RequestCounts::read_rounds(const CountedFields& fields, ServingCounts& counts) {
-  const bool accepted_given = read_by_round(fields, keys_.accepted_by_round, accepted_by_round_);
-  const bool drafted_given = read_by_round(fields, keys_.drafted_by_round, drafted_by_round_);
+  const bool accepted_given = fields.list(keys_.accepted_by_round, accepted_by_round_);
+  const bool drafted_given = fields.list(keys_.drafted_by_round, drafted_by_round_);
   if (!accepted_given || !drafted_given) return;
   if (accepted_by_round_.size() != drafted_by_round_.size()) {
     fields.refuse(keys_.accepted_by_round, fmt::format("{} long", accepted_by_round_.size()),

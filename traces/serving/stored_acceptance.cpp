@@ -19,22 +19,6 @@ constexpr std::string_view spec_bench_name = "spec-bench";
 constexpr std::string_view eagle_name = "eagle";
 constexpr std::string_view prefix = "choices[].";
 
-/// A list of counts; empty where it is not given.
-bool read_list(const CountedFields& fields, std::string_view key, std::vector<double>& list) {
-  list.clear();
-  const auto found = fields.value(key);
-  if (!found) return false;
-  const std::string name = fields.name(key);
-  JsonField field{name};
-  for (const dom::element entry : read_array(fields.file(), *found, field)) {
-    ++field.index;
-    const auto count = count_of(entry);
-    if (!count) fields.file().refuse(field.text(), entry, "a count, an integer >= 0");
-    list.push_back(*count);
-  }
-  return true;
-}
-
 double sum_of(const std::vector<double>& list) {
   double sum = 0;
   for (const double value : list) sum += value;
@@ -60,8 +44,8 @@ class SpecBenchChoices : public StoredChoices {
   void begin(ServingCounts& counts) override { counts.rounds = counts.accepted = counts.emitted = 0; }
 
   void add(const CountedFields& choice, ServingCounts& counts) override {
-    if (!read_list(choice, "accept_lengths", lengths_)) choice.refuse("accept_lengths", "missing", "given");
-    const bool parted = read_list(choice, "decoding_steps", steps_);
+    if (!choice.list("accept_lengths", lengths_)) choice.refuse("accept_lengths", "missing", "given");
+    const bool parted = choice.list("decoding_steps", steps_);
     if (parted && sum_of(steps_) != static_cast<double>(lengths_.size())) {
       choice.refuse("accept_lengths", fmt::format("{} long", lengths_.size()),
                     fmt::format("{} long, the sum of decoding_steps", shown(sum_of(steps_))));
@@ -104,8 +88,8 @@ class EagleChoices : public StoredChoices {
   }
 
   void add(const CountedFields& choice, ServingCounts& counts) override {
-    if (!read_list(choice, "idxs", last_)) choice.refuse("idxs", "missing", "given");
-    if (!read_list(choice, "new_tokens", tokens_)) choice.refuse("new_tokens", "missing", "given");
+    if (!choice.list("idxs", last_)) choice.refuse("idxs", "missing", "given");
+    if (!choice.list("new_tokens", tokens_)) choice.refuse("new_tokens", "missing", "given");
     if (last_.size() != tokens_.size()) {
       choice.refuse("idxs", fmt::format("{} long", last_.size()),
                     fmt::format("{} long, as new_tokens is", tokens_.size()));
@@ -118,8 +102,8 @@ class EagleChoices : public StoredChoices {
       *counts.rounds += last_[i] + 1;
       *counts.emitted += tokens_[i];
     }
-    const bool accepted = read_list(choice, "alpha", alpha_);
-    const bool attempted = read_list(choice, "alpha_num", alpha_num_);
+    const bool accepted = choice.list("alpha", alpha_);
+    const bool attempted = choice.list("alpha_num", alpha_num_);
     if (accepted != attempted || alpha_.size() != alpha_num_.size()) {
       choice.refuse("alpha", fmt::format("{} long", alpha_.size()),
                     fmt::format("{} long, as alpha_num is", alpha_num_.size()));
