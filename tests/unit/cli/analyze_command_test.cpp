@@ -15,28 +15,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-ordered_json analysis_of(const std::string& options) {
-  const Run run = run_specdec("analyze --format json " + options);
-  INFO("specdec analyze " << options << run.err);
-  REQUIRE(run.exit_code == 0);
-  REQUIRE(run.err.empty());
-  return ordered_json::parse(run.out);
-}
-
-bool warns(const ordered_json& document, const std::string& code) {
-  for (const auto& warning : document["warnings"]) {
-    if (warning["code"] == code) return true;
-  }
-  return false;
-}
-
-void check_refused(const std::string& arguments, const std::string& message) {
-  const Run run = run_specdec(arguments);
-  INFO("specdec " << arguments);
-  CHECK(run.exit_code == 2);
-  CHECK(run.out.empty());
-  CHECK(run.err == "specdec: error: " + message + "\n");
-}
+ordered_json analysis_of(const std::string& options) { return document_of_run("analyze " + options); }
 
 /// The text of reference value (.9, .3, .5, .8, .2, .7), as often as asked for, each a sequence.
 std::string reference_text(const ScratchFolder& folder, int sequences, const Metadata& metadata = {}) {
@@ -407,22 +386,23 @@ TEST_CASE("every table of analyze is printed as CSV, the gammas unless another i
 }
 
 TEST_CASE("wrong options of analyze are refused with what is legal") {
-  check_refused("analyze", "TRACE is missing: a recording, or --target and --draft");
-  check_refused("analyze --target a", "--target is given, but needs --draft beside it");
-  check_refused("analyze --draft a", "--draft is given, but needs --target beside it");
-  check_refused("analyze t --target a --draft b", "TRACE is t, but must not be given beside --target and --draft");
-  check_refused("analyze t --gamma 3:2", "--gamma is 2, but must be an integer in [3, 512]");
-  check_refused("analyze t --gamma 2,2", "--gamma is 2, but must be an integer in [3, 512]");
-  check_refused("analyze t --gamma 0", "--gamma is 0, but must be an integer in [1, 512]");
-  check_refused("analyze t --lenience 0", "--lenience is 0, but must be a number in (0, 1]");
-  check_refused("analyze t --samples 1", "--samples is 1, but must be 0 or an integer from 2 on");
-  check_refused("analyze t --overhead 1", "--overhead is given, but needs --c beside it");
-  check_refused("analyze t --standardise draft:warmth=1",
-                "--standardise is draft:warmth=1, but must be temperature=T, top_k=K and top_p=P, separated by commas, "
-                "behind target: or draft: where one alone is meant");
-  check_refused("analyze t --standardise top_p=0", "top_p in --standardise is 0, but must be a number in (0, 1]");
-  check_refused("analyze t --acceptance typical",
-                "--acceptance is typical, but must be one of recorded, rejection, greedy-draft, greedy");
+  check_run_refused("analyze", "TRACE is missing: a recording, or --target and --draft");
+  check_run_refused("analyze --target a", "--target is given, but needs --draft beside it");
+  check_run_refused("analyze --draft a", "--draft is given, but needs --target beside it");
+  check_run_refused("analyze t --target a --draft b", "TRACE is t, but must not be given beside --target and --draft");
+  check_run_refused("analyze t --gamma 3:2", "--gamma is 2, but must be an integer in [3, 512]");
+  check_run_refused("analyze t --gamma 2,2", "--gamma is 2, but must be an integer in [3, 512]");
+  check_run_refused("analyze t --gamma 0", "--gamma is 0, but must be an integer in [1, 512]");
+  check_run_refused("analyze t --lenience 0", "--lenience is 0, but must be a number in (0, 1]");
+  check_run_refused("analyze t --samples 1", "--samples is 1, but must be 0 or an integer from 2 on");
+  check_run_refused("analyze t --overhead 1", "--overhead is given, but needs --c beside it");
+  check_run_refused(
+      "analyze t --standardise draft:warmth=1",
+      "--standardise is draft:warmth=1, but must be temperature=T, top_k=K and top_p=P, separated by commas, "
+      "behind target: or draft: where one alone is meant");
+  check_run_refused("analyze t --standardise top_p=0", "top_p in --standardise is 0, but must be a number in (0, 1]");
+  check_run_refused("analyze t --acceptance typical",
+                    "--acceptance is typical, but must be one of recorded, rejection, greedy-draft, greedy");
 }
 
 TEST_CASE("a recording that cannot answer is refused with what to record instead") {

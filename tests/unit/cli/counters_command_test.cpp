@@ -24,13 +24,7 @@ std::string written(const ScratchFolder& folder, const std::string& name, const 
   return (folder / name).string();
 }
 
-ordered_json summary_of(const std::string& arguments) {
-  const Run run = run_specdec("counters --format json " + arguments);
-  INFO("specdec counters " << arguments << '\n' << run.err);
-  REQUIRE(run.exit_code == 0);
-  REQUIRE(run.err.empty());
-  return ordered_json::parse(run.out);
-}
+ordered_json summary_of(const std::string& arguments) { return document_of_run("counters " + arguments); }
 
 ordered_json only_group(const ordered_json& document) {
   REQUIRE(document["groups"].size() == 1);
@@ -38,16 +32,7 @@ ordered_json only_group(const ordered_json& document) {
 }
 
 void check_refused(const std::string& arguments, const std::string& message) {
-  const Run run = run_specdec("counters " + arguments);
-  INFO("specdec counters " << arguments);
-  CHECK(run.exit_code == 2);
-  CHECK(run.out.empty());
-  CHECK(run.err == "specdec: error: " + message + "\n");
-}
-
-bool warns(const ordered_json& document, const std::string& code) {
-  const auto& warnings = document["warnings"];
-  return std::any_of(warnings.begin(), warnings.end(), [&](const auto& w) { return w["code"] == code; });
+  check_run_refused("counters " + arguments, message);
 }
 
 std::vector<std::string> keys_of(const ordered_json& object) {

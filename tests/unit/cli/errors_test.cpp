@@ -4,149 +4,144 @@
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
+using specdec::tests::check_run_refused;
 using specdec::tests::Run;
 using specdec::tests::run_specdec;
 using specdec::tests::ScratchFolder;
 
-namespace {
-
-/// Exit 2, exactly this line on standard error and nothing on standard output.
-void check_refused(const std::string& arguments, const std::string& message) {
-  const Run run = run_specdec(arguments);
-  INFO("specdec " << arguments);
-  CHECK(run.exit_code == 2);
-  CHECK(run.err == "specdec: error: " + message + "\n");
-  CHECK(run.out.empty());
-}
-
-}  // namespace
-
 TEST_CASE("a missing, unknown or second command is refused") {
-  check_refused(
+  check_run_refused(
       "",
       "no command given, but one of plan, analyze, counters, replay, record, trace, reproduce, validate is needed; see "
       "specdec --help");
-  check_refused("plam",
-                "plam is not a command, but one of plan, analyze, counters, replay, record, trace, reproduce, validate "
-                "is needed; see "
-                "specdec --help");
-  check_refused("--plan",
-                "--plan is not a command, but one of plan, analyze, counters, replay, record, trace, reproduce, "
-                "validate is needed; see "
-                "specdec --help");
-  check_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
+  check_run_refused(
+      "plam",
+      "plam is not a command, but one of plan, analyze, counters, replay, record, trace, reproduce, validate "
+      "is needed; see "
+      "specdec --help");
+  check_run_refused("--plan",
+                    "--plan is not a command, but one of plan, analyze, counters, replay, record, trace, reproduce, "
+                    "validate is needed; see "
+                    "specdec --help");
+  check_run_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
 }
 
 TEST_CASE("unknown, repeated and valueless options are refused") {
-  check_refused("plan --alhpa 0.8", "--alhpa is not an option of plan; see specdec plan --help");
-  check_refused("plan --alpha 0.8 --c 0.1 more", "more is not an option of plan; see specdec plan --help");
-  check_refused("plan --alpha", "--alpha must be given exactly one value, once");
-  check_refused("plan --alpha 0.8 --alpha 0.7 --c 0.1", "--alpha must be given exactly one value, once");
-  check_refused("plan --alpha 0.8 --c 0.1 --quiet=loud", "--quiet takes no value");
+  check_run_refused("plan --alhpa 0.8", "--alhpa is not an option of plan; see specdec plan --help");
+  check_run_refused("plan --alpha 0.8 --c 0.1 more", "more is not an option of plan; see specdec plan --help");
+  check_run_refused("plan --alpha", "--alpha must be given exactly one value, once");
+  check_run_refused("plan --alpha 0.8 --alpha 0.7 --c 0.1", "--alpha must be given exactly one value, once");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --quiet=loud", "--quiet takes no value");
 }
 
 TEST_CASE("plan refuses values outside their range and says the range") {
-  check_refused("plan --alpha 1.2 --c 0.1", "--alpha is 1.2, but must be a number in [0, 1]");
-  check_refused("plan --alpha -0.1 --c 0.1", "--alpha is -0.1, but must be a number in [0, 1]");
-  check_refused("plan --alpha nan --c 0.1", "--alpha is nan, but must be a number in [0, 1]");
-  check_refused("plan --alpha 0.8x --c 0.1", "--alpha is 0.8x, but must be a number in [0, 1]");
-  check_refused("plan --alpha '' --c 0.1", "--alpha is empty, but must be a number in [0, 1]");
-  check_refused("plan --alpha 0.8:0.7 --c 0.1",
-                "--alpha is 0.8:0.7, but must be a number in [0, 1] or LOW:HIGH with LOW <= HIGH");
-  check_refused("plan --alpha 0.1:0.2:0.3 --c 0.1",
-                "--alpha is 0.1:0.2:0.3, but must be a number in [0, 1] or LOW:HIGH with LOW <= HIGH");
-  check_refused("plan --rejection 2 --c 0.1", "--rejection is 2, but must be a number in [0, 1]");
-  check_refused("plan --alpha 0.8 --c -1", "--c is -1, but must be a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c inf", "--c is inf, but must be a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c 1e999", "--c is 1e999, but must be a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --c-hat -2", "--c-hat is -2, but must be a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --overhead -2", "--overhead is -2, but must be a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --gamma 1.5",
-                "--gamma is 1.5, but must be an integer in [0, 9007199254740992]");
-  check_refused("plan --alpha 0.8 --c 0.1 -k -1", "--gamma is -1, but must be an integer in [0, 9007199254740992]");
-  check_refused("plan --alpha 0.8 --c 0.1 --num-speculative-tokens x",
-                "--gamma is x, but must be an integer in [0, 9007199254740992]");
-  check_refused("plan --alpha 0.8 --c 0.1 --max-gamma 0", "--max-gamma is 0, but must be an integer in [1, 100000]");
-  check_refused("plan --alpha 0.8 --c 0.1 --gamma 9 --max-gamma 8", "--gamma is 9, but must be at most --max-gamma, 8");
-  check_refused("plan --alpha 0.8 --c 0.1 --tokens 0", "--tokens is 0, but must be an integer in [1, 1000000]");
-  check_refused("plan --alpha 0.8 --c 0.1 --tolerance 0", "--tolerance is 0, but must be a number in (0, 0.5]");
-  check_refused("plan --alpha 0.8 --c 0.1 --gamma 3 --max-regret 2",
-                "--max-regret is 2, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 1.2 --c 0.1", "--alpha is 1.2, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha -0.1 --c 0.1", "--alpha is -0.1, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha nan --c 0.1", "--alpha is nan, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 0.8x --c 0.1", "--alpha is 0.8x, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha '' --c 0.1", "--alpha is empty, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 0.8:0.7 --c 0.1",
+                    "--alpha is 0.8:0.7, but must be a number in [0, 1] or LOW:HIGH with LOW <= HIGH");
+  check_run_refused("plan --alpha 0.1:0.2:0.3 --c 0.1",
+                    "--alpha is 0.1:0.2:0.3, but must be a number in [0, 1] or LOW:HIGH with LOW <= HIGH");
+  check_run_refused("plan --rejection 2 --c 0.1", "--rejection is 2, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 0.8 --c -1", "--c is -1, but must be a number in [0, inf)");
+  check_run_refused("plan --alpha 0.8 --c inf", "--c is inf, but must be a number in [0, inf)");
+  check_run_refused("plan --alpha 0.8 --c 1e999", "--c is 1e999, but must be a number in [0, inf)");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --c-hat -2", "--c-hat is -2, but must be a number in [0, inf)");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --overhead -2", "--overhead is -2, but must be a number in [0, inf)");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --gamma 1.5",
+                    "--gamma is 1.5, but must be an integer in [0, 9007199254740992]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 -k -1", "--gamma is -1, but must be an integer in [0, 9007199254740992]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --num-speculative-tokens x",
+                    "--gamma is x, but must be an integer in [0, 9007199254740992]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --max-gamma 0",
+                    "--max-gamma is 0, but must be an integer in [1, 100000]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --gamma 9 --max-gamma 8",
+                    "--gamma is 9, but must be at most --max-gamma, 8");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --tokens 0", "--tokens is 0, but must be an integer in [1, 1000000]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --tolerance 0", "--tolerance is 0, but must be a number in (0, 0.5]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --gamma 3 --max-regret 2",
+                    "--max-regret is 2, but must be a number in [0, 1]");
 }
 
 TEST_CASE("plan refuses options that do not go together") {
-  check_refused("plan --c 0.1",
-                "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --counters, --trace, "
-                "--bench, --draft is needed");
-  check_refused("plan --alpha 0.8 --rejection 0.2 --c 0.1", "--alpha and --rejection are given, but must be one");
-  check_refused("plan --alpha 0.8",
-                "--c is missing: the time of one draft step / one target step, a number in [0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --at 3", "--at is given, but goes with --acceptance-length, --counters or --bench only");
-  check_refused("plan --alpha 0.8 --c 0.1 --conditional",
-                "--conditional is given, but goes with --acceptance-per-position only");
-  check_refused("plan --alpha 0.8 --c 0.1 --max-regret 0.1",
-                "--max-regret is given, but needs --gamma, the gamma in use");
+  check_run_refused("plan --c 0.1",
+                    "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --counters, --trace, "
+                    "--bench, --draft is needed");
+  check_run_refused("plan --alpha 0.8 --rejection 0.2 --c 0.1", "--alpha and --rejection are given, but must be one");
+  check_run_refused("plan --alpha 0.8",
+                    "--c is missing: the time of one draft step / one target step, a number in [0, inf)");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --at 3",
+                    "--at is given, but goes with --acceptance-length, --counters or --bench only");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --conditional",
+                    "--conditional is given, but goes with --acceptance-per-position only");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --max-regret 0.1",
+                    "--max-regret is given, but needs --gamma, the gamma in use");
 }
 
 TEST_CASE("plan refuses acceptance lengths that no step can have and names both conventions") {
   const std::string conventions =
       " tokens per step, the bonus token included (accepted drafts alone are one less, in [0, 3])";
-  check_refused("plan --acceptance-length 4.2 --at 3 --c 0.1",
-                "--acceptance-length is 4.2, but must be in [1, 4] at gamma 3:" + conventions);
-  check_refused("plan --acceptance-length 0.92 --at 3 --c 0.1",
-                "--acceptance-length is 0.92, but must be in [1, 4] at gamma 3:" + conventions);
-  check_refused("plan --acceptance-length 1:1.5,3:4.5 --c 0.1",
-                "--acceptance-length is 4.5, but must be in [1, 4] at gamma 3:" + conventions);
-  check_refused("plan --acceptance-length x --at 3 --c 0.1",
-                "--acceptance-length is x, but must be a number in [0, inf)");
-  check_refused("plan --acceptance-length 2.92 --c 0.1",
-                "--acceptance-length is 2.92, but needs --at, the gamma it was measured at");
-  check_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
-                "--at is 3, but --acceptance-length already names its gammas");
-  check_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 2, but must be GAMMA:LENGTH");
-  check_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1",
-                "gamma in --acceptance-length is 2, but must be an integer in [3, 100000]");
+  check_run_refused("plan --acceptance-length 4.2 --at 3 --c 0.1",
+                    "--acceptance-length is 4.2, but must be in [1, 4] at gamma 3:" + conventions);
+  check_run_refused("plan --acceptance-length 0.92 --at 3 --c 0.1",
+                    "--acceptance-length is 0.92, but must be in [1, 4] at gamma 3:" + conventions);
+  check_run_refused("plan --acceptance-length 1:1.5,3:4.5 --c 0.1",
+                    "--acceptance-length is 4.5, but must be in [1, 4] at gamma 3:" + conventions);
+  check_run_refused("plan --acceptance-length x --at 3 --c 0.1",
+                    "--acceptance-length is x, but must be a number in [0, inf)");
+  check_run_refused("plan --acceptance-length 2.92 --c 0.1",
+                    "--acceptance-length is 2.92, but needs --at, the gamma it was measured at");
+  check_run_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
+                    "--at is 3, but --acceptance-length already names its gammas");
+  check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 2, but must be GAMMA:LENGTH");
+  check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1",
+                    "gamma in --acceptance-length is 2, but must be an integer in [3, 100000]");
 }
 
 TEST_CASE("plan refuses lists with a wrong entry and names it") {
-  check_refused("plan --acceptance-per-position 0.5,1.1 --c 0.1",
-                "--acceptance-per-position is 1.1, but must be a number in [0, 1]");
-  check_refused("plan --acceptance-per-position 0.5,,0.1 --c 0.1",
-                "--acceptance-per-position is empty, but must be a number in [0, 1]");
-  check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 0", "--verify-factor is 0, but must be a number in (0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:1.1,x", "--verify-factor is x, but must be TOKENS:FACTOR");
-  check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:-1",
-                "--verify-factor is -1, but must be a number in (0, inf)");
-  check_refused("plan --alpha 0.8 --c 0.1 --verify-factor 5:1.1,3:1",
-                "tokens in --verify-factor is 3, but must be an integer in [6, 9007199254740992]");
+  check_run_refused("plan --acceptance-per-position 0.5,1.1 --c 0.1",
+                    "--acceptance-per-position is 1.1, but must be a number in [0, 1]");
+  check_run_refused("plan --acceptance-per-position 0.5,,0.1 --c 0.1",
+                    "--acceptance-per-position is empty, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 0",
+                    "--verify-factor is 0, but must be a number in (0, inf)");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:1.1,x",
+                    "--verify-factor is x, but must be TOKENS:FACTOR");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:-1",
+                    "--verify-factor is -1, but must be a number in (0, inf)");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 5:1.1,3:1",
+                    "tokens in --verify-factor is 3, but must be an integer in [6, 9007199254740992]");
 }
 
 TEST_CASE("output options are checked before anything is computed") {
-  check_refused("reproduce --format xml", "--format is xml, but must be one of table, json, csv");
-  check_refused("reproduce --table figure1",
-                "--table is figure1, but must be one of table1, table4, bigram, lenience_stochastic, lenience_argmax, "
-                "figure2, figure3, figure4");
-  check_refused("reproduce --output /nonexistent/file",
-                "--output is /nonexistent/file, but must be a file in an existing directory");
-  check_refused("reproduce --output /tmp", "--output is /tmp, but must be a file, not a directory");
-  check_refused("reproduce --output ''", "--output is empty, but must be a file, not a directory");
+  check_run_refused("reproduce --format xml", "--format is xml, but must be one of table, json, csv");
+  check_run_refused(
+      "reproduce --table figure1",
+      "--table is figure1, but must be one of table1, table4, bigram, lenience_stochastic, lenience_argmax, "
+      "figure2, figure3, figure4");
+  check_run_refused("reproduce --output /nonexistent/file",
+                    "--output is /nonexistent/file, but must be a file in an existing directory");
+  check_run_refused("reproduce --output /tmp", "--output is /tmp, but must be a file, not a directory");
+  check_run_refused("reproduce --output ''", "--output is empty, but must be a file, not a directory");
 }
 
 TEST_CASE("a refused run leaves no output file and does not touch the one that is there") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "plan.json").string();
-  check_refused("plan --alpha 2 --c 0.1 --output " + file, "--alpha is 2, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 2 --c 0.1 --output " + file, "--alpha is 2, but must be a number in [0, 1]");
   CHECK(scratch.files() == 0);
   std::ofstream(file) << "earlier";
-  check_refused("plan --alpha 2 --c 0.1 --output " + file, "--alpha is 2, but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 2 --c 0.1 --output " + file, "--alpha is 2, but must be a number in [0, 1]");
   CHECK(specdec::tests::content_of(file) == "earlier");
   CHECK(scratch.files() == 1);
 }
 
 TEST_CASE("a complaint stays one short line whatever the value holds") {
-  check_refused("plan --alpha 'a\nb\033' --c 0.1", "--alpha is a\\x0ab\\x1b, but must be a number in [0, 1]");
-  check_refused("plan --c 0.1 --alpha " + std::string(100, '7'),
-                "--alpha is " + std::string(60, '7') + "..., but must be a number in [0, 1]");
+  check_run_refused("plan --alpha 'a\nb\033' --c 0.1", "--alpha is a\\x0ab\\x1b, but must be a number in [0, 1]");
+  check_run_refused("plan --c 0.1 --alpha " + std::string(100, '7'),
+                    "--alpha is " + std::string(60, '7') + "..., but must be a number in [0, 1]");
 }
 
 TEST_CASE("a full disk is an error, not a silent loss") {
@@ -160,11 +155,11 @@ TEST_CASE("complaints about a configuration file name the file and the key") {
   const std::string file = (scratch / "specdec.toml").string();
   const auto check_config = [&](const std::string& content, const std::string& message) {
     std::ofstream(file) << content;
-    check_refused("plan --config " + file, message);
+    check_run_refused("plan --config " + file, message);
   };
   check_config("[plan]\nalhpa = 0.8\n", "--config " + file + ": plan.alhpa is not an option of a command");
   check_config("[plam]\nalpha = 0.8\n", "--config " + file + ": plam is not a command");
   check_config("alpha = 0.8\n", "--config " + file + ": alpha is not an option of a command");
   check_config("[plan]\nalpha = 1.8\nc = 0.1\n", "--alpha is 1.8, but must be a number in [0, 1]");
-  check_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read");
+  check_run_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read");
 }

@@ -7,26 +7,15 @@
 
 using nlohmann::ordered_json;
 using specdec::tests::content_of;
+using specdec::tests::document_of_run;
 using specdec::tests::Run;
 using specdec::tests::run_specdec;
 using specdec::tests::ScratchFolder;
+using specdec::tests::warns;
 
 namespace {
 
-ordered_json json_of(const std::string& options) {
-  const Run run = run_specdec("plan --format json " + options);
-  INFO("specdec plan " << options << run.err);
-  REQUIRE(run.exit_code == 0);
-  REQUIRE(run.err.empty());
-  return ordered_json::parse(run.out);
-}
-
-bool warns(const ordered_json& document, const std::string& code) {
-  for (const auto& warning : document["warnings"]) {
-    if (warning["code"] == code) return true;
-  }
-  return false;
-}
+ordered_json json_of(const std::string& options) { return document_of_run("plan " + options); }
 
 }  // namespace
 

@@ -9,10 +9,13 @@
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
 using specdec::tests::content_of;
+using specdec::tests::document_of_run;
 using specdec::tests::Run;
 using specdec::tests::run_specdec;
 using specdec::tests::ScratchFolder;
+using specdec::tests::warns;
 
 namespace {
 
@@ -28,19 +31,11 @@ std::string bench_files() {
 }
 
 ordered_json json_of(const std::string& options, int exit_code = 0) {
-  const Run run = run_specdec("plan " + options + " --format json");
-  INFO("specdec plan " << options << run.err);
-  REQUIRE(run.exit_code == exit_code);
-  REQUIRE(run.err.empty());
-  return ordered_json::parse(run.out);
+  return document_of_run("plan " + options, exit_code);
 }
 
 void check_refused(const std::string& options, const std::string& message) {
-  const Run run = run_specdec("plan " + options);
-  INFO("specdec plan " << options);
-  CHECK(run.exit_code == 2);
-  CHECK(run.out.empty());
-  CHECK(run.err == "specdec: error: " + message + "\n");
+  check_run_refused("plan " + options, message);
 }
 
 /// A server's counters: 1000 rounds of 4 drafts, of which 700, 480, 350 and 270 were accepted by position.
@@ -77,13 +72,6 @@ std::vector<std::string> verdicts_of(const ordered_json& plan) {
   std::vector<std::string> verdicts;
   for (const ordered_json& point : plan["points"]) verdicts.push_back(point["verdict"]);
   return verdicts;
-}
-
-bool warns(const ordered_json& document, const std::string& code) {
-  for (const auto& warning : document["warnings"]) {
-    if (warning["code"] == code) return true;
-  }
-  return false;
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
 using specdec::tests::content_of;
+using specdec::tests::document_of_run;
 using specdec::tests::Run;
 using specdec::tests::run_specdec;
 using specdec::tests::ScratchFolder;
@@ -17,20 +19,6 @@ namespace {
 const std::string fixtures = std::string(SPECDEC_SOURCE_DIR) + "/tests/fixtures/transformer/";
 const std::string pair = "record --target " + fixtures + "llama_gqa --draft " + fixtures + "llama_gqa --prompts " +
                          fixtures + "prompts.jsonl --max-new-tokens 8 --shard-positions 16 --output ";
-
-void check_refused(const std::string& arguments, const std::string& message) {
-  const Run run = run_specdec(arguments);
-  INFO("specdec " << arguments);
-  CHECK(run.exit_code == 2);
-  CHECK(run.err == "specdec: error: " + message + "\n");
-}
-
-ordered_json json_of(const std::string& arguments) {
-  const Run run = run_specdec(arguments + " --format json");
-  INFO("specdec " << arguments << ": " << run.err);
-  REQUIRE(run.exit_code == 0);
-  return ordered_json::parse(run.out);
-}
 
 /// Name and content of every file of a folder.
 std::string content_of_all(const std::filesystem::path& folder) {
@@ -50,15 +38,15 @@ TEST_CASE("a recording that was killed goes on after its whole shards, to the sa
     const std::string whole = (scratch / ("whole-" + tier)).string();
     const std::string killed = (scratch / ("killed-" + tier)).string();
     const std::string what = " --sequences 9 --threads 2 --tier " + tier;
-    CHECK(json_of(pair + whole + what)["resumed_sequences"] == 0);
+    CHECK(document_of_run(pair + whole + what)["resumed_sequences"] == 0);
     std::filesystem::copy(whole, killed);
     std::filesystem::remove(killed + "/shard-000004.safetensors");
     std::filesystem::remove(killed + "/shard-000003.safetensors");
-    const ordered_json found = json_of(pair + killed + what);
+    const ordered_json found = document_of_run(pair + killed + what);
     CHECK(found["resumed_sequences"] == 6);
     CHECK(found["positions"] == 72);
     CHECK((content_of_all(killed) == content_of_all(whole)));
-    CHECK(json_of(pair + killed + what)["resumed_sequences"] == 9);
+    CHECK(document_of_run(pair + killed + what)["resumed_sequences"] == 9);
     CHECK((content_of_all(killed) == content_of_all(whole)));
   }
 }
@@ -77,21 +65,21 @@ TEST_CASE("only the same recording is gone on with") {
 }
 
 TEST_CASE("record refuses what it cannot do before it loads a model") {
-  check_refused("record", "--output is missing: where the trace is written");
-  check_refused("record --output /tmp/x --tier whole", "--tier is whole, but must be one of full, topk, scalar");
-  check_refused("record --output /tmp/x --max-new-tokens 1",
-                "--max-new-tokens is 1, but must be an integer in [2, 1000000]");
+  check_run_refused("record", "--output is missing: where the trace is written");
+  check_run_refused("record --output /tmp/x --tier whole", "--tier is whole, but must be one of full, topk, scalar");
+  check_run_refused("record --output /tmp/x --max-new-tokens 1",
+                    "--max-new-tokens is 1, but must be an integer in [2, 1000000]");
 }
 
 TEST_CASE("a generated trace is read back with its truth") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "trace.safetensors").string();
   const ordered_json made =
-      json_of("trace generate --tasks easy:0.9,hard:0.5 --sequences 4 --tokens 10 --output " + file);
+      document_of_run("trace generate --tasks easy:0.9,hard:0.5 --sequences 4 --tokens 10 --output " + file);
   CHECK(made["alpha"] == Approx(0.7));
   CHECK(made["tasks"][1]["task"] == "hard");
   CHECK(made["tasks"][1]["alpha"] == 0.5);
-  const ordered_json info = json_of("trace info " + file);
+  const ordered_json info = document_of_run("trace info " + file);
   CHECK(info["positions"] == 40);
   CHECK(info["metadata"]["path"] == "target");
   CHECK(std::stod(info["metadata"]["other"]["truth.alpha"].get<std::string>()) == Approx(0.7));
@@ -99,25 +87,25 @@ TEST_CASE("a generated trace is read back with its truth") {
 
 TEST_CASE("trace generate refuses options that do not go with the law") {
   const std::string start = "trace generate --output /tmp/x ";
-  check_refused("trace generate", "--output is missing: where the trace is written");
-  check_refused(start + "--betas 0.5,0.1", "--betas is given, but goes with --law markov only");
-  check_refused(start + "--law markov --alpha 0.5",
-                "--alpha is given, but goes with --law beta or logit-noise or dirichlet only");
-  check_refused(start + "--alpha 0.5 --tasks a:0.5",
-                "--alpha and --tasks are both given, but --tasks names the alphas");
-  check_refused(start + "--tasks a", "--tasks is a, but must be NAME:ALPHA");
-  check_refused(start + "--law markov --betas 0.5",
-                "--betas has 1 and --stay 2 entries, but both must have one for each state, 2 or more");
-  check_refused(start + "--tier full", "--tier is full, but must be scalar, which is all that --law beta gives");
-  check_refused(start + "--law dirichlet --alpha 0 --vocab 4 --contexts 2",
-                "synthetic_trace: alpha is 0, but must be in [0.7551, 1]");
+  check_run_refused("trace generate", "--output is missing: where the trace is written");
+  check_run_refused(start + "--betas 0.5,0.1", "--betas is given, but goes with --law markov only");
+  check_run_refused(start + "--law markov --alpha 0.5",
+                    "--alpha is given, but goes with --law beta or logit-noise or dirichlet only");
+  check_run_refused(start + "--alpha 0.5 --tasks a:0.5",
+                    "--alpha and --tasks are both given, but --tasks names the alphas");
+  check_run_refused(start + "--tasks a", "--tasks is a, but must be NAME:ALPHA");
+  check_run_refused(start + "--law markov --betas 0.5",
+                    "--betas has 1 and --stay 2 entries, but both must have one for each state, 2 or more");
+  check_run_refused(start + "--tier full", "--tier is full, but must be scalar, which is all that --law beta gives");
+  check_run_refused(start + "--law dirichlet --alpha 0 --vocab 4 --contexts 2",
+                    "synthetic_trace: alpha is 0, but must be in [0.7551, 1]");
 }
 
 TEST_CASE("replay counts a run, prints its rounds and says what the exact law expects") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "trace.safetensors").string();
   REQUIRE(run_specdec("trace generate --law markov --sequences 20 --tokens 100 --output " + file).exit_code == 0);
-  const ordered_json found = json_of("replay " + file + " --gamma 4 --steps");
+  const ordered_json found = document_of_run("replay " + file + " --gamma 4 --steps");
   const ordered_json& run = found["runs"][0];
   CHECK(found["runs"].size() == 1);
   CHECK(run["acceptance"] == "exact");
@@ -128,14 +116,15 @@ TEST_CASE("replay counts a run, prints its rounds and says what the exact law ex
   std::int64_t emitted = 0;
   for (const ordered_json& round : found["rounds"]) emitted += round["emitted"].get<std::int64_t>();
   CHECK(emitted == 2000);
-  CHECK(json_of("replay " + file + " --gamma 4 --steps --threads 3")["rounds"] == found["rounds"]);
-  CHECK(json_of("replay " + file + " --gamma 4 --steps --seed 2")["rounds"] != found["rounds"]);
+  CHECK(document_of_run("replay " + file + " --gamma 4 --steps --threads 3")["rounds"] == found["rounds"]);
+  CHECK(document_of_run("replay " + file + " --gamma 4 --steps --seed 2")["rounds"] != found["rounds"]);
   const Run csv = run_specdec("replay " + file + " --steps --format csv --table rounds");
   CHECK(csv.out.starts_with("sequence,place,drafted_value,drafted_bounds_low,drafted_bounds_high,accepted,emitted,"));
 }
 
 TEST_CASE("replay refuses a policy without its threshold, and a threshold without a policy") {
-  check_refused("replay x --policy product", "--policy product needs --threshold, a probability");
-  check_refused("replay x --threshold 0.5", "--threshold is given, but goes with --policy confidence or product only");
-  check_refused("replay", "TRACE is missing: a recording, or --target and --draft");
+  check_run_refused("replay x --policy product", "--policy product needs --threshold, a probability");
+  check_run_refused("replay x --threshold 0.5",
+                    "--threshold is given, but goes with --policy confidence or product only");
+  check_run_refused("replay", "TRACE is missing: a recording, or --target and --draft");
 }

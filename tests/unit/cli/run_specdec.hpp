@@ -5,8 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+
+#include "tests/support/catch.hpp"
 
 namespace specdec::tests {
 
@@ -51,6 +54,31 @@ inline Run run_specdec(const std::string& arguments) {
                               " 2>" + (scratch / "err").string() + " </dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(scratch / "out"), content_of(scratch / "err")};
+}
+
+/// Exit 2, exactly this line on standard error and nothing on standard output.
+inline void check_run_refused(const std::string& arguments, const std::string& message) {
+  const Run run = run_specdec(arguments);
+  INFO("specdec " << arguments);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err == "specdec: error: " + message + "\n");
+  CHECK(run.out.empty());
+}
+
+/// The JSON document that a run prints, with nothing on standard error.
+inline nlohmann::ordered_json document_of_run(const std::string& arguments, int exit_code = 0) {
+  const Run run = run_specdec(arguments + " --format json");
+  INFO("specdec " << arguments << '\n' << run.err);
+  REQUIRE(run.exit_code == exit_code);
+  REQUIRE(run.err.empty());
+  return nlohmann::ordered_json::parse(run.out);
+}
+
+inline bool warns(const nlohmann::ordered_json& document, const std::string& code) {
+  for (const auto& warning : document["warnings"]) {
+    if (warning["code"] == code) return true;
+  }
+  return false;
 }
 
 }  // namespace specdec::tests

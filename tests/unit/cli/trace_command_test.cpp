@@ -13,19 +13,11 @@ using nlohmann::ordered_json;
 namespace {
 
 ordered_json json_of(const std::string& arguments, int exit_code = 0) {
-  const Run run = run_specdec("trace " + arguments + " --format json");
-  INFO("specdec trace " << arguments << run.err);
-  REQUIRE(run.exit_code == exit_code);
-  REQUIRE(run.err.empty());
-  return ordered_json::parse(run.out);
+  return document_of_run("trace " + arguments, exit_code);
 }
 
 void check_refused(const std::string& arguments, const std::string& message) {
-  const Run run = run_specdec("trace " + arguments);
-  INFO("specdec trace " << arguments);
-  CHECK(run.exit_code == 2);
-  CHECK(run.out.empty());
-  CHECK(run.err == "specdec: error: " + message + "\n");
+  check_run_refused("trace " + arguments, message);
 }
 
 std::string two_tasks(const ScratchFolder& folder, const std::string& name = "trace.safetensors") {
