@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace specdec::cost {
+
+/// A figure and the address of the page that prints it.
+struct SourcedNumber {
+  double value = 0;
+  /// "https://..."; empty in a user's own file that gives a bare number.
+  std::string source = {};
+  /// How the printed figure was converted, for instance "half of the sparse figure"; may be empty.
+  std::string note = {};
+};
+
+/// Number types that weights are stored in and products are computed in.
+enum class NumberType { fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4 };
+/// "bf16", "nvfp4", ...
+std::string_view name_of(NumberType type);
+/// @return nothing for a name that none has
+std::optional<NumberType> number_type_named(std::string_view name);
+/// Bits of a stored weight with its share of the scales: nvfp4 8 per 16 values, mxfp4 8 per 32, int4 16 per 128.
+///   32, 16, 16, 8, 8, 4.125, 4.5, 4.25
+/// Source:   docs/capacity.md#weights
+double stored_bits(NumberType type);
+
+/// One accelerator, or one host that computes on its processors, as its maker describes it.
+struct HardwareSpec {
+  std::string name = {};
+  std::vector<std::string> aliases = {};
+  std::string vendor = {};
+  SourcedNumber memory_bytes = {};
+  SourcedNumber memory_bandwidth_bytes_per_second = {};
+  /// Dense peak, FLOP/s, by "fp32", "fp16", "bf16", "fp8", "int8" (operations/s), "fp4"; at least one.
+  std::map<std::string, SourcedNumber> peak_flops = {};
+  /// To and from its neighbours, each direction, bytes/s of one accelerator.
+  std::optional<SourcedNumber> link_bytes_per_second = {};
+  /// Design power of one accelerator.
+  std::optional<SourcedNumber> watts = {};
+  /// Accelerators that the link connects.
+  std::optional<SourcedNumber> gpus_per_node = {};
+};
+
+/// Peak FLOP/s of products whose weights are stored in `type`: its own peak where the device has one (fp4 for nvfp4 and
+/// mxfp4), else that of the next wider type it has: weights are widened before they are multiplied.
+/// @throws std::invalid_argument where the device has no peak for the type nor for a wider one
+double peak_flops_for(const HardwareSpec& hardware, NumberType type);
+
+/// A user's own file, in the form of the presets (docs/capacity.md#hardware); bare numbers need no source.
+/// @throws traces::FileError  where a key is missing, unknown, or out of its range
+HardwareSpec read_hardware_spec(const std::filesystem::path& path);
+
+/// The devices that come with the program, in order of name.
+std::span<const HardwareSpec> hardware_presets();
+/// By name or alias, upper and lower case, spaces, dashes and underscores alike; null where none has it.
+const HardwareSpec* hardware_preset(std::string_view name);
+
+/// What share of a peak programs reach, or seconds that a pass costs beside arithmetic, with the pages that measured
+/// it.
+struct SourcedRange {
+  double low = 0;
+  double value = 0;
+  double high = 0;
+  std::vector<std::string> sources = {};
+  std::string note = {};
+};
+
+/// What is assumed of a deployment that was not calibrated.
+struct EfficiencyDefaults {
+  /// Shares of the memory bandwidth and of the dense peak, (0, 1].
+  SourcedRange bandwidth_efficiency, compute_efficiency;
+  /// Seconds: of an all-reduce beside its bytes, of launching a pass of a model, of scheduling an iteration.
+  SourcedRange all_reduce_latency_seconds, launch_seconds, scheduling_seconds;
+};
+const EfficiencyDefaults& efficiency_defaults();
+
+}  // namespace specdec::cost

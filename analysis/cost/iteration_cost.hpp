@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "analysis/cost/round_cost.hpp"
+
+namespace specdec::cost {
+
+/// What a serving engine puts into one iteration: rounds of the sequences that decode, and pieces of prompts.
+struct Iteration {
+  /// Sequences that decode, >= 0, and the tokens they draft each.
+  double sequences = 0;
+  std::int64_t gamma = 0;
+  /// Tokens in their caches, summed over them, >= 0.
+  double context_tokens = 0;
+  /// Positions of prompts computed beside them, >= 0.
+  double prompt_tokens = 0;
+  /// Sequences that these belong to, >= 0.
+  double prompts = 0;
+  /// (position of a prompt, position that it attends to) pairs, summed, >= 0.
+  double prompt_pairs = 0;
+  /// As in RoundPoint.
+  double full_accepts = 0;
+};
+
+/// Anything that prices whole iterations, prompts included. Immutable; may be called from several threads.
+class IterationCost {
+ public:
+  virtual ~IterationCost() = default;
+  /// Seconds; finite and > 0 for an iteration that holds anything.
+  /// @throws std::domain_error if a value is outside its range or where the provider refuses to extrapolate
+  virtual double seconds(const Iteration& iteration) const = 0;
+  /// The error of the cost, as in RoundCost.
+  virtual std::size_t replicates() const { return 0; }
+  virtual double seconds_of_replicate(std::size_t index, const Iteration& iteration) const = 0;
+};
+
+/// How prompts are priced where the rounds' provider knows decoding only.
+struct PromptPricing {
+  /// Positions of prompts per second; without it a prompt's positions are priced as further positions of the same pass:
+  ///   target(sequences (gamma + 1) + prompt_tokens positions) - target(sequences (gamma + 1) positions).
+  std::optional<double> tokens_per_second = {};
+};
+
+/// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0.
+/// Source:   docs/capacity.md#cost-of-an-iteration
+/// @throws std::invalid_argument if rounds is null or its times are no seconds
+std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts);
+
+}  // namespace specdec::cost

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/cost/hardware_spec.hpp"
+
+namespace specdec::cost {
+
+/// Layers of a model that are all alike, in numbers per layer.
+struct LayerGroup {
+  std::int64_t count = 0;
+  /// Weights that every token is multiplied by: projections, dense feed-forward, router, shared experts.
+  std::int64_t dense_parameters = 0;
+  /// Weights that are read but take no matrix product: norms, biases, small convolutions.
+  std::int64_t other_parameters = 0;
+  /// Of the routed experts; 0, 0, 0 without them.
+  std::int64_t experts = 0, experts_per_token = 0, parameters_per_expert = 0;
+
+  /// Values kept per token of the context: keys and values, or the latent and the shared rotary key.
+  std::int64_t cached_values_per_token = 0;
+  /// FLOP of one query position against one position of the context: 4 heads head_size, or what the latent form takes.
+  std::int64_t attention_flops_per_pair = 0;
+  /// Positions that a token sees, its own included; nothing where it sees all.
+  std::optional<std::int64_t> window = {};
+  /// Values kept per sequence whatever its length (linear attention, state space, recurrence), and FLOP per token to
+  /// update and read them.
+  std::int64_t state_values_per_sequence = 0, state_flops_per_token = 0;
+  /// Ways that the cache can be divided over accelerators before parts are kept twice: key/value heads; 1 for latents.
+  std::int64_t cache_shards = 1;
+};
+
+/// An architecture as far as its bytes and operations go.
+struct ModelSpec {
+  std::string name = {};
+  /// "llama", "deepseek_v3", ... as the configuration says.
+  std::string model_type = {};
+  std::vector<std::string> aliases = {};
+  /// Pages that print the numbers; empty for a user's own file.
+  std::vector<std::string> sources = {};
+
+  std::int64_t width = 0;  ///< hidden size
+  std::int64_t vocabulary = 0;
+  /// Longest context that the configuration names.
+  std::optional<std::int64_t> max_context = {};
+  std::vector<LayerGroup> layers = {};
+  /// Of the input embedding (looked up, never read as a whole), and of the output head; a tied head counts as both and
+  /// is stored once.
+  std::int64_t embedding_parameters = 0, head_parameters = 0;
+  bool tied_head = false;
+  /// Beside the layers: last norm, the projection of an EAGLE head or a next-token module.
+  std::int64_t extra_dense_parameters = 0, extra_other_parameters = 0;
+
+  /// Of the file itself, where it says so: safetensors index total_size, sum over the tensors of a GGUF file.
+  std::optional<std::int64_t> weight_bytes = {};
+  /// Types that the configuration stores weights in, where it says so; routed experts may have their own.
+  std::optional<NumberType> weight_type = {}, expert_weight_type = {};
+  /// The next-token module that comes with the model (DeepSeek's MTP): one more layer, its projection, the target's
+  /// head. Empty where there is none.
+  std::vector<LayerGroup> next_token_layers = {};
+  std::int64_t next_token_extra_parameters = 0;
+};
+
+/// sum over everything that is stored: layers with all their experts, embedding and head once if tied, norms.
+std::int64_t total_parameters(const ModelSpec& model);
+/// Weights that a pass reads and multiplies by, all experts counted: layers' dense parameters and experts, the head;
+/// neither norms nor the input embedding.
+std::int64_t matmul_parameters(const ModelSpec& model);
+/// The same with the experts of one token alone.
+std::int64_t active_parameters(const ModelSpec& model);
+/// Values of the cache per token of the context, over all layers; layers with a window count in full.
+std::int64_t cached_values_per_token(const ModelSpec& model);
+/// sum over full-attention layers of attention_flops_per_pair: 4 L heads head_size where all layers are alike.
+std::int64_t attention_flops_per_pair(const ModelSpec& model);
+/// Bytes in the cache of one sequence of `context` tokens: sum over layers of min(context, window) values, and states.
+double cache_bytes(const ModelSpec& model, double context, double bytes_per_value);
+
+/// Expected number of distinct experts that n tokens touch, each choosing k of the E without replacement:
+///
+///   E (1 - (1 - k/E)^n) = -E expm1(n log1p(-k/E));   an upper bound where routing is not uniform
+///
+/// Source:   docs/capacity.md#mixture-of-experts
+/// @param experts E >= 1  @param per_token k, [1, E]  @param tokens n >= 0, need not be whole
+/// Accuracy: relative error <= 1e-14
+double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, double tokens);
+
+/// The module of the model as a draft of its own, with the target's head.
+/// @throws std::invalid_argument where the model has none
+ModelSpec next_token_module(const ModelSpec& model);
+
+/// A Hugging Face config.json, a folder that holds one (a safetensors index beside it gives weight_bytes), or a GGUF
+/// file; told from the content.
+/// @throws traces::FileError  where a key is missing or out of its range, or the model_type is not among those known
+ModelSpec read_model_spec(const std::filesystem::path& path);
+/// The model types that read_model_spec knows, sorted.
+std::span<const std::string_view> known_model_types();
+
+/// The models that come with the program, in order of name.
+std::span<const ModelSpec> model_presets();
+/// By name or alias, upper and lower case, spaces, dashes and underscores alike; null where none has it.
+const ModelSpec* model_preset(std::string_view name);
+
+}  // namespace specdec::cost
