@@ -19,7 +19,7 @@ struct LayerGroup {
   std::int64_t dense_parameters = 0;
   /// Weights that are read but take no matrix product: norms, biases, small convolutions.
   std::int64_t other_parameters = 0;
-  /// Of the routed experts; 0, 0, 0 without them.
+  /// Of the routed experts, their biases included; 0, 0, 0 without them.
   std::int64_t experts = 0, experts_per_token = 0, parameters_per_expert = 0;
 
   /// Values kept per token of the context: keys and values, or the latent and the shared rotary key.
@@ -53,8 +53,12 @@ struct ModelSpec {
   /// is stored once.
   std::int64_t embedding_parameters = 0, head_parameters = 0;
   bool tied_head = false;
+  /// Of a draft that uses the target's own (an EAGLE head, a next-token module): read in a pass, stored by the target.
+  bool shared_embedding = false, shared_head = false;
   /// Beside the layers: last norm, the projection of an EAGLE head or a next-token module.
   std::int64_t extra_dense_parameters = 0, extra_other_parameters = 0;
+  /// Stored, but not read when tokens are decoded: an encoder, and what only its output is multiplied by.
+  std::int64_t idle_parameters = 0;
 
   /// Of the file itself, where it says so: safetensors index total_size, sum over the tensors of a GGUF file.
   std::optional<std::int64_t> weight_bytes = {};
@@ -66,7 +70,8 @@ struct ModelSpec {
   std::int64_t next_token_extra_parameters = 0;
 };
 
-/// sum over everything that is stored: layers with all their experts, embedding and head once if tied, norms.
+/// sum over everything that is stored: layers with all their experts, embedding and head once if tied and neither where
+/// they are another model's, norms, idle parameters; without the next-token module.
 std::int64_t total_parameters(const ModelSpec& model);
 /// Weights that a pass reads and multiplies by, all experts counted: layers' dense parameters and experts, the head;
 /// neither norms nor the input embedding.
@@ -77,7 +82,13 @@ std::int64_t active_parameters(const ModelSpec& model);
 std::int64_t cached_values_per_token(const ModelSpec& model);
 /// sum over full-attention layers of attention_flops_per_pair: 4 L heads head_size where all layers are alike.
 std::int64_t attention_flops_per_pair(const ModelSpec& model);
-/// Bytes in the cache of one sequence of `context` tokens: sum over layers of min(context, window) values, and states.
+/// Bytes in the cache of one sequence of `context` tokens: sum over layers of min(context, window) values, and states,
+/// which engines keep in 16 bits at least:
+///
+///   sum count (cached values min(context, window) bytes + state values max(bytes, 2))
+///
+/// @param context >= 0  @param bytes_per_value >= 0
+/// @throws std::domain_error if a value is outside its range
 double cache_bytes(const ModelSpec& model, double context, double bytes_per_value);
 
 /// Expected number of distinct experts that n tokens touch, each choosing k of the E without replacement:
@@ -86,10 +97,11 @@ double cache_bytes(const ModelSpec& model, double context, double bytes_per_valu
 ///
 /// Source:   docs/capacity.md#mixture-of-experts
 /// @param experts E >= 1  @param per_token k, [1, E]  @param tokens n >= 0, need not be whole
+/// @throws std::domain_error if a value is outside its range
 /// Accuracy: relative error <= 1e-14
 double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, double tokens);
 
-/// The module of the model as a draft of its own, with the target's head.
+/// The module of the model as a draft of its own, with the target's embedding and head (shared).
 /// @throws std::invalid_argument where the model has none
 ModelSpec next_token_module(const ModelSpec& model);
 
