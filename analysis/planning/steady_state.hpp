@@ -2,30 +2,52 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "analysis/cost/iteration_cost.hpp"
 
 namespace specdec::planning {
 
-/// What reaches one replica of a service, in means.
+/// What reaches one replica of a service, in means over requests.
 struct OfferedLoad {
   /// > 0
   double requests_per_second = 0;
-  /// Tokens, >= 1; the mean, and the mean of (prompt + output / 2) weighed by output: the context that decoding sees.
+  /// Tokens of a prompt, >= 1, and share of its positions that need not be computed, [0, 1).
   double prompt_tokens = 1;
-  double output_tokens = 1;
-  double mean_context = 0;
-  /// Share of the prompts' positions that need not be computed, [0, 1).
   double prefix_cache_hit_rate = 0;
+  /// (position of a prompt, position that it attends to) pairs that are computed, >= 0.
+  double prompt_pairs = 0;
+  /// Tokens, > 1: the first one comes with the prompt, so that a request of one token does not decode.
+  double output_tokens = 2;
+  /// Tokens in the cache of a sequence that decodes, over time: the mean of (prompt + output / 2) weighed by output,
+  /// >= 0.
+  double mean_context = 0;
+  /// Prompts are computed elsewhere and cost nothing here.
   bool decode_only = false;
 };
 
 /// A replica of the service.
 struct ReplicaLimits {
+  /// [1, 2^20]
   std::int64_t max_num_seqs = 256;
+  /// [1, 2^31]
   std::int64_t max_num_batched_tokens = 8192;
   /// Tokens that its cache holds, > 0.
   double cache_tokens = 0;
+};
+
+/// What rounds are at batches from batch_low on, until the next stretch.
+struct RoundsFrom {
+  /// >= 1; the first stretch begins at 1 and the others rise.
+  std::int64_t batch_low = 1;
+  /// >= 0
+  std::int64_t gamma = 0;
+  /// E: (output - 1) / mean rounds of a request, [1, gamma + 1]. Where requests differ in acceptance this is the
+  /// harmonic mean of theirs.
+  double tokens_per_step = 1;
+  /// As in RoundPoint.
+  double full_accepts = 0;
 };
 
 /// What limits a service.
@@ -34,43 +56,50 @@ enum class CapacityLimit { none, compute, max_num_seqs, cache, batched_tokens, t
 std::string_view name_of(CapacityLimit limit);
 
 struct SteadyState {
-  /// Sequences that decode, and seconds of an iteration that carries them and their share of prompts.
+  /// Sequences that decode, over time, and the most that can.
   double mean_batch = 0;
+  double largest_batch = 0;
+  /// Mean seconds of an iteration as a sequence that decodes meets them, and of one of its output tokens.
   double iteration_seconds = 0;
-  /// iteration_seconds / tokens per step.
   double tpot_seconds = 0;
   double output_tokens_per_second = 0;
-  /// Share of time that iterations are under way where they are shorter than the gaps, [0, 1].
+  /// Share of time that iterations are under way, [0, 1].
   double busy_share = 0;
 };
 
-/// The replica in equilibrium, by Little's law:
+/// The replica in equilibrium. k sequences that decode share its iterations equally, a round each, so that the number of
+/// them is a birth-death chain: requests come at rate lambda, and leave, each after (output - 1) / E_k rounds, at rate
+/// k E_k / ((output - 1) T_k):
 ///
-///   B = lambda (output - 1) T / E;   T = seconds of an iteration with B rounds of gamma and lambda T prompts
+///   pi(k) ~ prod_{j<=k} lambda (output - 1) T_j / (E_j j);   the divisor stays at its value for j = largest batch
+///   T_k = (1 - f) T(k rounds) + f T(k rounds and m positions of prompts),   f = lambda T_k prompt / m
 ///
-/// the smallest T that satisfies both. A sequence decodes from its first token, which its prompt's last iteration puts
-/// out.
-/// Source:   Little 1961; docs/capacity.md#steady-state
-/// @param tokens_per_step  E, [1, gamma + 1]
-/// @return nothing where no T does: the load is more than the replica can take
-/// @throws std::domain_error if a value is outside its range
-std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load, std::int64_t gamma,
-                                        double tokens_per_step, double full_accepts);
+/// m: positions of prompts in an iteration that has any. With Poisson arrivals the law holds whatever the law of
+/// lengths; Little's law gives the time per output token, mean batch / (lambda (output - 1)), which goes to
+/// T_1 / E_1 as the load goes to 0.
+/// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state
+/// @param rounds  at least one
+/// @return nothing where the load is more than the replica can take
+/// @throws std::domain_error if a value is outside its range; std::invalid_argument if rounds is empty
+std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
+                                        const ReplicaLimits& limits, std::span<const RoundsFrom> rounds);
 
-/// The largest load with an equilibrium within the replica's limits.
+/// The supremum of the loads that have an equilibrium within the replica's limits.
 struct SustainableLoad {
   double requests_per_second = 0;
-  /// At that load.
+  /// As that load is approached.
   SteadyState state;
+  /// Which of the largest batch's limits is reached, but compute where a larger batch would hardly serve more: 10% of
+  /// sequences less than 1% of load.
   CapacityLimit limited_by = CapacityLimit::compute;
 };
 
-/// @param tpot_seconds  upper bound on the mean time per output token; nothing for none
+/// @param tpot_seconds  upper bound on the mean time per output token, > 0; nothing for none
 /// @param load  its requests_per_second is not used
-/// @return nothing where no load meets the limits
+/// @return nothing where no load meets the limits: not even one sequence fits, or its tokens alone take too long
 /// Accuracy: relative error of the load <= 1e-6
 std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const OfferedLoad& load,
-                                                const ReplicaLimits& limits, std::int64_t gamma, double tokens_per_step,
-                                                double full_accepts, std::optional<double> tpot_seconds);
+                                                const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+                                                std::optional<double> tpot_seconds);
 
 }  // namespace specdec::planning

@@ -13,11 +13,14 @@
 /// How much a deployment can serve, and what that costs, with and without speculation.
 namespace specdec::sim {
 
-/// A law of lengths in tokens: constant, geometric-like with a coefficient of variation, or as recorded.
+/// A law of lengths in tokens.
 struct LengthLaw {
+  /// [1, 1e7]
   double mean = 1;
-  /// Standard deviation / mean of a log-normal law rounded to whole tokens, >= 0; 0 for a constant.
+  /// Standard deviation / mean of a log-normal law rounded to whole tokens, [0, 10]; 0 for a constant.
   double variation = 0;
+  /// Longer ones are cut to this, >= 1.
+  std::optional<std::int64_t> at_most = {};
 };
 
 /// What reaches the service.
@@ -25,9 +28,10 @@ struct Workload {
   /// Of all replicas, > 0; nothing where only the sustainable load is asked for.
   std::optional<double> requests_per_second = {};
   LengthLaw prompt_tokens, output_tokens;
-  /// Where not empty: lengths, and gaps between arrivals scaled to the rate, are taken from these.
+  /// Where not empty: two or more, not all at one time. Lengths, and gaps between arrivals scaled to the rate, are
+  /// taken from these, round and round; replication r of R begins r/R on.
   std::vector<SimulatedRequest> recorded = {};
-  /// Requests of a simulated run, >= 100.
+  /// Requests of a simulated run, [100, 1e6].
   std::int64_t requests = 2000;
 };
 
@@ -39,6 +43,7 @@ struct CapacityScenario {
 };
 
 struct CapacityLimits {
+  /// > 0
   std::optional<double> ttft_seconds, tpot_seconds;
   /// Of the requests, at which both must hold, (0, 100).
   double percentile = 99;
@@ -46,9 +51,11 @@ struct CapacityLimits {
 
 struct CapacityQuestion {
   Workload workload;
+  /// Not null.
   std::shared_ptr<const cost::IterationCost> cost;
   /// Empty where no scenario drafts.
   std::vector<RequestAcceptance> acceptance;
+  /// At least one.
   std::vector<CapacityScenario> scenarios;
   CapacityLimits limits;
   std::int64_t gpus_per_replica = 1;
@@ -56,10 +63,11 @@ struct CapacityQuestion {
   std::optional<std::int64_t> replicas = {};
   std::optional<double> price_per_gpu_hour = {};
   std::optional<double> watts_per_gpu = {};
-  /// Independent simulated runs behind each figure, >= 2.
+  /// Independent simulated runs behind each figure, [2, 1000].
   std::int64_t replications = 4;
   std::uint64_t seed = 0;
-  int threads = 0;
+  /// >= 1; results do not depend on it.
+  std::int64_t threads = 1;
 };
 
 /// A mean over replications with the 95% interval of Student's t.
@@ -68,7 +76,7 @@ struct SimulatedValue {
   double lo = 0, hi = 0;
 };
 struct SimulatedPercentiles {
-  SimulatedValue p50, p90, p99;
+  SimulatedValue p50, p90, p99, mean;
 };
 
 /// At the load asked for if there is one and it can be met, else at the sustainable one.
@@ -77,31 +85,38 @@ struct ScenarioCapacity {
   /// Largest arrival rate of one replica at which both percentiles hold and the queue does not grow; 0 where none does.
   SimulatedValue requests_per_second_per_replica;
   planning::CapacityLimit limited_by = planning::CapacityLimit::none;
-  /// Arrival rate of one replica that the figures below are for.
+  /// Rate at which one replica serves requests when it never runs out of them: the bound above which its queue grows.
+  SimulatedValue saturated_requests_per_second_per_replica;
+  /// The limits can be met, and the replicas given, if any, take the load asked for, if any.
+  bool meets_load = false;
+  /// Arrival rate of one replica that the figures below are for, which are 0 where it is. Without limits and load, nine
+  /// tenths of the sustainable one: at the bound itself waiting has no steady value.
   double at_requests_per_second = 0;
-  SimulatedPercentiles ttft_seconds, tpot_seconds;
+  /// Nothing where no request has one (tpot: where none has two tokens), or nothing can be served.
+  std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
   SimulatedValue mean_batch, output_tokens_per_second_per_replica;
   double preemptions_per_request = 0;
   /// Nothing where no rate is sustainable, or, for cost and energy, no price and no power is known.
   std::optional<std::int64_t> replicas, gpus;
   std::optional<double> cost_per_million_tokens, joules_per_token;
-  /// Both engines at the same load, where the formulas apply.
+  /// The formulas at the same load, where they apply, and steady / simulated - 1 of the mean time per output token.
   std::optional<planning::SteadyState> steady;
   std::optional<double> engines_relative_difference;
 };
 
 struct CapacityAnswer {
   std::vector<ScenarioCapacity> scenarios;
-  /// Place of the cheapest that meets the limits: fewest GPUs, then the shortest time per token.
+  /// Place of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token.
   std::optional<std::size_t> recommended;
-  /// Places of scenarios that no other beats in both cost (GPUs where there is no price) and time per token, by cost.
+  /// Places of scenarios that no other beats in both GPUs per token, and so cost, and median time per token, by cost.
   std::vector<std::size_t> frontier;
 };
 
-/// Answers the question by simulation: the sustainable load of each scenario by bisection over the arrival rate, with
+/// Answers the question by simulation: the sustainable load of each scenario by a search over the arrival rate, with
 /// the same requests and random numbers for all scenarios and rates, so that differences are due to the scenarios.
 /// Scenarios are compared at equal arrival rate.
-/// Source:   docs/capacity.md
+/// Source:   docs/capacity.md#sustainable-load
+/// Accuracy: the rate of each replication to 1%
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question);
 
