@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+
+#include "analysis/core/embedded_file.hpp"
+
+namespace specdec::cost {
+
+// A header of the library's own sources: the files of analysis/cost/presets as they were when the library was built.
+
+/// presets/hardware, one device each (hardware_spec.hpp).
+std::span<const core::EmbeddedFile> hardware_preset_files();
+
+}  // namespace specdec::cost
