@@ -10,7 +10,8 @@ namespace specdec::cost {
 
 /// What a serving engine puts into one iteration: rounds of the sequences that decode, and pieces of prompts.
 struct Iteration {
-  /// Sequences that decode, >= 0, and the tokens they draft each.
+  /// Sequences that decode, >= 0, and the tokens they draft each. Where prompts are computed and the draft is to
+  /// compute them too, gamma > 0, even if no sequence decodes.
   double sequences = 0;
   std::int64_t gamma = 0;
   /// Tokens in their caches, summed over them, >= 0.
@@ -39,14 +40,23 @@ class IterationCost {
 
 /// How prompts are priced where the rounds' provider knows decoding only.
 struct PromptPricing {
-  /// Positions of prompts per second; without it a prompt's positions are priced as further positions of the same pass:
-  ///   target(sequences (gamma + 1) + prompt_tokens positions) - target(sequences (gamma + 1) positions).
+  /// Positions of prompts per second, > 0; without it a prompt's positions are priced as further positions of the same
+  /// pass,
+  ///
+  ///   target(sequences (gamma + 1) + prompt_tokens positions) - target(sequences (gamma + 1) positions) >= 0,
+  ///
+  /// the target's pass over n positions being a plain round of n sequences that share the same cache. What the draft
+  /// does with a prompt is not known and not priced.
   std::optional<double> tokens_per_second = {};
 };
+
+/// Throws std::domain_error unless gamma and all counts are >= 0 and finite and full_accepts is in [0, 1].
+void require_legal(const Iteration& iteration);
 
 /// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0.
 /// Source:   docs/capacity.md#cost-of-an-iteration
 /// @throws std::invalid_argument if rounds is null or its times are no seconds
+/// @throws std::domain_error if tokens_per_second is outside its range
 std::unique_ptr<IterationCost> iterations_of(std::shared_ptr<const RoundCost> rounds, const PromptPricing& prompts);
 
 }  // namespace specdec::cost

@@ -1,0 +1,103 @@
+#include "analysis/cost/iteration_cost.hpp"
+
+#include <limits>
+#include <stdexcept>
+
+#include "analysis/cost/constant_cost.hpp"
+#include "analysis/cost/fitted_cost.hpp"
+#include "analysis/cost/measured_cost.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec;
+using Catch::Matchers::Contains;
+using cost::Iteration;
+
+namespace {
+
+/// Passes of 1 ms + 0.1 ms per position + 0.2 us per token of the cache; a draft pass takes a tenth.
+std::shared_ptr<const cost::MeasuredCost> linear_passes(bool extrapolate) {
+  std::vector<traces::TimedPass> passes;
+  for (const double batch : {1.0, 400.0}) {
+    for (const double context : {0.0, 2000.0}) {
+      traces::TimedPass pass;
+      pass.batch = batch;
+      pass.context = context;
+      pass.seconds = 1e-3 + 1e-4 * batch + 2e-7 * batch * context;
+      passes.push_back(pass);
+    }
+  }
+  cost::MeasuredOptions options;
+  options.c = 0.1;
+  options.overhead_seconds = 5e-4;
+  options.curve.extrapolate = extrapolate;
+  return std::make_shared<const cost::MeasuredCost>(passes, std::vector<traces::TimedPass>{}, options);
+}
+
+}  // namespace
+
+TEST_CASE("an iteration without prompts takes what its round takes") {
+  const auto rounds = linear_passes(false);
+  const auto iterations = cost::iterations_of(rounds, {});
+  const cost::RoundPoint point{.gamma = 3, .batch = 8, .context = 700, .full_accepts = 0.4};
+  CHECK(iterations->seconds({.sequences = 8, .gamma = 3, .context_tokens = 5600, .full_accepts = 0.4}) ==
+        rounds->round(point).total());
+  CHECK(iterations->seconds({}) == 0);
+  CHECK(iterations->replicates() == 0);
+}
+
+TEST_CASE("positions of prompts cost what they add to the pass beside the decoding ones") {
+  const auto iterations = cost::iterations_of(linear_passes(false), {});
+  const double round = iterations->seconds({.sequences = 8, .gamma = 3, .context_tokens = 5600});
+  const Iteration mixed{
+      .sequences = 8, .gamma = 3, .context_tokens = 5600, .prompt_tokens = 100, .prompts = 1, .prompt_pairs = 5050};
+  CHECK(iterations->seconds(mixed) == Approx(round + 100 * 1e-4).epsilon(1e-12));
+  CHECK(iterations->seconds({.prompt_tokens = 100, .prompts = 2}) == Approx(1e-3 + 100 * 1e-4).epsilon(1e-12));
+}
+
+TEST_CASE("a rate of prompt tokens replaces the passes") {
+  const auto iterations = cost::iterations_of(linear_passes(false), {.tokens_per_second = 1e4});
+  const double round = iterations->seconds({.sequences = 8, .context_tokens = 5600});
+  CHECK(iterations->seconds({.sequences = 8, .context_tokens = 5600, .prompt_tokens = 5000, .prompts = 1}) ==
+        Approx(round + 0.5).epsilon(1e-14));
+  CHECK(iterations->seconds({.prompt_tokens = 5000, .prompts = 1}) == Approx(0.5).epsilon(1e-14));
+}
+
+TEST_CASE("an iteration that the rounds' provider refuses is refused with its message") {
+  const Iteration long_prompt{.prompt_tokens = 1000, .prompts = 1};
+  CHECK_THROWS_WITH(cost::iterations_of(linear_passes(false), {})->seconds(long_prompt),
+                    Contains("tokens in a pass of the target is 1000") && Contains("[1, 400]"));
+  CHECK(cost::iterations_of(linear_passes(true), {})->seconds(long_prompt) == Approx(0.101).epsilon(1e-12));
+}
+
+TEST_CASE("iterations carry the replicates of their rounds") {
+  std::vector<cost::ObservedRound> runs;
+  for (const double batch : {1.0, 4.0, 16.0, 64.0, 96.0, 128.0}) {
+    const double noise = batch == 4 || batch == 96 ? 1.03 : 0.98;
+    runs.push_back({.batch = batch, .seconds = noise * (0.01 + 1e-4 * batch)});
+  }
+  const auto rounds = std::make_shared<const cost::FittedCost>(runs, cost::FitOptions{.replicates = 20});
+  const auto iterations = cost::iterations_of(rounds, {});
+  REQUIRE(iterations->replicates() == 20);
+  const Iteration mixed{.sequences = 10, .prompt_tokens = 60, .prompts = 1};
+  for (std::size_t i = 0; i < 20; ++i) {
+    CHECK(iterations->seconds_of_replicate(i, mixed) ==
+          Approx(rounds->round_of_replicate(i, {.batch = 70}).total()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("iterations need seconds and refuse what is outside its range") {
+  CHECK_THROWS_AS(cost::iterations_of(nullptr, {}), std::invalid_argument);
+  CHECK_THROWS_WITH(
+      cost::iterations_of(std::make_shared<const cost::ConstantCost>(cost::ConstantOptions{.step = {.c = 0.1}}), {}),
+      Contains("must know seconds"));
+  CHECK_THROWS_AS(cost::iterations_of(linear_passes(false), {.tokens_per_second = 0.0}), std::domain_error);
+  const auto iterations = cost::iterations_of(linear_passes(false), {});
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK_THROWS_WITH(iterations->seconds({.sequences = -1}), Contains("sequences is -1"));
+  CHECK_THROWS_AS(iterations->seconds({.sequences = 1, .gamma = -1}), std::domain_error);
+  CHECK_THROWS_AS(iterations->seconds({.sequences = 1, .context_tokens = nan}), std::domain_error);
+  CHECK_THROWS_AS(iterations->seconds({.prompt_tokens = -1}), std::domain_error);
+  CHECK_THROWS_AS(iterations->seconds({.prompt_tokens = 1, .prompts = nan}), std::domain_error);
+  CHECK_THROWS_AS(iterations->seconds({.prompt_tokens = 1, .prompt_pairs = -1}), std::domain_error);
+  CHECK_THROWS_AS(iterations->seconds({.sequences = 1, .full_accepts = 2}), std::domain_error);
+}
