@@ -67,9 +67,9 @@ struct SteadyState {
   double busy_share = 0;
 };
 
-/// The replica in equilibrium. k sequences that decode share its iterations equally, a round each, so that the number of
-/// them is a birth-death chain: requests come at rate lambda, and leave, each after (output - 1) / E_k rounds, at rate
-/// k E_k / ((output - 1) T_k):
+/// The replica in equilibrium. k sequences that decode share its iterations equally, a round each, so that the number
+/// of them is a birth-death chain: requests come at rate lambda, and leave, each after (output - 1) / E_k rounds, at
+/// rate k E_k / ((output - 1) T_k):
 ///
 ///   pi(k) ~ prod_{j<=k} lambda (output - 1) T_j / (E_j j);   the divisor stays at its value for j = largest batch
 ///   T_k = (1 - f) T(k rounds) + f T(k rounds and m positions of prompts),   f = lambda T_k prompt / m

@@ -1,0 +1,289 @@
+#include "analysis/planning/steady_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::planning {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double largest_count = 1e12;
+
+void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::span<const RoundsFrom> rounds) {
+  constexpr std::string_view function = "steady_state";
+  core::require_in(function, "prompt_tokens", load.prompt_tokens, 1, largest_count);
+  core::require_in(function, "prefix_cache_hit_rate", load.prefix_cache_hit_rate, 0, std::nextafter(1.0, 0.0));
+  core::require_in(function, "prompt_pairs", load.prompt_pairs, 0, largest_count * largest_count);
+  core::require_in(function, "output_tokens", load.output_tokens, std::nextafter(1.0, 2.0), largest_count);
+  core::require_in(function, "mean_context", load.mean_context, 0, largest_count);
+  core::require_in(function, "max_num_seqs", limits.max_num_seqs, std::int64_t{1}, std::int64_t{1} << 20U);
+  core::require_in(function, "max_num_batched_tokens", limits.max_num_batched_tokens, std::int64_t{1},
+                   std::int64_t{1} << 31U);
+  core::require_in(function, "cache_tokens", limits.cache_tokens, std::numeric_limits<double>::min(),
+                   std::numeric_limits<double>::max());
+  if (rounds.empty()) throw std::invalid_argument("steady_state: rounds are none, but must be one or more");
+  std::int64_t lowest = 1;
+  for (const RoundsFrom& stretch : rounds) {
+    core::require_in(function, "batch_low", stretch.batch_low, lowest,
+                     lowest == 1 ? 1 : std::numeric_limits<std::int64_t>::max() - 1);
+    core::require_in(function, "gamma", stretch.gamma, std::int64_t{0}, std::int64_t{1} << 20U);
+    core::require_in(function, "tokens_per_step", stretch.tokens_per_step, 1,
+                     static_cast<double>(stretch.gamma + 1) * (1 + 1e-12));
+    core::require_in(function, "full_accepts", stretch.full_accepts, 0, 1);
+    lowest = stretch.batch_low + 1;
+  }
+}
+
+/// A replica, its iterations priced as far as they were asked for.
+class EquilibriumChain {
+ public:
+  EquilibriumChain(const cost::IterationCost& cost, const OfferedLoad& load, const ReplicaLimits& limits,
+                   std::span<const RoundsFrom> rounds)
+      : cost_(cost),
+        load_(load),
+        rounds_(rounds),
+        budget_(static_cast<double>(limits.max_num_batched_tokens)),
+        prompt_(load.decode_only ? 0 : load.prompt_tokens * (1 - load.prefix_cache_hit_rate)) {
+    find_largest_batch(limits);
+  }
+
+  /// 0 where not even one sequence can decode.
+  std::int64_t largest_batch() const { return largest_; }
+  CapacityLimit largest_batch_limit() const { return limit_; }
+
+  /// The load at which the requests that come are as many as leave from `batch` sequences.
+  double balanced_load(std::int64_t batch) {
+    double low = 0;
+    double high = static_cast<double>(batch) / (rounds_of_request(batch) * plain_seconds(batch));
+    if (prompt_ == 0) return high;
+    for (int halving = 0; halving < 60; ++halving) {
+      const double middle = 0.5 * (low + high);
+      (growth(batch, middle) <= 1 ? low : high) = middle;
+    }
+    return low;
+  }
+
+  /// Largest batch's load, and whether it is the batch that holds it back.
+  std::pair<double, CapacityLimit> saturation() {
+    const double load = balanced_load(largest_);
+    const std::int64_t fewer = largest_ - std::max<std::int64_t>(1, largest_ / 10);
+    if (fewer < 1) return {load, limit_};
+    const double less = static_cast<double>(largest_ - fewer) / static_cast<double>(fewer);
+    return {load, load < balanced_load(fewer) * (1 + 0.1 * less) ? CapacityLimit::compute : limit_};
+  }
+
+  SteadyState saturated() {
+    const auto batch = static_cast<double>(largest_);
+    const double load = balanced_load(largest_);
+    return state_of(load, batch, 1);
+  }
+
+  std::optional<SteadyState> at(double requests_per_second) {
+    if (largest_ < 1 || !(growth(largest_, requests_per_second) < 1)) return std::nullopt;
+    // Weights relative to the largest met so far, so that neither end of the law leaves the range of doubles.
+    double weight = 1;
+    double sum = 1;
+    double idle = 1;
+    double decoding = 0;
+    for (std::int64_t batch = 1; batch <= largest_; ++batch) {
+      const double ratio = growth(batch, requests_per_second);
+      weight *= ratio;
+      const bool last = batch == largest_;
+      // Beyond the largest batch the ratio stays, and so many sequences decode.
+      const double weight_here = last ? weight / (1 - ratio) : weight;
+      sum += weight_here;
+      decoding += static_cast<double>(batch) * weight_here;
+      // What is this improbable is never reached, whatever stands beyond.
+      if (weight < 1e-30 * sum) break;
+      if (weight > 1e100) {
+        for (double* value : {&weight, &sum, &idle, &decoding}) *value *= 1e-100;
+      }
+    }
+    const double free_of_prompts = std::max(0.0, 1 - requests_per_second * prompt_seconds_alone());
+    return state_of(requests_per_second, decoding / sum, 1 - idle / sum * free_of_prompts);
+  }
+
+ private:
+  const RoundsFrom& rounds(std::int64_t batch) const {
+    std::size_t at = rounds_.size() - 1;
+    while (rounds_[at].batch_low > batch) --at;
+    return rounds_[at];
+  }
+  double rounds_of_request(std::int64_t batch) const {
+    return (load_.output_tokens - 1) / rounds(batch).tokens_per_step;
+  }
+
+  void find_largest_batch(const ReplicaLimits& limits) {
+    for (std::size_t i = 0; i < rounds_.size(); ++i) {
+      const RoundsFrom& stretch = rounds_[i];
+      const double positions = static_cast<double>(stretch.gamma + 1);
+      const double prompt_per_round = prompt_ / rounds_of_request(stretch.batch_low);
+      const double by_seqs = static_cast<double>(limits.max_num_seqs);
+      const double by_cache =
+          std::floor(limits.cache_tokens / std::max(1.0, load_.mean_context + static_cast<double>(stretch.gamma)));
+      const double by_budget = std::floor(budget_ / (positions + prompt_per_round));
+      const double end = i + 1 < rounds_.size() ? static_cast<double>(rounds_[i + 1].batch_low - 1) : infinite;
+      const double most = std::min({by_seqs, by_cache, by_budget, end});
+      if (most < static_cast<double>(stretch.batch_low)) {
+        if (i == 0) limit_ = by_cache < 1 ? CapacityLimit::cache : CapacityLimit::batched_tokens;
+        return;
+      }
+      largest_ = static_cast<std::int64_t>(most);
+      limit_ = by_cache == most    ? CapacityLimit::cache
+               : by_budget == most ? CapacityLimit::batched_tokens
+                                   : CapacityLimit::max_num_seqs;
+      if (most < end) return;
+    }
+  }
+
+  cost::Iteration iteration(std::int64_t batch, double prompt_positions) const {
+    cost::Iteration result;
+    result.sequences = static_cast<double>(batch);
+    result.context_tokens = result.sequences * load_.mean_context;
+    if (batch > 0) {
+      result.gamma = rounds(batch).gamma;
+      result.full_accepts = rounds(batch).full_accepts;
+    }
+    if (prompt_positions > 0) {
+      result.prompt_tokens = prompt_positions;
+      result.prompts = std::max(1.0, prompt_positions / prompt_);
+      result.prompt_pairs = load_.prompt_pairs * prompt_positions / prompt_;
+    }
+    return result;
+  }
+
+  double plain_seconds(std::int64_t batch) {
+    const auto at = static_cast<std::size_t>(batch);
+    if (plain_.size() <= at) plain_.resize(at + 1, 0);
+    if (plain_[at] == 0) plain_[at] = cost_.seconds(iteration(batch, 0));
+    return plain_[at];
+  }
+
+  /// Positions of prompts in an iteration that has any: those of the prompts that came during one of these seconds,
+  /// as far as the budget goes.
+  double piece(std::int64_t batch, double prompts_per_iteration) const {
+    const double several = prompts_per_iteration > 0 ? prompts_per_iteration / -std::expm1(-prompts_per_iteration) : 1;
+    const double positions =
+        batch > 0 ? static_cast<double>(batch) * static_cast<double>(rounds(batch).gamma + 1) : 0.0;
+    return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
+  }
+
+  /// Mean seconds of an iteration while `batch` sequences decode; infinity where prompts come faster than they pass.
+  double seconds(std::int64_t batch, double requests_per_second) {
+    const double plain = plain_seconds(batch);
+    if (prompt_ == 0) return plain;
+    double result = plain;
+    for (int round = 0; round < 100; ++round) {
+      const double before = result;
+      const double positions = piece(batch, requests_per_second * before);
+      if (!(positions > 0)) return infinite;
+      const double pieces_per_second = requests_per_second * prompt_ / positions;
+      const double lost = pieces_per_second * (cost_.seconds(iteration(batch, positions)) - plain);
+      if (!(lost < 1)) return infinite;
+      result = plain / (1 - lost);
+      if (pieces_per_second * result > 1 + 1e-9) return infinite;
+      if (std::abs(result - before) <= 1e-12 * result) break;
+    }
+    return result;
+  }
+
+  /// pi(batch) / pi(batch - 1)
+  double growth(std::int64_t batch, double requests_per_second) {
+    return requests_per_second * rounds_of_request(batch) * seconds(batch, requests_per_second) /
+           static_cast<double>(batch);
+  }
+
+  /// Seconds that a prompt takes where nothing decodes.
+  double prompt_seconds_alone() {
+    if (prompt_ == 0) return 0;
+    const double positions = piece(0, 0);
+    return cost_.seconds(iteration(0, positions)) * prompt_ / positions;
+  }
+
+  SteadyState state_of(double load, double decoding, double busy_share) const {
+    SteadyState state;
+    state.mean_batch = decoding;
+    state.largest_batch = static_cast<double>(largest_);
+    state.tpot_seconds = decoding / (load * (load_.output_tokens - 1));
+    const auto near = std::clamp<std::int64_t>(std::llround(decoding), 1, largest_);
+    state.iteration_seconds = state.tpot_seconds * rounds(near).tokens_per_step;
+    state.output_tokens_per_second = load * load_.output_tokens;
+    state.busy_share = std::clamp(busy_share, 0.0, 1.0);
+    return state;
+  }
+
+  const cost::IterationCost& cost_;
+  OfferedLoad load_;
+  std::span<const RoundsFrom> rounds_;
+  double budget_;
+  /// Positions of a prompt that are computed.
+  double prompt_;
+  std::int64_t largest_ = 0;
+  CapacityLimit limit_ = CapacityLimit::none;
+  /// [batch], 0 where nobody asked
+  std::vector<double> plain_;
+};
+
+}  // namespace
+
+std::string_view name_of(CapacityLimit limit) {
+  switch (limit) {
+    case CapacityLimit::none:
+      return "none";
+    case CapacityLimit::compute:
+      return "compute";
+    case CapacityLimit::max_num_seqs:
+      return "max_num_seqs";
+    case CapacityLimit::cache:
+      return "cache";
+    case CapacityLimit::batched_tokens:
+      return "batched_tokens";
+    case CapacityLimit::ttft:
+      return "ttft";
+    case CapacityLimit::tpot:
+      return "tpot";
+  }
+  throw std::invalid_argument("name_of: limit is none of the enumeration's");
+}
+
+std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
+                                        const ReplicaLimits& limits, std::span<const RoundsFrom> rounds) {
+  require_legal(load, limits, rounds);
+  core::require_in("steady_state", "requests_per_second", load.requests_per_second, std::numeric_limits<double>::min(),
+                   largest_count);
+  return EquilibriumChain(cost, load, limits, rounds).at(load.requests_per_second);
+}
+
+std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const OfferedLoad& load,
+                                                const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+                                                std::optional<double> tpot_seconds) {
+  require_legal(load, limits, rounds);
+  if (tpot_seconds) {
+    core::require_in("sustainable_load", "tpot_seconds", *tpot_seconds, std::numeric_limits<double>::min(),
+                     largest_count);
+  }
+  EquilibriumChain chain(cost, load, limits, rounds);
+  if (chain.largest_batch() < 1) return std::nullopt;
+  const auto [most, limit] = chain.saturation();
+  if (!(most > 0)) return std::nullopt;
+  const SteadyState saturated = chain.saturated();
+  if (!tpot_seconds || saturated.tpot_seconds <= *tpot_seconds) return SustainableLoad{most, saturated, limit};
+
+  double low = 0;
+  double high = 1;
+  for (int halving = 0; halving < 60 && high - low > 1e-7 * high; ++halving) {
+    const double middle = 0.5 * (low + high);
+    const std::optional<SteadyState> state = chain.at(most * middle);
+    (state && state->tpot_seconds <= *tpot_seconds ? low : high) = middle;
+  }
+  if (low == 0) return std::nullopt;
+  return SustainableLoad{most * low, *chain.at(most * low), CapacityLimit::tpot};
+}
+
+}  // namespace specdec::planning

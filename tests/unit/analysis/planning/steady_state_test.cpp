@@ -1,0 +1,263 @@
+#include "analysis/planning/steady_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/priced_iterations.hpp"
+
+using namespace specdec;
+using planning::CapacityLimit;
+using test_support::PricedIterations;
+
+namespace {
+
+/// 100 rounds of plain decoding, whose prompts cost nothing unless a test says so.
+planning::OfferedLoad hundred_rounds(double requests_per_second = 1) {
+  planning::OfferedLoad load;
+  load.requests_per_second = requests_per_second;
+  load.prompt_tokens = 50;
+  load.output_tokens = 101;
+  load.mean_context = 100;
+  load.decode_only = true;
+  return load;
+}
+
+const planning::ReplicaLimits roomy = {1000, 1 << 20, 1e9};
+const std::vector<planning::RoundsFrom> plain = {{}};
+
+PricedIterations linear(double base, double per_sequence, double per_position) {
+  return PricedIterations([=](const cost::Iteration& iteration) {
+    return base + per_sequence * iteration.sequences + per_position * iteration.prompt_tokens;
+  });
+}
+
+double sustainable(const cost::IterationCost& cost, const planning::OfferedLoad& load,
+                   const planning::ReplicaLimits& limits = roomy,
+                   const std::vector<planning::RoundsFrom>& rounds = plain) {
+  return planning::sustainable_load(cost, load, limits, rounds, {})->requests_per_second;
+}
+
+/// The whole law of the batch, with nothing left out and nothing rescaled: its mean.
+double mean_of_law(const std::vector<double>& growths, double last_growth) {
+  double weight = 1;
+  double sum = 1;
+  double mean = 0;
+  for (std::size_t k = 1; k <= growths.size(); ++k) {
+    weight *= growths[k - 1];
+    const double here = k == growths.size() ? weight / (1 - last_growth) : weight;
+    sum += here;
+    mean += static_cast<double>(k) * here;
+  }
+  return mean / sum;
+}
+
+}  // namespace
+
+TEST_CASE("iterations of one length make the batch Poisson, as servers without end do") {
+  for (const double requests : {1e-6, 0.3, 2.0, 300.0}) {
+    const auto state = planning::steady_state(linear(0.01, 0, 0), hundred_rounds(requests), roomy, plain);
+    REQUIRE(state);
+    const double offered = requests * 100 * 0.01;
+    CHECK(state->mean_batch == Approx(offered).epsilon(1e-12));
+    CHECK(state->tpot_seconds == Approx(0.01).epsilon(1e-12));
+    CHECK(state->iteration_seconds == Approx(0.01).epsilon(1e-12));
+    CHECK(state->busy_share == Approx(-std::expm1(-offered)).margin(1e-12));
+    CHECK(state->output_tokens_per_second == Approx(requests * 101));
+  }
+}
+
+TEST_CASE("iterations that grow with the batch make the batch geometric, as one shared processor does") {
+  for (const double utilisation : {0.01, 0.5, 0.9}) {
+    const double requests = utilisation / (100 * 0.002);
+    const auto state = planning::steady_state(linear(0, 0.002, 0), hundred_rounds(requests), roomy, plain);
+    REQUIRE(state);
+    CHECK(state->mean_batch == Approx(utilisation / (1 - utilisation)).epsilon(1e-9));
+    CHECK(state->busy_share == Approx(utilisation).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a batch with a bound decodes as many as come, and the more idles where they come seldom") {
+  // Erlang's delay system with 3 servers: all of them hold the offered load a; idle 1 / (1 + a + a^2/2 + a^3/6 *
+  // 3/(3-a)).
+  const planning::ReplicaLimits three = {3, 1 << 20, 1e9};
+  const auto state = planning::steady_state(linear(0.01, 0, 0), hundred_rounds(2), three, plain);
+  REQUIRE(state);
+  CHECK(state->mean_batch == Approx(2).epsilon(1e-12));
+  CHECK(state->largest_batch == 3);
+  CHECK(1 - state->busy_share == Approx(1.0 / 9).epsilon(1e-12));
+  CHECK_FALSE(planning::steady_state(linear(0.01, 0, 0), hundred_rounds(3), three, plain));
+}
+
+TEST_CASE("prompts take their share of every second from those that decode") {
+  // 50 positions of 0.1 ms for each request: at 20 requests a second a tenth of the time.
+  planning::OfferedLoad load = hundred_rounds(20);
+  load.decode_only = false;
+  const auto state = planning::steady_state(linear(0.01, 0, 1e-4), load, roomy, plain);
+  REQUIRE(state);
+  CHECK(state->tpot_seconds == Approx(0.01 / 0.9).epsilon(1e-9));
+  CHECK(state->mean_batch == Approx(20 / 0.9).epsilon(1e-9));
+  // Half of the positions found in the cache: a twentieth.
+  load.prefix_cache_hit_rate = 0.5;
+  CHECK(planning::steady_state(linear(0.01, 0, 1e-4), load, roomy, plain)->tpot_seconds ==
+        Approx(0.01 / 0.95).epsilon(1e-9));
+  // 1 / (rounds * seconds / batch + prompt's seconds)
+  load.prefix_cache_hit_rate = 0;
+  CHECK(sustainable(linear(0.01, 0, 1e-4), load, {8, 1 << 20, 1e9}) == Approx(1 / (1.0 / 8 + 0.005)).epsilon(1e-9));
+}
+
+TEST_CASE("a rare prompt costs a whole pass, not its share of every pass") {
+  // Free up to 200 positions: thinly spread over all iterations prompts would cost nothing.
+  const PricedIterations kneed([](const cost::Iteration& iteration) {
+    return 0.01 * std::max(1.0, (iteration.sequences + iteration.prompt_tokens) / 200);
+  });
+  planning::OfferedLoad load = hundred_rounds(1);
+  load.decode_only = false;
+  load.prompt_tokens = 2000;
+  const auto state = planning::steady_state(kneed, load, roomy, plain);
+  REQUIRE(state);
+  // About one sequence: a prompt's pass takes 0.1 s instead of 0.01 s.
+  CHECK(state->tpot_seconds == Approx(0.01 / (1 - 0.09)).epsilon(2e-3));
+  // In pieces of 500 positions four passes of 0.025 s, 0.06 s more than without it.
+  CHECK(planning::steady_state(kneed, load, {1000, 501, 1e9}, plain)->tpot_seconds ==
+        Approx(0.01 / (1 - 0.06)).epsilon(2e-3));
+}
+
+TEST_CASE("a schedule decodes each batch with its own rounds") {
+  const std::vector<planning::RoundsFrom> schedule = {{1, 3, 2.5, 0.2}, {3, 1, 1.5, 0.5}, {5, 0, 1, 0}};
+  const PricedIterations cost([](const cost::Iteration& iteration) {
+    return 0.01 + 0.001 * iteration.sequences * static_cast<double>(iteration.gamma + 1);
+  });
+  const auto state = planning::steady_state(cost, hundred_rounds(3), {6, 1 << 20, 1e9}, schedule);
+  REQUIRE(state);
+  std::vector<double> growths;
+  const double tokens[] = {2.5, 2.5, 1.5, 1.5, 1, 1};
+  const int positions[] = {4, 4, 2, 2, 1, 1};
+  for (int k = 1; k <= 6; ++k) growths.push_back(3 * 100 / tokens[k - 1] * (0.01 / k + 0.001 * positions[k - 1]));
+  CHECK(state->mean_batch == Approx(mean_of_law(growths, growths.back())).epsilon(1e-12));
+}
+
+TEST_CASE("each limit is named where it is the one that binds") {
+  const auto limited_by = [](const cost::IterationCost& cost, const planning::OfferedLoad& load,
+                             const planning::ReplicaLimits& limits, std::optional<double> tpot = {}) {
+    return planning::sustainable_load(cost, load, limits, plain, tpot)->limited_by;
+  };
+  const PricedIterations flat = linear(0.01, 0, 0);
+  const planning::OfferedLoad load = hundred_rounds();
+  CHECK(limited_by(flat, load, {10, 1 << 20, 1e9}) == CapacityLimit::max_num_seqs);
+  CHECK(limited_by(flat, load, {1000, 1 << 20, 2000}) == CapacityLimit::cache);
+  CHECK(limited_by(flat, load, {1000, 64, 1e9}) == CapacityLimit::batched_tokens);
+  CHECK(limited_by(linear(0.001, 0.01, 0), load, {10, 1 << 20, 1e9}) == CapacityLimit::compute);
+  CHECK(limited_by(linear(0.01, 0.001, 0), load, {1000, 1 << 20, 1e9}, 0.02) == CapacityLimit::tpot);
+  CHECK(planning::name_of(CapacityLimit::batched_tokens) == "batched_tokens");
+
+  CHECK(sustainable(flat, load, {10, 1 << 20, 1e9}) == Approx(10).epsilon(1e-9));
+  CHECK(sustainable(flat, load, {1000, 1 << 20, 2000}) == Approx(20).epsilon(1e-9));
+  // A round takes a position, and half a position of the 50 of the prompt per 100 rounds.
+  planning::OfferedLoad with_prompts = load;
+  with_prompts.decode_only = false;
+  CHECK(sustainable(flat, with_prompts, {1000, 96, 1e9}) == Approx(64).epsilon(1e-9));
+}
+
+TEST_CASE("a limit on the time per token is met to the digit, or by no load") {
+  const PricedIterations cost = linear(0.01, 0.001, 0);
+  const planning::OfferedLoad load = hundred_rounds();
+  const auto within = planning::sustainable_load(cost, load, roomy, plain, 0.02);
+  REQUIRE(within);
+  CHECK(within->state.tpot_seconds == Approx(0.02).epsilon(1e-5));
+  planning::OfferedLoad more = load;
+  more.requests_per_second = within->requests_per_second * (1 + 2e-6);
+  CHECK(planning::steady_state(cost, more, roomy, plain)->tpot_seconds > 0.02);
+  // One sequence alone takes 11 ms per token.
+  CHECK_FALSE(planning::sustainable_load(cost, load, roomy, plain, 0.0109));
+  CHECK(planning::sustainable_load(cost, load, roomy, plain, 0.0111));
+  // No sequence fits.
+  CHECK_FALSE(planning::sustainable_load(cost, load, {1000, 1 << 20, 99}, plain, {}));
+}
+
+TEST_CASE("more load never means a smaller batch, and cheaper iterations never serve less") {
+  planning::OfferedLoad load = hundred_rounds();
+  load.decode_only = false;
+  const planning::ReplicaLimits limits = {100, 2048, 1e9};
+  double before = 0;
+  for (double requests = 0.05; requests < 20; requests *= 1.4) {
+    load.requests_per_second = requests;
+    const auto state = planning::steady_state(linear(0.01, 0.0004, 1e-5), load, limits, plain);
+    REQUIRE(state);
+    CHECK(state->mean_batch > before);
+    before = state->mean_batch;
+  }
+  double most = 0;
+  for (const double factor : {2.0, 1.5, 1.0, 0.5}) {
+    const auto found =
+        planning::sustainable_load(linear(0.01 * factor, 0.0004 * factor, 1e-5 * factor), load, limits, plain, 0.03);
+    REQUIRE(found);
+    CHECK(found->requests_per_second > most);
+    most = found->requests_per_second;
+  }
+}
+
+TEST_CASE("the cache of an H200 holds, and a full batch gains, what the reference figures say") {
+  // fp8 weights, bf16 cache, context 2048, ideal roofline; parameters of Llama 3.1 70B and 8B, 3.2 1B.
+  struct Parameters {
+    double weights, matmul, cached_bytes, attention_flops;
+  };
+  const Parameters large{70553706496, 69501714432, 327680, 2621440};
+  const Parameters eight{8030261248, 7504658432, 131072, 524288};
+  const Parameters one{1235814400, 1235746816, 32768, 131072};
+  const auto pass = [](const Parameters& model, double batch, double tokens, double context) {
+    const double bandwidth = 4.8e12;
+    const double flops = 1978.9e12;
+    const double attended = tokens * context + tokens * (tokens + 1) / 2;
+    return std::max(model.matmul / bandwidth, 2 * model.matmul * batch * tokens / flops) +
+           std::max(batch * (context + tokens) * model.cached_bytes / bandwidth,
+                    batch * attended * model.attention_flops / flops);
+  };
+  const auto held = [&](const Parameters& draft) {
+    return (141e9 - large.weights - draft.weights) / (large.cached_bytes + draft.cached_bytes);
+  };
+  planning::OfferedLoad load = hundred_rounds();
+  load.mean_context = 2048;
+  const PricedIterations rounds([&](const cost::Iteration& iteration) {
+    const double context = iteration.context_tokens / iteration.sequences;
+    return pass(large, iteration.sequences, static_cast<double>(iteration.gamma + 1), context) +
+           static_cast<double>(iteration.gamma) * pass(eight, iteration.sequences, 1, context);
+  });
+  const auto at = [&](double cache_tokens, std::int64_t gamma, double tokens, std::int64_t seqs) {
+    const std::vector<planning::RoundsFrom> drafted = {{1, gamma, tokens, 0}};
+    return *planning::sustainable_load(rounds, load, {seqs, 1 << 20, cache_tokens}, drafted, {});
+  };
+  CHECK(at(held(eight), 0, 1, 1000).state.largest_batch == 66);
+  CHECK(at(held(one), 0, 1, 1000).state.largest_batch == 93);
+  CHECK(at(held(eight), 0, 1, 1000).limited_by == CapacityLimit::cache);
+  CHECK(at(1e9, 0, 1, 64).state.iteration_seconds == Approx(23.431741e-3).epsilon(1e-7));
+  const double tokens = (1 - std::pow(0.8, 5)) / 0.2;
+  CHECK(at(1e9, 4, tokens, 64).requests_per_second / at(1e9, 0, 1, 64).requests_per_second ==
+        Approx(1.514050).epsilon(1e-6));
+}
+
+TEST_CASE("an equilibrium of what is no load is refused") {
+  const PricedIterations cost = linear(0.01, 0, 0);
+  const auto refuses = [&](auto spoil) {
+    planning::OfferedLoad load = hundred_rounds();
+    planning::ReplicaLimits limits = roomy;
+    std::vector<planning::RoundsFrom> rounds = plain;
+    spoil(load, limits, rounds);
+    CHECK_THROWS_AS(planning::steady_state(cost, load, limits, rounds), std::domain_error);
+  };
+  using planning::OfferedLoad;
+  using planning::ReplicaLimits;
+  using Rounds = std::vector<planning::RoundsFrom>;
+  refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.requests_per_second = 0; });
+  refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.output_tokens = 1; });
+  refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.prompt_tokens = std::nan(""); });
+  refuses([](OfferedLoad& load, ReplicaLimits&, Rounds&) { load.prefix_cache_hit_rate = 1; });
+  refuses([](OfferedLoad&, ReplicaLimits& limits, Rounds&) { limits.cache_tokens = 0; });
+  refuses([](OfferedLoad&, ReplicaLimits& limits, Rounds&) { limits.max_num_seqs = 0; });
+  refuses([](OfferedLoad&, ReplicaLimits&, Rounds& rounds) { rounds[0].tokens_per_step = 2; });
+  refuses([](OfferedLoad&, ReplicaLimits&, Rounds& rounds) { rounds[0].batch_low = 2; });
+  refuses([](OfferedLoad&, ReplicaLimits&, Rounds& rounds) { rounds.push_back({1, 0, 1, 0}); });
+  CHECK_THROWS_AS(planning::steady_state(cost, hundred_rounds(), roomy, {}), std::invalid_argument);
+  CHECK_THROWS_AS(planning::sustainable_load(cost, hundred_rounds(), roomy, plain, 0.0), std::domain_error);
+}
