@@ -12,7 +12,8 @@ enum class Purpose : std::uint32_t {
   bonus = 3,       ///< the target's token after every draft was accepted
   target = 4,      ///< the target's token in plain autoregressive decoding
   synthetic = 5,   ///< the entries of synthetic tables
-  test = 6         ///< randomised statistical tests, for instance the probability integral transform
+  test = 6,        ///< randomised statistical tests, for instance the probability integral transform
+  serving = 7      ///< accepted drafts of a round of a served request (slot 0), and which law it follows (slot 1)
 };
 
 /// Where samplers take their randomness from: one number in [0, 1) for each (round, slot, purpose).

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "analysis/cost/iteration_cost.hpp"
@@ -13,20 +13,22 @@ namespace specdec::sim {
 
 /// A request that will be served.
 struct SimulatedRequest {
-  /// >= 0, rising over the requests.
+  /// >= 0, never before the request above it.
   double arrival_seconds = 0;
-  /// Tokens, >= 1.
+  /// Tokens, [1, 2^30].
   std::int64_t prompt_tokens = 1;
   std::int64_t output_tokens = 1;
 };
 
 /// How often drafts of one kind of request are accepted: [j] = P(draft j + 1 is accepted | those before it were).
-/// Drafts beyond the last entry are accepted as the last one is; empty accepts none.
+/// Drafts beyond the last entry are accepted as the last one is; empty accepts none. Entries in [0, 1].
 struct RequestAcceptance {
   std::vector<double> conditional;
 };
 
-/// A gamma for all batches from batch_low on, until the next stretch.
+/// A gamma for all batches from batch_low on, until the next stretch. The batch is what vLLM looks its schedule up
+/// with: the requests of the iteration before, those whose prompts were computed included, since drafts are made at its
+/// end.
 struct GammaFrom {
   std::int64_t batch_low = 1;
   std::int64_t gamma = 0;
@@ -34,18 +36,21 @@ struct GammaFrom {
 
 /// The engine, in the words of vLLM's options.
 struct ServingEngine {
-  /// Rising, the first from batch 1 on; gamma >= 0. {{1, 0}} is plain decoding.
+  /// Rising, the first from batch 1 on; gamma in [0, 1024]. {{1, 0}} is plain decoding. The largest gamma is also the
+  /// number of look-ahead slots that each running request keeps in the cache.
   std::vector<GammaFrom> schedule = {{1, 0}};
   /// >= 1
   std::int64_t max_num_seqs = 256;
-  /// Positions of an iteration, >= 1; a decoding sequence takes gamma + 1 of them.
+  /// Positions of an iteration, >= 1; a decoding sequence takes gamma + 1 of them, fewer where no more are left.
   std::int64_t max_num_batched_tokens = 8192;
-  /// Tokens per block of the cache, >= 1, and blocks there are, >= 1.
+  /// Tokens per block of the cache, [1, 2^20], and blocks there are, [1, 2^40].
   std::int64_t block_size = 16;
   std::int64_t cache_blocks = 1;
-  /// Share of a prompt that is found in the cache and not computed again, [0, 1).
+  /// Share of each prompt that is found in the cache and not computed again, [0, 1), rounded down to whole tokens; the
+  /// last token is always computed. What is found still takes its blocks.
   double prefix_cache_hit_rate = 0;
-  /// Prompts are computed elsewhere and cost nothing here.
+  /// Prompts are computed elsewhere: an admitted request takes the blocks of its prompt and computes the prompt's last
+  /// position alone, so that its first token comes with its first iteration here. One that was preempted computes all.
   bool decode_only = false;
 };
 
@@ -55,7 +60,7 @@ struct ServingQuestion {
   ServingEngine engine;
   /// Prices iterations; not null.
   std::shared_ptr<const cost::IterationCost> cost;
-  /// Each request draws one of them and keeps it; empty where nothing is drafted.
+  /// Each request draws one of them, all equally likely, and keeps it; may be empty where nothing is drafted.
   std::vector<RequestAcceptance> acceptance;
   std::uint64_t seed = 0;
   /// Requests that arrive before this share of all, and after one minus this share, are served and not counted, [0,
@@ -63,7 +68,7 @@ struct ServingQuestion {
   double warm_up_share = 0.1;
 };
 
-/// Values at 50%, 90% and 99% of the requests, and their mean; nothing where no request has one.
+/// The mean, and the smallest values with at least 50%, 90% and 99% of the requests at or below them.
 struct RequestPercentiles {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
@@ -79,33 +84,49 @@ struct ServedRequest {
 struct ServingResult {
   /// [request]
   std::vector<ServedRequest> requests;
-  /// Over the requests that count. Time per output token is (last - first) / (output tokens - 1), for requests of two
-  /// tokens or more.
+  /// The requests that count: counted_requests of them from first_counted on, at least one.
+  std::size_t first_counted = 0, counted_requests = 0;
+  /// Over the requests that count; nothing where none has one. Time per output token is (last - first) / (output
+  /// tokens - 1), for requests of two tokens or more.
   std::optional<RequestPercentiles> ttft_seconds, tpot_seconds, end_to_end_seconds;
-  /// From the first counted arrival to the last counted one: output tokens per second, iterations, time-weighted mean
-  /// of the sequences that decode and that run or wait, share of the time that iterations were under way.
+
+  // In the counted time: from the first counted arrival to the last counted one, or, where these are one, from the
+  // first arrival to the end.
+  double counted_seconds = 0;
   double output_tokens_per_second = 0;
-  double mean_batch = 0, mean_waiting = 0, busy_share = 0;
+  /// Over all of that time, idle or not: sequences that decode, requests that wait, and requests in the system, whether
+  /// they wait, compute their prompts or decode.
+  double mean_batch = 0, mean_waiting = 0, mean_in_system = 0;
+  /// Share of that time that iterations were under way, and their mean length; 0 where none ended.
+  double busy_share = 0;
   double mean_iteration_seconds = 0;
+  /// Tokens put out by a round, the last one of a request cut to what was asked for; 1 where no round ended.
   double tokens_per_step = 1;
+
+  // In the whole run.
   /// Most blocks in use at once.
   std::int64_t peak_blocks = 0;
   std::int64_t iterations = 0, preemptions = 0;
-  /// Requests that waited or ran when the last one arrived, and halfway.
+  /// Earlier requests in the system when the last one arrived, and when the one in the middle did.
   std::int64_t backlog_at_end = 0, backlog_at_middle = 0;
-  double seconds = 0;  ///< until the last request was served
+  /// Requests in the system, integrated over time; by Little's law the sum of the requests' times in the system.
+  double request_seconds = 0;
+  double seconds = 0;  ///< when the last request was served
 };
 
-/// Serves all requests. One iteration after another: sequences that run are taken in order of arrival, each with its
+/// Serves all requests. One iteration after another: requests that run are taken in order of arrival, each with its
 /// gamma + 1 positions or the next piece of its prompt, as far as max_num_batched_tokens and the blocks go; where
-/// blocks run out, the sequence that arrived last gives up its own and starts again, keeping the tokens it put out as
-/// part of its prompt; then, if nothing was given up, waiting ones are admitted in order. The iteration takes what the
-/// cost says, and every sequence whose prompt is complete puts out its accepted drafts and one token more.
+/// blocks run out, the one that arrived last gives up its own and waits, to compute its prompt and the tokens it put
+/// out once more; then, if none was given up, waiting ones are admitted in order. The iteration takes what the cost
+/// says, and at its end every request whose prompt is complete puts out a token, with the accepted drafts before it.
 ///
-/// Same question, same result, bit for bit.
-/// Source:   docs/capacity.md#simulation, where each rule is given with the release of vLLM it was read from
-/// @throws std::domain_error if a value is outside its range, arrivals fall, or a request cannot fit into the cache at
-/// all
+/// Luck is a function of (seed, request, tokens put out before), so that it depends neither on what else is served nor
+/// on the engine. Same question, same result, bit for bit. Source:   docs/capacity.md#simulation, where each rule is
+/// given with the release of vLLM it was read from
+/// @throws std::domain_error if a value is outside its range, arrivals fall, a request cannot fit into the cache at
+/// all,
+///   or the cost is not finite and above 0; std::invalid_argument if there are no requests, no cost, no schedule, or no
+///   acceptance of drafts that are made
 ServingResult simulate_serving(const ServingQuestion& question);
 
 }  // namespace specdec::sim

@@ -2,25 +2,41 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "analysis/cost/iteration_cost.hpp"
 
 namespace specdec::test_support {
 
-/// The price of an iteration as a function that a test writes down.
+/// Prices iterations by a function, and keeps them.
 class PricedIterations final : public cost::IterationCost {
  public:
-  using Seconds = std::function<double(const cost::Iteration&)>;
-  explicit PricedIterations(Seconds seconds) : seconds_(std::move(seconds)) {}
+  using Price = std::function<double(const cost::Iteration&)>;
+  explicit PricedIterations(Price price) : price_(std::move(price)) {}
 
-  double seconds(const cost::Iteration& iteration) const override { return seconds_(iteration); }
-  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
-    return seconds_(iteration);
+  double seconds(const cost::Iteration& iteration) const override {
+    seen.push_back(iteration);
+    return price_(iteration);
+  }
+  double seconds_of_replicate(std::size_t, const cost::Iteration&) const override {
+    throw std::out_of_range("PricedIterations has no replicates");
   }
 
+  mutable std::vector<cost::Iteration> seen;
+
  private:
-  Seconds seconds_;
+  Price price_;
 };
+
+inline std::shared_ptr<PricedIterations> priced(PricedIterations::Price price) {
+  return std::make_shared<PricedIterations>(std::move(price));
+}
+
+/// Every iteration takes so long.
+inline std::shared_ptr<PricedIterations> priced(double seconds) {
+  return priced([seconds](const cost::Iteration&) { return seconds; });
+}
 
 }  // namespace specdec::test_support

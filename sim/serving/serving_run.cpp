@@ -1,0 +1,503 @@
+#include "sim/serving/serving_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+
+#include "sim/random.hpp"
+
+namespace specdec::sim {
+namespace {
+
+/// From when to when the run counts.
+class CountedTime {
+ public:
+  CountedTime(double begin, double end) : begin_(begin), end_(end) {}
+
+  double begin() const { return begin_; }
+  double end() const { return end_; }
+  /// Seconds of a stretch of time that count.
+  double seconds_of(double from, double to) const { return std::max(0.0, std::min(to, end_) - std::max(from, begin_)); }
+  bool counts(double time) const { return begin_ < time && time <= end_; }
+
+ private:
+  double begin_;
+  double end_;
+};
+
+/// Requests that run, in order of arrival, one array for each property; never longer than what it was made for.
+struct RunningRequests {
+  explicit RunningRequests(std::size_t most)
+      : request(most),
+        law(most),
+        computed(most),
+        prompt_left(most),
+        put_out(most),
+        wanted(most),
+        slots(most),
+        scheduled(most),
+        fully_accepted(most) {}
+
+  std::size_t size = 0;
+  std::vector<std::size_t> request;
+  /// First entry of its law in the table of survivals.
+  std::vector<std::size_t> law;
+  /// Tokens in its cache, and those to come before it puts out its next token; 0 where it decodes.
+  std::vector<std::int64_t> computed, prompt_left;
+  /// Tokens that it has put out, and that it was asked for.
+  std::vector<std::int64_t> put_out, wanted;
+  /// Tokens that its blocks can hold.
+  std::vector<std::int64_t> slots;
+  /// Positions of the iteration that is under way.
+  std::vector<std::int64_t> scheduled;
+  /// Of its last round.
+  std::vector<std::uint8_t> fully_accepted;
+
+  void move(std::size_t from, std::size_t to) {
+    request[to] = request[from];
+    law[to] = law[from];
+    computed[to] = computed[from];
+    prompt_left[to] = prompt_left[from];
+    put_out[to] = put_out[from];
+    wanted[to] = wanted[from];
+    slots[to] = slots[from];
+    scheduled[to] = scheduled[from];
+    fully_accepted[to] = fully_accepted[from];
+  }
+};
+
+std::size_t first_counted_of(const ServingQuestion& question) {
+  return static_cast<std::size_t>(question.warm_up_share * static_cast<double>(question.requests.size()));
+}
+
+CountedTime counted_time_of(const ServingQuestion& question) {
+  const std::size_t first = first_counted_of(question);
+  const double begin = question.requests[first].arrival_seconds;
+  const double end = question.requests[question.requests.size() - 1 - first].arrival_seconds;
+  if (begin < end) return {begin, end};
+  return {question.requests.front().arrival_seconds, std::numeric_limits<double>::infinity()};
+}
+
+class ServingRun {
+ public:
+  ServingRun(const ServingQuestion& question, bool checks)
+      : question_(question),
+        engine_(question.engine),
+        requests_(question.requests),
+        checks_(checks),
+        counted_time_(counted_time_of(question)),
+        running_(std::min(requests_.size(), static_cast<std::size_t>(engine_.max_num_seqs))),
+        free_blocks_(engine_.cache_blocks),
+        now_(requests_.front().arrival_seconds) {
+    for (const GammaFrom& stretch : engine_.schedule) largest_gamma_ = std::max(largest_gamma_, stretch.gamma);
+    fill_survival();
+    result_.requests.resize(requests_.size());
+    result_.first_counted = first_counted_of(question);
+    result_.counted_requests = requests_.size() - 2 * result_.first_counted;
+  }
+
+  ServingResult run() {
+    take_arrivals();
+    while (served_ < requests_.size()) {
+      if (in_system() == 0) {
+        now_ = requests_[arrived_].arrival_seconds;
+        take_arrivals();
+      }
+      schedule();
+      if (checks_) check_iteration();
+      if (batch_ == 0) continue;  // all that ran was given up: waiting ones are admitted now
+      pass_time();
+      put_out_tokens();
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  using Index = std::size_t;
+
+  std::size_t waiting() const { return arrived_ - next_ + given_up_.size(); }
+  std::size_t in_system() const { return waiting() + running_.size; }
+
+  void fill_survival() {
+    const auto gamma = static_cast<std::size_t>(largest_gamma_);
+    for (const RequestAcceptance& law : question_.acceptance) {
+      double survival = 1;
+      for (std::size_t j = 0; j < gamma; ++j) {
+        survival *= law.conditional.empty() ? 0 : law.conditional[std::min(j, law.conditional.size() - 1)];
+        survival_.push_back(survival);
+      }
+    }
+  }
+
+  std::int64_t blocks_for(std::int64_t tokens) const { return (tokens + engine_.block_size - 1) / engine_.block_size; }
+
+  std::int64_t gamma_at(std::int64_t batch) const {
+    std::int64_t gamma = engine_.schedule.front().gamma;
+    for (const GammaFrom& stretch : engine_.schedule) {
+      if (stretch.batch_low > batch) break;
+      gamma = stretch.gamma;
+    }
+    return gamma;
+  }
+
+  void take_arrivals() {
+    while (arrived_ < requests_.size() && requests_[arrived_].arrival_seconds <= now_) ++arrived_;
+  }
+
+  void schedule() {
+    gamma_ = gamma_at(std::max<std::int64_t>(1, batch_));
+    batch_ = 0;
+    budget_ = engine_.max_num_batched_tokens;
+    iteration_ = {};
+    iteration_.gamma = gamma_;
+    decoding_ = 0;
+    fully_accepted_ = 0;
+    const std::size_t given_up_before = given_up_.size();
+    std::size_t i = 0;
+    for (; i < running_.size && budget_ > 0; ++i) {
+      const std::int64_t prompt = running_.prompt_left[i];
+      const std::int64_t positions = std::min(prompt > 0 ? prompt : gamma_ + 1, budget_);
+      const std::int64_t needed = running_.computed[i] + positions + largest_gamma_;
+      if (needed > running_.slots[i] && !make_room(i, needed)) break;
+      take(i, positions);
+    }
+    for (; i < running_.size; ++i) running_.scheduled[i] = 0;
+    if (given_up_.size() == given_up_before) admit();
+    iteration_.full_accepts = iteration_.sequences > 0 ? fully_accepted_ / iteration_.sequences : 0;
+  }
+
+  /// Gives a running request blocks for `tokens`, taking those of the last ones where there are not enough; false if
+  /// it had to be given up itself.
+  bool make_room(Index i, std::int64_t tokens) {
+    const std::int64_t wanted = blocks_for(tokens) - running_.slots[i] / engine_.block_size;
+    while (wanted > free_blocks_) {
+      give_up_last();
+      if (running_.size == i) return false;
+    }
+    hold(i, wanted);
+    return true;
+  }
+
+  void hold(Index i, std::int64_t blocks) {
+    free_blocks_ -= blocks;
+    running_.slots[i] += blocks * engine_.block_size;
+    result_.peak_blocks = std::max(result_.peak_blocks, engine_.cache_blocks - free_blocks_);
+  }
+
+  void give_up_last() {
+    const Index last = --running_.size;
+    const std::size_t request = running_.request[last];
+    free_blocks_ += running_.slots[last] / engine_.block_size;
+    result_.requests[request].output_tokens = running_.put_out[last];
+    ++result_.requests[request].preemptions;
+    ++result_.preemptions;
+    given_up_.push_back(request);
+  }
+
+  /// Charges positions of a running request to the iteration.
+  void take(Index i, std::int64_t positions) {
+    running_.scheduled[i] = positions;
+    budget_ -= positions;
+    ++batch_;
+    const auto count = static_cast<double>(positions);
+    const auto context = static_cast<double>(running_.computed[i]);
+    if (running_.prompt_left[i] > 0) {
+      iteration_.prompt_tokens += count;
+      iteration_.prompts += 1;
+      iteration_.prompt_pairs += count * context + count * (count + 1) / 2;
+    } else {
+      // A round that was cut to what is left of the budget is a fraction of a sequence.
+      iteration_.sequences += positions == gamma_ + 1 ? 1 : count / static_cast<double>(gamma_ + 1);
+      iteration_.context_tokens += context;
+      fully_accepted_ += running_.fully_accepted[i];
+      ++decoding_;
+    }
+  }
+
+  void admit() {
+    while (waiting() > 0 && budget_ > 0 && running_.size < static_cast<std::size_t>(engine_.max_num_seqs)) {
+      const bool again = !given_up_.empty();
+      const std::size_t request = again ? given_up_.back() : next_;
+      const SimulatedRequest& asked = requests_[request];
+      const std::int64_t put_out = result_.requests[request].output_tokens;
+      const std::int64_t tokens = asked.prompt_tokens + put_out;
+      const std::int64_t found = found_in_cache(asked, again);
+      const std::int64_t positions = std::min(tokens - found, budget_);
+      const std::int64_t blocks = blocks_for(found + positions + largest_gamma_);
+      if (std::max(blocks, blocks_for(tokens)) > free_blocks_) break;
+      if (again) {
+        given_up_.pop_back();
+      } else {
+        ++next_;
+      }
+      const Index i = running_.size++;
+      running_.request[i] = request;
+      running_.law[i] = law_of(request);
+      running_.computed[i] = found;
+      running_.prompt_left[i] = tokens - found;
+      running_.put_out[i] = put_out;
+      running_.wanted[i] = asked.output_tokens;
+      running_.slots[i] = 0;
+      running_.fully_accepted[i] = 0;
+      hold(i, blocks);
+      take(i, positions);
+    }
+  }
+
+  std::int64_t found_in_cache(const SimulatedRequest& asked, bool again) const {
+    if (engine_.decode_only && !again) return asked.prompt_tokens - 1;
+    const auto found =
+        static_cast<std::int64_t>(engine_.prefix_cache_hit_rate * static_cast<double>(asked.prompt_tokens));
+    return std::min(found, asked.prompt_tokens - 1);
+  }
+
+  std::size_t law_of(std::size_t request) const {
+    const std::size_t laws = question_.acceptance.size();
+    if (laws < 2 || largest_gamma_ == 0) return 0;
+    const double u = RandomStream(question_.seed, request).uniform(0, 1, Purpose::serving);
+    return std::min(laws - 1, static_cast<std::size_t>(u * static_cast<double>(laws))) *
+           static_cast<std::size_t>(largest_gamma_);
+  }
+
+  /// The iteration takes place, and what arrives meanwhile waits.
+  void pass_time() {
+    const double duration = question_.cost->seconds(iteration_);
+    if (!(0 < duration && duration <= std::numeric_limits<double>::max())) {
+      throw std::domain_error(fmt::format(
+          "simulate_serving: the cost of an iteration is {} seconds, but must be finite and above 0", duration));
+    }
+    const double from = now_;
+    now_ = from + duration;
+    const double counted = counted_time_.seconds_of(from, now_);
+    const auto waited = static_cast<double>(waiting());
+    const auto served = static_cast<double>(in_system());
+    decoding_time_ += static_cast<double>(decoding_) * counted;
+    busy_time_ += counted;
+    waiting_time_ += waited * counted;
+    system_time_ += served * counted;
+    result_.request_seconds += served * duration;
+    const std::size_t before = arrived_;
+    take_arrivals();
+    for (std::size_t i = before; i < arrived_; ++i) {
+      const double arrival = requests_[i].arrival_seconds;
+      waiting_time_ += counted_time_.seconds_of(arrival, now_);
+      system_time_ += counted_time_.seconds_of(arrival, now_);
+      result_.request_seconds += now_ - arrival;
+    }
+    ++result_.iterations;
+    counts_ = counted_time_.counts(now_);
+    if (counts_) {
+      ++counted_iterations_;
+      iteration_time_ += duration;
+    }
+  }
+
+  void put_out_tokens() {
+    std::int64_t tokens = 0;
+    std::int64_t round_tokens = 0;
+    bool some_end = false;
+    for (Index i = 0; i < running_.size; ++i) {
+      const std::int64_t positions = running_.scheduled[i];
+      if (positions == 0) continue;
+      if (running_.prompt_left[i] > 0) {
+        running_.computed[i] += positions;
+        running_.prompt_left[i] -= positions;
+        if (running_.prompt_left[i] > 0) continue;
+        if (running_.put_out[i]++ == 0) note_first_token(running_.request[i]);
+        ++tokens;
+      } else {
+        const std::int64_t accepted = positions > 1 ? accepted_drafts(i, positions - 1) : 0;
+        const std::int64_t emitted = std::min(accepted + 1, running_.wanted[i] - running_.put_out[i]);
+        running_.fully_accepted[i] = accepted > 0 && accepted == positions - 1;
+        running_.computed[i] += emitted;
+        running_.put_out[i] += emitted;
+        tokens += emitted;
+        round_tokens += emitted;
+      }
+      some_end = some_end || running_.put_out[i] == running_.wanted[i];
+    }
+    tokens_ += tokens;
+    if (counts_) {
+      counted_tokens_ += tokens;
+      counted_round_tokens_ += round_tokens;
+      counted_rounds_ += decoding_;
+    }
+    if (some_end) end_requests();
+  }
+
+  std::int64_t accepted_drafts(Index i, std::int64_t drafts) const {
+    const double u =
+        RandomStream(question_.seed, running_.request[i]).uniform(running_.put_out[i], 0, Purpose::serving);
+    const double* survival = survival_.data() + running_.law[i];
+    std::int64_t accepted = 0;
+    while (accepted < drafts && u < survival[accepted]) ++accepted;
+    return accepted;
+  }
+
+  void note_first_token(std::size_t request) {
+    result_.requests[request].first_token_seconds = now_ - requests_[request].arrival_seconds;
+  }
+
+  void end_requests() {
+    Index kept = 0;
+    for (Index i = 0; i < running_.size; ++i) {
+      if (running_.put_out[i] < running_.wanted[i]) {
+        if (kept != i) running_.move(i, kept);
+        ++kept;
+        continue;
+      }
+      const std::size_t request = running_.request[i];
+      ServedRequest& served = result_.requests[request];
+      if (checks_) check_ended(i);
+      served.output_tokens = running_.put_out[i];
+      served.last_token_seconds = now_ - requests_[request].arrival_seconds;
+      free_blocks_ += running_.slots[i] / engine_.block_size;
+      ++served_;
+    }
+    running_.size = kept;
+  }
+
+  void finish() {
+    const double length = std::min(counted_time_.end(), now_) - counted_time_.begin();
+    result_.counted_seconds = length;
+    result_.output_tokens_per_second = static_cast<double>(counted_tokens_) / length;
+    result_.mean_batch = decoding_time_ / length;
+    result_.mean_waiting = waiting_time_ / length;
+    result_.mean_in_system = system_time_ / length;
+    result_.busy_share = busy_time_ / length;
+    if (counted_iterations_ > 0) {
+      result_.mean_iteration_seconds = iteration_time_ / static_cast<double>(counted_iterations_);
+    }
+    if (counted_rounds_ > 0) {
+      result_.tokens_per_step = static_cast<double>(counted_round_tokens_) / static_cast<double>(counted_rounds_);
+    }
+    result_.backlog_at_end = backlog_before(requests_.size() - 1);
+    result_.backlog_at_middle = backlog_before(requests_.size() / 2);
+    result_.seconds = now_;
+    if (checks_) check_end();
+  }
+
+  std::int64_t backlog_before(std::size_t request) const {
+    const double time = requests_[request].arrival_seconds;
+    std::int64_t backlog = 0;
+    for (std::size_t i = 0; i < request; ++i) {
+      if (requests_[i].arrival_seconds + result_.requests[i].last_token_seconds > time) ++backlog;
+    }
+    return backlog;
+  }
+
+  // Invariants.
+
+  void require(bool holds, std::string_view what) const {
+    if (holds) return;
+    throw std::logic_error(
+        fmt::format("simulate_serving: {} at {} seconds, after {} iterations", what, now_, result_.iterations));
+  }
+
+  void check_iteration() {
+    require(now_ >= checked_at_, "time goes back");
+    checked_at_ = now_;
+    std::int64_t held = 0;
+    std::int64_t positions = 0;
+    std::size_t scheduled = 0;
+    for (Index i = 0; i < running_.size; ++i) {
+      const SimulatedRequest& asked = requests_[running_.request[i]];
+      held += running_.slots[i] / engine_.block_size;
+      positions += running_.scheduled[i];
+      scheduled += running_.scheduled[i] > 0 ? 1 : 0;
+      require(running_.slots[i] % engine_.block_size == 0 &&
+                  running_.computed[i] + running_.scheduled[i] <= running_.slots[i],
+              "a request's blocks are too few for its tokens");
+      const std::int64_t known = running_.prompt_left[i] > 0 ? 0 : 1;
+      require(running_.computed[i] + running_.prompt_left[i] + known == asked.prompt_tokens + running_.put_out[i],
+              "a request's tokens are lost");
+      require(running_.put_out[i] < running_.wanted[i], "a request runs on after its end");
+      require(i == 0 || running_.request[i - 1] < running_.request[i], "requests that run are out of order");
+    }
+    require(free_blocks_ >= 0 && held + free_blocks_ == engine_.cache_blocks, "blocks are lost");
+    require(positions <= engine_.max_num_batched_tokens && budget_ == engine_.max_num_batched_tokens - positions,
+            "the budget of positions is exceeded");
+    require(scheduled == static_cast<std::size_t>(batch_), "the batch is miscounted");
+    require(running_.size <= static_cast<std::size_t>(engine_.max_num_seqs), "more requests run than may");
+    const std::size_t last = running_.size == 0 ? 0 : running_.request[running_.size - 1] + 1;
+    for (std::size_t i = 0; i < given_up_.size(); ++i) {
+      const std::size_t above = i == 0 ? next_ : given_up_[i - 1];
+      require(last <= given_up_[i] && given_up_[i] < above, "requests that were given up are out of order");
+    }
+    require(last <= next_ && next_ <= arrived_ && running_.size + given_up_.size() + served_ == next_,
+            "a request is lost or served twice");
+  }
+
+  void check_ended(Index i) const {
+    const SimulatedRequest& asked = requests_[running_.request[i]];
+    require(running_.computed[i] == asked.prompt_tokens + asked.output_tokens - 1,
+            "an ended request's tokens are lost");
+    require(result_.requests[running_.request[i]].last_token_seconds == 0, "a request is served twice");
+  }
+
+  void check_end() const {
+    std::int64_t tokens = 0;
+    double seconds = 0;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      const ServedRequest& served = result_.requests[i];
+      tokens += served.output_tokens;
+      seconds += served.last_token_seconds;
+      require(served.output_tokens == requests_[i].output_tokens,
+              "a request got another number of tokens than it asked for");
+      require(0 < served.first_token_seconds && served.first_token_seconds <= served.last_token_seconds,
+              "a request's times are out of order");
+    }
+    require(tokens == tokens_, "tokens are lost");
+    require(free_blocks_ == engine_.cache_blocks, "blocks are held by nobody");
+    const auto count = static_cast<double>(requests_.size());
+    require(std::abs(seconds - result_.request_seconds) <= 1e-9 * seconds + 1e-12 * count * now_,
+            "Little's law does not hold");
+  }
+
+  const ServingQuestion& question_;
+  const ServingEngine& engine_;
+  const std::vector<SimulatedRequest>& requests_;
+  const bool checks_;
+  const CountedTime counted_time_;
+  std::int64_t largest_gamma_ = 0;
+  /// [law][draft]: P(it and those before it are accepted). Shape: (laws, largest gamma)
+  std::vector<double> survival_;
+  ServingResult result_;
+
+  RunningRequests running_;
+  /// Preempted ones, that wait; the last one is the first to be admitted.
+  std::vector<std::size_t> given_up_;
+  /// Requests before this one have arrived, have been admitted once; how many were served.
+  std::size_t arrived_ = 0, next_ = 0, served_ = 0;
+  std::int64_t free_blocks_;
+  double now_;
+
+  // The iteration under way.
+  cost::Iteration iteration_;
+  std::int64_t gamma_ = 0;
+  /// Positions that are left of it.
+  std::int64_t budget_ = 0;
+  /// Requests in it, and those of them that decode.
+  std::int64_t batch_ = 0, decoding_ = 0;
+  double fully_accepted_ = 0;
+  bool counts_ = false;
+
+  // Sums over the counted time.
+  double decoding_time_ = 0, waiting_time_ = 0, system_time_ = 0, busy_time_ = 0, iteration_time_ = 0;
+  std::int64_t counted_tokens_ = 0, counted_round_tokens_ = 0, counted_rounds_ = 0, counted_iterations_ = 0;
+  std::int64_t tokens_ = 0;
+  double checked_at_ = 0;
+};
+
+}  // namespace
+
+ServingResult run_serving(const ServingQuestion& question, InvariantChecks checks) {
+  return ServingRun(question, checks == InvariantChecks::yes).run();
+}
+
+}  // namespace specdec::sim

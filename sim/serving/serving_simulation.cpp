@@ -1,0 +1,139 @@
+#include "sim/serving/serving_simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+
+#include "analysis/core/checks.hpp"
+#include "sim/serving/serving_run.hpp"
+
+namespace specdec::sim {
+namespace {
+
+constexpr std::string_view function = "simulate_serving";
+constexpr double largest = std::numeric_limits<double>::max();
+constexpr std::int64_t largest_length = std::int64_t{1} << 30;
+constexpr std::int64_t largest_gamma = 1024;
+
+std::int64_t require_schedule(const std::vector<GammaFrom>& schedule) {
+  if (schedule.empty()) throw std::invalid_argument(fmt::format("{}: schedule is empty", function));
+  core::require_in(function, "batch_low of the schedule's first stretch", schedule.front().batch_low, 1, 1);
+  std::int64_t lowest = 1;
+  std::int64_t most = 0;
+  for (const GammaFrom& stretch : schedule) {
+    core::require_in(function, "batch_low of a stretch of the schedule", stretch.batch_low, lowest,
+                     std::numeric_limits<std::int64_t>::max() - 1);
+    core::require_in(function, "gamma", stretch.gamma, 0, largest_gamma);
+    lowest = stretch.batch_low + 1;
+    most = std::max(most, stretch.gamma);
+  }
+  return most;
+}
+
+void require_request(const SimulatedRequest& request, std::size_t i, double before) {
+  const auto legal = [](std::int64_t tokens) { return 1 <= tokens && tokens <= largest_length; };
+  const double arrival = request.arrival_seconds;
+  if (before <= arrival && arrival <= largest && legal(request.prompt_tokens) && legal(request.output_tokens)) return;
+  core::require_in(function, fmt::format("arrival_seconds of request {}", i), arrival, before, largest);
+  core::require_in(function, fmt::format("prompt_tokens of request {}", i), request.prompt_tokens, 1, largest_length);
+  core::require_in(function, fmt::format("output_tokens of request {}", i), request.output_tokens, 1, largest_length);
+}
+
+/// The blocks that a request holds before its last round, drafts and look-ahead slots included, must exist.
+void require_fits(const SimulatedRequest& request, std::size_t i, const ServingEngine& engine, std::int64_t gamma) {
+  const std::int64_t rounds_slots = request.output_tokens > 1 ? 2 * gamma : gamma;
+  const std::int64_t tokens = request.prompt_tokens + request.output_tokens - 1 + rounds_slots;
+  const std::int64_t blocks = (tokens + engine.block_size - 1) / engine.block_size;
+  if (blocks <= engine.cache_blocks) return;
+  throw std::domain_error(fmt::format(
+      "{}: request {} ({} tokens of prompt, {} of output, {} slots for drafts) needs {} blocks of {} tokens, "
+      "but the cache has {}",
+      function, i, request.prompt_tokens, request.output_tokens, rounds_slots, blocks, engine.block_size,
+      engine.cache_blocks));
+}
+
+void require_legal(const ServingQuestion& question) {
+  const ServingEngine& engine = question.engine;
+  if (question.requests.empty()) throw std::invalid_argument(fmt::format("{}: requests is empty", function));
+  if (!question.cost) throw std::invalid_argument(fmt::format("{}: cost is null", function));
+  const std::int64_t gamma = require_schedule(engine.schedule);
+  if (gamma > 0 && question.acceptance.empty()) {
+    throw std::invalid_argument(
+        fmt::format("{}: acceptance is empty, but the schedule drafts {} tokens", function, gamma));
+  }
+  for (const RequestAcceptance& law : question.acceptance) {
+    for (const double rate : law.conditional) core::require_in(function, "conditional acceptance", rate, 0, 1);
+  }
+  core::require_in(function, "max_num_seqs", engine.max_num_seqs, 1, std::numeric_limits<std::int64_t>::max());
+  core::require_in(function, "max_num_batched_tokens", engine.max_num_batched_tokens, 1,
+                   std::numeric_limits<std::int64_t>::max());
+  core::require_in(function, "block_size", engine.block_size, 1, std::int64_t{1} << 20);
+  core::require_in(function, "cache_blocks", engine.cache_blocks, 1, std::int64_t{1} << 40);
+  core::require_in(function, "prefix_cache_hit_rate", engine.prefix_cache_hit_rate, 0, std::nextafter(1.0, 0.0));
+  core::require_in(function, "warm_up_share", question.warm_up_share, 0, 0.4);
+  double before = 0;
+  for (std::size_t i = 0; i < question.requests.size(); ++i) {
+    const SimulatedRequest& request = question.requests[i];
+    require_request(request, i, before);
+    require_fits(request, i, engine, gamma);
+    before = request.arrival_seconds;
+  }
+}
+
+/// Reorders the values.
+std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  RequestPercentiles result;
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) result.mean += value / n;
+  auto begin = values.begin();
+  const auto at = [&](std::size_t percent) {
+    const std::size_t rank = (values.size() * percent + 99) / 100;
+    const auto place = values.begin() + static_cast<std::ptrdiff_t>(rank - 1);
+    std::nth_element(begin, place, values.end());
+    begin = place;
+    return *place;
+  };
+  result.p50 = at(50);
+  result.p90 = at(90);
+  result.p99 = at(99);
+  return result;
+}
+
+void summarise(ServingResult& result) {
+  std::vector<double> first, per_token, all;
+  for (std::size_t i = result.first_counted; i < result.first_counted + result.counted_requests; ++i) {
+    const ServedRequest& request = result.requests[i];
+    first.push_back(request.first_token_seconds);
+    all.push_back(request.last_token_seconds);
+    if (request.output_tokens < 2) continue;
+    per_token.push_back((request.last_token_seconds - request.first_token_seconds) /
+                        static_cast<double>(request.output_tokens - 1));
+  }
+  result.ttft_seconds = percentiles_of(first);
+  result.tpot_seconds = percentiles_of(per_token);
+  result.end_to_end_seconds = percentiles_of(all);
+}
+
+}  // namespace
+
+ServingResult simulate_serving(const ServingQuestion& question, InvariantChecks checks) {
+  require_legal(question);
+  ServingResult result = run_serving(question, checks);
+  summarise(result);
+  return result;
+}
+
+ServingResult simulate_serving(const ServingQuestion& question) {
+#ifdef NDEBUG
+  return simulate_serving(question, InvariantChecks::no);
+#else
+  return simulate_serving(question, InvariantChecks::yes);
+#endif
+}
+
+}  // namespace specdec::sim

@@ -1,0 +1,339 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/random.hpp"
+#include "sim/serving/serving_run.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/priced_iterations.hpp"
+
+using namespace specdec::sim;
+using Catch::Matchers::Contains;
+using specdec::cost::Iteration;
+using specdec::test_support::priced;
+using specdec::test_support::PricedIterations;
+
+namespace {
+
+/// Iterations of one second, a cache that never fills, and all requests count.
+ServingQuestion question_of(std::vector<SimulatedRequest> requests) {
+  ServingQuestion question;
+  question.requests = std::move(requests);
+  question.engine.cache_blocks = 1 << 20;
+  question.cost = priced(1);
+  question.warm_up_share = 0;
+  return question;
+}
+
+std::vector<SimulatedRequest> equal_requests(std::size_t count, double gap, std::int64_t prompt, std::int64_t output) {
+  std::vector<SimulatedRequest> requests;
+  for (std::size_t i = 0; i < count; ++i) requests.push_back({gap * static_cast<double>(i), prompt, output});
+  return requests;
+}
+
+ServingResult serve(const ServingQuestion& question) { return simulate_serving(question, InvariantChecks::yes); }
+
+const std::vector<Iteration>& seen_by(const ServingQuestion& question) {
+  return dynamic_cast<const PricedIterations&>(*question.cost).seen;
+}
+
+void draft(ServingQuestion& question, std::int64_t gamma, double rate) {
+  question.engine.schedule = {{1, gamma}};
+  question.acceptance = {{{rate}}};
+}
+
+bool same(const ServingResult& a, const ServingResult& b) {
+  const auto equal = [](const ServedRequest& x, const ServedRequest& y) {
+    return x.first_token_seconds == y.first_token_seconds && x.last_token_seconds == y.last_token_seconds &&
+           x.output_tokens == y.output_tokens && x.preemptions == y.preemptions;
+  };
+  return std::equal(a.requests.begin(), a.requests.end(), b.requests.begin(), b.requests.end(), equal) &&
+         a.mean_batch == b.mean_batch && a.iterations == b.iterations && a.seconds == b.seconds &&
+         a.request_seconds == b.request_seconds;
+}
+
+double sum_of(const std::vector<Iteration>& iterations, double Iteration::*part) {
+  return std::accumulate(iterations.begin(), iterations.end(), 0.0,
+                         [part](double sum, const Iteration& iteration) { return sum + iteration.*part; });
+}
+
+}  // namespace
+
+TEST_CASE("requests at equal distances on an engine that serves one at a time wait as D/D/1 says, exactly") {
+  ServingQuestion question = question_of(equal_requests(64, 2, 1, 1));
+  question.engine.max_num_seqs = 1;
+  const ServingResult idle = serve(question);
+  for (const ServedRequest& request : idle.requests) CHECK(request.last_token_seconds == 1);
+  CHECK(idle.busy_share == 0.5);
+  CHECK(idle.mean_in_system == 0.5);
+  CHECK(idle.mean_waiting == 0);
+  CHECK(idle.backlog_at_end == 0);
+  CHECK(idle.seconds == 127);
+
+  question.requests = equal_requests(64, 0.5, 1, 1);
+  const ServingResult busy = serve(question);
+  for (std::size_t i = 0; i < 64; ++i) CHECK(busy.requests[i].last_token_seconds == 1 + 0.5 * static_cast<double>(i));
+  CHECK(busy.backlog_at_end == 63 - 31);
+  CHECK(busy.backlog_at_middle == 32 - 16);
+  CHECK(busy.busy_share == 1);
+  CHECK(busy.output_tokens_per_second == 31 / 31.5);
+}
+
+TEST_CASE("requests that come at once are served in full batches, one after the other") {
+  ServingQuestion question = question_of(equal_requests(8, 0, 1, 3));
+  question.engine.max_num_seqs = 4;
+  const ServingResult result = serve(question);
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(result.requests[i].first_token_seconds == (i < 4 ? 1 : 4));
+    CHECK(result.requests[i].last_token_seconds == (i < 4 ? 3 : 6));
+  }
+  CHECK(result.counted_seconds == 6);
+  CHECK(result.output_tokens_per_second == 4);
+  CHECK(result.mean_batch == 4 * 4 / 6.0);
+  CHECK(result.mean_waiting == 2);
+  CHECK(result.mean_in_system == 6);
+  CHECK(result.tpot_seconds->p99 == 1);
+  CHECK(result.ttft_seconds->p50 == 1);
+  CHECK(result.ttft_seconds->p90 == 4);
+  CHECK(result.ttft_seconds->mean == 2.5);
+}
+
+TEST_CASE("a round puts out its accepted drafts and one token, and the last one is cut to what was asked for") {
+  ServingQuestion question = question_of({{0, 5, 8}});
+  draft(question, 2, 1);
+  const ServingResult result = serve(question);
+  CHECK(result.requests[0].last_token_seconds == 4);
+  CHECK(result.tokens_per_step == 7 / 3.0);
+  const std::vector<Iteration>& seen = seen_by(question);
+  REQUIRE(seen.size() == 4);
+  CHECK(seen[0].sequences == 0);
+  CHECK(seen[0].prompt_tokens == 5);
+  CHECK(seen[0].prompt_pairs == 15);
+  for (std::size_t i = 1; i < 4; ++i) {
+    CHECK(seen[i].sequences == 1);
+    CHECK(seen[i].gamma == 2);
+    CHECK(seen[i].context_tokens == 5 + 3 * static_cast<double>(i - 1));
+    CHECK(seen[i].full_accepts == (i == 1 ? 0 : 1));
+  }
+  draft(question, 2, 0);
+  CHECK(serve(question).requests[0].last_token_seconds == 8);
+  question.acceptance = {{{1, 0}}};
+  CHECK(serve(question).requests[0].last_token_seconds == 5);
+}
+
+TEST_CASE("prompts are computed in pieces beside the sequences that decode, within the budget of positions") {
+  ServingQuestion question = question_of({{0, 2, 6}, {0.5, 25, 1}, {0.5, 3, 2}});
+  question.engine.max_num_batched_tokens = 10;
+  const ServingResult result = serve(question);
+  const std::vector<Iteration>& seen = seen_by(question);
+  const std::vector<double> pieces = {2, 9, 9, 9, 1};
+  REQUIRE(seen.size() >= pieces.size());
+  double pairs = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    CHECK(seen[i].prompt_tokens == pieces[i]);
+    CHECK(seen[i].sequences == (i == 0 ? 0 : 1));
+    pairs += seen[i].prompt_pairs;
+  }
+  CHECK(seen[3].prompts == 2);
+  CHECK(pairs == 2 * 3 / 2 + 25 * 26 / 2 + 3 * 4 / 2);
+  CHECK(result.requests[1].first_token_seconds == 3.5);
+  CHECK(result.requests[2].first_token_seconds == 4.5);
+}
+
+TEST_CASE("a round for which the budget has not enough positions left verifies fewer drafts") {
+  ServingQuestion question = question_of(equal_requests(2, 0, 1, 7));
+  draft(question, 2, 1);
+  question.engine.max_num_batched_tokens = 4;
+  const ServingResult result = serve(question);
+  // Three positions for the first and one for the second, until the first has ended.
+  CHECK(result.requests[0].last_token_seconds == 3);
+  CHECK(result.requests[1].last_token_seconds == 3 + 2);
+  CHECK(seen_by(question)[1].sequences == 1 + 1 / 3.0);
+}
+
+TEST_CASE("what is found in the cache is not computed, and prompts computed elsewhere cost one position") {
+  ServingQuestion question = question_of(equal_requests(10, 1, 100, 2));
+  serve(question);
+  CHECK(sum_of(seen_by(question), &Iteration::prompt_tokens) == 1000);
+  question.cost = priced(1);
+  question.engine.prefix_cache_hit_rate = 0.5;
+  const ServingResult half = serve(question);
+  CHECK(sum_of(seen_by(question), &Iteration::prompt_tokens) == 500);
+  CHECK(sum_of(seen_by(question), &Iteration::prompt_pairs) == 10 * (100 * 101 / 2 - 50 * 51 / 2));
+  question.cost = priced(1);
+  question.engine.decode_only = true;
+  const ServingResult elsewhere = serve(question);
+  CHECK(sum_of(seen_by(question), &Iteration::prompt_tokens) == 10);
+  CHECK(elsewhere.requests[0].first_token_seconds == 1);
+  CHECK(elsewhere.peak_blocks == half.peak_blocks);
+}
+
+TEST_CASE("gamma follows the schedule at the requests of the iteration before") {
+  ServingQuestion question = question_of(equal_requests(3, 0, 1, 4));
+  question.requests.push_back({2.5, 1, 4});
+  question.requests.back().output_tokens = 30;
+  question.engine.schedule = {{1, 4}, {2, 2}, {3, 1}};
+  question.acceptance = {{{0}}};
+  serve(question);
+  std::vector<std::int64_t> gammas;
+  for (const Iteration& iteration : seen_by(question)) gammas.push_back(iteration.gamma);
+  // Three prompts; three rounds of three, the last beside a prompt; then one sequence is left.
+  REQUIRE(gammas.size() > 6);
+  CHECK(std::vector<std::int64_t>(gammas.begin() + 1, gammas.begin() + 6) == std::vector<std::int64_t>{1, 1, 1, 1, 4});
+}
+
+TEST_CASE("where the blocks run out the latest request starts again with what it put out, and nothing is lost") {
+  ServingQuestion question = question_of(equal_requests(2, 0, 4, 12));
+  question.engine.block_size = 4;
+  question.engine.cache_blocks = 6;
+  const ServingResult result = serve(question);
+  CHECK(result.preemptions == 1);
+  CHECK(result.requests[0].preemptions == 0);
+  CHECK(result.requests[1].preemptions == 1);
+  CHECK(result.requests[0].last_token_seconds == 12);
+  CHECK(result.peak_blocks == 6);
+  // Each held 12 tokens when the first asked for a fourth block; the second had put out 9 tokens by then.
+  const std::vector<Iteration>& seen = seen_by(question);
+  CHECK(seen[8].sequences == 2);
+  CHECK(seen[9].sequences == 1);
+  CHECK(seen[12].prompt_tokens == 4 + 9);
+  CHECK(result.requests[1].last_token_seconds == 12 + 3);
+  for (const ServedRequest& request : result.requests) CHECK(request.output_tokens == 12);
+}
+
+TEST_CASE("nothing is admitted in an iteration that took a request's blocks") {
+  ServingQuestion question = question_of({{0, 4, 12}, {0, 4, 12}, {8.5, 1, 1}});
+  question.engine.block_size = 4;
+  question.engine.cache_blocks = 6;
+  serve(question);
+  // The third could have been computed at 9, when the second gave up three blocks; it stands behind it from then on.
+  CHECK(seen_by(question)[9].prompts == 0);
+  CHECK(seen_by(question)[12].prompts == 2);
+}
+
+TEST_CASE("look-ahead slots of the drafts take blocks of their own") {
+  ServingQuestion question = question_of({{0, 16, 2}});
+  CHECK(serve(question).peak_blocks == 2);
+  draft(question, 16, 1);
+  CHECK(serve(question).peak_blocks == 4);
+}
+
+TEST_CASE("a request draws its law and its luck whatever is served beside it") {
+  ServingQuestion question = question_of(equal_requests(200, 0, 3, 120));
+  question.engine.schedule = {{1, 4}};
+  question.acceptance = {{{0.9, 0.8, 0.7}}, {{0.3}}, {{}}};
+  question.engine.max_num_seqs = 1;
+  const ServingResult alone = serve(question);
+  question.engine.max_num_seqs = 64;
+  const ServingResult together = serve(question);
+  for (std::size_t i = 0; i < 200; ++i) {
+    const auto rounds = [i](const ServingResult& result) {
+      return result.requests[i].last_token_seconds - result.requests[i].first_token_seconds;
+    };
+    CHECK(rounds(alone) == rounds(together));
+  }
+  CHECK(same(together, serve(question)));
+  CHECK(same(together, simulate_serving(question)));
+  question.seed = 1;
+  CHECK_FALSE(same(together, serve(question)));
+}
+
+TEST_CASE("invariants and Little's law hold for engines and loads of any kind") {
+  std::int64_t preemptions = 0;
+  for (std::uint64_t run = 0; run < 300; ++run) {
+    const RandomStream stream(7, run);
+    std::int64_t slot = 0;
+    const auto whole = [&](std::int64_t lo, std::int64_t hi) {
+      return lo +
+             static_cast<std::int64_t>(stream.uniform(0, slot++, Purpose::test) * static_cast<double>(hi - lo + 1));
+    };
+    ServingQuestion question = question_of({});
+    double time = 0;
+    const double gap = static_cast<double>(whole(0, 8)) / 2;
+    for (std::int64_t i = 0; i < 40; ++i) {
+      time += gap * stream.uniform(1, i, Purpose::test);
+      question.requests.push_back({time, whole(1, 40), whole(1, 30)});
+    }
+    ServingEngine& engine = question.engine;
+    engine.schedule = {{1, whole(0, 4)}, {whole(2, 6), whole(0, 4)}};
+    question.acceptance = {{{0.9}}, {{0.5, 0.2}}};
+    engine.max_num_seqs = whole(1, 12);
+    engine.max_num_batched_tokens = whole(1, 50);
+    engine.block_size = whole(1, 16);
+    engine.cache_blocks = (40 + 30 + 8 + engine.block_size - 1) / engine.block_size + whole(0, 20);
+    engine.prefix_cache_hit_rate = static_cast<double>(whole(0, 3)) / 4;
+    engine.decode_only = whole(0, 3) == 0;
+    question.cost = priced([](const Iteration& iteration) {
+      return 0.1 + 0.01 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
+    });
+    question.seed = run;
+    question.warm_up_share = static_cast<double>(whole(0, 4)) / 10;
+    const ServingResult result = serve(question);
+    preemptions += result.preemptions;
+    double times = 0;
+    for (const ServedRequest& request : result.requests) times += request.last_token_seconds;
+    CHECK(result.request_seconds == Approx(times).epsilon(1e-12));
+    CHECK(result.mean_in_system >= result.mean_waiting + result.mean_batch - 1e-9);
+    CHECK(result.counted_requests == 40 - 2 * result.first_counted);
+  }
+  CHECK(preemptions > 1000);
+}
+
+TEST_CASE("a question that cannot be served is refused with what is wrong") {
+  const auto message = [](const ServingQuestion& question) -> std::string {
+    try {
+      serve(question);
+    } catch (const std::domain_error& error) {
+      return error.what();
+    } catch (const std::invalid_argument& error) {
+      return std::string("argument: ") + error.what();
+    }
+    return "";
+  };
+  const ServingQuestion sound = question_of({{0, 100, 20}, {1, 1, 1}});
+  CHECK(message(sound).empty());
+  ServingQuestion question = sound;
+  draft(question, 3, 0.5);
+  question.engine.cache_blocks = 7;
+  CHECK_THAT(message(question), Contains("request 0 (100 tokens of prompt, 20 of output, 6 slots for drafts) needs 8 "
+                                         "blocks of 16 tokens, but the cache has 7"));
+  question.engine.cache_blocks = 8;
+  CHECK(message(question).empty());
+  question.acceptance.clear();
+  CHECK_THAT(message(question), Contains("argument: simulate_serving: acceptance is empty, but the schedule drafts 3"));
+  question = sound;
+  question.requests[1].arrival_seconds = -1;
+  CHECK_THAT(message(question), Contains("arrival_seconds of request 1 is -1, but must be"));
+  question.requests[1] = {std::nan(""), 1, 1};
+  CHECK_THAT(message(question), Contains("arrival_seconds of request 1 is nan"));
+  question.requests[1] = {1, 0, 1};
+  CHECK_THAT(message(question), Contains("prompt_tokens of request 1 is 0"));
+  question.requests[1] = {1, 1, -4};
+  CHECK_THAT(message(question), Contains("output_tokens of request 1 is -4"));
+  question.requests.clear();
+  CHECK_THAT(message(question), Contains("requests is empty"));
+  question = sound;
+  question.cost = nullptr;
+  CHECK_THAT(message(question), Contains("cost is null"));
+  for (const double seconds : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    question.cost = priced(seconds);
+    CHECK_THAT(message(question), Contains("the cost of an iteration is"));
+  }
+  question = sound;
+  question.engine.schedule = {{1, 2}, {1, 3}};
+  CHECK_THAT(message(question), Contains("batch_low of a stretch of the schedule is 1"));
+  question.engine.schedule = {{2, 2}};
+  CHECK_THAT(message(question), Contains("first stretch is 2"));
+  question.engine.schedule.clear();
+  CHECK_THAT(message(question), Contains("schedule is empty"));
+  question = sound;
+  question.engine.prefix_cache_hit_rate = 1;
+  CHECK_THAT(message(question), Contains("prefix_cache_hit_rate is 1"));
+  question = sound;
+  question.engine.max_num_seqs = 0;
+  CHECK_THAT(message(question), Contains("max_num_seqs is 0"));
+}
