@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,7 +27,7 @@ struct UncertainValue {
   double high = 0;
 };
 
-/// How far a deployment stays behind the ideal; 1, 1, 0, 0, 0 is the ideal of math.
+/// How far a deployment stays behind the ideal, in which both shares are 1 and all seconds 0.
 struct RooflineLosses {
   /// Achieved share of the memory bandwidth and of the dense peak, (0, 1].
   UncertainValue bandwidth_efficiency = {1, 1, 1};
@@ -35,6 +37,8 @@ struct RooflineLosses {
   /// Of each pass of a model, and of each iteration of the engine, seconds, >= 0.
   UncertainValue launch_seconds = {};
   UncertainValue scheduling_seconds = {};
+  /// Of each pass of the drafting model where it is another one; nothing: the same.
+  std::optional<UncertainValue> draft_launch_seconds = {};
 };
 
 /// A model on its accelerators.
@@ -81,15 +85,25 @@ struct CalibrationPoint {
 
 /// Seconds from what a model reads and computes and what the hardware can do:
 ///
-///   T(B, n, x) = max(W / BW, 2 P B n / F) + max(B cache(x + n) / BW, B sum_i pairs(x + i) / F) + all-reduce + launch
+///   T(B, n, x) = max(W / BW, 2 P B n / F) + max(B cache(x + n) / BW, B sum_{i=1..n} pairs(x + i) / F) + all-reduce
+///                + launch
 ///
 /// W: bytes of the weights that are read, of the experts only those that B n tokens are expected to touch; P: active
 /// parameters; both with the output head, without the input embedding. cache(x): bytes in the cache of a sequence of x
-/// tokens; pairs: FLOP of attention, at most the window's. BW and F: bandwidth and dense peak of all accelerators that
-/// share the model times their efficiencies. All-reduce: 2 per layer, each latency + 2 (t - 1)/t bytes / link, where
-/// t > 1 accelerators share it.
+/// tokens, states counted twice, as they are read and written; pairs(x): FLOP of attention of one position to x, at
+/// most the window's, and of updating states. BW and F: bandwidth and dense peak of all accelerators that share the
+/// model, times their efficiencies; each F that of the type of the weights, that of attention 16 bits whatever the
+/// cache's. All-reduce: 2 per layer, each latency + 2 (t - 1)/t bytes / link with 16 bits per value, where t > 1
+/// accelerators share the model. The cache is kept twice where they are more than its shards.
 ///
-/// Replicates draw every loss from a uniform law over its range.
+///   round = T_p(B, gamma + 1, x) + passes T_q(B, 1, x) + f (T_q(B, 2, x) - T_q(B, 1, x)) + scheduling
+///
+/// All passes are priced at the round's first context; `parallel` drafts take one pass over gamma positions. overhead
+/// is what passes cost beside arithmetic: launching and scheduling. In an iteration the positions of prompts go through
+/// the same pass of the target and, where gamma > 0, through the first pass of the draft; the head sees only their
+/// last.
+///
+/// Replicates draw every loss from a uniform law over its range, the same for all passes.
 /// Source:   Williams et al. 2009 (roofline); docs/capacity.md#roofline
 class RooflineCost final : public RoundCost, public IterationCost {
  public:
@@ -101,35 +115,98 @@ class RooflineCost final : public RoundCost, public IterationCost {
   bool in_seconds() const override { return true; }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint&) const override { return false; }
-  std::size_t replicates() const override;
+  std::size_t replicates() const override { return losses_.size() - 1; }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
+  void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
+  /// "roofline_uncalibrated" where a loss is a range that no timed iteration narrowed, "roofline_misfit" where timed
+  /// iterations cannot be met, "tensor_parallel_beyond_link" where more accelerators share a model than its link joins.
   std::span<const CostFinding> findings() const override { return findings_; }
 
   double seconds(const Iteration& iteration) const override;
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override;
 
-  /// Of the target over `tokens` positions of each of `batch` sequences.
+  /// Of the target over `tokens` positions of each of `batch` sequences; its overhead is its launch.
+  /// @param batch > 0  @param tokens > 0  @param context >= 0, per sequence
+  /// @throws std::domain_error if a value is outside its range
   PassSeconds target_pass(double batch, double tokens, double context) const;
   /// Of the drafting model. @throws std::logic_error without one
   PassSeconds draft_pass(double batch, double tokens, double context) const;
 
-  /// The same deployment with losses fitted to timed iterations: each replicate starts from its own draw of the ranges
-  /// and moves as little as it must to meet the points within their error, so that what the points do not tell keeps
-  /// its range.
+  /// The same deployment with losses fitted to timed iterations. Each replicate starts from its own draw of the losses
+  /// that are ranges and minimises
+  ///
+  ///   sum_j (ln(T_j / t_j) - e_j)^2 / relative_error^2 + sum_k (y_k - y_k of the draw)^2 / Var(y_k)
+  ///
+  /// over y, the logarithms of efficiencies in (0, 1] and the seconds >= 0, with e normal of that error: what the
+  /// points do not tell keeps its range. Var is that of the range's law. The estimate is the same without e from the
+  /// losses' values; options().losses holds it with the central 95% of the replicates. Source:   Oliver, He and
+  /// Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
   /// @param points        at least one
   /// @param relative_error  of a point, standard deviation, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
-  bool is_calibrated() const;
+  bool is_calibrated() const { return calibrated_; }
 
   const RooflineOptions& options() const { return options_; }
 
  private:
+  static constexpr std::size_t loss_count = 6;
+  /// In the order of RooflineLosses; the draft's launch is that of every pass where it has none of its own.
+  using Losses = std::array<double, loss_count>;
+
+  /// Layers with one window: seconds at the peaks, per token of the context and per (query, key) pair.
+  struct AttentionPart {
+    double window = 0, cache = 0, attention = 0;
+  };
+  /// Layers with experts of one kind: seconds at the peak to read all, ln(1 - k/E).
+  struct ExpertPart {
+    double weights = 0, log_missed = 0;
+  };
+  /// A placed model, in seconds at the peaks.
+  struct PricedModel {
+    double weights = 0, products_per_position = 0, products_per_headed_position = 0, link_per_position = 0;
+    double states_per_sequence = 0, state_products_per_position = 0, all_reduces = 0;
+    std::vector<AttentionPart> attention = {};
+    std::vector<ExpertPart> experts = {};
+  };
+  /// `count` sequences of `context` tokens, of which `tokens` positions are computed each; `headed` is the number of
+  /// all positions whose next token is predicted.
+  struct PassPart {
+    double count = 0, tokens = 0, context = 0, headed = 0;
+  };
+  /// A pass at the peaks.
+  struct PassWork {
+    double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, all_reduces = 0;
+  };
+  /// The passes of an iteration: the target's; the draft's first one, without and with the token of a full accept, and
+  /// the others.
+  struct IterationWork {
+    PassWork target = {}, first = {}, caught_up = {}, other = {};
+    double full_accepts = 0, draft_passes = 0;
+  };
+
+  PricedModel priced(const PlacedModel& placed, std::string_view role) const;
+  static PassWork work_of(const PricedModel& model, const PassPart& decoding, const PassPart& prompts);
+  IterationWork work_of(const Iteration& iteration) const;
+  static double seconds_of(const PassWork& work, const Losses& losses);
+  static RoundTime seconds_of(const IterationWork& work, const Losses& losses);
+  PassSeconds pass_seconds(const PricedModel& model, double batch, double tokens, double context, double launch) const;
+  const Losses& losses_of_replicate(std::size_t index) const;
+  void draw_losses();
+  void find_uncalibrated();
+
   RooflineOptions options_;
+  PricedModel target_;
+  std::optional<PricedModel> draft_;
+  /// [0] is the estimate, [1 + i] replicate i.
+  std::vector<Losses> losses_;
+  bool calibrated_ = false;
   std::vector<CostFinding> findings_;
 };
 
-/// Bytes of the weights that an accelerator of the group holds, head and embedding included.
+/// Bytes of the weights that an accelerator of the group holds, head and embedding included where they are the model's
+/// own: what the model's file says, else parameters times bits of their types.
+/// Source:   docs/capacity.md#weights
 double weight_bytes_per_gpu(const PlacedModel& placed);
 /// Bytes of the cache that an accelerator holds for one token of the context; windows ignored.
 double cache_bytes_per_token_per_gpu(const PlacedModel& placed);

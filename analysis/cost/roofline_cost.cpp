@@ -1,0 +1,601 @@
+#include "analysis/cost/roofline_cost.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/cost/replicate_draws.hpp"
+
+namespace specdec::cost {
+namespace {
+
+constexpr double largest = std::numeric_limits<double>::max();
+constexpr double smallest = std::numeric_limits<double>::min();
+/// Of what travels between accelerators and of what attention multiplies.
+constexpr double activation_bytes = 2;
+constexpr double all_reduces_per_layer = 2;
+
+constexpr std::uint32_t loss_stream = 48, error_stream = 49;
+
+/// Places in RooflineCost::Losses.
+enum LossPlace : std::size_t { bandwidth, compute, latency, launch, scheduling, draft_launch };
+constexpr std::array<std::string_view, 6> loss_names = {"bandwidth_efficiency",       "compute_efficiency",
+                                                        "all_reduce_latency_seconds", "launch_seconds",
+                                                        "scheduling_seconds",         "draft_launch_seconds"};
+
+bool is_efficiency(std::size_t place) { return place <= compute; }
+
+/// Null for a draft_launch that is the launch of every pass. Either const or not, as the losses are.
+template <class AnyLosses>
+auto loss_at(AnyLosses& losses, std::size_t place) -> decltype(&losses.launch_seconds) {
+  switch (place) {
+    case bandwidth:
+      return &losses.bandwidth_efficiency;
+    case compute:
+      return &losses.compute_efficiency;
+    case latency:
+      return &losses.all_reduce_latency_seconds;
+    case launch:
+      return &losses.launch_seconds;
+    case scheduling:
+      return &losses.scheduling_seconds;
+    default:
+      return losses.draft_launch_seconds ? &*losses.draft_launch_seconds : nullptr;
+  }
+}
+
+bool is_range(const UncertainValue* loss) { return loss != nullptr && loss->low < loss->high; }
+
+void require_legal_losses(const RooflineLosses& losses) {
+  for (std::size_t place = 0; place < loss_names.size(); ++place) {
+    const UncertainValue* const loss = loss_at(losses, place);
+    if (loss == nullptr) continue;
+    const double lowest = is_efficiency(place) ? smallest : 0;
+    const double highest = is_efficiency(place) ? 1 : largest;
+    core::require_in("RooflineCost", loss_names[place], loss->value, lowest, highest);
+    core::require_in("RooflineCost", fmt::format("low of {}", loss_names[place]), loss->low, lowest, loss->value);
+    core::require_in("RooflineCost", fmt::format("high of {}", loss_names[place]), loss->high, loss->value, highest);
+  }
+}
+
+/// Types that the weights are stored in, and what the file's size says beside them.
+struct StoredWeights {
+  NumberType dense = NumberType::bf16, expert = NumberType::bf16;
+  /// Bytes of the file / bytes by types; 1 where the file does not say or the types are the user's.
+  double file_share = 1;
+
+  double dense_bytes() const { return file_share * stored_bits(dense) / 8; }
+  double expert_bytes() const { return file_share * stored_bits(expert) / 8; }
+};
+
+double expert_parameters(std::span<const LayerGroup> layers) {
+  double sum = 0;
+  for (const LayerGroup& group : layers)
+    sum += static_cast<double>(group.count * group.experts) * static_cast<double>(group.parameters_per_expert);
+  return sum;
+}
+
+double bytes_by_types(const ModelSpec& model, const StoredWeights& types) {
+  const double experts = expert_parameters(model.layers);
+  const double dense = static_cast<double>(total_parameters(model)) - experts;
+  return dense * types.dense_bytes() + experts * types.expert_bytes();
+}
+
+StoredWeights stored_weights(const PlacedModel& placed) {
+  const ModelSpec& model = placed.model;
+  StoredWeights types;
+  types.dense = placed.weight_type.value_or(model.weight_type.value_or(NumberType::bf16));
+  types.expert = placed.expert_weight_type ? *placed.expert_weight_type
+                 : placed.weight_type      ? *placed.weight_type
+                                           : model.expert_weight_type.value_or(types.dense);
+  if (placed.weight_type || placed.expert_weight_type || !model.weight_bytes) return types;
+  double by_types = bytes_by_types(model, types);
+  // The file holds the next-token module too.
+  const double module_experts = expert_parameters(model.next_token_layers);
+  double module_dense = static_cast<double>(model.next_token_extra_parameters);
+  for (const LayerGroup& group : model.next_token_layers)
+    module_dense += static_cast<double>(group.count * (group.dense_parameters + group.other_parameters));
+  by_types += module_dense * types.dense_bytes() + module_experts * types.expert_bytes();
+  types.file_share = static_cast<double>(*model.weight_bytes) / by_types;
+  return types;
+}
+
+/// Share of a layer's cache that one of the accelerators holds.
+double cache_share(const LayerGroup& group, std::int64_t tensor_parallel) {
+  const std::int64_t shards = std::max<std::int64_t>(group.cache_shards, 1);
+  const std::int64_t held = (shards + tensor_parallel - 1) / tensor_parallel;
+  return static_cast<double>(held) / static_cast<double>(shards);
+}
+
+void require_legal_placement(const PlacedModel& placed, std::string_view role) {
+  core::require_in("RooflineCost", fmt::format("tensor_parallel of the {}", role), placed.tensor_parallel, 1,
+                   std::int64_t{1} << 20);
+  if (placed.model.layers.empty())
+    throw std::invalid_argument(fmt::format("RooflineCost: the {} has no layers, but must have some", role));
+}
+
+double hardware_figure(const HardwareSpec& hardware, std::string_view name, double value) {
+  if (smallest <= value && value <= largest) return value;
+  throw std::invalid_argument(fmt::format("RooflineCost: {} of {} is {}, but must be above 0", name,
+                                          hardware.name.empty() ? "the hardware" : hardware.name, value));
+}
+
+/// sum_{i=1..n} min(x + i, w)
+double pairs_of(double tokens, double context, double window) {
+  const double below = std::clamp(window - context, 0.0, tokens);
+  return below * context + below * (below + 1) / 2 + (below < tokens ? (tokens - below) * window : 0.0);
+}
+
+/// Middle and central 95% of the values.
+UncertainValue spread(double value, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(std::lround(share * static_cast<double>(values.size() - 1)))];
+  };
+  return {std::min(value, at(0.025)), value, std::max(value, at(0.975))};
+}
+
+/// A loss that is fitted: y, its standard deviation before, and its bounds.
+struct FreeLoss {
+  std::size_t place = 0;
+  double deviation = 1, lowest = 0, highest = largest;
+
+  double of(double loss) const { return is_efficiency(place) ? std::log(loss) : loss; }
+  double loss(double y) const { return is_efficiency(place) ? std::exp(y) : y; }
+};
+
+std::vector<FreeLoss> free_losses(const RooflineLosses& losses) {
+  std::vector<FreeLoss> found;
+  for (std::size_t place = 0; place < loss_names.size(); ++place) {
+    const UncertainValue* const loss = loss_at(losses, place);
+    if (!is_range(loss)) continue;
+    FreeLoss& free = found.emplace_back();
+    free.place = place;
+    free.deviation = (free.of(loss->high) - free.of(loss->low)) / std::sqrt(12.0);
+    if (is_efficiency(place)) {
+      free.lowest = -largest;
+      free.highest = 0;
+    }
+  }
+  return found;
+}
+
+/// Minimises |residuals(z)|^2 + |z|^2 within bounds by Levenberg and Marquardt's method, bounds by projection.
+template <class Residuals>
+std::vector<double> least_moved(std::size_t size, const std::vector<double>& lowest, const std::vector<double>& highest,
+                                const Residuals& residuals) {
+  constexpr int most_steps = 200;
+  constexpr double difference = 1e-6, least_decrease = 1e-13;
+  using Matrix = Eigen::MatrixXd;
+  using Vector = Eigen::VectorXd;
+  const auto n = static_cast<Eigen::Index>(size);
+  const auto objective = [](const Vector& r, const std::vector<double>& z) {
+    double sum = r.squaredNorm();
+    for (const double one : z) sum += one * one;
+    return sum;
+  };
+  std::vector<double> z(size, 0.0);
+  Vector r = residuals(z);
+  double value = objective(r, z), damping = 1e-3;
+  for (int step = 0; step < most_steps && damping < 1e12; ++step) {
+    Matrix slopes(r.size(), n);
+    for (std::size_t k = 0; k < size; ++k) {
+      std::vector<double> moved = z;
+      // Backwards where the bound lies in front.
+      const double h = z[k] + difference <= highest[k] ? difference : -difference;
+      moved[k] += h;
+      slopes.col(static_cast<Eigen::Index>(k)) = (residuals(moved) - r) / h;
+    }
+    Vector gradient = slopes.transpose() * r;
+    Matrix normal = slopes.transpose() * slopes;
+    for (std::size_t k = 0; k < size; ++k) {
+      const auto i = static_cast<Eigen::Index>(k);
+      gradient(i) += z[k];
+      normal(i, i) += 1;
+      const bool held = (z[k] <= lowest[k] && gradient(i) > 0) || (z[k] >= highest[k] && gradient(i) < 0);
+      if (!held) continue;
+      gradient(i) = 0;
+      normal.row(i).setZero();
+      normal.col(i).setZero();
+      normal(i, i) = 1;
+    }
+    normal.diagonal() *= 1 + damping;
+    const Vector move = normal.ldlt().solve(gradient);
+    std::vector<double> next = z;
+    for (std::size_t k = 0; k < size; ++k)
+      next[k] = std::clamp(z[k] - move(static_cast<Eigen::Index>(k)), lowest[k], highest[k]);
+    const Vector next_r = residuals(next);
+    const double next_value = objective(next_r, next);
+    if (next_value < value) {
+      const bool done = value - next_value <= least_decrease * (1 + value);
+      z = next;
+      r = next_r;
+      value = next_value;
+      damping = std::max(damping / 10, 1e-9);
+      if (done) break;
+    } else {
+      damping *= 10;
+    }
+  }
+  return z;
+}
+
+std::string range_text(std::size_t place, const UncertainValue& loss) {
+  if (is_efficiency(place)) return fmt::format("{} {:.3g} to {:.3g}", loss_names[place], loss.low, loss.high);
+  return fmt::format("{} {:.3g} to {:.3g} us", loss_names[place].substr(0, loss_names[place].rfind("_seconds")),
+                     1e6 * loss.low, 1e6 * loss.high);
+}
+
+}  // namespace
+
+std::string_view name_of(PassBound bound) {
+  constexpr std::array<std::string_view, 6> names = {"weights",   "weight_products", "cache",
+                                                     "attention", "communication",   "overhead"};
+  return names.at(static_cast<std::size_t>(bound));
+}
+
+double PassSeconds::total() const {
+  return std::max(weights, weight_products) + std::max(cache, attention) + communication + overhead;
+}
+
+PassBound PassSeconds::bound() const {
+  PassBound largest_yet = weights >= weight_products ? PassBound::weights : PassBound::weight_products;
+  double most = std::max(weights, weight_products);
+  const auto consider = [&](double seconds, PassBound bound) {
+    if (seconds <= most) return;
+    most = seconds;
+    largest_yet = bound;
+  };
+  consider(std::max(cache, attention), cache >= attention ? PassBound::cache : PassBound::attention);
+  consider(communication, PassBound::communication);
+  consider(overhead, PassBound::overhead);
+  return largest_yet;
+}
+
+RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options)) {
+  require_legal_losses(options_.losses);
+  if (options_.kind == DraftKind::ngram && options_.draft)
+    throw std::invalid_argument("RooflineCost: n-gram drafts need no draft model, but one is given");
+  if (options_.kind != DraftKind::ngram && !options_.draft)
+    throw std::invalid_argument("RooflineCost: the draft model is missing, but must be given unless n-grams draft");
+  target_ = priced(options_.target, "target");
+  if (options_.draft) draft_ = priced(*options_.draft, "draft");
+  draw_losses();
+  find_uncalibrated();
+}
+
+RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::string_view role) const {
+  require_legal_placement(placed, role);
+  const HardwareSpec& hardware = options_.hardware;
+  const ModelSpec& model = placed.model;
+  const auto shared_by = static_cast<double>(placed.tensor_parallel);
+  const double one_bandwidth =
+      hardware_figure(hardware, "memory_bandwidth_bytes_per_second", hardware.memory_bandwidth_bytes_per_second.value);
+  const auto peak = [&](NumberType type) {
+    return shared_by * hardware_figure(hardware, "peak_flops", peak_flops_for(hardware, type));
+  };
+  const StoredWeights types = stored_weights(placed);
+  const double bytes_per_second = shared_by * one_bandwidth;
+  const double dense_peak = peak(types.dense);
+  const double attention_peak = peak(placed.cache_type == NumberType::fp32 ? NumberType::fp32 : NumberType::bf16);
+  const double cached_bytes = stored_bits(placed.cache_type) / 8;
+
+  PricedModel priced;
+  auto dense = static_cast<double>(model.extra_dense_parameters);
+  std::int64_t layers = 0;
+  for (const LayerGroup& group : model.layers) {
+    const auto count = static_cast<double>(group.count);
+    layers += group.count;
+    dense += count * static_cast<double>(group.dense_parameters);
+    const double share = cache_share(group, placed.tensor_parallel);
+    AttentionPart attention;
+    attention.window = group.window ? static_cast<double>(*group.window) : std::numeric_limits<double>::infinity();
+    attention.cache = count * static_cast<double>(group.cached_values_per_token) * cached_bytes * share / one_bandwidth;
+    attention.attention = count * static_cast<double>(group.attention_flops_per_pair) / attention_peak;
+    const auto alike = std::find_if(priced.attention.begin(), priced.attention.end(),
+                                    [&](const AttentionPart& part) { return part.window == attention.window; });
+    if (alike != priced.attention.end()) {
+      alike->cache += attention.cache;
+      alike->attention += attention.attention;
+    } else if (attention.cache > 0 || attention.attention > 0) {
+      priced.attention.push_back(attention);
+    }
+    // Read and written.
+    priced.states_per_sequence += 2 * count * static_cast<double>(group.state_values_per_sequence) *
+                                  std::max(cached_bytes, activation_bytes) * share / one_bandwidth;
+    priced.state_products_per_position += count * static_cast<double>(group.state_flops_per_token) / attention_peak;
+    if (group.experts == 0) continue;
+    const auto per_expert = static_cast<double>(group.parameters_per_expert);
+    ExpertPart expert;
+    expert.weights = count * static_cast<double>(group.experts) * per_expert * types.expert_bytes() / bytes_per_second;
+    expert.log_missed = std::log1p(-static_cast<double>(group.experts_per_token) / static_cast<double>(group.experts));
+    priced.experts.push_back(expert);
+    priced.products_per_position +=
+        2 * count * static_cast<double>(group.experts_per_token) * per_expert / peak(types.expert);
+  }
+  const auto head = static_cast<double>(model.head_parameters);
+  priced.weights = (dense + head) * types.dense_bytes() / bytes_per_second;
+  priced.products_per_position += 2 * dense / dense_peak;
+  priced.products_per_headed_position = 2 * head / dense_peak;
+  if (placed.tensor_parallel > 1) {
+    if (!hardware.link_bytes_per_second) {
+      throw std::invalid_argument(
+          fmt::format("RooflineCost: {} names no link_bytes_per_second, which {} accelerators that share the {} need",
+                      hardware.name.empty() ? "the hardware" : hardware.name, placed.tensor_parallel, role));
+    }
+    const double link = hardware_figure(hardware, "link_bytes_per_second", hardware.link_bytes_per_second->value);
+    priced.all_reduces = all_reduces_per_layer * static_cast<double>(layers);
+    priced.link_per_position = priced.all_reduces * 2 * (shared_by - 1) / shared_by * activation_bytes *
+                               static_cast<double>(model.width) / link;
+  }
+  return priced;
+}
+
+void RooflineCost::draw_losses() {
+  Losses estimate{};
+  bool ranges = false;
+  for (std::size_t place = 0; place < loss_count; ++place) {
+    const UncertainValue* const loss = loss_at(options_.losses, place);
+    estimate[place] = loss != nullptr ? loss->value : estimate[launch];
+    ranges = ranges || is_range(loss);
+  }
+  losses_.assign(1, estimate);
+  if (!ranges) return;
+  for (std::size_t r = 0; r < options_.replicates; ++r) {
+    const ReplicateDraws draws(options_.seed, loss_stream, static_cast<std::uint32_t>(r));
+    Losses& drawn = losses_.emplace_back(estimate);
+    for (std::size_t place = 0; place < loss_count; ++place) {
+      const UncertainValue* const loss = loss_at(options_.losses, place);
+      if (is_range(loss)) drawn[place] = loss->low + draws.uniform(place) * (loss->high - loss->low);
+      if (loss == nullptr) drawn[place] = drawn[launch];
+    }
+  }
+}
+
+void RooflineCost::find_uncalibrated() {
+  const double joined = options_.hardware.gpus_per_node ? options_.hardware.gpus_per_node->value : largest;
+  const std::int64_t shared_by =
+      std::max(options_.target.tensor_parallel, options_.draft ? options_.draft->tensor_parallel : 1);
+  if (static_cast<double>(shared_by) > joined) {
+    findings_.push_back({"tensor_parallel_beyond_link",
+                         fmt::format("{} accelerators share a model, but the link of {} joins {}: all-reduces are "
+                                     "priced as if it joined all of them",
+                                     shared_by, options_.hardware.name, joined)});
+  }
+  std::string ranges;
+  for (std::size_t place = 0; place < loss_count; ++place) {
+    const UncertainValue* const loss = loss_at(options_.losses, place);
+    if (is_range(loss)) ranges += (ranges.empty() ? "" : ", ") + range_text(place, *loss);
+  }
+  if (ranges.empty()) return;
+  findings_.push_back({"roofline_uncalibrated",
+                       fmt::format("times come from peaks and ranges that no timed iteration of this deployment has "
+                                   "narrowed: {}",
+                                   ranges)});
+}
+
+RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const PassPart& decoding,
+                                             const PassPart& prompts) {
+  const double positions = decoding.count * decoding.tokens + prompts.count * prompts.tokens;
+  PassWork work;
+  work.weights = model.weights;
+  for (const ExpertPart& part : model.experts) work.weights -= part.weights * std::expm1(positions * part.log_missed);
+  work.weight_products =
+      positions * model.products_per_position + (decoding.headed + prompts.headed) * model.products_per_headed_position;
+  work.link = positions * model.link_per_position;
+  work.all_reduces = model.all_reduces;
+  work.attention = positions * model.state_products_per_position;
+  for (const PassPart* part : {&decoding, &prompts}) {
+    if (part->count == 0) continue;
+    work.cache += part->count * model.states_per_sequence;
+    for (const AttentionPart& layers : model.attention) {
+      work.cache += part->count * std::min(part->context + part->tokens, layers.window) * layers.cache;
+      work.attention += part->count * pairs_of(part->tokens, part->context, layers.window) * layers.attention;
+    }
+  }
+  return work;
+}
+
+RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) const {
+  const double sequences = iteration.sequences;
+  const auto gamma = static_cast<double>(iteration.gamma);
+  const double context = sequences > 0 ? iteration.context_tokens / sequences : 0;
+  const auto decoding = [&](double tokens) { return PassPart{sequences, tokens, context, sequences * tokens}; };
+  PassPart prompts;
+  if (iteration.prompt_tokens > 0) {
+    prompts = {iteration.prompts, iteration.prompt_tokens / iteration.prompts, 0, iteration.prompts};
+    // Of n positions behind x others, the mean pair count is x + (n + 1) / 2.
+    prompts.context = std::max(0.0, iteration.prompt_pairs / iteration.prompt_tokens - (prompts.tokens + 1) / 2);
+  }
+  IterationWork work;
+  work.target = work_of(target_, decoding(gamma + 1), prompts);
+  if (!draft_ || iteration.gamma == 0) return work;
+  // A prompt alone takes one pass of the draft.
+  work.draft_passes = sequences > 0 ? draft_passes(options_.kind, gamma) : 1;
+  const double tokens = options_.kind == DraftKind::parallel ? gamma : 1;
+  work.first = work_of(*draft_, decoding(tokens), prompts);
+  work.full_accepts = sequences > 0 ? iteration.full_accepts : 0;
+  if (work.full_accepts > 0) work.caught_up = work_of(*draft_, decoding(tokens + 1), prompts);
+  if (work.draft_passes > 1) work.other = prompts.count > 0 ? work_of(*draft_, decoding(1), {}) : work.first;
+  return work;
+}
+
+double RooflineCost::seconds_of(const PassWork& work, const Losses& losses) {
+  return std::max(work.weights / losses[bandwidth], work.weight_products / losses[compute]) +
+         std::max(work.cache / losses[bandwidth], work.attention / losses[compute]) + work.link +
+         work.all_reduces * losses[latency];
+}
+
+RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& losses) {
+  RoundTime time{.target = seconds_of(work.target, losses), .overhead = losses[launch] + losses[scheduling]};
+  if (work.draft_passes == 0) return time;
+  time.draft = seconds_of(work.first, losses);
+  if (work.full_accepts > 0) time.draft += work.full_accepts * (seconds_of(work.caught_up, losses) - time.draft);
+  if (work.draft_passes > 1) time.draft += (work.draft_passes - 1) * seconds_of(work.other, losses);
+  time.overhead += work.draft_passes * losses[draft_launch];
+  return time;
+}
+
+const RooflineCost::Losses& RooflineCost::losses_of_replicate(std::size_t index) const {
+  if (index < replicates()) return losses_[1 + index];
+  throw std::out_of_range(
+      fmt::format("RooflineCost: the index of a replicate is {}, but must be below {}", index, replicates()));
+}
+
+namespace {
+
+Iteration iteration_of(const RoundPoint& point) {
+  require_legal(point);
+  Iteration iteration;
+  iteration.sequences = point.batch;
+  iteration.gamma = point.gamma;
+  iteration.context_tokens = point.batch * point.context;
+  iteration.full_accepts = point.full_accepts;
+  return iteration;
+}
+
+}  // namespace
+
+RoundTime RooflineCost::round(const RoundPoint& point) const {
+  return seconds_of(work_of(iteration_of(point)), losses_.front());
+}
+
+RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
+  return seconds_of(work_of(iteration_of(point)), losses_of_replicate(index));
+}
+
+void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
+  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
+  const IterationWork work = work_of(iteration_of(point));
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = seconds_of(work, losses_[1 + i]).total();
+}
+
+double RooflineCost::seconds(const Iteration& iteration) const {
+  require_legal(iteration);
+  if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
+  return seconds_of(work_of(iteration), losses_.front()).total();
+}
+
+double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
+  require_legal(iteration);
+  const Losses& losses = losses_of_replicate(index);
+  if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
+  return seconds_of(work_of(iteration), losses).total();
+}
+
+PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, double tokens, double context,
+                                       double its_launch) const {
+  core::require_in("RooflineCost", "batch", batch, smallest, largest);
+  core::require_in("RooflineCost", "tokens", tokens, smallest, largest);
+  core::require_in("RooflineCost", "context", context, 0, largest);
+  const PassWork work = work_of(model, {batch, tokens, context, batch * tokens}, {});
+  const Losses& losses = losses_.front();
+  return {.weights = work.weights / losses[bandwidth],
+          .weight_products = work.weight_products / losses[compute],
+          .cache = work.cache / losses[bandwidth],
+          .attention = work.attention / losses[compute],
+          .communication = work.link + work.all_reduces * losses[latency],
+          .overhead = its_launch};
+}
+
+PassSeconds RooflineCost::target_pass(double batch, double tokens, double context) const {
+  return pass_seconds(target_, batch, tokens, context, losses_.front()[launch]);
+}
+
+PassSeconds RooflineCost::draft_pass(double batch, double tokens, double context) const {
+  if (!draft_) throw std::logic_error("RooflineCost::draft_pass: no model drafts");
+  return pass_seconds(*draft_, batch, tokens, context, losses_.front()[draft_launch]);
+}
+
+RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, double relative_error) const {
+  if (points.empty()) throw std::invalid_argument("RooflineCost::calibrated: points has 0 entries, but must have some");
+  core::require_in("RooflineCost::calibrated", "relative_error", relative_error, smallest, 1);
+  std::vector<IterationWork> works;
+  std::vector<double> logs;
+  for (const CalibrationPoint& point : points) {
+    core::require_in("RooflineCost::calibrated", "round_seconds", point.round_seconds, smallest, largest);
+    works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
+    logs.push_back(std::log(point.round_seconds));
+  }
+  const std::vector<FreeLoss> free = free_losses(options_.losses);
+  const bool own_draft_launch = options_.losses.draft_launch_seconds.has_value();
+  const auto fitted = [&](const Losses& start, const std::vector<double>& errors) {
+    std::vector<double> lowest, highest;
+    for (const FreeLoss& one : free) {
+      const double y = one.of(start[one.place]);
+      lowest.push_back((one.lowest - y) / one.deviation);
+      highest.push_back((one.highest - y) / one.deviation);
+    }
+    const auto moved = [&](const std::vector<double>& z) {
+      Losses losses = start;
+      for (std::size_t k = 0; k < free.size(); ++k) {
+        if (z[k] == 0) continue;
+        losses[free[k].place] = free[k].loss(free[k].of(start[free[k].place]) + z[k] * free[k].deviation);
+      }
+      if (!own_draft_launch) losses[draft_launch] = losses[launch];
+      return losses;
+    };
+    const auto residuals = [&](const std::vector<double>& z) {
+      const Losses losses = moved(z);
+      Eigen::VectorXd r(static_cast<Eigen::Index>(works.size()));
+      for (std::size_t j = 0; j < works.size(); ++j) {
+        const double seconds = seconds_of(works[j], losses).total();
+        r(static_cast<Eigen::Index>(j)) = (std::log(seconds) - logs[j] - errors[j]) / relative_error;
+      }
+      return r;
+    };
+    return free.empty() ? start : moved(least_moved(free.size(), lowest, highest, residuals));
+  };
+
+  RooflineCost result = *this;
+  result.calibrated_ = true;
+  std::vector<double> errors(points.size(), 0.0);
+  result.losses_.front() = fitted(losses_.front(), errors);
+  for (std::size_t r = 0; r < replicates(); ++r) {
+    const ReplicateDraws draws(options_.seed, error_stream, static_cast<std::uint32_t>(r));
+    for (std::size_t j = 0; j < errors.size(); ++j) errors[j] = relative_error * draws.standard_normal(j);
+    result.losses_[1 + r] = fitted(losses_[1 + r], errors);
+  }
+  for (const FreeLoss& one : free) {
+    std::vector<double> values;
+    for (std::size_t r = 0; r < replicates(); ++r) values.push_back(result.losses_[1 + r][one.place]);
+    const double value = result.losses_.front()[one.place];
+    *loss_at(result.options_.losses, one.place) =
+        values.empty() ? UncertainValue{value, value, value} : spread(value, std::move(values));
+  }
+  std::erase_if(result.findings_, [](const CostFinding& finding) { return finding.code == "roofline_uncalibrated"; });
+  for (std::size_t j = 0; j < points.size(); ++j) {
+    const double seconds = seconds_of(works[j], result.losses_.front()).total();
+    if (std::abs(std::log(seconds) - logs[j]) <= 3 * relative_error) continue;
+    result.findings_.push_back(
+        {"roofline_misfit", fmt::format("at gamma {}, batch {:g} and context {:g} an iteration took {:.4g} ms, but "
+                                        "with the losses that fit best it takes {:.4g} ms",
+                                        points[j].gamma, points[j].batch, points[j].context,
+                                        1e3 * points[j].round_seconds, 1e3 * seconds)});
+  }
+  return result;
+}
+
+double weight_bytes_per_gpu(const PlacedModel& placed) {
+  require_legal_placement(placed, "model");
+  return bytes_by_types(placed.model, stored_weights(placed)) / static_cast<double>(placed.tensor_parallel);
+}
+
+double cache_bytes_per_token_per_gpu(const PlacedModel& placed) {
+  require_legal_placement(placed, "model");
+  double values = 0;
+  for (const LayerGroup& group : placed.model.layers)
+    values +=
+        static_cast<double>(group.count * group.cached_values_per_token) * cache_share(group, placed.tensor_parallel);
+  return values * stored_bits(placed.cache_type) / 8;
+}
+
+}  // namespace specdec::cost
