@@ -1,0 +1,100 @@
+// How many output tokens a second does the serving simulation serve, on one core? docs/capacity.md states the figures.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "analysis/cost/measured_cost.hpp"
+#include "sim/random.hpp"
+#include "sim/serving/serving_simulation.hpp"
+
+using namespace specdec;
+
+namespace {
+
+class LinearIterations final : public cost::IterationCost {
+ public:
+  double seconds(const cost::Iteration& iteration) const override {
+    return 0.01 + 1e-5 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens) +
+           1e-9 * (iteration.context_tokens + iteration.prompt_pairs);
+  }
+  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
+    return seconds(iteration);
+  }
+};
+
+std::shared_ptr<const cost::IterationCost> measured() {
+  std::vector<traces::TimedPass> passes;
+  for (const double context : {0.0, 4096.0, 16384.0}) {
+    for (double tokens = 1; tokens <= 16384; tokens *= 2) {
+      traces::TimedPass pass;
+      pass.batch = tokens;
+      pass.context = context;
+      pass.seconds = 0.015 * std::max(1.0, tokens / 512) + 1e-8 * tokens * context;
+      passes.push_back(pass);
+    }
+  }
+  std::vector<traces::TimedPass> draft = passes;
+  for (traces::TimedPass& pass : draft) pass.seconds /= 20;
+  return cost::iterations_of(std::make_shared<cost::MeasuredCost>(passes, draft, cost::MeasuredOptions{}), {});
+}
+
+/// Requests enough to keep `batch` of them running, one replication's worth of tokens.
+sim::ServingQuestion question_of(std::int64_t batch, std::int64_t gamma, std::int64_t requests) {
+  sim::ServingQuestion question;
+  for (std::int64_t i = 0; i < requests; ++i) {
+    const auto length = [&](std::int64_t slot, double mean) {
+      const double u = sim::RandomStream(1, 0).uniform(i, slot, sim::Purpose::test);
+      return 1 + static_cast<std::int64_t>(-std::log1p(-u) * mean);
+    };
+    question.requests.push_back({0, length(0, 800), length(1, 250)});
+  }
+  question.engine.schedule = {{1, gamma}};
+  question.engine.max_num_seqs = batch;
+  question.engine.cache_blocks = 1 << 20;
+  question.acceptance = {{{0.8, 0.75, 0.7}}, {{0.6}}};
+  return question;
+}
+
+void measure(const std::string& what, const sim::ServingQuestion& question, std::int64_t rounds) {
+  double best = 0;
+  std::int64_t iterations = 0;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    const sim::ServingResult result = sim::simulate_serving(question);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    double tokens = 0;
+    for (const sim::ServedRequest& request : result.requests) tokens += static_cast<double>(request.output_tokens);
+    best = std::max(best, tokens / seconds);
+    iterations = result.iterations;
+  }
+  fmt::print("{:<44} {:8.1f} million tokens a second, {} iterations\n", what, 1e-6 * best, iterations);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::int64_t rounds = 5;
+  std::int64_t requests = 20000;
+  CLI::App app("Speed of the serving simulation");
+  app.add_option("--rounds", rounds)->capture_default_str();
+  app.add_option("--requests", requests)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  for (const bool from_table : {false, true}) {
+    const auto cost = from_table ? measured() : std::make_shared<LinearIterations>();
+    for (const std::int64_t gamma : {0, 4}) {
+      for (const std::int64_t batch : {8, 64, 256}) {
+        sim::ServingQuestion question = question_of(batch, gamma, requests);
+        question.cost = cost;
+        measure(fmt::format("{} cost, gamma {}, batch {}", from_table ? "measured" : "linear", gamma, batch), question,
+                rounds);
+      }
+    }
+  }
+  return 0;
+}
