@@ -33,6 +33,8 @@ struct LayerGroup {
   std::int64_t state_values_per_sequence = 0, state_flops_per_token = 0;
   /// Ways that the cache can be divided over accelerators before parts are kept twice: key/value heads; 1 for latents.
   std::int64_t cache_shards = 1;
+
+  friend bool operator==(const LayerGroup&, const LayerGroup&) = default;
 };
 
 /// An architecture as far as its bytes and operations go.

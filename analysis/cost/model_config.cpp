@@ -1,0 +1,119 @@
+#include "analysis/cost/model_config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "analysis/cost/layer_shapes.hpp"
+#include "traces/file_error.hpp"
+#include "traces/formats/mapped_file.hpp"
+
+namespace specdec::cost {
+namespace {
+
+using nlohmann::json;
+using traces::ConfigFields;
+using traces::FileError;
+using traces::MappedFile;
+
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+ModelSpec read_config_object(const ConfigFields& fields) {
+  const std::string type = fields.has("speculators_model_type") ? "llama" : fields.word("model_type");
+  std::optional<ModelSpec> model;
+  try {
+    model = read_architecture(type, fields);
+    if (model) require_countable(*model);
+  } catch (const std::overflow_error&) {
+    fields.refuse("sizes", "those of a model of 2^53 parameters or more", "those of fewer");
+  }
+  if (!model) {
+    fields.refuse("model_type", '"' + type + '"', fmt::format("one of {}", fmt::join(known_model_types(), ", ")));
+  }
+  model->model_type = type;
+  read_weight_types(fields, *model);
+  return *std::move(model);
+}
+
+/// What safetensors says of the weights' size beside its shards.
+std::optional<std::int64_t> indexed_bytes(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "model.safetensors.index.json";
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const MappedFile file(path);
+  const json document = traces::parse_config(text_of(file), path);
+  const auto metadata = document.find("metadata");
+  if (metadata != document.end() && metadata->is_object()) {
+    const auto size = metadata->find("total_size");
+    // Some tools write it as 1.6e10.
+    if (size != metadata->end() && size->is_number()) {
+      const double bytes = size->get<double>();
+      if (bytes >= 1 && bytes < 9007199254740992.0 && bytes == std::floor(bytes)) {
+        return static_cast<std::int64_t>(bytes);
+      }
+    }
+  }
+  throw FileError(path, FileError::whole_file(), "metadata.total_size", "missing or no number of bytes",
+                  "an integer in [1, 2^53)");
+}
+
+std::string name_for(const std::filesystem::path& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::filesystem::path named = whole.filename() == "config.json" ? whole.parent_path() : whole;
+  return named.filename() == named.stem() || named != whole ? named.filename().string() : named.stem().string();
+}
+
+ModelSpec read_config_file(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  ModelSpec model = model_spec_from_document(text_of(file), path);
+  if (model.name.empty()) model.name = name_for(path);
+  if (path.filename() == "config.json") model.weight_bytes = indexed_bytes(path.parent_path());
+  return model;
+}
+
+}  // namespace
+
+ModelSpec model_spec_from_config(std::string_view json_text, const std::filesystem::path& where) {
+  const json document = traces::parse_config(json_text, where);
+  return read_config_object(ConfigFields(where, document));
+}
+
+ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where) {
+  const json document = traces::parse_config(json_text, where);
+  const ConfigFields fields(where, document);
+  if (!fields.has("config")) return read_config_object(fields);
+
+  constexpr std::array<std::string_view, 6> known = {"name",   "aliases",     "sources",
+                                                     "config", "weight_type", "expert_weight_type"};
+  for (const std::string& key : fields.keys()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      fields.refuse(key, "present", fmt::format("one of {}", fmt::join(known, ", ")));
+    }
+  }
+  ModelSpec model = read_config_object(fields.object("config"));
+  model.name = fields.word("name");
+  model.aliases = fields.words("aliases");
+  model.sources = fields.words("sources");
+  const auto read_type = [&](std::string_view key, std::optional<NumberType>& type) {
+    if (!fields.has(key)) return;
+    const std::string name = fields.word(key);
+    type = number_type_named(name);
+    if (!type) fields.refuse(key, '"' + name + '"', "fp32, fp16, bf16, fp8, int8, int4, nvfp4 or mxfp4");
+  };
+  read_type("weight_type", model.weight_type);
+  read_type("expert_weight_type", model.expert_weight_type);
+  return model;
+}
+
+ModelSpec read_model_spec(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) return read_config_file(path / "config.json");
+  return read_config_file(path);
+}
+
+}  // namespace specdec::cost

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "analysis/cost/model_spec.hpp"
+#include "traces/formats/config_fields.hpp"
+
+namespace specdec::cost {
+
+// A header of the library's own sources; it is not installed.
+
+/// The model of a published config.json, without a name.
+/// @param where  named in errors
+/// @throws traces::FileError as read_model_spec
+ModelSpec model_spec_from_config(std::string_view json_text, const std::filesystem::path& where);
+
+/// The model of a preset, or of a user's own file in the same form; told from a config.json by its key "config":
+///
+///   {"name": "llama-3.1-70b", "aliases": ["llama-70b"], "sources": ["https://..."], "config": {...},
+///    "weight_type": "bf16", "expert_weight_type": "mxfp4"}
+///
+/// Name and config must be there; the types default to what the configuration says.
+ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where);
+
+/// The model of a GGUF file.
+ModelSpec model_spec_from_gguf(const std::filesystem::path& path);
+
+/// The layers, embedding, head and next-token module, by model_type; nothing where the type is not known.
+std::optional<ModelSpec> read_architecture(std::string_view model_type, const traces::ConfigFields& fields);
+
+/// What weights are stored in, from quantization_config and torch_dtype, where that is certain.
+void read_weight_types(const traces::ConfigFields& fields, ModelSpec& model);
+
+}  // namespace specdec::cost

@@ -1,0 +1,339 @@
+#include "analysis/cost/model_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "traces/file_error.hpp"
+
+using namespace specdec;
+using cost::ModelSpec;
+using cost::NumberType;
+
+namespace {
+
+ModelSpec read(const std::string& config) { return cost::model_spec_from_config(config, "config.json"); }
+
+std::string refusal(const std::string& config) {
+  try {
+    static_cast<void>(read(config));
+  } catch (const traces::FileError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+/// The configuration with further keys; later ones win.
+std::string with(const std::string& config, const std::string& more) {
+  return config.substr(0, config.size() - 1) + ',' + more + '}';
+}
+
+const std::string llama_70b =
+    R"({"model_type":"llama","hidden_size":8192,"num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,)"
+    R"("intermediate_size":28672,"vocab_size":128256,"max_position_embeddings":131072,"tie_word_embeddings":false,)"
+    R"("torch_dtype":"bfloat16"})";
+
+const std::string mixtral =
+    R"({"model_type":"mixtral","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,)"
+    R"("num_key_value_heads":8,"intermediate_size":14336,"vocab_size":32000,"num_local_experts":8,)"
+    R"("num_experts_per_tok":2,"sliding_window":null})";
+
+const std::string deepseek_v3 =
+    R"({"model_type":"deepseek_v3","hidden_size":7168,"num_hidden_layers":61,"num_attention_heads":128,)"
+    R"("intermediate_size":18432,"moe_intermediate_size":2048,"n_routed_experts":256,"n_shared_experts":1,)"
+    R"("num_experts_per_tok":8,"first_k_dense_replace":3,"moe_layer_freq":1,"kv_lora_rank":512,"q_lora_rank":1536,)"
+    R"("qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"vocab_size":129280,)"
+    R"("num_nextn_predict_layers":1,"num_key_value_heads":128,"torch_dtype":"bfloat16",)"
+    R"("quantization_config":{"quant_method":"fp8","fmt":"e4m3","weight_block_size":[128,128]}})";
+
+const std::string gpt_oss_120b =
+    R"({"model_type":"gpt_oss","hidden_size":2880,"num_hidden_layers":36,"num_attention_heads":64,)"
+    R"("num_key_value_heads":8,"head_dim":64,"intermediate_size":2880,"num_local_experts":128,"num_experts_per_tok":4,)"
+    R"("vocab_size":201088,"sliding_window":128,"attention_bias":true,"tie_word_embeddings":false,)"
+    R"("torch_dtype":"bfloat16","quantization_config":{"quant_method":"mxfp4","modules_to_not_convert":)"
+    R"(["model.layers.*.self_attn","model.layers.*.mlp.router","model.embed_tokens","lm_head"]}})";
+
+const std::string gemma2_9b =
+    R"({"model_type":"gemma2","hidden_size":3584,"num_hidden_layers":42,"num_attention_heads":16,)"
+    R"("num_key_value_heads":8,"head_dim":256,"intermediate_size":14336,"vocab_size":256000,"sliding_window":4096})";
+
+const std::string qwen3_next =
+    R"({"model_type":"qwen3_next","hidden_size":2048,"num_hidden_layers":48,"num_attention_heads":16,)"
+    R"("num_key_value_heads":2,"head_dim":256,"full_attention_interval":4,"linear_conv_kernel_dim":4,)"
+    R"("linear_key_head_dim":128,"linear_num_key_heads":16,"linear_num_value_heads":32,"linear_value_head_dim":128,)"
+    R"("decoder_sparse_step":1,"mlp_only_layers":[],"moe_intermediate_size":512,"num_experts":512,)"
+    R"("num_experts_per_tok":10,"shared_expert_intermediate_size":512,"intermediate_size":5120,"vocab_size":151936})";
+
+const std::string t5_small =
+    R"({"model_type":"t5","d_model":512,"d_kv":64,"d_ff":2048,"num_layers":6,"num_heads":8,"vocab_size":32128})";
+
+const std::string eagle3_8b =
+    R"({"model_type":"llama","architectures":["LlamaForCausalLMEagle3"],"hidden_size":4096,"num_hidden_layers":1,)"
+    R"("num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,)"
+    R"("draft_vocab_size":32000})";
+
+const std::string glm_45 =
+    R"({"model_type":"glm4_moe","hidden_size":5120,"num_hidden_layers":92,"num_attention_heads":96,)"
+    R"("num_key_value_heads":8,"head_dim":128,"intermediate_size":12288,"moe_intermediate_size":1536,)"
+    R"("n_routed_experts":160,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":3,)"
+    R"("vocab_size":151552,"use_qk_norm":true,"attention_bias":true,"num_nextn_predict_layers":1})";
+
+struct PublishedCount {
+  std::string config;
+  std::int64_t parameters;
+};
+
+}  // namespace
+
+TEST_CASE("a configuration gives the number of parameters that its published weights have") {
+  // The numbers that huggingface.co shows for the weights of each repository, of its safetensors headers.
+  const std::vector<PublishedCount> models = {
+      // meta-llama/Llama-3.1-70B, mistralai/Mixtral-8x7B-v0.1 (as math.md prints them), google/gemma-2-9b
+      {llama_70b, 70553706496},
+      {mixtral, 46702792704},
+      {gemma2_9b, 9241705984},
+      // mistralai/Mistral-7B-v0.1
+      {R"({"model_type":"mistral","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,)"
+       R"("num_key_value_heads":8,"intermediate_size":14336,"vocab_size":32000,"sliding_window":4096})",
+       7241732096},
+      // Qwen/Qwen2.5-7B, Qwen/Qwen2.5-0.5B, Qwen/Qwen1.5-MoE-A2.7B, Qwen/Qwen3-8B, Qwen/Qwen3-30B-A3B
+      {R"({"model_type":"qwen2","hidden_size":3584,"num_hidden_layers":28,"num_attention_heads":28,)"
+       R"("num_key_value_heads":4,"intermediate_size":18944,"vocab_size":152064,"tie_word_embeddings":false})",
+       7615616512},
+      {R"({"model_type":"qwen2","hidden_size":896,"num_hidden_layers":24,"num_attention_heads":14,)"
+       R"("num_key_value_heads":2,"intermediate_size":4864,"vocab_size":151936,"tie_word_embeddings":true})",
+       494032768},
+      {R"({"model_type":"qwen2_moe","hidden_size":2048,"num_hidden_layers":24,"num_attention_heads":16,)"
+       R"("num_key_value_heads":16,"intermediate_size":5632,"moe_intermediate_size":1408,"num_experts":60,)"
+       R"("num_experts_per_tok":4,"shared_expert_intermediate_size":5632,"vocab_size":151936})",
+       14315784192},
+      {R"({"model_type":"qwen3","hidden_size":4096,"num_hidden_layers":36,"num_attention_heads":32,)"
+       R"("num_key_value_heads":8,"head_dim":128,"intermediate_size":12288,"vocab_size":151936})",
+       8190735360},
+      {R"({"model_type":"qwen3_moe","hidden_size":2048,"num_hidden_layers":48,"num_attention_heads":32,)"
+       R"("num_key_value_heads":4,"head_dim":128,"intermediate_size":6144,"moe_intermediate_size":768,)"
+       R"("num_experts":128,"num_experts_per_tok":8,"vocab_size":151936})",
+       30532122624},
+      // google/gemma-7b, google/gemma-3-1b-pt
+      {R"({"model_type":"gemma","hidden_size":3072,"num_hidden_layers":28,"num_attention_heads":16,)"
+       R"("num_key_value_heads":16,"head_dim":256,"intermediate_size":24576,"vocab_size":256000})",
+       8537680896},
+      {R"({"model_type":"gemma3_text","hidden_size":1152,"num_hidden_layers":26,"num_attention_heads":4,)"
+       R"("num_key_value_heads":1,"head_dim":256,"intermediate_size":6912,"vocab_size":262144,"sliding_window":512})",
+       999885952},
+      // deepseek-ai/DeepSeek-V2-Lite, microsoft/Phi-3-mini-4k-instruct
+      {R"({"model_type":"deepseek_v2","hidden_size":2048,"num_hidden_layers":27,"num_attention_heads":16,)"
+       R"("intermediate_size":10944,"moe_intermediate_size":1408,"n_routed_experts":64,"n_shared_experts":2,)"
+       R"("num_experts_per_tok":6,"first_k_dense_replace":1,"kv_lora_rank":512,"q_lora_rank":null,)"
+       R"("qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"vocab_size":102400})",
+       15706484224},
+      {R"({"model_type":"phi3","hidden_size":3072,"num_hidden_layers":32,"num_attention_heads":32,)"
+       R"("num_key_value_heads":32,"intermediate_size":8192,"vocab_size":32064,"sliding_window":2047})",
+       3821079552},
+      // openai-community/gpt2, google-t5/t5-small, google-t5/t5-11b
+      {R"({"model_type":"gpt2","n_embd":768,"n_layer":12,"n_head":12,"n_positions":1024,"vocab_size":50257})",
+       124439808},
+      {t5_small, 60506624},
+      {R"({"model_type":"t5","d_model":1024,"d_kv":128,"d_ff":65536,"num_layers":24,"num_heads":128,)"
+       R"("vocab_size":32128})",
+       11307321344},
+      // state-spaces/mamba-130m-hf, mistralai/Mamba-Codestral-7B-v0.1
+      {R"({"model_type":"mamba","hidden_size":768,"intermediate_size":1536,"state_size":16,"conv_kernel":4,)"
+       R"("time_step_rank":48,"num_hidden_layers":24,"vocab_size":50280,"use_bias":false,"use_conv_bias":true})",
+       129135360},
+      {R"({"model_type":"mamba2","hidden_size":4096,"num_heads":128,"head_dim":64,"n_groups":8,"state_size":128,)"
+       R"("conv_kernel":4,"num_hidden_layers":64,"vocab_size":32768,"tie_word_embeddings":false})",
+       7285403648}};
+  for (const PublishedCount& model : models) {
+    INFO(model.config);
+    CHECK(total_parameters(read(model.config)) == model.parameters);
+  }
+}
+
+TEST_CASE("mixtures of experts have the total and active parameters that their makers print") {
+  // https://arxiv.org/abs/2412.19437, abstract: 671B, 37B for each token.
+  const ModelSpec deepseek = read(deepseek_v3);
+  CHECK(std::round(static_cast<double>(total_parameters(deepseek)) / 1e9) == 671);
+  CHECK(std::round(static_cast<double>(active_parameters(deepseek)) / 1e9) == 37);
+  // https://arxiv.org/abs/2508.10925, table 1: 116.83B, 5.13B.
+  const ModelSpec gpt_oss = read(gpt_oss_120b);
+  CHECK(std::round(static_cast<double>(total_parameters(gpt_oss)) / 1e7) == 11683);
+  CHECK(std::round(static_cast<double>(active_parameters(gpt_oss)) / 1e7) == 513);
+  // https://arxiv.org/abs/2508.06471, table 1: 355B with the next-token module and 32B, without embedding and head.
+  const ModelSpec glm = read(glm_45);
+  const std::int64_t ends = glm.embedding_parameters + glm.head_parameters;
+  CHECK(std::round(static_cast<double>(total_parameters(glm) + total_parameters(next_token_module(glm)) - ends) /
+                   1e9) == 355);
+  CHECK(std::round(static_cast<double>(active_parameters(glm) - glm.head_parameters) / 1e9) == 32);
+  // https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Instruct: 80B, 79B without embeddings, 3B active.
+  const ModelSpec next = read(qwen3_next);
+  CHECK(std::round(static_cast<double>(total_parameters(next)) / 1e9) == 80);
+  CHECK(std::round(static_cast<double>(total_parameters(next) - 2 * next.head_parameters) / 1e9) == 79);
+  CHECK(std::round(static_cast<double>(active_parameters(next) - next.head_parameters) / 1e9) == 3);
+}
+
+TEST_CASE("latent attention caches the latent and the rotary key and attends to the latents") {
+  const ModelSpec model = read(deepseek_v3);
+  CHECK(model.layers.size() == 2);
+  CHECK(model.layers[0].count == 3);
+  CHECK(model.layers[1].count == 58);
+  CHECK(cached_values_per_token(model) == 61 * 576);
+  CHECK(attention_flops_per_pair(model) == 61 * 128 * 2 * (576 + 512));
+  CHECK(model.layers[1].cache_shards == 1);
+  const ModelSpec module = next_token_module(model);
+  // https://github.com/deepseek-ai/DeepSeek-V3: 14B of weights, 2 x 0.9B of them shared with the main model.
+  CHECK(static_cast<double>(total_parameters(module)) / 1e9 == Approx(11.6).margin(0.05));
+  CHECK(cached_values_per_token(module) == 576);
+  CHECK(matmul_parameters(module) - active_parameters(module) == std::int64_t{248} * 3 * 7168 * 2048);
+}
+
+TEST_CASE("windows follow the pattern of the type unless the configuration lists the layers") {
+  const ModelSpec gpt_oss = read(gpt_oss_120b);
+  CHECK(gpt_oss.layers.size() == 2);
+  CHECK(gpt_oss.layers[0].window == 128);
+  CHECK(gpt_oss.layers[0].count == 18);
+  CHECK(cache_bytes(gpt_oss, 1000, 2) == 2.0 * 18 * 1024 * (1000 + 128));
+  const ModelSpec gemma2 = read(gemma2_9b);
+  CHECK(gemma2.layers[0].window == 4096);
+  CHECK(gemma2.layers[1].count == 21);
+  CHECK(attention_flops_per_pair(gemma2) == 21 * 4 * 16 * 256);
+
+  const std::string nested =
+      R"({"model_type":"gemma3","text_config":{"hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":34,)"
+      R"("sliding_window":1024}})";
+  const ModelSpec gemma3 = read(nested);
+  CHECK(gemma3.layers[0].count == 29);
+  CHECK(gemma3.layers[1].count == 5);
+  CHECK(gemma3.layers[0].cached_values_per_token == 2 * 4 * 256);
+  // https://arxiv.org/abs/2503.19786, table 1: 3209M parameters of the 4B model beside embedding and images.
+  CHECK(std::llround(static_cast<double>(total_parameters(gemma3) - gemma3.embedding_parameters) / 1e6) == 3209);
+
+  const std::string listed =
+      R"({"model_type":"qwen3","hidden_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,)"
+      R"("head_dim":16,"intermediate_size":256,"vocab_size":1000,"sliding_window":32,)"
+      R"("layer_types":["full_attention","sliding_attention","sliding_attention"],)";
+  const ModelSpec some = read(listed + R"("use_sliding_window":true})");
+  CHECK(some.layers[0].count == 1);
+  CHECK(some.layers[1].window == 32);
+  CHECK(read(listed + R"("use_sliding_window":false})").layers.size() == 1);
+  CHECK_THAT(refusal(with(listed + R"("use_sliding_window":true})", R"("num_hidden_layers":4)")),
+             Catch::Contains("layer_types is 3 entries, but must be one per layer, num_hidden_layers is 4"));
+}
+
+TEST_CASE("linear attention keeps a state of constant size") {
+  const ModelSpec model = read(qwen3_next);
+  CHECK(model.layers.size() == 2);
+  CHECK(model.layers[0].count == 36);
+  CHECK(model.layers[0].state_values_per_sequence == 32 * 128 * 128 + 3 * 8192);
+  CHECK(model.layers[1].count == 12);
+  CHECK(cached_values_per_token(model) == 12 * 2 * 2 * 256);
+  CHECK(cache_bytes(model, 0, 2) == 2.0 * 36 * (32 * 128 * 128 + 3 * 8192));
+}
+
+TEST_CASE("an EAGLE-3 head takes three states of the target and shares its embedding") {
+  constexpr std::int64_t d = 4096;
+  const std::int64_t matrices = 3 * d * d + 2 * d * (d + 2 * 1024) + d * d + 3 * d * 14336 + 32000 * d;
+  const ModelSpec head = read(eagle3_8b);
+  CHECK(matmul_parameters(head) == matrices);
+  CHECK(total_parameters(head) == matrices + 4 * d);
+  CHECK(cached_values_per_token(head) == 2048);
+  CHECK(attention_flops_per_pair(head) == 4 * d);
+  const std::string layer = R"({"hidden_size":4096,"num_hidden_layers":1,"num_attention_heads":32,"vocab_size":128256,)"
+                            R"("num_key_value_heads":8,"intermediate_size":14336,"model_type":"llama"})";
+  const ModelSpec speculator = read(R"({"speculators_model_type":"eagle3","draft_vocab_size":32000,)"
+                                    R"("target_hidden_size":null,"transformer_layer_config":)" +
+                                    layer + '}');
+  CHECK(total_parameters(speculator) == total_parameters(head));
+  CHECK_FALSE(read(with(eagle3_8b, R"("target_hidden_size":8192)")).shared_embedding);
+  CHECK_THAT(refusal(with(deepseek_v3, R"("draft_vocab_size":32000)")),
+             Catch::Contains("drafting head of deepseek_v3"));
+}
+
+TEST_CASE("the decoder of T5 caches prompt and output alike and leaves the encoder idle") {
+  const ModelSpec model = read(t5_small);
+  CHECK(cached_values_per_token(model) == 6 * 2 * 512);
+  CHECK(matmul_parameters(model) == 6 * (6 * 512 * 512 + 2 * 512 * 2048) + 32128 * 512);
+  CHECK(model.idle_parameters == 6 * (4 * 512 * 512 + 2 * 512 * 2048 + 2 * 512) + 512 + 32 * 8 + 6 * 2 * 512 * 512);
+}
+
+TEST_CASE("weights have the type that the configuration is certain about") {
+  CHECK(read(llama_70b).weight_type == NumberType::bf16);
+  CHECK(read(deepseek_v3).weight_type == NumberType::fp8);
+  CHECK(read(gpt_oss_120b).weight_type == NumberType::bf16);
+  CHECK(read(gpt_oss_120b).expert_weight_type == NumberType::mxfp4);
+  const auto quantized = [](const std::string& how) {
+    return read(with(llama_70b, R"("quantization_config":{)" + how + '}')).weight_type;
+  };
+  CHECK(quantized(R"("quant_method":"gptq","bits":4)") == NumberType::int4);
+  CHECK(quantized(R"("quant_method":"awq","bits":8)") == NumberType::int8);
+  CHECK(quantized(R"("quant_method":"compressed-tensors","format":"nvfp4-pack-quantized")") == NumberType::nvfp4);
+  CHECK(quantized(R"("quant_method":"compressed-tensors","format":"float-quantized","config_groups":{"group_0":)"
+                  R"({"weights":{"num_bits":8,"type":"float"}}})") == NumberType::fp8);
+  CHECK(quantized(R"("quant_method":"compressed-tensors","config_groups":{"a":{"weights":{"num_bits":8}},)"
+                  R"("b":{"weights":{"num_bits":4}}})") == std::nullopt);
+  CHECK(quantized(R"("quant_method":"modelopt","quant_algo":"NVFP4")") == NumberType::nvfp4);
+  CHECK(quantized(R"("quant_method":"bitsandbytes","load_in_4bit":true)") == std::nullopt);
+  CHECK(quantized(R"("quant_method":"fp8","ignore":["re:.*self_attn.*"])") == std::nullopt);
+}
+
+TEST_CASE("what a configuration lacks or cannot mean is refused with its key") {
+  CHECK_THAT(refusal(R"({"model_type":"llama","hidden_size":8})"), Catch::Contains("num_hidden_layers is missing"));
+  for (const char* value : {"0", "-8", "8.5", "\"8\"", "1e30", "4294967296", "[]"}) {
+    CHECK_THAT(refusal(with(llama_70b, R"("hidden_size":)" + std::string(value))),
+               Catch::Contains("hidden_size is ") && Catch::Contains("an integer in [1, 2147483647]"));
+  }
+  CHECK_THAT(refusal(with(llama_70b, R"("num_attention_heads":60)")), Catch::Contains("num_attention_heads"));
+  CHECK_THAT(refusal(with(llama_70b, R"("num_hidden_layers":70000)")), Catch::Contains("an integer in [1, 65536]"));
+  CHECK_THAT(refusal(with(llama_70b, R"("hidden_size":2147483584)")), Catch::Contains("2^53 parameters"));
+  CHECK_THAT(refusal(with(llama_70b, R"("intermediate_size":2147483647,"num_hidden_layers":65536)")),
+             Catch::Contains("2^53 parameters"));
+  CHECK_THAT(refusal(with(mixtral, R"("num_experts_per_tok":9)")), Catch::Contains("at most the number of experts, 8"));
+  CHECK_THAT(refusal(with(llama_70b, R"("model_type":"llama9")")),
+             Catch::Contains("model_type is \"llama9\"") && Catch::Contains("deepseek_v3") && Catch::Contains("t5"));
+  CHECK_THAT(refusal(with(llama_70b, R"("model_type":null)")), Catch::Contains("model_type is missing"));
+  CHECK_THAT(refusal(with(llama_70b, R"("tie_word_embeddings":1)")), Catch::Contains("true or false"));
+  CHECK_THAT(refusal("[1]"), Catch::Contains("a JSON object"));
+  CHECK_THAT(refusal("{"), Catch::Contains("a JSON object"));
+  CHECK_THAT(refusal(with(qwen3_next, R"("layer_types":["sliding_attention"],"num_hidden_layers":1)")),
+             Catch::Contains("\"full_attention\" or \"linear_attention\""));
+  CHECK(std::is_sorted(cost::known_model_types().begin(), cost::known_model_types().end()));
+}
+
+TEST_CASE("a folder gives its configuration, its name and the size of its weights") {
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path model = folder.path() / "My-70B";
+  std::filesystem::create_directory(model);
+  std::ofstream(model / "config.json") << llama_70b;
+  CHECK(cost::read_model_spec(model).name == "My-70B");
+  CHECK_FALSE(cost::read_model_spec(model).weight_bytes.has_value());
+  std::ofstream(model / "model.safetensors.index.json")
+      << R"({"metadata":{"total_size":141107412992},"weight_map":{}})";
+  CHECK(cost::read_model_spec(model / "config.json").weight_bytes == 141107412992);
+  std::ofstream(model / "model.safetensors.index.json") << R"({"metadata":{"total_size":-1}})";
+  CHECK_THROWS_WITH(cost::read_model_spec(model), Catch::Contains("metadata.total_size"));
+  std::ofstream(folder.path() / "mine.json") << llama_70b;
+  CHECK(cost::read_model_spec(folder.path() / "mine.json").name == "mine");
+  CHECK_THROWS_AS(cost::read_model_spec(folder.path()), traces::FileError);
+}
+
+TEST_CASE("a model file of the presets' form names the model, its sources and its types") {
+  const auto document = [](const std::string& more) {
+    return cost::model_spec_from_document(R"({"name":"mine","config":)" + llama_70b + more + '}', "mine.json");
+  };
+  const ModelSpec model = document(R"(,"aliases":["own"],"sources":["https://example.org"],"weight_type":"int4")");
+  CHECK(model.name == "mine");
+  CHECK(model.aliases == std::vector<std::string>{"own"});
+  CHECK(model.sources.size() == 1);
+  CHECK(model.weight_type == NumberType::int4);
+  CHECK(document("").weight_type == NumberType::bf16);
+  CHECK_THROWS_WITH(document(R"(,"weight_type":"int3")"), Catch::Contains("weight_type is \"int3\""));
+  CHECK_THROWS_WITH(document(R"(,"wieght_type":"int4")"), Catch::Contains("wieght_type"));
+  CHECK_THROWS_WITH(cost::model_spec_from_document(R"({"config":{"model_type":"gemma"},"name":"x"})", "x.json"),
+                    Catch::Contains("config.num_hidden_layers is missing"));
+}

@@ -1,0 +1,149 @@
+#include "traces/formats/config_fields.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "traces/file_error.hpp"
+
+namespace specdec::traces {
+namespace {
+
+using nlohmann::json;
+
+std::string shown(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60); }
+
+std::string in_quotes(std::string_view word) { return fmt::format("\"{}\"", word); }
+
+}  // namespace
+
+json parse_config(std::string_view text, const std::filesystem::path& where) {
+  json document = json::parse(text.begin(), text.end(), nullptr, false);
+  if (!document.is_object()) {
+    throw FileError(where, FileError::whole_file(), "file", "something else", "a JSON object");
+  }
+  return document;
+}
+
+ConfigFields::ConfigFields(std::filesystem::path path, const json& object, std::string prefix)
+    : path_(std::move(path)), object_(object), prefix_(std::move(prefix)) {}
+
+void ConfigFields::refuse(std::string_view name, std::string found, std::string expected) const {
+  throw FileError(path_, FileError::whole_file(), prefix_ + std::string(name), std::move(found), std::move(expected));
+}
+
+bool ConfigFields::names(std::string_view name) const { return object_.contains(std::string(name)); }
+
+std::vector<std::string> ConfigFields::keys() const {
+  std::vector<std::string> result;
+  for (const auto& entry : object_.items()) result.push_back(entry.key());
+  return result;
+}
+
+std::int64_t ConfigFields::size(std::string_view name) const { return read_integer(name, require(name), 1); }
+
+std::int64_t ConfigFields::size(std::string_view name, std::optional<std::int64_t> otherwise) const {
+  return otherwise && !has(name) ? *otherwise : size(name);
+}
+
+std::optional<std::int64_t> ConfigFields::find_size(std::string_view name) const {
+  if (!has(name)) return std::nullopt;
+  return size(name);
+}
+
+std::int64_t ConfigFields::count(std::string_view name, std::int64_t otherwise) const {
+  const json* value = find(name);
+  return value == nullptr ? otherwise : read_integer(name, *value, 0);
+}
+
+double ConfigFields::positive(std::string_view name) const {
+  const json& value = require(name);
+  const double number = value.is_number() ? value.get<double>() : 0;
+  if (!(number > 0 && std::isfinite(number))) refuse(name, shown(value), "a positive number");
+  return number;
+}
+
+double ConfigFields::positive(std::string_view name, double otherwise) const {
+  return has(name) ? positive(name) : otherwise;
+}
+
+bool ConfigFields::flag(std::string_view name, bool otherwise) const {
+  const json* value = find(name);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) refuse(name, shown(*value), "true or false");
+  return value->get<bool>();
+}
+
+std::string ConfigFields::word(std::string_view name) const {
+  const json& value = require(name);
+  if (!value.is_string()) refuse(name, shown(value), "a string");
+  return value.get<std::string>();
+}
+
+std::string ConfigFields::word(std::string_view name, std::string_view otherwise) const {
+  return has(name) ? word(name) : std::string(otherwise);
+}
+
+std::vector<std::string> ConfigFields::words(std::string_view name) const {
+  std::vector<std::string> result;
+  const json* list = find(name);
+  if (list == nullptr) return result;
+  if (!list->is_array()) refuse(name, shown(*list), "an array of strings");
+  for (const json& value : *list) {
+    if (!value.is_string()) refuse(name, "holding " + shown(value), "an array of strings");
+    result.push_back(value.get<std::string>());
+  }
+  return result;
+}
+
+std::vector<std::int64_t> ConfigFields::counts(std::string_view name) const {
+  std::vector<std::int64_t> result;
+  const json* list = find(name);
+  if (list == nullptr) return result;
+  if (!list->is_array()) refuse(name, shown(*list), "an array of integers");
+  for (const json& value : *list) result.push_back(read_integer(name, value, 0));
+  return result;
+}
+
+ConfigFields ConfigFields::object(std::string_view name) const {
+  const json& value = require(name);
+  if (!value.is_object()) refuse(name, shown(value), "an object");
+  return {path_, value, fmt::format("{}{}.", prefix_, name)};
+}
+
+void ConfigFields::require_word(std::string_view name, std::string_view otherwise, std::string_view supported) const {
+  const std::string found = word(name, otherwise);
+  if (found != supported) refuse(name, in_quotes(found), in_quotes(supported));
+}
+
+void ConfigFields::require_flag(std::string_view name, bool supported) const {
+  if (flag(name, supported) != supported) refuse(name, supported ? "false" : "true", supported ? "true" : "false");
+}
+
+void ConfigFields::require_absent(std::string_view name) const {
+  if (has(name)) refuse(name, shown(*find(name)), "absent");
+}
+
+const json* ConfigFields::find(std::string_view name) const {
+  const auto found = object_.find(std::string(name));
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const json& ConfigFields::require(std::string_view name) const {
+  const json* value = find(name);
+  if (value == nullptr) refuse(name, "missing", "present");
+  return *value;
+}
+
+std::int64_t ConfigFields::read_integer(std::string_view name, const json& value, std::uint64_t smallest) const {
+  constexpr std::uint64_t largest = std::numeric_limits<std::int32_t>::max();
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() < smallest || value.get<std::uint64_t>() > largest) {
+    refuse(name, shown(value), fmt::format("an integer in [{}, {}]", smallest, largest));
+  }
+  return value.get<std::int64_t>();
+}
+
+}  // namespace specdec::traces

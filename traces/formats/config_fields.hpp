@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace specdec::traces {
+
+// A header of the library's own sources; it is not installed.
+
+/// A JSON document that must be an object.
+/// @throws FileError if it is not, or if the text is no JSON
+nlohmann::json parse_config(std::string_view text, const std::filesystem::path& where);
+
+/// One object of a configuration, which outlives it. Every refusal is a FileError that names the file and the field
+/// with the objects around it (`text_config.head_dim`). null counts as absent, as Hugging Face writes it.
+class ConfigFields {
+ public:
+  ConfigFields(std::filesystem::path path, const nlohmann::json& object, std::string prefix = "");
+
+  [[noreturn]] void refuse(std::string_view name, std::string found, std::string expected) const;
+
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  /// Whether the key stands there, be it with null.
+  bool names(std::string_view name) const;
+  std::vector<std::string> keys() const;
+
+  /// An integer in [1, 2^31); refused where it is missing unless there is a value for that case.
+  std::int64_t size(std::string_view name) const;
+  std::int64_t size(std::string_view name, std::optional<std::int64_t> otherwise) const;
+  std::optional<std::int64_t> find_size(std::string_view name) const;
+  /// An integer in [0, 2^31).
+  std::int64_t count(std::string_view name, std::int64_t otherwise) const;
+
+  double positive(std::string_view name) const;
+  double positive(std::string_view name, double otherwise) const;
+  bool flag(std::string_view name, bool otherwise) const;
+  std::string word(std::string_view name) const;
+  std::string word(std::string_view name, std::string_view otherwise) const;
+  /// An array of strings, of integers in [0, 2^31); empty where it is missing.
+  std::vector<std::string> words(std::string_view name) const;
+  std::vector<std::int64_t> counts(std::string_view name) const;
+  ConfigFields object(std::string_view name) const;
+
+  void require_word(std::string_view name, std::string_view otherwise, std::string_view supported) const;
+  void require_flag(std::string_view name, bool supported) const;
+  void require_absent(std::string_view name) const;
+
+ private:
+  const nlohmann::json* find(std::string_view name) const;
+  const nlohmann::json& require(std::string_view name) const;
+  std::int64_t read_integer(std::string_view name, const nlohmann::json& value, std::uint64_t smallest) const;
+
+  std::filesystem::path path_;
+  const nlohmann::json& object_;
+  std::string prefix_;
+};
+
+}  // namespace specdec::traces
