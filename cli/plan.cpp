@@ -178,7 +178,7 @@ std::vector<Assumption> deployment_assumptions(const PlanOptions& o, const Deplo
   if (o.bench.empty() && o.cost_files.empty()) {
     for (const Assumption& assumption : o.cost.assumptions()) assumptions.push_back(assumption);
   }
-  if (!o.cost_files.empty()) {
+  if (!o.cost_files.empty() && !d.cost_from_log) {
     assumptions.push_back(
         {"overhead_seconds", o.overhead_seconds.value_or(0), o.overhead_seconds ? "user" : "default"});
   }

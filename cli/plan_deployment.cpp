@@ -11,13 +11,16 @@
 #include <utility>
 
 #include "analysis/cost/constant_cost.hpp"
+#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/measured_cost.hpp"
+#include "analysis/cost/observed_rounds.hpp"
 #include "analysis/planning/plan.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "traces/acceptance_rules.hpp"
 #include "traces/formats/timing_table.hpp"
+#include "traces/serving/engine_log.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::cli {
@@ -89,6 +92,19 @@ std::int64_t max_gamma_of(const PlanOptions& o) {
   return std::min(o.max_gamma.value_or(usual), planning::largest_scanned_gamma);
 }
 
+/// Runs of benchmarks and windows of logs.
+std::vector<traces::ServingCounts> counts_in(const std::vector<std::string>& files, Deployment& d) {
+  std::vector<traces::ServingCounts> counts;
+  traces::CountsSink sink;
+  sink.take = [&](const traces::ServingCounts& unit) { counts.push_back(unit); };
+  sink.warn = [&](const traces::CountsWarning& warning) { d.warnings.push_back({warning.code, warning.message}); };
+  sink.plain_windows = true;
+  const std::vector<std::filesystem::path> paths(files.begin(), files.end());
+  traces::read_serving_counts(paths, sink);
+  d.files.insert(d.files.end(), files.begin(), files.end());
+  return counts;
+}
+
 /// Timed passes of all models in several files.
 class Timings {
  public:
@@ -151,19 +167,44 @@ struct DraftCost {
   std::optional<std::string> model;
 };
 
+bool is_log(const std::string& file) { return file != "-" && traces::has_engine_windows(traces::FileHead::of(file)); }
+
+/// Whether the files of --cost are engines' logs and no tables.
+bool are_logs(const std::vector<std::string>& files) {
+  const auto log = std::find_if(files.begin(), files.end(), is_log);
+  if (log == files.end()) return false;
+  const auto table = std::find_if_not(files.begin(), files.end(), is_log);
+  if (table == files.end()) return true;
+  throw UsageError(
+      fmt::format("--cost is {}, an engine's log, and {}, which is none, but must be logs alone or tables of "
+                  "times alone",
+                  *log, *table));
+}
+
 /// Builds the costs of all drafts of one target.
 class Costs {
  public:
   Costs(const PlanOptions& o, Deployment& d) : o_(o), d_(d) {
     if (o.cost_files.empty()) return;
-    target_.emplace(o.cost_files, d);
+    if (are_logs(o.cost_files)) {
+      read_logs();
+    } else {
+      target_.emplace(o.cost_files, d);
+    }
   }
 
-  std::shared_ptr<const cost::RoundCost> of(DraftKind kind, const DraftCost& draft, std::string_view who) const {
-    auto cost = target_ ? measured(kind, draft, who) : constant(kind, draft, who);
-    for (const cost::CostFinding& finding : cost->findings()) d_.warnings.push_back({finding.code, finding.message});
-    return cost;
+  /// Sets the draft's cost and its error scale.
+  void price(PlannedDraft& draft, const DraftCost& its_cost, std::string_view who) const {
+    draft.cost = !log_.empty() ? fitted(draft, its_cost, who)
+                 : target_     ? measured(draft.kind, its_cost, who)
+                               : constant(draft.kind, its_cost, who);
+    for (const cost::CostFinding& finding : draft.cost->findings()) {
+      d_.warnings.push_back({finding.code, finding.message});
+    }
   }
+
+  /// What was measured, where a log says it; else 1.
+  std::vector<double> usual_batches() const { return usual_batches_.empty() ? std::vector<double>{1} : usual_batches_; }
 
  private:
   std::shared_ptr<const cost::RoundCost> constant(DraftKind kind, const DraftCost& draft, std::string_view who) const {
@@ -199,9 +240,52 @@ class Costs {
     return std::make_shared<cost::MeasuredCost>(target, passes, std::move(options));
   }
 
+  void read_logs() {
+    const std::vector<traces::ServingCounts> windows = counts_in(o_.cost_files, d_);
+    const auto gamma = o_.at ? std::optional(static_cast<double>(*o_.at)) : std::nullopt;
+    cost::LogRounds log = cost::log_rounds(windows, gamma);
+    const auto drafts = [](const cost::ObservedRound& round) { return round.gamma > 0; };
+    if (std::none_of(log.rounds.begin(), log.rounds.end(), drafts)) {
+      throw UsageError(
+          fmt::format("--cost: no steady window of {} drafted, so that they do not say what drafting costs",
+                      fmt::join(o_.cost_files, ", ")));
+    }
+    d_.warnings.push_back({"rounds_of_logs", fmt::format("{} of {} windows of --cost are steady: they price rounds",
+                                                         log.steady_windows, log.windows)});
+    if (const auto batch = cost::join_batches(log.rounds))
+      usual_batches_ = {*batch};
+    else
+      usual_batches_ = log.usual_batches();
+    log_ = std::move(log.rounds);
+    d_.cost_from_log = true;
+    d_.bench_engine = windows.front().engine;
+  }
+
+  std::shared_ptr<const cost::RoundCost> fitted(PlannedDraft& draft, const DraftCost& its_cost,
+                                                std::string_view who) const {
+    const auto refuse = [&](std::string_view what) {
+      throw UsageError(fmt::format("{}{} is given, but the log of --cost holds that time", who, what));
+    };
+    if (!o_.drafts.empty()) throw UsageError("--draft is given, but the log of --cost is of one draft");
+    if (its_cost.c) refuse("c");
+    if (!its_cost.files.empty()) refuse("draft-cost");
+    if (o_.overhead_seconds) refuse("overhead-seconds");
+    cost::FitOptions options = planning::fit_of_runs();
+    options.kind = draft.kind;
+    if (o_.extrapolate) options.unidentified = cost::Unidentified::span;
+    auto cost = std::make_shared<cost::FittedCost>(log_, options);
+    const auto scale =
+        log_.size() > 1 ? cost::left_out_error_scale(*cost, log_, cost::leave_one_out(log_, options)) : std::nullopt;
+    draft.cost_error_scale = scale.value_or(1);
+    return cost;
+  }
+
   const PlanOptions& o_;
   Deployment& d_;
   std::optional<Timings> target_;
+  /// Rounds of the logs of --cost.
+  std::vector<cost::ObservedRound> log_;
+  std::vector<double> usual_batches_;
 };
 
 /// "NAME:key=value,key=value".
@@ -298,7 +382,7 @@ PlannedDraft draft_of(const DraftWords& words, const PlanOptions& o, std::int64_
   if (const auto c = words.one("c")) its_cost.c = parse_number(prefix + "c", *c, {});
   its_cost.files = words.all("cost");
   if (!draft.draft_model.empty()) its_cost.model = draft.draft_model;
-  draft.cost = costs.of(draft.kind, its_cost, prefix);
+  costs.price(draft, its_cost, prefix);
   return draft;
 }
 
@@ -310,7 +394,7 @@ PlannedDraft only_draft(const PlanOptions& o, std::int64_t max_gamma, const Cost
   const bool from_files = !o.counters.empty() || !o.trace.empty();
   draft.acceptance =
       from_files ? acceptance_from(source_of(o, max_gamma)) : planned(stated_acceptance(o), o.acceptance);
-  draft.cost = costs.of(draft.kind, {o.cost.c, o.draft_cost_files, o.draft_model}, "--");
+  costs.price(draft, {o.cost.c, o.draft_cost_files, o.draft_model}, "--");
   return draft;
 }
 
@@ -345,12 +429,13 @@ void plan_from_options(const PlanOptions& o, Deployment& d) {
   for (const PlannedDraft& draft : d.drafts) {
     if (!names.insert(draft.name).second) throw UsageError(fmt::format("--draft {} is given twice", draft.name));
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost, draft.acceptance.clusters});
+    question.drafts.back().cost_error_scale = draft.cost_error_scale;
     d.max_gamma = std::min(d.max_gamma, known_gamma(draft.acceptance));
     for (const Warning& warning : draft.acceptance.warnings) d.warnings.push_back(warning);
     for (const std::string& file : draft.acceptance.files) d.files.push_back(file);
   }
   d.in_seconds = d.drafts.front().cost->in_seconds();
-  if (o.batch) question.batches = rising_list("--batch", *o.batch, positive);
+  question.batches = o.batch ? rising_list("--batch", *o.batch, positive) : costs.usual_batches();
   if (o.context) {
     question.contexts = rising_list("--context", *o.context, {});
   } else {
@@ -376,21 +461,19 @@ void plan_from_options(const PlanOptions& o, Deployment& d) {
   if (any_iid) d.at_design_effect_3 = planning::plan_deployment(question);
 }
 
-std::vector<traces::ServingCounts> runs_in(const std::vector<std::string>& files, Deployment& d) {
-  std::vector<traces::ServingCounts> runs;
-  traces::CountsSink sink;
-  sink.take = [&](const traces::ServingCounts& counts) { runs.push_back(counts); };
-  sink.warn = [&](const traces::CountsWarning& warning) { d.warnings.push_back({warning.code, warning.message}); };
-  const std::vector<std::filesystem::path> paths(files.begin(), files.end());
-  traces::read_serving_counts(paths, sink);
-  d.files.insert(d.files.end(), files.begin(), files.end());
-  return runs;
-}
-
 void plan_from_runs(const PlanOptions& o, Deployment& d) {
   planning::BenchQuestion question;
-  question.runs = runs_in(o.bench, d);
-  if (!o.holdout.empty()) question.holdout = runs_in(o.holdout, d);
+  for (traces::ServingCounts& counts : counts_in(o.bench, d)) {
+    const bool window = counts.unit == traces::CountUnit::window && !counts.bench;
+    (window ? question.windows : question.runs).push_back(std::move(counts));
+  }
+  if (question.runs.empty()) {
+    throw UsageError(
+        fmt::format("--bench: {} has no benchmark run; to plan from logs alone, give them to --cost, and to "
+                    "--counters those with speculation",
+                    fmt::join(o.bench, ", ")));
+  }
+  if (!o.holdout.empty()) question.holdout = counts_in(o.holdout, d);
   question.model = o.model;
   question.gamma = o.at ? o.at : o.gamma && *o.gamma > 0 ? o.gamma : std::nullopt;
   question.max_gamma = d.max_gamma;
@@ -399,7 +482,7 @@ void plan_from_runs(const PlanOptions& o, Deployment& d) {
   question.deployed = d.deployed;
   question.max_regret = o.max_regret;
   question.extrapolate = o.extrapolate;
-  if (!question.runs.empty()) d.bench_engine = question.runs.front().engine;
+  d.bench_engine = question.runs.front().engine;
   d.bench = planning::plan_bench(question);
   d.plan = d.bench->plan;
   d.in_seconds = true;

@@ -22,6 +22,8 @@ struct PlannedDraft {
   std::string name;
   PlannedAcceptance acceptance;
   std::shared_ptr<const cost::RoundCost> cost;
+  /// Factor on the error of the cost: planning::DeploymentDraft.
+  double cost_error_scale = 1;
   cost::DraftKind kind = cost::DraftKind::model;
   std::string draft_model;
   std::optional<std::int64_t> tensor_parallel;
@@ -43,8 +45,10 @@ struct Deployment {
   /// What is in use, where that was said.
   std::vector<planning::ScheduleStretch> deployed;
   std::optional<planning::EngineConfig> config;
-  /// Of the benchmark runs: the program that the next one is run with.
+  /// Of the benchmark runs and logs: the program that the next run is made with.
   std::string bench_engine = "vllm";
+  /// Rounds were priced by the windows of a log, so that nothing else is said of the cost.
+  bool cost_from_log = false;
   std::vector<std::string> files;
   std::vector<Warning> warnings;
 

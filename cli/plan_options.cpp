@@ -78,8 +78,9 @@ void require_acceptance(const PlanOptions& o) {
 
 void require_about_acceptance(const PlanOptions& o) {
   const bool stated_for_drafts = !o.drafts.empty();
-  if (o.at && !o.acceptance_length && o.counters.empty() && o.bench.empty() && !stated_for_drafts) {
-    throw UsageError("--at is given, but goes with --acceptance-length, --counters or --bench only");
+  if (o.at && !o.acceptance_length && o.counters.empty() && o.bench.empty() && o.cost_files.empty() &&
+      !stated_for_drafts) {
+    throw UsageError("--at is given, but goes with --acceptance-length, --counters, --bench or a log of --cost only");
   }
   if (o.conditional && !o.acceptance_per_position) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
@@ -163,9 +164,10 @@ void declare(Options& options, PlanOptions& o) {
                  "drafts behind the longest one that --counters saw");
   o.cost.declare(options, "(or --cost, --bench)");
   options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
-  options.texts(
-      "--cost", o.cost_files, "FILE",
-      "measured times of the target's passes: a table of batch,\ntokens,context,seconds, or llama-bench files");
+  options.texts("--cost", o.cost_files, "FILE",
+                "measured times of the target's passes: a table of batch,\ntokens,context,seconds, or llama-bench "
+                "files; or logs of\n"
+                "vLLM or SGLang");
   options.texts("--draft-cost", o.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
   options.number("--overhead-seconds", o.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.choice("--draft-kind", o.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},

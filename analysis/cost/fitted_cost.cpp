@@ -474,4 +474,22 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
   return predictions;
 }
 
+std::optional<double> left_out_error_scale(const FittedCost& cost, std::span<const ObservedRound> runs,
+                                           std::span<const LeftOut> left_out) {
+  core::require_same_size("left_out_error_scale", "left_out", left_out.size(), "runs", runs.size());
+  core::require_same_size("left_out_error_scale", "the fitted seconds", cost.fitted_seconds().size(), "runs",
+                          runs.size());
+  const auto n = static_cast<double>(runs.size());
+  const auto rank = static_cast<double>(cost.rank());
+  if (n <= rank) return std::nullopt;
+  double errors = 0, residuals = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (!left_out[i].predicted_seconds) continue;
+    errors += std::pow(std::log(*left_out[i].predicted_seconds / runs[i].seconds), 2);
+    residuals += std::pow(std::log(cost.fitted_seconds()[i] / runs[i].seconds), 2);
+  }
+  if (residuals <= rounding * rounding * n) return 1.0;
+  return std::max(1.0, std::sqrt(errors / residuals * (n - rank) / n));
+}
+
 }  // namespace specdec::cost

@@ -166,4 +166,13 @@ struct LeftOut {
 /// @throws as FittedCost; std::invalid_argument for fewer than two runs
 std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options);
 
+/// By how much larger the errors of left-out runs are than those of the fit, root mean squares of ln(predicted /
+/// measured), beyond the sqrt(n / (n - rank)) of the replicates: a factor on the intervals that replicates give, >= 1;
+/// 1 where the fit has no errors. Nothing where there are no more runs than the cost has terms.
+/// @param cost      fitted to these runs
+/// @param left_out  of these runs
+/// Source:   MacKinnon and White 1985 (HC3); docs/theory.md#plans-over-batch-and-context
+std::optional<double> left_out_error_scale(const FittedCost& cost, std::span<const ObservedRound> runs,
+                                           std::span<const LeftOut> left_out);
+
 }  // namespace specdec::cost

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -36,17 +39,18 @@ struct Drafting {
 
 Drafting drafting_of(const ServingCounts& run, const std::optional<double>& stated_gamma) {
   const double rounds = run.rounds.value_or(0);
-  if (rounds == 0) return {};
-  positive(run, "rounds", rounds);
+  if (rounds == 0 && !run.tokens_per_round) return {};
   Drafting drafting;
-  if (run.accepted) {
+  if (rounds == 0) {
+    drafting.tokens_per_step = *run.tokens_per_round;
+  } else if (positive(run, "rounds", rounds); run.accepted) {
     drafting.tokens_per_step = 1 + *run.accepted / rounds;
   } else if (run.emitted) {
     drafting.tokens_per_step = *run.emitted / rounds;
   } else {
     refuse(run, "accepted tokens", "missing", "given, since there were rounds");
   }
-  if (run.drafted) {
+  if (run.drafted && rounds > 0) {
     drafting.gamma = *run.drafted / rounds;
   } else if (run.gamma || stated_gamma) {
     drafting.gamma = run.gamma ? static_cast<double>(*run.gamma) : *stated_gamma;
@@ -93,27 +97,137 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma) 
   return rounds;
 }
 
-std::vector<ObservedRound> window_rounds(std::span<const ServingCounts> windows, std::optional<double> gamma) {
-  std::vector<const ServingCounts*> known;
-  for (const ServingCounts& window : windows)
-    if (window.window) known.push_back(&window);
+namespace {
+
+bool has_counts(const ServingCounts& window) {
+  return window.rounds || window.drafted || window.emitted || window.tokens_per_round;
+}
+
+/// Those with window figures.
+using Windows = std::vector<const ServingCounts*>;
+
+std::vector<ObservedRound> steady_rounds(const Windows& windows, bool speculative, std::optional<double> gamma) {
   std::vector<ObservedRound> rounds;
-  for (std::size_t i = 1; i + 1 < known.size(); ++i) {
-    const traces::EngineWindow& window = *known[i]->window;
-    const bool decodes_alone = window.running && *window.running > 0 && window.waiting.value_or(0) == 0 &&
+  for (std::size_t i = 1; i + 1 < windows.size(); ++i) {
+    const ServingCounts& counts = *windows[i];
+    const traces::EngineWindow& window = *counts.window;
+    const bool decodes_alone = window.running && *window.running > 0 && window.waiting && *window.waiting == 0 &&
                                window.prompt_tokens_per_second && *window.prompt_tokens_per_second == 0 &&
                                window.generation_tokens_per_second && *window.generation_tokens_per_second > 0;
     const bool steady =
-        known[i - 1]->window->running == window.running && known[i + 1]->window->running == window.running;
-    if (!decodes_alone || !steady) continue;
-    const Drafting drafting = drafting_of(*known[i], gamma);
+        windows[i - 1]->window->running == window.running && windows[i + 1]->window->running == window.running;
+    const bool drafts_known = !speculative || counts.rounds.value_or(0) > 0 || counts.tokens_per_round;
+    if (!decodes_alone || !steady || !drafts_known) continue;
+    const Drafting drafting = drafting_of(counts, gamma);
     ObservedRound& round = rounds.emplace_back();
-    round.name = name_of(*known[i]);
+    round.name = name_of(counts);
     round.gamma = drafting.gamma;
     round.batch = *window.running;
     round.seconds = *window.running * drafting.tokens_per_step / *window.generation_tokens_per_second;
   }
   return rounds;
+}
+
+/// Neighbouring rounds of one batch as one.
+ObservedRound mean_round(std::span<const ObservedRound> rounds) {
+  ObservedRound mean = rounds.front();
+  double per_second = 0, drafts_per_second = 0;
+  for (const ObservedRound& round : rounds) {
+    per_second += 1 / round.seconds;
+    drafts_per_second += round.gamma / round.seconds;
+  }
+  mean.seconds = static_cast<double>(rounds.size()) / per_second;
+  mean.gamma = drafts_per_second / per_second;
+  return mean;
+}
+
+/// The rounds of one engine, taken together by batch.
+void add_by_load(const std::vector<ObservedRound>& rounds, std::vector<ObservedRound>& all) {
+  std::map<double, std::vector<ObservedRound>> by_batch;
+  for (const ObservedRound& round : rounds) by_batch[round.batch].push_back(round);
+  for (const auto& load : by_batch) {
+    const std::span<const ObservedRound> same = load.second;
+    const std::size_t stretches = std::min(rounds_of_one_load, same.size());
+    for (std::size_t i = 0; i < stretches; ++i) {
+      const std::size_t begin = i * same.size() / stretches, end = (i + 1) * same.size() / stretches;
+      all.push_back(mean_round(same.subspan(begin, end - begin)));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ObservedRound> window_rounds(std::span<const ServingCounts> windows, std::optional<double> gamma) {
+  Windows known;
+  for (const ServingCounts& window : windows)
+    if (window.window) known.push_back(&window);
+  return steady_rounds(known, std::any_of(windows.begin(), windows.end(), has_counts), gamma);
+}
+
+std::vector<double> LogRounds::usual_batches() const {
+  if (rounds.empty()) return {};
+  const auto [least, most] = std::minmax_element(
+      rounds.begin(), rounds.end(), [](const ObservedRound& a, const ObservedRound& b) { return a.batch < b.batch; });
+  std::vector<double> batches = {least->batch};
+  double power = 1;
+  for (; power <= least->batch; power *= 2) continue;
+  for (; power < most->batch; power *= 2) batches.push_back(power);
+  if (most->batch > least->batch) batches.push_back(most->batch);
+  return batches;
+}
+
+LogRounds log_rounds(std::span<const ServingCounts> windows, std::optional<double> gamma) {
+  struct EngineOfLog {
+    const ServingCounts* first = nullptr;
+    Windows windows;
+  };
+  LogRounds log;
+  std::vector<EngineOfLog> engines;
+  std::map<std::filesystem::path, bool> speculative, steady;
+  for (const ServingCounts& counts : windows) {
+    speculative[counts.file] |= has_counts(counts);
+    if (!counts.window) continue;
+    ++log.windows;
+    const auto known = std::find_if(engines.begin(), engines.end(), [&](const EngineOfLog& engine) {
+      return engine.first->file == counts.file && engine.first->labels == counts.labels;
+    });
+    if (known != engines.end()) {
+      known->windows.push_back(&counts);
+    } else {
+      engines.push_back({&counts, {&counts}});
+    }
+  }
+  for (const EngineOfLog& engine : engines) {
+    const auto rounds = steady_rounds(engine.windows, speculative[engine.first->file], gamma);
+    log.steady_windows += rounds.size();
+    steady[engine.first->file] |= !rounds.empty();
+    add_by_load(rounds, log.rounds);
+  }
+  for (const auto& [file, any] : steady) {
+    if (any) continue;
+    throw FileError(file, FileError::whole_file(), "steady windows", "none",
+                    "at least one: nothing waiting, no prompts read, and as many requests running as in the windows "
+                    "before and after it");
+  }
+  return log;
+}
+
+std::optional<double> join_batches(std::span<ObservedRound> rounds) {
+  constexpr double one_batch = 1.25;
+  if (rounds.empty()) return std::nullopt;
+  const auto [least, most] = std::minmax_element(
+      rounds.begin(), rounds.end(), [](const ObservedRound& a, const ObservedRound& b) { return a.batch < b.batch; });
+  if (most->batch > one_batch * least->batch) return std::nullopt;
+  const bool has_plain = std::any_of(rounds.begin(), rounds.end(), [](const auto& round) { return round.gamma == 0; });
+  double sum = 0, count = 0;
+  for (const ObservedRound& round : rounds) {
+    if (has_plain && round.gamma > 0) continue;
+    sum += round.batch;
+    ++count;
+  }
+  const double batch = sum / count;
+  for (ObservedRound& round : rounds) round.batch = batch;
+  return batch;
 }
 
 }  // namespace specdec::cost

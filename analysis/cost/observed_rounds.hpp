@@ -38,11 +38,42 @@ BenchRounds bench_rounds(const traces::ServingCounts& run, std::optional<double>
 ///   seconds = running tokens per step / generation_tokens_per_second
 ///
 /// A window counts if its prompt throughput is 0, nothing waits, and `running` is the same in the windows before and
-/// after it; both must be there. Other windows hold idle time or prompts. The context is unknown.
+/// after it; both must be there. Other windows hold idle time or prompts. The context is unknown. Windows without
+/// counts are of a server without speculation where no other one has any, and else of unknown drafts.
 /// @param windows  of one engine, in the order of its log; those without window figures are passed over
 /// @param gamma    as in bench_rounds
 /// @throws traces::FileError as bench_rounds
 std::vector<ObservedRound> window_rounds(std::span<const traces::ServingCounts> windows,
                                          std::optional<double> gamma = std::nullopt);
+
+/// What engines' logs say of rounds.
+struct LogRounds {
+  /// By engine in the order of the logs, then rising by batch.
+  std::vector<ObservedRound> rounds;
+  std::size_t windows = 0;
+  /// Windows that priced a round.
+  std::size_t steady_windows = 0;
+  /// Of the rounds, rising: the smallest, the largest, and between them the powers of two.
+  std::vector<double> usual_batches() const;
+};
+
+/// At most so many rounds of one engine at one batch.
+inline constexpr std::size_t rounds_of_one_load = 4;
+
+/// The window_rounds of several engines, told apart by file and labels, and by file whether they speculate. The windows
+/// of an engine at one batch are taken together in up to rounds_of_one_load stretches of time, since neighbouring
+/// windows err alike:
+///
+///   seconds = windows / sum 1 / seconds,   gamma = mean over the rounds
+///
+/// @param windows  of all logs, those of an engine in their order
+/// @throws traces::FileError as bench_rounds, or for a log without a steady window
+LogRounds log_rounds(std::span<const traces::ServingCounts> windows, std::optional<double> gamma = std::nullopt);
+
+/// Where the batches of all rounds lie within a factor of 1.25, sets them to the mean of the rounds without speculation
+/// (of all where there are none): at one batch a fit knows fixed parts and a slope over gamma, and would take what a
+/// faster round leaves in flight for a slope over the batch.
+/// @return that batch; nothing where they lie further apart, or there are no rounds
+std::optional<double> join_batches(std::span<ObservedRound> rounds);
 
 }  // namespace specdec::cost

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -25,12 +26,10 @@ using traces::ServingCounts;
 constexpr double same_lengths = 1.1;
 /// Repeated runs that differ by more than this factor contradict each other.
 constexpr double runs_agree = 1.2;
-/// Batches of all runs within this factor are one batch as far as a fit can tell.
+/// A batch within this factor of the runs' one batch is that batch.
 constexpr double one_batch = 1.25;
 /// Share by which the seconds of a round may differ between the splits that fit; the replicates span it.
 constexpr double split_tolerance = 0.1;
-/// Relative residuals below this one are rounding.
-constexpr double rounding = 1e-9;
 
 struct Run {
   const ServingCounts* counts = nullptr;
@@ -160,12 +159,6 @@ void sort_runs(Runs& runs) {
   std::stable_sort(runs.begin(), runs.end(), [&](const Run& a, const Run& b) { return key(a) < key(b); });
 }
 
-std::vector<cost::ObservedRound> rounds_of(const Runs& runs) {
-  std::vector<cost::ObservedRound> rounds;
-  for (const Run& run : runs) rounds.push_back(run.round);
-  return rounds;
-}
-
 std::vector<CountedRun> counted_runs(const Runs& runs, const Run* without = nullptr) {
   std::vector<CountedRun> counted;
   for (const Run& run : runs) {
@@ -189,6 +182,7 @@ class BenchPlanner {
   void note(std::string code, std::string message) { plan_.notes.push_back({std::move(code), std::move(message)}); }
   void read();
   void check_repeats();
+  void read_windows();
   void join_batches();
   void fit();
   void predict_left_out();
@@ -201,7 +195,9 @@ class BenchPlanner {
   cost::FitOptions options_;
   BenchPlan plan_;
   Runs runs_;
-  /// At which all rounds are taken to be, where the runs have one batch.
+  /// Those of the runs, in their order, and those of the windows.
+  std::vector<cost::ObservedRound> rounds_;
+  /// At which all rounds are taken to be, where they have one batch.
   std::optional<double> batch_;
   std::shared_ptr<const cost::FittedCost> cost_;
   std::shared_ptr<const BenchAcceptance> acceptance_;
@@ -254,22 +250,24 @@ void BenchPlanner::check_repeats() {
   }
 }
 
-/// At one batch the fit knows fixed parts and a slope over gamma; the small differences between plain and speculative
-/// runs would be taken for a slope over the batch.
+void BenchPlanner::read_windows() {
+  for (const Run& run : runs_) rounds_.push_back(run.round);
+  if (question_.windows.empty()) return;
+  const auto gamma = question_.gamma ? std::optional(static_cast<double>(*question_.gamma)) : std::nullopt;
+  cost::LogRounds log = cost::log_rounds(question_.windows, gamma);
+  note("rounds_of_logs",
+       fmt::format("{} of {} windows of logs are steady: they price rounds at batches {:.4g} to {:.4g}",
+                   log.steady_windows, log.windows, log.usual_batches().front(), log.usual_batches().back()));
+  std::move(log.rounds.begin(), log.rounds.end(), std::back_inserter(rounds_));
+}
+
 void BenchPlanner::join_batches() {
-  const auto by_batch = [](const Run& a, const Run& b) { return a.figures.batch < b.figures.batch; };
-  const auto [least, most] = std::minmax_element(runs_.begin(), runs_.end(), by_batch);
-  const double lo = least->figures.batch, hi = most->figures.batch;
-  if (hi > one_batch * lo) return;
-  double sum = 0, count = 0;
-  for (const Run& run : runs_) {
-    if (run.speculative()) continue;
-    sum += run.figures.batch;
-    ++count;
-  }
-  batch_ = sum / count;
-  for (Run& run : runs_) run.round.batch = *batch_;
-  if (hi > lo) {
+  const auto [least, most] =
+      std::minmax_element(rounds_.begin(), rounds_.end(),
+                          [](const cost::ObservedRound& a, const cost::ObservedRound& b) { return a.batch < b.batch; });
+  const double lo = least->batch, hi = most->batch;
+  batch_ = cost::join_batches(rounds_);
+  if (batch_ && hi > lo) {
     note("one_batch", fmt::format("the runs are at batches {:.4g} to {:.4g}, which are taken as {:.4g}: other batches "
                                   "need runs at another concurrency",
                                   lo, hi, *batch_));
@@ -277,10 +275,10 @@ void BenchPlanner::join_batches() {
 }
 
 void BenchPlanner::fit() {
-  options_.split_tolerance = split_tolerance;
+  options_ = fit_of_runs();
   options_.seed = question_.seed;
   options_.unidentified = question_.extrapolate ? cost::Unidentified::span : cost::Unidentified::refuse;
-  cost_ = std::make_shared<cost::FittedCost>(rounds_of(runs_), options_);
+  cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
   acceptance_ = std::make_shared<BenchAcceptance>(counted_runs(runs_));
   plan_.cost = cost_;
   plan_.acceptance = acceptance_;
@@ -288,9 +286,9 @@ void BenchPlanner::fit() {
 }
 
 void BenchPlanner::predict_left_out() {
-  const std::vector<cost::LeftOut> left_out = cost::leave_one_out(rounds_of(runs_), options_);
+  const std::vector<cost::LeftOut> left_out = cost::leave_one_out(rounds_, options_);
   std::vector<double> relative;
-  double rounds_left_out = 0, rounds_fitted = 0, tokens = 0;
+  double tokens = 0;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
     BenchPrediction row;
@@ -310,20 +308,13 @@ void BenchPlanner::predict_left_out() {
       relative.push_back(std::abs(*row.relative_error));
       tokens += std::pow(std::log(*row.predicted / row.measured), 2);
     }
-    if (left_out[i].predicted_seconds) {
-      rounds_left_out += std::pow(std::log(*left_out[i].predicted_seconds / run.round.seconds), 2);
-      rounds_fitted += std::pow(std::log(cost_->fitted_seconds()[i] / run.round.seconds), 2);
-    }
     plan_.leave_one_out.push_back(std::move(row));
   }
-  const auto n = static_cast<double>(runs_.size());
-  const double rank = static_cast<double>(cost_->rank());
-  if (n <= rank) {
+  const auto scale = cost::left_out_error_scale(*cost_, rounds_, left_out);
+  error_scale_ = scale.value_or(1);
+  if (!scale) {
     note("cost_error_unknown",
          "there are not more runs than the cost has terms, so that the intervals know nothing of the cost's error");
-  } else if (rounds_fitted > rounding * rounding * n) {
-    // The replicates are wider than the residuals by sqrt(n / (n - rank)) already.
-    error_scale_ = std::max(1.0, std::sqrt(rounds_left_out / rounds_fitted * (n - rank) / n));
   }
   if (relative.empty()) return;
   plan_.leave_one_out_error = median(relative);
@@ -451,6 +442,7 @@ void BenchPlanner::backtest() {
 BenchPlan BenchPlanner::plan() {
   read();
   check_repeats();
+  read_windows();
   join_batches();
   fit();
   predict_left_out();
@@ -461,6 +453,12 @@ BenchPlan BenchPlanner::plan() {
 }
 
 }  // namespace
+
+cost::FitOptions fit_of_runs() {
+  cost::FitOptions options;
+  options.split_tolerance = split_tolerance;
+  return options;
+}
 
 BenchPlan plan_bench(const BenchQuestion& question) { return BenchPlanner(question).plan(); }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cost/round_cost.hpp"
+#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/planning/deployment_plan.hpp"
@@ -20,6 +20,8 @@ namespace specdec::planning {
 struct BenchQuestion {
   /// Runs with a BenchRun each, in any order; others are refused.
   std::vector<traces::ServingCounts> runs;
+  /// Windows of engines' logs, which price rounds beside the runs: cost::log_rounds.
+  std::vector<traces::ServingCounts> windows = {};
   /// Runs that are predicted from `runs` and used for nothing else.
   std::vector<traces::ServingCounts> holdout = {};
   /// The model to plan for; needed where the runs are of several.
@@ -98,6 +100,9 @@ struct BenchPlan {
   DeploymentPlan plan;
   std::vector<PlanNote> notes;
 };
+
+/// How costs are fitted to what a server ran.
+cost::FitOptions fit_of_runs();
 
 /// Plans from benchmark runs.
 ///

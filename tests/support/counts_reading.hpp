@@ -17,9 +17,10 @@ struct AllCounts {
   std::vector<traces::ServingCounts> units;
   std::vector<traces::CountsWarning> warnings;
 
-  explicit AllCounts(const std::vector<std::filesystem::path>& files) {
-    traces::read_serving_counts(files, {[&](const traces::ServingCounts& unit) { units.push_back(unit); },
-                                        [&](const traces::CountsWarning& warning) { warnings.push_back(warning); }});
+  explicit AllCounts(const std::vector<std::filesystem::path>& files, bool plain_windows = false) {
+    traces::read_serving_counts(
+        files, {[&](const traces::ServingCounts& unit) { units.push_back(unit); },
+                [&](const traces::CountsWarning& warning) { warnings.push_back(warning); }, plain_windows});
   }
 
   bool warns(std::string_view code) const {
@@ -31,13 +32,13 @@ struct AllCounts {
 };
 
 /// Reads contents as the files 1.txt, 2.txt, ... in that order.
-inline AllCounts counts_of(std::initializer_list<std::string> contents) {
+inline AllCounts counts_of(std::initializer_list<std::string> contents, bool plain_windows = false) {
   const TemporaryFolder folder;
   std::vector<std::filesystem::path> files;
   for (const std::string& content : contents) {
     files.push_back(folder.write(std::to_string(files.size() + 1) + ".txt", content));
   }
-  return AllCounts(files);
+  return AllCounts(files, plain_windows);
 }
 
 /// A text without the folder in front of files' names.

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,12 +28,21 @@ constexpr std::size_t most_positions = 1024;
 /// Between the first and the last line of a print, other programs' lines included.
 constexpr int longest_print = 200;
 
-enum class Mark { vllm_counts, vllm_engine, sglang, llamacpp_request, llamacpp_print, llamacpp_library };
+enum class Mark {
+  vllm_counts,
+  vllm_engine,
+  sglang,
+  sglang_prompts,
+  llamacpp_request,
+  llamacpp_print,
+  llamacpp_library
+};
 
-constexpr std::array<std::pair<std::string_view, Mark>, 6> marks = {{
+constexpr std::array<std::pair<std::string_view, Mark>, 7> marks = {{
     {"SpecDecoding metrics:", Mark::vllm_counts},
     {"Avg generation throughput:", Mark::vllm_engine},
     {"Decode batch", Mark::sglang},
+    {"Prefill batch", Mark::sglang_prompts},
     {"draft acceptance", Mark::llamacpp_request},
     {"n_draft ", Mark::llamacpp_print},
     {"common_speculative", Mark::llamacpp_library},
@@ -214,12 +224,13 @@ class LogReader {
         if (next[i] < end_) next[i] = find_text(text_, marks[i].first, end_);
       }
     }
-    if (taken_ && idle_intervals_ > 0) {
+    take_pending_window();
+    if (taken_ && idle_intervals_ > 0 && !sink_.plain_windows) {
       sink_.warn({"idle_intervals_left_out",
                   fmt::format("{}:{}: {} of vLLM's lines say that nothing was drafted and are left out", path_.string(),
                               first_idle_line_, idle_intervals_)});
     }
-    if (taken_) return;
+    if (taken_ || any_window_) return;
     throw FileError(
         path_, FileError::whole_file(), "content",
         idle_ ? "an engine's log in which nothing was drafted" : "an engine's log without speculative decoding",
@@ -251,6 +262,9 @@ class LogReader {
           return read_vllm_engine(line);
         case Mark::sglang:
           return read_sglang(line);
+        case Mark::sglang_prompts:
+          sglang_prompts_[sglang_rank(line)] = true;
+          return;
         case Mark::llamacpp_request:
           return read_llamacpp_request(line);
         case Mark::llamacpp_print:
@@ -264,10 +278,10 @@ class LogReader {
     }
   }
 
-  ServingCounts counts_of(const LogLine& line, const char* engine, std::string_view format, CountUnit unit) const {
+  ServingCounts counts_of(std::int64_t line, const char* engine, std::string_view format, CountUnit unit) const {
     ServingCounts counts;
     counts.file = path_;
-    counts.line = line.number();
+    counts.line = line;
     counts.engine = engine;
     counts.format = format;
     counts.unit = unit;
@@ -277,6 +291,26 @@ class LogReader {
   void take(const ServingCounts& counts) {
     taken_ = true;
     sink_.take(counts);
+  }
+
+  /// A window in which nothing was drafted, for whoever wants its times.
+  void take_window(ServingCounts counts) {
+    if (!sink_.plain_windows) return;
+    any_window_ = true;
+    sink_.take(counts);
+  }
+
+  /// That of the last line of vLLM's engine, if no counts followed it.
+  void take_pending_window() {
+    if (!window_) return;
+    ServingCounts counts = counts_of(window_line_, "vllm", "vLLM log", CountUnit::window);
+    attach_window(counts);
+    take_window(std::move(counts));
+  }
+
+  void attach_window(ServingCounts& counts) {
+    counts.window = std::exchange(window_, std::nullopt);
+    if (!engine_.empty()) counts.labels.push_back({"engine", std::exchange(engine_, "")});
   }
 
   void require_at_most(const LogLine& line, std::string_view what, double accepted, double drafted) const {
@@ -313,12 +347,15 @@ class LogReader {
   }
 
   void read_vllm_engine(const LogLine& line) {
+    take_pending_window();
     EngineWindow window;
     window.prompt_tokens_per_second = line.number("Avg prompt throughput:", " tokens/s");
     window.generation_tokens_per_second = line.number("Avg generation throughput:", " tokens/s");
-    window.running = line.number("Running:", " req");
+    // A sum over engines says of none how many requests it ran together.
+    if (!line.after("Engines Aggregated:")) window.running = line.number("Running:", " req");
     window.waiting = line.number("Waiting:", " req");
     window_ = window;
+    window_line_ = line.number();
     engine_.clear();
     if (const auto rest = line.after("Engine ")) {
       const std::string_view digits = rest->substr(0, rest->find_first_not_of("0123456789"));
@@ -328,9 +365,8 @@ class LogReader {
   }
 
   void read_vllm_counts(const LogLine& line) {
-    ServingCounts counts = counts_of(line, "vllm", "vLLM log", CountUnit::window);
-    counts.window = std::exchange(window_, std::nullopt);
-    if (!engine_.empty()) counts.labels.push_back({"engine", std::exchange(engine_, "")});
+    ServingCounts counts = counts_of(line.number(), "vllm", "vLLM log", CountUnit::window);
+    attach_window(counts);
     counts.accepted = line.count("Accepted:", " tokens");
     counts.drafted = line.count("Drafted:", " tokens");
     const double length = line.needed("Mean acceptance length:");
@@ -339,6 +375,9 @@ class LogReader {
     idle_ = true;
     if (*counts.drafted == 0) {  // its ratios are 0/0
       if (idle_intervals_++ == 0) first_idle_line_ = line.number();
+      counts.accepted.reset();
+      counts.drafted.reset();
+      if (counts.window) take_window(std::move(counts));
       return;
     }
     const auto by_position = line.after("Per-position acceptance rate:");
@@ -348,30 +387,37 @@ class LogReader {
     take(counts);
   }
 
+  /// The data-parallel rank in front of SGLang's lines; empty where there is one alone.
+  static std::string sglang_rank(const LogLine& line) {
+    const std::string_view prefix = line.text().substr(0, line.text().find(" batch"));
+    const std::size_t rank = prefix.rfind(" DP");
+    if (rank == std::string_view::npos) return "";
+    const std::string_view rest = prefix.substr(rank + 3);
+    return std::string(rest.substr(0, rest.find_first_not_of("0123456789")));
+  }
+
   void read_sglang(const LogLine& line) {
-    const auto length = line.number("accept len:");
-    if (!length) return;
-    idle_ = true;
-    if (*length == 0) return;
-    if (!(1 <= *length && *length <= static_cast<double>(most_positions))) {
-      line.refuse("accept len", fmt::format("{}", *length),
-                  "a mean of tokens per round with the target's own, from 1 on");
-    }
-    ServingCounts counts = counts_of(line, "sglang", "SGLang log", CountUnit::window);
-    counts.tokens_per_round = *length;
-    counts.from_rates = true;
+    ServingCounts counts = counts_of(line.number(), "sglang", "SGLang log", CountUnit::window);
     EngineWindow window;
     window.running = line.number("#running-req:");
     window.waiting = line.number("#queue-req:");
     window.generation_tokens_per_second = line.number("gen throughput (token/s):");
+    const std::string rank = sglang_rank(line);
+    const auto [before, first] = sglang_prompts_.try_emplace(rank, false);
+    if (!first && !before->second) window.prompt_tokens_per_second = 0;
+    before->second = false;
     counts.window = window;
-    const std::string_view prefix = line.text().substr(0, line.text().find("Decode batch"));
-    const std::size_t rank = prefix.rfind(" DP");
-    if (rank != std::string_view::npos) {
-      const std::string_view rest = prefix.substr(rank + 3);
-      const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
-      if (!digits.empty()) counts.labels.push_back({"dp_rank", std::string(digits)});
+    if (!rank.empty()) counts.labels.push_back({"dp_rank", rank});
+
+    const auto length = line.number("accept len:");
+    if (length) idle_ = true;
+    if (!length || *length == 0) return take_window(std::move(counts));
+    if (!(1 <= *length && *length <= static_cast<double>(most_positions))) {
+      line.refuse("accept len", fmt::format("{}", *length),
+                  "a mean of tokens per round with the target's own, from 1 on");
     }
+    counts.tokens_per_round = *length;
+    counts.from_rates = true;
     if (!taken_) {
       sink_.warn({"mean_without_counts", fmt::format("{}:{}: accept len is a mean over the interval, of unknown weight",
                                                      path_.string(), line.number())});
@@ -382,7 +428,7 @@ class LogReader {
   void read_llamacpp_request(const LogLine& line) {
     const auto rest = line.after("draft acceptance");
     if (!rest || !(rest->starts_with(" =") || rest->starts_with(" rate ="))) return;
-    ServingCounts counts = counts_of(line, "llama.cpp", "llama.cpp server log", CountUnit::request);
+    ServingCounts counts = counts_of(line.number(), "llama.cpp", "llama.cpp server log", CountUnit::request);
     const double rate = line.needed(rest->starts_with(" =") ? "draft acceptance =" : "draft acceptance rate =");
     const std::size_t open = rest->find('(');
     const auto accepted = leading_number(rest->substr(std::min(open, rest->size() - 1) + 1));
@@ -458,7 +504,7 @@ class LogReader {
     if (*longest > static_cast<double>(most_positions)) {
       first.refuse("n_draft", fmt::format("{}", *longest), fmt::format("at most {}", most_positions));
     }
-    ServingCounts counts = counts_of(first, "llama.cpp", "llama-speculative", CountUnit::total);
+    ServingCounts counts = counts_of(first.number(), "llama.cpp", "llama-speculative", CountUnit::total);
     counts.rule = AcceptanceRule::greedy_draft;
     counts.shape = std::exchange(chain_, false) ? DraftShape::chain : DraftShape::unknown;
     if (*longest > 0) counts.gamma = static_cast<std::int64_t>(*longest);
@@ -479,10 +525,13 @@ class LogReader {
   std::size_t counted_ = 0;          ///< bytes whose newlines are in lines_
   std::int64_t lines_ = 0;
   std::optional<EngineWindow> window_;  ///< of the last vLLM engine line, until counts take it
+  std::int64_t window_line_ = 0;
   std::string engine_;
+  std::map<std::string, bool> sglang_prompts_;  ///< by rank: prompts were read since its last decode line
   /// The library that only chains use has logged something: llama-speculative-simple, not llama-speculative.
   bool chain_ = false;
   bool taken_ = false;
+  bool any_window_ = false;
   bool idle_ = false;
   std::int64_t idle_intervals_ = 0, first_idle_line_ = 0;  ///< of vLLM, in which nothing was drafted
 };
@@ -493,7 +542,8 @@ bool is_engine_log(const FileHead& head) {
   file.advise_sequential();
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
-    return mark.second != Mark::llamacpp_library && find_text(text, mark.first, 0) != std::string_view::npos;
+    return mark.second != Mark::llamacpp_library && mark.second != Mark::sglang_prompts &&
+           find_text(text, mark.first, 0) != std::string_view::npos;
   });
 }
 
@@ -502,6 +552,16 @@ void read_logs(std::span<const fs::path> files, const CountsSink& sink) {
 }
 
 }  // namespace
+
+bool has_engine_windows(const FileHead& head) {
+  if (head.folder || head.size == 0) return false;
+  const MappedFile file(head.path);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
+    return (mark.second == Mark::vllm_engine || mark.second == Mark::sglang) &&
+           find_text(text, mark.first, 0) < text.size();
+  });
+}
 
 CountsFormat engine_log_format() { return {"engine log", is_engine_log, read_logs}; }
 

@@ -12,6 +12,7 @@ namespace specdec::traces {
 //       Per-position acceptance rate: 0.897, 0.676, 0.500, Avg Draft acceptance rate: 69.1%
 //   SGLang, an interval each, as a mean without counts:
 //     Decode batch, #running-req: 1, ..., accept len: 2.85, ..., gen throughput (token/s): 0.73, #queue-req: 0
+//     Prefill batch, #new-seq: 1, ...        between two of them: the second window has read prompts
 //   llama.cpp's server, a request each, in two generations of which the older ends at the parenthesis:
 //     draft acceptance = 0.64479 (  167 accepted /   259 generated), mean acceptance length =  2.92, acceptance rate
 //       per position = (0.805, 0.632, 0.483)
@@ -23,5 +24,8 @@ namespace specdec::traces {
 
 /// "engine log".
 CountsFormat engine_log_format();
+
+/// Whether a log holds windows of vLLM or SGLang, with speculation or without.
+bool has_engine_windows(const FileHead& head);
 
 }  // namespace specdec::traces

@@ -140,6 +140,7 @@ void read_serving_counts(std::span<const fs::path> files, const CountsSink& sink
       [&](const CountsWarning& warning) {
         sink.warn({warning.code, inputs.named(warning.message)});
       },
+      sink.plain_windows,
   };
   try {
     read_inputs(inputs, outer);

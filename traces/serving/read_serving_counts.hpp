@@ -14,6 +14,9 @@ namespace specdec::traces {
 struct CountsSink {
   std::function<void(const ServingCounts&)> take;
   std::function<void(const CountsWarning&)> warn;
+  /// Take all windows of vLLM's and SGLang's logs, those in which nothing was drafted too, which have a window and no
+  /// counts: their times are wanted. Else such windows are left out and logs without speculation are refused.
+  bool plain_windows = false;
 };
 
 /// A format of counts; read_serving_counts.cpp lists them all, each more particular one before the more general.

@@ -55,7 +55,9 @@ struct BenchRun {
 
 /// What an engine's log says of one window beside its counts.
 struct EngineWindow {
+  /// Requests of one engine.
   std::optional<double> running, waiting;
+  /// 0 where the log shows that no prompt was read.
   std::optional<double> prompt_tokens_per_second, generation_tokens_per_second;
 };
 

@@ -73,7 +73,7 @@ TEST_CASE("plan refuses options that do not go together") {
   check_run_refused("plan --alpha 0.8",
                     "--c is missing: the time of one draft step / one target step, a number in [0, inf)");
   check_run_refused("plan --alpha 0.8 --c 0.1 --at 3",
-                    "--at is given, but goes with --acceptance-length, --counters or --bench only");
+                    "--at is given, but goes with --acceptance-length, --counters, --bench or a log of --cost only");
   check_run_refused("plan --alpha 0.8 --c 0.1 --conditional",
                     "--conditional is given, but goes with --acceptance-per-position only");
   check_run_refused("plan --alpha 0.8 --c 0.1 --max-regret 0.1",

@@ -165,6 +165,53 @@ TEST_CASE("an interval around what is asked for cannot tell, and names the run t
   CHECK(text.find("\n  " + command.substr(0, 30)) != std::string::npos);
 }
 
+// Of traces/samples/serving/make_samples.py: 6 + 0.8 gamma + 0.15 (gamma + 1) B milliseconds, with an error of 0.5% in
+// each of 4 or 5 windows, and alpha 0.72.
+TEST_CASE("the windows of engines' logs price rounds, with acceptance from wherever the user says") {
+  const std::string logs = SPECDEC_SOURCE_DIR "/traces/samples/serving/";
+  const std::string both = "--cost " + logs + "vllm_k4.log " + logs + "vllm_plain.log ";
+  const ordered_json plan = json_of(both + "--counters " + logs + "vllm_k4.log");
+  CHECK(warns(plan, "rounds_of_logs"));
+  REQUIRE(plan["points"].size() == 6);
+  CHECK(plan["points"][5]["batch"] == 48.0);
+  CHECK(plan["drafts"][0]["cost"] == "fitted");
+  for (const ordered_json& point : plan["points"]) {
+    const double batch = point["batch"];
+    for (const std::size_t gamma : {0U, 2U, 4U}) {
+      const double draft = static_cast<double>(gamma);
+      const ordered_json& row = point["rows"][gamma];
+      CHECK(row["round_seconds"].get<double>() ==
+            Approx(1e-3 * (6 + 0.8 * draft + 0.15 * (draft + 1) * batch)).epsilon(0.01));
+      CHECK(row["tokens_per_step"].get<double>() == Approx((1 - std::pow(0.72, draft + 1)) / 0.28).epsilon(0.01));
+      CHECK(row["extrapolated"] == false);
+    }
+  }
+  const ordered_json one = json_of(both + "--alpha 0.72 --batch 8 --max-num-seqs 48");
+  REQUIRE(one["points"].size() == 1);
+  CHECK(one["schedule"].back()["batch_high"] == 48);
+  CHECK(one["points"][0]["optimal"]["gamma"] == plan["points"][2]["optimal"]["gamma"]);
+
+  const Run unidentified = run_specdec("plan --alpha 0.7 --cost " + logs + "vllm_k4.log");
+  CHECK(unidentified.exit_code == 2);
+  CHECK(unidentified.err.rfind("specdec: error: FittedCost: seconds of a round at gamma 0, batch 2, context 0 is", 0) ==
+        0);
+  CHECK(json_of("--alpha 0.7 --extrapolate --cost " + logs + "vllm_k4.log")["points"][0]["verdict"] == "cannot tell");
+  check_refused(
+      "--alpha 0.7 --cost " + logs + "vllm_plain.log",
+      "--cost: no steady window of " + logs + "vllm_plain.log drafted, so that they do not say what drafting costs");
+  check_refused(both + "--alpha 0.7 --c 0.1", "--c is given, but the log of --cost holds that time");
+  check_refused(both + "--alpha 0.7 --overhead-seconds 1",
+                "--overhead-seconds is given, but the log of --cost holds that time");
+  check_refused(both + "--draft a:alpha=0.7", "--draft is given, but the log of --cost is of one draft");
+  check_refused("--bench " + logs + "vllm_k4.log",
+                "--bench: " + logs +
+                    "vllm_k4.log has no benchmark run; to plan from logs alone, give them to --cost, "
+                    "and to --counters those with speculation");
+  check_refused("--alpha 0.7 --cost " + logs + "vllm_k4.log " + logs + "vllm_before.prom",
+                "--cost is " + logs + "vllm_k4.log, an engine's log, and " + logs +
+                    "vllm_before.prom, which is none, but must be logs alone or tables of times alone");
+}
+
 TEST_CASE("several drafts are compared and the faster one is taken") {
   const ordered_json plan = json_of(
       "--draft slow:alpha=0.8,c=0.5 --draft quick:acceptance-length=2.5,at=3,c=0.05,kind=eagle,model=org/head,tp=2 "

@@ -418,3 +418,38 @@ TEST_CASE("mutations of logs and scrapes are read or refused in one line") {
     CHECK(refused > 20);
   }
 }
+
+TEST_CASE("whoever wants the times of windows gets those without speculation too") {
+  const std::string plain = replaced(vllm_engine, "Running: 10", "Running: 8");
+  const std::string idle =
+      "SpecDecoding metrics: Mean acceptance length: nan, Accepted: 0 tokens, Drafted: 0 tokens, Per-position "
+      "acceptance rate: , Avg Draft acceptance rate: nan%\n";
+  const std::string sum = replaced(vllm_engine, "Engine 000:", "2 Engines Aggregated:");
+  const AllCounts vllm = counts_of({plain + vllm_engine + vllm_counts + plain + idle + sum}, true);
+  REQUIRE(vllm.units.size() == 4);
+  CHECK(vllm.warnings.empty());
+  CHECK_FALSE(vllm.units[0].drafted);
+  CHECK(vllm.units[0].line == 1);
+  CHECK(vllm.units[0].label("engine") == "0");
+  CHECK(vllm.units[0].window->running == 8);
+  check_vllm_sample(vllm.units[1]);
+  CHECK_FALSE(vllm.units[2].drafted);
+  CHECK(vllm.units[2].window->running == 8);
+  CHECK(vllm.units[3].window->generation_tokens_per_second == 238.7);
+  CHECK_FALSE(vllm.units[3].window->running);
+
+  const std::string prompts = "[x DP1 TP0] Prefill batch, #new-seq: 1, #new-token: 1024\n";
+  const std::string one = replaced(sglang, "2026-09-08 00:21:09", "x DP1 TP0");
+  const std::string none = replaced(one, "accept len: 2.85, ", "");
+  const AllCounts ranks = counts_of({one + none + prompts + one + sglang + one}, true);
+  REQUIRE(ranks.units.size() == 5);
+  CHECK_FALSE(ranks.units[1].tokens_per_round);
+  const auto prompt_rate = [&](std::size_t i) { return ranks.units[i].window->prompt_tokens_per_second; };
+  CHECK_FALSE(prompt_rate(0));
+  CHECK(prompt_rate(1) == 0);
+  CHECK_FALSE(prompt_rate(2));
+  CHECK_FALSE(prompt_rate(3));
+  CHECK(prompt_rate(4) == 0);
+  CHECK(counts_of({plain}, true).units.size() == 1);
+  CHECK_THAT(counts_refusal({plain}), StartsWith("1.txt: content is an engine's log without speculative decoding"));
+}

@@ -4,6 +4,10 @@
 60 requests draft 4 tokens a round. A request of category "chat" has alpha 0.65 + 0.10 z, of "code" 0.82 + 0.06 z with
 standard normal z, within [0.05, 0.98], for all its rounds; acceptances are independent given that. The scrapes hold the
 counters before and after these requests.
+
+The logs have a line of the engine every 10 s, of the same server with and without speculation, whose load changes four
+times. A round of B requests takes FIXED + DRAFT_PASS gamma + VERIFIED (gamma + 1) B milliseconds; drafts are accepted
+at the rate LOG_ALPHA. Windows in which the load changes read prompts.
 """
 
 import json
@@ -11,6 +15,9 @@ import pathlib
 import random
 
 GAMMA = 4
+FIXED, DRAFT_PASS, VERIFIED = 6.0, 0.8, 0.15
+LOG_ALPHA = 0.72
+LOADS = [2, 8, 24, 48]
 FOLDER = pathlib.Path(__file__).parent
 BEFORE = {"drafts": 5120, "draft_tokens": 20480, "accepted": 11008, "positions": [3850, 2990, 2300, 1868]}
 
@@ -60,6 +67,48 @@ def scrape(counts: dict) -> str:
     return text
 
 
+def accepted_drafts(source: random.Random) -> int:
+    accepted = 0
+    while accepted < GAMMA and source.random() < LOG_ALPHA:
+        accepted += 1
+    return accepted
+
+
+def log(gamma: int, source: random.Random) -> str:
+    lines = []
+    clock = 0
+
+    def window(batch: int, prompts: float) -> None:
+        nonlocal clock
+        clock += 10
+        prefix = f"(APIServer pid=7) INFO 05-30 08:{clock // 60:02}:{clock % 60:02}"
+        seconds = (FIXED + DRAFT_PASS * gamma + VERIFIED * (gamma + 1) * batch) / 1000 * source.gauss(1, 0.005)
+        decoding = 10.0 if prompts == 0 else 7.0
+        rounds = round(batch * decoding / seconds)
+        counts = [accepted_drafts(source) for _ in range(rounds)] if gamma else []
+        generated = rounds + sum(counts)
+        lines.append(
+            f"{prefix} [loggers.py:123] Engine 000: Avg prompt throughput: {prompts:.1f} tokens/s, Avg generation "
+            f"throughput: {generated / 10:.1f} tokens/s, Running: {batch} reqs, Waiting: 0 reqs, GPU KV cache usage: "
+            f"{batch / 4:.1f}%, Prefix cache hit rate: 0.0%\n"
+        )
+        if not gamma:
+            return
+        by_position = ", ".join(f"{sum(c > j for c in counts) / rounds:.3f}" for j in range(gamma))
+        lines.append(
+            f"{prefix} [metrics.py:101] SpecDecoding metrics: Mean acceptance length: {generated / rounds:.2f}, Accepted "
+            f"throughput: {sum(counts) / 10:.2f} tokens/s, Drafted throughput: {gamma * rounds / 10:.2f} tokens/s, "
+            f"Accepted: {sum(counts)} tokens, Drafted: {gamma * rounds} tokens, Per-position acceptance rate: "
+            f"{by_position}, Avg Draft acceptance rate: {100 * sum(counts) / (gamma * rounds):.1f}%\n"
+        )
+
+    for batch in LOADS:
+        window(batch, 1024.0 * batch)
+        for _ in range(6):
+            window(batch, 0)
+    return "".join(lines)
+
+
 def main() -> None:
     source = random.Random(1)
     requests = [request(number, source) for number in range(60)]
@@ -74,6 +123,8 @@ def main() -> None:
         for position in range(GAMMA):
             after["positions"][position] += sum(counts["acceptance_histogram"][position + 1 :])
     (FOLDER / "vllm_after.prom").write_text(scrape(after), encoding="utf-8")
+    (FOLDER / "vllm_k4.log").write_text(log(GAMMA, random.Random(2)), encoding="utf-8")
+    (FOLDER / "vllm_plain.log").write_text(log(0, random.Random(3)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -120,3 +120,90 @@ TEST_CASE("only steady windows that read no prompts tell a round") {
   CHECK(rounds[1].name == "server.log:810");
   CHECK(cost::window_rounds(std::span(windows).first(2)).empty());
 }
+
+namespace {
+
+/// `count` windows in a row of an engine that runs `running` requests; without counts for rounds of one token.
+void add_windows(std::vector<ServingCounts>& windows, const std::string& file, double running, double seconds,
+                 int count, bool speculative) {
+  for (int i = 0; i < count; ++i) {
+    ServingCounts& counts = windows.emplace_back(window(running, 0, running * (speculative ? 2.5 : 1) / seconds));
+    counts.file = file;
+    counts.line = static_cast<std::int64_t>(windows.size());
+    if (speculative) continue;
+    counts.rounds.reset();
+    counts.drafted.reset();
+    counts.accepted.reset();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("logs of several engines give a few rounds of each at each batch, plain ones where nothing was drafted") {
+  std::vector<ServingCounts> windows;
+  add_windows(windows, "spec.log", 8, 0.025, 6, true);
+  add_windows(windows, "spec.log", 2, 0.02, 3, true);
+  add_windows(windows, "plain.log", 8, 0.01, 20, false);
+  for (ServingCounts& counts : windows) counts.labels = {{"engine", "0"}};
+  // Another engine of the speculative log that drafts nothing here is not known to be plain.
+  std::vector<ServingCounts> other;
+  add_windows(other, "spec.log", 8, 0.01, 3, false);
+  for (ServingCounts& counts : other) windows.push_back(counts);
+
+  const cost::LogRounds log = cost::log_rounds(windows);
+  CHECK(log.windows == 32);
+  CHECK(log.steady_windows == 4 + 1 + 18);
+  // Of 4 windows at batch 8 one each; the one at batch 2; 18 plain ones in 4 stretches.
+  REQUIRE(log.rounds.size() == 1 + 4 + 4);
+  CHECK(log.rounds[0].batch == 2);
+  CHECK(log.rounds[0].gamma == 3);
+  CHECK(log.rounds[0].seconds == Approx(0.02));
+  CHECK(log.rounds[1].seconds == Approx(0.025));
+  CHECK(log.rounds[5].gamma == 0);
+  CHECK(log.rounds[8].seconds == Approx(0.01));
+  CHECK(log.rounds[8].batch == 8);
+  CHECK(log.usual_batches() == std::vector<double>{2, 4, 8});
+  CHECK(cost::LogRounds{}.usual_batches().empty());
+}
+
+TEST_CASE("stretches of a log have the mean of their rounds per second, and logs of SGLang need gamma") {
+  std::vector<ServingCounts> windows;
+  for (int i = 0; i < 10; ++i) {
+    ServingCounts& counts = windows.emplace_back(window(4, 0, i % 2 == 0 ? 400 : 200));
+    counts.rounds.reset();
+    counts.drafted.reset();
+    counts.accepted.reset();
+    counts.tokens_per_round = 2;
+  }
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { cost::log_rounds(windows); }),
+             EndsWith("drafted tokens is missing, but must be given, or gamma be stated"));
+  const cost::LogRounds log = cost::log_rounds(windows, 3.0);
+  REQUIRE(log.rounds.size() == cost::rounds_of_one_load);
+  for (const cost::ObservedRound& round : log.rounds) {
+    CHECK(round.gamma == Approx(3));
+    // 50 and 25 rounds a second.
+    CHECK(round.seconds == Approx(1 / 37.5));
+  }
+}
+
+TEST_CASE("a log that is never steady is refused") {
+  std::vector<ServingCounts> windows = {window(8, 0, 790), window(7, 0, 800), window(8, 0, 810)};
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { cost::log_rounds(windows); }),
+             EndsWith("server.log: steady windows is none, but must be at least one: nothing waiting, no prompts read, "
+                      "and as many requests running as in the windows before and after it"));
+  for (ServingCounts& counts : windows) counts.window->running.reset();
+  CHECK_THROWS_AS(cost::log_rounds(windows), traces::FileError);
+}
+
+TEST_CASE("rounds at about one batch are joined at that of the plain ones") {
+  std::vector<cost::ObservedRound> rounds = {{"plain", 0, 8, {}, 0.01}, {"k3", 3, 7.2, {}, 0.02}};
+  CHECK(cost::join_batches(rounds) == 8.0);
+  CHECK(rounds[1].batch == 8);
+  rounds[1].batch = 6;
+  CHECK_FALSE(cost::join_batches(rounds));
+  CHECK(rounds[1].batch == 6);
+  rounds[0].gamma = 5;
+  rounds[1].batch = 7;
+  CHECK(cost::join_batches(rounds) == 7.5);
+  CHECK_FALSE(cost::join_batches({}));
+}

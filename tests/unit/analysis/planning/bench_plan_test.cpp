@@ -264,6 +264,34 @@ TEST_CASE("a run without the length of its drafts needs it stated") {
   CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
 }
 
+TEST_CASE("windows of logs price rounds at batches that no run had") {
+  Server server;
+  server.per_context = 0;  // which logs do not say
+  BenchQuestion question;
+  question.runs = {server.run(0, 8), server.run(4, 8)};
+  const auto with_windows = [&](std::int64_t gamma) {
+    for (const double batch : {8.0, 32.0, 128.0}) {
+      for (int i = 0; i < 3; ++i) {
+        ServingCounts& window = question.windows.emplace_back(server.run(gamma, batch));
+        window.file = gamma > 0 ? "spec.log" : "plain.log";
+        window.unit = traces::CountUnit::window;
+        window.bench.reset();
+        const double seconds = server.round(static_cast<double>(gamma), batch, 0);
+        window.window = traces::EngineWindow{batch, 0.0, 0.0, batch * server.tokens(gamma) / seconds};
+      }
+    }
+  };
+  with_windows(4);
+  with_windows(0);
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(has_note(plan, "rounds_of_logs"));
+  CHECK_FALSE(has_note(plan, "one_batch"));
+  CHECK(plan.runs.size() == 2);
+  CHECK(plan.leave_one_out.size() == 2);
+  CHECK(plan.cost->round({2, 64, 1100}).total() == Approx(server.round(2, 64, 0)).epsilon(1e-3));
+  CHECK(plan.cost->round({0, 128, 1100}).total() == Approx(server.round(0, 128, 0)).epsilon(1e-3));
+}
+
 TEST_CASE("repeats that contradict each other and failed requests are reported") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
