@@ -67,14 +67,16 @@ class RoundsAsIterations final : public IterationCost {
 void require_legal(const Iteration& iteration) {
   if (is_count(iteration.sequences) && iteration.gamma >= 0 && is_count(iteration.context_tokens) &&
       is_count(iteration.prompt_tokens) && is_count(iteration.prompts) && is_count(iteration.prompt_pairs) &&
-      0 <= iteration.full_accepts && iteration.full_accepts <= 1)
+      (iteration.prompts > 0 || iteration.prompt_tokens == 0) && 0 <= iteration.full_accepts &&
+      iteration.full_accepts <= 1)
     return;
   constexpr std::string_view function = "IterationCost";
   core::require_in(function, "sequences", iteration.sequences, 0, largest);
   core::require_in(function, "gamma", iteration.gamma, 0, std::numeric_limits<std::int64_t>::max());
   core::require_in(function, "context_tokens", iteration.context_tokens, 0, largest);
   core::require_in(function, "prompt_tokens", iteration.prompt_tokens, 0, largest);
-  core::require_in(function, "prompts", iteration.prompts, 0, largest);
+  core::require_in(function, "prompts", iteration.prompts,
+                   iteration.prompt_tokens > 0 ? std::numeric_limits<double>::min() : 0, largest);
   core::require_in(function, "prompt_pairs", iteration.prompt_pairs, 0, largest);
   core::require_in(function, "full_accepts", iteration.full_accepts, 0, 1);
 }

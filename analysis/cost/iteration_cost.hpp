@@ -18,7 +18,7 @@ struct Iteration {
   double context_tokens = 0;
   /// Positions of prompts computed beside them, >= 0.
   double prompt_tokens = 0;
-  /// Sequences that these belong to, >= 0.
+  /// Sequences that these belong to, >= 0; above 0 where there are any.
   double prompts = 0;
   /// (position of a prompt, position that it attends to) pairs, summed, >= 0.
   double prompt_pairs = 0;
@@ -50,7 +50,8 @@ struct PromptPricing {
   std::optional<double> tokens_per_second = {};
 };
 
-/// Throws std::domain_error unless gamma and all counts are >= 0 and finite and full_accepts is in [0, 1].
+/// Throws std::domain_error unless gamma and all counts are >= 0 and finite, positions of prompts belong to some and
+/// full_accepts is in [0, 1].
 void require_legal(const Iteration& iteration);
 
 /// Iterations by a provider of rounds that knows seconds; a plain iteration is a round of gamma = 0.
