@@ -337,3 +337,20 @@ TEST_CASE("a model file of the presets' form names the model, its sources and it
   CHECK_THROWS_WITH(cost::model_spec_from_document(R"({"config":{"model_type":"gemma"},"name":"x"})", "x.json"),
                     Catch::Contains("config.num_hidden_layers is missing"));
 }
+
+TEST_CASE("every preset of a model names its sources and is found by its names") {
+  CHECK_FALSE(cost::model_presets().empty());
+  for (const ModelSpec& model : cost::model_presets()) {
+    INFO(model.name);
+    CHECK(total_parameters(model) > 0);
+    CHECK_FALSE(model.sources.empty());
+    for (const std::string& source : model.sources) CHECK(source.rfind("https://", 0) == 0);
+    CHECK(cost::model_preset(model.name) == &model);
+    for (const std::string& alias : model.aliases) CHECK(cost::model_preset(alias) == &model);
+  }
+  REQUIRE(cost::model_preset("LLAMA_3.1 8b") != nullptr);
+  CHECK(total_parameters(*cost::model_preset("LLAMA_3.1 8b")) == 8030261248);
+  CHECK(cost::model_preset("llama") == nullptr);
+  CHECK(std::is_sorted(cost::model_presets().begin(), cost::model_presets().end(),
+                       [](const ModelSpec& a, const ModelSpec& b) { return a.name < b.name; }));
+}
