@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "analysis/estimate/measured_acceptance.hpp"
@@ -113,8 +115,14 @@ PlannedAcceptance from_counters(const AcceptanceSource& source) {
   estimate::ServingSummaryOptions options;
   options.gamma = source.gamma;
   estimate::ServingSummaries collected(options);
+  std::map<std::string, std::vector<planning::RequestRate>, std::less<>> rates_by_model;
   traces::CountsSink sink;
-  sink.take = [&](const traces::ServingCounts& counts) { collected.add(counts); };
+  sink.take = [&](const traces::ServingCounts& counts) {
+    collected.add(counts);
+    if (!source.by_request) return;
+    const auto rate = planning::rate_of_request(counts, source.gamma);
+    if (rate) rates_by_model[std::string(counts.label("model_name"))].push_back(*rate);
+  };
   sink.warn = [&](const traces::CountsWarning& warning) {
     acceptance.warnings.push_back({warning.code, warning.message});
   };
@@ -146,6 +154,7 @@ PlannedAcceptance from_counters(const AcceptanceSource& source) {
     acceptance.clusters = summary.clusters;
   }
   acceptance.rule = summary.rule;
+  acceptance.request_rates = std::move(rates_by_model[summary.model_name]);
   acceptance.method = std::string(name_of(summary.basis));
   if (summary.alpha_hat) acceptance.alpha = summary.alpha_hat->value;
   acceptance.text = fmt::format("counters{}{}", summary.model_name.empty() ? "" : " of " + summary.model_name,
@@ -162,7 +171,11 @@ PlannedAcceptance from_trace(const AcceptanceSource& source) {
   options.max_gamma = std::min(source.max_gamma, theory::largest_replayed_gamma);
   planning::TraceAnalyzer analyzer(recording->metadata(), options);
   traces::PositionBatch batch;
-  while (recording->read(batch)) analyzer.add(*recording, batch);
+  planning::SequenceRates rates;
+  while (recording->read(batch)) {
+    const estimate::Observations& seen = analyzer.add(*recording, batch);
+    if (source.by_request) rates.add(seen);
+  }
   const planning::TraceAnalysis analysis = analyzer.finish(recording->metadata().task_names);
   if (!analysis.replay) {
     std::string why;
@@ -175,6 +188,7 @@ PlannedAcceptance from_trace(const AcceptanceSource& source) {
   acceptance.rule = analysis.rule;
   acceptance.clusters = analysis.sequences;
   acceptance.method = "sequences";
+  acceptance.request_rates = rates.rates();
   if (const estimate::AcceptanceEstimate* alpha = analysis.best_alpha()) acceptance.alpha = alpha->value;
   acceptance.text = fmt::format("replay of {} positions", analysis.positions);
   for (const std::filesystem::path& file : recording->files()) acceptance.files.push_back(file.string());

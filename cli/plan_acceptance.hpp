@@ -9,6 +9,7 @@
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/planning/regret.hpp"
+#include "analysis/planning/request_laws.hpp"
 #include "cli/plan_options.hpp"
 #include "cli/report.hpp"
 #include "traces/trace_metadata.hpp"
@@ -45,6 +46,8 @@ struct PlannedAcceptance {
   std::optional<double> alpha;
   /// How the interval came about: "exact", "stated", "iid_rounds", "clusters", "batch_means", "sequences".
   std::string method;
+  /// Of requests or sequences, where they were asked for and there are any.
+  std::vector<planning::RequestRate> request_rates;
   std::vector<std::string> files;
   std::vector<Warning> warnings;
 };
@@ -60,6 +63,8 @@ struct AcceptanceSource {
   std::string rule = "recorded";
   std::string beyond = "hold";
   std::int64_t max_gamma = usual_max_gamma;
+  /// Also the rates of single requests or sequences.
+  bool by_request = false;
 };
 
 /// @throws UsageError, traces::FileError

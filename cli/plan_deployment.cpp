@@ -15,6 +15,7 @@
 #include "analysis/cost/measured_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/planning/plan.hpp"
+#include "cli/plan_grammar.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -32,47 +33,6 @@ using traces::TimedPass;
 
 constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
 constexpr std::int64_t usual_max_gamma_of_runs = 16;
-
-DraftKind kind_named(std::string_view option, std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, DraftKind>, 5> kinds = {{{"model", DraftKind::model},
-                                                                            {"eagle", DraftKind::eagle},
-                                                                            {"mtp", DraftKind::mtp},
-                                                                            {"parallel", DraftKind::parallel},
-                                                                            {"ngram", DraftKind::ngram}}};
-  for (const auto& [its_name, kind] : kinds) {
-    if (its_name == name) return kind;
-  }
-  refuse(option, name, "one of model, eagle, mtp, parallel, ngram");
-}
-
-/// "1,8,64", rising.
-std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range) {
-  std::vector<double> values;
-  for (const std::string_view part : split(text, ',')) {
-    values.push_back(parse_number(option, part, range));
-    if (values.size() > 1 && values.back() <= values[values.size() - 2]) refuse(option, text, "a rising list");
-  }
-  return values;
-}
-
-/// "1-64:3,65-128:1,129-512:0", from batch 1 on without gaps.
-std::vector<ScheduleStretch> parse_schedule(const std::string& text) {
-  constexpr std::string_view option = "--schedule";
-  constexpr std::string_view expected = "LOW-HIGH:GAMMA,... from batch 1 on without gaps";
-  std::vector<ScheduleStretch> schedule;
-  for (const std::string_view part : split(text, ',')) {
-    const auto pair = split(part, ':');
-    if (pair.size() != 2) refuse(option, part, expected);
-    const auto ends = split(pair[0], '-');
-    if (ends.size() > 2) refuse(option, part, expected);
-    const std::int64_t next = schedule.empty() ? 1 : schedule.back().batch_high + 1;
-    const std::int64_t low = parse_integer(option, ends.front(), 1, planning::largest_scheduled_batch);
-    if (low != next) refuse(option, part, fmt::format("a range that goes on at batch {}", next));
-    const std::int64_t high = parse_integer(option, ends.back(), low, planning::largest_scheduled_batch);
-    schedule.push_back({low, high, parse_integer(option, pair[1], 0, planning::largest_scanned_gamma)});
-  }
-  return schedule;
-}
 
 std::vector<ScheduleStretch> deployed_of(const PlanOptions& o, std::int64_t max_gamma) {
   if (o.schedule) return parse_schedule(*o.schedule);
@@ -511,6 +471,13 @@ planning::EngineConfig config_of(const PlanOptions& o, const Deployment& d) {
 }
 
 }  // namespace
+
+std::shared_ptr<const cost::RoundCost> priced_rounds(const PlanOptions& o, DraftKind kind, Deployment& d) {
+  PlannedDraft draft;
+  draft.kind = kind;
+  Costs(o, d).price(draft, {o.cost.c, o.draft_cost_files, o.draft_model}, "--");
+  return draft.cost;
+}
 
 Deployment planned_deployment(const PlanOptions& o) {
   Deployment d;

@@ -63,6 +63,10 @@ struct Deployment {
 /// @throws UsageError, traces::FileError, std::domain_error
 Deployment planned_deployment(const PlanOptions& o);
 
+/// The rounds of one draft, from --cost and what goes with it.
+/// @throws UsageError, traces::FileError
+std::shared_ptr<const cost::RoundCost> priced_rounds(const PlanOptions& o, cost::DraftKind kind, Deployment& d);
+
 /// "vllm bench serve ..." or what else measures it.
 std::string command_for(const Deployment& d, const planning::NextMeasurement& next);
 std::string_view name_of(planning::Verdict verdict);
