@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -31,7 +30,8 @@ using cost::DraftKind;
 using planning::ScheduleStretch;
 using traces::TimedPass;
 
-constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
+constexpr Range batch_range = {0.0, static_cast<double>(planning::largest_scheduled_batch), true};
+constexpr Range context_range = {0.0, 1e9};
 constexpr std::int64_t usual_max_gamma_of_runs = 16;
 
 std::vector<ScheduleStretch> deployed_of(const PlanOptions& o, std::int64_t max_gamma) {
@@ -346,7 +346,8 @@ PlannedDraft draft_of(const DraftWords& words, const PlanOptions& o, std::int64_
   return draft;
 }
 
-PlannedDraft only_draft(const PlanOptions& o, std::int64_t max_gamma, const Costs& costs) {
+/// What the options outside --draft say of the only draft, but for its cost.
+PlannedDraft only_draft(const PlanOptions& o, std::int64_t max_gamma) {
   PlannedDraft draft;
   draft.name = o.draft_model.value_or("draft");
   draft.kind = kind_named("--draft-kind", o.draft_kind.value_or("model"));
@@ -354,7 +355,6 @@ PlannedDraft only_draft(const PlanOptions& o, std::int64_t max_gamma, const Cost
   const bool from_files = !o.counters.empty() || !o.trace.empty();
   draft.acceptance =
       from_files ? acceptance_from(source_of(o, max_gamma)) : planned(stated_acceptance(o), o.acceptance);
-  costs.price(draft, {o.cost.c, o.draft_cost_files, o.draft_model}, "--");
   return draft;
 }
 
@@ -379,10 +379,34 @@ std::int64_t scheduled_up_to(const PlanOptions& o, const std::vector<double>& ba
   return o.max_num_seqs.value_or(static_cast<std::int64_t>(largest));
 }
 
+/// Of --batch; empty where it is not given.
+std::vector<double> asked_batches(const PlanOptions& o) {
+  return o.batch ? rising_list("--batch", *o.batch, batch_range) : std::vector<double>{};
+}
+
+std::vector<double> asked_contexts(const PlanOptions& o) {
+  return o.context ? rising_list("--context", *o.context, context_range) : std::vector<double>{};
+}
+
+void require_scheduled(const PlanOptions& o, const Deployment& d, const std::vector<double>& batches) {
+  if (d.deployed.empty() || batches.empty()) return;
+  if (static_cast<double>(d.deployed.back().batch_high) >= batches.back()) return;
+  refuse("--schedule", *o.schedule, fmt::format("a schedule up to batch {}", brief(batches.back())));
+}
+
+void take_acceptance(const PlannedAcceptance& acceptance, Deployment& d) {
+  d.max_gamma = std::min(d.max_gamma, known_gamma(acceptance));
+  for (const Warning& warning : acceptance.warnings) d.warnings.push_back(warning);
+  for (const std::string& file : acceptance.files) d.files.push_back(file);
+}
+
 void plan_from_options(const PlanOptions& o, Deployment& d) {
   const Costs costs(o, d);
   for (const std::string& text : o.drafts) d.drafts.push_back(draft_of(words_of(text), o, d.max_gamma, costs));
-  if (o.drafts.empty()) d.drafts.push_back(only_draft(o, d.max_gamma, costs));
+  if (o.drafts.empty()) {
+    d.drafts.push_back(only_draft(o, d.max_gamma));
+    costs.price(d.drafts.back(), {o.cost.c, o.draft_cost_files, o.draft_model}, "--");
+  }
 
   planning::DeploymentQuestion question;
   std::set<std::string> names;
@@ -390,20 +414,14 @@ void plan_from_options(const PlanOptions& o, Deployment& d) {
     if (!names.insert(draft.name).second) throw UsageError(fmt::format("--draft {} is given twice", draft.name));
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost, draft.acceptance.clusters});
     question.drafts.back().cost_error_scale = draft.cost_error_scale;
-    d.max_gamma = std::min(d.max_gamma, known_gamma(draft.acceptance));
-    for (const Warning& warning : draft.acceptance.warnings) d.warnings.push_back(warning);
-    for (const std::string& file : draft.acceptance.files) d.files.push_back(file);
+    take_acceptance(draft.acceptance, d);
   }
   d.in_seconds = d.drafts.front().cost->in_seconds();
-  question.batches = o.batch ? rising_list("--batch", *o.batch, positive) : costs.usual_batches();
-  if (o.context) {
-    question.contexts = rising_list("--context", *o.context, {});
-  } else {
-    question.contexts = {usual_context(d.drafts)};
-  }
-  if (!d.deployed.empty() && static_cast<double>(d.deployed.back().batch_high) < question.batches.back()) {
-    refuse("--schedule", *o.schedule, fmt::format("a schedule up to batch {}", brief(question.batches.back())));
-  }
+  question.batches = asked_batches(o);
+  if (question.batches.empty()) question.batches = costs.usual_batches();
+  question.contexts = asked_contexts(o);
+  if (question.contexts.empty()) question.contexts = {usual_context(d.drafts)};
+  require_scheduled(o, d, question.batches);
   question.max_gamma = d.max_gamma;
   question.tolerance = o.tolerance;
   question.min_gain = d.min_gain;
@@ -435,7 +453,26 @@ void plan_from_runs(const PlanOptions& o, Deployment& d) {
   }
   if (!o.holdout.empty()) question.holdout = counts_in(o.holdout, d);
   question.model = o.model;
-  question.gamma = o.at ? o.at : o.gamma && *o.gamma > 0 ? o.gamma : std::nullopt;
+  question.draft = o.draft_model;
+  // With --acceptance-length it is the gamma of that length.
+  const std::optional<std::int64_t> at = o.acceptance_length ? std::nullopt : o.at;
+  question.gamma = at ? at : o.gamma && *o.gamma > 0 ? o.gamma : std::nullopt;
+  question.kind = kind_named("--draft-kind", o.draft_kind.value_or("model"));
+  if (o.states_acceptance()) {
+    d.drafts.push_back(only_draft(o, d.max_gamma));
+    const PlannedAcceptance& acceptance = d.drafts.back().acceptance;
+    question.acceptance = acceptance.curve;
+    question.clusters = acceptance.clusters;
+    take_acceptance(acceptance, d);
+  }
+  question.batches = asked_batches(o);
+  question.contexts = asked_contexts(o);
+  require_scheduled(o, d, question.batches);
+  if (o.max_num_seqs) {
+    question.schedule_up_to = o.max_num_seqs;
+  } else if (!question.batches.empty()) {
+    question.schedule_up_to = scheduled_up_to(o, question.batches);
+  }
   question.max_gamma = d.max_gamma;
   question.tolerance = o.tolerance;
   question.min_gain = d.min_gain;
@@ -448,6 +485,11 @@ void plan_from_runs(const PlanOptions& o, Deployment& d) {
   d.in_seconds = true;
   d.target_model = o.model.value_or(d.bench->model);
   for (const planning::PlanNote& note : d.bench->notes) d.warnings.push_back({note.code, note.message});
+  if (d.drafts.empty()) return;
+  d.drafts.back().cost = d.bench->cost;
+  if (!d.drafts.back().acceptance.curve_at_design_effect_3) return;
+  question.acceptance = d.drafts.back().acceptance.curve_at_design_effect_3;
+  d.at_design_effect_3 = planning::plan_bench(question).plan;
 }
 
 planning::EngineConfig config_of(const PlanOptions& o, const Deployment& d) {

@@ -30,7 +30,7 @@ struct PlannedDraft {
 };
 
 struct Deployment {
-  /// As many as the plan has; none where benchmark runs were planned from.
+  /// As many as the plan has; none where benchmark runs bring their own acceptance.
   std::vector<PlannedDraft> drafts;
   planning::DeploymentPlan plan;
   /// The same where rounds that were taken as independent count a third; nothing where none were.

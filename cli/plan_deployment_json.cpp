@@ -147,7 +147,7 @@ ordered_json json_drafts(const Deployment& d) {
                         {"best", d.plan.best_draft[j] == i}});
     }
     ordered_json acceptance;
-    if (!d.bench) {
+    if (!d.drafts.empty()) {
       const PlannedAcceptance& its = d.drafts[i].acceptance;
       acceptance = {{"source", its.text},
                     {"alpha", number_or_null(its.alpha)},

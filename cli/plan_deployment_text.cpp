@@ -187,6 +187,7 @@ std::string about_runs(const Deployment& d) {
       "in ms/token of a prediction from all other runs",
       bench.runs.size(), bench.model.empty() ? "" : " of " + bench.model);
   if (bench.leave_one_out_error) text += fmt::format(" (median {})", percent(*bench.leave_one_out_error));
+  if (!d.drafts.empty()) text += fmt::format(". The plan takes its acceptance from {}", d.drafts[0].acceptance.text);
   text = wrapped(text + ".") + "\n\n" + runs_table(bench) + '\n';
   for (const planning::BenchPrediction& held : bench.backtest) {
     const std::string file = held.file.filename().string();

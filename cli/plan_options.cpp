@@ -67,8 +67,8 @@ void require_distinct_files(std::string_view option, const std::vector<std::stri
 void require_acceptance(const PlanOptions& o) {
   const auto given = given_of(acceptance_options(o));
   if (!o.drafts.empty()) return refuse_beside(acceptance_options(o), "each --draft brings its own acceptance");
-  if (!o.bench.empty()) return refuse_beside(acceptance_options(o), "--bench brings its own acceptance");
   if (given.empty()) {
+    if (!o.bench.empty()) return;
     std::vector<std::string_view> choices;
     for (const auto& option : acceptance_options(o)) choices.push_back(option.first);
     throw UsageError(fmt::format("one of {}, --bench, --draft is needed", fmt::join(choices, ", ")));
@@ -94,10 +94,6 @@ void require_costs(const PlanOptions& o) {
   if (!o.bench.empty()) {
     refuse_beside(cost_options(o), "--bench brings its own costs");
     if (!o.drafts.empty()) throw UsageError("--draft is given, but --bench brings its own draft");
-    refuse_beside({{"--batch", o.batch.has_value()},
-                   {"--context", o.context.has_value()},
-                   {"--max-num-seqs", o.max_num_seqs.has_value()}},
-                  "--bench plans for the batches and contexts that were run");
     return;
   }
   if (!o.holdout.empty()) throw UsageError("--holdout is given, but needs --bench beside it");
@@ -135,6 +131,8 @@ void require_question(const PlanOptions& o) {
 }
 
 }  // namespace
+
+bool PlanOptions::states_acceptance() const { return !given_of(acceptance_options(*this)).empty(); }
 
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||

@@ -54,6 +54,8 @@ struct PlanOptions {
   std::optional<std::string> emit;
   std::optional<std::string> emit_file;
 
+  /// An acceptance is given by an option of its own, outside of --draft and --bench.
+  bool states_acceptance() const;
   /// Nothing is asked but what one acceptance and --c answer in closed form.
   bool is_closed_form() const;
 };

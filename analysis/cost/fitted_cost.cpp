@@ -397,7 +397,7 @@ RoundTime FittedCost::round(const RoundPoint& point) const {
     for (const IdentifiedCombination& combination : combinations_)
       told += fmt::format("{}{}", told.empty() ? "" : ", ", combination.text());
     throw std::domain_error(
-        fmt::format("FittedCost: seconds of a round at gamma {}, batch {}, context {} is anything in "
+        fmt::format("FittedCost: seconds of a round at gamma {}, batch {:.6g}, context {:.6g} is anything in "
                     "[{:.4g}, {:.4g}], but must follow from what the runs tell: {}",
                     point.gamma, point.batch, point.context, range.lo, range.hi, told));
   }

@@ -120,10 +120,36 @@ std::string model_of(const BenchQuestion& question) {
   return std::string(first);
 }
 
-Runs runs_of(const std::vector<ServingCounts>& all, const std::string& model, std::optional<std::int64_t> gamma) {
+/// The one that is chosen, or the only one that speculative runs name; nothing where none is named.
+std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& runs) {
+  const Run* first = nullptr;
+  for (const Run& run : runs) {
+    const std::string_view draft = run.counts->label("draft");
+    if (!run.speculative() || draft.empty()) continue;
+    if (first == nullptr) first = &run;
+    const std::string_view other = first->counts->label("draft");
+    if (draft == other) continue;
+    const bool chosen = question.draft && std::any_of(runs.begin(), runs.end(), [&](const Run& one) {
+                          return one.counts->label("draft") == *question.draft;
+                        });
+    if (chosen) return question.draft;
+    refuse(*run.counts, "draft", std::string(draft),
+           fmt::format("{} as in {}, or one of the drafts chosen", other, first->counts->file.string()));
+  }
+  return first == nullptr ? std::nullopt : std::optional(std::string(first->counts->label("draft")));
+}
+
+Runs runs_of(const BenchQuestion& question, const std::string& model) {
   Runs runs;
-  for (const ServingCounts& counts : all) {
-    if (counts.label("model_name") == model) runs.push_back(make_run(counts, gamma));
+  for (const ServingCounts& counts : question.runs) {
+    if (counts.label("model_name") == model) runs.push_back(make_run(counts, question.gamma));
+  }
+  if (const auto draft = draft_of(question, runs)) {
+    const auto of_another = [&](const Run& run) {
+      const std::string_view its = run.counts->label("draft");
+      return run.speculative() && !its.empty() && its != *draft;
+    };
+    runs.erase(std::remove_if(runs.begin(), runs.end(), of_another), runs.end());
   }
   return runs;
 }
@@ -188,6 +214,7 @@ class BenchPlanner {
   void predict_left_out();
   BenchPrediction prediction_of(const Run& run) const;
   void match();
+  std::optional<std::int64_t> speculative_requests() const;
   void ask();
   void backtest();
 
@@ -200,6 +227,7 @@ class BenchPlanner {
   /// At which all rounds are taken to be, where they have one batch.
   std::optional<double> batch_;
   std::shared_ptr<const cost::FittedCost> cost_;
+  /// Of the runs.
   std::shared_ptr<const BenchAcceptance> acceptance_;
   /// How much wider the errors of left-out runs are than those of the fit.
   double error_scale_ = 1;
@@ -212,7 +240,7 @@ void BenchPlanner::read() {
   if (question_.runs.empty()) throw std::invalid_argument("plan_bench: there are no runs");
   if (question_.gamma) core::require_in("plan_bench", "gamma", *question_.gamma, 1, largest_scanned_gamma);
   plan_.model = model_of(question_);
-  runs_ = runs_of(question_.runs, plan_.model, question_.gamma);
+  runs_ = runs_of(question_, plan_.model);
   if (runs_.empty()) {
     throw std::invalid_argument(fmt::format("plan_bench: no run is of model {}", plan_.model));
   }
@@ -240,6 +268,12 @@ void BenchPlanner::check_repeats() {
       const Run& a = runs_[i];
       const Run& b = runs_[j];
       if (a.workload != b.workload || a.figures.gamma != b.figures.gamma || !same_load(a, b)) continue;
+      for (const char* name : {"label", "tag"}) {
+        const std::string_view first = a.counts->label(name), second = b.counts->label(name);
+        if (!a.speculative() || first.empty() || second.empty() || first == second) continue;
+        note("labels_differ", fmt::format("{} and {} ran the same under the {}s {} and {}: are they of one draft?",
+                                          place_of(a.figures), place_of(b.figures), name, first, second));
+      }
       const double ratio = a.figures.seconds_per_output_token / b.figures.seconds_per_output_token;
       if (1 / runs_agree <= ratio && ratio <= runs_agree) continue;
       note("runs_disagree",
@@ -277,11 +311,12 @@ void BenchPlanner::join_batches() {
 void BenchPlanner::fit() {
   options_ = fit_of_runs();
   options_.seed = question_.seed;
+  options_.kind = question_.kind;
   options_.unidentified = question_.extrapolate ? cost::Unidentified::span : cost::Unidentified::refuse;
   cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
   acceptance_ = std::make_shared<BenchAcceptance>(counted_runs(runs_));
   plan_.cost = cost_;
-  plan_.acceptance = acceptance_;
+  plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
   for (const cost::CostFinding& finding : cost_->findings()) note(finding.code, finding.message);
 }
 
@@ -402,30 +437,52 @@ std::vector<PlanPoint> points_of(const Runs& runs) {
   return points;
 }
 
-void BenchPlanner::ask() {
-  DeploymentQuestion question;
-  question.drafts = {{plan_.model, acceptance_, cost_}};
-  DeploymentDraft& draft = question.drafts[0];
-  draft.cost_error_scale = error_scale_;
+/// Rising, of values that differ by less than a workload's lengths the first.
+std::vector<double> apart(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto close = [](double a, double b) { return same_length(a, b); };
+  values.erase(std::unique(values.begin(), values.end(), close), values.end());
+  return values;
+}
+
+std::optional<std::int64_t> BenchPlanner::speculative_requests() const {
   double requests = 0;
   for (const Run& run : runs_) {
     if (run.speculative()) requests += run.counts->bench->completed.value_or(0);
   }
-  if (requests >= 2) draft.clusters = static_cast<std::int64_t>(std::min(requests, 1e15));
-  question.points = points_of(runs_);
-  question.contexts.clear();
-  double largest_batch = 1;
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    largest_batch = std::max(largest_batch, runs_[i].figures.batch);
-    if (i == 0 || runs_[i].workload != runs_[i - 1].workload) question.contexts.push_back(runs_[i].figures.context);
+  return requests < 2 ? std::nullopt : std::optional(static_cast<std::int64_t>(std::min(requests, 1e15)));
+}
+
+void BenchPlanner::ask() {
+  DeploymentQuestion question;
+  question.drafts = {{plan_.model, plan_.acceptance, cost_}};
+  DeploymentDraft& draft = question.drafts[0];
+  draft.cost_error_scale = error_scale_;
+  draft.clusters = question_.acceptance ? question_.clusters : speculative_requests();
+  const std::vector<PlanPoint> points = points_of(runs_);
+  question.contexts = question_.contexts;
+  question.batches = question_.batches;
+  if (question_.contexts.empty()) {
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (i == 0 || runs_[i].workload != runs_[i - 1].workload) question.contexts.push_back(runs_[i].figures.context);
+    }
+  }
+  if (question_.batches.empty()) {
+    for (const PlanPoint& point : points) question.batches.push_back(point.batch);
+    question.batches = apart(std::move(question.batches));
+    if (question_.contexts.empty()) question.points = points;
+  }
+  double largest_batch = question_.batches.empty() ? 1 : question_.batches.back();
+  if (question_.batches.empty()) {
+    for (const Run& run : runs_) largest_batch = std::max(largest_batch, run.figures.batch);
   }
   question.max_gamma = question_.max_gamma;
   question.tolerance = question_.tolerance;
   question.min_gain = question_.min_gain;
   question.deployed = question_.deployed;
   question.max_regret = question_.max_regret;
-  question.schedule_up_to =
-      static_cast<std::int64_t>(std::min(static_cast<double>(largest_scheduled_batch), largest_batch));
+  question.schedule_up_to = question_.schedule_up_to.value_or(std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::min(static_cast<double>(largest_scheduled_batch), largest_batch))));
   plan_.plan = plan_deployment(question);
 }
 

@@ -26,8 +26,22 @@ struct BenchQuestion {
   std::vector<traces::ServingCounts> holdout = {};
   /// The model to plan for; needed where the runs are of several.
   std::optional<std::string> model = {};
+  /// The draft to plan for; needed where the speculative runs name several.
+  std::optional<std::string> draft = {};
   /// Of the speculative runs whose counts do not say it, >= 1.
   std::optional<std::int64_t> gamma = {};
+  /// How drafts were made, which says what their cost depends on.
+  cost::DraftKind kind = cost::DraftKind::model;
+  /// To plan with instead of what the runs accepted, and the clusters behind its interval. The runs are predicted by
+  /// their own all the same.
+  std::shared_ptr<const estimate::AcceptanceCurve> acceptance = {};
+  std::optional<std::int64_t> clusters = {};
+  /// Where to plan, rising; where one is empty, at the batches or contexts of the runs. Where both are, the points are
+  /// those of the plain runs.
+  std::vector<double> batches = {};
+  std::vector<double> contexts = {};
+  /// As in DeploymentQuestion; the largest batch where it is not given.
+  std::optional<std::int64_t> schedule_up_to = {};
   /// As in DeploymentQuestion.
   std::int64_t max_gamma = 16;
   double tolerance = 0.01;
@@ -92,11 +106,11 @@ struct BenchPlan {
   /// Median of the absolute relative errors; nothing where no run was predicted.
   std::optional<double> leave_one_out_error;
   std::vector<BenchPrediction> backtest;
-  /// Fitted to the runs.
+  /// Fitted to the runs and windows.
   std::shared_ptr<const cost::RoundCost> cost;
+  /// Of the question, else of the runs.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
-  /// One draft; its points are the batches of the plain runs and their contexts. Intervals are widened by what the
-  /// predictions of left-out runs missed.
+  /// One draft. Intervals are widened by what the predictions of left-out runs missed.
   DeploymentPlan plan;
   std::vector<PlanNote> notes;
 };

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/file_error.hpp"
@@ -49,6 +50,30 @@ BenchRun read_run(const CountedFields& fields) {
   return run;
 }
 
+/// What the result or the server's arguments in it call the draft.
+std::optional<std::string_view> draft_of(const CountedFields& fields) {
+  const auto text_of = [](const CountedFields& object, std::string_view key) -> std::optional<std::string_view> {
+    std::string_view text;
+    const auto found = object.value(key);
+    if (!found || found->get(text) != simdjson::SUCCESS || text.empty()) return std::nullopt;
+    return text;
+  };
+  for (const std::string_view key : {"draft_model", "speculative_model", "speculative_draft_model_path", "draft"}) {
+    if (const auto draft = text_of(fields, key)) return draft;
+  }
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> members = {
+      {{"server_info", "speculative_draft_model_path"},
+       {"server_args", "speculative_draft_model_path"},
+       {"speculative_config", "model"}}};
+  for (const auto& [member, key] : members) {
+    const auto found = fields.value(member);
+    if (!found || !found->is_object()) continue;
+    const dom::object object = *found;
+    if (const auto draft = text_of(CountedFields(fields.file(), object), key)) return draft;
+  }
+  return std::nullopt;
+}
+
 void read_labels(const CountedFields& fields, ServingCounts& counts) {
   const auto text_of = [&](std::string_view key) -> std::optional<std::string_view> {
     std::string_view text;
@@ -60,6 +85,7 @@ void read_labels(const CountedFields& fields, ServingCounts& counts) {
   if (!model) model = text_of("model");
   set_label(counts, "model_name", model);
   for (const std::string_view key : {"backend", "dataset_name", "label", "tag"}) set_label(counts, key, text_of(key));
+  set_label(counts, "draft", draft_of(fields));
 }
 
 /// Counts of vllm bench serve; all that is given twice is held against each other.

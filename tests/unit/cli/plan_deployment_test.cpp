@@ -283,6 +283,43 @@ TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of
   CHECK_FALSE(plan["config"].is_null());
 }
 
+TEST_CASE("benchmark runs are planned with another acceptance, at other points and for other kinds of drafts") {
+  const ScratchFolder scratch;
+  const std::string bench = "--bench" + bench_files();
+  const ordered_json own = json_of(bench);
+  const ordered_json other = json_of(bench + " --counters " + counters_in(scratch));
+  CHECK(other["runs"] == own["runs"]);
+  for (std::size_t i = 0; i < own["points"].size(); ++i) {
+    const ordered_json& point = other["points"][i];
+    CHECK(point["batch"] == own["points"][i]["batch"]);
+    CHECK(point["rows"][4]["tokens_per_step"].get<double>() == Approx(2.8));
+    CHECK(point["rows"][4]["round_seconds"] == own["points"][i]["rows"][4]["round_seconds"]);
+    CHECK(point["verdict_at_design_effect_3"].is_string());
+  }
+  CHECK(other["drafts"][0]["acceptance"]["method"] == "iid_rounds");
+  CHECK(own["drafts"][0]["acceptance"].is_null());
+  CHECK(run_specdec("plan " + bench + " --alpha 0.7").out.find("The plan takes its acceptance\nfrom alpha 0.7.") !=
+        std::string::npos);
+
+  const ordered_json points = json_of(bench + " --alpha 0.7 --batch 2,16,100 --gamma 3");
+  REQUIRE(points["points"].size() == 3);
+  CHECK(points["points"][1]["batch"] == 16.0);
+  CHECK(points["points"][1]["rows"][1]["tokens_per_step"].get<double>() == Approx(1.7));
+  CHECK(points["points"][0]["rows"][1]["extrapolated"] == false);
+  CHECK(points["points"][2]["rows"][1]["extrapolated"] == true);
+  CHECK(points["schedule"].back()["batch_high"] == 100);
+  CHECK(json_of(bench + " --max-num-seqs 256")["schedule"].back()["batch_high"] == 256);
+  check_refused(bench + " --batch 100 --schedule 1-64:3",
+                "--schedule is 1-64:3, but must be a schedule up to batch 100");
+  const Run context = run_specdec("plan --context 9000 " + bench);
+  CHECK(context.exit_code == 2);
+  CHECK(context.err.rfind("specdec: error: FittedCost: seconds of a round at gamma 0, batch 1.00263, context 9000 is",
+                          0) == 0);
+
+  const ordered_json parallel = json_of(bench + " --draft-kind parallel --emit vllm");
+  CHECK(parallel["points"][0]["rows"][5]["round_seconds"] != own["points"][0]["rows"][5]["round_seconds"]);
+}
+
 TEST_CASE("benchmark runs are configured with the acceptance rule that is stated") {
   const ordered_json plan = json_of("--bench" + bench_files() + " --acceptance rejection --emit vllm");
   CHECK(ordered_json::parse(plan["config"]["variants"][0]["text"].get<std::string>())["draft_sample_method"] ==
@@ -377,10 +414,8 @@ TEST_CASE("lists of files and drafts survive --print-config") {
 
 TEST_CASE("sources that contradict each other are refused in one line") {
   check_refused("--alpha 0.8 --counters x --c 0.1", "--alpha and --counters are given, but must be one");
-  check_refused("--bench x --alpha 0.8", "--alpha is given, but --bench brings its own acceptance");
+  check_refused("--bench x --alpha 0.8 --counters y", "--alpha and --counters are given, but must be one");
   check_refused("--bench x --c 0.1", "--c is given, but --bench brings its own costs");
-  check_refused("--bench x --batch 2",
-                "--batch is given, but --bench plans for the batches and contexts that were run");
   check_refused("--holdout x --alpha 0.8 --c 0.1", "--holdout is given, but needs --bench beside it");
   check_refused("--alpha 0.8 --c 0.1 --draft-cost x", "--draft-cost is given, but needs --cost beside it");
   check_refused("--alpha 0.8 --cost x --verify-factor 2", "--verify-factor is given, but --cost measures that");
@@ -428,8 +463,9 @@ TEST_CASE("what is in use is called the best where it is") {
 
 TEST_CASE("wrong entries of lists, schedules and drafts are refused with what was expected") {
   check_refused("--alpha 0.8 --c 0.1 --batch 4,2", "--batch is 4,2, but must be a rising list");
-  check_refused("--alpha 0.8 --c 0.1 --batch 0", "--batch is 0, but must be a number in (0, inf)");
-  check_refused("--alpha 0.8 --c 0.1 --context -1", "--context is -1, but must be a number in [0, inf)");
+  check_refused("--alpha 0.8 --c 0.1 --batch 0", "--batch is 0, but must be a number in (0, 65536]");
+  check_refused("--alpha 0.8 --c 0.1 --batch 1e300", "--batch is 1e300, but must be a number in (0, 65536]");
+  check_refused("--alpha 0.8 --c 0.1 --context -1", "--context is -1, but must be a number in [0, 1000000000]");
   check_refused("--alpha 0.8 --c 0.1 --schedule 1-4:3,6-8:1",
                 "--schedule is 6-8:1, but must be a range that goes on at batch 5");
   check_refused("--alpha 0.8 --c 0.1 --schedule 1-4:3 --batch 8",

@@ -130,6 +130,20 @@ TEST_CASE("server arguments beside SGLang's result tell a chain from a tree") {
   }
 }
 
+TEST_CASE("a result that names its draft has it as a label") {
+  for (const std::string& named : std::vector<std::string>{
+           R"("draft_model": "org/d")", R"("speculative_config": {"model": "org/d", "num_speculative_tokens": 3})",
+           R"("server_info": {"speculative_draft_model_path": "org/d"})",
+           R"("draft": "", "speculative_model": "org/d")"}) {
+    const CountsTaken taken = take_counts(traces::vllm_bench_format(), "{" + run_keys + ", " + named + "}");
+    CAPTURE(named);
+    CHECK(taken.units.at(0).label("draft") == "org/d");
+  }
+  const CountsTaken taken =
+      take_counts(traces::vllm_bench_format(), "{" + run_keys + R"(, "speculative_config": "x", "draft": 3})");
+  CHECK(taken.units.at(0).label("draft").empty());
+}
+
 TEST_CASE("results without speculation are baselines, and unknown values are nothing") {
   const CountsTaken vllm = take_counts(traces::vllm_bench_format(), vllm_result(""));
   REQUIRE(vllm.units.size() == 1);

@@ -292,6 +292,64 @@ TEST_CASE("windows of logs price rounds at batches that no run had") {
   CHECK(plan.cost->round({0, 128, 1100}).total() == Approx(server.round(0, 128, 0)).epsilon(1e-3));
 }
 
+TEST_CASE("a plan from runs takes the acceptance, the points and the kind of drafts that it is told") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
+  question.acceptance =
+      std::make_shared<fakes::Curve>([](std::int64_t gamma) { return fakes::constant_rate(0.9, gamma); });
+  question.clusters = 7;
+  question.batches = {4, 16};
+  question.contexts = {1100, 3000};
+  question.schedule_up_to = 64;
+  const BenchPlan plan = planning::plan_bench(question);
+  const auto& points = plan.plan.drafts[0].points;
+  REQUIRE(points.size() == 4);
+  CHECK(points[3].batch == 16);
+  CHECK(points[3].context == 3000);
+  CHECK(points[3].rows[4].tokens_per_step == Approx(fakes::constant_rate(0.9, 4).value));
+  CHECK(points[3].rows[4].time.total() == Approx(server.round(4, 16, 3000)).epsilon(1e-3));
+  CHECK(plan.plan.drafts[0].schedule.back().batch_high == 64);
+  // The runs are predicted by what they accepted.
+  CHECK(*plan.leave_one_out_error < 1e-3);
+
+  // One pass drafts all tokens: the round costs the same for the drafts of one pass or five.
+  question = BenchQuestion{};
+  question.kind = cost::DraftKind::parallel;
+  for (const double concurrency : {1.0, 8.0, 32.0}) {
+    for (const std::int64_t gamma : {0, 2, 5}) {
+      const double passes = gamma > 0 ? 1 : 0;
+      const double batch = 0.9 * concurrency, all = static_cast<double>(gamma);
+      const double seconds = server.fixed + server.per_draft * passes + server.per_verified * (all + 1) * batch;
+      question.runs.push_back(server.run(gamma, concurrency, 1000, seconds / server.round(all, batch, 1100)));
+    }
+  }
+  const BenchPlan parallel = planning::plan_bench(question);
+  CHECK(parallel.cost->round({9, 9, 1100}).total() ==
+        Approx(server.fixed + server.per_draft + server.per_verified * 10 * 9).epsilon(1e-3));
+  question.kind = cost::DraftKind::model;
+  CHECK(planning::plan_bench(question).leave_one_out_error > 1e-3);
+}
+
+TEST_CASE("speculative runs of several drafts are refused unless one is chosen") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 4}, {1, 8, 32});
+  question.runs[1].labels.push_back({"draft", "small"});
+  CHECK(planning::plan_bench(question).runs.size() == 12);
+  question.runs[3].labels.push_back({"draft", "head"});
+  CHECK_THROWS_WITH(planning::plan_bench(question),
+                    "g4_c8.json:1: draft is head, but must be small as in g4_c1.json, or one of the drafts chosen");
+  question.draft = "other";
+  CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
+  question.draft = "head";
+  CHECK(planning::plan_bench(question).runs.size() == 11);
+
+  question = sweep(server, {0, 4}, {1, 8});
+  question.runs.push_back(question.runs[3]);
+  question.runs[3].labels.push_back({"label", "small"});
+  question.runs.back().labels.push_back({"label", "head"});
+  CHECK(has_note(planning::plan_bench(question), "labels_differ"));
+}
+
 TEST_CASE("repeats that contradict each other and failed requests are reported") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
