@@ -19,6 +19,7 @@ void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::sp
   constexpr std::string_view function = "steady_state";
   core::require_in(function, "prompt_tokens", load.prompt_tokens, 1, largest_count);
   core::require_in(function, "prefix_cache_hit_rate", load.prefix_cache_hit_rate, 0, std::nextafter(1.0, 0.0));
+  core::require_in(function, "prompt_variation", load.prompt_variation, 0, 1e6);
   core::require_in(function, "prompt_pairs", load.prompt_pairs, 0, largest_count * largest_count);
   core::require_in(function, "output_tokens", load.output_tokens, std::nextafter(1.0, 2.0), largest_count);
   core::require_in(function, "mean_context", load.mean_context, 0, largest_count);
@@ -49,7 +50,7 @@ class EquilibriumChain {
         load_(load),
         rounds_(rounds),
         budget_(static_cast<double>(limits.max_num_batched_tokens)),
-        prompt_(load.decode_only ? 0 : load.prompt_tokens * (1 - load.prefix_cache_hit_rate)) {
+        prompt_(load.decode_only ? 1 : std::max(1.0, load.prompt_tokens * (1 - load.prefix_cache_hit_rate))) {
     find_largest_batch(limits);
   }
 
@@ -61,7 +62,6 @@ class EquilibriumChain {
   double balanced_load(std::int64_t batch) {
     double low = 0;
     double high = static_cast<double>(batch) / (rounds_of_request(batch) * plain_seconds(batch));
-    if (prompt_ == 0) return high;
     for (int halving = 0; halving < 60; ++halving) {
       const double middle = 0.5 * (low + high);
       (growth(batch, middle) <= 1 ? low : high) = middle;
@@ -86,27 +86,39 @@ class EquilibriumChain {
 
   std::optional<SteadyState> at(double requests_per_second) {
     if (largest_ < 1 || !(growth(largest_, requests_per_second) < 1)) return std::nullopt;
-    // Weights relative to the largest met so far, so that neither end of the law leaves the range of doubles.
+    // Weights of the law, and sums over it, relative to the largest met so far so that none leaves the range of
+    // doubles.
     double weight = 1;
-    double sum = 1;
+    double later = 0;
+    double time = 0;
     double idle = 1;
     double decoding = 0;
-    for (std::int64_t batch = 1; batch <= largest_; ++batch) {
-      const double ratio = growth(batch, requests_per_second);
-      weight *= ratio;
+    for (std::int64_t batch = 0; batch <= largest_; ++batch) {
+      const Company company = company_at(batch, requests_per_second);
       const bool last = batch == largest_;
-      // Beyond the largest batch the ratio stays, and so many sequences decode.
-      const double weight_here = last ? weight / (1 - ratio) : weight;
-      sum += weight_here;
-      decoding += static_cast<double>(batch) * weight_here;
+      const double leaving = static_cast<double>(batch) / (rounds_of_request(batch) * plain_seconds(batch));
+      if (last) {
+        // All states from here on: what comes crosses each of them as often as what leaves.
+        const double surplus = leaving - requests_per_second * company.mean;
+        weight = (leaving * weight + later / (1 - company.more)) / surplus;
+      }
+      const double stalled =
+          static_cast<double>(batch) * company.seconds + (last ? 0 : company.pairs * company.seconds_of_one);
+      time += weight * (1 + requests_per_second * company.seconds);
+      decoding += weight * (static_cast<double>(batch) + requests_per_second * stalled);
       // What is this improbable is never reached, whatever stands beyond.
-      if (weight < 1e-30 * sum) break;
+      if (last || (batch > 0 && weight + later < 1e-30 * time)) break;
+
+      const double next_leaving =
+          static_cast<double>(batch + 1) / (rounds_of_request(batch + 1) * plain_seconds(batch + 1));
+      const double here = weight;
+      weight = (requests_per_second * here + later) / next_leaving;
+      later = company.more * later + requests_per_second * company.some * here;
       if (weight > 1e100) {
-        for (double* value : {&weight, &sum, &idle, &decoding}) *value *= 1e-100;
+        for (double* value : {&weight, &later, &time, &idle, &decoding}) *value *= 1e-100;
       }
     }
-    const double free_of_prompts = std::max(0.0, 1 - requests_per_second * prompt_seconds_alone());
-    return state_of(requests_per_second, decoding / sum, 1 - idle / sum * free_of_prompts);
+    return state_of(requests_per_second, decoding / time, 1 - idle / time);
   }
 
  private:
@@ -120,13 +132,15 @@ class EquilibriumChain {
   }
 
   void find_largest_batch(const ReplicaLimits& limits) {
+    std::int64_t slots = 0;
+    for (const RoundsFrom& stretch : rounds_) slots = std::max(slots, stretch.gamma);
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
       const RoundsFrom& stretch = rounds_[i];
       const double positions = static_cast<double>(stretch.gamma + 1);
       const double prompt_per_round = prompt_ / rounds_of_request(stretch.batch_low);
       const double by_seqs = static_cast<double>(limits.max_num_seqs);
       const double by_cache =
-          std::floor(limits.cache_tokens / std::max(1.0, load_.mean_context + static_cast<double>(stretch.gamma)));
+          std::floor(limits.cache_tokens / (load_.mean_context + positions + static_cast<double>(slots)));
       const double by_budget = std::floor(budget_ / (positions + prompt_per_round));
       const double end = i + 1 < rounds_.size() ? static_cast<double>(rounds_[i + 1].batch_low - 1) : infinite;
       const double most = std::min({by_seqs, by_cache, by_budget, end});
@@ -174,36 +188,73 @@ class EquilibriumChain {
     return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
   }
 
-  /// Mean seconds of an iteration while `batch` sequences decode; infinity where prompts come faster than they pass.
-  double seconds(std::int64_t batch, double requests_per_second) {
+  /// Seconds by which a prompt delays `batch` sequences; infinity where prompts come faster than they pass.
+  double delay(std::int64_t batch, double requests_per_second) {
     const double plain = plain_seconds(batch);
-    if (prompt_ == 0) return plain;
-    double result = plain;
+    double seconds = plain;
+    double result = 0;
+    double share = 0;
     for (int round = 0; round < 100; ++round) {
-      const double before = result;
+      const double before = seconds;
       const double positions = piece(batch, requests_per_second * before);
       if (!(positions > 0)) return infinite;
-      const double pieces_per_second = requests_per_second * prompt_ / positions;
-      const double lost = pieces_per_second * (cost_.seconds(iteration(batch, positions)) - plain);
-      if (!(lost < 1)) return infinite;
-      result = plain / (1 - lost);
-      if (pieces_per_second * result > 1 + 1e-9) return infinite;
-      if (std::abs(result - before) <= 1e-12 * result) break;
+      result = std::max(0.0, cost_.seconds(iteration(batch, positions)) - plain) * prompt_ / positions;
+      if (!(requests_per_second * result < 1)) return infinite;
+      seconds = plain / (1 - requests_per_second * result);
+      share = requests_per_second * seconds * prompt_ / positions;
+      if (std::abs(seconds - before) <= 1e-12 * seconds) break;
     }
-    return result;
+    return share > 1 + 1e-9 ? infinite : result;
   }
 
-  /// pi(batch) / pi(batch - 1)
+  /// Requests that come per request that leaves while `batch` sequences decode.
   double growth(std::int64_t batch, double requests_per_second) {
-    return requests_per_second * rounds_of_request(batch) * seconds(batch, requests_per_second) /
-           static_cast<double>(batch);
+    const double delayed = requests_per_second * delay(batch, requests_per_second);
+    if (!(delayed < 1)) return infinite;
+    return requests_per_second * rounds_of_request(batch) * plain_seconds(batch) /
+           (static_cast<double>(batch) * (1 - delayed));
   }
 
-  /// Seconds that a prompt takes where nothing decodes.
-  double prompt_seconds_alone() {
-    if (prompt_ == 0) return 0;
-    const double positions = piece(0, 0);
-    return cost_.seconds(iteration(0, positions)) * prompt_ / positions;
+  /// The requests whose prompts are computed in one go, one coming while another is computed: their number X.
+  struct Company {
+    /// E[X] and E[X (X - 1)] / 2
+    double mean = 1;
+    double pairs = 0;
+    /// P(X > n) = some more^(n - 1) for n >= 1, which has these two moments.
+    double some = 0;
+    double more = 0;
+    /// During which sequences that decode are delayed: by all of them, and by one.
+    double seconds = 0;
+    double seconds_of_one = 0;
+  };
+
+  Company company_at(std::int64_t batch, double requests_per_second) {
+    Company company;
+    const double delay_here = delay(std::max<std::int64_t>(1, batch), requests_per_second);
+    // A law of prompts as wide as its lengths.
+    const double variance = std::pow(requests_per_second * load_.prompt_variation * delay_here, 2);
+    const double load = requests_per_second * delay_here;
+    if (!(load < 1)) throw std::logic_error("steady_state: prompts delay fewer sequences more than many");
+    double mean = 1 / (1 - load);
+    double spread = (load + variance) * mean * mean * mean;
+    company.seconds_of_one = delay_here;
+    company.seconds = delay_here * mean;
+    if (batch == 0) {
+      // The first one finds nothing that decodes and takes whole passes.
+      const double positions = piece(0, 0);
+      const double alone = cost_.seconds(iteration(0, positions)) * prompt_ / positions;
+      const double met = requests_per_second * alone;
+      spread = met * spread + (met + variance) * mean * mean;
+      company.seconds = alone * mean;
+      mean = 1 + met * mean;
+    }
+    company.mean = mean;
+    company.pairs = 0.5 * (spread + mean * mean - mean);
+    if (company.pairs > 0) {
+      company.more = std::max(0.0, 1 - (mean - 1) / company.pairs);
+      company.some = (mean - 1) * (1 - company.more);
+    }
+    return company;
   }
 
   SteadyState state_of(double load, double decoding, double busy_share) const {

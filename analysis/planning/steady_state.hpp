@@ -13,9 +13,11 @@ namespace specdec::planning {
 struct OfferedLoad {
   /// > 0
   double requests_per_second = 0;
-  /// Tokens of a prompt, >= 1, and share of its positions that need not be computed, [0, 1).
+  /// Tokens of a prompt, >= 1, and share of its positions that need not be computed, [0, 1); one always is.
   double prompt_tokens = 1;
   double prefix_cache_hit_rate = 0;
+  /// Standard deviation / mean of the prompts' tokens, >= 0.
+  double prompt_variation = 0;
   /// (position of a prompt, position that it attends to) pairs that are computed, >= 0.
   double prompt_pairs = 0;
   /// Tokens, > 1: the first one comes with the prompt, so that a request of one token does not decode.
@@ -23,7 +25,7 @@ struct OfferedLoad {
   /// Tokens in the cache of a sequence that decodes, over time: the mean of (prompt + output / 2) weighed by output,
   /// >= 0.
   double mean_context = 0;
-  /// Prompts are computed elsewhere and cost nothing here.
+  /// Prompts are computed elsewhere, but for the last position, which gives the first token.
   bool decode_only = false;
 };
 
@@ -33,7 +35,8 @@ struct ReplicaLimits {
   std::int64_t max_num_seqs = 256;
   /// [1, 2^31]
   std::int64_t max_num_batched_tokens = 8192;
-  /// Tokens that its cache holds, > 0.
+  /// Tokens that its cache holds, > 0. A sequence takes its context, the gamma + 1 positions of its round and the
+  /// largest gamma of look-ahead slots.
   double cache_tokens = 0;
 };
 
@@ -67,17 +70,19 @@ struct SteadyState {
   double busy_share = 0;
 };
 
-/// The replica in equilibrium. k sequences that decode share its iterations equally, a round each, so that the number
-/// of them is a birth-death chain: requests come at rate lambda, and leave, each after (output - 1) / E_k rounds, at
-/// rate k E_k / ((output - 1) T_k):
+/// The replica in equilibrium: a chain over k, the sequences that decode, in the time that is left to decoding. They
+/// share it equally, a round each per iteration, so that one leaves at rate k E_k / ((output - 1) T_k). Prompts take
+/// the rest: each delays what decodes by D_k, and those that come while one is computed are computed with it, so that
+/// requests come to decode at rate lambda in companies of X_k, the customers of a busy period with service D_k.
 ///
-///   pi(k) ~ prod_{j<=k} lambda (output - 1) T_j / (E_j j);   the divisor stays at its value for j = largest batch
-///   T_k = (1 - f) T(k rounds) + f T(k rounds and m positions of prompts),   f = lambda T_k prompt / m
+///   pi(k + 1) (k + 1) E_(k+1) / ((output - 1) T_(k+1)) = sum_{j<=k} pi(j) lambda P(X_j > k - j)
+///   D_k = (T(k rounds and m positions of prompts) - T_k) prompt / m
 ///
-/// m: positions of prompts in an iteration that has any. With Poisson arrivals the law holds whatever the law of
-/// lengths; Little's law gives the time per output token, mean batch / (lambda (output - 1)), which goes to
-/// T_1 / E_1 as the load goes to 0.
-/// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state
+/// m: positions of prompts in an iteration that has any. Little's law turns the mean batch, which counts those that are
+/// delayed, into the time per output token, mean batch / (lambda (output - 1)); it goes to T_1 / E_1 as the load goes
+/// to 0. Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state Assumes:
+/// Poisson arrivals. Where prompts cost nothing beside decoding the law of lengths does not matter; else the
+///           companies' tails are taken as geometric.
 /// @param rounds  at least one
 /// @return nothing where the load is more than the replica can take
 /// @throws std::domain_error if a value is outside its range; std::invalid_argument if rounds is empty

@@ -10,6 +10,21 @@
 
 namespace specdec::test_support {
 
+/// Prices iterations by a function; may be called from several threads.
+class PricedByFormula final : public cost::IterationCost {
+ public:
+  using Price = std::function<double(const cost::Iteration&)>;
+  explicit PricedByFormula(Price price) : price_(std::move(price)) {}
+
+  double seconds(const cost::Iteration& iteration) const override { return price_(iteration); }
+  double seconds_of_replicate(std::size_t, const cost::Iteration&) const override {
+    throw std::out_of_range("PricedByFormula has no replicates");
+  }
+
+ private:
+  Price price_;
+};
+
 /// Prices iterations by a function, and keeps them.
 class PricedIterations final : public cost::IterationCost {
  public:

@@ -9,7 +9,7 @@
 
 using namespace specdec;
 using planning::CapacityLimit;
-using test_support::PricedIterations;
+using test_support::PricedByFormula;
 
 namespace {
 
@@ -27,8 +27,10 @@ planning::OfferedLoad hundred_rounds(double requests_per_second = 1) {
 const planning::ReplicaLimits roomy = {1000, 1 << 20, 1e9};
 const std::vector<planning::RoundsFrom> plain = {{}};
 
-PricedIterations linear(double base, double per_sequence, double per_position) {
-  return PricedIterations([=](const cost::Iteration& iteration) {
+/// A prompt that meets nothing that decodes costs next to nothing, so that the laws are those of textbooks.
+PricedByFormula linear(double base, double per_sequence, double per_position) {
+  return PricedByFormula([=](const cost::Iteration& iteration) {
+    if (iteration.sequences == 0) return 1e-14;
     return base + per_sequence * iteration.sequences + per_position * iteration.prompt_tokens;
   });
 }
@@ -63,7 +65,7 @@ TEST_CASE("iterations of one length make the batch Poisson, as servers without e
     CHECK(state->mean_batch == Approx(offered).epsilon(1e-12));
     CHECK(state->tpot_seconds == Approx(0.01).epsilon(1e-12));
     CHECK(state->iteration_seconds == Approx(0.01).epsilon(1e-12));
-    CHECK(state->busy_share == Approx(-std::expm1(-offered)).margin(1e-12));
+    CHECK(state->busy_share == Approx(-std::expm1(-offered)).epsilon(1e-9).margin(1e-12));
     CHECK(state->output_tokens_per_second == Approx(requests * 101));
   }
 }
@@ -91,17 +93,18 @@ TEST_CASE("a batch with a bound decodes as many as come, and the more idles wher
 }
 
 TEST_CASE("prompts take their share of every second from those that decode") {
-  // 50 positions of 0.1 ms for each request: at 20 requests a second a tenth of the time.
+  // 50 positions of 0.1 ms for each request: at 20 requests a second a tenth of the time, and a little more since some
+  // prompts stand right behind the one that a sequence came with.
   planning::OfferedLoad load = hundred_rounds(20);
   load.decode_only = false;
   const auto state = planning::steady_state(linear(0.01, 0, 1e-4), load, roomy, plain);
   REQUIRE(state);
-  CHECK(state->tpot_seconds == Approx(0.01 / 0.9).epsilon(1e-9));
-  CHECK(state->mean_batch == Approx(20 / 0.9).epsilon(1e-9));
+  CHECK(state->tpot_seconds == Approx(0.01 / 0.9).epsilon(1e-3));
+  CHECK(state->mean_batch == Approx(20 / 0.9).epsilon(1e-3));
   // Half of the positions found in the cache: a twentieth.
   load.prefix_cache_hit_rate = 0.5;
   CHECK(planning::steady_state(linear(0.01, 0, 1e-4), load, roomy, plain)->tpot_seconds ==
-        Approx(0.01 / 0.95).epsilon(1e-9));
+        Approx(0.01 / 0.95).epsilon(1e-3));
   // 1 / (rounds * seconds / batch + prompt's seconds)
   load.prefix_cache_hit_rate = 0;
   CHECK(sustainable(linear(0.01, 0, 1e-4), load, {8, 1 << 20, 1e9}) == Approx(1 / (1.0 / 8 + 0.005)).epsilon(1e-9));
@@ -109,7 +112,7 @@ TEST_CASE("prompts take their share of every second from those that decode") {
 
 TEST_CASE("a rare prompt costs a whole pass, not its share of every pass") {
   // Free up to 200 positions: thinly spread over all iterations prompts would cost nothing.
-  const PricedIterations kneed([](const cost::Iteration& iteration) {
+  const PricedByFormula kneed([](const cost::Iteration& iteration) {
     return 0.01 * std::max(1.0, (iteration.sequences + iteration.prompt_tokens) / 200);
   });
   planning::OfferedLoad load = hundred_rounds(1);
@@ -118,15 +121,44 @@ TEST_CASE("a rare prompt costs a whole pass, not its share of every pass") {
   const auto state = planning::steady_state(kneed, load, roomy, plain);
   REQUIRE(state);
   // About one sequence: a prompt's pass takes 0.1 s instead of 0.01 s.
-  CHECK(state->tpot_seconds == Approx(0.01 / (1 - 0.09)).epsilon(2e-3));
+  CHECK(state->tpot_seconds == Approx(0.01 / (1 - 0.09)).epsilon(0.02));
   // In pieces of 500 positions four passes of 0.025 s, 0.06 s more than without it.
   CHECK(planning::steady_state(kneed, load, {1000, 501, 1e9}, plain)->tpot_seconds ==
-        Approx(0.01 / (1 - 0.06)).epsilon(2e-3));
+        Approx(0.01 / (1 - 0.06)).epsilon(0.02));
+}
+
+TEST_CASE("prompts that nothing decodes beside take their time from idleness alone") {
+  const PricedByFormula cost([](const cost::Iteration& iteration) { return 0.01 + 1e-3 * iteration.prompt_tokens; });
+  planning::OfferedLoad load = hundred_rounds(1e-4);
+  load.decode_only = false;
+  // 0.06 s for the prompt, 1 s for the rounds.
+  const auto state = planning::steady_state(cost, load, roomy, plain);
+  CHECK(state->tpot_seconds == Approx(0.01).epsilon(1e-4));
+  CHECK(state->busy_share == Approx(1.06e-4).epsilon(1e-3));
+}
+
+TEST_CASE("prompts that come while one is computed decode together") {
+  // Iterations of one sequence at a time or none, whose prompts take long: requests per busy period of an M/D/1 queue.
+  const PricedByFormula cost([](const cost::Iteration& iteration) {
+    return (iteration.sequences > 0 ? 1e-6 * iteration.sequences : 1e-14) + 0.01 * iteration.prompt_tokens;
+  });
+  planning::OfferedLoad load = hundred_rounds(1);
+  load.decode_only = false;
+  load.output_tokens = 2;
+  // A round takes no time beside 0.5 s of a prompt, so that what is left is the wait for the prompts behind one's own:
+  // 0.5 s E[X (X - 1)] / (2 E[X]) with Borel's law of 1/2, E[X] = 2, Var X = 4. A batch of one wide law waits longer.
+  const planning::ReplicaLimits pieces = {1000, 60, 1e9};
+  const auto state = planning::steady_state(cost, load, pieces, plain);
+  REQUIRE(state);
+  CHECK(state->tpot_seconds == Approx(0.5 * (4 + 4 - 2) / (2 * 2)).epsilon(1e-3));
+  load.prompt_variation = 1;
+  CHECK(planning::steady_state(cost, load, pieces, plain)->tpot_seconds > 1.2 * state->tpot_seconds);
 }
 
 TEST_CASE("a schedule decodes each batch with its own rounds") {
   const std::vector<planning::RoundsFrom> schedule = {{1, 3, 2.5, 0.2}, {3, 1, 1.5, 0.5}, {5, 0, 1, 0}};
-  const PricedIterations cost([](const cost::Iteration& iteration) {
+  const PricedByFormula cost([](const cost::Iteration& iteration) {
+    if (iteration.sequences == 0) return 1e-14;
     return 0.01 + 0.001 * iteration.sequences * static_cast<double>(iteration.gamma + 1);
   });
   const auto state = planning::steady_state(cost, hundred_rounds(3), {6, 1 << 20, 1e9}, schedule);
@@ -143,17 +175,17 @@ TEST_CASE("each limit is named where it is the one that binds") {
                              const planning::ReplicaLimits& limits, std::optional<double> tpot = {}) {
     return planning::sustainable_load(cost, load, limits, plain, tpot)->limited_by;
   };
-  const PricedIterations flat = linear(0.01, 0, 0);
+  const PricedByFormula flat = linear(0.01, 0, 0);
   const planning::OfferedLoad load = hundred_rounds();
   CHECK(limited_by(flat, load, {10, 1 << 20, 1e9}) == CapacityLimit::max_num_seqs);
-  CHECK(limited_by(flat, load, {1000, 1 << 20, 2000}) == CapacityLimit::cache);
+  CHECK(limited_by(flat, load, {1000, 1 << 20, 20 * 101}) == CapacityLimit::cache);
   CHECK(limited_by(flat, load, {1000, 64, 1e9}) == CapacityLimit::batched_tokens);
   CHECK(limited_by(linear(0.001, 0.01, 0), load, {10, 1 << 20, 1e9}) == CapacityLimit::compute);
   CHECK(limited_by(linear(0.01, 0.001, 0), load, {1000, 1 << 20, 1e9}, 0.02) == CapacityLimit::tpot);
   CHECK(planning::name_of(CapacityLimit::batched_tokens) == "batched_tokens");
 
   CHECK(sustainable(flat, load, {10, 1 << 20, 1e9}) == Approx(10).epsilon(1e-9));
-  CHECK(sustainable(flat, load, {1000, 1 << 20, 2000}) == Approx(20).epsilon(1e-9));
+  CHECK(sustainable(flat, load, {1000, 1 << 20, 20 * 101}) == Approx(20).epsilon(1e-9));
   // A round takes a position, and half a position of the 50 of the prompt per 100 rounds.
   planning::OfferedLoad with_prompts = load;
   with_prompts.decode_only = false;
@@ -161,7 +193,7 @@ TEST_CASE("each limit is named where it is the one that binds") {
 }
 
 TEST_CASE("a limit on the time per token is met to the digit, or by no load") {
-  const PricedIterations cost = linear(0.01, 0.001, 0);
+  const PricedByFormula cost = linear(0.01, 0.001, 0);
   const planning::OfferedLoad load = hundred_rounds();
   const auto within = planning::sustainable_load(cost, load, roomy, plain, 0.02);
   REQUIRE(within);
@@ -219,7 +251,7 @@ TEST_CASE("the cache of an H200 holds, and a full batch gains, what the referenc
   };
   planning::OfferedLoad load = hundred_rounds();
   load.mean_context = 2048;
-  const PricedIterations rounds([&](const cost::Iteration& iteration) {
+  const PricedByFormula rounds([&](const cost::Iteration& iteration) {
     const double context = iteration.context_tokens / iteration.sequences;
     return pass(large, iteration.sequences, static_cast<double>(iteration.gamma + 1), context) +
            static_cast<double>(iteration.gamma) * pass(eight, iteration.sequences, 1, context);
@@ -238,7 +270,7 @@ TEST_CASE("the cache of an H200 holds, and a full batch gains, what the referenc
 }
 
 TEST_CASE("an equilibrium of what is no load is refused") {
-  const PricedIterations cost = linear(0.01, 0, 0);
+  const PricedByFormula cost = linear(0.01, 0, 0);
   const auto refuses = [&](auto spoil) {
     planning::OfferedLoad load = hundred_rounds();
     planning::ReplicaLimits limits = roomy;
