@@ -69,8 +69,9 @@ std::string name_for(const std::filesystem::path& path) {
   return named.filename() == named.stem() || named != whole ? named.filename().string() : named.stem().string();
 }
 
-ModelSpec read_config_file(const std::filesystem::path& path) {
+ModelSpec read_model_file(const std::filesystem::path& path) {
   const MappedFile file(path);
+  if (text_of(file).substr(0, 4) == "GGUF") return model_spec_from_gguf(path);
   ModelSpec model = model_spec_from_document(text_of(file), path);
   if (model.name.empty()) model.name = name_for(path);
   if (path.filename() == "config.json") model.weight_bytes = indexed_bytes(path.parent_path());
@@ -112,8 +113,8 @@ ModelSpec model_spec_from_document(std::string_view json_text, const std::filesy
 }
 
 ModelSpec read_model_spec(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) return read_config_file(path / "config.json");
-  return read_config_file(path);
+  if (std::filesystem::is_directory(path)) return read_model_file(path / "config.json");
+  return read_model_file(path);
 }
 
 }  // namespace specdec::cost

@@ -24,7 +24,8 @@ ModelSpec model_spec_from_config(std::string_view json_text, const std::filesyst
 /// Name and config must be there; the types default to what the configuration says.
 ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where);
 
-/// The model of a GGUF file.
+/// The model of a GGUF file, or of the parts that the first of them names.
+/// @throws traces::FileError as read_model_spec
 ModelSpec model_spec_from_gguf(const std::filesystem::path& path);
 
 /// The layers, embedding, head and next-token module, by model_type; nothing where the type is not known.
