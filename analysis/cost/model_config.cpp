@@ -90,8 +90,8 @@ ModelSpec model_spec_from_document(std::string_view json_text, const std::filesy
   const ConfigFields fields(where, document);
   if (!fields.has("config")) return read_config_object(fields);
 
-  constexpr std::array<std::string_view, 6> known = {"name",   "aliases",     "sources",
-                                                     "config", "weight_type", "expert_weight_type"};
+  constexpr std::array<std::string_view, 8> known = {
+      "name", "aliases", "sources", "note", "config", "weight_type", "expert_weight_type", "checked"};
   for (const std::string& key : fields.keys()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       fields.refuse(key, "present", fmt::format("one of {}", fmt::join(known, ", ")));

@@ -18,10 +18,11 @@ ModelSpec model_spec_from_config(std::string_view json_text, const std::filesyst
 
 /// The model of a preset, or of a user's own file in the same form; told from a config.json by its key "config":
 ///
-///   {"name": "llama-3.1-70b", "aliases": ["llama-70b"], "sources": ["https://..."], "config": {...},
-///    "weight_type": "bf16", "expert_weight_type": "mxfp4"}
+///   {"name": "llama-3.1-70b", "aliases": ["llama-70b"], "sources": ["https://..."], "note": "...", "config": {...},
+///    "weight_type": "bf16", "expert_weight_type": "mxfp4", "checked": [...]}
 ///
-/// Name and config must be there; the types default to what the configuration says.
+/// Name and config must be there; the types default to what the configuration says. A note is for who reads the file;
+/// "checked" holds published counts, which a test compares with the model.
 ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where);
 
 /// The model of a GGUF file, or of the parts that the first of them names.
