@@ -18,6 +18,8 @@ struct SourcedNumber {
   std::string source = {};
   /// How the printed figure was converted, for instance "half of the sparse figure"; may be empty.
   std::string note = {};
+  /// The figure as the page prints it, "3.35 TB/s"; may be empty.
+  std::string quoted = {};
 };
 
 /// Number types that weights are stored in and products are computed in.
@@ -38,7 +40,7 @@ struct HardwareSpec {
   std::string vendor = {};
   SourcedNumber memory_bytes = {};
   SourcedNumber memory_bandwidth_bytes_per_second = {};
-  /// Dense peak, FLOP/s, by "fp32", "fp16", "bf16", "fp8", "int8" (operations/s), "fp4"; at least one.
+  /// Dense peak, FLOP/s, by "fp64", "fp32", "fp16", "bf16", "fp8", "int8" (operations/s), "fp4"; at least one.
   std::map<std::string, SourcedNumber> peak_flops = {};
   /// To and from its neighbours, each direction, bytes/s of one accelerator.
   std::optional<SourcedNumber> link_bytes_per_second = {};
@@ -49,8 +51,9 @@ struct HardwareSpec {
 };
 
 /// Peak FLOP/s of products whose weights are stored in `type`: its own peak where the device has one (fp4 for nvfp4 and
-/// mxfp4), else that of the next wider type it has: weights are widened before they are multiplied.
-/// @throws std::invalid_argument where the device has no peak for the type nor for a wider one
+/// mxfp4; int4 has none, activations stay in 16 bits), else that of 16 bits, bf16 before fp16, else that of fp32, else
+/// that of fp64: weights are widened to the type of the activations before they are multiplied.
+/// @throws std::invalid_argument where the device has none of these peaks
 double peak_flops_for(const HardwareSpec& hardware, NumberType type);
 
 /// A user's own file, in the form of the presets (docs/capacity.md#hardware); bare numbers need no source.

@@ -10,6 +10,8 @@ namespace specdec::cost {
 
 /// presets/hardware, one device each (hardware_spec.hpp).
 std::span<const core::EmbeddedFile> hardware_preset_files();
+/// presets/efficiency.json, alone.
+std::span<const core::EmbeddedFile> efficiency_preset_files();
 /// presets/models, one model each (model_config.hpp).
 std::span<const core::EmbeddedFile> model_preset_files();
 

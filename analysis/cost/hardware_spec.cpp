@@ -1,0 +1,275 @@
+#include "analysis/cost/hardware_spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "analysis/cost/preset_files.hpp"
+#include "analysis/cost/preset_names.hpp"
+#include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
+
+namespace specdec::cost {
+namespace {
+
+using nlohmann::json;
+using traces::FileError;
+
+constexpr std::size_t longest_hardware_file = std::size_t{1} << 20;
+/// Objects and arrays in each other.
+constexpr int deepest = 4;
+constexpr double largest = std::numeric_limits<double>::max();
+constexpr double smallest = std::numeric_limits<double>::denorm_min();
+
+constexpr std::array<std::string_view, 7> peak_names = {"bf16", "fp16", "fp32", "fp4", "fp64", "fp8", "int8"};
+
+/// Where one is looked for, from the first.
+std::vector<std::string_view> peaks_of(NumberType type) {
+  switch (type) {
+    case NumberType::fp32:
+      return {"fp32", "fp64"};
+    case NumberType::fp16:
+      return {"fp16", "bf16", "fp32", "fp64"};
+    case NumberType::bf16:
+    case NumberType::int4:
+      return {"bf16", "fp16", "fp32", "fp64"};
+    case NumberType::fp8:
+      return {"fp8", "bf16", "fp16", "fp32", "fp64"};
+    case NumberType::int8:
+      return {"int8", "bf16", "fp16", "fp32", "fp64"};
+    case NumberType::nvfp4:
+    case NumberType::mxfp4:
+      return {"fp4", "bf16", "fp16", "fp32", "fp64"};
+  }
+  throw std::logic_error("peaks_of: no such number type");
+}
+
+template <class Names>
+std::string listed(const Names& names) {
+  std::string list;
+  for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
+/// Values of one file; every refusal names the file and the place of the value in it: `peak_flops.bf16.value`.
+class HardwareFileReader {
+ public:
+  explicit HardwareFileReader(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// @param sources_needed  of a preset: no figure without its address
+  HardwareSpec hardware(std::string_view text, bool sources_needed) {
+    sources_needed_ = sources_needed;
+    const json document = parsed(text);
+    require_keys(document, "",
+                 {"name", "aliases", "vendor", "memory_bytes", "memory_bandwidth_bytes_per_second", "peak_flops",
+                  "link_bytes_per_second", "watts", "gpus_per_node"});
+    HardwareSpec spec;
+    spec.name = text_of(member(document, "", "name"), "name");
+    if (document.contains("aliases")) spec.aliases = texts_of(document["aliases"], "aliases");
+    if (document.contains("vendor")) spec.vendor = text_of(document["vendor"], "vendor");
+    spec.memory_bytes = number(member(document, "", "memory_bytes"), "memory_bytes", smallest);
+    spec.memory_bandwidth_bytes_per_second = number(member(document, "", "memory_bandwidth_bytes_per_second"),
+                                                    "memory_bandwidth_bytes_per_second", smallest);
+    const json& peaks = member(document, "", "peak_flops");
+    if (!peaks.is_object() || peaks.empty())
+      refuse_value("peak_flops", peaks, "an object with at least one of " + listed(peak_names));
+    require_keys(peaks, "peak_flops", {peak_names.begin(), peak_names.end()});
+    for (const auto& [name, value] : peaks.items())
+      spec.peak_flops.emplace(name, number(value, "peak_flops." + name, smallest));
+    const auto optional_number = [&](const char* name, double least) -> std::optional<SourcedNumber> {
+      if (!document.contains(name)) return std::nullopt;
+      return number(document[name], name, least);
+    };
+    spec.link_bytes_per_second = optional_number("link_bytes_per_second", smallest);
+    spec.watts = optional_number("watts", smallest);
+    spec.gpus_per_node = optional_number("gpus_per_node", 1);
+    if (spec.gpus_per_node && spec.gpus_per_node->value != std::floor(spec.gpus_per_node->value))
+      refuse("gpus_per_node", fmt::format("{}", spec.gpus_per_node->value), "a whole number");
+    return spec;
+  }
+
+  EfficiencyDefaults efficiency(std::string_view text) const {
+    const json document = parsed(text);
+    require_keys(document, "",
+                 {"bandwidth_efficiency", "compute_efficiency", "all_reduce_latency_seconds", "launch_seconds",
+                  "scheduling_seconds"});
+    const auto range_of = [&](const char* name, double least, double most) {
+      return range(member(document, "", name), name, least, most);
+    };
+    EfficiencyDefaults defaults;
+    defaults.bandwidth_efficiency = range_of("bandwidth_efficiency", smallest, 1);
+    defaults.compute_efficiency = range_of("compute_efficiency", smallest, 1);
+    defaults.all_reduce_latency_seconds = range_of("all_reduce_latency_seconds", 0, largest);
+    defaults.launch_seconds = range_of("launch_seconds", 0, largest);
+    defaults.scheduling_seconds = range_of("scheduling_seconds", 0, largest);
+    return defaults;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string field, std::string found, std::string expected) const {
+    throw FileError(path_, FileError::whole_file(), std::move(field), std::move(found), std::move(expected));
+  }
+  [[noreturn]] void refuse_value(std::string field, const json& found, std::string expected) const {
+    refuse(std::move(field), traces::printable(found.dump(-1, ' ', true, json::error_handler_t::replace)),
+           std::move(expected));
+  }
+
+  static std::string inside(std::string_view place, std::string_view key) {
+    return place.empty() ? std::string(key) : fmt::format("{}.{}", place, key);
+  }
+
+  json parsed(std::string_view text) const {
+    // A key that is there twice would hide its first value.
+    std::vector<std::set<std::string>> keys_of_open_objects;
+    const auto see = [&](int depth, json::parse_event_t event, json& value) {
+      if (depth > deepest) refuse("document", "nested deeper", fmt::format("nested at most {} deep", deepest));
+      if (event == json::parse_event_t::object_start) keys_of_open_objects.emplace_back();
+      if (event == json::parse_event_t::object_end) keys_of_open_objects.pop_back();
+      if (event == json::parse_event_t::key && !keys_of_open_objects.back().insert(value.get<std::string>()).second)
+        refuse(traces::printable(value.get<std::string>()), "there twice", "there once in its object");
+      return true;
+    };
+    try {
+      json document = json::parse(text, see);
+      if (!document.is_object()) refuse_value("document", document, "an object");
+      return document;
+    } catch (const json::parse_error& error) {
+      throw FileError(path_, FileError::byte(static_cast<std::int64_t>(error.byte)), "document",
+                      "not JSON from there on", "a JSON object");
+    } catch (const json::out_of_range&) {
+      refuse("document", "holding a number beyond the range of double", "JSON with numbers in range");
+    }
+  }
+
+  void require_keys(const json& object, std::string_view place, std::vector<std::string_view> known) const {
+    for (const auto& entry : object.items())
+      if (std::find(known.begin(), known.end(), entry.key()) == known.end())
+        refuse(inside(place, "key"), traces::printable(entry.key()), "one of " + listed(known));
+  }
+
+  const json& member(const json& object, std::string_view place, const char* key) const {
+    const auto found = object.find(key);
+    if (found == object.end()) refuse(inside(place, key), "missing", "there");
+    return *found;
+  }
+
+  std::string text_of(const json& value, const std::string& place) const {
+    if (!value.is_string() || value.get_ref<const std::string&>().empty())
+      refuse_value(place, value, "a string that is not empty");
+    return value.get<std::string>();
+  }
+
+  std::vector<std::string> texts_of(const json& value, const std::string& place) const {
+    if (!value.is_array()) refuse_value(place, value, "an array of strings");
+    std::vector<std::string> texts;
+    for (const json& text : value) texts.push_back(text_of(text, fmt::format("{}[{}]", place, texts.size())));
+    return texts;
+  }
+
+  double plain_number(const json& value, const std::string& place, double least, double most) const {
+    const double read = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+    if (least <= read && read <= most) return read;
+    const std::string from = least == smallest ? "(0" : fmt::format("[{}", least);
+    refuse_value(place, value,
+                 fmt::format("a number in {}, {}", from, most < largest ? fmt::format("{}]", most) : "inf)"));
+  }
+
+  SourcedNumber number(const json& value, const std::string& place, double least) const {
+    if (!value.is_object()) {
+      if (sources_needed_) refuse_value(place, value, "an object with value and source");
+      return {.value = plain_number(value, place, least, largest)};
+    }
+    require_keys(value, place, {"value", "quoted", "source", "note"});
+    SourcedNumber read;
+    read.value = plain_number(member(value, place, "value"), inside(place, "value"), least, largest);
+    const auto read_text = [&](const char* key, std::string& text) {
+      if (value.contains(key)) text = text_of(value[key], inside(place, key));
+    };
+    if (sources_needed_) member(value, place, "source");
+    read_text("quoted", read.quoted);
+    read_text("source", read.source);
+    read_text("note", read.note);
+    return read;
+  }
+
+  SourcedRange range(const json& value, const std::string& place, double least, double most) const {
+    if (!value.is_object()) refuse_value(place, value, "an object with low, value and high");
+    require_keys(value, place, {"low", "value", "high", "sources", "note"});
+    SourcedRange read;
+    read.low = plain_number(member(value, place, "low"), inside(place, "low"), least, most);
+    read.value = plain_number(member(value, place, "value"), inside(place, "value"), read.low, most);
+    read.high = plain_number(member(value, place, "high"), inside(place, "high"), read.value, most);
+    read.sources = texts_of(member(value, place, "sources"), inside(place, "sources"));
+    read.note = text_of(member(value, place, "note"), inside(place, "note"));
+    return read;
+  }
+
+  std::filesystem::path path_;
+  bool sources_needed_ = false;
+};
+
+std::vector<HardwareSpec> read_presets() {
+  std::vector<HardwareSpec> presets;
+  for (const core::EmbeddedFile& file : hardware_preset_files())
+    presets.push_back(
+        HardwareFileReader(std::filesystem::path("presets/hardware") / file.name).hardware(file.content, true));
+  std::sort(presets.begin(), presets.end(),
+            [](const HardwareSpec& a, const HardwareSpec& b) { return a.name < b.name; });
+  return presets;
+}
+
+}  // namespace
+
+double peak_flops_for(const HardwareSpec& hardware, NumberType type) {
+  const std::vector<std::string_view> peaks = peaks_of(type);
+  for (const std::string_view peak : peaks) {
+    const auto found = hardware.peak_flops.find(std::string(peak));
+    if (found != hardware.peak_flops.end()) return found->second.value;
+  }
+  throw std::invalid_argument(fmt::format("peak_flops_for: {} has no peak for {} weights, but must have one of {}",
+                                          hardware.name.empty() ? "the hardware" : hardware.name, name_of(type),
+                                          listed(peaks)));
+}
+
+HardwareSpec read_hardware_spec(const std::filesystem::path& path) {
+  const auto unreadable = [&](const std::string& why) {
+    return FileError(path, FileError::whole_file(), "file", why, "a readable file");
+  };
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) throw unreadable("unreadable (" + error.message() + ")");
+  if (size > longest_hardware_file)
+    throw FileError(path, FileError::whole_file(), "file size", fmt::format("{} bytes", size),
+                    fmt::format("at most {} bytes", longest_hardware_file));
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad() || !file.is_open()) throw unreadable("unreadable (" + std::generic_category().message(errno) + ")");
+  return HardwareFileReader(path).hardware(text, false);
+}
+
+std::span<const HardwareSpec> hardware_presets() {
+  static const std::vector<HardwareSpec> presets = read_presets();
+  return presets;
+}
+
+const HardwareSpec* hardware_preset(std::string_view name) { return find_preset(hardware_presets(), name); }
+
+const EfficiencyDefaults& efficiency_defaults() {
+  static const EfficiencyDefaults defaults = [] {
+    const core::EmbeddedFile& file = efficiency_preset_files().front();
+    return HardwareFileReader(std::filesystem::path("presets") / file.name).efficiency(file.content);
+  }();
+  return defaults;
+}
+
+}  // namespace specdec::cost

@@ -1,0 +1,239 @@
+#include "analysis/cost/hardware_spec.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/cost/preset_files.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "traces/file_error.hpp"
+
+using namespace specdec;
+using cost::HardwareSpec;
+using cost::NumberType;
+using cost::SourcedNumber;
+
+namespace {
+
+using NamedFigures = std::vector<std::pair<std::string, SourcedNumber>>;
+
+NamedFigures figures_of(const HardwareSpec& hardware) {
+  NamedFigures figures = {{"memory_bytes", hardware.memory_bytes},
+                          {"memory_bandwidth_bytes_per_second", hardware.memory_bandwidth_bytes_per_second}};
+  for (const auto& [type, peak] : hardware.peak_flops) figures.emplace_back(type, peak);
+  if (hardware.link_bytes_per_second) figures.emplace_back("link_bytes_per_second", *hardware.link_bytes_per_second);
+  if (hardware.watts) figures.emplace_back("watts", *hardware.watts);
+  if (hardware.gpus_per_node) figures.emplace_back("gpus_per_node", *hardware.gpus_per_node);
+  return figures;
+}
+
+/// "1,792 GB/s" -> 1.792e12.
+double printed_value(std::string quoted) {
+  static const std::map<std::string, double> units = {
+      {"", 1},        {"W", 1},          {"GB", 1e9},      {"GiB", 1073741824.0}, {"GB/s", 1e9},
+      {"GBps", 1e9},  {"Gbps", 1e9 / 8}, {"TB/s", 1e12},   {"TFLOPS", 1e12},      {"TFLOPs", 1e12},
+      {"TOPS", 1e12}, {"TOPs", 1e12},    {"PFLOPS", 1e15}, {"teraflops", 1e12}};
+  quoted.erase(std::remove(quoted.begin(), quoted.end(), ','), quoted.end());
+  std::size_t end = 0;
+  const double number = std::stod(quoted, &end);
+  std::string unit = quoted.substr(end);
+  unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
+  const auto found = units.find(unit);
+  return found == units.end() ? 0 : number * found->second;
+}
+
+const HardwareSpec& preset(const std::string& name) {
+  const HardwareSpec* found = cost::hardware_preset(name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+std::string refusal(const std::string& content) {
+  const tests::TemporaryFolder folder;
+  const auto path = folder.write("device.json", content);
+  const std::string message = tests::message_of<traces::FileError>([&] { cost::read_hardware_spec(path); });
+  const std::size_t name = message.find("device.json");
+  return name == std::string::npos ? message : message.substr(name);
+}
+
+std::string device(const std::string& memory, const std::string& peaks, const std::string& more = "") {
+  return R"({"name": "mine", "memory_bytes": )" + memory + R"(, "memory_bandwidth_bytes_per_second": 1e12,
+             "peak_flops": )" +
+         peaks + more + "}";
+}
+
+}  // namespace
+
+TEST_CASE("every figure of every hardware preset has the address of a page and agrees with what that page prints") {
+  CHECK(cost::hardware_presets().size() == cost::hardware_preset_files().size());
+  std::size_t figures = 0;
+  for (const HardwareSpec& hardware : cost::hardware_presets()) {
+    CHECK_FALSE(hardware.vendor.empty());
+    for (const auto& [name, figure] : figures_of(hardware)) {
+      INFO(hardware.name << " " << name << ": " << figure.value << ", printed " << figure.quoted);
+      CHECK(figure.value > 0);
+      CHECK(figure.source.rfind("https://", 0) == 0);
+      const double value = printed_value(figure.quoted);
+      if (figure.note.find("half") != std::string::npos || figure.note.find("halved") != std::string::npos)
+        CHECK(figure.value == Approx(value / 2));
+      else if (figure.note.find("times the six neighbours") != std::string::npos)
+        CHECK(figure.value == Approx(6 * value));
+      else
+        CHECK(figure.value == Approx(value));
+      ++figures;
+    }
+  }
+  CHECK(figures > 150);
+}
+
+TEST_CASE("names and aliases of hardware presets are each one device's, in order and found in any spelling") {
+  std::set<std::string> keys;
+  std::string previous;
+  for (const HardwareSpec& hardware : cost::hardware_presets()) {
+    CHECK(previous < hardware.name);
+    previous = hardware.name;
+    std::vector<std::string> names = hardware.aliases;
+    names.push_back(hardware.name);
+    for (const std::string& name : names) {
+      std::string key;
+      for (const char c : name)
+        if (std::isalnum(static_cast<unsigned char>(c)) != 0) key += static_cast<char>(std::tolower(c));
+      INFO(name);
+      CHECK(keys.insert(key).second);
+      CHECK(cost::hardware_preset(name) == &hardware);
+    }
+  }
+  CHECK(cost::hardware_preset("H100") == cost::hardware_preset("h100 SXM"));
+  CHECK(cost::hardware_preset("nvidia_a100_80gb_pcie") == cost::hardware_preset("a100-80gb-pcie"));
+  CHECK(cost::hardware_preset("h1000") == nullptr);
+}
+
+// Other pages than the files': sheets of the A100, H100 and H200 in https://github.com/astroC86/gpu-datasheet (312
+// dense, 1979 with sparsity), of the L4 in https://grokipedia.com/page/NVIDIA_L4_vs_L40S (242 with sparsity), of the
+// L40S in https://www.mullet.se/product.html?product_id=355414 (733 with sparsity), of the MI300X in
+// https://github.com/pytorch/pytorch/blob/00604d0f7e9adbfb6a6ef06f375007945118044d/torch/_inductor/analysis/device_info.py
+TEST_CASE("peaks of hardware presets are the dense ones") {
+  struct DenseSheet {
+    const char* name;
+    double bf16, bandwidth;
+  };
+  for (const DenseSheet& sheet : {DenseSheet{"a100", 312e12, 2.039e12}, DenseSheet{"h100", 1979e12 / 2, 3.35e12},
+                                  DenseSheet{"h200", 1979e12 / 2, 4.8e12}, DenseSheet{"l4", 242e12 / 2, 300e9},
+                                  DenseSheet{"l40s", 733e12 / 2, 864e9}, DenseSheet{"mi300x", 1307.4e12, 5.3e12}}) {
+    INFO(sheet.name);
+    const HardwareSpec& hardware = preset(sheet.name);
+    // Tables of whole and of half figures differ by rounding, the sheet of the L40S by 1.2%.
+    CHECK(cost::peak_flops_for(hardware, NumberType::bf16) == Approx(sheet.bf16).epsilon(0.013));
+    CHECK(hardware.memory_bandwidth_bytes_per_second.value == Approx(sheet.bandwidth));
+  }
+  // The knees F/(2 BW) per weight byte that are printed for bf16 on an H100 and an H200 and for fp8 on an H200.
+  const auto knee = [](const HardwareSpec& hardware, NumberType type) {
+    return cost::stored_bits(type) / 8 * cost::peak_flops_for(hardware, type) /
+           (2 * hardware.memory_bandwidth_bytes_per_second.value);
+  };
+  CHECK(knee(preset("h100"), NumberType::bf16) == Approx(295.343).epsilon(2e-6));
+  CHECK(knee(preset("h200"), NumberType::bf16) == Approx(206.125).epsilon(2e-6));
+  CHECK(knee(preset("h200"), NumberType::fp8) == Approx(206.135).epsilon(3e-6));
+}
+
+TEST_CASE("weights that the device cannot multiply take the peak of the type that they are widened to") {
+  const HardwareSpec& a100 = preset("a100");
+  CHECK(cost::peak_flops_for(a100, NumberType::fp8) == a100.peak_flops.at("bf16").value);
+  CHECK(cost::peak_flops_for(a100, NumberType::int8) == a100.peak_flops.at("int8").value);
+  CHECK(cost::peak_flops_for(a100, NumberType::int4) == a100.peak_flops.at("bf16").value);
+  CHECK(cost::peak_flops_for(preset("b200"), NumberType::nvfp4) == 9e15);
+  CHECK(cost::peak_flops_for(preset("h100"), NumberType::mxfp4) == 989.4e12);
+  CHECK(cost::peak_flops_for(preset("tpu-v5e"), NumberType::fp16) == 197e12);
+  CHECK(cost::peak_flops_for(preset("grace"), NumberType::bf16) == 7.1e12);
+  HardwareSpec only_bytes;
+  only_bytes.peak_flops["int8"].value = 1e12;
+  CHECK_THROWS_WITH(cost::peak_flops_for(only_bytes, NumberType::bf16),
+                    "peak_flops_for: the hardware has no peak for bf16 weights, but must have one of bf16, fp16, fp32, "
+                    "fp64");
+}
+
+TEST_CASE("a user's hardware file gives bare numbers or figures with their sources") {
+  const tests::TemporaryFolder folder;
+  const HardwareSpec read = cost::read_hardware_spec(folder.write(
+      "mine.json", device(R"({"value": 24e9, "source": "a drawer", "note": "measured"})", R"({"bf16": 1e14})",
+                          R"(, "gpus_per_node": 4, "aliases": ["ours"], "watts": 75.5)")));
+  CHECK(read.name == "mine");
+  CHECK(read.aliases == std::vector<std::string>{"ours"});
+  CHECK(read.memory_bytes.value == 24e9);
+  CHECK(read.memory_bytes.source == "a drawer");
+  CHECK(read.memory_bytes.note == "measured");
+  CHECK(read.memory_bandwidth_bytes_per_second.value == 1e12);
+  CHECK(read.memory_bandwidth_bytes_per_second.source.empty());
+  CHECK(read.peak_flops.at("bf16").value == 1e14);
+  CHECK(read.gpus_per_node->value == 4);
+  CHECK(read.watts->value == 75.5);
+  CHECK_FALSE(read.link_bytes_per_second);
+}
+
+TEST_CASE("a preset is a file that a user may start from") {
+  const tests::TemporaryFolder folder;
+  for (const core::EmbeddedFile& file : cost::hardware_preset_files()) {
+    const HardwareSpec read = cost::read_hardware_spec(folder.write("copy.json", file.content));
+    CHECK(std::string(file.name) == read.name + ".json");
+    CHECK(figures_of(read).size() == figures_of(preset(read.name)).size());
+  }
+}
+
+TEST_CASE("a hardware file that is not what it must be is refused with the place and what was expected") {
+  const std::string peaks = R"({"bf16": 1e14})";
+  CHECK(refusal("") == "device.json: byte 1: document is not JSON from there on, but must be a JSON object");
+  CHECK(refusal("[]").find("document is [], but must be an object") != std::string::npos);
+  CHECK(refusal(R"({"name": "x"})").find("memory_bytes is missing, but must be there") != std::string::npos);
+  CHECK(refusal(device("1", peaks, R"(, "tdp": 3)")).find("key is tdp, but must be one of name, aliases, vendor, ") !=
+        std::string::npos);
+  CHECK(refusal(device("1", R"({"fp6": 1})"))
+            .find("peak_flops.key is fp6, but must be one of bf16, fp16, fp32, fp4, fp64, fp8, int8") !=
+        std::string::npos);
+  CHECK(refusal(device("1", "{}")).find("peak_flops is {}, but must be an object with at least one of bf16") !=
+        std::string::npos);
+  CHECK(refusal(device("0", peaks)).find("memory_bytes is 0, but must be a number in (0, inf)") != std::string::npos);
+  CHECK(refusal(device("\"80 GB\"", peaks)).find("memory_bytes is \"80 GB\", but must be a number") !=
+        std::string::npos);
+  CHECK(refusal(device(R"({"source": "https://x"})", peaks)).find("memory_bytes.value is missing") !=
+        std::string::npos);
+  CHECK(refusal(device(R"({"value": 1, "url": "https://x"})", peaks))
+            .find("memory_bytes.key is url, but must be one of value, quoted, source, note") != std::string::npos);
+  CHECK(refusal(device("1", peaks, R"(, "watts": -3)")).find("watts is -3") != std::string::npos);
+  CHECK(refusal(device("1", peaks, R"(, "gpus_per_node": 2.5)"))
+            .find("gpus_per_node is 2.5, but must be a whole number") != std::string::npos);
+  CHECK(refusal(device("1", peaks, R"(, "name": "y")")).find("name is there twice") != std::string::npos);
+  CHECK(refusal(device("1e400", peaks)).find("a number beyond the range of double") != std::string::npos);
+  CHECK(refusal(device("[[[[[[1]]]]]]", peaks)).find("nested deeper, but must be nested at most 4 deep") !=
+        std::string::npos);
+  CHECK(refusal(std::string((1U << 20U) + 1, ' ')).find("file size is 1048577 bytes") != std::string::npos);
+  const tests::TemporaryFolder folder;
+  CHECK_THROWS_AS(cost::read_hardware_spec(folder.path() / "missing.json"), traces::FileError);
+  CHECK_THROWS_AS(cost::read_hardware_spec(folder.path()), traces::FileError);
+}
+
+TEST_CASE("what is assumed of a deployment that was not calibrated is a range with the pages behind it") {
+  const cost::EfficiencyDefaults& defaults = cost::efficiency_defaults();
+  for (const cost::SourcedRange* range :
+       {&defaults.bandwidth_efficiency, &defaults.compute_efficiency, &defaults.all_reduce_latency_seconds,
+        &defaults.launch_seconds, &defaults.scheduling_seconds}) {
+    CHECK(range->low <= range->value);
+    CHECK(range->value <= range->high);
+    CHECK_FALSE(range->note.empty());
+    CHECK_FALSE(range->sources.empty());
+    for (const std::string& source : range->sources) CHECK(source.rfind("https://", 0) == 0);
+  }
+  CHECK(defaults.bandwidth_efficiency.low > 0);
+  CHECK(defaults.bandwidth_efficiency.high <= 1);
+  CHECK(defaults.compute_efficiency.low > 0);
+  CHECK(defaults.compute_efficiency.high <= 1);
+  // Microseconds of an all-reduce, not milliseconds; less than a millisecond for launching and scheduling.
+  CHECK(defaults.all_reduce_latency_seconds.high < 1e-4);
+  CHECK(defaults.launch_seconds.high < 1e-3);
+  CHECK(defaults.scheduling_seconds.high < 1e-3);
+}
