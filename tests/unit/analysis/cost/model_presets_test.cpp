@@ -1,0 +1,71 @@
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "analysis/cost/model_spec.hpp"
+#include "analysis/cost/preset_files.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec;
+using cost::ModelSpec;
+
+namespace {
+
+/// What the quantities of "checked" are called in the library. Pages differ in whether the input embedding, of which a
+/// token reads one row, is among the parameters that are active.
+std::int64_t computed(const ModelSpec& model, const std::string& quantity) {
+  if (quantity == "total_parameters") return total_parameters(model);
+  if (quantity == "active_parameters") return active_parameters(model);
+  if (quantity == "active_and_embedding_parameters") return active_parameters(model) + model.embedding_parameters;
+  if (quantity == "parameters_of_files") {  // the next-token module with an embedding and a head of its own
+    return total_parameters(model) + total_parameters(next_token_module(model)) + model.embedding_parameters +
+           model.head_parameters;
+  }
+  FAIL("no such quantity: " << quantity);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the parameters of every model preset are those that other pages print") {
+  REQUIRE(cost::model_preset_files().size() == cost::model_presets().size());
+  std::set<std::string> unchecked;
+  for (const auto& file : cost::model_preset_files()) {
+    INFO(file.name);
+    const auto document = nlohmann::json::parse(file.content.begin(), file.content.end());
+    const std::string name = document.at("name");
+    CHECK(file.name == name + ".json");
+    const ModelSpec* model = cost::model_preset(name);
+    REQUIRE(model != nullptr);
+    if (document.at("checked").empty()) unchecked.insert(name);
+    for (const auto& figure : document.at("checked")) {
+      INFO(figure);
+      CHECK(std::string(figure.at("source")).rfind("https://", 0) == 0);
+      const double value = figure.at("value");
+      const double found = static_cast<double>(computed(*model, figure.at("quantity")));
+      CHECK(std::abs(found - value) <= figure.at("within").get<double>());
+    }
+  }
+  // Nobody prints how many parameters the drafting heads have.
+  for (const std::string& name : unchecked) CHECK(name.rfind("eagle3-", 0) == 0);
+}
+
+TEST_CASE("the drafting heads among the presets are as wide as what they read and far smaller than their targets") {
+  const auto preset = [](const std::string& name) {
+    const ModelSpec* model = cost::model_preset(name);
+    REQUIRE(model != nullptr);
+    return *model;
+  };
+  for (const char* target : {"llama-3.1-8b", "llama-3.3-70b", "gpt-oss-20b", "gpt-oss-120b", "qwen3-8b", "qwen3-32b",
+                             "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3"}) {
+    INFO(target);
+    const ModelSpec head = preset(std::string("eagle3-") + target);
+    CHECK(head.width == preset(target).width);
+    CHECK(head.vocabulary == preset(target).vocabulary);
+    CHECK(head.head_parameters == 32000 * head.width);
+    CHECK(head.extra_dense_parameters == 3 * head.width * head.width);
+    CHECK(total_parameters(head) < total_parameters(preset(target)) / 10);
+  }
+}
