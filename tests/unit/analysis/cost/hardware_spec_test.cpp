@@ -114,18 +114,22 @@ TEST_CASE("names and aliases of hardware presets are each one device's, in order
   CHECK(cost::hardware_preset("h1000") == nullptr);
 }
 
-// Other pages than the files': sheets of the A100, H100 and H200 in https://github.com/astroC86/gpu-datasheet (312
-// dense, 1979 with sparsity), of the L4 in https://grokipedia.com/page/NVIDIA_L4_vs_L40S (242 with sparsity), of the
-// L40S in https://www.mullet.se/product.html?product_id=355414 (733 with sparsity), of the MI300X in
-// https://github.com/pytorch/pytorch/blob/00604d0f7e9adbfb6a6ef06f375007945118044d/torch/_inductor/analysis/device_info.py
+// Peaks from other pages than the files': A100, H100, L4 and the TPU from
+// https://github.com/Lightning-AI/pytorch-lightning/blob/1526f8408e1f/src/lightning/fabric/utilities/throughput.py,
+// H200 from https://github.com/astroC86/gpu-datasheet (1979 with sparsity), L40S from
+// https://www.mullet.se/product.html?product_id=355414 (733 with sparsity), MI300X from
+// https://github.com/pytorch/pytorch/blob/00604d0f7e9a/torch/_inductor/analysis/device_info.py, B200 from
+// https://github.com/pytorch/torchtitan/blob/02581674d9db/torchtitan/tools/utils.py
 TEST_CASE("peaks of hardware presets are the dense ones") {
   struct DenseSheet {
     const char* name;
     double bf16, bandwidth;
   };
-  for (const DenseSheet& sheet : {DenseSheet{"a100", 312e12, 2.039e12}, DenseSheet{"h100", 1979e12 / 2, 3.35e12},
-                                  DenseSheet{"h200", 1979e12 / 2, 4.8e12}, DenseSheet{"l4", 242e12 / 2, 300e9},
-                                  DenseSheet{"l40s", 733e12 / 2, 864e9}, DenseSheet{"mi300x", 1307.4e12, 5.3e12}}) {
+  for (const DenseSheet& sheet : {DenseSheet{"a100", 312e12, 2.039e12}, DenseSheet{"a100-80gb-pcie", 312e12, 1.935e12},
+                                  DenseSheet{"h100", 989.4e12, 3.35e12}, DenseSheet{"h100-pcie", 756e12, 2e12},
+                                  DenseSheet{"h200", 1979e12 / 2, 4.8e12}, DenseSheet{"b200", 2250e12, 8e12},
+                                  DenseSheet{"l4", 121e12, 300e9}, DenseSheet{"l40s", 733e12 / 2, 864e9},
+                                  DenseSheet{"mi300x", 1307.4e12, 5.3e12}, DenseSheet{"tpu-v5e", 197e12, 819e9}}) {
     INFO(sheet.name);
     const HardwareSpec& hardware = preset(sheet.name);
     // Tables of whole and of half figures differ by rounding, the sheet of the L40S by 1.2%.
