@@ -233,11 +233,7 @@ class Costs {
     cost::FitOptions options = planning::fit_of_runs();
     options.kind = draft.kind;
     if (o_.extrapolate) options.unidentified = cost::Unidentified::span;
-    auto cost = std::make_shared<cost::FittedCost>(log_, options);
-    const auto scale =
-        log_.size() > 1 ? cost::left_out_error_scale(*cost, log_, cost::leave_one_out(log_, options)) : std::nullopt;
-    draft.cost_error_scale = scale.value_or(1);
-    return cost;
+    return std::make_shared<cost::FittedCost>(log_, options);
   }
 
   const PlanOptions& o_;
@@ -413,7 +409,6 @@ void plan_from_options(const PlanOptions& o, Deployment& d) {
   for (const PlannedDraft& draft : d.drafts) {
     if (!names.insert(draft.name).second) throw UsageError(fmt::format("--draft {} is given twice", draft.name));
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost, draft.acceptance.clusters});
-    question.drafts.back().cost_error_scale = draft.cost_error_scale;
     take_acceptance(draft.acceptance, d);
   }
   d.in_seconds = d.drafts.front().cost->in_seconds();

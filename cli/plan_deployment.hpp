@@ -22,8 +22,6 @@ struct PlannedDraft {
   std::string name;
   PlannedAcceptance acceptance;
   std::shared_ptr<const cost::RoundCost> cost;
-  /// Factor on the error of the cost: planning::DeploymentDraft.
-  double cost_error_scale = 1;
   cost::DraftKind kind = cost::DraftKind::model;
   std::string draft_model;
   std::optional<std::int64_t> tensor_parallel;

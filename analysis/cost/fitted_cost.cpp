@@ -4,6 +4,8 @@
 #include <Eigen/Dense>
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -33,6 +35,31 @@ constexpr double poor_fit = 0.1;
 constexpr double noticeable_error = 0.01;
 /// What rounding leaves of a zero, beside numbers of size 1.
 constexpr double rounding = 1e-9;
+
+/// Residuals by which 95% of the replicates are as wide as Student's interval: r_i / (1 - h_i), the error of predicting
+/// a run from the others, with h_i the run's leverage among the terms above 0 (HC3 of MacKinnon and White 1985), times
+/// the ratio of Student's quantile with n - rank degrees of freedom to the normal one.
+/// @param design  (runs, terms)
+VectorXd widened_residuals(const MatrixXd& design, const VectorXd& theta, const VectorXd& residuals, Index rank) {
+  MatrixXd active(design.rows(), 0);
+  for (Index j = 0; j < design.cols(); ++j) {
+    if (theta[j] <= 0) continue;
+    active.conservativeResize(Eigen::NoChange, active.cols() + 1);
+    active.rightCols(1) = design.col(j);
+  }
+  const Eigen::ColPivHouseholderQR<MatrixXd> qr(active);
+  const MatrixXd basis = qr.householderQ() * MatrixXd::Identity(design.rows(), qr.rank());
+  const double student =
+      boost::math::quantile(boost::math::students_t(static_cast<double>(design.rows() - rank)), 0.975);
+  const double normal = boost::math::quantile(boost::math::normal(), 0.975);
+  VectorXd widened(residuals.size());
+  for (Index i = 0; i < residuals.size(); ++i) {
+    // A run that alone tells a term has no residual.
+    const double others = 1 - basis.row(i).squaredNorm();
+    widened[i] = others > rounding ? residuals[i] / others * student / normal : 0.0;
+  }
+  return widened;
+}
 
 void require_legal(const ObservedRound& run) {
   constexpr std::string_view function = "FittedCost";
@@ -261,9 +288,8 @@ void FittedCost::fit(std::span<const ObservedRound> runs) {
     fitted_.push_back(fitted[i] / wanted[i] * runs[static_cast<std::size_t>(i)].seconds);
 
   const bool has_residuals = count > rank;
-  const double widening =
-      has_residuals ? std::sqrt(static_cast<double>(count) / static_cast<double>(count - rank)) : 0.0;
-  const VectorXd widened = fitted + widening * (wanted - fitted);
+  VectorXd widened = fitted;
+  if (has_residuals) widened += widened_residuals(reduced * seen, theta, wanted - fitted, rank);
   for (std::size_t r = 0; r < options_.replicates; ++r) {
     const ReplicateDraws weights(options_.seed, weight_stream, static_cast<std::uint32_t>(r));
     VectorXd roots(count);
@@ -472,24 +498,6 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
     predictions.push_back(std::move(prediction));
   }
   return predictions;
-}
-
-std::optional<double> left_out_error_scale(const FittedCost& cost, std::span<const ObservedRound> runs,
-                                           std::span<const LeftOut> left_out) {
-  core::require_same_size("left_out_error_scale", "left_out", left_out.size(), "runs", runs.size());
-  core::require_same_size("left_out_error_scale", "the fitted seconds", cost.fitted_seconds().size(), "runs",
-                          runs.size());
-  const auto n = static_cast<double>(runs.size());
-  const auto rank = static_cast<double>(cost.rank());
-  if (n <= rank) return std::nullopt;
-  double errors = 0, residuals = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (!left_out[i].predicted_seconds) continue;
-    errors += std::pow(std::log(*left_out[i].predicted_seconds / runs[i].seconds), 2);
-    residuals += std::pow(std::log(cost.fitted_seconds()[i] / runs[i].seconds), 2);
-  }
-  if (residuals <= rounding * rounding * n) return 1.0;
-  return std::max(1.0, std::sqrt(errors / residuals * (n - rank) / n));
 }
 
 }  // namespace specdec::cost

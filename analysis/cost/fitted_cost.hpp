@@ -88,9 +88,10 @@ struct IdentifiedCombination {
 /// says one, the term is left out and every context costs the same.
 ///
 /// Replicates weigh the n runs anew by exponential variates of mean 1 (the Bayesian bootstrap, a smooth resampling of
-/// runs that keeps the rank), residuals widened by sqrt(n / (n - rank)), and take a random vertex of the splits. The
-/// token that a draft catches up on after a full accept is part of what the runs took.
-/// Source:   Lawson and Hanson 1974, chapter 23; Rubin 1981; docs/theory.md#cost-of-a-round
+/// runs that keeps the rank), residuals widened to the errors of predicting a run from the others and by Student's
+/// quantile over the normal one, and take a random vertex of the splits. The token that a draft catches up on after a
+/// full accept is part of what the runs took.
+/// Source:   Lawson and Hanson 1974, chapter 23; Rubin 1981; MacKinnon and White 1985; docs/theory.md#cost-of-a-round
 class FittedCost final : public RoundCost {
  public:
   /// @param runs  at least one
@@ -165,14 +166,5 @@ struct LeftOut {
 /// @param runs  at least two
 /// @throws as FittedCost; std::invalid_argument for fewer than two runs
 std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options);
-
-/// By how much larger the errors of left-out runs are than those of the fit, root mean squares of ln(predicted /
-/// measured), beyond the sqrt(n / (n - rank)) of the replicates: a factor on the intervals that replicates give, >= 1;
-/// 1 where the fit has no errors. Nothing where there are no more runs than the cost has terms.
-/// @param cost      fitted to these runs
-/// @param left_out  of these runs
-/// Source:   MacKinnon and White 1985 (HC3); docs/theory.md#plans-over-batch-and-context
-std::optional<double> left_out_error_scale(const FittedCost& cost, std::span<const ObservedRound> runs,
-                                           std::span<const LeftOut> left_out);
 
 }  // namespace specdec::cost

@@ -229,8 +229,6 @@ class BenchPlanner {
   std::shared_ptr<const cost::FittedCost> cost_;
   /// Of the runs.
   std::shared_ptr<const BenchAcceptance> acceptance_;
-  /// How much wider the errors of left-out runs are than those of the fit.
-  double error_scale_ = 1;
   /// Root mean square of ln(predicted / measured) of the left-out runs' seconds per token, and their number.
   double left_out_error_ = 0;
   std::size_t left_out_count_ = 0;
@@ -345,9 +343,7 @@ void BenchPlanner::predict_left_out() {
     }
     plan_.leave_one_out.push_back(std::move(row));
   }
-  const auto scale = cost::left_out_error_scale(*cost_, rounds_, left_out);
-  error_scale_ = scale.value_or(1);
-  if (!scale) {
+  if (rounds_.size() <= cost_->rank()) {
     note("cost_error_unknown",
          "there are not more runs than the cost has terms, so that the intervals know nothing of the cost's error");
   }
@@ -457,7 +453,6 @@ void BenchPlanner::ask() {
   DeploymentQuestion question;
   question.drafts = {{plan_.model, plan_.acceptance, cost_}};
   DeploymentDraft& draft = question.drafts[0];
-  draft.cost_error_scale = error_scale_;
   draft.clusters = question_.acceptance ? question_.clusters : speculative_requests();
   const std::vector<PlanPoint> points = points_of(runs_);
   question.contexts = question_.contexts;

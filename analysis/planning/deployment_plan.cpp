@@ -30,7 +30,6 @@ void require_drafts(const std::vector<DeploymentDraft>& drafts) {
       throw std::invalid_argument(fmt::format("plan_deployment: draft {} lacks its acceptance or cost", draft.name));
     }
     core::require_in("plan_deployment", "prediction_error", draft.prediction_error, 0, largest);
-    core::require_in("plan_deployment", "cost_error_scale", draft.cost_error_scale, 1, largest);
     if (draft.clusters) {
       core::require_in("plan_deployment", "clusters", *draft.clusters, 0, std::numeric_limits<std::int64_t>::max());
     }

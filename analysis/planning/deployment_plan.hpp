@@ -24,8 +24,6 @@ struct DeploymentDraft {
   /// 95% half-width of ln(speedup) that predictions by this acceptance and cost were seen to miss by, beside what their
   /// own intervals say; >= 0. It counts as error of the cost.
   double prediction_error = 0;
-  /// Factor on the half-widths that the replicates of the cost give, >= 1.
-  double cost_error_scale = 1;
 };
 
 /// Where a plan is asked for.
@@ -214,7 +212,7 @@ struct DeploymentPlan {
 ///
 /// The interval of a speedup: below and above the value, the squares of the half-widths of ln(tokens per step) and of
 /// ln(round(0) / round(gamma)) add up. The half-width of the tokens is that of their confidence interval plus that of
-/// their readings; the cost's is the central 95% of its replicates, scaled, with the prediction error added in squares.
+/// their readings; the cost's is the central 95% of its replicates, with the prediction error added in squares.
 ///
 /// The verdict: speculate where the lower end of the best gamma's interval is at least 1 + g, do not speculate where
 /// the upper end of every gamma's interval is below 1 + g, else cannot tell.

@@ -125,7 +125,6 @@ std::vector<LogError> DraftScan::cost_error(double batch, double context,
   std::vector<LogError> errors(times.size());
   const std::size_t replicates = draft_->cost->replicates();
   const double prediction = draft_->prediction_error;
-  const double scale = draft_->cost_error_scale;
   if (replicates == 0 && prediction == 0) return errors;
   std::vector<double> plain(replicates), ratios(replicates);
   if (replicates > 0) draft_->cost->totals_of_replicates({0, batch, context, 0}, plain);
@@ -137,7 +136,7 @@ std::vector<LogError> DraftScan::cost_error(double batch, double context,
       error = log_error(times[0].total() / times[gamma].total(),
                         {quantile(ratios, 0.025, std::less<>()), quantile(ratios, 0.025, std::greater<>())});
     }
-    errors[gamma] = {std::hypot(scale * error.below, prediction), std::hypot(scale * error.above, prediction)};
+    errors[gamma] = {std::hypot(error.below, prediction), std::hypot(error.above, prediction)};
   }
   return errors;
 }

@@ -46,7 +46,7 @@ class DraftScan {
   void price(double batch, double context, std::vector<cost::RoundTime>& times, std::string* limit = nullptr) const;
 
   /// [gamma]: the half-widths of ln(round(0) / round(gamma)) by the replicates of the cost, the central 95% of them,
-  /// scaled, with the prediction error added in squares.
+  /// with the prediction error added in squares.
   std::vector<LogError> cost_error(double batch, double context, const std::vector<cost::RoundTime>& times) const;
 
  private:

@@ -287,9 +287,9 @@ TEST_CASE("intervals from replicates cover the true round and those a third as w
     covered += lo <= expected && expected <= hi ? 1 : 0;
     covered_by_third += std::abs(expected - centre) <= (hi - lo) / 6 ? 1 : 0;
   }
-  // A coverage of 0.92 falls below 0.86 in 300 trials with probability 2e-4.
-  CHECK(covered >= 0.86 * trials);
-  CHECK(covered_by_third < 0.86 * trials);
+  // A coverage of 0.946 falls below 0.89 in 300 trials with probability 1e-4.
+  CHECK(covered >= 0.89 * trials);
+  CHECK(covered_by_third < 0.89 * trials);
 }
 
 TEST_CASE("the same seed gives the same replicates and another one others") {
@@ -338,22 +338,6 @@ TEST_CASE("every run is predicted from the others, or said not to follow from th
   CHECK(alone[2].splits.lo < alone[2].measured_seconds);
   CHECK(alone[2].splits.hi > alone[2].measured_seconds);
   CHECK_THROWS_AS(cost::leave_one_out(std::span(runs).first(1), {}), std::invalid_argument);
-}
-
-// Of n runs at one point the fit is their mean, and leaving run i out makes its residual r_i n / (n - 1): the squares
-// grow by (n / (n - 1))^2, of which the replicates have n / (n - 1) already.
-TEST_CASE("left-out runs widen intervals by what the fit has seen of each run") {
-  std::vector<ObservedRound> runs;
-  for (const double error : {-2e-3, -1e-3, 0.0, 1e-3, 2e-3}) runs.push_back({"run", 0, 8, {}, 0.01 * (1 + error)});
-  const auto scale = [](const std::vector<ObservedRound>& of) {
-    return cost::left_out_error_scale(FittedCost(of, {}), of, cost::leave_one_out(of, {}));
-  };
-  REQUIRE(scale(runs));
-  CHECK(*scale(runs) == Approx(std::sqrt(5.0 / 4)).epsilon(1e-2));
-  for (ObservedRound& run : runs) run.seconds = 0.01;
-  CHECK(scale(runs) == 1.0);
-  CHECK_FALSE(scale(runs_of(truth, {0, 3}, {8}, {1000})));
-  CHECK_THROWS_AS(cost::left_out_error_scale(FittedCost(runs, {}), runs, {}), std::invalid_argument);
 }
 
 TEST_CASE("a fit refuses runs with values that cannot be") {

@@ -142,7 +142,7 @@ TEST_CASE("a batch is the requests that decode, by Little's law, not the concurr
   CHECK(plan.runs[1].round_seconds == Approx(server.round(3, 9, 1100)).epsilon(1e-7));
 }
 
-TEST_CASE("noisy runs have wider intervals, and what left-out runs miss widens them further") {
+TEST_CASE("noisy runs have wide intervals and miss what they predict of each other by as much as the noise") {
   const Server server;
   std::mt19937_64 random(3);
   std::normal_distribution<double> normal(0, 0.03);
@@ -160,16 +160,6 @@ TEST_CASE("noisy runs have wider intervals, and what left-out runs miss widens t
   };
   CHECK_FALSE(has_note(noisy, "cost_error_unknown"));
   for (const planning::PointPlan& point : noisy.plan.drafts[0].points) CHECK(width(point.rows[5]) > 0.02);
-  // The same replicates without what left-out runs add.
-  planning::DeploymentQuestion bare;
-  bare.drafts = {{"m", noisy.acceptance, noisy.cost}};
-  for (const planning::PointPlan& point : noisy.plan.drafts[0].points) {
-    bare.points.push_back({point.batch, point.context});
-  }
-  const planning::DeploymentPlan narrow = planning::plan_deployment(bare);
-  for (std::size_t i = 0; i < bare.points.size(); ++i) {
-    CHECK(width(narrow.drafts[0].points[i].rows[5]) < width(noisy.plan.drafts[0].points[i].rows[5]));
-  }
 }
 
 TEST_CASE("runs that nothing contradicts but nothing supports say that the error is unknown") {
