@@ -14,7 +14,8 @@ namespace specdec::cost {
 
 /// a b ...; @throws std::overflow_error from 2^53 on, as all of these do
 std::int64_t product(std::initializer_list<std::int64_t> factors);
-/// Throws std::overflow_error where the model has 2^53 parameters or more, so that no sum over it overflows.
+/// Throws std::overflow_error where the model has 2^53 or more of parameters, cached values and operations together, so
+/// that no sum over it overflows.
 void require_countable(const ModelSpec& model);
 
 /// Attention with keys and values of their own: q, k, v from `input` values each, o back to the width, and the norm

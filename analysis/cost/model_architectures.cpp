@@ -206,6 +206,12 @@ ModelSpec read_qwen3(const ConfigFields& fields) {
   return plain_decoder(fields, attention, qwen_windows(fields));
 }
 
+void require_chosen(const ConfigFields& fields, const ExpertShape& experts) {
+  if (experts.per_token <= experts.experts) return;
+  fields.refuse("num_experts_per_tok", fmt::format("{}", experts.per_token),
+                fmt::format("at most the number of experts, {}", experts.experts));
+}
+
 /// Experts in every decoder_sparse_step-th layer but those of mlp_only_layers, as all of Qwen's types have it.
 class QwenFeedForwards {
  public:
@@ -228,13 +234,6 @@ class QwenFeedForwards {
       add_feed_forward(layer, dense_);
     } else {
       add_experts(layer, experts_);
-    }
-  }
-
-  static void require_chosen(const ConfigFields& fields, const ExpertShape& experts) {
-    if (experts.per_token > experts.experts) {
-      fields.refuse("num_experts_per_tok", fmt::format("{}", experts.per_token),
-                    fmt::format("at most the number of experts, {}", experts.experts));
     }
   }
 
@@ -310,7 +309,7 @@ ModelSpec read_mixtral(const ConfigFields& fields) {
                                .experts = fields.size("num_local_experts"),
                                .per_token = fields.size("num_experts_per_tok"),
                                .hidden = fields.size("intermediate_size")};
-  QwenFeedForwards::require_chosen(fields, experts);
+  require_chosen(fields, experts);
   add_experts(layer, experts);
   for (const auto& window : one_window(fields)) add_layer(model.layers, windowed(layer, window));
   return model;
@@ -327,7 +326,7 @@ ModelSpec read_gpt_oss(const ConfigFields& fields) {
                                .hidden = fields.size("intermediate_size"),
                                .router_bias = true,
                                .expert_biases = true};
-  QwenFeedForwards::require_chosen(fields, experts);
+  require_chosen(fields, experts);
   add_experts(layer, experts);
   const auto alternating = [](std::int64_t index) { return sliding_unless(index % 2 == 1); };
   for (const auto& window :
@@ -385,23 +384,19 @@ ModelSpec read_gemma3(const ConfigFields& fields) { return read_gemma3_text(fiel
 
 /// Dense layers first, then experts and shared experts; the next-token modules are further layers of the same kind,
 /// each with two norms, a projection of 2 widths to one, and a norm before the shared head.
-struct DenseThenExperts {
-  LayerGroup attention = {};
-  bool router_bias = false;
-};
-
-void add_dense_then_experts(const ConfigFields& fields, const DenseThenExperts& form, ModelSpec& model) {
+void add_dense_then_experts(const ConfigFields& fields, const LayerGroup& attention, bool router_bias,
+                            ModelSpec& model) {
   const std::int64_t hidden = fields.size("moe_intermediate_size");
   const ExpertShape experts = {.width = model.width,
                                .experts = fields.size("n_routed_experts"),
                                .per_token = fields.size("num_experts_per_tok"),
                                .hidden = hidden,
                                .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
-                               .router_bias = form.router_bias};
-  QwenFeedForwards::require_chosen(fields, experts);
+                               .router_bias = router_bias};
+  require_chosen(fields, experts);
   const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
   add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
-    LayerGroup layer = form.attention;
+    LayerGroup layer = attention;
     if (index < dense_layers) {
       add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
     } else {
@@ -411,7 +406,7 @@ void add_dense_then_experts(const ConfigFields& fields, const DenseThenExperts& 
   });
   const std::int64_t modules = fields.count("num_nextn_predict_layers", 0);
   if (modules == 0) return;
-  LayerGroup module = form.attention;
+  LayerGroup module = attention;
   add_experts(module, experts);
   module.other_parameters += 3 * model.width;
   module.count = modules;
@@ -431,7 +426,7 @@ ModelSpec read_deepseek(const ConfigFields& fields, bool router_bias) {
                                                        .content = fields.size("qk_nope_head_dim"),
                                                        .value = fields.size("v_head_dim"),
                                                        .bias = fields.flag("attention_bias", false)});
-  add_dense_then_experts(fields, {.attention = attention, .router_bias = router_bias}, model);
+  add_dense_then_experts(fields, attention, router_bias, model);
   return model;
 }
 
@@ -443,7 +438,7 @@ ModelSpec read_glm4_moe(const ConfigFields& fields) {
   AttentionShape attention = read_attention(fields);
   attention.query_key_value_bias = fields.flag("attention_bias", false);
   attention.head_norms = fields.flag("use_qk_norm", false);
-  add_dense_then_experts(fields, {.attention = attention_layer(attention), .router_bias = true}, model);
+  add_dense_then_experts(fields, attention_layer(attention), true, model);
   return model;
 }
 

@@ -107,8 +107,9 @@ double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, d
 /// @throws std::invalid_argument where the model has none
 ModelSpec next_token_module(const ModelSpec& model);
 
-/// A Hugging Face config.json, a folder that holds one (a safetensors index beside it gives weight_bytes), or a GGUF
-/// file; told from the content.
+/// A Hugging Face config.json, a file in the form of the presets (docs/capacity.md#models), a folder that holds a
+/// config.json (a safetensors index beside it gives weight_bytes), or a GGUF file (the first of its parts); told from
+/// the content.
 /// @throws traces::FileError  where a key is missing or out of its range, or the model_type is not among those known
 ModelSpec read_model_spec(const std::filesystem::path& path);
 /// The model types that read_model_spec knows, sorted.
