@@ -265,12 +265,14 @@ class CapacityPlanner {
   /// Requests served per second while there are always some that wait.
   double saturated_rate(const PlannedScenario& planned, std::int64_t replication) const {
     const std::int64_t count = requests_to_saturate(planned);
-    // A little more than the replica takes, so that its batch is made of requests of all ages.
-    double offered = planned.saturation ? 1.5 * planned.saturation->requests_per_second : 1e9;
+    // A little more than the replica takes, so that its batch is made of requests of all ages; all at once where
+    // nothing decodes.
+    double offered =
+        planned.saturation ? 1.5 * planned.saturation->requests_per_second : std::numeric_limits<double>::infinity();
     for (;;) {
       const ServingResult run = serve(planned, replication, offered, count, 0.3);
       const double rate = run.output_tokens_per_second / mean_output(replication, count);
-      if (offered >= 1e9 || rate < 0.9 * offered) return rate;
+      if (!planned.saturation || rate < 0.9 * offered) return rate;
       offered *= 2;
     }
   }

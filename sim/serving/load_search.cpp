@@ -16,7 +16,7 @@ struct JudgedLoad {
 std::optional<LoadCrossing> find_crossing(const LoadSearch& search, const std::function<double(double load)>& excess) {
   const double lowest = std::log(search.lowest);
   const double highest = std::log(search.highest);
-  constexpr double shallowest = 0.1;
+  constexpr double shallowest = 1e-3;
   constexpr double steepest = 1000;
   double slope = std::clamp(search.guess.slope, shallowest, steepest);
   double at = std::clamp(std::log(search.guess.load), lowest, highest);
@@ -29,6 +29,7 @@ std::optional<LoadCrossing> find_crossing(const LoadSearch& search, const std::f
     const bool over = here.excess > 0;
     if (over && at <= lowest) return std::nullopt;
     if (!over && at >= highest) return LoadCrossing{search.highest, slope};
+    const bool slope_seen = before.has_value();
     if (before && here.log_load != before->log_load) {
       slope = std::clamp((here.excess - before->excess) / (here.log_load - before->log_load), shallowest, steepest);
     }
@@ -36,11 +37,11 @@ std::optional<LoadCrossing> find_crossing(const LoadSearch& search, const std::f
     before = here;
     (over ? above : below) = here;
     const double newton = here.excess / slope;
-    if (std::abs(newton) < 0.3 * search.tolerance) return LoadCrossing{std::exp(at - newton), slope};
+    if (slope_seen && std::abs(newton) < 0.3 * search.tolerance) return LoadCrossing{std::exp(at - newton), slope};
     if (!below || !above) {
       at = std::clamp(at - std::clamp(newton, -stride, stride), lowest, highest);
       // A step that stops just short of the crossing would leave it without a bracket.
-      at = std::clamp(at + (over ? -0.3 : 0.3) * search.tolerance, lowest, highest);
+      at = std::clamp(at + (over ? -0.5 : 0.5) * search.tolerance, lowest, highest);
       stride *= 2;
       continue;
     }

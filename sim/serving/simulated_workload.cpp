@@ -112,7 +112,7 @@ planning::RoundsFrom RoundsToCover::rounds(const std::vector<RequestAcceptance>&
   planning::RoundsFrom result;
   result.batch_low = batch_low;
   result.gamma = gamma;
-  if (gamma == 0) return result;
+  if (gamma == 0 || tokens_ == 0) return result;
   const auto drafts = static_cast<std::size_t>(gamma);
   double all_rounds = 0;
   double full = 0;

@@ -1,0 +1,394 @@
+#include "sim/serving/capacity.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "sim/serving/load_search.hpp"
+#include "sim/serving/simulated_workload.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/priced_iterations.hpp"
+
+using namespace specdec;
+using namespace specdec::sim;
+using planning::CapacityLimit;
+using test_support::PricedByFormula;
+
+namespace {
+
+std::shared_ptr<const cost::IterationCost> priced_by(PricedByFormula::Price price) {
+  return std::make_shared<PricedByFormula>(std::move(price));
+}
+
+/// 10 ms, 0.5 ms more per position of a round and 20 us per position of a prompt.
+std::shared_ptr<const cost::IterationCost> linear(double factor = 1) {
+  return priced_by([factor](const cost::Iteration& iteration) {
+    return factor * (0.01 + 5e-4 * iteration.sequences * static_cast<double>(iteration.gamma + 1) +
+                     2e-5 * iteration.prompt_tokens);
+  });
+}
+
+CapacityScenario scenario(const char* name, std::int64_t gamma) {
+  CapacityScenario result;
+  result.name = name;
+  result.engine.schedule = {{1, gamma}};
+  result.engine.max_num_seqs = 16;
+  result.engine.cache_blocks = 100'000;
+  return result;
+}
+
+CapacityQuestion question_of(std::vector<CapacityScenario> scenarios) {
+  CapacityQuestion question;
+  question.workload.prompt_tokens = {100, 0.5};
+  question.workload.output_tokens = {40, 0.5};
+  question.workload.requests = 300;
+  question.cost = linear();
+  question.acceptance = {{{0.8}}, {{0.6}}};
+  question.scenarios = std::move(scenarios);
+  question.replications = 3;
+  return question;
+}
+
+const ScenarioCapacity only(const CapacityQuestion& question) { return plan_capacity(question).scenarios.at(0); }
+
+void check_same(const SimulatedValue& a, const SimulatedValue& b) {
+  CHECK(a.value == b.value);
+  CHECK(a.lo == b.lo);
+  CHECK(a.hi == b.hi);
+}
+
+}  // namespace
+
+TEST_CASE("requests come at the rate and with the lengths that the workload says") {
+  Workload workload;
+  workload.prompt_tokens = {200, 0.5};
+  workload.output_tokens = {30, 0};
+  const std::vector<SimulatedRequest> requests = requests_at_unit_rate(workload, 7, 0, 4, 20'000);
+  double sum = 0;
+  double squares = 0;
+  for (const SimulatedRequest& request : requests) {
+    const auto tokens = static_cast<double>(request.prompt_tokens);
+    sum += tokens / 20'000;
+    squares += tokens * tokens / 20'000;
+    REQUIRE(request.output_tokens == 30);
+  }
+  // Six standard errors: a sound generator fails with probability 2e-9 over seeds; the seed is fixed.
+  const double root = std::sqrt(20'000);
+  CHECK(std::abs(requests.back().arrival_seconds - 20'000) < 6 * root);
+  CHECK(std::abs(sum - 200) < 6 * 100 / root);
+  CHECK(std::sqrt(squares - sum * sum) / sum == Approx(0.5).epsilon(0.05));
+
+  const std::vector<SimulatedRequest> fewer = requests_at_unit_rate(workload, 7, 0, 4, 100);
+  CHECK(fewer[99].arrival_seconds == requests[99].arrival_seconds);
+  CHECK(fewer[99].prompt_tokens == requests[99].prompt_tokens);
+  CHECK(requests_at_unit_rate(workload, 7, 1, 4, 100)[0].arrival_seconds != requests[0].arrival_seconds);
+  workload.prompt_tokens.at_most = 150;
+  const auto cut = requests_at_unit_rate(workload, 7, 0, 4, 100);
+  for (std::size_t i = 0; i < cut.size(); ++i)
+    CHECK(cut[i].prompt_tokens == std::min<std::int64_t>(150, fewer[i].prompt_tokens));
+}
+
+TEST_CASE("recorded requests keep their lengths, their order and the shape of their gaps") {
+  Workload workload;
+  workload.recorded = {{100, 1, 10}, {101, 2, 20}, {105, 3, 30}, {106, 4, 40}};
+  // Gaps 1, 4, 1 of mean 2; between the last and the first stands the mean.
+  const auto first = requests_at_unit_rate(workload, 0, 0, 2, 6);
+  const double times[] = {0, 0.5, 2.5, 3, 4, 4.5};
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(first[i].arrival_seconds == Approx(times[i]));
+    CHECK(first[i].prompt_tokens == static_cast<std::int64_t>(i % 4 + 1));
+    CHECK(first[i].output_tokens == 10 * first[i].prompt_tokens);
+  }
+  const auto second = requests_at_unit_rate(workload, 0, 1, 2, 3);
+  CHECK(second[0].prompt_tokens == 3);
+  CHECK(second[0].arrival_seconds == 0);
+  CHECK(second[1].arrival_seconds == Approx(0.5));
+  CHECK(second[2].arrival_seconds == Approx(1.5));
+}
+
+TEST_CASE("the formulas are told the rounds that requests take, the cut last one included") {
+  // Rounds of m tokens from the law of sums: P(more than j rounds) = P(j rounds give fewer than m tokens).
+  const std::vector<double> conditional = {0.9, 0.5};
+  const double of_a_round[] = {0, 0.1, 0.45, 0.225, 0.225};
+  const auto rounds_of = [&](std::size_t m) {
+    std::vector<double> sums(m, 0);
+    sums[0] = 1;
+    double rounds = 0;
+    for (std::size_t j = 0; j < m; ++j) {
+      for (const double probability : sums) rounds += probability;
+      std::vector<double> next(m, 0);
+      for (std::size_t s = 0; s < m; ++s) {
+        for (std::size_t k = 1; k <= 4 && s + k < m; ++k) next[s + k] += sums[s] * of_a_round[k];
+      }
+      sums = next;
+    }
+    return rounds;
+  };
+  for (const std::int64_t m : {1, 2, 7, 300}) {
+    const RoundsToCover cover({{0, 1, m + 1}});
+    const planning::RoundsFrom rounds = cover.rounds({{conditional}}, 1, 3);
+    CHECK(static_cast<double>(m) / rounds.tokens_per_step ==
+          Approx(rounds_of(static_cast<std::size_t>(m))).epsilon(1e-10));
+    CHECK(rounds.full_accepts == Approx(0.225));
+  }
+  // Two laws: the one that accepts nothing takes more rounds, and counts for more.
+  const planning::RoundsFrom mixed = RoundsToCover({{0, 1, 100'001}}).rounds({{{1.0}}, {}}, 1, 1);
+  CHECK(mixed.tokens_per_step == Approx(2 / 1.5).epsilon(1e-4));
+  CHECK(mixed.full_accepts == Approx(1.0 / 3).epsilon(1e-4));
+}
+
+TEST_CASE("a search finds where a growing excess passes nothing, or says that it does not") {
+  LoadSearch search;
+  search.lowest = 1e-3;
+  search.tolerance = 0.01;
+  for (const double crossing : {0.002, 0.1, 0.7, 0.999}) {
+    for (const double guess : {0.001, 0.05, 1.0}) {
+      search.guess = {guess, 3};
+      int runs = 0;
+      const std::function<double(double)> shapes[] = {
+          [&](double load) { return 0.5 * std::log(load / crossing); },
+          [&](double load) { return 20 * std::log(load / crossing); },
+          [&](double load) { return std::log((1.01 - crossing) / (1.01 - load)); },
+          [&](double load) { return load > crossing ? 20.0 : -20.0; }};
+      for (const auto& shape : shapes) {
+        runs = 0;
+        const auto found = find_crossing(search, [&](double load) {
+          ++runs;
+          CHECK(load >= 1e-3);
+          CHECK(load <= 1);
+          return shape(load);
+        });
+        REQUIRE(found);
+        CHECK(found->load == Approx(crossing).epsilon(0.011));
+        CHECK(runs < 30);
+      }
+    }
+  }
+  CHECK_FALSE(find_crossing(search, [](double) { return 1.0; }));
+  CHECK(find_crossing(search, [](double) { return -1.0; })->load == 1);
+}
+
+TEST_CASE("without limits a replica sustains what it serves when it never runs out of requests") {
+  CapacityQuestion question = question_of({scenario("plain", 0)});
+  question.workload.prompt_tokens = {10, 0};
+  question.workload.output_tokens = {40, 0};
+  question.cost = priced_by([](const cost::Iteration&) { return 0.01; });
+  // 16 places, each taken for 40 iterations.
+  const ScenarioCapacity capacity = only(question);
+  CHECK(capacity.requests_per_second_per_replica.value == Approx(16 / 0.4).epsilon(0.02));
+  CHECK(capacity.limited_by == CapacityLimit::max_num_seqs);
+  CHECK(capacity.at_requests_per_second == Approx(0.9 * capacity.requests_per_second_per_replica.value));
+  CHECK(capacity.tpot_seconds->p99.value == Approx(0.01));
+  CHECK(capacity.meets_load);
+
+  // Just below the bound the queue stays, above it grows: requests in the system halfway and at the end.
+  const auto backlog = [&](double share) {
+    ServingQuestion serving;
+    serving.requests = requests_at_unit_rate(question.workload, 3, 0, 1, 2000);
+    for (SimulatedRequest& request : serving.requests)
+      request.arrival_seconds /= share * capacity.requests_per_second_per_replica.value;
+    serving.engine = question.scenarios[0].engine;
+    serving.cost = question.cost;
+    return simulate_serving(serving);
+  };
+  const ServingResult below = backlog(0.9);
+  CHECK(below.backlog_at_middle < 100);
+  CHECK(below.backlog_at_end < 100);
+  const ServingResult above = backlog(1.2);
+  CHECK(above.backlog_at_end > above.backlog_at_middle + 100);
+}
+
+TEST_CASE("requests of one token are served too") {
+  CapacityQuestion question = question_of({scenario("gamma 2", 2)});
+  question.workload.output_tokens = {1, 0};
+  const ScenarioCapacity capacity = only(question);
+  // 16 prompts of 100 tokens in an iteration of 10 + 32 ms.
+  CHECK(capacity.saturated_requests_per_second_per_replica.value == Approx(16 / 0.042).epsilon(0.1));
+  CHECK_FALSE(capacity.tpot_seconds);
+  CHECK_FALSE(capacity.steady);
+}
+
+TEST_CASE("at the sustainable load the percentile that limits it stands at its limit") {
+  CapacityQuestion question = question_of({scenario("plain", 0), scenario("gamma 2", 2)});
+  question.limits.tpot_seconds = 0.0165;
+  question.limits.percentile = 90;
+  question.limits.ttft_seconds = 10;
+  for (const ScenarioCapacity& capacity : plan_capacity(question).scenarios) {
+    INFO(capacity.scenario.name);
+    const SimulatedValue& found = capacity.requests_per_second_per_replica;
+    CHECK(capacity.limited_by == CapacityLimit::tpot);
+    CHECK(capacity.tpot_seconds->p90.value == Approx(0.0165).epsilon(0.03));
+    CHECK(found.value < capacity.saturated_requests_per_second_per_replica.value);
+    CHECK(found.lo < found.value);
+    CHECK(found.value < found.hi);
+    CHECK(capacity.at_requests_per_second == found.value);
+  }
+  question.limits = {0.15, {}, 99};
+  question.scenarios.resize(1);
+  const ScenarioCapacity capacity = only(question);
+  CHECK(capacity.limited_by == CapacityLimit::ttft);
+  CHECK(capacity.ttft_seconds->p99.value == Approx(0.15).epsilon(0.25));
+  // So long a wait is met until the queue grows.
+  question.limits.ttft_seconds = 1e4;
+  const ScenarioCapacity patient = only(question);
+  CHECK(patient.requests_per_second_per_replica.value == patient.saturated_requests_per_second_per_replica.value);
+  CHECK(patient.limited_by == CapacityLimit::max_num_seqs);
+}
+
+TEST_CASE("limits that no load meets give no load, no replicas and no recommendation") {
+  CapacityQuestion question = question_of({scenario("plain", 0)});
+  question.workload.requests_per_second = 5;
+  question.price_per_gpu_hour = 2;
+  // One sequence alone takes 10.5 ms per token.
+  question.limits.tpot_seconds = 0.01;
+  const CapacityAnswer answer = plan_capacity(question);
+  const ScenarioCapacity& capacity = answer.scenarios[0];
+  CHECK(capacity.requests_per_second_per_replica.value == 0);
+  CHECK(capacity.requests_per_second_per_replica.hi == 0);
+  CHECK(capacity.limited_by == CapacityLimit::tpot);
+  CHECK_FALSE(capacity.meets_load);
+  CHECK_FALSE(capacity.gpus);
+  CHECK_FALSE(capacity.cost_per_million_tokens);
+  CHECK_FALSE(capacity.ttft_seconds);
+  CHECK_FALSE(answer.recommended);
+  CHECK(answer.frontier.empty());
+}
+
+TEST_CASE("replicas, money and energy follow from the load") {
+  CapacityQuestion question = question_of({scenario("plain", 0)});
+  question.workload.output_tokens = {40, 0};
+  question.limits.tpot_seconds = 0.0165;
+  question.gpus_per_replica = 4;
+  question.price_per_gpu_hour = 3;
+  question.watts_per_gpu = 700;
+  const double most = only(question).requests_per_second_per_replica.value;
+
+  question.workload.requests_per_second = 2.5 * most;
+  const ScenarioCapacity three = only(question);
+  CHECK(three.meets_load);
+  CHECK(three.replicas == 3);
+  CHECK(three.gpus == 12);
+  CHECK(three.at_requests_per_second == Approx(2.5 * most / 3));
+  const double tokens_per_second = 2.5 * most * 40;
+  CHECK(*three.cost_per_million_tokens == Approx(12 * 3.0 / 3600 / tokens_per_second * 1e6));
+  CHECK(*three.joules_per_token == Approx(12 * 700 / tokens_per_second));
+  CHECK(three.output_tokens_per_second_per_replica.value == Approx(tokens_per_second / 3).epsilon(0.1));
+
+  question.replicas = 2;
+  const ScenarioCapacity two = only(question);
+  CHECK_FALSE(two.meets_load);
+  CHECK(two.gpus == 8);
+  CHECK(two.at_requests_per_second == two.requests_per_second_per_replica.value);
+  CHECK_FALSE(plan_capacity(question).recommended);
+  question.replicas = 5;
+  CHECK(only(question).at_requests_per_second == Approx(most / 2));
+}
+
+TEST_CASE("the cheapest scenario is recommended, the faster of two that cost the same") {
+  // Speculation pays at small batches only.
+  CapacityQuestion question = question_of({scenario("plain", 0), scenario("gamma 1", 1), scenario("gamma 4", 4)});
+  question.limits.tpot_seconds = 0.02;
+  question.workload.requests_per_second = 1;
+  const CapacityAnswer light = plan_capacity(question);
+  for (const ScenarioCapacity& capacity : light.scenarios) CHECK(capacity.gpus == 1);
+  const auto median = [&](std::size_t i) { return light.scenarios[i].tpot_seconds->p50.value; };
+  REQUIRE(light.recommended);
+  CHECK(light.frontier == std::vector<std::size_t>{*light.recommended});
+  for (std::size_t i = 0; i < 3; ++i) CHECK(median(*light.recommended) <= median(i));
+  CHECK(*light.recommended > 0);
+
+  question.workload.requests_per_second = std::nullopt;
+  const CapacityAnswer heavy = plan_capacity(question);
+  REQUIRE(heavy.recommended);
+  for (const ScenarioCapacity& capacity : heavy.scenarios) {
+    CHECK(capacity.requests_per_second_per_replica.value <=
+          heavy.scenarios[*heavy.recommended].requests_per_second_per_replica.value);
+  }
+  for (std::size_t i = 1; i < heavy.frontier.size(); ++i) {
+    CHECK(heavy.scenarios[heavy.frontier[i]].requests_per_second_per_replica.value <=
+          heavy.scenarios[heavy.frontier[i - 1]].requests_per_second_per_replica.value);
+    CHECK(heavy.scenarios[heavy.frontier[i]].tpot_seconds->p50.value <
+          heavy.scenarios[heavy.frontier[i - 1]].tpot_seconds->p50.value);
+  }
+}
+
+TEST_CASE("more load never needs fewer replicas, and faster iterations never serve less") {
+  CapacityQuestion question = question_of({scenario("gamma 2", 2)});
+  question.workload.requests = 150;
+  question.limits.tpot_seconds = 0.012;
+  std::int64_t before = 0;
+  for (const double load : {1.0, 20.0, 60.0, 61.0, 200.0}) {
+    question.workload.requests_per_second = load;
+    const std::int64_t replicas = *only(question).replicas;
+    CHECK(replicas >= before);
+    before = replicas;
+  }
+  CHECK(before > 1);
+  question.workload.requests_per_second = std::nullopt;
+  double most = 0;
+  for (const double factor : {1.2, 1.0, 0.98, 0.8}) {
+    question.cost = linear(factor);
+    const double found = only(question).requests_per_second_per_replica.value;
+    CHECK(found > most);
+    most = found;
+  }
+}
+
+TEST_CASE("a capacity does not depend on the number of threads, and its requests not on the scenarios beside it") {
+  CapacityQuestion question = question_of({scenario("plain", 0), scenario("gamma 3", 3)});
+  question.limits.tpot_seconds = 0.015;
+  const CapacityAnswer one = plan_capacity(question);
+  question.threads = 4;
+  const CapacityAnswer four = plan_capacity(question);
+  question.scenarios.erase(question.scenarios.begin());
+  const CapacityAnswer alone = plan_capacity(question);
+  for (std::size_t i = 0; i < 2; ++i) {
+    check_same(one.scenarios[i].requests_per_second_per_replica, four.scenarios[i].requests_per_second_per_replica);
+    check_same(one.scenarios[i].tpot_seconds->p99, four.scenarios[i].tpot_seconds->p99);
+  }
+  check_same(one.scenarios[1].requests_per_second_per_replica, alone.scenarios[0].requests_per_second_per_replica);
+}
+
+TEST_CASE("a schedule drafts at small batches and not at large ones") {
+  CapacityScenario schedule = scenario("schedule", 3);
+  schedule.engine.schedule = {{1, 3}, {5, 0}};
+  CapacityQuestion question = question_of({scenario("plain", 0), scenario("gamma 3", 3), schedule});
+  question.workload.requests_per_second = 1;
+  question.replicas = 1;
+  const CapacityAnswer light = plan_capacity(question);
+  const auto at = [&](std::size_t i) { return light.scenarios[i].tpot_seconds->p50.value; };
+  CHECK(at(2) == Approx(at(1)).epsilon(0.05));
+  CHECK(at(2) < 0.8 * at(0));
+  const auto saturated = [&](std::size_t i) {
+    return light.scenarios[i].saturated_requests_per_second_per_replica.value;
+  };
+  CHECK(saturated(2) == Approx(saturated(0)).epsilon(0.03));
+}
+
+TEST_CASE("a capacity question that asks for nothing sensible is refused") {
+  const auto refused = [](const std::function<void(CapacityQuestion&)>& spoil) {
+    CapacityQuestion question = question_of({scenario("gamma 1", 1)});
+    spoil(question);
+    CHECK_THROWS_AS(plan_capacity(question), std::logic_error);
+  };
+  refused([](CapacityQuestion& question) { question.cost = nullptr; });
+  refused([](CapacityQuestion& question) { question.scenarios.clear(); });
+  refused([](CapacityQuestion& question) { question.acceptance.clear(); });
+  refused([](CapacityQuestion& question) { question.workload.requests = 99; });
+  refused([](CapacityQuestion& question) { question.workload.requests_per_second = 0.0; });
+  refused([](CapacityQuestion& question) { question.workload.prompt_tokens.mean = 0; });
+  refused([](CapacityQuestion& question) { question.workload.output_tokens.variation = std::nan(""); });
+  refused([](CapacityQuestion& question) { question.workload.output_tokens.at_most = 0; });
+  refused([](CapacityQuestion& question) { question.workload.recorded = {{0, 1, 1}}; });
+  refused([](CapacityQuestion& question) { question.workload.recorded = {{1, 1, 1}, {1, 1, 1}}; });
+  refused([](CapacityQuestion& question) { question.limits.percentile = 100; });
+  refused([](CapacityQuestion& question) { question.limits.tpot_seconds = 0.0; });
+  refused([](CapacityQuestion& question) { question.replications = 1; });
+  refused([](CapacityQuestion& question) { question.threads = 0; });
+  refused([](CapacityQuestion& question) { question.gpus_per_replica = 0; });
+  refused([](CapacityQuestion& question) { question.replicas = 0; });
+  refused([](CapacityQuestion& question) { question.price_per_gpu_hour = -1; });
+  refused([](CapacityQuestion& question) { question.scenarios[0].engine.cache_blocks = 1; });
+}
