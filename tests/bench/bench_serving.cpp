@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "analysis/cost/hardware_spec.hpp"
 #include "analysis/cost/measured_cost.hpp"
+#include "analysis/cost/model_spec.hpp"
+#include "analysis/cost/roofline_cost.hpp"
 #include "sim/random.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
@@ -41,6 +47,15 @@ std::shared_ptr<const cost::IterationCost> measured() {
   std::vector<traces::TimedPass> draft = passes;
   for (traces::TimedPass& pass : draft) pass.seconds /= 20;
   return cost::iterations_of(std::make_shared<cost::MeasuredCost>(passes, draft, cost::MeasuredOptions{}), {});
+}
+
+/// The model drafts for itself: what matters here is how long the price takes.
+std::shared_ptr<const cost::IterationCost> roofline() {
+  cost::RooflineOptions options;
+  options.hardware = *cost::hardware_preset("h100-sxm");
+  options.target.model = *cost::model_preset("llama-3.1-8b");
+  options.draft = options.target;
+  return std::make_shared<cost::RooflineCost>(options);
 }
 
 /// Requests enough to keep `batch` of them running, one replication's worth of tokens.
@@ -85,14 +100,14 @@ int main(int argc, char** argv) {
   app.add_option("--requests", requests)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
-  for (const bool from_table : {false, true}) {
-    const auto cost = from_table ? measured() : std::make_shared<LinearIterations>();
+  const std::vector<std::pair<std::string, std::shared_ptr<const cost::IterationCost>>> costs = {
+      {"linear", std::make_shared<LinearIterations>()}, {"measured", measured()}, {"roofline", roofline()}};
+  for (const auto& [name, cost] : costs) {
     for (const std::int64_t gamma : {0, 4}) {
       for (const std::int64_t batch : {8, 64, 256}) {
         sim::ServingQuestion question = question_of(batch, gamma, requests);
         question.cost = cost;
-        measure(fmt::format("{} cost, gamma {}, batch {}", from_table ? "measured" : "linear", gamma, batch), question,
-                rounds);
+        measure(fmt::format("{} cost, gamma {}, batch {}", name, gamma, batch), question, rounds);
       }
     }
   }
