@@ -107,6 +107,8 @@ RUNS = {
     "trace convert": [f"--tier topk --k 8 --output SCRATCH/converted {LLAMACPP}"],
     "trace slice": ["--tasks easy --output SCRATCH/slice.safetensors SCRATCH/tasks"],
     "trace merge": ["--output SCRATCH/merged SCRATCH/slice.safetensors SCRATCH/beta.safetensors"],
+    "list hardware": ["", "--sources h100-sxm l4"],
+    "list models": ["", "--sources deepseek-v3 eagle3-llama-3.1-8b gpt-oss-20b t5-small"],
     "reproduce": [""],
     "validate": [
         f"{PAIR} --tokens 64 --max-new-tokens 16 --timed-prompts 1",

@@ -1,0 +1,243 @@
+#include "cli/list.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "analysis/cost/hardware_spec.hpp"
+#include "analysis/cost/model_spec.hpp"
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using cost::HardwareSpec;
+using cost::LayerGroup;
+using cost::ModelSpec;
+using cost::NumberType;
+using cost::SourcedNumber;
+using nlohmann::ordered_json;
+
+struct ListOptions {
+  std::vector<std::string> names;
+  bool sources = false;
+
+  void declare(Options& options) {
+    options.flag("--sources", sources, "print the pages that the figures are from, too");
+    options.arguments("NAME", names, "list these alone, by name or alias", Options::Least::none);
+  }
+};
+
+/// Those that were named, in that order; all of them where none was.
+template <class Preset>
+std::vector<const Preset*> chosen(const std::vector<std::string>& names, std::span<const Preset> all,
+                                  const Preset* (*find)(std::string_view)) {
+  std::vector<const Preset*> presets;
+  for (const std::string& name : names) {
+    presets.push_back(find(name));
+    if (presets.back() == nullptr) refuse("NAME", name, "a name or an alias of the list");
+  }
+  if (names.empty()) {
+    for (const Preset& preset : all) presets.push_back(&preset);
+  }
+  return presets;
+}
+
+std::string or_dash(const std::optional<std::string>& text) { return text.value_or("-"); }
+
+// ------------------------------------------------------------------------------------------------------- hardware
+
+struct Figure {
+  std::string name;
+  std::optional<SourcedNumber> number;
+};
+
+constexpr std::string_view peak_types[] = {"fp64", "fp32", "fp16", "bf16", "fp8", "int8", "fp4"};
+
+std::optional<SourcedNumber> peak(const HardwareSpec& hardware, std::string_view type) {
+  const auto found = hardware.peak_flops.find(std::string(type));
+  return found == hardware.peak_flops.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// Every figure, in the order of the output; the peaks as peak_flops_bf16, ...
+std::vector<Figure> figures_of(const HardwareSpec& hardware) {
+  std::vector<Figure> figures = {{"memory_bytes", hardware.memory_bytes},
+                                 {"memory_bandwidth_bytes_per_second", hardware.memory_bandwidth_bytes_per_second}};
+  for (const std::string_view type : peak_types)
+    figures.push_back({fmt::format("peak_flops_{}", type), peak(hardware, type)});
+  figures.push_back({"link_bytes_per_second", hardware.link_bytes_per_second});
+  figures.push_back({"watts", hardware.watts});
+  figures.push_back({"gpus_per_node", hardware.gpus_per_node});
+  return figures;
+}
+
+ordered_json json_of(const HardwareSpec& hardware) {
+  ordered_json json = {{"name", hardware.name}, {"aliases", hardware.aliases}, {"vendor", hardware.vendor}};
+  ordered_json sources = ordered_json::array();
+  for (const auto& [name, number] : figures_of(hardware)) {
+    json[name] = number ? ordered_json(number->value) : ordered_json();
+    if (number) sources.push_back({{"figure", name}, {"source", number->source}, {"note", number->note}});
+  }
+  json["sources"] = std::move(sources);
+  return json;
+}
+
+/// A figure in this unit.
+std::string cell(const std::optional<SourcedNumber>& number, double unit) {
+  return or_dash(number ? std::optional(brief(number->value / unit)) : std::nullopt);
+}
+
+std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_sources) {
+  TextTable table({{"hardware", TextTable::Align::left},
+                   {"memory GB"},
+                   {"GB/s"},
+                   {"bf16 TFLOP/s"},
+                   {"fp8 TFLOP/s"},
+                   {"link GB/s"},
+                   {"watts"}});
+  for (const HardwareSpec* const hardware : presets) {
+    table.add_row({hardware->name, cell(hardware->memory_bytes, 1e9),
+                   cell(hardware->memory_bandwidth_bytes_per_second, 1e9), cell(peak(*hardware, "bf16"), 1e12),
+                   cell(peak(*hardware, "fp8"), 1e12), cell(hardware->link_bytes_per_second, 1e9),
+                   cell(hardware->watts, 1)});
+  }
+  std::string text =
+      table.to_string() + "\nPeaks are dense; the link is one accelerator's, in each direction. 1 GB is 10^9 bytes.\n";
+  if (!with_sources) return text;
+  for (const HardwareSpec* const hardware : presets) {
+    text += fmt::format("\n{}: {}\n", hardware->name, fmt::join(hardware->aliases, ", "));
+    for (const auto& [name, number] : figures_of(*hardware)) {
+      if (!number) continue;
+      const std::string note = number->note.empty() ? "" : fmt::format(" ({})", number->note);
+      text += fmt::format("  {} {}: {}{}\n", name, brief(number->value), number->source, note);
+    }
+  }
+  return text;
+}
+
+// --------------------------------------------------------------------------------------------------------- models
+
+ordered_json name_or_null(const std::optional<NumberType>& type) {
+  return type ? ordered_json(name_of(*type)) : ordered_json();
+}
+
+double kv_bytes_per_token(const ModelSpec& model) {
+  return static_cast<double>(cached_values_per_token(model)) * cost::stored_bits(NumberType::bf16) / 8;
+}
+
+ordered_json json_of(const ModelSpec& model) {
+  std::int64_t layers = 0, windowed_layers = 0;
+  ordered_json window, experts, experts_per_token, next_token;
+  for (const LayerGroup& group : model.layers) {
+    layers += group.count;
+    if (group.window) {
+      windowed_layers += group.count;
+      window = *group.window;
+    }
+    if (group.experts > 0) {
+      experts = group.experts;
+      experts_per_token = group.experts_per_token;
+    }
+  }
+  if (!model.next_token_layers.empty()) next_token = total_parameters(next_token_module(model));
+  return {{"name", model.name},
+          {"aliases", model.aliases},
+          {"model_type", model.model_type},
+          {"parameters", total_parameters(model)},
+          {"active_parameters", active_parameters(model)},
+          {"next_token_parameters", next_token},
+          {"kv_bytes_per_token", kv_bytes_per_token(model)},
+          {"max_context", model.max_context ? ordered_json(*model.max_context) : ordered_json()},
+          {"layers", layers},
+          {"windowed_layers", windowed_layers},
+          {"window", window},
+          {"experts", experts},
+          {"experts_per_token", experts_per_token},
+          {"width", model.width},
+          {"vocabulary", model.vocabulary},
+          {"weight_dtype", name_or_null(model.weight_type)},
+          {"expert_weight_dtype", name_or_null(model.expert_weight_type)},
+          {"sources", model.sources}};
+}
+
+/// "494M", "70.6B", "1.03T".
+std::string parameters_text(std::int64_t parameters) {
+  const auto count = static_cast<double>(parameters);
+  if (count < 999.5e6) return brief(count / 1e6, 3) + 'M';
+  return count < 999.5e9 ? brief(count / 1e9, 3) + 'B' : brief(count / 1e12, 3) + 'T';
+}
+
+std::string weights_text(const ModelSpec& model) {
+  std::string text(model.weight_type ? name_of(*model.weight_type) : "-");
+  if (model.expert_weight_type && model.expert_weight_type != model.weight_type)
+    text += fmt::format(", experts {}", name_of(*model.expert_weight_type));
+  return text;
+}
+
+std::string text_of(const std::vector<const ModelSpec*>& presets, bool with_sources) {
+  using Align = TextTable::Align;
+  TextTable table(
+      {{"model", Align::left}, {"parameters"}, {"active"}, {"KV kB per token"}, {"context"}, {"weights", Align::left}});
+  for (const ModelSpec* const model : presets) {
+    table.add_row({model->name, parameters_text(total_parameters(*model)), parameters_text(active_parameters(*model)),
+                   brief(kv_bytes_per_token(*model) / 1e3),
+                   or_dash(model->max_context ? std::optional(fmt::format("{}", *model->max_context)) : std::nullopt),
+                   weights_text(*model)});
+  }
+  std::string text = table.to_string() + '\n' +
+                     wrapped(
+                         "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
+                         "layers with a window keep no more than that. Weights as the configuration stores them.") +
+                     '\n';
+  if (!with_sources) return text;
+  for (const ModelSpec* const model : presets) {
+    text += fmt::format("\n{}: {}\n", model->name, fmt::join(model->aliases, ", "));
+    for (const std::string& source : model->sources) text += fmt::format("  {}\n", source);
+  }
+  return text;
+}
+
+// ------------------------------------------------------------------------------------------------------- commands
+
+template <class Preset>
+Report list(const std::string& key, const ListOptions& options, const std::vector<const Preset*>& presets) {
+  Report report;
+  ordered_json& rows = report.json[key] = ordered_json::array();
+  for (const Preset* const preset : presets) rows.push_back(json_of(*preset));
+  report.text = text_of(presets, options.sources);
+  return report;
+}
+
+}  // namespace
+
+Command list_hardware_command() {
+  return {"list hardware",
+          "Devices that --hardware knows by name",
+          {{"hardware", "/hardware"}, {"sources", "/hardware/*/sources", {"name"}}},
+          [](Options& options) {
+            const auto o = std::make_shared<ListOptions>();
+            o->declare(options);
+            return std::function<Report()>([o] {
+              return list("hardware", *o, chosen(o->names, cost::hardware_presets(), cost::hardware_preset));
+            });
+          }};
+}
+
+Command list_models_command() {
+  return {"list models",
+          "Models that --model and --draft-model know by name",
+          {{"models", "/models"}},
+          [](Options& options) {
+            const auto o = std::make_shared<ListOptions>();
+            o->declare(options);
+            return std::function<Report()>(
+                [o] { return list("models", *o, chosen(o->names, cost::model_presets(), cost::model_preset)); });
+          }};
+}
+
+}  // namespace specdec::cli
