@@ -64,7 +64,7 @@ struct CapacityQuestion {
   std::optional<double> price_per_gpu_hour = {};
   std::optional<double> watts_per_gpu = {};
   /// Independent simulated runs behind each figure, [2, 1000].
-  std::int64_t replications = 4;
+  std::int64_t replications = 8;
   std::uint64_t seed = 0;
   /// >= 1; results do not depend on it.
   std::int64_t threads = 1;
