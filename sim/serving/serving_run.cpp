@@ -168,7 +168,7 @@ class ServingRun {
     }
     for (; i < running_.size; ++i) running_.scheduled[i] = 0;
     if (given_up_.size() == given_up_before) admit();
-    iteration_.full_accepts = iteration_.sequences > 0 ? fully_accepted_ / iteration_.sequences : 0;
+    if (decoding_ > 0) iteration_.full_accepts = static_cast<double>(fully_accepted_) / static_cast<double>(decoding_);
   }
 
   /// Gives a running request blocks for `tokens`, taking those of the last ones where there are not enough; false if
@@ -313,7 +313,7 @@ class ServingRun {
       } else {
         const std::int64_t accepted = positions > 1 ? accepted_drafts(i, positions - 1) : 0;
         const std::int64_t emitted = std::min(accepted + 1, running_.wanted[i] - running_.put_out[i]);
-        running_.fully_accepted[i] = accepted > 0 && accepted == positions - 1;
+        running_.fully_accepted[i] = accepted > 0 && accepted == gamma_;
         running_.computed[i] += emitted;
         running_.put_out[i] += emitted;
         tokens += emitted;
@@ -449,7 +449,7 @@ class ServingRun {
       seconds += served.last_token_seconds;
       require(served.output_tokens == requests_[i].output_tokens,
               "a request got another number of tokens than it asked for");
-      require(0 < served.first_token_seconds && served.first_token_seconds <= served.last_token_seconds,
+      require(0 <= served.first_token_seconds && served.first_token_seconds <= served.last_token_seconds,
               "a request's times are out of order");
     }
     require(tokens == tokens_, "tokens are lost");
@@ -482,9 +482,9 @@ class ServingRun {
   std::int64_t gamma_ = 0;
   /// Positions that are left of it.
   std::int64_t budget_ = 0;
-  /// Requests in it, and those of them that decode.
+  /// Requests in it, those of them that decode, and of these those whose round before was fully accepted.
   std::int64_t batch_ = 0, decoding_ = 0;
-  double fully_accepted_ = 0;
+  std::int64_t fully_accepted_ = 0;
   bool counts_ = false;
 
   // Sums over the counted time.

@@ -153,6 +153,7 @@ TEST_CASE("a round for which the budget has not enough positions left verifies f
   CHECK(result.requests[0].last_token_seconds == 3);
   CHECK(result.requests[1].last_token_seconds == 3 + 2);
   CHECK(seen_by(question)[1].sequences == 1 + 1 / 3.0);
+  CHECK(seen_by(question)[2].full_accepts == 0.5);
 }
 
 TEST_CASE("what is found in the cache is not computed, and prompts computed elsewhere cost one position") {
@@ -268,6 +269,7 @@ TEST_CASE("invariants and Little's law hold for engines and loads of any kind") 
     engine.prefix_cache_hit_rate = static_cast<double>(whole(0, 3)) / 4;
     engine.decode_only = whole(0, 3) == 0;
     question.cost = priced([](const Iteration& iteration) {
+      if (!(0 <= iteration.full_accepts && iteration.full_accepts <= 1)) throw std::logic_error("full_accepts");
       return 0.1 + 0.01 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
     });
     question.seed = run;
