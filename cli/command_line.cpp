@@ -141,6 +141,7 @@ class CommandLine {
 
     const Report report = parsed.run();
     if (!report.files.empty()) inputs["files"] = report.files;
+    if (!report.presets.empty()) inputs["presets"] = report.presets;
     const std::string content = rendered(parsed, report, inputs);
     if (output.output) {
       write_whole("--output", *output.output, content);

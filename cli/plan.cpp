@@ -149,6 +149,7 @@ void add_deployment(const std::shared_ptr<const Deployment>& deployment, bool ha
   for (const std::string& file : std::set<std::string>(d.files.begin(), d.files.end())) {
     if (file != "-") report.files.push_back(file_facts("FILE", file));
   }
+  report.presets = d.presets;
   for (const Warning& warning : d.warnings) report.warnings.push_back(warning);
   if (d.plan.exceeds_max_regret) report.exit_code = check_failed;
 }
@@ -175,7 +176,8 @@ void warn_of_regret(const PlanOptions& o, const Deployment& d, Report& report) {
 std::vector<Assumption> deployment_assumptions(const PlanOptions& o, const Deployment& d) {
   std::vector<Assumption> assumptions = {{"baseline and speculation compared", "at equal batch", "default"},
                                          {"min_gain", d.min_gain, o.min_gain ? "user" : "default"}};
-  if (o.bench.empty() && o.cost_files.empty()) {
+  for (const Assumption& assumption : d.cost_assumptions) assumptions.push_back(assumption);
+  if (o.bench.empty() && o.cost_files.empty() && !o.roofline.hardware) {
     for (const Assumption& assumption : o.cost.assumptions()) assumptions.push_back(assumption);
   }
   if (!o.cost_files.empty() && !d.cost_from_log) {

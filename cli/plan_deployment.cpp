@@ -155,6 +155,7 @@ class Costs {
 
   /// Sets the draft's cost and its error scale.
   void price(PlannedDraft& draft, const DraftCost& its_cost, std::string_view who) const {
+    if (o_.roofline.hardware) return price_by_hardware(draft, its_cost, who);
     draft.cost = !log_.empty() ? fitted(draft, its_cost, who)
                  : target_     ? measured(draft.kind, its_cost, who)
                                : constant(draft.kind, its_cost, who);
@@ -234,6 +235,34 @@ class Costs {
     options.kind = draft.kind;
     if (o_.extrapolate) options.unidentified = cost::Unidentified::span;
     return std::make_shared<cost::FittedCost>(log_, options);
+  }
+
+  void price_by_hardware(PlannedDraft& draft, const DraftCost& its_cost, std::string_view who) const {
+    const auto refuse_cost = [&](std::string_view key) {
+      throw UsageError(fmt::format("{}{} is given, but --hardware prices rounds", who, key));
+    };
+    if (its_cost.c) refuse_cost("c");
+    if (!its_cost.files.empty()) refuse_cost("cost");
+    RooflineModels models;
+    models.target = o_.model;
+    models.kind = draft.kind;
+    models.draft = its_cost.model;
+    models.draft_tensor_parallel = draft.tensor_parallel;
+    if (!o_.drafts.empty()) models.draft_option = fmt::format("{}model", who);
+    PricedRoofline priced = roofline_from(o_.roofline, models);
+    const auto add_new = [](auto& all, auto& some, const auto& same) {
+      for (auto& one : some) {
+        const auto is_same = [&](const auto& other) { return same(one, other); };
+        if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(std::move(one));
+      }
+    };
+    add_new(d_.presets, priced.presets, [](const auto& a, const auto& b) { return a == b; });
+    add_new(d_.cost_assumptions, priced.assumptions,
+            [](const Assumption& a, const Assumption& b) { return a.name == b.name && a.value == b.value; });
+    add_new(d_.warnings, priced.warnings,
+            [](const Warning& a, const Warning& b) { return a.code == b.code && a.message == b.message; });
+    d_.files.insert(d_.files.end(), priced.files.begin(), priced.files.end());
+    draft.cost = draft.roofline = std::move(priced.cost);
   }
 
   const PlanOptions& o_;
@@ -487,6 +516,37 @@ void plan_from_runs(const PlanOptions& o, Deployment& d) {
   d.at_design_effect_3 = planning::plan_bench(question).plan;
 }
 
+/// Points that the memory does not hold: a warning of the first one.
+void warn_of_memory(Deployment& d) {
+  if (!d.has_roofline()) return;
+  const cost::RooflineOptions& options = d.drafts[d.shown()].roofline->options();
+  const double memory = options.hardware.memory_bytes.value;
+  constexpr double gigabyte = 1e9;
+  const auto gpus = [](const std::optional<std::int64_t>& count) {
+    return count ? fmt::format("{} of them would hold that", *count)
+                 : std::string("dividing the model further would not hold that either");
+  };
+  const double weights = cost::memory_use(options, 0, 0).weights;
+  if (weights > memory) {
+    d.warnings.push_back(
+        {"weights_do_not_fit", fmt::format("the weights take {} GB of each {}, which has {} GB; {}",
+                                           brief(weights / gigabyte), options.hardware.name, brief(memory / gigabyte),
+                                           gpus(cost::accelerators_that_hold(options, 0, 0)))});
+    return;
+  }
+  for (const planning::PointPlan& point : d.points()) {
+    const double tokens = point.context + static_cast<double>(point.optimal().gamma) + 1;
+    const double use = cost::memory_use(options, point.batch, tokens).total();
+    if (use <= memory) continue;
+    d.warnings.push_back(
+        {"cache_does_not_fit",
+         fmt::format("at batch {} and context {} weights and caches take {} GB of each {}, which has {} GB; {}",
+                     brief(point.batch), brief(point.context), brief(use / gigabyte), options.hardware.name,
+                     brief(memory / gigabyte), gpus(cost::accelerators_that_hold(options, point.batch, tokens)))});
+    return;
+  }
+}
+
 planning::EngineConfig config_of(const PlanOptions& o, const Deployment& d) {
   planning::EngineRequest request;
   const planning::DraftPlan& plan = d.shown_plan();
@@ -531,8 +591,15 @@ Deployment planned_deployment(const PlanOptions& o) {
     const std::string who = d.plan.drafts.size() > 1 ? draft.name + ": " : "";
     for (const planning::PlanNote& note : draft.notes) d.warnings.push_back({note.code, who + note.message});
   }
+  warn_of_memory(d);
   if (o.emit) d.config = config_of(o, d);
   return d;
+}
+
+std::optional<std::string_view> bound_of(const Deployment& d, const planning::PointPlan& point, std::int64_t gamma) {
+  if (!d.has_roofline()) return std::nullopt;
+  const double tokens = static_cast<double>(gamma) + 1;
+  return cost::name_of(d.drafts[d.shown()].roofline->target_pass(point.batch, tokens, point.context).bound());
 }
 
 std::string_view name_of(planning::Verdict verdict) {

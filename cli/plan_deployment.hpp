@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/cost/roofline_cost.hpp"
 #include "analysis/planning/bench_plan.hpp"
 #include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/engine_config.hpp"
@@ -22,6 +23,8 @@ struct PlannedDraft {
   std::string name;
   PlannedAcceptance acceptance;
   std::shared_ptr<const cost::RoundCost> cost;
+  /// The same where --hardware prices it.
+  std::shared_ptr<const cost::RooflineCost> roofline;
   cost::DraftKind kind = cost::DraftKind::model;
   std::string draft_model;
   std::optional<std::int64_t> tensor_parallel;
@@ -48,12 +51,16 @@ struct Deployment {
   /// Rounds were priced by the windows of a log, so that nothing else is said of the cost.
   bool cost_from_log = false;
   std::vector<std::string> files;
+  std::vector<nlohmann::ordered_json> presets;
+  /// About the cost, where --hardware prices it.
+  std::vector<Assumption> cost_assumptions;
   std::vector<Warning> warnings;
 
   /// The draft whose points are shown: the recommended one, else the first.
   std::size_t shown() const { return plan.recommended_draft.value_or(0); }
   const planning::DraftPlan& shown_plan() const { return plan.drafts[shown()]; }
   const std::vector<planning::PointPlan>& points() const { return shown_plan().points; }
+  bool has_roofline() const { return !drafts.empty() && drafts[shown()].roofline != nullptr; }
   /// Of the draft that is shown.
   const cost::RoundCost& cost() const { return bench ? *bench->cost : *drafts[shown()].cost; }
 };
@@ -65,6 +72,8 @@ Deployment planned_deployment(const PlanOptions& o);
 /// @throws UsageError, traces::FileError
 std::shared_ptr<const cost::RoundCost> priced_rounds(const PlanOptions& o, cost::DraftKind kind, Deployment& d);
 
+/// What bounds the target's pass of a round: "weights", "cache", ...; nothing where --hardware does not price it.
+std::optional<std::string_view> bound_of(const Deployment& d, const planning::PointPlan& point, std::int64_t gamma);
 /// "vllm bench serve ..." or what else measures it.
 std::string command_for(const Deployment& d, const planning::NextMeasurement& next);
 std::string_view name_of(planning::Verdict verdict);

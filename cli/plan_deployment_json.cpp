@@ -50,6 +50,7 @@ ordered_json json_of(const Deployment& d, const PointPlan& point, const Deployme
   object["speedup_ci95"] = json_of(row.speedup_ci95);
   object["regret"] = row.regret;
   object["extrapolated"] = row.extrapolated;
+  object["bound"] = or_null(bound_of(d, point, row.gamma));
   return object;
 }
 

@@ -212,6 +212,7 @@ std::string points_table(const Deployment& d) {
     for (const char* name : {"tokens", "near-best"}) columns.push_back({name});
   }
   columns.push_back({"verdict", TextTable::Align::left});
+  if (d.has_roofline()) columns.push_back({"bound", TextTable::Align::left});
   TextTable table(columns);
   for (const PointPlan& point : d.points()) {
     std::vector<std::string> cells = {count_text(point.batch)};
@@ -231,6 +232,7 @@ std::string points_table(const Deployment& d) {
                                    : from_to(static_cast<double>(near.front()), static_cast<double>(near.back())));
     }
     cells.push_back(point.verdict == Verdict::do_not_speculate ? "do not" : std::string(name_of(point.verdict)));
+    if (const auto bound = bound_of(d, point, point.optimal().gamma)) cells.emplace_back(*bound);
     table.add_row(std::move(cells));
   }
   return table.to_string();
@@ -259,15 +261,21 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
 /// Every gamma of the only point, as far as they matter.
 std::string rows_table(const Deployment& d) {
   const PointPlan& point = d.points().front();
-  TextTable table(
-      {{"gamma"}, {"tokens"}, {"round"}, {"speedup"}, {"95% interval"}, {"regret"}, {"", TextTable::Align::left}});
+  std::vector<TextTable::Column> columns = {{"gamma"},   {"tokens"},       {"round"},
+                                            {"speedup"}, {"95% interval"}, {"regret"}};
+  if (d.has_roofline()) columns.push_back({"bound", TextTable::Align::left});
+  columns.push_back({"", TextTable::Align::left});
+  TextTable table(columns);
   const std::int64_t last =
       std::max({point.optimal().gamma + 4, std::int64_t{8}, point.deployed ? point.deployed->gamma : 0});
   for (const DeploymentRow& row : point.rows) {
     if (row.gamma > last) break;
-    table.add_row({fmt::format("{}", row.gamma), in_column(row.tokens_per_step),
-                   in_column(row.tokens_per_step / row.speedup), in_column(row.speedup),
-                   interval_text(row.speedup_ci95), percent(row.regret), row_notes(point, row)});
+    std::vector<std::string> cells = {
+        fmt::format("{}", row.gamma), in_column(row.tokens_per_step),  in_column(row.tokens_per_step / row.speedup),
+        in_column(row.speedup),       interval_text(row.speedup_ci95), percent(row.regret)};
+    if (const auto bound = bound_of(d, point, row.gamma)) cells.emplace_back(*bound);
+    cells.push_back(row_notes(point, row));
+    table.add_row(std::move(cells));
   }
   return '\n' + table.to_string();
 }

@@ -42,7 +42,8 @@ Given cost_options(const PlanOptions& o) {
           {"--overhead", o.cost.overhead.has_value()},
           {"--cost", !o.cost_files.empty()},
           {"--draft-cost", !o.draft_cost_files.empty()},
-          {"--overhead-seconds", o.overhead_seconds.has_value()}};
+          {"--overhead-seconds", o.overhead_seconds.has_value()},
+          {"--hardware", o.roofline.hardware.has_value()}};
 }
 
 /// Refuses the first of these options that is given.
@@ -93,11 +94,16 @@ void require_about_acceptance(const PlanOptions& o) {
 void require_costs(const PlanOptions& o) {
   if (!o.bench.empty()) {
     refuse_beside(cost_options(o), "--bench brings its own costs");
+    refuse_beside(given_beside_hardware(o.roofline), "--bench brings its own costs");
     if (!o.drafts.empty()) throw UsageError("--draft is given, but --bench brings its own draft");
     return;
   }
   if (!o.holdout.empty()) throw UsageError("--holdout is given, but needs --bench beside it");
-  if (!o.cost_files.empty()) {
+  if (o.roofline.hardware) {
+    Given others = cost_options(o);
+    others.back() = {"--extrapolate", o.extrapolate};
+    refuse_beside(others, "--hardware prices rounds");
+  } else if (!o.cost_files.empty()) {
     refuse_beside({{"--verify-factor", o.cost.verify_factor.has_value()}}, "--cost measures that");
     refuse_beside({{"--overhead", o.cost.overhead.has_value()}},
                   "with --cost the other time of a step is --overhead-seconds");
@@ -110,6 +116,7 @@ void require_costs(const PlanOptions& o) {
         "needs --cost beside it");
     refuse_beside({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
   }
+  if (!o.roofline.hardware) refuse_beside(given_beside_hardware(o.roofline), "needs --hardware beside it");
   if (!o.drafts.empty()) {
     refuse_beside({{"--c", o.cost.c.has_value()},
                    {"--draft-cost", !o.draft_cost_files.empty()},
@@ -136,7 +143,7 @@ bool PlanOptions::states_acceptance() const { return !given_of(acceptance_option
 
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
-                     !bench.empty() || !holdout.empty();
+                     !bench.empty() || !holdout.empty() || roofline.hardware;
   const bool question = !drafts.empty() || batch || context || max_num_seqs || min_gain || schedule || emit;
   return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
 }
@@ -160,7 +167,7 @@ void declare(Options& options, PlanOptions& o) {
                  "the engine's acceptance rule; recorded: what the files say");
   options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
                  "drafts behind the longest one that --counters saw");
-  o.cost.declare(options, "(or --cost, --bench)");
+  o.cost.declare(options, "(or --cost, --hardware, --bench)");
   options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
   options.texts("--cost", o.cost_files, "FILE",
                 "measured times of the target's passes: a table of batch,\ntokens,context,seconds, or llama-bench "
@@ -171,12 +178,15 @@ void declare(Options& options, PlanOptions& o) {
   options.choice("--draft-kind", o.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},
                  "how drafts are made [model]");
   options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
+  declare(options, o.roofline);
   options.group("Benchmark runs");
   options.texts("--bench", o.bench, "FILE",
                 "results of vllm bench serve or SGLang's bench_serving,\nwith and without speculation");
   options.texts("--holdout", o.holdout, "FILE", "runs to predict, which are used for nothing else");
   options.group("Models and drafts");
-  options.text("--model", o.model, "NAME", "target model, where files hold several; stands in --emit");
+  options.text("--model", o.model, "NAME",
+               "target model, where files hold several; stands in --emit;\n"
+               "with --hardware a name of `specdec list models`, or a file");
   options.text("--draft-model", o.draft_model, "NAME", "draft model, the same");
   options.texts(
       "--draft", o.drafts, "NAME:KEY=VALUE,...",
@@ -206,6 +216,7 @@ void declare(Options& options, PlanOptions& o) {
       "  specdec plan --acceptance-length 2.92 --at 3 --c 0.02 --gamma 3 --max-regret 0.05\n"
       "  specdec plan --alpha 0.7:0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31\n"
       "  specdec plan --counters metrics.txt --cost timings.csv --c 0.1 --batch 1,8,64\n"
+      "  specdec plan --alpha 0.8 --hardware h200 --model llama-3.1-70b --draft-model llama-3.2-1b\n"
       "  specdec plan --bench results/*.json --emit vllm\n"
       "Also: --config FILE, --print-config. Every option: docs/cli.md.");
 }

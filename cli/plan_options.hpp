@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/options.hpp"
+#include "cli/roofline_options.hpp"
 #include "cli/step_cost_options.hpp"
 
 namespace specdec::cli {
@@ -32,6 +33,7 @@ struct PlanOptions {
   std::optional<double> overhead_seconds;
   std::optional<std::string> draft_kind;
   bool extrapolate = false;
+  RooflineArguments roofline;
   // Benchmark runs.
   std::vector<std::string> bench;
   std::vector<std::string> holdout;

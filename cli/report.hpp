@@ -41,6 +41,8 @@ struct Report {
   std::vector<Warning> warnings;
   /// file_facts of the files that were read; stand in "inputs" as "files" where there are any.
   std::vector<nlohmann::ordered_json> files;
+  /// {"kind", "name", "sources"} of the program's own figures that were used; stand there as "presets".
+  std::vector<nlohmann::ordered_json> presets;
   /// The command's tables, all of them, where this run has them elsewhere in the JSON output or in another order.
   std::vector<CsvTable> tables;
   int exit_code = 0;

@@ -102,7 +102,10 @@ const std::array<StatedLoss, 5> stated_losses = {
      {"scheduling_seconds", &RooflineLosses::scheduling_seconds, "--scheduling-seconds",
       &RooflineArguments::scheduling_seconds, &EfficiencyDefaults::scheduling_seconds, Range{}}}};
 
-RooflineLosses losses_of(const RooflineArguments& a, PricedRoofline& priced) {
+constexpr auto latency = &RooflineLosses::all_reduce_latency_seconds;
+
+/// @param shared  accelerators share a model, so that there are all-reduces
+RooflineLosses losses_of(const RooflineArguments& a, bool shared, PricedRoofline& priced) {
   RooflineLosses losses;
   const EfficiencyDefaults& usual = cost::efficiency_defaults();
   for (const StatedLoss& loss : stated_losses) {
@@ -112,6 +115,7 @@ RooflineLosses losses_of(const RooflineArguments& a, PricedRoofline& priced) {
       value = {value.low * loss.unit, value.value * loss.unit, value.high * loss.unit};
       continue;
     }
+    if (loss.value == latency && !shared) continue;
     const SourcedRange& assumed = usual.*loss.usual;
     value = {assumed.low, assumed.value, assumed.high};
     priced.presets.push_back(preset_json("loss", loss.name, assumed.sources));
@@ -129,7 +133,7 @@ nlohmann::ordered_json value_json(const UncertainValue& value) {
 
 void assume_losses(const RooflineArguments& a, const RooflineLosses& losses, bool shared, PricedRoofline& priced) {
   for (const StatedLoss& loss : stated_losses) {
-    if (loss.value == &RooflineLosses::all_reduce_latency_seconds && !shared) continue;
+    if (loss.value == latency && !shared) continue;
     const bool by_user = (a.*loss.text).has_value() || !a.calibrate.empty();
     priced.assumptions.push_back(
         {std::string(loss.name), value_json(losses.*loss.value), by_user ? "user" : "default"});
@@ -263,10 +267,17 @@ PricedRoofline roofline_from(const RooflineArguments& a, const RooflineModels& m
   options.kind = models.drafts ? models.kind : cost::DraftKind::ngram;
   if (options.kind != cost::DraftKind::ngram) {
     options.draft = draft_of(a, models, options.target, priced);
-  } else if (models.drafts && models.draft) {
-    throw UsageError(fmt::format("{} is given, but n-grams need no model", models.draft_option));
+  } else {
+    const auto refuse_model = [](std::string_view option, bool given) {
+      if (given) throw UsageError(fmt::format("{} is given, but no model drafts", option));
+    };
+    refuse_model(models.draft_option, models.drafts && models.draft);
+    refuse_model("--draft-weight-dtype", a.draft_weight_dtype.has_value());
+    refuse_model("--draft-tensor-parallel-size", a.draft_tensor_parallel.has_value());
+    refuse_model("--draft-launch-seconds", a.draft_launch_seconds.has_value());
   }
-  options.losses = losses_of(a, priced);
+  const bool shared = std::max(options.target.tensor_parallel, options.draft ? options.draft->tensor_parallel : 1) > 1;
+  options.losses = losses_of(a, shared, priced);
 
   priced.assumptions.push_back({"weights", type_text(options.target), type_source(options.target)});
   if (options.draft) {
@@ -278,7 +289,6 @@ PricedRoofline roofline_from(const RooflineArguments& a, const RooflineModels& m
   if (options.draft && options.draft->tensor_parallel != options.target.tensor_parallel) {
     priced.assumptions.push_back({"draft tensor_parallel", options.draft->tensor_parallel, "user"});
   }
-  const bool shared = std::max(options.target.tensor_parallel, options.draft ? options.draft->tensor_parallel : 1) > 1;
 
   std::vector<CalibrationPoint> points;
   for (const std::string& text : a.calibrate) points.push_back(calibration_point(text, priced));

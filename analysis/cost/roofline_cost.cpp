@@ -268,6 +268,9 @@ RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options
     throw std::invalid_argument("RooflineCost: the draft model is missing, but must be given unless n-grams draft");
   target_ = priced(options_.target, "target");
   if (options_.draft) draft_ = priced(*options_.draft, "draft");
+  const bool reduces = target_.all_reduces > 0 || (draft_ && draft_->all_reduces > 0);
+  UncertainValue& latency_loss = options_.losses.all_reduce_latency_seconds;
+  if (!reduces) latency_loss = {latency_loss.value, latency_loss.value, latency_loss.value};
   draw_losses();
   find_uncalibrated();
 }

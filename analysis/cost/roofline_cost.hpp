@@ -32,7 +32,7 @@ struct RooflineLosses {
   /// Achieved share of the memory bandwidth and of the dense peak, (0, 1].
   UncertainValue bandwidth_efficiency = {1, 1, 1};
   UncertainValue compute_efficiency = {1, 1, 1};
-  /// Of each all-reduce beside its bytes, seconds, >= 0.
+  /// Of each all-reduce beside its bytes, seconds, >= 0; no range where every model is on one accelerator.
   UncertainValue all_reduce_latency_seconds = {};
   /// Of each pass of a model, and of each iteration of the engine, seconds, >= 0.
   UncertainValue launch_seconds = {};

@@ -34,6 +34,7 @@ RUNS = {
     ],
     "plan": [
         "--alpha 0.8 --c 0.05",
+        "--alpha 0.8 --hardware h200 --model llama-3.1-8b --draft-kind ngram --calibrate batch=8,tpot_ms=5 --batch 1,64",
         "--alpha 0.8 --c 0.05 --gamma 3 --tokens 64 --c-hat 0.01",
         "--alpha 0.8 --c 0.05 --gamma 2 --max-regret 0.01",
         "--alpha 0.7:0.8 --c 0.05 --gamma 4",

@@ -68,6 +68,34 @@ std::string timings_in(const ScratchFolder& scratch, double fixed, double per_to
   return file;
 }
 
+/// A device with ideal links, its file and those of the 70B and 8B Llama 3.
+struct IdealHardware {
+  ScratchFolder scratch;
+
+  IdealHardware() {
+    std::ofstream(scratch / "device.json")
+        << R"({"name": "device", "memory_bytes": 141e9, "memory_bandwidth_bytes_per_second": 4.8e12,
+               "peak_flops": {"bf16": 989.4e12, "fp8": 1978.9e12}, "link_bytes_per_second": 1e300})";
+    write_model("70b.json", 8192, 80, 64, 28672);
+    write_model("8b.json", 4096, 32, 32, 14336);
+  }
+  std::string path(const std::string& name) const { return (scratch / name).string(); }
+  /// Weights of 8 bits and no losses.
+  std::string options() const {
+    return " --hardware " + path("device.json") + " --model " + path("70b.json") +
+           " --weight-dtype fp8 --draft-weight-dtype fp8 --bandwidth-efficiency 1 --compute-efficiency 1 "
+           "--launch-seconds 0 --scheduling-seconds 0 ";
+  }
+
+ private:
+  void write_model(const std::string& name, int width, int layers, int heads, int feed_forward) const {
+    std::ofstream(scratch / name) << R"({"model_type": "llama", "hidden_size": )" << width
+                                  << R"(, "num_hidden_layers": )" << layers << R"(, "num_attention_heads": )" << heads
+                                  << R"(, "num_key_value_heads": 8, "intermediate_size": )" << feed_forward
+                                  << R"(, "vocab_size": 128256, "tie_word_embeddings": false})";
+  }
+};
+
 std::vector<std::string> verdicts_of(const ordered_json& plan) {
   std::vector<std::string> verdicts;
   for (const ordered_json& point : plan["points"]) verdicts.push_back(point["verdict"]);
@@ -493,4 +521,97 @@ TEST_CASE("what lies outside the measured times is refused, and priced with --ex
   CHECK(run.exit_code == 2);
   CHECK(run.err.find("10000") != std::string::npos);
   CHECK(json_of(options + "10000 --extrapolate")["points"][0]["rows"][0]["extrapolated"] == true);
+}
+
+TEST_CASE("a plan by hardware prints the worked example and says what bounds each pass") {
+  const IdealHardware ideal;
+  const std::string models = ideal.options() + "--draft-model " + ideal.path("8b.json");
+  const ordered_json plan = json_of("--alpha 0.8 --context 2048 --batch 1,64,200" + models);
+  // Not in the example: the token that the draft catches up on after a full accept, up to 2e-5 of the speedup here.
+  CHECK(plan["points"][0]["rows"][4]["speedup"].get<double>() == Approx(2.329418).epsilon(5e-5));
+  CHECK(plan["points"][0]["optimal"]["gamma"] == 5);
+  CHECK(plan["points"][0]["optimal"]["speedup"].get<double>() == Approx(2.374232).epsilon(5e-5));
+  CHECK(plan["points"][1]["rows"][4]["speedup"].get<double>() == Approx(1.514050).epsilon(5e-5));
+  CHECK(plan["points"][1]["optimal"]["gamma"] == 2);
+  CHECK(plan["points"][1]["seconds_per_output_token"]["baseline"].get<double>() == Approx(0.023431741).epsilon(5e-7));
+  CHECK(plan["points"][0]["rows"][4]["bound"] == "weights");
+  CHECK(plan["points"][2]["rows"][0]["bound"] == "cache");
+  CHECK(plan["points"][2]["rows"][8]["bound"] == "weight_products");
+  CHECK(plan["drafts"][0]["cost"] == "roofline");
+  CHECK_FALSE(warns(plan, "roofline_uncalibrated"));
+  CHECK(warns(plan, "cache_does_not_fit"));
+  CHECK(plan["inputs"]["files"].size() == 3);
+  CHECK(json_of("--alpha 0.8 --c 0.1 --batch 1")["points"][0]["rows"][0]["bound"].is_null());
+  const Run text = run_specdec("plan --alpha 0.8 --context 2048 --batch 200" + models);
+  CHECK(text.out.find("verdict    bound\n") != std::string::npos);
+  CHECK(text.out.find("would hold that") != std::string::npos);
+}
+
+TEST_CASE("presets price a plan with sources, ranges and what calibration narrows") {
+  const std::string presets = "--alpha 0.8 --hardware H200 --model llama-3.1-8b --draft-model Llama_3.1-8B --tp 2 ";
+  const ordered_json plan = json_of(presets + "--kv-cache-dtype fp8");
+  CHECK(warns(plan, "roofline_uncalibrated"));
+  CHECK(plan["inputs"]["presets"].size() == 7);
+  for (const ordered_json& preset : plan["inputs"]["presets"])
+    CHECK_THAT(preset["sources"][0].get<std::string>(), Catch::Matchers::StartsWith("https://"));
+  const auto width = [](const ordered_json& document) {
+    const ordered_json& ci95 = document["points"][0]["rows"][4]["speedup_ci95"];
+    return ci95[1].get<double>() - ci95[0].get<double>();
+  };
+  CHECK(width(plan) > 0.01);
+  const auto assumed = [](const ordered_json& document, const std::string& name) {
+    for (const ordered_json& assumption : document["assumptions"])
+      if (assumption["name"] == name) return assumption["value"].dump() + " " + assumption["source"].get<std::string>();
+    return std::string("none");
+  };
+  CHECK(assumed(plan, "weights") == "\"bf16\" preset");
+  CHECK(assumed(plan, "kv cache") == "\"fp8\" user");
+  CHECK(assumed(plan, "tensor_parallel") == "2 user");
+  const ordered_json calibrated =
+      json_of(presets + "--calibrate batch=1,tpot_ms=2.5 --calibrate batch=64,tpot_ms=3.6,gamma=3,tokens_per_step=2.9");
+  CHECK_FALSE(warns(calibrated, "roofline_uncalibrated"));
+  CHECK(assumed(calibrated, "context of batch=1,tpot_ms=2.5") == "0 default");
+  CHECK(calibrated["points"][0]["seconds_per_output_token"]["baseline"].get<double>() == Approx(2.5e-3).epsilon(0.03));
+  CHECK(warns(json_of("--alpha 0.8 --hardware l4 --model llama-3.1-8b --weight-dtype fp32 --draft-kind ngram"),
+              "weights_do_not_fit"));
+}
+
+TEST_CASE("several drafts on one hardware are compared, and its options are refused where they say nothing") {
+  const IdealHardware ideal;
+  const ordered_json plan =
+      json_of("--draft small:alpha=0.8,model=" + ideal.path("8b.json") + ",tp=1 --draft lookup:alpha=0.3,kind=ngram" +
+              ideal.options().replace(ideal.options().find("--draft-weight-dtype fp8"), 24, ""));
+  CHECK(plan["recommended_draft"] == "small");
+  CHECK(plan["drafts"].size() == 2);
+
+  const std::string base = "--alpha 0.8 --hardware h200 --model llama-3.1-8b --draft-model llama-3.1-8b ";
+  check_refused("--alpha 0.8 --c 0.1 --tp 2", "--tensor-parallel-size is given, but needs --hardware beside it");
+  check_refused(base + "--c 0.1", "--c is given, but --hardware prices rounds");
+  check_refused(base + "--extrapolate", "--extrapolate is given, but --hardware prices rounds");
+  check_refused("--alpha 0.8 --hardware h200", "--model is missing: --hardware prices it");
+  check_refused("--alpha 0.8 --hardware h200 --model llama-3.1-8b",
+                "--draft-model is missing: --hardware prices the draft by its architecture");
+  check_refused("--alpha 0.8 --hardware nothing --model llama-3.1-8b",
+                "--hardware is nothing, but must be a file or one of `specdec list hardware`");
+  check_refused(
+      "--alpha 0.8 --hardware h200 --model nothing",
+      "--model is nothing, but must be a config.json, its folder, a GGUF file or one of `specdec list models`");
+  check_refused(base + "--draft-kind ngram", "--draft-model is given, but no model drafts");
+  check_refused(base + "--weight-dtype q4",
+                "--weight-dtype is q4, but must be one of fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4");
+  check_refused(base + "--compute-efficiency 0.9:0.2",
+                "--compute-efficiency is 0.9:0.2, but must be a number or LOW:HIGH with LOW <= HIGH");
+  check_refused(base + "--bandwidth-efficiency 0", "--bandwidth-efficiency is 0, but must be a number in (0, 1]");
+  check_refused(base + "--calibrate batch=8", "--calibrate is batch=8, but must be a list that has batch=B,tpot_ms=T");
+  check_refused(base + "--calibrate batch=8,tpot_ms=9,gamma=2",
+                "--calibrate is batch=8,tpot_ms=9,gamma=2, but must be a list that has tokens_per_step beside gamma");
+  check_refused(
+      base + "--calibrate batch=8,tpot_ms=9,tokens_per_step=2",
+      "--calibrate is batch=8,tpot_ms=9,tokens_per_step=2, but must be a list whose tokens_per_step is at most "
+      "gamma + 1, 1");
+  check_refused(
+      base + "--calibrate batch=8,speed=9",
+      "--calibrate is speed=9, but must be KEY=VALUE with a key of batch, tpot_ms, gamma, tokens_per_step, context");
+  check_refused("--draft x:alpha=0.8,c=0.1 --hardware h200 --model llama-3.1-8b",
+                "--draft x: c is given, but --hardware prices rounds");
 }
