@@ -59,7 +59,7 @@ TEST_CASE("the drafting heads among the presets are as wide as what they read an
     return *model;
   };
   for (const char* target : {"llama-3.1-8b", "llama-3.3-70b", "gpt-oss-20b", "gpt-oss-120b", "qwen3-8b", "qwen3-32b",
-                             "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3"}) {
+                             "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3", "kimi-k2"}) {
     INFO(target);
     const ModelSpec head = preset(std::string("eagle3-") + target);
     CHECK(head.width == preset(target).width);
