@@ -100,8 +100,18 @@ std::optional<ScrapedName> scraped_name(std::string_view metric) {
 }
 
 bool ScrapedSeries::LabelSet::has(Metric metric) const {
-  return std::any_of(snapshots.begin(), snapshots.end(),
-                     [&](const auto& entry) { return entry.second.values.count(metric) != 0; });
+  return std::any_of(snapshots.begin(), snapshots.end(), [&](const auto& entry) {
+    const Snapshot& now = entry.second;
+    if (metric == Metric::accepted_at) return !now.accepted_at.empty();
+    if (metric == Metric::drafted_at) return !now.drafted_at.empty();
+    return now.values.count(metric) != 0;
+  });
+}
+
+bool ScrapedSeries::LabelSet::shares_metric(const LabelSet& other) const {
+  return std::any_of(named_metrics.begin(), named_metrics.end(), [&](const NamedMetric& named) {
+    return named.meaning.engine == engine && has(named.meaning.metric) && other.has(named.meaning.metric);
+  });
 }
 
 bool ScrapedSeries::LabelSet::speculates() const {
@@ -109,6 +119,20 @@ bool ScrapedSeries::LabelSet::speculates() const {
     const Snapshot& now = entry.second;
     return now.values.size() > now.values.count(Metric::emitted) || !now.accepted_at.empty() || !now.drafted_at.empty();
   });
+}
+
+void ScrapedSeries::LabelSet::take(LabelSet part) {
+  for (auto& [key, from] : part.snapshots) {
+    const auto [entry, is_new] = snapshots.try_emplace(key, from);
+    if (is_new) continue;
+    entry->second.values.merge(from.values);
+    entry->second.accepted_at.merge(from.accepted_at);
+    entry->second.drafted_at.merge(from.drafted_at);
+  }
+  const auto known = [&](const CountLabel& label) {
+    return std::find(labels.begin(), labels.end(), label) != labels.end();
+  };
+  std::remove_copy_if(part.labels.begin(), part.labels.end(), std::back_inserter(labels), known);
 }
 
 ScrapedSeries::LabelSet& ScrapedSeries::label_set(std::string_view engine, std::vector<CountLabel> labels) {
@@ -240,6 +264,48 @@ void ScrapedSeries::join_emitted(const CountsSink& sink) {
   }
   sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [](const LabelSet& set) { return !set.speculates(); }),
               sets_.end());
+}
+
+/// The counters of one server of TensorRT-LLM may stand under different labels, and would count its rounds twice.
+void ScrapedSeries::join_positions(const CountsSink& sink) {
+  const auto of_engine = [](const LabelSet& set, Metric metric) {
+    return set.engine == "tensorrt-llm" && set.has(metric);
+  };
+  const bool by_position =
+      std::any_of(sets_.begin(), sets_.end(), [&](const auto& set) { return of_engine(set, Metric::drafted_at); });
+  const Metric main = by_position ? Metric::drafted_at : Metric::drafted;
+  const auto joins = [&](const LabelSet& whole, const LabelSet& part) {
+    return of_engine(whole, main) && part.engine == whole.engine && !part.has(main) &&
+           compatible(whole.labels, part.labels) && !whole.shares_metric(part);
+  };
+  std::vector<std::pair<std::size_t, std::size_t>> joined;
+  std::vector<bool> left_out(sets_.size());
+  for (std::size_t part = 0; part < sets_.size(); ++part) {
+    std::vector<std::size_t> wholes;
+    for (std::size_t i = 0; i < sets_.size(); ++i) {
+      if (joins(sets_[i], sets_[part])) wholes.push_back(i);
+    }
+    if (wholes.empty()) continue;
+    const LabelSet& whole = sets_[wholes.front()];
+    const auto also = [&](const LabelSet& other) {
+      return &other != &sets_[part] && joins(whole, other) && other.shares_metric(sets_[part]);
+    };
+    left_out[part] = true;
+    if (wholes.size() == 1 && std::none_of(sets_.begin(), sets_.end(), also)) {
+      joined.emplace_back(wholes.front(), part);
+      continue;
+    }
+    sink.warn(
+        {"series_of_unknown_labels",
+         fmt::format("{}: what {} counts may be the rounds of {} or others; it is left out",
+                     place(sets_[part].snapshots.begin()->second), shown(sets_[part].labels), shown(whole.labels))});
+  }
+  for (const auto& [whole, part] : joined) sets_[whole].take(std::move(sets_[part]));
+  std::vector<LabelSet> kept;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    if (!left_out[i]) kept.push_back(std::move(sets_[i]));
+  }
+  sets_ = std::move(kept);
 }
 
 std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, const CountsSink& sink) const {
@@ -477,6 +543,7 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
 void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
   drop_repeating_ranks(sink);
   join_emitted(sink);
+  join_positions(sink);
   if (sets_.empty()) {
     throw FileError(file, FileError::whole_file(), "content",
                     fmt::format("metrics without speculative decoding ({} other samples)", others_),

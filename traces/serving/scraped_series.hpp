@@ -61,7 +61,8 @@ struct ScrapedSample {
 /// scraped once, else the differences of consecutive scrapes as windows, those without a round left out.
 ///
 /// A counter that went down was set to 0 by a restart: the window is then what it counted since, and a warning says so.
-/// Series that SGLang's tensor-, pipeline- and expert-parallel ranks repeat are read from the lowest rank.
+/// Series that SGLang's tensor-, pipeline- and expert-parallel ranks repeat are read from the lowest rank. Counters of
+/// TensorRT-LLM that stand under different labels count the same rounds: they are joined where no label contradicts.
 class ScrapedSeries {
  public:
   explicit ScrapedSeries(std::string_view format) : format_(format) {}
@@ -99,12 +100,17 @@ class ScrapedSeries {
 
     bool has(ScrapedMetric metric) const;
     bool speculates() const;
+    /// Some series is in both.
+    bool shares_metric(const LabelSet& other) const;
+    /// Makes the other set's series and labels its own.
+    void take(LabelSet part);
   };
 
   LabelSet& label_set(std::string_view engine, std::vector<CountLabel> labels);
   Snapshot& snapshot(LabelSet& set, const ScrapedSample& sample);
   void drop_repeating_ranks(const CountsSink& sink);
   void join_emitted(const CountsSink& sink);
+  void join_positions(const CountsSink& sink);
   std::vector<Snapshot> in_order(LabelSet& set, const CountsSink& sink) const;
   bool hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots, const CountsSink& sink) const;
   ServingCounts difference(const LabelSet& set, const Snapshot* before, const Snapshot& now,

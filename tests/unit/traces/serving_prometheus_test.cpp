@@ -9,6 +9,7 @@
 
 using namespace specdec;
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 using tests::AllCounts;
 using tests::counts_of;
@@ -189,6 +190,50 @@ TEST_CASE("a gauge alone is a mean without counts") {
   CHECK(counts.warns("mean_without_counts"));
   CHECK(counts_refusal({"sglang:spec_accept_length 0.62\n"}) ==
         "1.txt:1: sglang:spec_accept_length is 0.62, but must be a mean of tokens per round, in [1, 1024]");
+}
+
+TEST_CASE(
+    "TensorRT-LLM's counters under different labels are joined, or left out where it is not known whose they are") {
+  const auto positions = [](const std::string& labels) {
+    return fmt::format(
+        "trtllm_spec_decode_drafted_tokens_total{{{0}token_position=\"0\"}} 20\n"
+        "trtllm_spec_decode_drafted_tokens_total{{{0}token_position=\"1\"}} 18\n"
+        "trtllm_spec_decode_accepted_tokens_total{{{0}token_position=\"0\"}} 12\n",
+        labels);
+  };
+  const std::string totals =
+      "trtllm_spec_decode_num_draft_tokens_total{model_name=\"m\"} 38\n"
+      "trtllm_spec_decode_num_accepted_tokens_total{engine_type=\"trt\"} 12\n";
+  const AllCounts joined = counts_of({positions("rank=\"0\",") + totals});
+  REQUIRE(joined.units.size() == 1);
+  CHECK(joined.warnings.empty());
+  CHECK(joined.units[0].rounds == 20);
+  CHECK(joined.units[0].drafted == 38);
+  CHECK(joined.units[0].accepted == 12);
+  CHECK(joined.units[0].shape == DraftShape::chain);
+  CHECK(joined.units[0].label("model_name") == "m");
+  CHECK(joined.units[0].label("rank") == "0");
+
+  const AllCounts two = counts_of({positions("rank=\"0\",") + positions("rank=\"1\",") + totals});
+  REQUIRE(two.units.size() == 2);
+  CHECK(two.units[1].rounds == 20);
+  CHECK_FALSE(two.units[1].drafted);
+  CHECK(two.warns("series_of_unknown_labels"));
+  CHECK_THAT(
+      two.warnings.at(0).message,
+      EndsWith("1.txt:7: what {model_name=\"m\"} counts may be the rounds of {rank=\"0\"} or others; it is left out"));
+
+  // Totals of two servers, and positions that may be of either.
+  const std::string other = "trtllm_spec_decode_num_draft_tokens_total{model_name=\"n\"} 38\n";
+  const AllCounts either = counts_of({positions("") + totals + other});
+  CHECK(either.units.size() == 1);
+  CHECK_FALSE(either.units[0].drafted);
+  CHECK(either.units[0].label("engine_type") == "trt");
+  // Labels that contradict each other are of different servers.
+  CHECK(counts_of({positions("model_name=\"m\",") + other}).units.size() == 2);
+  const AllCounts plain = counts_of({totals});
+  REQUIRE(plain.units.size() == 1);
+  CHECK(plain.units[0].accepted == 12);
 }
 
 TEST_CASE("TensorRT-LLM says what was drafted at each position") {
