@@ -218,17 +218,27 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   if (o.sources.empty()) throw UsageError("SOURCE is missing: files of counts, - for standard input, or --convert");
   require_different(o.sources);
   const std::optional<Tree> tree = tree_of(o);
+  if (o.by && o.by->empty()) refuse("--by", "\"\"", "the name of a label, or file");
   estimate::ServingSummaries summaries({o.by.value_or(""), o.gamma, tree.has_value()});
   CountersAnswer answer{o, {}, {}, {}, {}, {}};
   const std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
   ReadingProgress reading(files, progress);
   traces::CountsSink sink;
+  std::set<std::string> labels;
   sink.take = [&](const ServingCounts& counts) {
     reading.at(counts);
+    if (o.by) {
+      for (const traces::CountLabel& label : counts.labels) labels.insert(label.name);
+    }
     tree ? summaries.add(as_stated(counts, *tree)) : summaries.add(counts);
   };
   sink.warn = [&](const traces::CountsWarning& warning) { answer.notes.push_back(warning); };
   traces::read_serving_counts(files, sink);
+  if (o.by && *o.by != "file" && labels.count(*o.by) == 0) {
+    refuse("--by", *o.by,
+           labels.empty() ? "file, since the counts have no labels"
+                          : fmt::format("file or a label of the counts: {}", fmt::join(labels, ", ")));
+  }
   for (estimate::ServingSummary& summary : summaries.summaries()) {
     answer.groups.push_back(group_of(std::move(summary), o));
   }

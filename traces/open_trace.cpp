@@ -8,6 +8,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/llamacpp_logits.hpp"
@@ -101,11 +102,7 @@ TraceFormat format_of(std::span<const fs::path> files) {
     const FileHead head = FileHead::of(file);
     const auto found =
         std::find_if(formats.begin(), formats.end(), [&](const TraceFormat& f) { return f.recognises(head); });
-    if (found == formats.end()) {
-      throw FileError(file, FileError::whole_file(), "content",
-                      head.size == 0 ? "empty" : fmt::format("in no known format ({})", head.excerpt()),
-                      "one of: " + names_of(formats));
-    }
+    if (found == formats.end()) head.refuse_format("one of: " + names_of(formats));
     if (first == nullptr) first = &*found;
     if (&*found != first) {
       throw FileError(file, FileError::whole_file(), "content", std::string(found->name),
@@ -158,6 +155,29 @@ std::string FileHead::excerpt() const {
     }
   }
   return fmt::format("it begins \"{}\"", text);
+}
+
+std::string_view FileHead::compression() const {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> magics = {{{"\x1f\x8b", "gzip"},
+                                                                                    {"\x28\xb5\x2f\xfd", "zstd"},
+                                                                                    {"PK\x03\x04", "zip"},
+                                                                                    {"\xfd"
+                                                                                     "7zXZ",
+                                                                                     "xz"},
+                                                                                    {"BZh", "bzip2"}}};
+  for (const auto& [magic, name] : magics) {
+    if (starts_with(magic)) return name;
+  }
+  return {};
+}
+
+void FileHead::refuse_format(const std::string& formats) const {
+  const std::string_view compressed = compression();
+  throw FileError(path, FileError::whole_file(), "content",
+                  size == 0             ? "empty"
+                  : !compressed.empty() ? fmt::format("{}-compressed", compressed)
+                                        : fmt::format("in no known format ({})", excerpt()),
+                  compressed.empty() ? formats : "decompressed first, then " + formats);
 }
 
 std::unique_ptr<PositionSource> open_trace(std::span<const fs::path> files, const OpenOptions& options) {

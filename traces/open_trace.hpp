@@ -49,6 +49,11 @@ struct FileHead {
   std::string_view json() const;
   /// The first few bytes, printable.
   std::string excerpt() const;
+  /// "gzip", "zstd", "zip", "xz" or "bzip2" by the magic bytes; empty for a file that is not compressed.
+  std::string_view compression() const;
+  /// What refusals of a file in no known format have found and expect: "gzip-compressed" and "decompressed first, then
+  /// ...", or the file's beginning and `formats`.
+  [[noreturn]] void refuse_format(const std::string& formats) const;
 };
 
 /// A format that can be read; open_trace.cpp lists them all, each more particular one before the more general.

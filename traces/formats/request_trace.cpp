@@ -335,6 +335,7 @@ class JsonRequests {
 RequestTrace read_request_trace(const fs::path& path) {
   const FileHead head = FileHead::of(path);
   if (head.folder) throw FileError(path, FileError::whole_file(), "path", "a folder", "a file");
+  if (!head.compression().empty()) head.refuse_format("a table of requests");
   RequestTrace trace = head.json().empty() ? CsvRequests(path).read() : JsonRequests(path).read();
   if (trace.requests.empty())
     throw FileError(path, FileError::whole_file(), "the number of requests", "0", "1 or more");

@@ -544,6 +544,7 @@ TableRows rows_of(const FileHead& head) {
     throw FileError(head.path, FileError::whole_file(), "size", fmt::format("{} bytes", head.size),
                     fmt::format("at most {} bytes", largest_table));
   }
+  if (!head.compression().empty()) head.refuse_format(std::string(readable));
   if (!head.json().empty()) return json_rows(head.path);
   const MappedFile file(head.path);
   const std::string_view content(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());

@@ -54,15 +54,10 @@ std::size_t index_of_format(const fs::path& file, std::span<const CountsFormat> 
   if (head.folder) {
     throw FileError(file, FileError::whole_file(), "file", "a folder", "a file in one of: " + names_of(formats));
   }
-  if (head.size == 0) {
-    throw FileError(file, FileError::whole_file(), "content", "empty", "in one of: " + names_of(formats));
-  }
+  if (head.size == 0 || !head.compression().empty()) head.refuse_format("in one of: " + names_of(formats));
   const auto found =
       std::find_if(formats.begin(), formats.end(), [&](const CountsFormat& f) { return f.recognises(head); });
-  if (found == formats.end()) {
-    throw FileError(file, FileError::whole_file(), "content", fmt::format("in no known format ({})", head.excerpt()),
-                    "in one of: " + names_of(formats));
-  }
+  if (found == formats.end()) head.refuse_format("in one of: " + names_of(formats));
   return static_cast<std::size_t>(found - formats.begin());
 }
 

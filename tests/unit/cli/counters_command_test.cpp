@@ -252,16 +252,27 @@ TEST_CASE("accepted over drafted is given where rounds are not counted") {
 TEST_CASE("groups that are warned of alike share one warning, and many of one kind are counted") {
   const ScratchFolder folder;
   const std::string file = written(folder, "metrics", scrape("a", 100, {90, 80}) + scrape("b", 100, {30, 10}));
-  const ordered_json document = summary_of("--by categry " + file);
+  const ordered_json document = summary_of("--by engine " + file);
   const auto& warnings = document["warnings"];
   const auto is = [](const char* code) { return [code](const ordered_json& w) { return w["code"] == code; }; };
   CHECK(std::count_if(warnings.begin(), warnings.end(), is("iid_rounds")) == 1);
-  CHECK(warns(document, "label_missing"));
   std::string many;
   for (int model = 0; model < 9; ++model) many += scrape(std::to_string(model), 100, {90, 80});
-  const ordered_json crowd = summary_of("--by categry " + written(folder, "many", many));
+  const ordered_json crowd = summary_of("--by engine " + written(folder, "many", many));
   CHECK(crowd["groups"].size() == 9);
   CHECK(crowd["warnings"].size() <= 6);
+}
+
+TEST_CASE("grouping by a label that no count has is refused with the labels there are") {
+  const ScratchFolder folder;
+  const std::string file = written(folder, "metrics", scrape("a", 100, {90, 80}));
+  check_run_refused("counters --by categry " + file,
+                    "--by is categry, but must be file or a label of the counts: engine, model_name");
+  check_run_refused("counters --by \"\" " + file, "--by is \"\", but must be the name of a label, or file");
+  const std::string print = written(folder, "print",
+                                    "n_draft = 4\nn_predict = 121\nn_drafted = 378\nn_accept = 25\n"
+                                    "accept = 6.614%\n");
+  check_run_refused("counters --by model " + print, "--by is model, but must be file, since the counts have no labels");
 }
 
 TEST_CASE("standard input is read like a file") {

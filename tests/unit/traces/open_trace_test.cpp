@@ -50,6 +50,24 @@ TEST_CASE("content in no known format is shown and answered with the formats the
         "/nonexistent/a: file is unreadable (No such file or directory), but must be a readable file");
 }
 
+TEST_CASE("compressed files are named so and answered with what to do") {
+  const TemporaryFolder folder;
+  const auto compression = [&](const std::string& bytes) {
+    return std::string(FileHead::of(folder.write("file", bytes)).compression());
+  };
+  CHECK(compression("\x1f\x8b\x08rest") == "gzip");
+  CHECK(compression("\x28\xb5\x2f\xfd...") == "zstd");
+  CHECK(compression("PK\x03\x04...") == "zip");
+  CHECK(compression("\xfd"
+                    "7zXZ...") == "xz");
+  CHECK(compression("BZh91AY") == "bzip2");
+  CHECK(compression("{}").empty());
+  CHECK(compression("\x1f").empty());
+  CHECK(refusal({folder.write("trace.gz", "\x1f\x8b\x08rest")})
+            .find("trace.gz: content is gzip-compressed, but must be decompressed first, then one of: specdec-trace") !=
+        std::string::npos);
+}
+
 TEST_CASE("files or a pair are named, and not both") {
   const auto refused = [](const std::vector<fs::path>& files, const char* target, const char* draft) {
     OpenOptions options;

@@ -55,6 +55,9 @@ TEST_CASE("counts in no known format are refused with the list of those that are
   CHECK_THAT(tests::counts_refusal({"hello\n"}), Contains("Prometheus text"));
   CHECK_THAT(tests::counts_refusal({""}), StartsWith("1.txt: content is empty, but must be in one of: "));
   CHECK_THAT(tests::counts_refusal({scrape, std::string("\0\1\2", 3)}), StartsWith("2.txt: content is in no known"));
+  CHECK_THAT(tests::counts_refusal({"\x28\xb5\x2f\xfd"
+                                    "SpecDecoding metrics:"}),
+             StartsWith("1.txt: content is zstd-compressed, but must be decompressed first, then in one of: "));
   const tests::TemporaryFolder folder;
   CHECK_THAT(tests::message_of<traces::FileError>([&] { tests::AllCounts counts({folder.path()}); }),
              Contains("file is a folder, but must be a file in one of: "));
