@@ -159,6 +159,7 @@ PlannedAcceptance from_counters(const AcceptanceSource& source) {
   if (summary.alpha_hat) acceptance.alpha = summary.alpha_hat->value;
   acceptance.text = fmt::format("counters{}{}", summary.model_name.empty() ? "" : " of " + summary.model_name,
                                 summary.formats.empty() ? "" : fmt::format(" ({})", fmt::join(summary.formats, ", ")));
+  if (summary.engines.size() == 1) acceptance.engine = summary.engines.front();
   acceptance.files = source.counters;
   return acceptance;
 }

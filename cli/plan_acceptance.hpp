@@ -44,6 +44,8 @@ struct PlannedAcceptance {
   std::string text;
   /// The rate and its 95% interval, where there is one.
   std::optional<double> alpha;
+  /// That counted, where it is one: "vllm", "sglang", "tensorrt-llm", "llama.cpp".
+  std::optional<std::string> engine;
   /// How the interval came about: "exact", "stated", "iid_rounds", "clusters", "batch_means", "sequences".
   std::string method;
   /// Of requests or sequences, where they were asked for and there are any.

@@ -78,6 +78,11 @@ class Timings {
     }
   }
 
+  bool of_llamacpp() const {
+    return std::any_of(tables_.begin(), tables_.end(),
+                       [](const auto& table) { return table.format.starts_with("llama"); });
+  }
+
   std::vector<std::string> models() const {
     std::vector<std::string> names;
     for (const traces::TimingTable& table : tables_) {
@@ -164,6 +169,8 @@ class Costs {
     }
   }
 
+  bool of_llamacpp() const { return target_ && target_->of_llamacpp(); }
+
   /// What was measured, where a log says it; else 1.
   std::vector<double> usual_batches() const { return usual_batches_.empty() ? std::vector<double>{1} : usual_batches_; }
 
@@ -219,7 +226,7 @@ class Costs {
       usual_batches_ = log.usual_batches();
     log_ = std::move(log.rounds);
     d_.cost_from_log = true;
-    d_.bench_engine = windows.front().engine;
+    d_.engine = windows.front().engine;
   }
 
   std::shared_ptr<const cost::RoundCost> fitted(PlannedDraft& draft, const DraftCost& its_cost,
@@ -440,6 +447,8 @@ void plan_from_options(const PlanOptions& o, Deployment& d) {
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost, draft.acceptance.clusters});
     take_acceptance(draft.acceptance, d);
   }
+  if (!d.engine) d.engine = d.drafts.front().acceptance.engine;
+  if (!d.engine && costs.of_llamacpp()) d.engine = "llama.cpp";
   d.in_seconds = d.drafts.front().cost->in_seconds();
   question.batches = asked_batches(o);
   if (question.batches.empty()) question.batches = costs.usual_batches();
@@ -503,7 +512,7 @@ void plan_from_runs(const PlanOptions& o, Deployment& d) {
   question.deployed = d.deployed;
   question.max_regret = o.max_regret;
   question.extrapolate = o.extrapolate;
-  d.bench_engine = question.runs.front().engine;
+  d.engine = question.runs.front().engine;
   d.bench = planning::plan_bench(question);
   d.plan = d.bench->plan;
   d.in_seconds = true;
@@ -587,6 +596,7 @@ Deployment planned_deployment(const PlanOptions& o) {
   } else {
     plan_from_runs(o, d);
   }
+  if (o.emit) d.engine = o.emit;
   for (const planning::DraftPlan& draft : d.plan.drafts) {
     const std::string who = d.plan.drafts.size() > 1 ? draft.name + ": " : "";
     for (const planning::PlanNote& note : draft.notes) d.warnings.push_back({note.code, who + note.message});
@@ -630,10 +640,22 @@ std::string command_for(const Deployment& d, const planning::NextMeasurement& ne
   const std::string model = d.target_model.empty() ? "MODEL" : d.target_model;
   const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch)));
   const std::int64_t requests = std::max(next.requests.value_or(8 * concurrency), concurrency);
-  if (d.bench_engine == "sglang") {
+  const std::string engine = d.engine.value_or("vllm");
+  if (engine == "sglang") {
     return fmt::format(
         "python -m sglang.bench_serving --model {} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
         model, requests, concurrency);
+  }
+  if (engine == "trtllm" || engine == "tensorrt-llm") {
+    return fmt::format(
+        "python -m tensorrt_llm.serve.scripts.benchmark_serving --model {} --dataset-name trtllm_custom "
+        "--dataset-path PROMPTS --num-prompts {} --max-concurrency {} --save-result",
+        model, requests, concurrency);
+  }
+  if (engine == "llamacpp" || engine == "llama.cpp") {
+    // The script of llama.cpp's tools/server/bench; the duration is the longest.
+    return fmt::format("SERVER_BENCH_N_PROMPTS={} k6 run script.js --duration 24h --iterations {} --vus {}", requests,
+                       requests, concurrency);
   }
   return fmt::format("vllm bench serve --model {} --num-prompts {} --max-concurrency {} --save-result", model, requests,
                      concurrency);

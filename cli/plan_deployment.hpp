@@ -46,8 +46,9 @@ struct Deployment {
   /// What is in use, where that was said.
   std::vector<planning::ScheduleStretch> deployed;
   std::optional<planning::EngineConfig> config;
-  /// Of the benchmark runs and logs: the program that the next run is made with.
-  std::string bench_engine = "vllm";
+  /// The server that the next run is made of: --emit's, else that of runs, logs, counters or timings, in this order, as
+  /// these name it.
+  std::optional<std::string> engine;
   /// Rounds were priced by the windows of a log, so that nothing else is said of the cost.
   bool cost_from_log = false;
   std::vector<std::string> files;

@@ -240,6 +240,29 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
                     "vllm_before.prom, which is none, but must be logs alone or tables of times alone");
 }
 
+TEST_CASE("the next run is that of the server which counted, was timed or is configured") {
+  const ScratchFolder scratch;
+  const auto command = [&](const std::string& options) {
+    return json_of("--batch 3 --model org/m " + options)["points"][0]["next_measurement"]["command"].get<std::string>();
+  };
+  const std::string rate = "--alpha 0.5:0.9 --c 0.3 --min-gain 0.3 ";
+  CHECK(command(rate).rfind("vllm bench serve --model org/m --num-prompts 24 --max-concurrency 3 --save-result", 0) ==
+        0);
+  CHECK(command(rate + "--emit sglang").rfind("python -m sglang.bench_serving --model org/m --num-prompts ", 0) == 0);
+  CHECK(command(rate + "--emit trtllm") ==
+        "python -m tensorrt_llm.serve.scripts.benchmark_serving --model org/m --dataset-name trtllm_custom "
+        "--dataset-path PROMPTS --num-prompts 24 --max-concurrency 3 --save-result");
+  const std::string k6 = "SERVER_BENCH_N_PROMPTS=24 k6 run script.js --duration 24h --iterations 24 --vus 3";
+  CHECK(command(rate + "--emit llamacpp") == k6);
+  CHECK(command("--alpha 0.5:0.9 --c 0.01 --min-gain 0.2 --extrapolate --cost " SPECDEC_SOURCE_DIR
+                "/traces/samples/llamacpp/batched-bench.jsonl") == k6);
+  const std::string log = (scratch / "server.log").string();
+  std::ofstream(log)
+      << "slot print_timing: id  1 | task 0 | draft acceptance = 0.64479 (  167 accepted /   259 generated), "
+         "mean acceptance length =  2.92, acceptance rate per position = (0.805, 0.632, 0.483)\n";
+  CHECK(command("--c 0.35 --min-gain 0.4 --counters " + log).find(" k6 run script.js ") != std::string::npos);
+}
+
 TEST_CASE("several drafts are compared and the faster one is taken") {
   const ordered_json plan = json_of(
       "--draft slow:alpha=0.8,c=0.5 --draft quick:acceptance-length=2.5,at=3,c=0.05,kind=eagle,model=org/head,tp=2 "
