@@ -49,9 +49,15 @@ class ResponseUnits {
     sink_.take(counts_);
   }
 
+  /// Leaves out one that put out fewer tokens than its rounds yielded.
+  void leave_out_stopped() {
+    ++stopped_;
+    found_ = true;
+  }
+
   void begin_file(const std::filesystem::path& path) {
     counts_.file = path;
-    documents_ = without_ = taken_ = 0;
+    documents_ = without_ = stopped_ = taken_ = 0;
   }
   void begin_document() {
     found_ = false;
@@ -70,6 +76,12 @@ class ResponseUnits {
                       fmt::format("missing or without rounds in all of {} documents", documents_),
                       "given where a request speculated");
     }
+    if (stopped_ > 0) {
+      sink_.warn({"stopped_in_a_draft",
+                  fmt::format("{}: {} of {} responses ended within accepted drafts, so that their tokens do not tell "
+                              "their rounds; they are left out",
+                              path.string(), stopped_, documents_)});
+    }
     if (without_ > 0) {
       sink_.warn({"requests_without_speculation",
                   fmt::format("{}: {} of {} documents have no counts of speculation ({}) and are left out",
@@ -82,7 +94,7 @@ class ResponseUnits {
  private:
   const CountsSink& sink_;
   ServingCounts counts_;
-  std::int64_t documents_ = 0, without_ = 0, taken_ = 0;
+  std::int64_t documents_ = 0, without_ = 0, stopped_ = 0, taken_ = 0;
   bool found_ = false;
 };
 
@@ -254,11 +266,8 @@ class LlamaTimings : public ResponseReaderOfCounts {
     if (*accepted > *drafted) {
       fields.refuse("draft_n_accepted", shown(*accepted), fmt::format("at most {}, as draft_n is", shown(*drafted)));
     }
-    if (*predicted < *accepted + 2) {
-      fields.refuse("predicted_n", shown(*predicted),
-                    fmt::format("at least {}: {} accepted drafts, the prompt's token and one of a pass",
-                                shown(*accepted + 2), shown(*accepted)));
-    }
+    // The prompt's token, and for every pass its accepted drafts and one token more, unless a stop cut them off.
+    if (*predicted < *accepted + 2) return units.leave_out_stopped();
     ServingCounts& counts = units.begin(file);
     counts.rule = AcceptanceRule::greedy_draft;
     counts.shape = DraftShape::chain;

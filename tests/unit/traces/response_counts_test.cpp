@@ -395,8 +395,16 @@ TEST_CASE("llama.cpp's timings count the prompt's token apart, and say the rule 
   };
   CHECK_THAT(refusal(R"("predicted_n":9,"draft_n":4,"draft_n_accepted":5)"),
              Contains("timings.draft_n_accepted is 5, but must be at most 4, as draft_n is"));
+  // A stop within the accepted drafts: tokens are put out up to it, drafts are counted all.
+  const std::string stopped = R"({"timings":{"predicted_n":5,"draft_n":8,"draft_n_accepted":5}})";
+  const CountsTaken beside =
+      take_counts(traces::llama_server_timings_format(), stopped + "\n" +
+                                                             R"({"timings":{"predicted_n":28,"draft_n":36,)"
+                                                             R"("draft_n_accepted":15}})");
+  CHECK(beside.units.size() == 1);
+  CHECK(beside.warning_codes() == std::vector<std::string>{"stopped_in_a_draft"});
   CHECK_THAT(refusal(R"("predicted_n":5,"draft_n":8,"draft_n_accepted":5)"),
-             Contains("timings.predicted_n is 5, but must be at least 7"));
+             Contains("timings.draft_n is missing or without rounds in all of 1"));
   CHECK_THAT(refusal(R"("predicted_n":5,"draft_n":8)"), Contains("timings.draft_n_accepted is missing"));
   CHECK_THAT(refusal(R"("predicted_n":5)"), Contains("timings.draft_n is missing or without rounds in all of 1"));
 }
