@@ -21,6 +21,8 @@ LLAMACPP = f"--target {ROOT}/traces/samples/llamacpp/target.kld --draft {ROOT}/t
 RECORDED = f"--target {FIXTURES}/llama_gqa --draft {FIXTURES}/llama_gqa --prompts {FIXTURES}/prompts.jsonl"
 PAIR = f"{RECORDED} --gamma 2"
 SERVING = f"{ROOT}/traces/samples/serving"
+REQUESTS = f"{ROOT}/traces/samples/requests"
+CAPACITY = "--hardware h100-sxm --num-requests 100 --replications 2"
 BENCH = " ".join(map(str, sorted((ROOT / "traces" / "samples" / "bench").glob("*.json"))))
 
 # SCRATCH stands for a folder that the commands may write to; they run in this order.
@@ -70,6 +72,18 @@ RUNS = {
         f"--alpha 0.7 --draft-kind ngram --batch 1,4,8 --cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl "
         "--extrapolate --emit llamacpp",
         f"--bench {BENCH} --holdout {ROOT}/traces/samples/bench/held_out/c16-k3.json --gamma 5",
+    ],
+    "capacity": [
+        f"{CAPACITY} --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b --draft-kind eagle --alpha 0.7 "
+        "--gamma 3 --prompt-tokens 1000:0.5 --output-tokens 200 --arrival-rate 10 --tpot-ms 40 --price 3 --replicas 1",
+        f"{CAPACITY} --model llama-3.1-8b --prompt-tokens 100 --output-tokens 50 --tpot-ms 0.5",
+        f"{CAPACITY} --model llama-3.1-8b --counters {SERVING}/vllm_requests.jsonl --draft-kind ngram --decode-only "
+        f"--schedule 1-8:3,9-64:1,65-512:0 --max-num-seqs 16,64 --requests {REQUESTS}/table.csv",
+        f"{CAPACITY} --model llama-3.1-8b --alpha 0.5 --alpha-spread 0.1 --draft-kind ngram --gamma 2 --concurrency 4 "
+        "--bandwidth-efficiency 1 --compute-efficiency 1 --launch-seconds 0 --scheduling-seconds 0 "
+        "--calibrate batch=1,tpot_ms=6 --prompt-tokens 100 --output-tokens 50",
+        f"--cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl --extrapolate --kv-cache-tokens 20000 "
+        "--prefill-tokens-per-second 5000 --prompt-tokens 100 --output-tokens 50 --num-requests 100 --replications 2",
     ],
     "record": [
         f"{RECORDED} --output SCRATCH/full --sequences 2 --max-new-tokens 8",

@@ -1,0 +1,214 @@
+#include "cli/capacity_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+
+namespace specdec::cli {
+namespace {
+
+constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
+constexpr std::int64_t most = std::int64_t{1} << 30;
+
+using Given = std::vector<std::pair<std::string_view, bool>>;
+
+std::vector<std::string_view> given_of(const Given& options) {
+  std::vector<std::string_view> given;
+  for (const auto& [name, is_given] : options) {
+    if (is_given) given.push_back(name);
+  }
+  return given;
+}
+
+void refuse_given(const Given& options, std::string_view why) {
+  const auto given = given_of(options);
+  if (!given.empty()) throw UsageError(fmt::format("{} is given, but {}", given.front(), why));
+}
+
+Given acceptance_of(const CapacityOptions& o) {
+  return {{"--alpha", o.shared.alpha.has_value()},
+          {"--rejection", o.shared.rejection.has_value()},
+          {"--acceptance-length", o.shared.acceptance_length.has_value()},
+          {"--acceptance-per-position", o.shared.acceptance_per_position.has_value()},
+          {"--counters", !o.shared.counters.empty()},
+          {"--trace", !o.shared.trace.empty()},
+          {"--bench", !o.shared.bench.empty()}};
+}
+
+void require_workload(const CapacityOptions& o) {
+  if (o.arrival_rate && o.concurrency) {
+    throw UsageError("--concurrency is given, but must not be beside --arrival-rate");
+  }
+  if (o.requests) {
+    return refuse_given(
+        {{"--prompt-tokens", o.prompt_tokens.has_value()}, {"--output-tokens", o.output_tokens.has_value()}},
+        "--requests brings its own lengths");
+  }
+  if (!o.prompt_tokens)
+    throw UsageError("--prompt-tokens is missing: MEAN or MEAN:CV, or the requests with --requests");
+  if (!o.output_tokens)
+    throw UsageError("--output-tokens is missing: MEAN or MEAN:CV, or the requests with --requests");
+}
+
+void require_costs(const CapacityOptions& o) {
+  const auto given = given_of({{"--hardware", o.roofline.hardware.has_value()},
+                               {"--cost", !o.shared.cost_files.empty()},
+                               {"--bench", !o.shared.bench.empty()}});
+  if (given.empty())
+    throw UsageError("one of --hardware, --cost, --bench is needed: what an iteration costs in seconds");
+  if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
+  if (o.roofline.hardware) {
+    refuse_given({{"--c", o.shared.cost.c.has_value()},
+                  {"--draft-cost", !o.shared.draft_cost_files.empty()},
+                  {"--overhead-seconds", o.shared.overhead_seconds.has_value()},
+                  {"--extrapolate", o.shared.extrapolate},
+                  {"--prefill-tokens-per-second", o.prefill_tokens_per_second.has_value()}},
+                 "--hardware prices that");
+    refuse_given({{"--kv-cache-tokens", o.kv_cache_tokens.has_value()}},
+                 "--hardware knows the memory: --gpu-memory-utilization and --activation-reserve-gb say what is free");
+    return;
+  }
+  for (const auto& [name, is_given] : given_beside_hardware(o.roofline)) {
+    if (is_given && name != "--tensor-parallel-size") {
+      throw UsageError(fmt::format("{} is given, but needs --hardware beside it", name));
+    }
+  }
+  if (!o.kv_cache_tokens) throw UsageError("--kv-cache-tokens is missing: without --hardware nothing else says it");
+  if (!o.shared.bench.empty()) {
+    refuse_given({{"--c", o.shared.cost.c.has_value()},
+                  {"--draft-cost", !o.shared.draft_cost_files.empty()},
+                  {"--overhead-seconds", o.shared.overhead_seconds.has_value()}},
+                 "--bench brings its own costs");
+    if (!o.prefill_tokens_per_second && !o.decode_only) {
+      throw UsageError(
+          "--prefill-tokens-per-second is missing: --bench prices rounds alone; or --decode-only, where prompts are "
+          "computed elsewhere");
+    }
+  }
+}
+
+void require_acceptance(const CapacityOptions& o) {
+  const auto given = given_of(acceptance_of(o));
+  if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
+  if (given.empty()) {
+    refuse_given({{"--alpha-spread", o.alpha_spread.has_value()},
+                  {"--schedule", o.schedule.has_value()},
+                  {"--at", o.shared.at.has_value()},
+                  {"--conditional", o.shared.conditional}},
+                 "needs an acceptance beside it");
+    return;
+  }
+  if (o.shared.at && !o.shared.acceptance_length && o.shared.counters.empty() && o.shared.bench.empty()) {
+    throw UsageError("--at is given, but goes with --acceptance-length, --counters or --bench only");
+  }
+  if (o.shared.conditional && !o.shared.acceptance_per_position) {
+    throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
+  }
+  if (o.shared.beyond != "hold" && o.shared.counters.empty()) {
+    throw UsageError("--beyond is given, but goes with --counters only");
+  }
+  for (const std::string& file : o.shared.counters) {
+    if (file == "-") throw UsageError("--counters is -, but must be a file");
+  }
+}
+
+}  // namespace
+
+bool CapacityOptions::knows_acceptance() const { return !given_of(acceptance_of(*this)).empty(); }
+
+void declare(Options& options, CapacityOptions& o) {
+  options.group("Workload");
+  options.number("--arrival-rate,--request-rate", o.arrival_rate, positive,
+                 "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
+  options.integer(
+      "--concurrency", o.concurrency, {1, most},
+      "instead: requests that clients keep in flight; taken as\nthe rate at which plain decoding serves them");
+  options.text("--prompt-tokens", o.prompt_tokens, "MEAN[:CV]", "lengths: mean, standard deviation / mean [0]");
+  options.text("--output-tokens", o.output_tokens, "MEAN[:CV]", "the same");
+  options.text("--requests", o.requests, "FILE",
+               "requests that arrived: Azure, Mooncake, or a table\n(docs/capacity.md)");
+  options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, {0.0, 0.999999},
+                 "share of the prompts that is found in the cache");
+  options.flag("--decode-only", o.decode_only, "prompts are computed elsewhere");
+  options.group("Acceptance (at most one of)");
+  PlanOptions& s = o.shared;
+  options.text("--alpha", s.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
+  options.text("--rejection", s.rejection, "E|LOW:HIGH", "1 - alpha");
+  options.text("--acceptance-length", s.acceptance_length, "L|G:L,...", "tokens per step, bonus token included");
+  options.text("--acceptance-per-position", s.acceptance_per_position, "P1,P2,...",
+               "rate at which draft 1, 2, ... is accepted");
+  options.texts("--counters", s.counters, "FILE",
+                "what a server counted; with requests, each has its own\nacceptance (docs/counters.md)");
+  options.texts("--trace", s.trace, "FILE", "a recording; each sequence has its own acceptance");
+  options.group("About the acceptance");
+  options.integer("--at", s.at, {1, largest_max_gamma}, "gamma at which it was measured, where nothing else says it");
+  options.flag("--conditional", s.conditional,
+               "--acceptance-per-position holds rates given that all\nbefore are accepted");
+  options.choice("--acceptance", s.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
+                 "the engine's acceptance rule; recorded: what the files say");
+  options.choice("--beyond", s.beyond, {"hold", "geometric", "zero"},
+                 "drafts behind the longest one that --counters saw");
+  options.number("--alpha-spread", o.alpha_spread, {0.0, 0.5, true},
+                 "standard deviation of a Beta law of the rate over\nrequests, each of which keeps its own");
+  declare(options, o.roofline);
+  options.group("Models");
+  options.text("--model", s.model, "NAME|FILE", "target: a preset, a configuration, or its name in files");
+  options.text("--draft-model", s.draft_model, "NAME|FILE", "draft, the same");
+  options.choice("--draft-kind", s.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},
+                 "how drafts are made [model]");
+  options.group("Costs (instead of --hardware)");
+  options.texts("--cost", s.cost_files, "FILE", "measured times of the target's passes, or engines' logs");
+  options.texts("--draft-cost", s.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
+  options.number("-c,--c", s.cost.c, {}, "draft step time / target step time, with --cost");
+  options.number("--overhead-seconds", s.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
+  options.texts("--bench", s.bench, "FILE", "benchmark runs: costs and acceptance");
+  options.flag("--extrapolate", s.extrapolate, "price what lies outside the measured times or runs, too");
+  options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, positive,
+                 "speed of prompts [further positions of the same pass]");
+  options.group("Deployment");
+  options.integer("--replicas", o.replicas, {1, most}, "how many there are [as many as the load needs]");
+  options.number("--price", o.price, positive, "of a GPU for an hour, in any currency");
+  options.number("--watts-per-gpu", o.watts_per_gpu, positive, "power drawn [the hardware's design power]");
+  options.number("--gpu-memory-utilization", o.gpu_memory_utilization, {0.0, 1.0, true}, "share that the engine takes");
+  options.number("--activation-reserve-gb", o.activation_reserve_gb, {},
+                 "10^9 bytes per GPU kept free of that for activations\nand buffers");
+  options.integer("--kv-cache-tokens", o.kv_cache_tokens, {1, std::int64_t{1} << 40},
+                  "tokens that a replica's cache holds, without --hardware");
+  options.integer("--block-size", o.block_size, {1, std::int64_t{1} << 20}, "tokens per block of the cache");
+  options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");
+  options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, {1, most}, "positions of an iteration");
+  options.group("What is compared with plain decoding");
+  options.text("-k,--gamma,--num-speculative-tokens", o.gamma, "G1,G2,...|LOW-HIGH",
+               "drafted tokens per step [1-8 with an acceptance]");
+  options.text("--schedule", o.schedule, "LOW-HIGH:G,...", "gammas by batch: 1-64:3,65-128:1,129-512:0");
+  options.group("Limits");
+  options.number("--ttft-ms", o.ttft_ms, positive, "time to first token, at the percentile");
+  options.number("--tpot-ms", o.tpot_ms, positive, "time per output token after it, at the percentile");
+  options.number("--percentile", o.percentile, {1.0, 99.99}, "of the requests");
+  options.group("Simulation");
+  options.integer("--replications", o.replications, {2, 1000}, "independent runs behind each figure");
+  options.integer("--num-requests", o.num_requests, {100, 1'000'000}, "requests of a run");
+  options.integer("--seed", o.seed, {}, "seed of all random numbers");
+  options.integer("--threads", o.threads, {1, 1024}, "threads; results do not depend on them");
+  options.footer(
+      "Examples:\n"
+      "  specdec capacity --hardware h100-sxm --tp 4 --model llama-3.3-70b --draft-model llama-3.2-1b \\\n"
+      "    --alpha 0.7 --arrival-rate 20 --prompt-tokens 1000:0.5 --output-tokens 250:0.5 --tpot-ms 40\n"
+      "  specdec capacity --bench results/*.json --prefill-tokens-per-second 20000 --kv-cache-tokens 400000 \\\n"
+      "    --requests AzureLLMInferenceTrace_conv.csv --ttft-ms 1000\n"
+      "Also: --config FILE, --print-config. Every option: docs/cli.md; a walk-through: docs/capacity.md.");
+}
+
+void require_consistent(const CapacityOptions& o) {
+  require_workload(o);
+  require_costs(o);
+  require_acceptance(o);
+}
+
+}  // namespace specdec::cli

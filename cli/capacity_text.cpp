@@ -1,0 +1,250 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "cli/capacity_answer.hpp"
+#include "cli/text.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using sim::ScenarioCapacity;
+using sim::SimulatedValue;
+
+constexpr double gigabyte = 1e9;
+
+/// "12.3 (95% 11.9 to 12.6)"; the value alone where the interval is narrower than what is shown.
+std::string with_range(const SimulatedValue& value, double factor = 1) {
+  const std::string shown = brief(factor * value.value, 3);
+  const std::string lo = brief(factor * value.lo, 3), hi = brief(factor * value.hi, 3);
+  return lo == shown && hi == shown ? shown : fmt::format("{} (95% {} to {})", shown, lo, hi);
+}
+
+std::string milliseconds(const SimulatedValue& value) { return brief(1000 * value.value, 3); }
+
+/// "gamma 3", "the schedule", "no speculation"; with max_num_seqs where several are compared.
+std::string name_in_text(const CapacityReport& r, std::size_t i) {
+  const sim::CapacityScenario& scenario = r.scenarios()[i].scenario;
+  std::string name = is_plain(scenario)            ? std::string("no speculation")
+                     : scenario.name == "schedule" ? std::string("the schedule")
+                                                   : scenario.name;
+  const bool several = std::any_of(r.scenarios().begin(), r.scenarios().end(), [&](const ScenarioCapacity& other) {
+    return other.scenario.engine.max_num_seqs != scenario.engine.max_num_seqs;
+  });
+  if (several) name += fmt::format(" and {} sequences", scenario.engine.max_num_seqs);
+  return name;
+}
+
+std::string gpus_text(const CapacityReport& r, std::int64_t gpus) {
+  const std::int64_t each = r.question.gpus_per_replica;
+  const std::int64_t replicas = gpus / each;
+  if (gpus == 1) return "1 GPU";
+  if (each == 1) return fmt::format("{} GPUs", gpus);
+  return fmt::format("{} GPUs ({} replica{} of {})", gpus, replicas, replicas == 1 ? "" : "s", each);
+}
+
+std::string gpu_range_text(const CapacityReport& r, std::size_t i) {
+  const auto& range = r.range.gpus[i];
+  if (!range || (range->lo == range->hi && !range->some_never)) return "";
+  const std::string span =
+      range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
+  return range->some_never ? fmt::format("{}, or no number", span) : span;
+}
+
+std::string limits_text(const CapacityReport& r) {
+  std::vector<std::string> limits;
+  const sim::CapacityLimits& asked = r.question.limits;
+  if (asked.ttft_seconds) limits.push_back(fmt::format("{} ms to the first token", brief(1000 * *asked.ttft_seconds)));
+  if (asked.tpot_seconds) limits.push_back(fmt::format("{} ms per output token", brief(1000 * *asked.tpot_seconds)));
+  if (limits.empty()) return "";
+  return fmt::format(" within {} at p{}", fmt::join(limits, " and "), brief(asked.percentile));
+}
+
+std::string load_text(const CapacityReport& r) {
+  return fmt::format("{} requests/s", brief(r.question.workload.requests_per_second.value_or(0)));
+}
+
+/// How many GPUs a load needs, or what so many take.
+std::string decision(const CapacityReport& r) {
+  const std::string limits = limits_text(r);
+  if (!r.answer().recommended) {
+    if (!r.asks_for_load()) return fmt::format("No load is served{}, with or without speculation.", limits);
+    return fmt::format("{} are not served{}{}, with or without speculation.", load_text(r), limits,
+                       r.question.replicas ? fmt::format(" by {} replicas", *r.question.replicas) : "");
+  }
+  const std::size_t best = *r.answer().recommended, plain = r.plain();
+  const ScenarioCapacity& chosen = r.scenarios()[best];
+  const ScenarioCapacity& other = r.scenarios()[plain];
+  const auto rate = [](const ScenarioCapacity& s) { return with_range(s.requests_per_second_per_replica); };
+  if (!r.asks_for_load() || r.question.replicas) {
+    std::string text = fmt::format("Up to {} requests/s per replica with {}", rate(chosen), name_in_text(r, best));
+    if (best != plain) text += fmt::format(", instead of {} with {}", rate(other), name_in_text(r, plain));
+    text += limits + ".";
+    if (r.asks_for_load()) {
+      text +=
+          fmt::format(" {} replica{} take{} {} {} {}.", *r.question.replicas, *r.question.replicas == 1 ? "" : "s",
+                      *r.question.replicas == 1 ? "s" : "", load_text(r),
+                      other.meets_load ? "either way, best" : "only", fmt::format("with {}", name_in_text(r, best)));
+    }
+    return text;
+  }
+  const bool either_way = best != plain && other.meets_load && other.gpus == chosen.gpus;
+  std::string text = fmt::format("{} {}with {}", gpus_text(r, chosen.gpus.value_or(0)),
+                                 either_way ? "with or without speculation, fastest " : "", name_in_text(r, best));
+  if (best != plain && !either_way) {
+    text += other.meets_load && other.gpus
+                ? fmt::format(" instead of {} with {}", gpus_text(r, *other.gpus), name_in_text(r, plain))
+                : fmt::format("; with {} no number of GPUs does", name_in_text(r, plain));
+  }
+  text += fmt::format(": {}{}.", load_text(r), limits);
+  const std::string range = gpu_range_text(r, best), other_range = gpu_range_text(r, plain);
+  if (!range.empty() || (best != plain && !other_range.empty())) {
+    text +=
+        fmt::format(" Over what is uncertain: {}", range.empty() ? brief(static_cast<double>(*chosen.gpus)) : range);
+    if (best != plain && other.gpus) {
+      text +=
+          fmt::format(" instead of {}", other_range.empty() ? brief(static_cast<double>(*other.gpus)) : other_range);
+    }
+    text += " GPUs.";
+  }
+  return text;
+}
+
+/// The same load, each way.
+std::string comparison(const CapacityReport& r) {
+  if (!r.answer().recommended || *r.answer().recommended == r.plain()) return "";
+  const ScenarioCapacity& chosen = r.scenarios()[*r.answer().recommended];
+  const ScenarioCapacity& other = r.scenarios()[r.plain()];
+  std::vector<std::string> parts;
+  if (chosen.tpot_seconds && other.tpot_seconds) {
+    parts.push_back(fmt::format("{} ms per output token at p50 instead of {}",
+                                with_range(chosen.tpot_seconds->p50, 1000), with_range(other.tpot_seconds->p50, 1000)));
+  }
+  if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
+    parts.push_back(fmt::format("{:.2f} per million output tokens instead of {:.2f}", *chosen.cost_per_million_tokens,
+                                *other.cost_per_million_tokens));
+  }
+  if (chosen.joules_per_token && other.joules_per_token) {
+    parts.push_back(fmt::format("{} J per token instead of {}", brief(*chosen.joules_per_token, 3),
+                                brief(*other.joules_per_token, 3)));
+  }
+  if (parts.empty()) return "";
+  std::string text = fmt::format("{}.", fmt::join(parts, "; "));
+  return wrapped(text) + '\n';
+}
+
+std::string interval(const SimulatedValue& value) {
+  return fmt::format("{} to {}", brief(value.lo, 3), brief(value.hi, 3));
+}
+
+std::string cell(const std::optional<double>& value, int decimals) {
+  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
+std::string table_of(const CapacityReport& r) {
+  const bool has_price = r.options.price.has_value(), has_power = r.question.watts_per_gpu.has_value();
+  std::vector<TextTable::Column> columns = {{"", TextTable::Align::left},
+                                            {"seqs"},
+                                            {"req/s max"},
+                                            {"95%"},
+                                            {"GPUs"},
+                                            {"at"},
+                                            {"batch"},
+                                            {"TTFT p99"},
+                                            {"TPOT p50"},
+                                            {"p99"}};
+  if (has_price) columns.push_back({"cost/M"});
+  if (has_power) columns.push_back({"J/token"});
+  columns.push_back({"limited by", TextTable::Align::left});
+  TextTable table(columns);
+  for (std::size_t i = 0; i < r.scenarios().size(); ++i) {
+    const ScenarioCapacity& s = r.scenarios()[i];
+    std::vector<std::string> cells = {s.scenario.name,
+                                      fmt::format("{}", s.scenario.engine.max_num_seqs),
+                                      brief(s.requests_per_second_per_replica.value, 3),
+                                      interval(s.requests_per_second_per_replica),
+                                      s.gpus ? fmt::format("{}", *s.gpus) : "-",
+                                      brief(s.at_requests_per_second, 3),
+                                      brief(s.mean_batch.value, 3),
+                                      s.ttft_seconds ? milliseconds(s.ttft_seconds->p99) : "-",
+                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
+                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->p99) : "-"};
+    if (has_price) cells.push_back(cell(s.cost_per_million_tokens, 2));
+    if (has_power) cells.push_back(s.joules_per_token ? brief(*s.joules_per_token, 3) : "-");
+    std::string what(planning::name_of(s.limited_by));
+    if (r.answer().recommended == i) what += ", recommended";
+    cells.push_back(what);
+    table.add_row(std::move(cells));
+  }
+  return table.to_string() +
+         "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
+}
+
+std::string frontier_text(const CapacityReport& r) {
+  if (r.answer().frontier.size() < 2) return "";
+  std::vector<std::string> places;
+  for (const std::size_t place : r.answer().frontier) places.push_back(name_in_text(r, place));
+  return wrapped(fmt::format("From the cheapest to the fastest, none beaten in both: {}.", fmt::join(places, ", "))) +
+         '\n';
+}
+
+std::string memory_text(const CapacityReport& r) {
+  const std::size_t shown = r.shown();
+  const ScenarioMemory& memory = r.memory[shown];
+  std::string text = fmt::format("Cache with {}: {} tokens, {} of them beyond the look-ahead slots of {} sequences",
+                                 name_in_text(r, shown), memory.tokens, memory.left_tokens,
+                                 r.scenarios()[shown].scenario.engine.max_num_seqs);
+  if (memory.memory) {
+    const planning::KvMemory& m = *memory.memory;
+    text += fmt::format("; per GPU {:.1f} GB of {:.1f} GB, after {:.1f} GB of target weights", m.cache_bytes / gigabyte,
+                        m.usable_bytes / gigabyte, m.target_weight_bytes / gigabyte);
+    if (m.draft_weight_bytes > 0) text += fmt::format(" and {:.2f} GB of draft", m.draft_weight_bytes / gigabyte);
+  }
+  return wrapped(text + ".") + '\n';
+}
+
+std::string engines_text(const CapacityReport& r) {
+  const ScenarioCapacity& s = r.scenarios()[r.shown()];
+  if (!s.steady || !s.tpot_seconds || !s.engines_relative_difference) return "";
+  return wrapped(fmt::format("Mean time per output token with {}: {} ms simulated, {} ms by steady state ({:+.1f}%).",
+                             name_in_text(r, r.shown()), brief(1000 * s.tpot_seconds->mean.value, 4),
+                             brief(1000 * s.steady->tpot_seconds, 4), 100 * *s.engines_relative_difference)) +
+         '\n';
+}
+
+std::string certainty_text(const CapacityReport& r) {
+  std::string text = "Scenarios are compared at equal arrival rate.";
+  if (r.rate_of_concurrency) {
+    text += fmt::format(" {} requests in flight are taken as the {} requests/s at which plain decoding serves them.",
+                        *r.options.concurrency, with_range(*r.rate_of_concurrency));
+  }
+  if (r.calibrated) {
+    text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."
+                          : " Costs are a roofline, uncalibrated: intervals hold the range of its efficiencies; "
+                            "--calibrate narrows it.";
+  } else if (!r.range.replicates.empty()) {
+    text += " Intervals hold the error of the measured costs.";
+  }
+  if (r.acceptance_laws > 1) {
+    text += fmt::format(" Acceptance ({}) differs between requests: {} laws, of which each request keeps one.",
+                        r.acceptance, r.acceptance_laws);
+  } else if (!r.acceptance.empty()) {
+    text += fmt::format(" Acceptance ({}) is the same for all requests.", r.acceptance);
+  }
+  return wrapped(text) + '\n';
+}
+
+}  // namespace
+
+std::string text_of(const CapacityReport& r) {
+  std::string text = wrapped(decision(r)) + '\n';
+  text += comparison(r);
+  text += certainty_text(r) + '\n' + table_of(r) + '\n';
+  text += frontier_text(r) + memory_text(r) + engines_text(r);
+  return text;
+}
+
+}  // namespace specdec::cli

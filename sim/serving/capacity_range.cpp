@@ -1,0 +1,160 @@
+#include "sim/serving/capacity_range.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::sim {
+namespace {
+
+constexpr double tail = 0.025;
+
+/// One replicate of a cost, as the cost itself.
+class ReplicateAsCost final : public cost::IterationCost {
+ public:
+  ReplicateAsCost(std::shared_ptr<const cost::IterationCost> cost, std::size_t index)
+      : cost_(std::move(cost)), index_(index) {}
+
+  double seconds(const cost::Iteration& iteration) const override {
+    return cost_->seconds_of_replicate(index_, iteration);
+  }
+  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
+    return seconds(iteration);
+  }
+
+ private:
+  std::shared_ptr<const cost::IterationCost> cost_;
+  std::size_t index_;
+};
+
+/// Tokens in the cache of a sequence halfway through its output.
+double usual_context(const Workload& workload) {
+  if (workload.recorded.empty()) return workload.prompt_tokens.mean + workload.output_tokens.mean / 2;
+  double sum = 0;
+  for (const SimulatedRequest& request : workload.recorded) {
+    sum += static_cast<double>(request.prompt_tokens) + static_cast<double>(request.output_tokens) / 2;
+  }
+  return sum / static_cast<double>(workload.recorded.size());
+}
+
+std::int64_t gamma_at(const ServingEngine& engine, double batch) {
+  std::int64_t gamma = 0;
+  for (const GammaFrom& stretch : engine.schedule) {
+    if (static_cast<double>(stretch.batch_low) <= std::max(1.0, batch)) gamma = stretch.gamma;
+  }
+  return gamma;
+}
+
+cost::Iteration usual_iteration(const CapacityQuestion& question, const ScenarioCapacity& scenario) {
+  cost::Iteration iteration;
+  iteration.sequences = std::max(1.0, scenario.mean_batch.value);
+  iteration.gamma = gamma_at(scenario.scenario.engine, iteration.sequences);
+  iteration.context_tokens = iteration.sequences * usual_context(question.workload);
+  return iteration;
+}
+
+/// The replicates at both tails of the seconds of one iteration.
+std::pair<std::size_t, std::size_t> tails_of(const cost::IterationCost& cost, const cost::Iteration& iteration) {
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < cost.replicates(); ++i) seconds.push_back(cost.seconds_of_replicate(i, iteration));
+  std::vector<std::size_t> order(seconds.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return seconds[a] < seconds[b]; });
+  const auto low = static_cast<std::size_t>(std::floor(tail * static_cast<double>(order.size() - 1)));
+  return {order[low], order[order.size() - 1 - low]};
+}
+
+/// The version's own simulation errs as the answer's does, and what it says is its mean.
+void cover(SimulatedValue& value, const SimulatedValue& version) {
+  value.lo = std::min(value.lo, version.value);
+  value.hi = std::max(value.hi, version.value);
+}
+
+void cover(std::optional<SimulatedPercentiles>& values, const std::optional<SimulatedPercentiles>& others) {
+  if (!values || !others) return;
+  cover(values->p50, others->p50);
+  cover(values->p90, others->p90);
+  cover(values->p99, others->p99);
+  cover(values->mean, others->mean);
+}
+
+void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
+  cover(scenario.requests_per_second_per_replica, other.requests_per_second_per_replica);
+  cover(scenario.saturated_requests_per_second_per_replica, other.saturated_requests_per_second_per_replica);
+  if (other.at_requests_per_second <= 0 || scenario.at_requests_per_second <= 0) return;
+  cover(scenario.ttft_seconds, other.ttft_seconds);
+  cover(scenario.tpot_seconds, other.tpot_seconds);
+  cover(scenario.mean_batch, other.mean_batch);
+  cover(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
+}
+
+/// Accelerators that the load needs at the rate that the version sustains; those there are, where that is given.
+void cover(std::optional<GpuRange>& range, const CapacityQuestion& question, const ScenarioCapacity& version) {
+  const std::optional<double> asked = question.workload.requests_per_second;
+  if (!asked) return;
+  const double rate = version.requests_per_second_per_replica.value;
+  if (rate <= 0 || (question.replicas && !version.meets_load)) {
+    if (range) range->some_never = true;
+    return;
+  }
+  const double replicas =
+      question.replicas ? static_cast<double>(*question.replicas) : std::ceil(*asked / rate * (1 - 1e-12));
+  const std::int64_t gpus = static_cast<std::int64_t>(replicas) * question.gpus_per_replica;
+  if (!range) range = GpuRange{gpus, gpus, false};
+  range->lo = std::min(range->lo, gpus);
+  range->hi = std::max(range->hi, gpus);
+}
+
+/// Each once.
+std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, const CapacityAnswer& answer) {
+  std::vector<std::size_t> found;
+  if (question.cost->replicates() == 0) return found;
+  for (const std::size_t place : {std::size_t{0}, answer.recommended.value_or(0)}) {
+    const auto tails = tails_of(*question.cost, usual_iteration(question, answer.scenarios[place]));
+    for (const std::size_t index : {tails.first, tails.second}) {
+      if (std::find(found.begin(), found.end(), index) == found.end()) found.push_back(index);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
+                            std::span<const std::vector<RequestAcceptance>> acceptances) {
+  core::require_same_size("over_versions", "answer", answer.scenarios.size(), "question.scenarios",
+                          question.scenarios.size());
+  CapacityRange range;
+  range.answer = std::move(answer);
+  range.gpus.resize(range.answer.scenarios.size());
+  for (std::size_t i = 0; i < range.gpus.size(); ++i) cover(range.gpus[i], question, range.answer.scenarios[i]);
+  range.replicates = telling_replicates(question, range.answer);
+
+  // One scenario at a time, since each has its own number of replicas.
+  const auto plan_version = [&](CapacityQuestion version) {
+    for (std::size_t i = 0; i < range.gpus.size(); ++i) {
+      version.scenarios = {question.scenarios[i]};
+      version.replicas = question.replicas ? question.replicas : range.answer.scenarios[i].replicas;
+      const ScenarioCapacity other = plan_capacity(version).scenarios.front();
+      cover(range.answer.scenarios[i], other);
+      cover(range.gpus[i], question, other);
+    }
+  };
+  for (const std::size_t index : range.replicates) {
+    CapacityQuestion version = question;
+    version.cost = std::make_shared<ReplicateAsCost>(question.cost, index);
+    plan_version(version);
+  }
+  for (const std::vector<RequestAcceptance>& acceptance : acceptances) {
+    CapacityQuestion version = question;
+    version.acceptance = acceptance;
+    plan_version(version);
+  }
+  return range;
+}
+
+}  // namespace specdec::sim

@@ -1,0 +1,166 @@
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
+using specdec::tests::document_of_run;
+using specdec::tests::run_specdec;
+using specdec::tests::ScratchFolder;
+using specdec::tests::warns;
+
+namespace {
+
+const std::string fast = " --num-requests 200 --replications 2 --threads 1";
+const std::string small_model = "--hardware h100-sxm --model llama-3.1-8b" + fast;
+const std::string lengths = " --prompt-tokens 500:0.5 --output-tokens 100:0.5";
+const std::string sample_counters = SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl";
+
+ordered_json json_of(const std::string& options, int exit_code = 0) {
+  return document_of_run("capacity " + options, exit_code);
+}
+
+void check_refused(const std::string& options, const std::string& message) {
+  check_run_refused("capacity " + options, message);
+}
+
+double value(const ordered_json& estimate) { return estimate["value"]; }
+
+}  // namespace
+
+TEST_CASE("capacity compares gammas with plain decoding at the load asked for, and says how many GPUs that takes") {
+  const ordered_json answer = json_of(small_model + lengths +
+                                      " --alpha 0.7 --draft-kind ngram --gamma 1-3 --arrival-rate 120 --tpot-ms 15 "
+                                      "--price 3.6 --watts-per-gpu 360");
+  CHECK(answer["comparison"] == "equal arrival rate");
+  CHECK(answer["requests_per_second"] == 120);
+  CHECK(answer["calibrated"] == false);
+  CHECK(answer["cost_replicates"].get<int>() >= 2);
+  REQUIRE(answer["scenarios"].size() == 4);
+  for (const ordered_json& scenario : answer["scenarios"]) {
+    INFO(scenario["name"]);
+    const double gpus = scenario["gpus"];
+    const double rate = value(scenario["requests_per_second_per_replica"]);
+    CHECK(gpus == std::ceil(120 / rate));
+    CHECK(gpus * scenario["at_requests_per_second_per_replica"].get<double>() == Approx(120));
+    // Price and power are spread over the tokens: 100 of each request.
+    const double tokens_per_gpu = value(scenario["output_tokens_per_second_per_gpu"]);
+    CHECK(scenario["cost_per_million_tokens"].get<double>() == Approx(1e3 / tokens_per_gpu).epsilon(0.15));
+    CHECK(scenario["joules_per_token"].get<double>() == Approx(360 / tokens_per_gpu).epsilon(0.15));
+    CHECK(value(scenario["tpot_seconds"]["p99"]) <= 0.015 * 1.01);
+    const auto& rates = scenario["requests_per_second_per_replica"]["ci95"];
+    CHECK(rates[0].get<double>() < 0.9 * rate);
+    CHECK(rates[1].get<double>() > rate);
+  }
+  CHECK(answer["scenarios"][0]["gamma"] == 0);
+  CHECK(answer["recommended"]["gpus"] <= answer["without_speculation"]["gpus"]);
+  CHECK(std::abs(answer["engines_agree"]["relative_difference"].get<double>()) < 0.15);
+}
+
+TEST_CASE("a capacity's cache is what the weights of target and draft leave") {
+  const ordered_json answer = json_of(small_model + lengths + " --alpha 0.7 --draft-model llama-3.2-1b --gamma 2");
+  const ordered_json& plain = answer["scenarios"][0];
+  const ordered_json& drafting = answer["scenarios"][1];
+  CHECK(plain["memory_per_gpu"]["draft_weight_bytes"] == 0);
+  CHECK(drafting["memory_per_gpu"]["draft_weight_bytes"] == 2 * 1235814400.0);
+  CHECK(drafting["kv_capacity_tokens"].get<int>() < plain["kv_capacity_tokens"].get<int>());
+  CHECK(drafting["kv_left_tokens"].get<int>() == drafting["kv_capacity_tokens"].get<int>() - 256 * 3);
+}
+
+TEST_CASE("counters of requests give each request its own acceptance, and a Beta law spreads a rate") {
+  CHECK(json_of(small_model + lengths + " --counters " + sample_counters +
+                " --draft-kind ngram --gamma 4")["acceptance_laws"] == 60);
+  CHECK(json_of(small_model + lengths +
+                " --alpha 0.7 --alpha-spread 0.1 --draft-kind ngram --gamma 4")["acceptance_laws"] == 64);
+  CHECK(json_of(small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 4")["acceptance_laws"] == 1);
+}
+
+TEST_CASE("requests in flight are taken as the rate at which plain decoding serves them") {
+  const ordered_json one = json_of(small_model + lengths + " --concurrency 8");
+  const ordered_json two = json_of(small_model + lengths + " --concurrency 16 --replicas 2");
+  CHECK(two["requests_per_second"].get<double>() == Approx(2 * one["requests_per_second"].get<double>()));
+  // Eight requests of 99 further tokens each, a token every so often.
+  const double rate = one["requests_per_second"];
+  const double tpot = 8 / (rate * 99);
+  CHECK(tpot > 0.005);
+  CHECK(tpot < 0.01);
+}
+
+TEST_CASE("recorded requests bring their lengths and their rate, which --arrival-rate scales") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "requests.csv").string();
+  std::ofstream(file) << "seconds,prompt_tokens,output_tokens\n0,100,20\n1,200,40\n4,50,10\n";
+  const ordered_json recorded = json_of(small_model + " --requests " + file);
+  CHECK(recorded["requests_per_second"] == 0.5);
+  CHECK(recorded["recorded_requests"] == 3);
+  CHECK(json_of(small_model + " --requests " + file + " --arrival-rate 3")["requests_per_second"] == 3);
+  check_refused(small_model + " --requests " + file + " --prompt-tokens 5",
+                "--prompt-tokens is given, but --requests brings its own lengths");
+
+  std::ofstream(file) << "seconds,prompt_tokens,output_tokens\n0,100,20\n5,200,40\n4,50,10\n";
+  check_refused(small_model + " --requests " + file,
+                file + ":4: seconds is 4, but must be no earlier than that of the request before it, on line 3");
+  std::ofstream(file) << "seconds,prompt_tokens,output_tokens\n0,100,0\n";
+  check_refused(small_model + " --requests " + file,
+                file + ":2: output_tokens is 0, but must be a whole number, 1 to 1073741824");
+}
+
+TEST_CASE("limits that no load meets make a check fail, and the document stays complete") {
+  const ordered_json answer = json_of(small_model + lengths + " --arrival-rate 5 --tpot-ms 1", 1);
+  CHECK(answer["recommended"].is_null());
+  CHECK(warns(answer, "no_scenario_meets_the_limits"));
+  const ordered_json& plain = answer["scenarios"][0];
+  CHECK(value(plain["requests_per_second_per_replica"]) == 0);
+  CHECK(plain["limited_by"] == "tpot");
+  CHECK(plain["gpus"].is_null());
+  CHECK(plain["tpot_seconds"].is_null());
+  CHECK(json_of(small_model + lengths + " --arrival-rate 1e4 --replicas 2", 1)["recommended"].is_null());
+}
+
+TEST_CASE("weights that do not fit are refused with the number of GPUs that hold them") {
+  check_refused("--hardware h100-sxm --model llama-3.3-70b" + lengths,
+                "--tensor-parallel-size is 1, but 141.1 GB of target weights per GPU leave no room for a cache in the "
+                "72.0 GB that h100-sxm has to give to plain; divided over 2 GPUs they leave room");
+}
+
+TEST_CASE("capacity refuses options that contradict each other or miss one another") {
+  const std::string base = small_model + lengths;
+  check_refused(small_model + " --output-tokens 5",
+                "--prompt-tokens is missing: MEAN or MEAN:CV, or the requests with --requests");
+  check_refused(fast + lengths, "one of --hardware, --cost, --bench is needed: what an iteration costs in seconds");
+  check_refused(base + " --cost x.csv", "--hardware and --cost are given, but must be one");
+  check_refused(base + " --alpha 0.5 --counters x", "--alpha and --counters are given, but must be one");
+  check_refused(
+      base + " --gamma 3",
+      "--gamma is 3, but must be 0 without an acceptance: one of --alpha, --counters, --trace, ... is needed");
+  check_refused(base + " --alpha 0.5 --draft-kind ngram --gamma '1, 2'",
+                "--gamma is  2, but must be an integer in [0, 64]");
+  check_refused(base + " --alpha 0.5 --draft-kind ngram --gamma 3,2", "--gamma is 3,2, but must be a rising list");
+  check_refused(base + " --percentile 100", "--percentile is 100, but must be a number in [1, 99.99]");
+  check_refused(base + " --arrival-rate 1 --concurrency 2",
+                "--concurrency is given, but must not be beside --arrival-rate");
+  check_refused(base + " --alpha-spread 0.1", "--alpha-spread is given, but needs an acceptance beside it");
+  check_refused(base + " --alpha 0.7 --alpha-spread 0.49 --draft-kind ngram",
+                "--alpha-spread is 0.49, but must be below 0.4583, the largest that a rate of 0.7 can have");
+  check_refused("--cost x.csv --tp 2" + fast + lengths,
+                "--kv-cache-tokens is missing: without --hardware nothing else says it");
+  check_refused("--cost x.csv --weight-dtype fp8 --kv-cache-tokens 5" + fast + lengths,
+                "--weight-dtype is given, but needs --hardware beside it");
+  check_refused("--bench x.json --kv-cache-tokens 5000" + fast + lengths,
+                "--prefill-tokens-per-second is missing: --bench prices rounds alone; or --decode-only, where prompts "
+                "are computed elsewhere");
+}
+
+TEST_CASE("the table of capacity begins with the decision and says what it compares") {
+  const std::string out = run_specdec("capacity " + small_model + lengths +
+                                      " --alpha 0.8 --draft-kind ngram --gamma 3 --arrival-rate 100 --tpot-ms 10")
+                              .out;
+  CHECK(out.rfind("2 GPUs with ", 0) == 0);
+  CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
+  CHECK(out.find("uncalibrated") != std::string::npos);
+  const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
+  CHECK(csv.rfind("name,gamma,max_num_seqs,meets_load,requests_per_second_per_replica_value,", 0) == 0);
+}

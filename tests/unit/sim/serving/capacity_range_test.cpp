@@ -1,0 +1,144 @@
+#include "sim/serving/capacity_range.hpp"
+
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+
+#include "sim/serving/recorded_workload.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec;
+
+namespace {
+
+/// An iteration takes 10 ms and 0.1 ms a position; replicate i of 81 takes (60 + i)/100 of that.
+class ScaledCost final : public cost::IterationCost {
+ public:
+  double seconds(const cost::Iteration& iteration) const override {
+    return 0.01 + 1e-4 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
+  }
+  std::size_t replicates() const override { return 81; }
+  double seconds_of_replicate(std::size_t index, const cost::Iteration& iteration) const override {
+    return seconds(iteration) * static_cast<double>(60 + index) / 100;
+  }
+};
+
+/// One of its replicates alone.
+class OneReplicate final : public cost::IterationCost {
+ public:
+  explicit OneReplicate(std::size_t index) : index_(index) {}
+  double seconds(const cost::Iteration& iteration) const override {
+    return ScaledCost().seconds_of_replicate(index_, iteration);
+  }
+  double seconds_of_replicate(std::size_t, const cost::Iteration& iteration) const override {
+    return seconds(iteration);
+  }
+
+ private:
+  std::size_t index_;
+};
+
+/// 20 requests/s, plainly and with two drafts of which 80% are accepted, at most 30 ms per token.
+sim::CapacityQuestion question_for(std::shared_ptr<const cost::IterationCost> cost) {
+  sim::CapacityQuestion question;
+  question.workload.requests_per_second = 20;
+  question.workload.prompt_tokens.mean = 50;
+  question.workload.output_tokens.mean = 40;
+  question.workload.requests = 200;
+  question.cost = std::move(cost);
+  question.acceptance = {{{0.8}}};
+  question.scenarios = {{"plain", {}}, {"gamma 2", {}}};
+  question.scenarios[1].engine.schedule = {{1, 2}};
+  for (sim::CapacityScenario& scenario : question.scenarios) scenario.engine.cache_blocks = 10000;
+  question.limits.tpot_seconds = 0.02;
+  question.gpus_per_replica = 2;
+  question.replications = 2;
+  return question;
+}
+
+sim::CapacityRange range_of(const sim::CapacityQuestion& question,
+                            const std::vector<std::vector<sim::RequestAcceptance>>& acceptances = {}) {
+  return sim::over_versions(question, sim::plan_capacity(question), acceptances);
+}
+
+bool holds(const sim::SimulatedValue& range, const sim::SimulatedValue& value) {
+  return range.lo <= value.value && value.value <= range.hi;
+}
+
+}  // namespace
+
+TEST_CASE("a capacity's intervals reach what the costs at both tails of their replicates give") {
+  const sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  const sim::CapacityAnswer alone = sim::plan_capacity(question);
+  const sim::CapacityRange range = range_of(question);
+  REQUIRE(range.replicates == std::vector<std::size_t>{2, 78});
+
+  for (const std::size_t index : range.replicates) {
+    const sim::CapacityAnswer other = sim::plan_capacity(question_for(std::make_shared<OneReplicate>(index)));
+    for (std::size_t i = 0; i < 2; ++i) {
+      const sim::ScenarioCapacity& ranged = range.answer.scenarios[i];
+      CHECK(ranged.requests_per_second_per_replica.value == alone.scenarios[i].requests_per_second_per_replica.value);
+      CHECK(holds(ranged.requests_per_second_per_replica, other.scenarios[i].requests_per_second_per_replica));
+      REQUIRE(range.gpus[i]);
+      REQUIRE(other.scenarios[i].gpus);
+      CHECK(range.gpus[i]->lo <= *other.scenarios[i].gpus);
+      CHECK(*other.scenarios[i].gpus <= range.gpus[i]->hi);
+      CHECK_FALSE(range.gpus[i]->some_never);
+    }
+  }
+  // 40% of the time more or less is far more than the simulation's own error.
+  const sim::SimulatedValue& widened = range.answer.scenarios[0].requests_per_second_per_replica;
+  const sim::SimulatedValue& own = alone.scenarios[0].requests_per_second_per_replica;
+  CHECK(widened.hi - widened.lo > 2 * (own.hi - own.lo));
+  CHECK(range.gpus[0]->lo < range.gpus[0]->hi);
+}
+
+TEST_CASE("a capacity's intervals reach what the ends of the acceptance give") {
+  const sim::CapacityQuestion question = question_for(std::make_shared<OneReplicate>(40));
+  const std::vector<sim::RequestAcceptance> low = {{{0.4}}};
+  const sim::CapacityRange range = range_of(question, {low});
+  CHECK(range.replicates.empty());
+  sim::CapacityQuestion at_low = question;
+  at_low.acceptance = low;
+  const sim::CapacityAnswer other = sim::plan_capacity(at_low);
+  CHECK(holds(range.answer.scenarios[1].requests_per_second_per_replica,
+              other.scenarios[1].requests_per_second_per_replica));
+  CHECK(range.answer.scenarios[1].requests_per_second_per_replica.lo <
+        range.answer.scenarios[1].requests_per_second_per_replica.value);
+}
+
+TEST_CASE("an exact cost and acceptance leave a capacity's intervals as the simulation gave them") {
+  const sim::CapacityQuestion question = question_for(std::make_shared<OneReplicate>(40));
+  const sim::CapacityAnswer alone = sim::plan_capacity(question);
+  const sim::CapacityRange range = range_of(question);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(range.answer.scenarios[i].requests_per_second_per_replica.lo ==
+          alone.scenarios[i].requests_per_second_per_replica.lo);
+    CHECK(range.gpus[i]->lo == *alone.scenarios[i].gpus);
+    CHECK(range.gpus[i]->hi == *alone.scenarios[i].gpus);
+  }
+  CHECK_THROWS_AS(sim::over_versions(question, {}, {}), std::invalid_argument);
+}
+
+TEST_CASE("where the slow end of a cost meets no limit, no number of GPUs is enough there") {
+  sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  // One sequence alone takes 10.1 ms; 1.38 times that is above the limit, and of two drafts' 10.3 ms 80% help.
+  question.limits.tpot_seconds = 0.0125;
+  const sim::CapacityRange range = range_of(question);
+  CHECK(range.gpus[0]->some_never);
+  CHECK_FALSE(range.gpus[1]->some_never);
+}
+
+TEST_CASE("a recorded workload has the lengths of its requests and their rate") {
+  traces::RequestTrace trace;
+  trace.path = "requests.csv";
+  trace.requests = {{1, 10, 5}, {2, 20, 1}, {2, 30, 7}, {5, 40, 9}};
+  const sim::Workload workload = sim::recorded_workload(trace);
+  REQUIRE(workload.recorded.size() == 4);
+  CHECK(workload.recorded[2].arrival_seconds == 2);
+  CHECK(workload.recorded[2].prompt_tokens == 30);
+  CHECK(workload.recorded[2].output_tokens == 7);
+  CHECK(workload.requests_per_second == Approx(3.0 / 4));
+  trace.requests = {{1, 10, 5}, {1, 20, 1}};
+  CHECK_THROWS_AS(sim::recorded_workload(trace), std::invalid_argument);
+}
