@@ -52,40 +52,39 @@ class EquilibriumChain {
         budget_(static_cast<double>(limits.max_num_batched_tokens)),
         prompt_(load.decode_only ? 1 : std::max(1.0, load.prompt_tokens * (1 - load.prefix_cache_hit_rate))) {
     find_largest_batch(limits);
+    if (decodes() && limits.max_num_seqs == 1) alone_ = rounds_of_request(1) * plain_seconds(1) + prompt_seconds();
   }
 
-  /// 0 where not even one sequence can decode.
-  std::int64_t largest_batch() const { return largest_; }
-  CapacityLimit largest_batch_limit() const { return limit_; }
+  /// False where not even one sequence can decode.
+  bool decodes() const { return states_ > 0; }
 
-  /// The load at which the requests that come are as many as leave from `batch` sequences.
-  double balanced_load(std::int64_t batch) {
+  /// The load at which the requests that come are as many as leave from so many sequences.
+  double balanced_load(double sequences) {
     double low = 0;
-    double high = static_cast<double>(batch) / (rounds_of_request(batch) * plain_seconds(batch));
+    double high = leaving(sequences);
     for (int halving = 0; halving < 60; ++halving) {
       const double middle = 0.5 * (low + high);
-      (growth(batch, middle) <= 1 ? low : high) = middle;
+      (growth(sequences, middle) <= 1 ? low : high) = middle;
     }
     return low;
   }
 
-  /// Largest batch's load, and whether it is the batch that holds it back.
+  /// The largest batch's load, and whether it is the batch that holds it back.
   std::pair<double, CapacityLimit> saturation() {
+    if (alone_) return {1 / *alone_, CapacityLimit::max_num_seqs};
     const double load = balanced_load(largest_);
-    const std::int64_t fewer = largest_ - std::max<std::int64_t>(1, largest_ / 10);
-    if (fewer < 1) return {load, limit_};
-    const double less = static_cast<double>(largest_ - fewer) / static_cast<double>(fewer);
-    return {load, load < balanced_load(fewer) * (1 + 0.1 * less) ? CapacityLimit::compute : limit_};
+    const double with_fewer = balanced_load(0.9 * largest_);
+    return {load, load < with_fewer * (1 + 0.1 / 9) ? CapacityLimit::compute : limit_};
   }
 
-  SteadyState saturated() {
-    const auto batch = static_cast<double>(largest_);
-    const double load = balanced_load(largest_);
-    return state_of(load, batch, 1);
-  }
+  SteadyState saturated() { return alone_ ? state_alone(1 / *alone_) : state_of(balanced_load(largest_), largest_, 1); }
 
   std::optional<SteadyState> at(double requests_per_second) {
-    if (largest_ < 1 || !(growth(largest_, requests_per_second) < 1)) return std::nullopt;
+    if (decodes() && alone_) {
+      if (requests_per_second * *alone_ >= 1) return std::nullopt;
+      return state_alone(requests_per_second);
+    }
+    if (!decodes() || !(growth(largest_, requests_per_second) < 1)) return std::nullopt;
     // Weights of the law, and sums over it, relative to the largest met so far so that none leaves the range of
     // doubles.
     double weight = 1;
@@ -93,62 +92,65 @@ class EquilibriumChain {
     double time = 0;
     double idle = 1;
     double decoding = 0;
-    for (std::int64_t batch = 0; batch <= largest_; ++batch) {
-      const Company company = company_at(batch, requests_per_second);
-      const bool last = batch == largest_;
-      const double leaving = static_cast<double>(batch) / (rounds_of_request(batch) * plain_seconds(batch));
+    for (std::int64_t state = 0; state <= states_; ++state) {
+      const bool last = state == states_;
+      const double sequences = sequences_in(state);
+      const std::optional<Company> arriving = company_at(sequences, requests_per_second);
+      if (!arriving) return std::nullopt;
+      const Company& company = *arriving;
       if (last) {
         // All states from here on: what comes crosses each of them as often as what leaves.
-        const double surplus = leaving - requests_per_second * company.mean;
-        weight = (leaving * weight + later / (1 - company.more)) / surplus;
+        const double surplus = leaving(sequences) - requests_per_second * company.mean;
+        weight = (leaving(sequences) * weight + later / (1 - company.more)) / surplus;
       }
-      const double stalled =
-          static_cast<double>(batch) * company.seconds + (last ? 0 : company.pairs * company.seconds_of_one);
+      const double stalled = sequences * company.seconds + (last ? 0 : company.pairs * company.seconds_of_one);
       time += weight * (1 + requests_per_second * company.seconds);
-      decoding += weight * (static_cast<double>(batch) + requests_per_second * stalled);
+      decoding += weight * (sequences + requests_per_second * stalled);
       // What is this improbable is never reached, whatever stands beyond.
-      if (last || (batch > 0 && weight + later < 1e-30 * time)) break;
+      if (last || (state > 0 && weight + later < 1e-30 * time)) break;
 
-      const double next_leaving =
-          static_cast<double>(batch + 1) / (rounds_of_request(batch + 1) * plain_seconds(batch + 1));
       const double here = weight;
-      weight = (requests_per_second * here + later) / next_leaving;
+      weight = (requests_per_second * here + later) / leaving(sequences_in(state + 1));
       later = company.more * later + requests_per_second * company.some * here;
       if (weight > 1e100) {
         for (double* value : {&weight, &later, &time, &idle, &decoding}) *value *= 1e-100;
       }
     }
-    return state_of(requests_per_second, decoding / time, 1 - idle / time);
+    // Those of a company that find no place do not decode, however long it gets.
+    return state_of(requests_per_second, std::min(decoding / time, largest_), 1 - idle / time);
   }
 
  private:
-  const RoundsFrom& rounds(std::int64_t batch) const {
+  /// State k has k sequences, the last one the largest batch, which need not be whole.
+  double sequences_in(std::int64_t state) const { return state == states_ ? largest_ : static_cast<double>(state); }
+
+  const RoundsFrom& rounds(double sequences) const {
     std::size_t at = rounds_.size() - 1;
-    while (rounds_[at].batch_low > batch) --at;
+    while (at > 0 && static_cast<double>(rounds_[at].batch_low) > sequences) --at;
     return rounds_[at];
   }
-  double rounds_of_request(std::int64_t batch) const {
-    return (load_.output_tokens - 1) / rounds(batch).tokens_per_step;
+  double rounds_of_request(double sequences) const {
+    return (load_.output_tokens - 1) / rounds(sequences).tokens_per_step;
   }
 
   void find_largest_batch(const ReplicaLimits& limits) {
     std::int64_t slots = 0;
     for (const RoundsFrom& stretch : rounds_) slots = std::max(slots, stretch.gamma);
+    // Passes that hold a place while the prompt is computed.
+    const double passes = std::max(1.0, prompt_ / budget_);
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
       const RoundsFrom& stretch = rounds_[i];
+      const auto low = static_cast<double>(stretch.batch_low);
       const double positions = static_cast<double>(stretch.gamma + 1);
-      const double prompt_per_round = prompt_ / rounds_of_request(stretch.batch_low);
-      const double by_seqs = static_cast<double>(limits.max_num_seqs);
-      const double by_cache =
-          std::floor(limits.cache_tokens / (load_.mean_context + positions + static_cast<double>(slots)));
-      const double by_budget = std::floor(budget_ / (positions + prompt_per_round));
+      const double request = rounds_of_request(low);
+      const double by_seqs = static_cast<double>(limits.max_num_seqs) * request / (request + passes);
+      const double by_cache = limits.cache_tokens / (load_.mean_context + positions + static_cast<double>(slots));
+      const double by_budget = budget_ / (positions + prompt_ / request);
       const double end = i + 1 < rounds_.size() ? static_cast<double>(rounds_[i + 1].batch_low - 1) : infinite;
       const double most = std::min({by_seqs, by_cache, by_budget, end});
-      if (most < static_cast<double>(stretch.batch_low)) {
-        if (i == 0) limit_ = by_cache < 1 ? CapacityLimit::cache : CapacityLimit::batched_tokens;
-        return;
-      }
-      largest_ = static_cast<std::int64_t>(most);
+      if (by_cache < 1 || (i > 0 && most < low)) return;
+      largest_ = most;
+      states_ = static_cast<std::int64_t>(std::ceil(most));
       limit_ = by_cache == most    ? CapacityLimit::cache
                : by_budget == most ? CapacityLimit::batched_tokens
                                    : CapacityLimit::max_num_seqs;
@@ -156,13 +158,13 @@ class EquilibriumChain {
     }
   }
 
-  cost::Iteration iteration(std::int64_t batch, double prompt_positions) const {
+  cost::Iteration iteration(double sequences, double prompt_positions) const {
     cost::Iteration result;
-    result.sequences = static_cast<double>(batch);
-    result.context_tokens = result.sequences * load_.mean_context;
-    if (batch > 0) {
-      result.gamma = rounds(batch).gamma;
-      result.full_accepts = rounds(batch).full_accepts;
+    result.sequences = sequences;
+    result.context_tokens = sequences * load_.mean_context;
+    if (sequences > 0) {
+      result.gamma = rounds(sequences).gamma;
+      result.full_accepts = rounds(sequences).full_accepts;
     }
     if (prompt_positions > 0) {
       result.prompt_tokens = prompt_positions;
@@ -172,47 +174,64 @@ class EquilibriumChain {
     return result;
   }
 
-  double plain_seconds(std::int64_t batch) {
-    const auto at = static_cast<std::size_t>(batch);
+  double plain_seconds(double sequences) {
+    const auto at = static_cast<std::size_t>(sequences);
+    if (static_cast<double>(at) != sequences) return cost_.seconds(iteration(sequences, 0));
     if (plain_.size() <= at) plain_.resize(at + 1, 0);
-    if (plain_[at] == 0) plain_[at] = cost_.seconds(iteration(batch, 0));
+    if (plain_[at] == 0) plain_[at] = cost_.seconds(iteration(sequences, 0));
     return plain_[at];
+  }
+
+  /// Requests that so many sequences end per second of the time left to decoding.
+  double leaving(double sequences) {
+    return sequences > 0 ? sequences / (rounds_of_request(sequences) * plain_seconds(sequences)) : 0;
   }
 
   /// Positions of prompts in an iteration that has any: those of the prompts that came during one of these seconds,
   /// as far as the budget goes.
-  double piece(std::int64_t batch, double prompts_per_iteration) const {
+  double piece(double sequences, double prompts_per_iteration) const {
     const double several = prompts_per_iteration > 0 ? prompts_per_iteration / -std::expm1(-prompts_per_iteration) : 1;
-    const double positions =
-        batch > 0 ? static_cast<double>(batch) * static_cast<double>(rounds(batch).gamma + 1) : 0.0;
+    const double positions = sequences > 0 ? sequences * static_cast<double>(rounds(sequences).gamma + 1) : 0.0;
     return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
   }
 
-  /// Seconds by which a prompt delays `batch` sequences; infinity where prompts come faster than they pass.
-  double delay(std::int64_t batch, double requests_per_second) {
-    const double plain = plain_seconds(batch);
+  /// Seconds by which a prompt delays so many sequences; infinity where prompts come faster than they pass.
+  double delay(double sequences, double requests_per_second) {
+    const double plain = plain_seconds(sequences);
+    const double most = piece(sequences, infinite);
+    if (!(most > 0)) return infinite;
     double seconds = plain;
     double result = 0;
-    double share = 0;
-    for (int round = 0; round < 100; ++round) {
-      const double before = seconds;
-      const double positions = piece(batch, requests_per_second * before);
-      if (!(positions > 0)) return infinite;
-      result = std::max(0.0, cost_.seconds(iteration(batch, positions)) - plain) * prompt_ / positions;
-      if (!(requests_per_second * result < 1)) return infinite;
-      seconds = plain / (1 - requests_per_second * result);
-      share = requests_per_second * seconds * prompt_ / positions;
-      if (std::abs(seconds - before) <= 1e-12 * seconds) break;
+    double positions = 0;
+    bool doubled = false;
+    for (int round = 0; round < 200; ++round) {
+      positions = piece(sequences, requests_per_second * seconds);
+      result = std::max(0.0, cost_.seconds(iteration(sequences, positions)) - plain) * prompt_ / positions;
+      if (!(requests_per_second * result < 1)) {
+        // More of them in one pass may cost less each.
+        if (positions >= most) return infinite;
+        seconds *= 2;
+        doubled = true;
+        continue;
+      }
+      const double next = plain / (1 - requests_per_second * result);
+      if (std::abs(next - seconds) <= 1e-12 * next) break;
+      seconds = doubled ? std::sqrt(seconds * next) : next;
     }
+    const double share = requests_per_second * plain / (1 - requests_per_second * result) * prompt_ / positions;
     return share > 1 + 1e-9 ? infinite : result;
   }
 
-  /// Requests that come per request that leaves while `batch` sequences decode.
-  double growth(std::int64_t batch, double requests_per_second) {
-    const double delayed = requests_per_second * delay(batch, requests_per_second);
-    if (!(delayed < 1)) return infinite;
-    return requests_per_second * rounds_of_request(batch) * plain_seconds(batch) /
-           (static_cast<double>(batch) * (1 - delayed));
+  /// Of a prompt that finds nothing that decodes.
+  double prompt_seconds() const {
+    const double positions = piece(0, 0);
+    return cost_.seconds(iteration(0, positions)) * prompt_ / positions;
+  }
+
+  /// Requests that come per request that leaves.
+  double growth(double sequences, double requests_per_second) {
+    const double delayed = requests_per_second * delay(sequences, requests_per_second);
+    return delayed < 1 ? requests_per_second / (leaving(sequences) * (1 - delayed)) : infinite;
   }
 
   /// The requests whose prompts are computed in one go, one coming while another is computed: their number X.
@@ -228,21 +247,21 @@ class EquilibriumChain {
     double seconds_of_one = 0;
   };
 
-  Company company_at(std::int64_t batch, double requests_per_second) {
+  /// Nothing where prompts come faster than they pass.
+  std::optional<Company> company_at(double sequences, double requests_per_second) {
     Company company;
-    const double delay_here = delay(std::max<std::int64_t>(1, batch), requests_per_second);
+    const double delay_here = delay(sequences > 0 ? sequences : std::min(1.0, largest_), requests_per_second);
     // A law of prompts as wide as its lengths.
     const double variance = std::pow(requests_per_second * load_.prompt_variation * delay_here, 2);
     const double load = requests_per_second * delay_here;
-    if (!(load < 1)) throw std::logic_error("steady_state: prompts delay fewer sequences more than many");
+    if (!(load < 1)) return std::nullopt;
     double mean = 1 / (1 - load);
     double spread = (load + variance) * mean * mean * mean;
     company.seconds_of_one = delay_here;
     company.seconds = delay_here * mean;
-    if (batch == 0) {
+    if (sequences == 0) {
       // The first one finds nothing that decodes and takes whole passes.
-      const double positions = piece(0, 0);
-      const double alone = cost_.seconds(iteration(0, positions)) * prompt_ / positions;
+      const double alone = prompt_seconds();
       const double met = requests_per_second * alone;
       spread = met * spread + (met + variance) * mean * mean;
       company.seconds = alone * mean;
@@ -257,13 +276,17 @@ class EquilibriumChain {
     return company;
   }
 
+  /// With one place, a queue with one server: nobody's prompt delays anybody's tokens.
+  SteadyState state_alone(double load) {
+    return state_of(load, load * rounds_of_request(1) * plain_seconds(1), load * *alone_);
+  }
+
   SteadyState state_of(double load, double decoding, double busy_share) const {
     SteadyState state;
     state.mean_batch = decoding;
-    state.largest_batch = static_cast<double>(largest_);
+    state.largest_batch = largest_;
     state.tpot_seconds = decoding / (load * (load_.output_tokens - 1));
-    const auto near = std::clamp<std::int64_t>(std::llround(decoding), 1, largest_);
-    state.iteration_seconds = state.tpot_seconds * rounds(near).tokens_per_step;
+    state.iteration_seconds = state.tpot_seconds * rounds(decoding).tokens_per_step;
     state.output_tokens_per_second = load * load_.output_tokens;
     state.busy_share = std::clamp(busy_share, 0.0, 1.0);
     return state;
@@ -275,7 +298,10 @@ class EquilibriumChain {
   double budget_;
   /// Positions of a prompt that are computed.
   double prompt_;
-  std::int64_t largest_ = 0;
+  double largest_ = 0;
+  std::int64_t states_ = 0;
+  /// Seconds of a request where there is one place.
+  std::optional<double> alone_;
   CapacityLimit limit_ = CapacityLimit::none;
   /// [batch], 0 where nobody asked
   std::vector<double> plain_;
@@ -320,7 +346,7 @@ std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost,
                      largest_count);
   }
   EquilibriumChain chain(cost, load, limits, rounds);
-  if (chain.largest_batch() < 1) return std::nullopt;
+  if (!chain.decodes()) return std::nullopt;
   const auto [most, limit] = chain.saturation();
   if (!(most > 0)) return std::nullopt;
   const SteadyState saturated = chain.saturated();

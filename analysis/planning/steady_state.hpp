@@ -59,7 +59,7 @@ enum class CapacityLimit { none, compute, max_num_seqs, cache, batched_tokens, t
 std::string_view name_of(CapacityLimit limit);
 
 struct SteadyState {
-  /// Sequences that decode, over time, and the most that can.
+  /// Sequences that decode, over time, and the most that can, over time and so not whole.
   double mean_batch = 0;
   double largest_batch = 0;
   /// Mean seconds of an iteration as a sequence that decodes meets them, and of one of its output tokens.

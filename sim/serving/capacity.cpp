@@ -240,12 +240,15 @@ class CapacityPlanner {
     return result;
   }
 
-  /// Enough for a few generations of the largest batch, as far as that is not out of all proportion.
+  /// Enough for a few generations of the largest batch and a hundred iterations, as far as that is not out of all
+  /// proportion.
   std::int64_t requests_to_saturate(const PlannedScenario& planned) const {
     const std::int64_t asked = question_.workload.requests;
     if (!planned.saturation) return asked;
-    const double wanted = std::min(8 * planned.saturation->state.largest_batch, 4 * static_cast<double>(asked));
-    return std::max(asked, static_cast<std::int64_t>(wanted));
+    const planning::SteadyState& full = planned.saturation->state;
+    const double wanted =
+        std::max(8 * full.largest_batch, 100 * planned.saturation->requests_per_second * full.iteration_seconds);
+    return std::max(asked, static_cast<std::int64_t>(std::min(wanted, 4 * static_cast<double>(asked))));
   }
 
   ServingResult serve(const PlannedScenario& planned, std::int64_t replication, double requests_per_second,

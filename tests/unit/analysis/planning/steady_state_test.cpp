@@ -25,6 +25,10 @@ planning::OfferedLoad hundred_rounds(double requests_per_second = 1) {
 }
 
 const planning::ReplicaLimits roomy = {1000, 1 << 20, 1e9};
+/// As many of hundred_rounds() as this fit into the cache.
+planning::ReplicaLimits room_for(double sequences, std::int64_t gamma = 0) {
+  return {1000, 1 << 20, sequences * static_cast<double>(100 + 1 + 2 * gamma)};
+}
 const std::vector<planning::RoundsFrom> plain = {{}};
 
 /// A prompt that meets nothing that decodes costs next to nothing, so that the laws are those of textbooks.
@@ -83,7 +87,7 @@ TEST_CASE("iterations that grow with the batch make the batch geometric, as one 
 TEST_CASE("a batch with a bound decodes as many as come, and the more idles where they come seldom") {
   // Erlang's delay system with 3 servers: all of them hold the offered load a; idle 1 / (1 + a + a^2/2 + a^3/6 *
   // 3/(3-a)).
-  const planning::ReplicaLimits three = {3, 1 << 20, 1e9};
+  const planning::ReplicaLimits three = room_for(3);
   const auto state = planning::steady_state(linear(0.01, 0, 0), hundred_rounds(2), three, plain);
   REQUIRE(state);
   CHECK(state->mean_batch == Approx(2).epsilon(1e-12));
@@ -107,7 +111,7 @@ TEST_CASE("prompts take their share of every second from those that decode") {
         Approx(0.01 / 0.95).epsilon(1e-3));
   // 1 / (rounds * seconds / batch + prompt's seconds)
   load.prefix_cache_hit_rate = 0;
-  CHECK(sustainable(linear(0.01, 0, 1e-4), load, {8, 1 << 20, 1e9}) == Approx(1 / (1.0 / 8 + 0.005)).epsilon(1e-9));
+  CHECK(sustainable(linear(0.01, 0, 1e-4), load, room_for(8)) == Approx(1 / (1.0 / 8 + 0.005)).epsilon(1e-9));
 }
 
 TEST_CASE("a rare prompt costs a whole pass, not its share of every pass") {
@@ -137,6 +141,25 @@ TEST_CASE("prompts that nothing decodes beside take their time from idleness alo
   CHECK(state->busy_share == Approx(1.06e-4).epsilon(1e-3));
 }
 
+TEST_CASE("with one place a request waits for another, and never for another's prompt") {
+  const PricedByFormula cost([](const cost::Iteration& iteration) {
+    return 0.01 + 0.002 * iteration.sequences + 1e-3 * iteration.prompt_tokens;
+  });
+  planning::OfferedLoad load = hundred_rounds(0.5);
+  load.decode_only = false;
+  // 0.06 s for the prompt and 1.2 s for the rounds.
+  const planning::ReplicaLimits one = {1, 1 << 20, 1e9};
+  const auto state = planning::steady_state(cost, load, one, plain);
+  REQUIRE(state);
+  CHECK(state->tpot_seconds == Approx(0.012));
+  CHECK(state->iteration_seconds == Approx(0.012));
+  CHECK(state->mean_batch == Approx(0.6));
+  CHECK(state->busy_share == Approx(0.63));
+  CHECK(sustainable(cost, load, one) == Approx(1 / 1.26));
+  load.requests_per_second = 1 / 1.25;
+  CHECK_FALSE(planning::steady_state(cost, load, one, plain));
+}
+
 TEST_CASE("prompts that come while one is computed decode together") {
   // Iterations of one sequence at a time or none, whose prompts take long: requests per busy period of an M/D/1 queue.
   const PricedByFormula cost([](const cost::Iteration& iteration) {
@@ -161,7 +184,7 @@ TEST_CASE("a schedule decodes each batch with its own rounds") {
     if (iteration.sequences == 0) return 1e-14;
     return 0.01 + 0.001 * iteration.sequences * static_cast<double>(iteration.gamma + 1);
   });
-  const auto state = planning::steady_state(cost, hundred_rounds(3), {6, 1 << 20, 1e9}, schedule);
+  const auto state = planning::steady_state(cost, hundred_rounds(3), {1000, 1 << 20, 6 * 104.0}, schedule);
   REQUIRE(state);
   std::vector<double> growths;
   const double tokens[] = {2.5, 2.5, 1.5, 1.5, 1, 1};
@@ -184,8 +207,9 @@ TEST_CASE("each limit is named where it is the one that binds") {
   CHECK(limited_by(linear(0.01, 0.001, 0), load, {1000, 1 << 20, 1e9}, 0.02) == CapacityLimit::tpot);
   CHECK(planning::name_of(CapacityLimit::batched_tokens) == "batched_tokens");
 
-  CHECK(sustainable(flat, load, {10, 1 << 20, 1e9}) == Approx(10).epsilon(1e-9));
-  CHECK(sustainable(flat, load, {1000, 1 << 20, 20 * 101}) == Approx(20).epsilon(1e-9));
+  // A place is taken for the prompt's pass too.
+  CHECK(sustainable(flat, load, {10, 1 << 20, 1e9}) == Approx(10 / 1.01).epsilon(1e-9));
+  CHECK(sustainable(flat, load, room_for(20)) == Approx(20).epsilon(1e-9));
   // A round takes a position, and half a position of the 50 of the prompt per 100 rounds.
   planning::OfferedLoad with_prompts = load;
   with_prompts.decode_only = false;
@@ -256,16 +280,17 @@ TEST_CASE("the cache of an H200 holds, and a full batch gains, what the referenc
     return pass(large, iteration.sequences, static_cast<double>(iteration.gamma + 1), context) +
            static_cast<double>(iteration.gamma) * pass(eight, iteration.sequences, 1, context);
   });
-  const auto at = [&](double cache_tokens, std::int64_t gamma, double tokens, std::int64_t seqs) {
+  const auto at = [&](double cache_tokens, std::int64_t gamma, double tokens) {
     const std::vector<planning::RoundsFrom> drafted = {{1, gamma, tokens, 0}};
-    return *planning::sustainable_load(rounds, load, {seqs, 1 << 20, cache_tokens}, drafted, {});
+    return *planning::sustainable_load(rounds, load, {1000, 1 << 20, cache_tokens}, drafted, {});
   };
-  CHECK(at(held(eight), 0, 1, 1000).state.largest_batch == 66);
-  CHECK(at(held(one), 0, 1, 1000).state.largest_batch == 93);
-  CHECK(at(held(eight), 0, 1, 1000).limited_by == CapacityLimit::cache);
-  CHECK(at(1e9, 0, 1, 64).state.iteration_seconds == Approx(23.431741e-3).epsilon(1e-7));
+  CHECK(std::floor(at(held(eight), 0, 1).state.largest_batch) == 66);
+  CHECK(std::floor(at(held(one), 0, 1).state.largest_batch) == 93);
+  CHECK(at(held(eight), 0, 1).limited_by == CapacityLimit::cache);
   const double tokens = (1 - std::pow(0.8, 5)) / 0.2;
-  CHECK(at(1e9, 4, tokens, 64).requests_per_second / at(1e9, 0, 1, 64).requests_per_second ==
+  const auto plain_64 = at(64 * 2049.0, 0, 1);
+  CHECK(plain_64.state.iteration_seconds == Approx(23.431741e-3).epsilon(1e-7));
+  CHECK(at(64 * (2049.0 + 8), 4, tokens).requests_per_second / plain_64.requests_per_second ==
         Approx(1.514050).epsilon(1e-6));
 }
 
