@@ -341,7 +341,8 @@ void take_concurrency(const CapacityOptions& o, CapacityReport& r) {
 }
 
 void add_assumptions(const CapacityOptions& o, const CapacityReport& r, Inputs& inputs) {
-  assume(inputs, "scenarios compared", "at equal arrival rate", false);
+  assume(inputs, "scenarios compared", r.asks_for_load() ? "at equal arrival rate" : "at the largest load of each",
+         false);
   assume(inputs, "arrivals", o.requests ? "as recorded" : "Poisson", o.requests.has_value());
   if (o.requests && o.arrival_rate) assume(inputs, "gaps between arrivals", "scaled to --arrival-rate", true);
   if (!r.acceptance.empty()) {

@@ -112,7 +112,7 @@ ordered_json json_place(const CapacityReport& r, std::size_t i) {
 
 ordered_json json_of(const CapacityReport& r) {
   const sim::Workload& workload = r.question.workload;
-  ordered_json json = {{"comparison", "equal arrival rate"},
+  ordered_json json = {{"comparison", r.asks_for_load() ? "equal arrival rate" : "largest load of each"},
                        {"requests_per_second", number_or_null(workload.requests_per_second)},
                        {"recorded_requests", workload.recorded.size()},
                        {"percentile", r.question.limits.percentile},

@@ -113,9 +113,9 @@ std::string decision(const CapacityReport& r) {
   return text;
 }
 
-/// The same load, each way.
+/// The load asked for, each way.
 std::string comparison(const CapacityReport& r) {
-  if (!r.answer().recommended || *r.answer().recommended == r.plain()) return "";
+  if (!r.asks_for_load() || !r.answer().recommended || *r.answer().recommended == r.plain()) return "";
   const ScenarioCapacity& chosen = r.scenarios()[*r.answer().recommended];
   const ScenarioCapacity& other = r.scenarios()[r.plain()];
   std::vector<std::string> parts;
@@ -216,7 +216,9 @@ std::string engines_text(const CapacityReport& r) {
 }
 
 std::string certainty_text(const CapacityReport& r) {
-  std::string text = "Scenarios are compared at equal arrival rate.";
+  std::string text = r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
+                                       : "Each scenario is shown at its own largest load; with --arrival-rate they are "
+                                         "compared at the same one.";
   if (r.rate_of_concurrency) {
     text += fmt::format(" {} requests in flight are taken as the {} requests/s at which plain decoding serves them.",
                         *r.options.concurrency, with_range(*r.rate_of_concurrency));

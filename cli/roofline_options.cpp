@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <limits>
 #include <set>
+#include <span>
 
+#include "cli/near_names.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 
@@ -54,12 +56,26 @@ std::vector<std::string> sources_of(const cost::HardwareSpec& hardware) {
   return sources;
 }
 
+/// Names and aliases.
+template <class Preset>
+std::vector<std::string> names_of(std::span<const Preset> presets) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) {
+    names.push_back(preset.name);
+    names.insert(names.end(), preset.aliases.begin(), preset.aliases.end());
+  }
+  return names;
+}
+
 cost::HardwareSpec hardware_of(const std::string& name, PricedRoofline& priced) {
   if (const cost::HardwareSpec* const preset = cost::hardware_preset(name)) {
     priced.presets.push_back(preset_json("hardware", preset->name, sources_of(*preset)));
     return *preset;
   }
-  if (!std::filesystem::exists(name)) refuse("--hardware", name, "a file or one of `specdec list hardware`");
+  if (!std::filesystem::exists(name)) {
+    refuse("--hardware", name,
+           "a file or one of `specdec list hardware`" + near_names(name, names_of(cost::hardware_presets())));
+  }
   priced.files.push_back(name);
   return cost::read_hardware_spec(name);
 }
@@ -70,7 +86,9 @@ cost::ModelSpec model_of(std::string_view option, const std::string& name, Price
     return *preset;
   }
   if (!std::filesystem::exists(name)) {
-    refuse(option, name, "a config.json, its folder, a GGUF file or one of `specdec list models`");
+    refuse(option, name,
+           "a config.json, its folder, a GGUF file or one of `specdec list models`" +
+               near_names(name, names_of(cost::model_presets())));
   }
   const std::filesystem::path path = name;
   priced.files.push_back(std::filesystem::is_directory(path) ? (path / "config.json").string() : name);

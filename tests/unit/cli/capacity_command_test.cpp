@@ -120,6 +120,22 @@ TEST_CASE("limits that no load meets make a check fail, and the document stays c
   CHECK(json_of(small_model + lengths + " --arrival-rate 1e4 --replicas 2", 1)["recommended"].is_null());
 }
 
+TEST_CASE("names that no preset has are refused with those that were perhaps meant") {
+  check_refused("--hardware H100_SX --model llama-3.1-8b" + lengths,
+                "--hardware is H100_SX, but must be a file or one of `specdec list hardware` (near it: h100-sxm, "
+                "h100)");
+  check_refused("--hardware h100-sxm --model llama-3.3-70" + lengths,
+                "--model is llama-3.3-70, but must be a config.json, its folder, a GGUF file or one of `specdec list "
+                "models` (near it: llama-3.3-70b, llama-3.1-70b, llama-3.1-8b)");
+}
+
+TEST_CASE("without a load each scenario is shown at the largest one it takes") {
+  const ordered_json answer = json_of(small_model + lengths);
+  CHECK(answer["comparison"] == "largest load of each");
+  CHECK(answer["requests_per_second"].is_null());
+  CHECK(answer["scenarios"][0]["gpus_bounds"].is_null());
+}
+
 TEST_CASE("weights that do not fit are refused with the number of GPUs that hold them") {
   check_refused("--hardware h100-sxm --model llama-3.3-70b" + lengths,
                 "--tensor-parallel-size is 1, but 141.1 GB of target weights per GPU leave no room for a cache in the "
