@@ -80,8 +80,10 @@ struct SteadyState {
 ///
 /// m: positions of prompts in an iteration that has any. Little's law turns the mean batch, which counts those that are
 /// delayed, into the time per output token, mean batch / (lambda (output - 1)); it goes to T_1 / E_1 as the load goes
-/// to 0. Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state Assumes:
-/// Poisson arrivals. Where prompts cost nothing beside decoding the law of lengths does not matter; else the
+/// to 0.
+///
+/// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state
+/// Assumes:  Poisson arrivals. Where prompts cost nothing beside decoding the law of lengths does not matter; else the
 ///           companies' tails are taken as geometric.
 /// @param rounds  at least one
 /// @return nothing where the load is more than the replica can take
