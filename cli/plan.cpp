@@ -150,7 +150,11 @@ void add_deployment(const std::shared_ptr<const Deployment>& deployment, bool ha
     if (file != "-") report.files.push_back(file_facts("FILE", file));
   }
   report.presets = d.presets;
-  for (const Warning& warning : d.warnings) report.warnings.push_back(warning);
+  for (const Warning& warning : d.warnings) {
+    // A file that is read for its acceptance and for its times is warned of once.
+    const auto same = [&](const Warning& said) { return said.code == warning.code && said.message == warning.message; };
+    if (std::none_of(report.warnings.begin(), report.warnings.end(), same)) report.warnings.push_back(warning);
+  }
   if (d.plan.exceeds_max_regret) report.exit_code = check_failed;
 }
 

@@ -132,6 +132,15 @@ struct DraftCost {
   std::optional<std::string> model;
 };
 
+void require_drafts_told(const std::vector<traces::ServingCounts>& windows, std::optional<std::int64_t> gamma) {
+  if (gamma) return;
+  for (const traces::ServingCounts& window : windows) {
+    if (!window.tokens_per_round || window.gamma) continue;
+    throw UsageError(fmt::format("--at is missing: {} does not say how many tokens a round drafted; --at G says it",
+                                 window.file.string()));
+  }
+}
+
 bool is_log(const std::string& file) { return file != "-" && traces::has_engine_windows(traces::FileHead::of(file)); }
 
 /// Whether the files of --cost are engines' logs and no tables.
@@ -210,6 +219,7 @@ class Costs {
 
   void read_logs() {
     const std::vector<traces::ServingCounts> windows = counts_in(o_.cost_files, d_);
+    require_drafts_told(windows, o_.at);
     const auto gamma = o_.at ? std::optional(static_cast<double>(*o_.at)) : std::nullopt;
     cost::LogRounds log = cost::log_rounds(windows, gamma);
     const auto drafts = [](const cost::ObservedRound& round) { return round.gamma > 0; };
@@ -220,6 +230,10 @@ class Costs {
     }
     d_.warnings.push_back({"rounds_of_logs", fmt::format("{} of {} windows of --cost are steady: they price rounds",
                                                          log.steady_windows, log.windows)});
+    if (o_.context) {
+      d_.warnings.push_back(
+          {"context_not_told", "logs do not tell contexts: what they price is the same at all of them"});
+    }
     if (const auto batch = cost::join_batches(log.rounds))
       usual_batches_ = {*batch};
     else
@@ -490,6 +504,7 @@ void plan_from_runs(const PlanOptions& o, Deployment& d) {
   // With --acceptance-length it is the gamma of that length.
   const std::optional<std::int64_t> at = o.acceptance_length ? std::nullopt : o.at;
   question.gamma = at ? at : o.gamma && *o.gamma > 0 ? o.gamma : std::nullopt;
+  require_drafts_told(question.windows, question.gamma);
   question.kind = kind_named("--draft-kind", o.draft_kind.value_or("model"));
   if (o.states_acceptance()) {
     d.drafts.push_back(only_draft(o, d.max_gamma));

@@ -357,19 +357,19 @@ void FittedCost::describe_terms(std::span<const CostTerms> combinations, bool ha
 }
 
 void FittedCost::check_physics(std::span<const ObservedRound> runs) {
-  bool has_plain = false;
-  for (const ObservedRound& plain : runs) {
-    if (plain.gamma != 0) continue;
-    has_plain = true;
-    for (const ObservedRound& run : runs) {
-      if (run.gamma == 0 || !same(run.batch, plain.batch) || !same(*run.context, *plain.context)) continue;
-      if (run.seconds >= plain.seconds) continue;
-      findings_.push_back(
-          {"round_below_target_pass",
-           fmt::format("{}: a round with {:.3g} drafts took {:.4g} s, less than the {:.4g} s of a plain "
-                       "step of {}; a round holds a pass of the target",
-                       run.name, run.gamma, run.seconds, plain.seconds, plain.name)});
-    }
+  const auto plain = [](const ObservedRound& run) { return run.gamma == 0; };
+  const bool has_plain = std::any_of(runs.begin(), runs.end(), plain);
+  for (const ObservedRound& run : runs) {
+    if (plain(run)) continue;
+    const auto slower = std::find_if(runs.begin(), runs.end(), [&](const ObservedRound& other) {
+      return plain(other) && same(run.batch, other.batch) && same(*run.context, *other.context) &&
+             run.seconds < other.seconds;
+    });
+    if (slower == runs.end()) continue;
+    findings_.push_back({"round_below_target_pass",
+                         fmt::format("{}: a round with {:.3g} drafts took {:.4g} s, less than the {:.4g} s of a plain "
+                                     "step of {}; a round holds a pass of the target",
+                                     run.name, run.gamma, run.seconds, slower->seconds, slower->name)});
   }
   if (!has_plain)
     findings_.push_back({"no_plain_runs", "no run without speculation: what a plain step takes is not measured"});
@@ -479,14 +479,15 @@ std::optional<double> LeftOut::relative_error() const {
   return *predicted_seconds / measured_seconds - 1;
 }
 
-std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options) {
+std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
+                                   std::optional<std::size_t> predicted) {
   if (runs.size() < 2)
     throw std::invalid_argument(
         fmt::format("leave_one_out: runs has {} entries, but must have 2 or more", runs.size()));
   FitOptions alone = options;
   alone.replicates = 0;
   std::vector<LeftOut> predictions;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(runs.size(), predicted.value_or(runs.size())); ++i) {
     std::vector<ObservedRound> others(runs.begin(), runs.end());
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const FittedCost cost(others, alone);

@@ -162,9 +162,10 @@ struct LeftOut {
   std::optional<double> relative_error() const;
 };
 
-/// Fits all runs but one, for each of them, and predicts that one.
+/// Fits all runs but one, for each of the first `predicted` ones or all of them, and predicts that one.
 /// @param runs  at least two
 /// @throws as FittedCost; std::invalid_argument for fewer than two runs
-std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options);
+std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,
+                                   std::optional<std::size_t> predicted = std::nullopt);
 
 }  // namespace specdec::cost

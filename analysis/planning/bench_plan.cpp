@@ -319,7 +319,7 @@ void BenchPlanner::fit() {
 }
 
 void BenchPlanner::predict_left_out() {
-  const std::vector<cost::LeftOut> left_out = cost::leave_one_out(rounds_, options_);
+  const std::vector<cost::LeftOut> left_out = cost::leave_one_out(rounds_, options_, runs_.size());
   std::vector<double> relative;
   double tokens = 0;
   for (std::size_t i = 0; i < runs_.size(); ++i) {

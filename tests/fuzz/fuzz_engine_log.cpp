@@ -2,5 +2,6 @@
 #include "traces/serving/engine_log.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  specdec::fuzz::read_counts(data, size, specdec::traces::engine_log_format(), true);
   return specdec::fuzz::read_counts(data, size, specdec::traces::engine_log_format());
 }

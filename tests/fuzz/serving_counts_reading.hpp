@@ -11,7 +11,8 @@
 namespace specdec::fuzz {
 
 /// Reads the fuzzer's bytes as a file of a format of counts. Counts below 0 are a defect.
-inline int read_counts(const std::uint8_t* data, std::size_t size, const traces::CountsFormat& format) {
+inline int read_counts(const std::uint8_t* data, std::size_t size, const traces::CountsFormat& format,
+                       bool plain_windows = false) {
   const FuzzedFile file(data, size);
   const std::array<std::filesystem::path, 1> files = {file.path()};
   const auto check = [](const traces::ServingCounts& counts) {
@@ -21,7 +22,7 @@ inline int read_counts(const std::uint8_t* data, std::size_t size, const traces:
   };
   return expect_file_errors_only([&] {
     format.recognises(traces::FileHead::of(files.front()));
-    format.read(files, {check, [](const traces::CountsWarning&) {}});
+    format.read(files, {check, [](const traces::CountsWarning&) {}, plain_windows});
   });
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -219,6 +220,7 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
   CHECK(one["schedule"].back()["batch_high"] == 48);
   CHECK(one["points"][0]["optimal"]["gamma"] == plan["points"][2]["optimal"]["gamma"]);
 
+  CHECK(warns(json_of(both + "--alpha 0.72 --context 100,9000"), "context_not_told"));
   const Run unidentified = run_specdec("plan --alpha 0.7 --cost " + logs + "vllm_k4.log");
   CHECK(unidentified.exit_code == 2);
   CHECK(unidentified.err.rfind("specdec: error: FittedCost: seconds of a round at gamma 0, batch 2, context 0 is", 0) ==
@@ -238,6 +240,38 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
   check_refused("--alpha 0.7 --cost " + logs + "vllm_k4.log " + logs + "vllm_before.prom",
                 "--cost is " + logs + "vllm_k4.log, an engine's log, and " + logs +
                     "vllm_before.prom, which is none, but must be logs alone or tables of times alone");
+}
+
+TEST_CASE("logs of SGLang price rounds where --at says what was drafted, between its prompts") {
+  const ScratchFolder scratch;
+  const std::string plain = (scratch / "plain.log").string(), drafts = (scratch / "drafts.log").string();
+  std::ofstream plain_log(plain), drafts_log(drafts);
+  for (const int batch : {2, 8, 24}) {
+    plain_log << "[x TP0] Prefill batch, #new-seq: 1, #new-token: 1024\n";
+    for (int window = 0; window < 4; ++window) {
+      const auto line = [&](const char* accepted, double tokens_per_second) {
+        return "[x TP0] Decode batch, #running-req: " + std::to_string(batch) + ", #token: 9, " + accepted +
+               "gen throughput (token/s): " + std::to_string(tokens_per_second) + ", #queue-req: 0\n";
+      };
+      // 6 + 0.15 B milliseconds, and 6 + 0.8 4 + 0.15 5 B with 2.5 tokens a round.
+      plain_log << line("", 1e3 * batch / (6 + 0.15 * batch));
+      drafts_log << line("accept len: 2.50, ", 2.5e3 * batch / (9.2 + 0.75 * batch));
+    }
+  }
+  plain_log.close();
+  drafts_log.close();
+  const std::string both = "--cost " + plain + " " + drafts + " --alpha 0.7 ";
+  const ordered_json plan = json_of(both + "--at 4");
+  REQUIRE(plan["points"].size() == 5);
+  const auto seconds = [&](std::size_t gamma) {
+    return plan["points"][2]["rows"][gamma]["round_seconds"].get<double>();
+  };
+  CHECK(seconds(0) == Approx(1e-3 * (6 + 0.15 * 8)).epsilon(1e-6));
+  CHECK(seconds(4) == Approx(1e-3 * (9.2 + 0.75 * 8)).epsilon(1e-6));
+  check_refused(both, "--at is missing: " + drafts + " does not say how many tokens a round drafted; --at G says it");
+  const ordered_json twice = json_of(both.substr(0, both.find("--alpha")) + "--at 4 --counters " + drafts);
+  const auto unweighted = [](const ordered_json& warning) { return warning["code"] == "mean_without_counts"; };
+  CHECK(std::count_if(twice["warnings"].begin(), twice["warnings"].end(), unweighted) == 1);
 }
 
 TEST_CASE("the next run is that of the server which counted, was timed or is configured") {

@@ -326,6 +326,7 @@ TEST_CASE("what cannot be in observed rounds is reported") {
 TEST_CASE("every run is predicted from the others, or said not to follow from them") {
   const auto left_out = cost::leave_one_out(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000}), {});
   REQUIRE(left_out.size() == 12);
+  CHECK(cost::leave_one_out(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000}), {}, 5).size() == 5);
   for (const cost::LeftOut& prediction : left_out) {
     REQUIRE(prediction.relative_error());
     CHECK(*prediction.relative_error() == Approx(0).margin(1e-9));
