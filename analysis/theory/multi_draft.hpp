@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/core/acceptance_rate.hpp"
+#include "analysis/core/distribution.hpp"
+
+/// Several drafts for one position, of which at most one is accepted. Every scheme here is lossless. Rows of different
+/// lengths: std::invalid_argument; a number of drafts outside [1, most_drafts]: std::domain_error.
+namespace specdec::theory {
+
+/// The largest number of drafts at one position, and of levels of a chain.
+inline constexpr std::int64_t most_drafts = 1024;
+inline constexpr std::int64_t longest_chain = 1'000'000;
+
+/// What one position emits, and by which way. accepted + corrected is the law of the token, which is p.
+struct MultiDraftLaw {
+  /// [i - 1] = P(draft i is the accepted one). Shape: (k)
+  std::vector<double> by_draft;
+  /// P(a draft is accepted, and it is x). Shape: (vocab)
+  std::vector<double> accepted;
+  /// P(no draft is accepted, and the token that is emitted is x). Shape: (vocab)
+  std::vector<double> corrected;
+
+  /// P(some draft is accepted).
+  core::AcceptanceRate acceptance() const;
+  /// accepted + corrected.
+  std::vector<double> output() const;
+};
+
+/// How the drafts of one position are drawn from q: independently, or each from what the ones before it leave,
+/// renormalised. Drawn without replacement they end where the support of q does.
+enum class Replacement { with, without };
+
+/// A token sampled from p is compared with k independent drafts:
+///
+///   acceptance = sum_x p(x) (1 - (1 - q(x))^k)
+///
+/// Source:   Miao et al. 2024 (SpecInfer), the baseline; docs/theory.md#several-drafts-at-one-position
+/// Accuracy: relative error <= 1e-14
+MultiDraftLaw naive_membership(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
+
+/// Recursive rejection sampling: draft i is accepted with probability min(1, p_i / q_i), else the next one is tried
+/// against the residual.
+///
+///   p_1 = p,   p_(i+1) = norm(max(0, p_i - q_i)),   acceptance = 1 - prod_i (1 - beta_i)      (q_i = q)
+///
+/// Without replacement q_i is q without the drafts before it, so that p_i depends on which they were; the law is then
+/// summed over all sequences of rejected drafts, with both rows scaled to sum 1.
+///
+/// Source:   Miao et al. 2024 (SpecInfer); without replacement Chen et al. 2024 (Sequoia);
+///           docs/theory.md#several-drafts-at-one-position
+/// Time:     O(k vocab) with, O(vocab^k) without replacement
+/// @throws std::domain_error if, without replacement, there are more than 1e7 sequences of drafts
+/// Accuracy: absolute error <= 1e-14
+MultiDraftLaw recursive_rejection(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k,
+                                  Replacement replacement);
+
+/// The smallest rho for which k-SEQ is lossless: the root of 1 - (1 - b(rho))^k = rho b(rho), b as in k_seq.
+/// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
+/// @return in [1, k]; 1 where the supports are disjoint, b being 0
+/// Accuracy: relative error <= 1e-14
+double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
+
+/// k-SEQ: each of k independent drafts is accepted with probability min(1, p / (rho q)), the first accepted one is
+/// taken. At the least rho it accepts at least 1 - 1/e of what optimal transport does.
+///
+///   b(rho) = sum_x min(p(x) / rho, q(x)),   acceptance = 1 - (1 - b)^k,   corrected = p - min(p / rho, q) acceptance /
+///   b
+///
+/// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
+/// @throws std::domain_error if rho is below k_seq_least_rho: some corrected probability would be negative; or infinite
+/// Accuracy: absolute error <= 1e-14
+MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k, double rho);
+
+/// What no scheme can exceed, and optimal transport attains, H any set of tokens:
+///
+///   acceptance = min_H 1 + P(H) - Pr(all drafts are in H)
+///
+/// With replacement Pr = Q(H)^k, and H need only be a beginning of the tokens in the order of q/p, descending.
+///
+/// Source:   Sun et al. 2023 (SpecTr); the sets: Hu et al. 2025; docs/theory.md#several-drafts-at-one-position
+/// Time:     O(vocab log vocab) with replacement; O(2^s s) without, s the tokens with q > 0
+/// @throws std::domain_error if, without replacement, s > 20
+/// Accuracy: absolute error <= 1e-14
+core::AcceptanceRate transport_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
+                                          std::int64_t k, Replacement replacement);
+
+/// A bound on that for independent drafts, sum_x min(p(x), 1 - (1 - q(x))^k), equal to it at k = 1.
+/// Source:   docs/theory.md#several-drafts-at-one-position
+/// @return in [0, 1 + tolerance of the rows]
+/// Accuracy: relative error <= 1e-14
+double transport_upper_bound(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
+
+/// Acceptance of proposals that are given rather than drawn, p(set): the n tokens that a table or a ranking names.
+/// Source:   docs/theory.md#several-drafts-at-one-position
+/// @param drafts  tokens, distinct
+/// @throws std::domain_error if a token is outside the vocabulary or named twice
+/// Accuracy: relative error <= 1e-15
+core::AcceptanceRate distinct_drafts_acceptance(const core::TargetDistribution& p,
+                                                std::span<const std::int64_t> drafts);
+
+/// k independent chains of drafts, verified level by level with recursive rejection: those that carry the accepted
+/// token go on. [s] = P(s of the k chains survive one level), s = 0..k.
+/// Source:   docs/theory.md#several-drafts-at-one-position
+/// Time:     O(k^3 vocab)
+/// Accuracy: absolute error <= 1e-14
+std::vector<double> surviving_chains(const core::TargetDistribution& p, const core::DraftDistribution& q,
+                                     std::int64_t k);
+
+/// Expected tokens of a step of k such chains of length gamma, the target's own token included.
+/// Source:   docs/theory.md#several-drafts-at-one-position
+/// Assumes:  the same p and q at every position.
+/// Time:     O(k^4 vocab + gamma k^2)
+/// @param gamma  levels, [0, longest_chain]
+/// @return in [1, gamma + 1]
+/// @throws std::domain_error if gamma is outside its range
+/// Accuracy: relative error <= 1e-13
+double chains_expected_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k,
+                              std::int64_t gamma);
+
+}  // namespace specdec::theory
