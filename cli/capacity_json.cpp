@@ -67,6 +67,12 @@ ordered_json json_gpu_range(const std::optional<sim::GpuRange>& range) {
   return {range->lo, range->hi};
 }
 
+ordered_json json_versions(const std::vector<std::optional<std::int64_t>>& gpus) {
+  ordered_json versions = ordered_json::array();
+  for (const auto& version : gpus) versions.push_back(or_null(version));
+  return versions;
+}
+
 ordered_json json_scenario(const CapacityReport& r, std::size_t i) {
   const ScenarioCapacity& s = r.scenarios()[i];
   const double per_gpu = 1 / static_cast<double>(r.question.gpus_per_replica);
@@ -91,6 +97,7 @@ ordered_json json_scenario(const CapacityReport& r, std::size_t i) {
       {"replicas", or_null(s.replicas)},
       {"gpus", or_null(s.gpus)},
       {"gpus_bounds", json_gpu_range(r.range.gpus[i])},
+      {"gpus_by_version", json_versions(r.range.gpus_by_version[i])},
       {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
       {"joules_per_token", number_or_null(s.joules_per_token)},
       {"engines_agree", json_engines(s)}};

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cmath>
-#include <set>
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "cli/capacity_answer.hpp"
 #include "cli/text.hpp"
@@ -52,6 +53,21 @@ std::string gpu_range_text(const CapacityReport& r, std::size_t i) {
   const std::string span =
       range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
   return range->some_never ? fmt::format("{}, or no number", span) : span;
+}
+
+/// ", fewer in 2 of 3 cases."
+std::string fewer_text(const CapacityReport& r, std::size_t best, std::size_t plain) {
+  const auto& chosen = r.range.gpus_by_version[best];
+  const auto& other = r.range.gpus_by_version[plain];
+  std::size_t fewer = 0, more = 0;
+  for (std::size_t version = 0; version < chosen.size(); ++version) {
+    constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t with = chosen[version].value_or(never), without = other[version].value_or(never);
+    fewer += with < without;
+    more += with > without;
+  }
+  return fmt::format(", fewer in {} of {} cases{}.", fewer, chosen.size(),
+                     more > 0 ? fmt::format(" and more in {}", more) : "");
 }
 
 std::string limits_text(const CapacityReport& r) {
@@ -108,7 +124,7 @@ std::string decision(const CapacityReport& r) {
       text +=
           fmt::format(" instead of {}", other_range.empty() ? brief(static_cast<double>(*other.gpus)) : other_range);
     }
-    text += " GPUs.";
+    text += " GPUs" + (best == plain ? "." : fewer_text(r, best, plain));
   }
   return text;
 }

@@ -93,20 +93,29 @@ void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
 }
 
 /// Accelerators that the load needs at the rate that the version sustains; those there are, where that is given.
-void cover(std::optional<GpuRange>& range, const CapacityQuestion& question, const ScenarioCapacity& version) {
-  const std::optional<double> asked = question.workload.requests_per_second;
-  if (!asked) return;
+std::optional<std::int64_t> gpus_of(const CapacityQuestion& question, const ScenarioCapacity& version) {
+  const double asked = question.workload.requests_per_second.value_or(0);
   const double rate = version.requests_per_second_per_replica.value;
-  if (rate <= 0 || (question.replicas && !version.meets_load)) {
-    if (range) range->some_never = true;
-    return;
-  }
+  if (rate <= 0 || (question.replicas && !version.meets_load)) return std::nullopt;
   const double replicas =
-      question.replicas ? static_cast<double>(*question.replicas) : std::ceil(*asked / rate * (1 - 1e-12));
-  const std::int64_t gpus = static_cast<std::int64_t>(replicas) * question.gpus_per_replica;
-  if (!range) range = GpuRange{gpus, gpus, false};
-  range->lo = std::min(range->lo, gpus);
-  range->hi = std::max(range->hi, gpus);
+      question.replicas ? static_cast<double>(*question.replicas) : std::ceil(asked / rate * (1 - 1e-12));
+  return static_cast<std::int64_t>(replicas) * question.gpus_per_replica;
+}
+
+std::optional<GpuRange> range_of(const std::vector<std::optional<std::int64_t>>& versions) {
+  std::optional<GpuRange> range;
+  bool some_never = false;
+  for (const std::optional<std::int64_t>& gpus : versions) {
+    if (!gpus) {
+      some_never = true;
+      continue;
+    }
+    if (!range) range = GpuRange{*gpus, *gpus, false};
+    range->lo = std::min(range->lo, *gpus);
+    range->hi = std::max(range->hi, *gpus);
+  }
+  if (range) range->some_never = some_never;
+  return range;
 }
 
 /// Each once.
@@ -130,18 +139,23 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
                           question.scenarios.size());
   CapacityRange range;
   range.answer = std::move(answer);
-  range.gpus.resize(range.answer.scenarios.size());
-  for (std::size_t i = 0; i < range.gpus.size(); ++i) cover(range.gpus[i], question, range.answer.scenarios[i]);
+  const bool asks_for_load = question.workload.requests_per_second.has_value();
+  const std::size_t scenarios = question.scenarios.size();
+  range.gpus.resize(scenarios);
+  range.gpus_by_version.resize(scenarios);
+  for (std::size_t i = 0; asks_for_load && i < scenarios; ++i) {
+    range.gpus_by_version[i].push_back(gpus_of(question, range.answer.scenarios[i]));
+  }
   range.replicates = telling_replicates(question, range.answer);
 
   // One scenario at a time, since each has its own number of replicas.
   const auto plan_version = [&](CapacityQuestion version) {
-    for (std::size_t i = 0; i < range.gpus.size(); ++i) {
+    for (std::size_t i = 0; i < scenarios; ++i) {
       version.scenarios = {question.scenarios[i]};
       version.replicas = question.replicas ? question.replicas : range.answer.scenarios[i].replicas;
       const ScenarioCapacity other = plan_capacity(version).scenarios.front();
       cover(range.answer.scenarios[i], other);
-      cover(range.gpus[i], question, other);
+      if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(question, other));
     }
   };
   for (const std::size_t index : range.replicates) {
@@ -154,6 +168,7 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
     version.acceptance = acceptance;
     plan_version(version);
   }
+  for (std::size_t i = 0; i < scenarios; ++i) range.gpus[i] = range_of(range.gpus_by_version[i]);
   return range;
 }
 

@@ -24,6 +24,8 @@ struct CapacityRange {
   CapacityAnswer answer;
   /// [scenario]; nothing where no load is asked for, or no version sustains any.
   std::vector<std::optional<GpuRange>> gpus;
+  /// [scenario][version]: the same in each version, in one order for all scenarios; the answer's own comes first.
+  std::vector<std::vector<std::optional<std::int64_t>>> gpus_by_version;
   /// Places of the replicates that were run; empty where the cost is taken as exact.
   std::vector<std::size_t> replicates;
 };

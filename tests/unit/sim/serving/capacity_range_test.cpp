@@ -86,6 +86,11 @@ TEST_CASE("a capacity's intervals reach what the costs at both tails of their re
       CHECK_FALSE(range.gpus[i]->some_never);
     }
   }
+  for (std::size_t i = 0; i < 2; ++i) {
+    REQUIRE(range.gpus_by_version[i].size() == 3);
+    CHECK(range.gpus_by_version[i][0] == alone.scenarios[i].gpus);
+    CHECK(*range.gpus_by_version[i][1] <= *range.gpus_by_version[i][2]);
+  }
   // 40% of the time more or less is far more than the simulation's own error.
   const sim::SimulatedValue& widened = range.answer.scenarios[0].requests_per_second_per_replica;
   const sim::SimulatedValue& own = alone.scenarios[0].requests_per_second_per_replica;
