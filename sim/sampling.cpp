@@ -40,9 +40,10 @@ Token sample(std::span<const double> probabilities, double u) {
   return invert_cumulative(probabilities.size(), weight, total, u);
 }
 
-Token sample_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double u) {
+Token sample_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double u,
+                      const ResidualScale& scale) {
   core::require_same_size("sample_residual", "p", p.size(), "q", q.size());
-  const auto weight = [&p, &q](std::size_t x) { return std::max(0.0, p[x] - q[x]); };
+  const auto weight = [&](std::size_t x) { return std::max(0.0, scale.target * p[x] - scale.draft * q[x]); };
   const double mass = sum(p.size(), weight);
   // Rows that agree to rounding differ by a few ulp of 1 in sum; the branch is then reached by rounding alone.
   constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();

@@ -15,13 +15,20 @@ namespace specdec::sim {
 /// @throws std::domain_error if the total is not positive and finite
 Token sample(std::span<const double> probabilities, double u);
 
-/// A token of the residual law norm(max(0, p - q)), which corrects a rejected draft.
-/// Where p and q agree to rounding, so that nothing is left to normalise, a token of p.
+/// What p and q are multiplied by before they are compared, for rules that do not compare them as they are.
+struct ResidualScale {
+  double target = 1;  ///< [0, 1]
+  double draft = 1;   ///< [0, 1]
+};
+
+/// A token of the residual law norm(max(0, a p - b q)), which corrects a rejected draft; a and b are 1 in Algorithm 1.
+/// Where a p and b q agree to rounding, so that nothing is left to normalise, a token of p.
 ///
 /// Source:   Leviathan et al. 2023, section 2.3
 /// @param u  a uniform number, [0, 1)
 /// @throws std::invalid_argument if the two differ in length
-Token sample_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double u);
+Token sample_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double u,
+                      const ResidualScale& scale = {});
 
 /// Whether a drafted token of target probability p and draft probability q is kept: u q < p.
 ///

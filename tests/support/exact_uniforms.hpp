@@ -1,0 +1,204 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/decoding.hpp"
+#include "tests/support/algorithm_one.hpp"
+
+/// The exact law of what production code does with uniforms: it is run once for each way it can go, every uniform in
+/// the middle of one of the cells within which the test says that nothing depends on it, the run weighted by their
+/// widths. A missing cut gives a wrong law; a cut too many costs time only.
+namespace specdec::test_support {
+
+class ExactUniforms final : public sim::UniformSource {
+ public:
+  using Slot = std::pair<std::int64_t, sim::Purpose>;
+
+  /// Where the coming uniforms of this slot and purpose may matter; without cuts they may not matter at all.
+  void cut(std::int64_t slot, sim::Purpose purpose, std::vector<double> at) { cuts_[{slot, purpose}] = std::move(at); }
+
+  /// Uniforms of two keys are the same one where this gives them the same name.
+  std::function<ScriptedUniforms::Key(const ScriptedUniforms::Key&)> rename;
+
+  double uniform(std::int64_t round, std::int64_t slot, sim::Purpose purpose) const override {
+    const ScriptedUniforms::Key key{round, slot, purpose};
+    Interval& cell = cells_.try_emplace(rename ? rename(key) : key, Interval{0, 1}).first->second;
+    const auto found = cuts_.find({slot, purpose});
+    if (found != cuts_.end()) narrow(cell, found->second);
+    return cell.lo + (cell.hi - cell.lo) / 2;
+  }
+
+  /// Calls `run` for every way it can go and hands over how probable it is.
+  void for_all(const std::function<void()>& run, const std::function<void(double probability)>& went) {
+    choices_.clear();
+    do {
+      cells_.clear();
+      cuts_.clear();
+      asked_ = 0;
+      run();
+      double probability = 1;
+      for (const auto& [key, cell] : cells_) probability *= cell.hi - cell.lo;
+      went(probability);
+      while (!choices_.empty() && choices_.back().chosen + 1 == choices_.back().of) choices_.pop_back();
+      if (!choices_.empty()) ++choices_.back().chosen;
+    } while (!choices_.empty());
+  }
+
+ private:
+  struct Choice {
+    std::size_t chosen;
+    std::size_t of;
+  };
+
+  void narrow(Interval& cell, const std::vector<double>& cuts) const {
+    constexpr double nothing = 1e-14;
+    std::vector<double> edges{cell.lo};
+    std::vector<double> sorted = cuts;
+    std::sort(sorted.begin(), sorted.end());
+    for (const double at : sorted)
+      if (at > edges.back() + nothing && at < cell.hi - nothing) edges.push_back(at);
+    edges.push_back(cell.hi);
+    if (edges.size() == 2) return;
+    if (asked_ == choices_.size()) choices_.push_back({0, edges.size() - 1});
+    const std::size_t i = choices_[asked_++].chosen;
+    cell = {edges[i], edges[i + 1]};
+  }
+
+  std::map<Slot, std::vector<double>> cuts_;
+  mutable std::map<ScriptedUniforms::Key, Interval> cells_;
+  mutable std::vector<Choice> choices_;
+  mutable std::size_t asked_ = 0;
+};
+
+/// The cuts of sampling from weights.
+inline std::vector<double> cumulative(const std::vector<double>& weights) {
+  double total = 0;
+  for (const double w : weights) total += w;
+  std::vector<double> sums;
+  double sum = 0;
+  for (const double w : weights) sums.push_back((sum += w) / total);
+  return sums;
+}
+
+/// A draft model that cuts the next drafts' uniforms where its row changes the token.
+class CuttingModel {
+ public:
+  CuttingModel(sim::LanguageModelRef model, ExactUniforms& uniforms) : model_(model), uniforms_(&uniforms) {}
+
+  std::int64_t vocab_size() const { return model_.vocab_size(); }
+  std::int64_t max_length() const { return model_.max_length(); }
+  std::int64_t length() const { return model_.length(); }
+  double operations_per_token() const { return model_.operations_per_token(); }
+  void roll_back(std::int64_t length) { model_.roll_back(length); }
+  void score(std::span<const sim::Token> block, std::span<double> rows) {
+    model_.score(block, rows);
+    if (rows.empty()) return;
+    for (std::int64_t slot = 0; slot < 8; ++slot)
+      uniforms_->cut(slot, sim::Purpose::draft, cumulative({rows.begin(), rows.end()}));
+  }
+
+ private:
+  sim::LanguageModelRef model_;
+  ExactUniforms* uniforms_;
+};
+
+inline double ratio(double a, double b) { return b > 0 ? a / b : std::numeric_limits<double>::infinity(); }
+
+/// max(0, a p - b q), or p where that is nothing.
+inline std::vector<double> residual_of(std::span<const double> p, std::span<const double> q, double a = 1,
+                                       double b = 1) {
+  std::vector<double> weights;
+  double total = 0;
+  for (std::size_t x = 0; x < p.size(); ++x) {
+    weights.push_back(std::max(0.0, a * p[x] - b * q[x]));
+    total += weights.back();
+  }
+  return total > 1e-15 ? weights : std::vector<double>(p.begin(), p.end());
+}
+
+/// What the test says about a rule: where draft i's acceptance may change, and the weights from which the token is
+/// drawn that follows n accepted drafts.
+struct RuleFormulas {
+  std::function<std::vector<double>(const sim::DraftedBlock&, std::size_t i)> acceptance;
+  std::function<std::vector<double>(const sim::DraftedBlock&, std::size_t n)> residual;
+};
+
+inline sim::Verifier cutting(sim::Verifier rule, const RuleFormulas& formulas, ExactUniforms& uniforms) {
+  return [rule = std::move(rule), formulas, &uniforms](const sim::DraftedBlock& block, const sim::UniformSource& source,
+                                                       std::int64_t round) {
+    for (std::size_t i = 0; i < block.gamma(); ++i) {
+      const auto slot = static_cast<std::int64_t>(i);
+      uniforms.cut(slot, sim::Purpose::acceptance, formulas.acceptance(block, i));
+      uniforms.cut(slot, sim::Purpose::residual, cumulative(formulas.residual(block, i)));
+    }
+    const std::span<const double> p = block.p(block.gamma());
+    uniforms.cut(static_cast<std::int64_t>(block.gamma()), sim::Purpose::bonus, cumulative({p.begin(), p.end()}));
+    return rule(block, source, round);
+  };
+}
+
+/// The law of a text, and how many drafts stay in expectation in the first step.
+struct ExactLaw {
+  std::map<Tokens, double> texts;
+  double total = 0;
+  double accepted = 0;
+
+  void add(const sim::Generation& run, double probability) {
+    texts[run.tokens] += probability;
+    total += probability;
+    accepted += probability * static_cast<double>(run.steps.front().accepted);
+  }
+
+  /// The largest error of a text's probability; 1 where the probabilities do not add up.
+  double distance_from(const sim::ContextTableModel& target) const {
+    if (!(total > 1 - 1e-12 && total < 1 + 1e-12)) return 1;
+    double worst = 0;
+    double covered = 0;
+    for (const auto& [text, probability] : texts) {
+      Tokens whole = enumerated_prompt;
+      whole.insert(whole.end(), text.begin(), text.end());
+      const double right = target_probability(target, whole);
+      covered += right;
+      worst = std::max(worst, std::abs(probability - right));
+    }
+    return std::max(worst, std::abs(1 - covered));
+  }
+};
+
+/// A rule to be enumerated.
+struct CutRule {
+  const char* name;
+  sim::Verifier verifier;
+  RuleFormulas formulas;
+};
+
+/// The law of a run of the production decoder.
+inline ExactLaw law_of(const sim::TablePair& pair, const CutRule& rule, std::int64_t gamma, std::int64_t tokens,
+                       decltype(ExactUniforms::rename) rename = {}) {
+  sim::ContextTableModel target = pair.target;
+  sim::ContextTableModel draft = pair.draft;
+  ExactUniforms uniforms;
+  uniforms.rename = std::move(rename);
+  CuttingModel cutting_draft(draft, uniforms);
+  sim::DecodingOptions options;
+  options.gamma = gamma;
+  options.max_new_tokens = tokens;
+  options.verifier = cutting(rule.verifier, rule.formulas, uniforms);
+  ExactLaw law;
+  sim::Generation run;
+  uniforms.for_all(
+      [&] { run = sim::decode_speculatively(target, cutting_draft, enumerated_prompt, options, uniforms); },
+      [&](double probability) { law.add(run, probability); });
+  return law;
+}
+
+}  // namespace specdec::test_support
