@@ -13,6 +13,7 @@
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/measured_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
+#include "analysis/planning/kv_memory.hpp"
 #include "analysis/planning/plan.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/text.hpp"
@@ -544,30 +545,32 @@ void plan_from_runs(const PlanOptions& o, Deployment& d) {
 void warn_of_memory(Deployment& d) {
   if (!d.has_roofline()) return;
   const cost::RooflineOptions& options = d.drafts[d.shown()].roofline->options();
-  const double memory = options.hardware.memory_bytes.value;
-  constexpr double gigabyte = 1e9;
-  const auto gpus = [](const std::optional<std::int64_t>& count) {
-    return count ? fmt::format("{} of them would hold that", *count)
-                 : std::string("dividing the model further would not hold that either");
+  planning::ReplicaHolds holds;
+  holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
+  holds.utilization = 1;
+  holds.target = options.target;
+  holds.draft = options.draft;
+  holds.block_size = 1;
+  const auto warn = [&](const char* code, const std::string& what, double bytes) {
+    const auto enough = planning::gpus_that_hold(holds);
+    const std::string remedy = enough ? fmt::format("{} of them would hold that", *enough)
+                                      : std::string("dividing the models over more would not help");
+    d.warnings.push_back({code, fmt::format("{} {} GB of each {}, which has {} GB; {}", what, brief(bytes / 1e9),
+                                            options.hardware.name, brief(holds.memory_bytes_per_gpu / 1e9), remedy)});
   };
-  const double weights = cost::memory_use(options, 0, 0).weights;
-  if (weights > memory) {
-    d.warnings.push_back(
-        {"weights_do_not_fit", fmt::format("the weights take {} GB of each {}, which has {} GB; {}",
-                                           brief(weights / gigabyte), options.hardware.name, brief(memory / gigabyte),
-                                           gpus(cost::accelerators_that_hold(options, 0, 0)))});
-    return;
-  }
+  const planning::KvMemory empty = planning::kv_memory(holds);
+  const double weights = empty.target_weight_bytes + empty.draft_weight_bytes;
+  if (weights > holds.memory_bytes_per_gpu) return warn("weights_do_not_fit", "the weights take", weights);
   for (const planning::PointPlan& point : d.points()) {
-    const double tokens = point.context + static_cast<double>(point.optimal().gamma) + 1;
-    const double use = cost::memory_use(options, point.batch, tokens).total();
-    if (use <= memory) continue;
-    d.warnings.push_back(
-        {"cache_does_not_fit",
-         fmt::format("at batch {} and context {} weights and caches take {} GB of each {}, which has {} GB; {}",
-                     brief(point.batch), brief(point.context), brief(use / gigabyte), options.hardware.name,
-                     brief(memory / gigabyte), gpus(cost::accelerators_that_hold(options, point.batch, tokens)))});
-    return;
+    const double tokens = point.batch * (point.context + static_cast<double>(point.optimal().gamma) + 1);
+    holds.max_num_seqs = static_cast<std::int64_t>(std::ceil(point.batch));
+    holds.block_size = static_cast<std::int64_t>(std::ceil(tokens));
+    const planning::KvMemory memory = planning::kv_memory(holds);
+    if (memory.blocks > 0) continue;
+    return warn(
+        "cache_does_not_fit",
+        fmt::format("at batch {} and context {} weights and caches take", brief(point.batch), brief(point.context)),
+        weights + memory.state_bytes + tokens * memory.bytes_per_token);
   }
 }
 

@@ -91,8 +91,14 @@ cost::ModelSpec model_of(std::string_view option, const std::string& name, Price
                near_names(name, names_of(cost::model_presets())));
   }
   const std::filesystem::path path = name;
-  priced.files.push_back(std::filesystem::is_directory(path) ? (path / "config.json").string() : name);
-  return cost::read_model_spec(path);
+  cost::ModelSpec model = cost::read_model_spec(path);
+  if (!std::filesystem::is_directory(path)) {
+    priced.files.push_back(name);
+    return model;
+  }
+  for (const char* file : {"config.json", "model.safetensors.index.json"})
+    if (std::filesystem::exists(path / file)) priced.files.push_back((path / file).string());
+  return model;
 }
 
 /// A loss with the option that states it and what is assumed else.

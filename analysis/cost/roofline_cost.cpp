@@ -601,34 +601,4 @@ double cache_bytes_per_token_per_gpu(const PlacedModel& placed) {
   return values * stored_bits(placed.cache_type) / 8;
 }
 
-MemoryUse memory_use(const RooflineOptions& options, double batch, double tokens) {
-  core::require_in("memory_use", "batch", batch, 0, largest);
-  core::require_in("memory_use", "tokens", tokens, 0, largest);
-  MemoryUse use;
-  for (const PlacedModel* placed : {&options.target, options.draft ? &*options.draft : nullptr}) {
-    if (placed == nullptr) continue;
-    use.weights += weight_bytes_per_gpu(*placed);
-    ModelSpec layers;
-    for (const LayerGroup& group : placed->model.layers) {
-      layers.layers = {group};
-      use.cache += batch * cache_share(group, placed->tensor_parallel) *
-                   cache_bytes(layers, tokens, stored_bits(placed->cache_type) / 8);
-    }
-  }
-  return use;
-}
-
-std::optional<std::int64_t> accelerators_that_hold(const RooflineOptions& options, double batch, double tokens) {
-  constexpr std::int64_t most_times = 1024;
-  RooflineOptions larger = options;
-  for (std::int64_t times = 1; times <= most_times; times *= 2) {
-    larger.target.tensor_parallel = times * options.target.tensor_parallel;
-    if (options.draft && options.draft->tensor_parallel == options.target.tensor_parallel)
-      larger.draft->tensor_parallel = larger.target.tensor_parallel;
-    if (memory_use(larger, batch, tokens).total() <= options.hardware.memory_bytes.value)
-      return larger.target.tensor_parallel;
-  }
-  return std::nullopt;
-}
-
 }  // namespace specdec::cost

@@ -211,17 +211,4 @@ double weight_bytes_per_gpu(const PlacedModel& placed);
 /// Bytes of the cache that an accelerator holds for one token of the context; windows ignored.
 double cache_bytes_per_token_per_gpu(const PlacedModel& placed);
 
-/// What the fullest accelerator holds, bytes.
-struct MemoryUse {
-  double weights = 0;
-  double cache = 0;
-  double total() const { return weights + cache; }
-};
-/// Of target and draft with `batch` sequences of `tokens` each; of windows only what lies within them.
-/// @throws std::domain_error if one of them is not >= 0
-MemoryUse memory_use(const RooflineOptions& options, double batch, double tokens);
-/// The fewest accelerators that hold all of that, twice, four times, ... as many as share the target now; a draft that
-/// is shared by as many is divided with it. Nothing where 1024 times as many do not.
-std::optional<std::int64_t> accelerators_that_hold(const RooflineOptions& options, double batch, double tokens);
-
 }  // namespace specdec::cost

@@ -10,7 +10,8 @@ namespace specdec::planning {
 namespace {
 
 constexpr std::int64_t largest_division = 1024;
-constexpr double most_blocks = 1e15;
+/// Of a model without a cache.
+constexpr double most_tokens = 1e15;
 
 /// States of linear and recurrent layers of one sequence, per accelerator; they are divided as the heads are.
 double state_bytes(const cost::PlacedModel& placed) {
@@ -26,7 +27,7 @@ KvMemory kv_memory(const ReplicaHolds& holds) {
   core::require_in("kv_memory", "memory_bytes_per_gpu", holds.memory_bytes_per_gpu, smallest, largest);
   core::require_in("kv_memory", "utilization", holds.utilization, smallest, 1.0);
   core::require_in("kv_memory", "reserve_bytes_per_gpu", holds.reserve_bytes_per_gpu, 0.0, largest);
-  core::require_in("kv_memory", "block_size", holds.block_size, 1, std::int64_t{1} << 20);
+  core::require_in("kv_memory", "block_size", holds.block_size, 1, std::int64_t{1} << 49);
   core::require_in("kv_memory", "max_num_seqs", holds.max_num_seqs, 1, std::int64_t{1} << 32);
 
   KvMemory memory;
@@ -43,6 +44,7 @@ KvMemory kv_memory(const ReplicaHolds& holds) {
   memory.cache_bytes =
       memory.usable_bytes - memory.target_weight_bytes - memory.draft_weight_bytes - memory.state_bytes;
   const double block_bytes = static_cast<double>(holds.block_size) * memory.bytes_per_token;
+  const double most_blocks = std::floor(most_tokens / static_cast<double>(holds.block_size));
   const double blocks = block_bytes > 0 ? std::floor(memory.cache_bytes / block_bytes) : most_blocks;
   memory.blocks = memory.cache_bytes > 0 ? static_cast<std::int64_t>(std::clamp(blocks, 0.0, most_blocks)) : 0;
   memory.tokens = memory.blocks * holds.block_size;

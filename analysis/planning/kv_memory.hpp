@@ -19,7 +19,7 @@ struct ReplicaHolds {
   cost::PlacedModel target = {};
   /// Nothing where nothing drafts, or drafts have no weights.
   std::optional<cost::PlacedModel> draft = {};
-  /// Tokens per block of the cache, >= 1.
+  /// Tokens per block of the cache, [1, 2^49]; a whole batch's where the question is whether that fits.
   std::int64_t block_size = 16;
   /// Sequences that may run together, >= 1: states of linear and recurrent layers are held for each.
   std::int64_t max_num_seqs = 1;

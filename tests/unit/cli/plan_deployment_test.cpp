@@ -602,6 +602,9 @@ TEST_CASE("a plan by hardware prints the worked example and says what bounds eac
   const Run text = run_specdec("plan --alpha 0.8 --context 2048 --batch 200" + models);
   CHECK(text.out.find("verdict    bound\n") != std::string::npos);
   CHECK(text.out.find("would hold that") != std::string::npos);
+  // 60000 sequences of a million tokens, of whose caches no accelerator holds less than an eighth.
+  CHECK(run_specdec("plan --alpha 0.8 --context 1000000 --batch 60000" + models).out.find("would not help") !=
+        std::string::npos);
 }
 
 TEST_CASE("presets price a plan with sources, ranges and what calibration narrows") {

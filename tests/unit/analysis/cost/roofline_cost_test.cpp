@@ -199,26 +199,6 @@ TEST_CASE("accelerators that share a model divide it, reduce twice a layer and k
   CHECK_THROWS_WITH(RooflineCost(options), Contains("device names no link_bytes_per_second") && Contains("target"));
 }
 
-TEST_CASE("memory holds the weights and caches of both models, and twice as many accelerators more of them") {
-  RooflineOptions options = usual();
-  const double weights = 70553706496 + 1235814400.0, per_token = 327680 + 32768;
-  CHECK(memory_use(options, 10, 2000).weights == weights);
-  CHECK(memory_use(options, 10, 2000).cache == 10 * 2000 * per_token);
-  CHECK(memory_use(options, 10, 2000).total() == weights + 10 * 2000 * per_token);
-  CHECK(accelerators_that_hold(options, 93, 2048) == 1);
-  CHECK(accelerators_that_hold(options, 94, 2048) == 2);
-  CHECK(accelerators_that_hold(options, 10, 80'000) == 4);
-  // None holds less than an eighth of the caches, however many they are.
-  CHECK_FALSE(accelerators_that_hold(options, 1000, 80'000));
-  options.draft->tensor_parallel = 1;
-  options.target.tensor_parallel = 2;
-  CHECK(memory_use(options, 10, 2000).weights == 70553706496 / 2 + 1235814400.0);
-  options.draft->model = mixed_model();
-  const double both = 327680.0 / 2 * 2000 + cache_bytes(mixed_model(), 2000, 2);
-  CHECK(memory_use(options, 1, 2000).cache == Approx(both).epsilon(1e-14));
-  CHECK_THROWS_AS(memory_use(options, -1, 2000), std::domain_error);
-}
-
 TEST_CASE("drafts cost by kind, a full accept one more token, and every pass its launch") {
   RooflineOptions options = usual();
   options.losses.launch_seconds = exactly(1e-4);
