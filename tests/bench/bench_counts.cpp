@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/timing.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/formats/json_lines.hpp"
 #include "traces/serving/read_serving_counts.hpp"
@@ -28,38 +28,6 @@ struct Options {
   int rounds = 7;
 };
 
-/// Processor time of this thread: what one core does, also on a machine that has other work.
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double seconds_of(const std::function<void()>& f) {
-  const double start = processor_seconds();
-  f();
-  return processor_seconds() - start;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-/// Numbers that are spread but the same in every run (Weyl's sequence); in [0, n).
-class Spread {
- public:
-  std::int64_t below(std::int64_t n) {
-    constexpr double step = 0.61803398874989484;
-    value_ += step;
-    if (value_ >= 1) value_ -= 1;
-    return static_cast<std::int64_t>(value_ * static_cast<double>(n));
-  }
-
- private:
-  double value_ = 0.5;
-};
-
 constexpr int gamma_of_rounds = 4;
 
 struct Rounds {
@@ -67,7 +35,7 @@ struct Rounds {
   std::array<std::int64_t, gamma_of_rounds + 1> histogram{};
   std::int64_t sum = 0;
 
-  Rounds(Spread& spread, std::int64_t count) {
+  Rounds(bench::Spread& spread, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
       accepted.push_back(std::min<std::int64_t>(gamma_of_rounds, spread.below(8)));
       ++histogram[static_cast<std::size_t>(accepted.back())];
@@ -78,7 +46,7 @@ struct Rounds {
 };
 
 /// An answer of about as many tokens as the rounds put out.
-std::string answer(Spread& spread, const Rounds& rounds) {
+std::string answer(bench::Spread& spread, const Rounds& rounds) {
   constexpr std::array<const char*, 12> words = {" the",  " answer", " is", " that", " a",  " speculative",
                                                  " step", " drafts", ",",   "\\n",   " of", " \\\"tokens\\\""};
   std::string text;
@@ -89,7 +57,7 @@ std::string answer(Spread& spread, const Rounds& rounds) {
 }
 
 /// A chat completion with vLLM's counts of it, with or without an entry a round, and without its text.
-std::string vllm_line(Spread& spread, bool detailed, bool text = true) {
+std::string vllm_line(bench::Spread& spread, bool detailed, bool text = true) {
   const Rounds rounds(spread, 40 + spread.below(200));
   const auto histogram = fmt::format("[{}]", fmt::join(rounds.histogram, ","));
   const std::string drafted = fmt::format("{}", gamma_of_rounds);
@@ -115,7 +83,7 @@ std::string vllm_line(Spread& spread, bool detailed, bool text = true) {
       by_round);
 }
 
-std::string sglang_line(Spread& spread) {
+std::string sglang_line(bench::Spread& spread) {
   const Rounds rounds(spread, 40 + spread.below(200));
   return fmt::format(
       R"({{"text":"{}","meta_info":{{"id":"{:032x}","finish_reason":{{"type":"stop","matched":2}},"prompt_tokens":31,)"
@@ -129,16 +97,17 @@ std::string sglang_line(Spread& spread) {
 
 /// Seconds to parse every document and look at nothing.
 double parse_seconds(const std::filesystem::path& path) {
-  return seconds_of([&] {
+  const auto parse = [&] {
     traces::JsonLines file(path);
     while (file.next()) {
     }
-  });
+  };
+  return bench::seconds_of(parse).processor;
 }
 
 struct Shape {
   std::string name;
-  std::function<std::string(Spread&)> line;
+  std::function<std::string(bench::Spread&)> line;
 };
 
 void time_shape(const Shape& shape, const Options& options) {
@@ -146,7 +115,7 @@ void time_shape(const Shape& shape, const Options& options) {
   const std::vector<std::filesystem::path> files = {folder.path() / "responses.jsonl"};
   {
     std::ofstream file(files.front(), std::ios::binary);
-    Spread spread;
+    bench::Spread spread;
     for (std::int64_t written = 0; written < options.megabytes * 1000000;) {
       const std::string line = shape.line(spread);
       file << line;
@@ -158,24 +127,25 @@ void time_shape(const Shape& shape, const Options& options) {
   std::vector<double> parse;
   std::int64_t requests = 0;
   double rounds = 0;
-  for (int round = 0; round < options.rounds; ++round) {
+  traces::CountsSink sink;
+  sink.take = [&](const traces::ServingCounts& counts) {
+    ++requests;
+    rounds += counts.rounds.value_or(0);
+  };
+  sink.warn = [](const traces::CountsWarning&) {};
+  const auto read = [&] {
     requests = 0;
     rounds = 0;
-    import.push_back(seconds_of([&] {
-      traces::read_serving_counts(files, {[&](const traces::ServingCounts& counts) {
-                                            ++requests;
-    rounds += counts.rounds.value_or(0);
+    traces::read_serving_counts(files, sink);
+  };
+  for (int round = 0; round < options.rounds; ++round) {
+    import.push_back(bench::seconds_of(read).processor);
+    parse.push_back(parse_seconds(files.front()));
   }
-  , [](const traces::CountsWarning&) {}
-});
-}  // namespace
-));
-parse.push_back(parse_seconds(files.front()));
-}
-fmt::print(
-    "{:<36} {:4.0f} MB/s, {:6.0f} bytes a request, {:.0f} rounds in all; parse alone {:4.0f} MB/s, ratio {:.2f}\n",
-    shape.name, megabytes / median(import), 1e6 * megabytes / static_cast<double>(requests), rounds,
-    megabytes / median(parse), median(parse) / median(import));
+  fmt::print(
+      "{:<36} {:4.0f} MB/s, {:6.0f} bytes a request, {:.0f} rounds in all; parse alone {:4.0f} MB/s, ratio {:.2f}\n",
+      shape.name, megabytes / bench::median(import), 1e6 * megabytes / static_cast<double>(requests), rounds,
+      megabytes / bench::median(parse), bench::median(parse) / bench::median(import));
 }
 
 }  // namespace
@@ -187,9 +157,9 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   const std::vector<Shape> shapes = {
-      {"vLLM chat completions, summary", [](Spread& s) { return vllm_line(s, false); }},
-      {"vLLM chat completions, detailed", [](Spread& s) { return vllm_line(s, true); }},
-      {"vLLM chat completions without text", [](Spread& s) { return vllm_line(s, false, false); }},
+      {"vLLM chat completions, summary", [](bench::Spread& s) { return vllm_line(s, false); }},
+      {"vLLM chat completions, detailed", [](bench::Spread& s) { return vllm_line(s, true); }},
+      {"vLLM chat completions without text", [](bench::Spread& s) { return vllm_line(s, false, false); }},
       {"SGLang responses with meta_info", sglang_line},
   };
   for (const Shape& shape : shapes) time_shape(shape, options);

@@ -3,7 +3,6 @@
 // folder and read from the page cache; medians of several rounds in which everything that is compared takes turns.
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/timing.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/paired_recordings.hpp"
@@ -28,40 +28,8 @@ struct Options {
   int rounds = 7;
 };
 
-/// Processor time of this thread: what one core does, also on a machine that has other work.
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double seconds_of(const std::function<void()>& f) {
-  const double start = processor_seconds();
-  f();
-  return processor_seconds() - start;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-/// Numbers that are spread but the same in every run (Weyl's sequence); in [0, 1).
-class Spread {
- public:
-  double next() {
-    constexpr double step = 0.61803398874989484;
-    value_ += step;
-    if (value_ >= 1) value_ -= 1;
-    return value_;
-  }
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(next() * static_cast<double>(n)); }
-  /// As engines print them: the shortest text of a double, 17 digits as a rule.
-  std::string logprob() { return fmt::format("{}", std::log(next() * 0.3 + 1e-6)); }
-
- private:
-  double value_ = 0.5;
-};
+/// As engines print them: the shortest text of a double, 17 digits as a rule.
+std::string logprob(bench::Spread& spread) { return fmt::format("{}", std::log(spread.next() * 0.3 + 1e-6)); }
 
 constexpr int tokens_of_a_request = 512;
 
@@ -72,10 +40,10 @@ std::string list(const F& element) {
   return text + "]";
 }
 
-std::string record_line(Spread& spread) {
+std::string record_line(bench::Spread& spread) {
   const auto ids = list([&](int) { return fmt::format("{}", spread.below(150000)); });
   const auto model = [&] {
-    const auto logprobs = list([&](int) { return spread.logprob(); });
+    const auto logprobs = list([&](int) { return logprob(spread); });
     const auto ranks = list([&](int) { return fmt::format("{}", 1 + spread.below(40)); });
     return fmt::format(R"({{"logprobs":{},"ranks":{}}})", logprobs, ranks);
   };
@@ -84,7 +52,7 @@ std::string record_line(Spread& spread) {
 }
 
 /// Entries of vLLM's prompt_logprobs: the given token, and where `top` > 0 more up to `top` + 1.
-std::string prompt_line(Spread& spread, int top) {
+std::string prompt_line(bench::Spread& spread, int top) {
   std::int64_t token = 0;
   const auto entry = [&](std::int64_t id, int rank) {
     return fmt::format(R"("{}":{{"logprob":{},"rank":{},"decoded_token":" tok"}})", id,
@@ -103,19 +71,19 @@ std::string prompt_line(Spread& spread, int top) {
          list(row) + R"(}],"usage":{"prompt_tokens":512}})" + "\n";
 }
 
-std::string completion_line(Spread& spread) {
+std::string completion_line(bench::Spread& spread) {
   std::int64_t token = 0;
   const auto tokens = list([&](int) { return fmt::format(R"("token_id:{}")", token = (token + 7919) % 150000); });
   return std::string(R"({"model":"m","choices":[{"index":0,"logprobs":{"text_offset":)") +
          list([](int i) { return fmt::format("{}", 4 * i); }) + R"(,"token_logprobs":)" +
-         list([&](int) { return spread.logprob(); }) + R"(,"tokens":)" + tokens + R"(,"top_logprobs":null}}]})" + "\n";
+         list([&](int) { return logprob(spread); }) + R"(,"tokens":)" + tokens + R"(,"top_logprobs":null}}]})" + "\n";
 }
 
-std::string sglang_line(Spread& spread) {
+std::string sglang_line(bench::Spread& spread) {
   std::int64_t token = 0;
   const auto entry = [&](int i) {
     token = (token + 7919) % 150000;
-    return i == 0 ? fmt::format("[null,{},null]", token) : fmt::format("[{},{},null]", spread.logprob(), token);
+    return i == 0 ? fmt::format("[null,{},null]", token) : fmt::format("[{},{},null]", logprob(spread), token);
   };
   return std::string(R"({"text":"x","meta_info":{"prompt_tokens":512,"input_token_logprobs":)") + list(entry) + "}}\n";
 }
@@ -129,15 +97,16 @@ std::int64_t positions_of(traces::PositionSource& source) {
 /// Seconds to parse every document and look at nothing.
 double parse_seconds(const std::filesystem::path& path) {
   traces::JsonLines file(path);
-  return seconds_of([&] {
+  const auto parse = [&] {
     while (file.next()) {
     }
-  });
+  };
+  return bench::seconds_of(parse).processor;
 }
 
 struct Shape {
   std::string name;
-  std::function<std::string(Spread&)> line;
+  std::function<std::string(bench::Spread&)> line;
   bool pair = true;
 };
 
@@ -150,7 +119,7 @@ void time_shape(const Shape& shape, const Options& options) {
     if (!shape.pair)
       file << R"({"format":"specdec-record","version":1})"
            << "\n";
-    Spread spread;
+    bench::Spread spread;
     for (std::int64_t written = 0; written < bytes_wanted;) {
       const std::string line = shape.line(spread);
       file << line;
@@ -161,16 +130,17 @@ void time_shape(const Shape& shape, const Options& options) {
   std::vector<double> import;
   std::vector<double> parse;
   std::int64_t positions = 0;
+  const auto read = [&] {
+    positions =
+        positions_of(shape.pair ? *traces::open_paired_recordings(path, path) : *traces::open_request_record(path));
+  };
   for (int round = 0; round < options.rounds; ++round) {
-    import.push_back(seconds_of([&] {
-      positions = positions_of(shape.pair ? *traces::open_paired_recordings(path, path)
-                                          : *traces::open_request_record(path));
-  }));
-  parse.push_back(parse_seconds(path) * (shape.pair ? 2 : 1));
-}
-fmt::print("{:<44} {:4.0f} MB/s, {:5.2f} million positions/s; parse alone {:4.0f} MB/s, ratio {:.2f}\n", shape.name,
-           megabytes / median(import), 1e-6 * static_cast<double>(positions) / median(import),
-           megabytes / median(parse), median(parse) / median(import));
+    import.push_back(bench::seconds_of(read).processor);
+    parse.push_back(parse_seconds(path) * (shape.pair ? 2 : 1));
+  }
+  fmt::print("{:<44} {:4.0f} MB/s, {:5.2f} million positions/s; parse alone {:4.0f} MB/s, ratio {:.2f}\n", shape.name,
+             megabytes / bench::median(import), 1e-6 * static_cast<double>(positions) / bench::median(import),
+             megabytes / bench::median(parse), bench::median(parse) / bench::median(import));
 }  // namespace
 
 }  // namespace
@@ -183,8 +153,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const std::vector<Shape> shapes = {
       {"record of requests", record_line, false},
-      {"pair of vLLM prompt_logprobs, top 0", [](Spread& s) { return prompt_line(s, 0); }},
-      {"pair of vLLM prompt_logprobs, top 8", [](Spread& s) { return prompt_line(s, 8); }},
+      {"pair of vLLM prompt_logprobs, top 0", [](bench::Spread& s) { return prompt_line(s, 0); }},
+      {"pair of vLLM prompt_logprobs, top 8", [](bench::Spread& s) { return prompt_line(s, 8); }},
       {"pair of completions, token_id:N", completion_line},
       {"pair of SGLang input_token_logprobs", sglang_line},
   };

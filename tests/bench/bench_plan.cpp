@@ -4,10 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,31 +13,23 @@
 #include "analysis/cost/measured_cost.hpp"
 #include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/profile_curve.hpp"
+#include "tests/bench/timing.hpp"
 
 using namespace specdec;
 
 namespace {
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 /// By the clock on the wall and by processor time, which other processes disturb less.
 void measure(const std::string& what, const planning::DeploymentQuestion& question, std::int64_t rounds) {
-  std::vector<double> seconds, processor;
   double checksum = 0;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    const std::clock_t clock = std::clock();
-    const planning::DeploymentPlan plan = planning::plan_deployment(question);
-    processor.push_back(static_cast<double>(std::clock() - clock) / CLOCKS_PER_SEC);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    for (const auto& point : plan.drafts[0].points) checksum += point.optimal().speedup;
-  }
+  const auto plan = [&] {
+    const planning::DeploymentPlan answer = planning::plan_deployment(question);
+    for (const auto& point : answer.drafts[0].points) checksum += point.optimal().speedup;
+  };
+  const bench::Seconds seconds = bench::median_seconds(rounds, plan);
   fmt::print(
-      "{:<66} {:7.2f} ms, processor {:7.2f} ms (mean speedup {:.4f})\n", what, 1e3 * median(seconds),
-      1e3 * median(processor),
+      "{:<66} {:7.2f} ms, processor {:7.2f} ms (mean speedup {:.4f})\n", what, 1e3 * seconds.wall,
+      1e3 * seconds.processor,
       checksum / static_cast<double>(rounds) / static_cast<double>(question.batches.size() * question.contexts.size()));
 }
 

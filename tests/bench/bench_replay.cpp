@@ -6,9 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "analysis/core/token_acceptance.hpp"
 #include "analysis/estimate/adaptive_drafting.hpp"
 #include "analysis/estimate/replay_estimates.hpp"
+#include "tests/bench/timing.hpp"
 
 using namespace specdec;
 
@@ -43,25 +42,12 @@ Recording record(std::int64_t tokens, std::int64_t length) {
   return recording;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 /// By the clock on the wall and by the processor time of all threads, which other processes disturb less.
 void measure(const std::string& what, std::int64_t tokens, std::int64_t rounds, const std::function<void()>& work) {
-  std::vector<double> wall;
-  std::vector<double> processor;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
-    const std::clock_t clock = std::clock();
-    work();
-    processor.push_back(static_cast<double>(std::clock() - clock) / CLOCKS_PER_SEC);
-    wall.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+  const bench::Seconds seconds = bench::median_seconds(rounds, work);
   const double millions = static_cast<double>(tokens) / 1e6;
-  fmt::print("{:<64} {:8.1f} million tokens/s {:8.1f} per core-second\n", what, millions / median(wall),
-             millions / median(processor));
+  fmt::print("{:<64} {:8.1f} million tokens/s {:8.1f} per core-second\n", what, millions / seconds.wall,
+             millions / seconds.processor);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -17,6 +16,7 @@
 #include "analysis/cost/roofline_cost.hpp"
 #include "sim/random.hpp"
 #include "sim/serving/serving_simulation.hpp"
+#include "tests/bench/timing.hpp"
 
 using namespace specdec;
 
@@ -76,18 +76,17 @@ sim::ServingQuestion question_of(std::int64_t batch, std::int64_t gamma, std::in
 }
 
 void measure(const std::string& what, const sim::ServingQuestion& question, std::int64_t rounds) {
-  double best = 0;
+  double tokens = 0;
   std::int64_t iterations = 0;
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
+  const auto serve = [&] {
     const sim::ServingResult result = sim::simulate_serving(question);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    double tokens = 0;
+    tokens = 0;
     for (const sim::ServedRequest& request : result.requests) tokens += static_cast<double>(request.output_tokens);
-    best = std::max(best, tokens / seconds);
     iterations = result.iterations;
-  }
-  fmt::print("{:<44} {:8.1f} million tokens a second, {} iterations\n", what, 1e-6 * best, iterations);
+  };
+  const bench::Seconds seconds = bench::median_seconds(rounds, serve);
+  fmt::print("{:<44} {:8.1f} million tokens a second, {:8.1f} per core-second, {} iterations\n", what,
+             1e-6 * tokens / seconds.wall, 1e-6 * tokens / seconds.processor, iterations);
 }
 
 }  // namespace

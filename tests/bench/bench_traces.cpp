@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "analysis/core/row_statistics.hpp"
+#include "tests/bench/timing.hpp"
 #include "traces/formats/half_float.hpp"
 #include "traces/formats/mapped_file.hpp"
 
@@ -78,11 +79,6 @@ double seconds_of(const Options& options, const Case& c) {
     if (!std::isfinite(result)) throw std::runtime_error(c.name + ": no finite result");
   }
   return seconds;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 /// A loop that does nothing but read two streams.
@@ -235,11 +231,11 @@ void run(const Options& options) {
       if (round > 0) c.seconds.push_back(seconds);
     }
   }
-  const double read = median(cases.front().seconds);
+  const double read = bench::median(cases.front().seconds);
   fmt::print("{} positions over {} tokens, {} threads, medians of {} rounds\n", options.positions, options.vocab,
              options.threads, options.rounds);
   for (const Case& c : cases) {
-    const double seconds = median(c.seconds);
+    const double seconds = bench::median(c.seconds);
     const double bytes = static_cast<double>(2 * c.bytes_of_element * options.vocab * options.positions);
     fmt::print("{:32} {:8.0f} positions/s {:6.1f} GB/s  {:5.2f} of the loop's positions/s\n", c.name,
                static_cast<double>(options.positions) / seconds, bytes / seconds / 1e9, read / seconds);

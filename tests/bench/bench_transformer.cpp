@@ -7,14 +7,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "sim/transformer/transformer.hpp"
 #include "tests/bench/llama2c_files.hpp"
+#include "tests/bench/timing.hpp"
 #include "tests/support/random_checkpoint.hpp"
 
 using namespace specdec;
@@ -35,17 +34,6 @@ struct Options {
   std::string draft;
 };
 
-double seconds_of(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 /// Decodes greedily from the beginning-of-sequence token; returns tokens per second.
 double greedy_tokens_per_second(Transformer& model, int tokens) {
   std::vector<float> logits(static_cast<std::size_t>(model.vocab_size()));
@@ -56,10 +44,10 @@ double greedy_tokens_per_second(Transformer& model, int tokens) {
   };
   model.roll_back(0);
   step();
-  const double seconds = seconds_of([&] {
+  const auto decode = [&] {
     for (int i = 1; i < tokens; ++i) step();
-  });
-  return (tokens - 1) / seconds;
+  };
+  return (tokens - 1) / bench::seconds_of(decode).wall;
 }
 
 /// What llama2.c's run prints about itself: tokens per second from the second token on.
@@ -87,9 +75,10 @@ void decode_against_llama2c(const Options& options, const std::filesystem::path&
     if (!options.llama2c.empty()) theirs.push_back(llama2c_tokens_per_second(options, folder, tokens));
   }
   fmt::print("greedy decoding, 15M shape, {} threads, {} tokens: {:.0f} tokens/s", options.threads, tokens,
-             median(ours));
+             bench::median(ours));
   if (!theirs.empty()) {
-    fmt::print("; llama2.c {:.0f} tokens/s; ratio {:.2f}", median(theirs), median(ours) / median(theirs));
+    fmt::print("; llama2.c {:.0f} tokens/s; ratio {:.2f}", bench::median(theirs),
+               bench::median(ours) / bench::median(theirs));
   }
   fmt::print("\n");
 }
@@ -113,18 +102,18 @@ std::vector<double> block_seconds(Transformer& model, Output output, int rounds,
     }
     model.roll_back(static_cast<std::int64_t>(context));
   };
-  const int repeats = std::max(3, static_cast<int>(0.01 / seconds_of([&] { score(1); })));
+  const int repeats = std::max(3, static_cast<int>(0.01 / bench::seconds_of([&] { score(1); }).wall));
   std::vector<std::vector<double>> seconds(longest);
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t n = 1; n <= longest; ++n) {
-      seconds[n - 1].push_back(seconds_of([&] {
-                                 for (int i = 0; i < repeats; ++i) score(n);
-                               }) /
-                               repeats);
+      const auto score_often = [&] {
+        for (int i = 0; i < repeats; ++i) score(n);
+      };
+      seconds[n - 1].push_back(bench::seconds_of(score_often).wall / repeats);
     }
   }
   std::vector<double> medians;
-  for (auto& s : seconds) medians.push_back(median(s));
+  for (auto& s : seconds) medians.push_back(bench::median(s));
   return medians;
 }
 

@@ -4,7 +4,6 @@
 // single sequence, temperature 1; docs/validation.md states the figures.
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,24 +19,13 @@
 #include "sim/model_factory.hpp"
 #include "sim/transformer/tokenizer.hpp"
 #include "sim/transformer/transformer.hpp"
+#include "tests/bench/timing.hpp"
 #include "traces/formats/prompts.hpp"
 
 using namespace specdec;
 using sim::Token;
 
 namespace {
-
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 /// A model that notes how long its calls took, by the number of their tokens; 0 for reading the prompt.
 class TimedCalls {
@@ -48,10 +36,10 @@ class TimedCalls {
   std::int64_t length() const { return model_.length(); }
   double operations_per_token() const { return model_.operations_per_token(); }
   void score(std::span<const Token> block, std::span<double> rows) {
-    const double start = processor_seconds();
+    const double start = bench::processor_seconds();
     model_.score(block, rows);
     Calls& calls = by_tokens_[rows.empty() ? 0 : static_cast<std::int64_t>(block.size())];
-    calls.seconds += processor_seconds() - start;
+    calls.seconds += bench::processor_seconds() - start;
     calls.count += 1;
   }
   void roll_back(std::int64_t length) { model_.roll_back(length); }
@@ -81,9 +69,9 @@ struct Decoded {
   std::map<std::int64_t, std::vector<double>> target_calls = {}, draft_calls = {};
   double steps = 0, tokens = 0, drafted = 0;
 
-  double step() const { return median(seconds_per_step); }
+  double step() const { return bench::median(seconds_per_step); }
   /// Outside both models.
-  double rest() const { return median(rest_per_step); }
+  double rest() const { return bench::median(rest_per_step); }
   double tokens_per_step() const { return tokens / steps; }
 };
 
@@ -102,11 +90,11 @@ void decode(sim::LanguageModelRef target, sim::LanguageModelRef draft, const Pro
     options.max_new_tokens = new_tokens;
     const sim::RandomStream stream(1, i);
     TimedCalls timed_target(target), timed_draft(draft);
-    const double start = processor_seconds();
+    const double start = bench::processor_seconds();
     const sim::Generation text =
         gamma == 0 ? sim::decode_autoregressively(timed_target, prompts[i], options, stream)
                    : sim::decode_speculatively(timed_target, timed_draft, prompts[i], options, stream);
-    const double total = processor_seconds() - start;
+    const double total = bench::processor_seconds() - start;
     seconds += total - timed_target.prompt_seconds() - timed_draft.prompt_seconds();
     rest += total - timed_target.seconds() - timed_draft.seconds();
     const auto add = [](const TimedCalls& model, auto& calls) {
@@ -141,20 +129,21 @@ traces::TimedPass timed_pass(std::int64_t tokens, double context, double seconds
 /// other rounds spent outside the models.
 cost::MeasuredCost measured_without(std::int64_t left_out, const ByGamma& runs, double context) {
   const double sampling = runs.at(0).rest();
-  std::vector<traces::TimedPass> target = {timed_pass(1, context, median(runs.at(0).target_calls.at(1)) + sampling)};
+  std::vector<traces::TimedPass> target = {
+      timed_pass(1, context, bench::median(runs.at(0).target_calls.at(1)) + sampling)};
   std::vector<double> draft_one, draft_two, overheads;
   for (const auto& [gamma, run] : runs) {
     if (gamma == 0 || gamma == left_out) continue;
-    target.push_back(timed_pass(gamma + 1, context, median(run.target_calls.at(gamma + 1)) + sampling));
-    draft_one.push_back(median(run.draft_calls.at(1)));
+    target.push_back(timed_pass(gamma + 1, context, bench::median(run.target_calls.at(gamma + 1)) + sampling));
+    draft_one.push_back(bench::median(run.draft_calls.at(1)));
     if (const auto two = run.draft_calls.find(2); two != run.draft_calls.end())
-      draft_two.push_back(median(two->second));
+      draft_two.push_back(bench::median(two->second));
     overheads.push_back(run.rest() - sampling);
   }
-  std::vector<traces::TimedPass> draft = {timed_pass(1, context, median(draft_one))};
-  if (!draft_two.empty()) draft.push_back(timed_pass(2, context, median(draft_two)));
+  std::vector<traces::TimedPass> draft = {timed_pass(1, context, bench::median(draft_one))};
+  if (!draft_two.empty()) draft.push_back(timed_pass(2, context, bench::median(draft_two)));
   cost::MeasuredOptions options;
-  options.overhead_seconds = std::max(0.0, median(overheads));
+  options.overhead_seconds = std::max(0.0, bench::median(overheads));
   // The last and the first block size have no neighbour beyond them.
   options.curve.extrapolate = true;
   return {target, draft, options};
@@ -242,7 +231,7 @@ int main(int argc, char** argv) {
   }
   fmt::print("\n");
   for (const auto& [name, values] : errors) {
-    fmt::print("{}: median error {:.1f}%, largest {:.1f}% over {} configurations\n", name, 100 * median(values),
+    fmt::print("{}: median error {:.1f}%, largest {:.1f}% over {} configurations\n", name, 100 * bench::median(values),
                100 * *std::max_element(values.begin(), values.end()), values.size());
   }
 }

@@ -21,10 +21,10 @@
 #include "traces/formats/prompts.hpp"
 
 using namespace specdec;
-using test_support::Defect;
 using sim::ModelFactory;
 using sim::ModelPair;
 using sim::Prompt;
+using test_support::Defect;
 
 namespace {
 
@@ -53,9 +53,7 @@ Material synthetic(std::int64_t vocabulary, double noise, std::int64_t tasks) {
 }
 
 ModelFactory checkpoint(const std::filesystem::path& folder) {
-  return [weights = sim::load_checkpoint(folder)](std::int64_t) {
-    return sim::OwnedModel(sim::Transformer(weights));
-  };
+  return [weights = sim::load_checkpoint(folder)](std::int64_t) { return sim::OwnedModel(sim::Transformer(weights)); };
 }
 
 Material trained(const std::filesystem::path& folder) {
