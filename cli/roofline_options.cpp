@@ -114,19 +114,26 @@ struct StatedLoss {
 };
 using cost::EfficiencyDefaults;
 using cost::RooflineLosses;
-const std::array<StatedLoss, 5> stated_losses = {
+const std::array<StatedLoss, 7> stated_losses = {
     {{"bandwidth_efficiency", &RooflineLosses::bandwidth_efficiency, "--bandwidth-efficiency",
       &RooflineArguments::bandwidth_efficiency, &EfficiencyDefaults::bandwidth_efficiency, share},
      {"compute_efficiency", &RooflineLosses::compute_efficiency, "--compute-efficiency",
       &RooflineArguments::compute_efficiency, &EfficiencyDefaults::compute_efficiency, share},
+     {"link_efficiency", &RooflineLosses::link_efficiency, "--link-efficiency", &RooflineArguments::link_efficiency,
+      &EfficiencyDefaults::link_efficiency, share},
      {"all_reduce_latency_seconds", &RooflineLosses::all_reduce_latency_seconds, "--all-reduce-latency-us",
       &RooflineArguments::all_reduce_latency_us, &EfficiencyDefaults::all_reduce_latency_seconds, Range{}, 1e-6},
      {"launch_seconds", &RooflineLosses::launch_seconds, "--launch-seconds", &RooflineArguments::launch_seconds,
       &EfficiencyDefaults::launch_seconds, Range{}},
+     {"layer_seconds", &RooflineLosses::layer_seconds, "--layer-seconds", &RooflineArguments::layer_seconds,
+      &EfficiencyDefaults::layer_seconds, Range{}},
      {"scheduling_seconds", &RooflineLosses::scheduling_seconds, "--scheduling-seconds",
       &RooflineArguments::scheduling_seconds, &EfficiencyDefaults::scheduling_seconds, Range{}}}};
 
-constexpr auto latency = &RooflineLosses::all_reduce_latency_seconds;
+/// Where accelerators share a model.
+bool is_of_all_reduces(const StatedLoss& loss) {
+  return loss.value == &RooflineLosses::all_reduce_latency_seconds || loss.value == &RooflineLosses::link_efficiency;
+}
 
 /// @param shared  accelerators share a model, so that there are all-reduces
 RooflineLosses losses_of(const RooflineArguments& a, bool shared, PricedRoofline& priced) {
@@ -139,7 +146,7 @@ RooflineLosses losses_of(const RooflineArguments& a, bool shared, PricedRoofline
       value = {value.low * loss.unit, value.value * loss.unit, value.high * loss.unit};
       continue;
     }
-    if (loss.value == latency && !shared) continue;
+    if (is_of_all_reduces(loss) && !shared) continue;
     const SourcedRange& assumed = usual.*loss.usual;
     value = {assumed.low, assumed.value, assumed.high};
     priced.presets.push_back(preset_json("loss", loss.name, assumed.sources));
@@ -157,7 +164,7 @@ nlohmann::ordered_json value_json(const UncertainValue& value) {
 
 void assume_losses(const RooflineArguments& a, const RooflineLosses& losses, bool shared, PricedRoofline& priced) {
   for (const StatedLoss& loss : stated_losses) {
-    if (loss.value == latency && !shared) continue;
+    if (is_of_all_reduces(loss) && !shared) continue;
     const bool by_user = (a.*loss.text).has_value() || !a.calibrate.empty();
     priced.assumptions.push_back(
         {std::string(loss.name), value_json(losses.*loss.value), by_user ? "user" : "default"});
@@ -254,14 +261,16 @@ void declare(Options& options, RooflineArguments& a) {
   options.text("--bandwidth-efficiency", a.bandwidth_efficiency, "X|LOW:HIGH",
                "achieved share of the memory bandwidth; 1 is ideal");
   options.text("--compute-efficiency", a.compute_efficiency, "X|LOW:HIGH", "achieved share of the dense peak");
+  options.text("--link-efficiency", a.link_efficiency, "X|LOW:HIGH", "achieved share of the link's bandwidth");
   options.text("--all-reduce-latency-us", a.all_reduce_latency_us, "X|LOW:HIGH",
                "microseconds of an all-reduce beside its bytes");
   options.text("--launch-seconds", a.launch_seconds, "X|LOW:HIGH", "of each pass of a model");
   options.text("--draft-launch-seconds", a.draft_launch_seconds, "X|LOW:HIGH",
                "of each pass of the draft [--launch-seconds]");
+  options.text("--layer-seconds", a.layer_seconds, "X|LOW:HIGH", "of each layer of a pass, target's and draft's");
   options.text("--scheduling-seconds", a.scheduling_seconds, "X|LOW:HIGH", "of each iteration of the engine");
   options.texts("--calibrate", a.calibrate, "batch=B,tpot_ms=T,...",
-                "a measured time per output token that the five above\nare fitted to, repeatedly; also gamma=G with\n"
+                "a measured time per output token that the seven above\nare fitted to, repeatedly; also gamma=G with\n"
                 "tokens_per_step=E, context=N");
 }
 

@@ -26,9 +26,11 @@ struct RooflineArguments {
   std::optional<std::string> kv_cache_dtype;
   std::optional<std::string> bandwidth_efficiency;
   std::optional<std::string> compute_efficiency;
+  std::optional<std::string> link_efficiency;
   std::optional<std::string> all_reduce_latency_us;
   std::optional<std::string> launch_seconds;
   std::optional<std::string> draft_launch_seconds;
+  std::optional<std::string> layer_seconds;
   std::optional<std::string> scheduling_seconds;
   std::vector<std::string> calibrate;
 };

@@ -101,16 +101,18 @@ class HardwareFileReader {
   EfficiencyDefaults efficiency(std::string_view text) const {
     const json document = parsed(text);
     require_keys(document, "",
-                 {"bandwidth_efficiency", "compute_efficiency", "all_reduce_latency_seconds", "launch_seconds",
-                  "scheduling_seconds"});
+                 {"bandwidth_efficiency", "compute_efficiency", "link_efficiency", "all_reduce_latency_seconds",
+                  "launch_seconds", "layer_seconds", "scheduling_seconds"});
     const auto range_of = [&](const char* name, double least, double most) {
       return range(member(document, "", name), name, least, most);
     };
     EfficiencyDefaults defaults;
     defaults.bandwidth_efficiency = range_of("bandwidth_efficiency", smallest, 1);
     defaults.compute_efficiency = range_of("compute_efficiency", smallest, 1);
+    defaults.link_efficiency = range_of("link_efficiency", smallest, 1);
     defaults.all_reduce_latency_seconds = range_of("all_reduce_latency_seconds", 0, largest);
     defaults.launch_seconds = range_of("launch_seconds", 0, largest);
+    defaults.layer_seconds = range_of("layer_seconds", 0, largest);
     defaults.scheduling_seconds = range_of("scheduling_seconds", 0, largest);
     return defaults;
   }

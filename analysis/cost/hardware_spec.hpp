@@ -77,10 +77,11 @@ struct SourcedRange {
 
 /// What is assumed of a deployment that was not calibrated.
 struct EfficiencyDefaults {
-  /// Shares of the memory bandwidth and of the dense peak, (0, 1].
-  SourcedRange bandwidth_efficiency, compute_efficiency;
-  /// Seconds: of an all-reduce beside its bytes, of launching a pass of a model, of scheduling an iteration.
-  SourcedRange all_reduce_latency_seconds, launch_seconds, scheduling_seconds;
+  /// Shares of the memory bandwidth, of the dense peak and of the link's bandwidth, (0, 1].
+  SourcedRange bandwidth_efficiency, compute_efficiency, link_efficiency;
+  /// Seconds: of an all-reduce beside its bytes, of launching a pass of a model and each of its layers, of scheduling
+  /// an iteration.
+  SourcedRange all_reduce_latency_seconds, launch_seconds, layer_seconds, scheduling_seconds;
 };
 const EfficiencyDefaults& efficiency_defaults();
 

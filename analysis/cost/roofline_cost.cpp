@@ -26,12 +26,13 @@ constexpr double all_reduces_per_layer = 2;
 constexpr std::uint32_t loss_stream = 48, error_stream = 49;
 
 /// Places in RooflineCost::Losses.
-enum LossPlace : std::size_t { bandwidth, compute, latency, launch, scheduling, draft_launch };
-constexpr std::array<std::string_view, 6> loss_names = {"bandwidth_efficiency",       "compute_efficiency",
-                                                        "all_reduce_latency_seconds", "launch_seconds",
-                                                        "scheduling_seconds",         "draft_launch_seconds"};
+enum LossPlace : std::size_t { bandwidth, compute, latency, launch, scheduling, draft_launch, layer, link };
+constexpr std::array<std::string_view, 8> loss_names = {
+    "bandwidth_efficiency", "compute_efficiency", "all_reduce_latency_seconds",
+    "launch_seconds",       "scheduling_seconds", "draft_launch_seconds",
+    "layer_seconds",        "link_efficiency"};
 
-bool is_efficiency(std::size_t place) { return place <= compute; }
+bool is_efficiency(std::size_t place) { return place <= compute || place == link; }
 
 /// Null for a draft_launch that is the launch of every pass. Either const or not, as the losses are.
 template <class AnyLosses>
@@ -47,6 +48,10 @@ auto loss_at(AnyLosses& losses, std::size_t place) -> decltype(&losses.launch_se
       return &losses.launch_seconds;
     case scheduling:
       return &losses.scheduling_seconds;
+    case layer:
+      return &losses.layer_seconds;
+    case link:
+      return &losses.link_efficiency;
     default:
       return losses.draft_launch_seconds ? &*losses.draft_launch_seconds : nullptr;
   }
@@ -293,10 +298,9 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
 
   PricedModel priced;
   auto dense = static_cast<double>(model.extra_dense_parameters);
-  std::int64_t layers = 0;
   for (const LayerGroup& group : model.layers) {
     const auto count = static_cast<double>(group.count);
-    layers += group.count;
+    priced.layers += count;
     dense += count * static_cast<double>(group.dense_parameters);
     const double share = cache_share(group, placed.tensor_parallel);
     AttentionPart attention;
@@ -334,10 +338,10 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
           fmt::format("RooflineCost: {} names no link_bytes_per_second, which {} accelerators that share the {} need",
                       hardware.name.empty() ? "the hardware" : hardware.name, placed.tensor_parallel, role));
     }
-    const double link = hardware_figure(hardware, "link_bytes_per_second", hardware.link_bytes_per_second->value);
-    priced.all_reduces = all_reduces_per_layer * static_cast<double>(layers);
+    const double link_bytes = hardware_figure(hardware, "link_bytes_per_second", hardware.link_bytes_per_second->value);
+    priced.all_reduces = all_reduces_per_layer * priced.layers;
     priced.link_per_position = priced.all_reduces * 2 * (shared_by - 1) / shared_by * activation_bytes *
-                               static_cast<double>(model.width) / link;
+                               static_cast<double>(model.width) / link_bytes;
   }
   return priced;
 }
@@ -395,6 +399,7 @@ RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const Pas
       positions * model.products_per_position + (decoding.headed + prompts.headed) * model.products_per_headed_position;
   work.link = positions * model.link_per_position;
   work.all_reduces = model.all_reduces;
+  work.layers = model.layers;
   work.attention = positions * model.state_products_per_position;
   for (const PassPart* part : {&decoding, &prompts}) {
     if (part->count == 0) continue;
@@ -433,17 +438,18 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
 
 double RooflineCost::seconds_of(const PassWork& work, const Losses& losses) {
   return std::max(work.weights / losses[bandwidth], work.weight_products / losses[compute]) +
-         std::max(work.cache / losses[bandwidth], work.attention / losses[compute]) + work.link +
+         std::max(work.cache / losses[bandwidth], work.attention / losses[compute]) + work.link / losses[link] +
          work.all_reduces * losses[latency];
 }
 
 RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& losses) {
-  RoundTime time{.target = seconds_of(work.target, losses), .overhead = losses[launch] + losses[scheduling]};
+  RoundTime time{.target = seconds_of(work.target, losses),
+                 .overhead = losses[launch] + work.target.layers * losses[layer] + losses[scheduling]};
   if (work.draft_passes == 0) return time;
   time.draft = seconds_of(work.first, losses);
   if (work.full_accepts > 0) time.draft += work.full_accepts * (seconds_of(work.caught_up, losses) - time.draft);
   if (work.draft_passes > 1) time.draft += (work.draft_passes - 1) * seconds_of(work.other, losses);
-  time.overhead += work.draft_passes * losses[draft_launch];
+  time.overhead += work.draft_passes * (losses[draft_launch] + work.first.layers * losses[layer]);
   return time;
 }
 
@@ -505,8 +511,8 @@ PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, d
           .weight_products = work.weight_products / losses[compute],
           .cache = work.cache / losses[bandwidth],
           .attention = work.attention / losses[compute],
-          .communication = work.link + work.all_reduces * losses[latency],
-          .overhead = its_launch};
+          .communication = work.link / losses[link] + work.all_reduces * losses[latency],
+          .overhead = its_launch + work.layers * losses[layer]};
 }
 
 PassSeconds RooflineCost::target_pass(double batch, double tokens, double context) const {

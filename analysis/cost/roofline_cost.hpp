@@ -39,6 +39,10 @@ struct RooflineLosses {
   UncertainValue scheduling_seconds = {};
   /// Of each pass of the drafting model where it is another one; nothing: the same.
   std::optional<UncertainValue> draft_launch_seconds = {};
+  /// Of each layer of a pass, target's or draft's: kernels that start, wait for each other and end, >= 0.
+  UncertainValue layer_seconds = {};
+  /// Achieved share of the link's bandwidth, (0, 1].
+  UncertainValue link_efficiency = {1, 1, 1};
 };
 
 /// A model on its accelerators.
@@ -94,7 +98,8 @@ struct CalibrationPoint {
 /// most the window's, and of updating states. BW and F: bandwidth and dense peak of all accelerators that share the
 /// model, times their efficiencies; each F that of the type of the weights, that of attention 16 bits whatever the
 /// cache's. All-reduce: 2 per layer, each latency + 2 (t - 1)/t bytes / link with 16 bits per value, where t > 1
-/// accelerators share the model. The cache is kept twice where they are more than its shards.
+/// accelerators share the model, the link's bandwidth times its efficiency. Launch: of the pass and of its layers. The
+/// cache is kept twice where they are more than its shards.
 ///
 ///   round = T_p(B, gamma + 1, x) + passes T_q(B, 1, x) + f (T_q(B, 2, x) - T_q(B, 1, x)) + scheduling
 ///
@@ -150,7 +155,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   const RooflineOptions& options() const { return options_; }
 
  private:
-  static constexpr std::size_t loss_count = 6;
+  static constexpr std::size_t loss_count = 8;
   /// In the order of RooflineLosses; the draft's launch is that of every pass where it has none of its own.
   using Losses = std::array<double, loss_count>;
 
@@ -165,7 +170,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// A placed model, in seconds at the peaks.
   struct PricedModel {
     double weights = 0, products_per_position = 0, products_per_headed_position = 0, link_per_position = 0;
-    double states_per_sequence = 0, state_products_per_position = 0, all_reduces = 0;
+    double states_per_sequence = 0, state_products_per_position = 0, layers = 0, all_reduces = 0;
     std::vector<AttentionPart> attention = {};
     std::vector<ExpertPart> experts = {};
   };
@@ -176,7 +181,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   };
   /// A pass at the peaks.
   struct PassWork {
-    double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, all_reduces = 0;
+    double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, all_reduces = 0, layers = 0;
   };
   /// The passes of an iteration: the target's; the draft's first one, without and with the token of a full accept, and
   /// the others.

@@ -80,7 +80,7 @@ RUNS = {
         f"{CAPACITY} --model llama-3.1-8b --counters {SERVING}/vllm_requests.jsonl --draft-kind ngram --decode-only "
         f"--schedule 1-8:3,9-64:1,65-512:0 --max-num-seqs 16,64 --requests {REQUESTS}/table.csv",
         f"{CAPACITY} --model llama-3.1-8b --alpha 0.5 --alpha-spread 0.1 --draft-kind ngram --gamma 2 --concurrency 4 "
-        "--bandwidth-efficiency 1 --compute-efficiency 1 --launch-seconds 0 --scheduling-seconds 0 "
+        "--bandwidth-efficiency 1 --compute-efficiency 1 --launch-seconds 0 --layer-seconds 0 --scheduling-seconds 0 "
         "--calibrate batch=1,tpot_ms=6 --prompt-tokens 100 --output-tokens 50",
         f"--cost {ROOT}/traces/samples/llamacpp/batched-bench.jsonl --extrapolate --kv-cache-tokens 20000 "
         "--prefill-tokens-per-second 5000 --prompt-tokens 100 --output-tokens 50 --num-requests 100 --replications 2",

@@ -85,7 +85,7 @@ struct IdealHardware {
   std::string options() const {
     return " --hardware " + path("device.json") + " --model " + path("70b.json") +
            " --weight-dtype fp8 --draft-weight-dtype fp8 --bandwidth-efficiency 1 --compute-efficiency 1 "
-           "--launch-seconds 0 --scheduling-seconds 0 ";
+           "--launch-seconds 0 --layer-seconds 0 --scheduling-seconds 0 ";
   }
 
  private:
@@ -611,7 +611,7 @@ TEST_CASE("presets price a plan with sources, ranges and what calibration narrow
   const std::string presets = "--alpha 0.8 --hardware H200 --model llama-3.1-8b --draft-model Llama_3.1-8B --tp 2 ";
   const ordered_json plan = json_of(presets + "--kv-cache-dtype fp8");
   CHECK(warns(plan, "roofline_uncalibrated"));
-  CHECK(plan["inputs"]["presets"].size() == 7);
+  CHECK(plan["inputs"]["presets"].size() == 9);
   for (const ordered_json& preset : plan["inputs"]["presets"])
     CHECK_THAT(preset["sources"][0].get<std::string>(), Catch::Matchers::StartsWith("https://"));
   const auto width = [](const ordered_json& document) {

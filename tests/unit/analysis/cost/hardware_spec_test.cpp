@@ -224,8 +224,9 @@ TEST_CASE("a hardware file that is not what it must be is refused with the place
 TEST_CASE("what is assumed of a deployment that was not calibrated is a range with the pages behind it") {
   const cost::EfficiencyDefaults& defaults = cost::efficiency_defaults();
   for (const cost::SourcedRange* range :
-       {&defaults.bandwidth_efficiency, &defaults.compute_efficiency, &defaults.all_reduce_latency_seconds,
-        &defaults.launch_seconds, &defaults.scheduling_seconds}) {
+       {&defaults.bandwidth_efficiency, &defaults.compute_efficiency, &defaults.link_efficiency,
+        &defaults.all_reduce_latency_seconds, &defaults.launch_seconds, &defaults.layer_seconds,
+        &defaults.scheduling_seconds}) {
     CHECK(range->low <= range->value);
     CHECK(range->value <= range->high);
     CHECK_FALSE(range->note.empty());
@@ -236,8 +237,11 @@ TEST_CASE("what is assumed of a deployment that was not calibrated is a range wi
   CHECK(defaults.bandwidth_efficiency.high <= 1);
   CHECK(defaults.compute_efficiency.low > 0);
   CHECK(defaults.compute_efficiency.high <= 1);
-  // Microseconds of an all-reduce, not milliseconds; less than a millisecond for launching and scheduling.
+  CHECK(defaults.link_efficiency.low > 0);
+  CHECK(defaults.link_efficiency.high <= 1);
+  // Microseconds of an all-reduce or a layer, not milliseconds; less than a millisecond for launching and scheduling.
   CHECK(defaults.all_reduce_latency_seconds.high < 1e-4);
+  CHECK(defaults.layer_seconds.high < 1e-3);
   CHECK(defaults.launch_seconds.high < 1e-3);
   CHECK(defaults.scheduling_seconds.high < 1e-3);
 }

@@ -183,6 +183,9 @@ TEST_CASE("accelerators that share a model divide it, reduce twice a layer and k
   CHECK(divided.cache == Approx(alone.cache / 4).epsilon(1e-14));
   CHECK(divided.attention == Approx(alone.attention / 4).epsilon(1e-14));
   CHECK(divided.communication == Approx(2 * 80 * (6e-6 + 2 * 0.75 * 8 * 3 * 8192 * 2 / 450e9)).epsilon(1e-13));
+  options.losses.link_efficiency = exactly(0.4);
+  CHECK(RooflineCost(options).target_pass(8, 3, 1000).communication ==
+        Approx(2 * 80 * (6e-6 + 2 * 0.75 * 8 * 3 * 8192 * 2 / 180e9)).epsilon(1e-13));
   CHECK(shared.draft_pass(8, 1, 1000).cache == Approx(one.draft_pass(8, 1, 1000).cache / 2).epsilon(1e-14));
 
   // 8 key/value heads on 16 accelerators: each of them holds one.
@@ -222,6 +225,18 @@ TEST_CASE("drafts cost by kind, a full accept one more token, and every pass its
   CHECK(parallel.round({.gamma = 4, .batch = 16, .context = 3000}).draft ==
         Approx(pass(parallel.draft_pass(16, 4, 3000))).epsilon(1e-14));
   CHECK(parallel.round(point).overhead == Approx(2 * 1e-4 + 3e-4).epsilon(1e-14));
+  options.losses.layer_seconds = exactly(2e-6);  // 4 passes of the draft, one of the target
+  const auto layers_of = [](const cost::PlacedModel& placed) {
+    double layers = 0;
+    for (const cost::LayerGroup& group : placed.model.layers) layers += static_cast<double>(group.count);
+    return layers;
+  };
+  options.kind = DraftKind::model;
+  const double layers = layers_of(options.target) + 4 * layers_of(*options.draft);
+  CHECK(RooflineCost(options).round(point).overhead == Approx(5 * 1e-4 + 3e-4 + 2e-6 * layers).epsilon(1e-14));
+  CHECK(RooflineCost(options).draft_pass(16, 1, 3000).overhead ==
+        Approx(1e-4 + 2e-6 * layers_of(*options.draft)).epsilon(1e-14));
+  options.losses.layer_seconds = {};
   options.kind = DraftKind::ngram;
   options.draft.reset();
   const RooflineCost ngram(options);
