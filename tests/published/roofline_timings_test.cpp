@@ -151,7 +151,7 @@ TEST_CASE("published times of decoding: the roofline holds those that the docume
       CHECK(documentation.find(line) != std::string::npos);
     }
     if (rounds.size() < 4) continue;
-    for (const std::size_t first : {0, 1}) {  // every other point predicts the rest
+    for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {  // every other point predicts the rest
       std::vector<cost::CalibrationPoint> known;
       for (std::size_t i = first; i < rounds.size(); i += 2) {
         const cost::RoundPoint& point = rounds[i].point;
