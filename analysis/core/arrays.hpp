@@ -10,7 +10,7 @@ namespace specdec::core {
 
 /// out[i] = function(parameters[i]...): any scalar function of this library over arrays of its parameters.
 ///
-///   core::evaluate("speedups", std::span(out), theory::optimal_speedup, std::span(rates), std::span(costs));
+///   core::evaluate("speedups", std::span(out), theory::oracle_speedup, std::span(rates), std::span(ratios));
 ///
 /// @param name        what an error message calls the evaluation
 /// @param out         one entry per result

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/core/acceptance_profile.hpp"
+#include "analysis/core/acceptance_rate.hpp"
+#include "analysis/core/distribution.hpp"
+#include "analysis/core/step_cost.hpp"
+
+/// Drafts that are no smaller autoregressive model: Leviathan et al. 2023, Section 3.6, and what it suggests.
+/// A function throws std::domain_error if a parameter is NaN or out of its range.
+namespace specdec::theory {
+
+/// Acceptance of a draft that draws every token with the same probability, sum_x min(p(x), 1 / vocab).
+/// Source:   Leviathan et al. 2023, Section 3.6
+/// @return at least 1 / vocab
+/// Accuracy: relative error <= 1e-15 in the smaller of it and its complement
+core::AcceptanceRate uniform_draft_acceptance(const core::TargetDistribution& p);
+
+/// The long-run law of a chain's states, pi = pi P, without subtractions. The acceptance of an n-gram draft on text of
+/// an n-gram target is core::mean_acceptance of the contexts' betas weighted by it. Source:   Grassmann, Taksar and
+/// Heyman 1985; docs/theory.md#other-drafts Shape:    transitions (states, states), rows sum to 1
+/// @param states  >= 1; time O(states^3)
+/// @throws std::invalid_argument if the size is not states^2
+/// @throws std::domain_error naming a row that is no distribution, or a state that reaches none before it: the chain
+///         must be irreducible
+/// Accuracy: relative error <= 1e-13 per entry
+std::vector<double> stationary_law(std::span<const double> transitions, std::int64_t states);
+
+/// Speedup of a draft that finds something to propose in a share of the steps, as one that copies from the context
+/// does; the other steps are plain decoding. The acceptance of one copied token x is p(x), and the residual p without
+/// x.
+///
+///   (m E[K] + 1 - m) / (m cost(gamma) + 1 - m)
+///
+/// Source:   docs/theory.md#other-drafts
+/// Assumes:  whether something is found, and what is accepted, independent from step to step.
+/// @param match_rate  m, share of steps, [0, 1]
+/// @param acceptance  of the tokens copied in the steps that do
+/// @param gamma       tokens copied, >= 0
+/// Accuracy: relative error <= 1e-13
+double copying_speedup(double match_rate, const core::AcceptanceProfile& acceptance, std::int64_t gamma,
+                       const core::StepCost& cost = {});
+
+/// Speedup of a draft that proposes all its tokens in one call, c being the time of that call / target step time:
+///
+///   E[K] / (v(gamma + 1) + c + overhead)
+///
+/// With v = 1 it grows with gamma: all that the draft proposes is used.
+/// Source:   Leviathan et al. 2023, Section 3.6 (non-autoregressive models); docs/theory.md#other-drafts
+/// @param gamma  tokens proposed, >= 0; 0 is plain decoding
+/// Accuracy: relative error <= 1e-13
+double parallel_draft_speedup(const core::AcceptanceProfile& acceptance, std::int64_t gamma,
+                              const core::StepCost& cost);
+
+/// A draft that is sped up by a draft of its own.
+struct InnerDraft {
+  core::AcceptanceProfile acceptance;  ///< of the smallest model's tokens by the draft
+  std::int64_t gamma;                  ///< drafted per step of the draft, >= 0
+  core::StepCost cost;                 ///< in units of one plain step of the draft
+};
+
+/// Speedup where the gamma drafts of a step are themselves made by speculative decoding. They are few, so that the end
+/// of the block counts:
+///
+///   E[K] / (v(gamma + 1) + c C(gamma) + overhead),   C(n) = expected cost of a generation of exactly n tokens
+///
+/// Source:   Leviathan et al. 2023, Section 6 (hierarchical versions); docs/theory.md#other-drafts
+/// @param gamma  drafted tokens per step, [0, longest_generation]
+/// Accuracy: relative error <= 1e-12
+double hierarchical_speedup(const core::AcceptanceProfile& acceptance, std::int64_t gamma, const core::StepCost& cost,
+                            const InnerDraft& inner);
+
+}  // namespace specdec::theory
