@@ -18,10 +18,10 @@ namespace {
 
 std::int64_t size_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
 
-void require_room(std::string_view function, const LanguageModelRef& model, std::span<const Token> prompt,
+void require_room(std::string_view function, std::int64_t max_length, std::span<const Token> prompt,
                   const DecodingOptions& options) {
-  core::require_in(function, "prompt length", size_of(prompt), 1, model.max_length());
-  core::require_in(function, "max_new_tokens", options.max_new_tokens, 0, model.max_length() - size_of(prompt) + 1);
+  core::require_in(function, "prompt length", size_of(prompt), 1, max_length);
+  core::require_in(function, "max_new_tokens", options.max_new_tokens, 0, max_length - size_of(prompt) + 1);
 }
 
 /// Empties the model and lets it read the prompt but for its last token, which the first step carries.
@@ -33,53 +33,49 @@ void read_prompt(LanguageModelRef& model, std::span<const Token> prompt) {
 /// The state of one speculative run. `text_` is the prompt and what has been generated so far.
 class SpeculativeRun {
  public:
-  SpeculativeRun(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
-                 const DecodingOptions& options, const UniformSource& uniforms)
+  SpeculativeRun(LanguageModelRef target, Draft& draft, std::span<const Token> prompt, const DecodingOptions& options,
+                 const UniformSource& uniforms)
       : target_(target),
         draft_(draft),
         options_(options),
-        draft_standardisation_(options.draft_standardisation.value_or(options.standardisation)),
         uniforms_(uniforms),
         vocab_(static_cast<std::size_t>(target.vocab_size())),
+        gamma_(options.gamma),
         text_(prompt.begin(), prompt.end()) {
     read_prompt(target_, prompt);
-    read_prompt(draft_, prompt);
+    draft_.begin(prompt);
   }
 
   Generation finish() {
     for (std::int64_t round = 0; !result_.ended && result_.counters.tokens < options_.max_new_tokens; ++round) {
-      const std::int64_t wanted = options_.max_new_tokens - result_.counters.tokens;
-      propose(round, std::min(options_.gamma, wanted - 1));
+      propose(round);
       score_proposals();
-      settle(options_.verifier({target_rows_, draft_rows_, drafted_}, uniforms_, round));
+      settle(options_.verifier({target_rows_, proposal_.rows, proposal_.tokens}, uniforms_, round));
+      if (options_.policy.next_gamma) gamma_ = options_.policy.next_gamma(gamma_, result_.steps.back());
     }
+    const DraftWork work = draft_.work();
     Counters& counters = result_.counters;
-    counters.operations = draft_.operations_per_token() * static_cast<double>(counters.draft_positions) +
-                          target_.operations_per_token() * static_cast<double>(counters.target_positions);
+    counters.draft_calls = work.calls;
+    counters.draft_positions = work.positions;
+    counters.operations =
+        work.operations + target_.operations_per_token() * static_cast<double>(counters.target_positions);
     return std::move(result_);
   }
 
  private:
-  /// The draft reads what it lacks of the text, then token after token of its own.
-  void propose(std::int64_t round, std::int64_t gamma) {
-    drafted_.clear();
-    draft_rows_.resize(static_cast<std::size_t>(gamma) * vocab_);
-    std::span<const Token> unread = std::span(text_).subspan(static_cast<std::size_t>(draft_.length()));
-    for (std::int64_t slot = 0; slot < gamma; ++slot) {
-      const std::span<double> row = std::span(draft_rows_).subspan(static_cast<std::size_t>(slot) * vocab_, vocab_);
-      draft_.score(unread, row);
-      result_.counters.draft_calls += 1;
-      result_.counters.draft_positions += size_of(unread);
-      core::standardise(row, draft_standardisation_);
-      drafted_.push_back(sample(row, uniforms_.uniform(round, slot, Purpose::draft)));
-      unread = std::span(drafted_).last(1);
-    }
+  void propose(std::int64_t round) {
+    constexpr std::string_view function = "decode_with_draft";
+    core::require_in(function, "gamma", gamma_, 0, std::numeric_limits<std::int64_t>::max());
+    const std::int64_t wanted = options_.max_new_tokens - result_.counters.tokens;
+    const std::int64_t limit = std::min(gamma_, wanted - 1);
+    draft_.propose({text_, limit, round, options_.policy, uniforms_}, proposal_);
+    core::require_in(function, "proposed tokens", size_of(proposal_.tokens), 0, limit);
   }
 
   /// One call of the target over the text's last token and all drafts.
   void score_proposals() {
     block_.assign(1, text_.back());
-    block_.insert(block_.end(), drafted_.begin(), drafted_.end());
+    block_.insert(block_.end(), proposal_.tokens.begin(), proposal_.tokens.end());
     target_rows_.resize(block_.size() * vocab_);
     target_.score(block_, target_rows_);
     result_.counters.target_calls += 1;
@@ -92,24 +88,26 @@ class SpeculativeRun {
   void settle(Verdict verdict) {
     const std::int64_t kept_length = size_of(text_) + verdict.accepted;
     target_.roll_back(kept_length);
-    draft_.roll_back(std::min(kept_length, draft_.length()));
+    draft_.keep(kept_length);
     count(verdict);
-    for (std::int64_t i = 0; i < verdict.accepted && !result_.ended; ++i) emit(drafted_[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = 0; i < verdict.accepted && !result_.ended; ++i)
+      emit(proposal_.tokens[static_cast<std::size_t>(i)]);
     if (!result_.ended) emit(verdict.extra);
   }
 
   void count(Verdict verdict) {
-    const std::size_t gamma = drafted_.size();
+    const std::span<const Token> drafted = proposal_.tokens;
+    const std::size_t gamma = drafted.size();
     const auto accepted = static_cast<std::size_t>(verdict.accepted);
     Counters& counters = result_.counters;
     counters.steps += 1;
-    counters.drafted += size_of(drafted_);
+    counters.drafted += size_of(drafted);
     counters.accepted += verdict.accepted;
     counters.drafted_at.resize(std::max(counters.drafted_at.size(), gamma));
     counters.accepted_at.resize(counters.drafted_at.size());
     for (std::size_t j = 0; j < gamma; ++j) counters.drafted_at[j] += 1;
     for (std::size_t j = 0; j < accepted; ++j) counters.accepted_at[j] += 1;
-    result_.steps.push_back({size_of(drafted_), verdict.accepted, 0, accepted < gamma ? drafted_[accepted] : -1});
+    result_.steps.push_back({size_of(drafted), verdict.accepted, 0, accepted < gamma ? drafted[accepted] : -1});
   }
 
   void emit(Token token) {
@@ -121,40 +119,49 @@ class SpeculativeRun {
   }
 
   LanguageModelRef target_;
-  LanguageModelRef draft_;
+  Draft& draft_;
   const DecodingOptions& options_;
-  core::Standardisation draft_standardisation_;
   const UniformSource& uniforms_;
   std::size_t vocab_;
+  std::int64_t gamma_;
   std::vector<Token> text_;
   Generation result_;
   // Of the current step; kept to reuse their memory.
-  std::vector<Token> drafted_;
+  Proposal proposal_;
   std::vector<Token> block_;
-  std::vector<double> draft_rows_;
   std::vector<double> target_rows_;
 };
+
+void require_valid(std::string_view function, const LanguageModelRef& target, std::int64_t draft_vocab,
+                   std::int64_t draft_max_length, std::span<const Token> prompt, const DecodingOptions& options) {
+  if (target.vocab_size() != draft_vocab)
+    throw std::invalid_argument(fmt::format("{}: the target's vocabulary has {} tokens, but the draft's has {}",
+                                            function, target.vocab_size(), draft_vocab));
+  require_room(function, target.max_length(), prompt, options);
+  require_room(function, draft_max_length, prompt, options);
+  core::require_in(function, "gamma", options.gamma, 0, std::numeric_limits<std::int64_t>::max());
+  core::require_valid(options.standardisation);
+}
 
 }  // namespace
 
 Generation decode_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
                                 const DecodingOptions& options, const UniformSource& uniforms) {
-  constexpr std::string_view function = "decode_speculatively";
-  if (target.vocab_size() != draft.vocab_size())
-    throw std::invalid_argument(fmt::format("{}: the target's vocabulary has {} tokens, but the draft's has {}",
-                                            function, target.vocab_size(), draft.vocab_size()));
-  require_room(function, target, prompt, options);
-  require_room(function, draft, prompt, options);
-  core::require_in(function, "gamma", options.gamma, 0, std::numeric_limits<std::int64_t>::max());
-  require_valid(options.standardisation);
-  if (options.draft_standardisation) require_valid(*options.draft_standardisation);
+  require_valid("decode_speculatively", target, draft.vocab_size(), draft.max_length(), prompt, options);
+  ModelDraft model_draft(draft, options.draft_standardisation.value_or(options.standardisation), options.proposing);
+  return SpeculativeRun(target, model_draft, prompt, options, uniforms).finish();
+}
+
+Generation decode_with_draft(LanguageModelRef target, Draft& draft, std::span<const Token> prompt,
+                             const DecodingOptions& options, const UniformSource& uniforms) {
+  require_valid("decode_with_draft", target, draft.vocab_size(), draft.max_length(), prompt, options);
   return SpeculativeRun(target, draft, prompt, options, uniforms).finish();
 }
 
 Generation decode_autoregressively(LanguageModelRef target, std::span<const Token> prompt,
                                    const DecodingOptions& options, const UniformSource& uniforms) {
-  require_room("decode_autoregressively", target, prompt, options);
-  require_valid(options.standardisation);
+  require_room("decode_autoregressively", target.max_length(), prompt, options);
+  core::require_valid(options.standardisation);
   read_prompt(target, prompt);
 
   Generation result;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "analysis/core/standardisation.hpp"
+#include "sim/drafting.hpp"
 #include "sim/generation.hpp"
 #include "sim/language_model.hpp"
 #include "sim/random.hpp"
@@ -14,16 +15,19 @@ namespace specdec::sim {
 
 /// How to generate. Plain decoding uses max_new_tokens, end_token and standardisation only.
 struct DecodingOptions {
-  /// Drafted tokens per step, >= 0.
+  /// Drafted tokens per step, >= 0; of the first one, where the policy changes it.
   std::int64_t gamma = 5;
   /// Length limit of the generated text, >= 0.
   std::int64_t max_new_tokens = 128;
   /// The token that ends a text; it is emitted itself.
   std::optional<Token> end_token;
   core::Standardisation standardisation;
-  /// The draft's own, when it shall differ from the target's.
+  /// A draft model's own, when it shall differ from the target's.
   std::optional<core::Standardisation> draft_standardisation;
+  /// How a draft model's rows become proposals.
+  Proposing proposing = Proposing::sampled;
   Verifier verifier = verify_tokens;
+  DraftingPolicy policy;
 };
 
 /// Speculative decoding: the draft proposes, the target scores all proposals in one call, the verifier decides.
@@ -47,6 +51,14 @@ struct DecodingOptions {
 ///         prompt and max_new_tokens do not fit into a model's max_length
 Generation decode_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
                                 const DecodingOptions& options, const UniformSource& uniforms);
+
+/// The same with a draft of any kind; the standardisation of drafts and `proposing` are its own.
+///
+/// Each step asks for min(gamma, tokens still wanted - 1) tokens, and takes what the draft proposes: none is a step of
+/// the target alone. The draft's calls, positions and operations are those that it reports.
+/// @throws std::domain_error if the draft proposes more than it was asked for, or the policy's gamma is below 0
+Generation decode_with_draft(LanguageModelRef target, Draft& draft, std::span<const Token> prompt,
+                             const DecodingOptions& options, const UniformSource& uniforms);
 
 /// Plain decoding, one target call per token: the baseline. Token t uses the uniform (t, 0, target).
 /// Parameters, counting and errors as for decode_speculatively; `steps` stays empty, as do the draft's counters.

@@ -19,7 +19,7 @@ namespace theory = specdec::theory;
 
 namespace {
 
-DraftingPolicy policy_of(estimate::Confidence confidence, double threshold, bool drops) {
+EnumeratedPolicy policy_of(estimate::Confidence confidence, double threshold, bool drops) {
   return {[=](double token, double product) {
             return (confidence == estimate::Confidence::token ? token : product) < threshold;
           },
@@ -59,7 +59,7 @@ struct Counts {
 };
 
 std::map<Tokens, Counts> count_by_text(const TablePair& pair, std::int64_t gamma, std::int64_t tokens,
-                                       const DraftingPolicy& policy) {
+                                       const EnumeratedPolicy& policy) {
   std::map<Tokens, Counts> by_text;
   for (const Path& path : Enumerator(pair, gamma, tokens, policy).all()) {
     Counts& counts = by_text[path.text];

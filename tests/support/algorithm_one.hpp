@@ -36,7 +36,7 @@ struct Path {
 };
 
 /// When a step stops drafting before gamma.
-struct DraftingPolicy {
+struct EnumeratedPolicy {
   /// Of the last draft's own probability and the product of those of all drafts of the step.
   std::function<bool(double token_probability, double running_product)> stops_after = [](double, double) {
     return false;
@@ -47,7 +47,7 @@ struct DraftingPolicy {
 
 class Enumerator {
  public:
-  Enumerator(const sim::TablePair& pair, std::int64_t gamma, std::int64_t tokens, DraftingPolicy policy = {})
+  Enumerator(const sim::TablePair& pair, std::int64_t gamma, std::int64_t tokens, EnumeratedPolicy policy = {})
       : pair_(pair),
         gamma_(gamma),
         wanted_(enumerated_prompt.size() + static_cast<std::size_t>(tokens)),
@@ -133,7 +133,7 @@ class Enumerator {
   const sim::TablePair& pair_;
   std::int64_t gamma_;
   std::size_t wanted_;
-  DraftingPolicy policy_;
+  EnumeratedPolicy policy_;
   std::vector<Path> paths_;
 };
 

@@ -174,6 +174,38 @@ struct ExactLaw {
   }
 };
 
+inline ExactLaw exact_law(ExactUniforms& uniforms, const std::function<sim::Generation()>& run) {
+  ExactLaw law;
+  sim::Generation last;
+  uniforms.for_all([&] { last = run(); }, [&](double probability) { law.add(last, probability); });
+  return law;
+}
+
+/// Algorithm 1 as its paper writes it down, and block verification as docs/methods.md does.
+/// P_i of block verification, after i drafts.
+inline double kept_after(const sim::DraftedBlock& block, std::size_t i) {
+  double kept = 1;
+  for (std::size_t j = 0; j < i; ++j)
+    kept = std::min(1.0, kept * ratio(block.p(j)[block.token(j)], block.q(j)[block.token(j)]));
+  return kept;
+}
+
+inline double threshold_after(const sim::DraftedBlock& block, std::size_t i) {
+  const double kept = kept_after(block, i);
+  if (i == block.gamma()) return kept;
+  double r = 0;
+  for (std::size_t x = 0; x < block.vocab(); ++x) r += std::max(0.0, kept * block.p(i)[x] - block.q(i)[x]);
+  return r + 1 - kept > 0 ? r / (r + 1 - kept) : 1;
+}
+
+inline const RuleFormulas algorithm_one{
+    [](const sim::DraftedBlock& b, std::size_t i) -> std::vector<double> {
+      return {ratio(b.p(i)[b.token(i)], b.q(i)[b.token(i)])};
+    },
+    [](const sim::DraftedBlock& b, std::size_t n) { return residual_of(b.p(n), b.q(n)); }};
+inline const RuleFormulas block_rule{
+    [](const sim::DraftedBlock& b, std::size_t i) -> std::vector<double> { return {threshold_after(b, i + 1)}; },
+    [](const sim::DraftedBlock& b, std::size_t n) { return residual_of(b.p(n), b.q(n), kept_after(b, n)); }};
 /// A rule to be enumerated.
 struct CutRule {
   const char* name;
@@ -193,12 +225,8 @@ inline ExactLaw law_of(const sim::TablePair& pair, const CutRule& rule, std::int
   options.gamma = gamma;
   options.max_new_tokens = tokens;
   options.verifier = cutting(rule.verifier, rule.formulas, uniforms);
-  ExactLaw law;
-  sim::Generation run;
-  uniforms.for_all(
-      [&] { run = sim::decode_speculatively(target, cutting_draft, enumerated_prompt, options, uniforms); },
-      [&](double probability) { law.add(run, probability); });
-  return law;
+  return exact_law(uniforms,
+                   [&] { return decode_speculatively(target, cutting_draft, enumerated_prompt, options, uniforms); });
 }
 
 }  // namespace specdec::test_support

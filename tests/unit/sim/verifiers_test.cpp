@@ -31,28 +31,6 @@ double least_ratio(const DraftedBlock& block, std::size_t i) {
   return least;
 }
 
-/// The probability P_i of math of the block rule, after i drafts.
-double kept_after(const DraftedBlock& block, std::size_t i) {
-  double kept = 1;
-  for (std::size_t j = 0; j < i; ++j)
-    kept = std::min(1.0, kept * ratio(block.p(j)[block.token(j)], block.q(j)[block.token(j)]));
-  return kept;
-}
-
-double threshold_after(const DraftedBlock& block, std::size_t i) {
-  const double kept = kept_after(block, i);
-  if (i == block.gamma()) return kept;
-  double r = 0;
-  for (std::size_t x = 0; x < block.vocab(); ++x) r += std::max(0.0, kept * block.p(i)[x] - block.q(i)[x]);
-  return r + 1 - kept > 0 ? r / (r + 1 - kept) : 1;
-}
-
-const RuleFormulas algorithm_one{
-    [](const DraftedBlock& b, std::size_t i) -> Row { return {ratio(b.p(i)[b.token(i)], b.q(i)[b.token(i)])}; },
-    [](const DraftedBlock& b, std::size_t n) { return residual_of(b.p(n), b.q(n)); }};
-const RuleFormulas block_rule{
-    [](const DraftedBlock& b, std::size_t i) -> Row { return {threshold_after(b, i + 1)}; },
-    [](const DraftedBlock& b, std::size_t n) { return residual_of(b.p(n), b.q(n), kept_after(b, n)); }};
 const RuleFormulas matching{[](const DraftedBlock& b, std::size_t i) {
                               return cumulative({b.p(i).begin(), b.p(i).end()});
                             },

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "analysis/core/standardisation.hpp"
+#include "sim/generation.hpp"
+#include "sim/language_model.hpp"
+#include "sim/random.hpp"
+
+/// A draft proposes, a verifier accepts, a policy chooses how far to draft.
+namespace specdec::sim {
+
+/// How far to draft. Pure functions, so that one policy serves any number of runs and threads; those left empty change
+/// nothing. sim/policies.hpp has the usual ones.
+struct DraftingPolicy {
+  /// Whether drafting ends here, by the draft's row for the next token, of which none is drawn then. It knows the
+  /// prefix alone, so that the text keeps its law.
+  std::function<bool(std::span<const double> row)> stops_before;
+  /// Whether drafting ends behind a drafted token, by the draft's probability of it and the product of those of all
+  /// tokens of the round. The token is submitted: to drop it for its own probability's sake would bias the text.
+  std::function<bool(double token_probability, double running_product)> stops_after;
+  /// Tokens to draft in the next round, by those of the last one and what became of it; >= 0.
+  std::function<std::int64_t(std::int64_t gamma, const Step& last)> next_gamma;
+};
+
+/// What a draft is asked for.
+struct DraftRequest {
+  /// The prompt and what has been generated.
+  std::span<const Token> text;
+  /// The most tokens to propose, >= 0.
+  std::int64_t limit;
+  std::int64_t round;
+  const DraftingPolicy& policy;
+  const UniformSource& uniforms;
+};
+
+/// The tokens of one round, and the law from which each was drawn given those before it: a point mass where there was
+/// no chance. Shape: tokens (n), rows (n, vocab), 0 <= n <= limit.
+struct Proposal {
+  std::vector<Token> tokens;
+  std::vector<double> rows;
+};
+
+/// What a draft has done since its text began, the prompt excluded; see Counters.
+struct DraftWork {
+  std::int64_t calls = 0;
+  std::int64_t positions = 0;
+  double operations = 0;
+};
+
+/// Whoever proposes tokens. A text is lossless whatever is proposed, as long as the law of each token is a function of
+/// the prefix and of uniforms of Purpose::draft of this round.
+class Draft {
+ public:
+  virtual ~Draft() = default;
+  virtual std::int64_t vocab_size() const = 0;
+  /// Longest text that it can continue, in tokens.
+  virtual std::int64_t max_length() const = 0;
+  /// Forgets everything and reads the prompt, which has at least one token.
+  virtual void begin(std::span<const Token> prompt) = 0;
+  /// Overwrites the proposal with tokens that may follow the text; fewer than the limit, or none, where it has no more
+  /// to propose or the policy stops it.
+  virtual void propose(const DraftRequest& request, Proposal& proposal) = 0;
+  /// What it has seen beyond the first `length` tokens, the text and the accepted drafts, does not stand.
+  virtual void keep(std::int64_t length) = 0;
+  virtual DraftWork work() const = 0;
+
+ protected:
+  Draft() = default;
+  Draft(const Draft&) = default;
+  Draft& operator=(const Draft&) = default;
+};
+
+/// How a model's row becomes a proposed token.
+enum class Proposing {
+  sampled,  ///< a token of the row; the law is the row
+  greedy    ///< the most probable token, the lowest of ties; the law is a point mass. What most engines do by default
+};
+
+/// A language model that proposes token after token, one call each. Non-owning.
+///
+/// Draft i of a round is sampled by the uniform (round, i, draft). The first call of a round carries what the model
+/// lacks of the text. A row at which the policy stops before drawing has cost a call, too.
+class ModelDraft final : public Draft {
+ public:
+  /// @throws std::domain_error if a field of `standardisation` is out of range
+  ModelDraft(LanguageModelRef model, const core::Standardisation& standardisation,
+             Proposing proposing = Proposing::sampled);
+
+  std::int64_t vocab_size() const override { return model_.vocab_size(); }
+  std::int64_t max_length() const override { return model_.max_length(); }
+  void begin(std::span<const Token> prompt) override;
+  void propose(const DraftRequest& request, Proposal& proposal) override;
+  void keep(std::int64_t length) override;
+  DraftWork work() const override;
+
+ private:
+  LanguageModelRef model_;
+  core::Standardisation standardisation_;
+  Proposing proposing_;
+  std::int64_t calls_ = 0;
+  std::int64_t positions_ = 0;
+};
+
+/// One draft, and another one in the rounds in which the first has nothing to propose: n-grams of the context first, a
+/// model otherwise. Non-owning.
+class FallbackDraft final : public Draft {
+ public:
+  /// @throws std::invalid_argument if the vocabularies differ in size
+  FallbackDraft(Draft& first, Draft& otherwise);
+
+  std::int64_t vocab_size() const override { return first_.vocab_size(); }
+  std::int64_t max_length() const override;
+  void begin(std::span<const Token> prompt) override;
+  void propose(const DraftRequest& request, Proposal& proposal) override;
+  void keep(std::int64_t length) override;
+  DraftWork work() const override;
+
+ private:
+  Draft& first_;
+  Draft& otherwise_;
+};
+
+/// Proposes what followed when the text's end stood in it before: the longest suffix of the text, of `shortest` to
+/// `longest` tokens, that also stands earlier, the latest such place, and the tokens behind it, as far as there are
+/// any. Nothing where no suffix stands earlier. Prompt lookup, or copying from the context.
+///
+/// No chance and no model: the rows are point masses, no policy stops it, and its work is 0.
+/// Time: O(length longest) per round.
+///
+/// Source:   Saxena 2023, "Prompt lookup decoding"; docs/methods.md#prompt-lookup
+class LookupDraft final : public Draft {
+ public:
+  /// @param shortest  fewest tokens that have to match, >= 1
+  /// @param longest   most that are compared, >= shortest
+  /// @throws std::domain_error if a parameter is out of range
+  LookupDraft(std::int64_t vocab_size, std::int64_t shortest, std::int64_t longest);
+
+  std::int64_t vocab_size() const override { return vocab_size_; }
+  std::int64_t max_length() const override;
+  void begin(std::span<const Token>) override {}
+  void propose(const DraftRequest& request, Proposal& proposal) override;
+  void keep(std::int64_t) override {}
+  DraftWork work() const override { return {}; }
+
+ private:
+  std::int64_t vocab_size_;
+  std::int64_t shortest_;
+  std::int64_t longest_;
+};
+
+}  // namespace specdec::sim
