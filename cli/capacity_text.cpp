@@ -100,10 +100,14 @@ std::string decision(const CapacityReport& r) {
     if (best != plain) text += fmt::format(", instead of {} with {}", rate(other), name_in_text(r, plain));
     text += limits + ".";
     if (r.asks_for_load()) {
+      const std::int64_t replicas = *r.question.replicas;
+      std::string how;
+      if (best != plain) {
+        how = other.meets_load ? fmt::format(" either way, best with {}", name_in_text(r, best))
+                               : fmt::format(", but not with {}", name_in_text(r, plain));
+      }
       text +=
-          fmt::format(" {} replica{} take{} {} {} {}.", *r.question.replicas, *r.question.replicas == 1 ? "" : "s",
-                      *r.question.replicas == 1 ? "s" : "", load_text(r),
-                      other.meets_load ? "either way, best" : "only", fmt::format("with {}", name_in_text(r, best)));
+          fmt::format(" {} {} {}{}.", replicas, replicas == 1 ? "replica takes" : "replicas take", load_text(r), how);
     }
     return text;
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
@@ -57,15 +56,21 @@ cost::Iteration usual_iteration(const CapacityQuestion& question, const Scenario
   return iteration;
 }
 
-/// The replicates at both tails of the seconds of one iteration.
-std::pair<std::size_t, std::size_t> tails_of(const cost::IterationCost& cost, const cost::Iteration& iteration) {
-  std::vector<double> seconds;
-  for (std::size_t i = 0; i < cost.replicates(); ++i) seconds.push_back(cost.seconds_of_replicate(i, iteration));
-  std::vector<std::size_t> order(seconds.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return seconds[a] < seconds[b]; });
+/// The replicates at both tails of the seconds of one iteration, of those that price it and one with a single sequence
+/// above 0: a fit whose resampled runs leave nothing of a term may not. Nothing where none does.
+std::vector<std::size_t> tails_of(const cost::IterationCost& cost, const cost::Iteration& iteration) {
+  cost::Iteration alone = iteration;
+  alone.sequences = 1;
+  alone.context_tokens = iteration.context_tokens / iteration.sequences;
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < cost.replicates(); ++i) {
+    const double seconds = cost.seconds_of_replicate(i, iteration);
+    if (seconds > 0 && cost.seconds_of_replicate(i, alone) > 0) order.emplace_back(seconds, i);
+  }
+  if (order.empty()) return {};
+  std::sort(order.begin(), order.end());
   const auto low = static_cast<std::size_t>(std::floor(tail * static_cast<double>(order.size() - 1)));
-  return {order[low], order[order.size() - 1 - low]};
+  return {order[low].second, order[order.size() - 1 - low].second};
 }
 
 /// The version's own simulation errs as the answer's does, and what it says is its mean.
@@ -123,8 +128,7 @@ std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, co
   std::vector<std::size_t> found;
   if (question.cost->replicates() == 0) return found;
   for (const std::size_t place : {std::size_t{0}, answer.recommended.value_or(0)}) {
-    const auto tails = tails_of(*question.cost, usual_iteration(question, answer.scenarios[place]));
-    for (const std::size_t index : {tails.first, tails.second}) {
+    for (const std::size_t index : tails_of(*question.cost, usual_iteration(question, answer.scenarios[place]))) {
       if (std::find(found.begin(), found.end(), index) == found.end()) found.push_back(index);
     }
   }

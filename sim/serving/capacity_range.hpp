@@ -32,8 +32,9 @@ struct CapacityRange {
 
 /// Plans anew with the replicates of the cost that price the answer's iterations at 2.5% and 97.5% of all replicates,
 /// those of the first scenario and of the recommended one at their mean batch, and with each of the other acceptances.
-/// Figures of a version are those of as many replicas as the answer has, at the load asked for or, where they do not
-/// take it, at the most they do; requests and random numbers stay the same.
+/// Replicates that price an iteration at nothing are left out. Figures of a version are those of as many replicas as
+/// the answer has, at the load asked for or, where they do not take it, at the most they do; requests and random
+/// numbers stay the same.
 /// @param answer       to the question
 /// @param acceptances  the ends of the acceptance's interval; empty where it is taken as exact
 /// @throws std::invalid_argument unless the answer has as many scenarios as the question

@@ -38,6 +38,16 @@ class OneReplicate final : public cost::IterationCost {
   std::size_t index_;
 };
 
+/// Replicate i of 3 takes i times as long.
+class PartlyNothing final : public cost::IterationCost {
+ public:
+  double seconds(const cost::Iteration& iteration) const override { return ScaledCost().seconds(iteration); }
+  std::size_t replicates() const override { return 3; }
+  double seconds_of_replicate(std::size_t index, const cost::Iteration& iteration) const override {
+    return static_cast<double>(index) * seconds(iteration);
+  }
+};
+
 /// 20 requests/s, plainly and with two drafts of which 80% are accepted, at most 30 ms per token.
 sim::CapacityQuestion question_for(std::shared_ptr<const cost::IterationCost> cost) {
   sim::CapacityQuestion question;
@@ -132,6 +142,10 @@ TEST_CASE("where the slow end of a cost meets no limit, no number of GPUs is eno
   const sim::CapacityRange range = range_of(question);
   CHECK(range.gpus[0]->some_never);
   CHECK_FALSE(range.gpus[1]->some_never);
+}
+
+TEST_CASE("replicates that price iterations at nothing are no versions of a cost") {
+  CHECK(range_of(question_for(std::make_shared<PartlyNothing>())).replicates == std::vector<std::size_t>{1, 2});
 }
 
 TEST_CASE("a recorded workload has the lengths of its requests and their rate") {
