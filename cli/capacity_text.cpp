@@ -26,17 +26,17 @@ std::string with_range(const SimulatedValue& value, double factor = 1) {
 
 std::string milliseconds(const SimulatedValue& value) { return brief(1000 * value.value, 3); }
 
-/// "gamma 3", "the schedule", "no speculation"; with max_num_seqs where several are compared.
-std::string name_in_text(const CapacityReport& r, std::size_t i) {
+/// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs where several are compared.
+std::string way(const CapacityReport& r, std::size_t i) {
   const sim::CapacityScenario& scenario = r.scenarios()[i].scenario;
-  std::string name = is_plain(scenario)            ? std::string("no speculation")
-                     : scenario.name == "schedule" ? std::string("the schedule")
-                                                   : scenario.name;
+  std::string text = is_plain(scenario)            ? std::string("without speculation")
+                     : scenario.name == "schedule" ? std::string("with the schedule")
+                                                   : "with " + scenario.name;
   const bool several = std::any_of(r.scenarios().begin(), r.scenarios().end(), [&](const ScenarioCapacity& other) {
     return other.scenario.engine.max_num_seqs != scenario.engine.max_num_seqs;
   });
-  if (several) name += fmt::format(" and {} sequences", scenario.engine.max_num_seqs);
-  return name;
+  if (several) text += fmt::format(" at {} sequences", scenario.engine.max_num_seqs);
+  return text;
 }
 
 std::string gpus_text(const CapacityReport& r, std::int64_t gpus) {
@@ -96,15 +96,15 @@ std::string decision(const CapacityReport& r) {
   const ScenarioCapacity& other = r.scenarios()[plain];
   const auto rate = [](const ScenarioCapacity& s) { return with_range(s.requests_per_second_per_replica); };
   if (!r.asks_for_load() || r.question.replicas) {
-    std::string text = fmt::format("Up to {} requests/s per replica with {}", rate(chosen), name_in_text(r, best));
-    if (best != plain) text += fmt::format(", instead of {} with {}", rate(other), name_in_text(r, plain));
+    std::string text = fmt::format("Up to {} requests/s per replica {}", rate(chosen), way(r, best));
+    if (best != plain) text += fmt::format(", instead of {} {}", rate(other), way(r, plain));
     text += limits + ".";
     if (r.asks_for_load()) {
       const std::int64_t replicas = *r.question.replicas;
       std::string how;
       if (best != plain) {
-        how = other.meets_load ? fmt::format(" either way, best with {}", name_in_text(r, best))
-                               : fmt::format(", but not with {}", name_in_text(r, plain));
+        how = other.meets_load ? fmt::format(" either way, best {}", way(r, best))
+                               : fmt::format(", but not {}", way(r, plain));
       }
       text +=
           fmt::format(" {} {} {}{}.", replicas, replicas == 1 ? "replica takes" : "replicas take", load_text(r), how);
@@ -112,12 +112,11 @@ std::string decision(const CapacityReport& r) {
     return text;
   }
   const bool either_way = best != plain && other.meets_load && other.gpus == chosen.gpus;
-  std::string text = fmt::format("{} {}with {}", gpus_text(r, chosen.gpus.value_or(0)),
-                                 either_way ? "with or without speculation, fastest " : "", name_in_text(r, best));
+  std::string text = fmt::format("{} {}{}", gpus_text(r, chosen.gpus.value_or(0)),
+                                 either_way ? "with or without speculation, fastest " : "", way(r, best));
   if (best != plain && !either_way) {
-    text += other.meets_load && other.gpus
-                ? fmt::format(" instead of {} with {}", gpus_text(r, *other.gpus), name_in_text(r, plain))
-                : fmt::format("; with {} no number of GPUs does", name_in_text(r, plain));
+    text += other.meets_load && other.gpus ? fmt::format(" instead of {} {}", gpus_text(r, *other.gpus), way(r, plain))
+                                           : fmt::format("; {} no number of GPUs does", way(r, plain));
   }
   text += fmt::format(": {}{}.", load_text(r), limits);
   const std::string range = gpu_range_text(r, best), other_range = gpu_range_text(r, plain);
@@ -206,7 +205,7 @@ std::string table_of(const CapacityReport& r) {
 std::string frontier_text(const CapacityReport& r) {
   if (r.answer().frontier.size() < 2) return "";
   std::vector<std::string> places;
-  for (const std::size_t place : r.answer().frontier) places.push_back(name_in_text(r, place));
+  for (const std::size_t place : r.answer().frontier) places.push_back(way(r, place));
   return wrapped(fmt::format("From the cheapest to the fastest, none beaten in both: {}.", fmt::join(places, ", "))) +
          '\n';
 }
@@ -214,9 +213,9 @@ std::string frontier_text(const CapacityReport& r) {
 std::string memory_text(const CapacityReport& r) {
   const std::size_t shown = r.shown();
   const ScenarioMemory& memory = r.memory[shown];
-  std::string text = fmt::format("Cache with {}: {} tokens, {} of them beyond the look-ahead slots of {} sequences",
-                                 name_in_text(r, shown), memory.tokens, memory.left_tokens,
-                                 r.scenarios()[shown].scenario.engine.max_num_seqs);
+  std::string text =
+      fmt::format("Cache {}: {} tokens, {} of them beyond the look-ahead slots of {} sequences", way(r, shown),
+                  memory.tokens, memory.left_tokens, r.scenarios()[shown].scenario.engine.max_num_seqs);
   if (memory.memory) {
     const planning::KvMemory& m = *memory.memory;
     text += fmt::format("; per GPU {:.1f} GB of {:.1f} GB, after {:.1f} GB of target weights", m.cache_bytes / gigabyte,
@@ -229,8 +228,8 @@ std::string memory_text(const CapacityReport& r) {
 std::string engines_text(const CapacityReport& r) {
   const ScenarioCapacity& s = r.scenarios()[r.shown()];
   if (!s.steady || !s.tpot_seconds || !s.engines_relative_difference) return "";
-  return wrapped(fmt::format("Mean time per output token with {}: {} ms simulated, {} ms by steady state ({:+.1f}%).",
-                             name_in_text(r, r.shown()), brief(1000 * s.tpot_seconds->mean.value, 4),
+  return wrapped(fmt::format("Mean time per output token {}: {} ms simulated, {} ms by steady state ({:+.1f}%).",
+                             way(r, r.shown()), brief(1000 * s.tpot_seconds->mean.value, 4),
                              brief(1000 * s.steady->tpot_seconds, 4), 100 * *s.engines_relative_difference)) +
          '\n';
 }
