@@ -68,8 +68,8 @@ double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistr
 /// k-SEQ: each of k independent drafts is accepted with probability min(1, p / (rho q)), the first accepted one is
 /// taken. At the least rho it accepts at least 1 - 1/e of what optimal transport does.
 ///
-///   b(rho) = sum_x min(p(x) / rho, q(x)),   acceptance = 1 - (1 - b)^k,   corrected = p - min(p / rho, q) acceptance /
-///   b
+///   b(rho) = sum_x min(p(x) / rho, q(x)),   acceptance = 1 - (1 - b)^k
+///   corrected = p - min(p / rho, q) acceptance / b
 ///
 /// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
 /// @throws std::domain_error if rho is below k_seq_least_rho: some corrected probability would be negative; or infinite
