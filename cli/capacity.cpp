@@ -358,6 +358,33 @@ void add_assumptions(const CapacityOptions& o, const CapacityReport& r, Inputs& 
   assume(inputs, "max_num_batched_tokens", o.max_num_batched_tokens, o.max_num_batched_tokens != 8192);
 }
 
+/// The simulated percentile that a limit is on; nothing where it is none of those that are kept.
+std::optional<double> limited_percentile(const std::optional<sim::SimulatedPercentiles>& percentiles,
+                                         double percentile) {
+  if (!percentiles) return std::nullopt;
+  if (percentile == 50) return percentiles->p50.value;
+  if (percentile == 90) return percentiles->p90.value;
+  return percentile == 99 ? std::optional(percentiles->p99.value) : std::nullopt;
+}
+
+/// Where the recommended scenario's load is within the simulation's error of the largest one.
+void warn_of_edge(const CapacityReport& r, std::vector<Warning>& warnings) {
+  if (!r.asks_for_load() || !r.answer().recommended) return;
+  const sim::ScenarioCapacity& s = r.scenarios()[*r.answer().recommended];
+  const sim::CapacityLimits& limits = r.question.limits;
+  const auto check = [&](std::string_view what, const auto& percentiles, const std::optional<double>& limit) {
+    const std::optional<double> found = limited_percentile(percentiles, limits.percentile);
+    if (!limit || !found || *found <= *limit) return;
+    warnings.push_back(
+        {"load_within_error_of_limit",
+         fmt::format("{} of {} is {} ms at p{} on average over the runs, above its limit: the load is so close to the "
+                     "largest one that some runs take it and others do not; more --replications or --num-requests tell",
+                     what, s.scenario.name, brief(1000 * *found), brief(limits.percentile))});
+  };
+  check("time to first token", s.ttft_seconds, limits.ttft_seconds);
+  check("time per output token", s.tpot_seconds, limits.tpot_seconds);
+}
+
 void add_warnings(const CapacityReport& r, std::vector<Warning>& warnings) {
   const auto explain_null = [&](std::string code, std::string message) {
     warnings.push_back({std::move(code), std::move(message), true});
@@ -367,6 +394,7 @@ void add_warnings(const CapacityReport& r, std::vector<Warning>& warnings) {
                         r.has_limits() ? "no scenario meets the limits at any load, or at the load asked for"
                                        : "no scenario takes the load asked for"});
   }
+  warn_of_edge(r, warnings);
   if (r.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
   if (!r.options.price) explain_null("no_price", "cost_per_million_tokens is null without --price");
   if (!r.question.watts_per_gpu) explain_null("no_power", "joules_per_token is null without --watts-per-gpu");

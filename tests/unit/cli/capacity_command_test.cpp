@@ -129,6 +129,18 @@ TEST_CASE("names that no preset has are refused with those that were perhaps mea
                 "models` (near it: llama-3.3-70b, llama-3.1-70b, llama-3.1-8b)");
 }
 
+TEST_CASE("a load that only some of the runs take within a limit carries a warning") {
+  const std::string edge =
+      "--hardware h100-sxm --model llama-3.1-8b --prompt-tokens 500:1 --output-tokens 100:1 --ttft-ms 200 "
+      "--num-requests 200 --replications 8 --max-num-seqs 4 --replicas 1 --arrival-rate ";
+  const ordered_json largest = json_of(edge + "0.5");
+  CHECK_FALSE(warns(largest, "load_within_error_of_limit"));
+  const double most = value(largest["scenarios"][0]["requests_per_second_per_replica"]);
+  const ordered_json at_most = json_of(edge + std::to_string(0.999 * most));
+  CHECK(value(at_most["scenarios"][0]["ttft_seconds"]["p99"]) > 0.2);
+  CHECK(warns(at_most, "load_within_error_of_limit"));
+}
+
 TEST_CASE("without a load each scenario is shown at the largest one it takes") {
   const ordered_json answer = json_of(small_model + lengths);
   CHECK(answer["comparison"] == "largest load of each");
