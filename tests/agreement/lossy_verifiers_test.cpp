@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/theory/lenience.hpp"
+#include "analysis/theory/typical_acceptance.hpp"
 #include "sim/verifiers/lossy.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/exact_uniforms.hpp"
@@ -93,9 +94,8 @@ TEST_CASE("the token after a lenient round of full accepts is the target's own, 
   CHECK(first_two[1][0] / (first_two[1][0] + first_two[1][1]) == Approx(7.0 / 10).epsilon(1e-12));
 }
 
-TEST_CASE("typical acceptance keeps drafts above its threshold and draws the others from the target") {
-  std::int64_t kept = 0;
-  std::int64_t fell = 0;
+TEST_CASE("typical acceptance has the law that its closed form says") {
+  std::int64_t moved = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const sim::TablePair pair = random_pair(3, 2, Likeness::independent, seed);
     const Rows rows = rows_of(pair);
@@ -106,24 +106,17 @@ TEST_CASE("typical acceptance keeps drafts above its threshold and draws the oth
             sim::typical_verifier(epsilon, delta),
             {[](const sim::DraftedBlock&, std::size_t) -> Row { return {}; },
              [](const sim::DraftedBlock& b, std::size_t n) { return Row(b.p(n).begin(), b.p(n).end()); }}};
-        double negative_entropy = 0;
-        for (const double x : rows.p) negative_entropy += x > 0 ? x * std::log(x) : 0;
-        const double threshold = std::min(epsilon, delta * std::exp(negative_entropy));
-        Row expected(3);
-        double left = 1;
-        for (std::size_t x = 0; x < 3; ++x) {
-          const bool stays = rows.p[x] > threshold;
-          expected[x] = stays ? rows.q[x] : 0;
-          left -= expected[x];
-          (stays ? kept : fell) += 1;
-        }
-        for (std::size_t x = 0; x < 3; ++x) expected[x] += left * rows.p[x];
-        CHECK(worst_difference(first_token(law_of(pair, rule, 1, 2), 3), expected) <= 1e-12);
+        const theory::TypicalRule formula{epsilon, delta};
+        const core::TargetDistribution p(rows.p);
+        const core::DraftDistribution q(rows.q);
+        const ExactLaw law = law_of(pair, rule, 1, 2);
+        CHECK(worst_difference(first_token(law, 3), theory::typical_output(p, q, formula)) <= 1e-12);
+        CHECK(law.accepted == Approx(theory::typical_acceptance(p, q, formula).alpha()).margin(1e-12));
+        moved += theory::typical_distance(p, q, formula) > 0.01;
       }
     }
   }
-  CHECK(kept > 50);
-  CHECK(fell > 50);
+  CHECK(moved > 50);
 }
 
 TEST_CASE("lenient argmax keeps a draft iff its closed form does, and else says what greedy decoding says") {

@@ -1,0 +1,141 @@
+#include "sim/multi_draft.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string_view>
+
+#include "analysis/core/checks.hpp"
+#include "sim/sampling.hpp"
+
+namespace specdec::sim {
+namespace {
+
+using ProbabilityRow = std::vector<double>;
+
+constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
+
+void require_candidates(std::string_view function, const DraftedCandidates& candidates) {
+  core::require_same_size(function, "target_row", candidates.target_row.size(), "draft_row",
+                          candidates.draft_row.size());
+  for (const Token x : candidates.drafted)
+    core::require_in(function, "candidate", std::int64_t{x}, 0,
+                     static_cast<std::int64_t>(candidates.target_row.size()) - 1);
+}
+
+double sum(std::span<const double> row) { return std::accumulate(row.begin(), row.end(), 0.0); }
+
+/// norm(max(0, p - q)); p itself where rounding alone leads here.
+void subtract(ProbabilityRow& p, std::span<const double> q) {
+  ProbabilityRow rest(p.size());
+  for (std::size_t x = 0; x < p.size(); ++x) rest[x] = std::max(0.0, p[x] - q[x]);
+  const double mass = sum(rest);
+  if (mass <= rounding) return;
+  for (std::size_t x = 0; x < p.size(); ++x) p[x] = rest[x] / mass;
+}
+
+/// Takes a token out of a law. @return whether something is left
+bool remove(ProbabilityRow& q, std::size_t token) {
+  q[token] = 0;
+  const double mass = sum(q);
+  if (!(mass > 0)) return false;
+  for (double& x : q) x /= mass;
+  return true;
+}
+
+CandidateVerdict verify_in_turn(const DraftedCandidates& candidates, bool with_replacement,
+                                const UniformSource& uniforms, std::int64_t round, std::int64_t slot) {
+  ProbabilityRow p(candidates.target_row.begin(), candidates.target_row.end());
+  ProbabilityRow q(candidates.draft_row.begin(), candidates.draft_row.end());
+  for (std::size_t i = 0; i < candidates.drafted.size(); ++i) {
+    const auto x = static_cast<std::size_t>(candidates.drafted[i]);
+    const double u = uniforms.uniform(round, slot + static_cast<std::int64_t>(i), Purpose::acceptance);
+    if (accepts(p[x], q[x], u)) return {i, candidates.drafted[i]};
+    subtract(p, q);
+    if (!with_replacement && !remove(q, x)) break;
+  }
+  return {std::nullopt, sample(p, uniforms.uniform(round, slot, Purpose::residual))};
+}
+
+/// 1 - b(rho), and 1 - rho b(rho), each summed without cancellation.
+struct Shortfalls {
+  double rejected = 0;
+  double missing = 0;
+};
+
+Shortfalls shortfalls(std::span<const double> p, std::span<const double> q, double divisor) {
+  Shortfalls sums;
+  for (std::size_t x = 0; x < p.size(); ++x) {
+    sums.rejected += std::max(0.0, q[x] - p[x] / divisor);
+    sums.missing += std::max(0.0, p[x] - divisor * q[x]);
+  }
+  return sums;
+}
+
+}  // namespace
+
+CandidateVerdict verify_recursively(const DraftedCandidates& candidates, const UniformSource& uniforms,
+                                    std::int64_t round, std::int64_t slot) {
+  require_candidates("verify_recursively", candidates);
+  return verify_in_turn(candidates, true, uniforms, round, slot);
+}
+
+CandidateVerdict verify_recursively_without_replacement(const DraftedCandidates& candidates,
+                                                        const UniformSource& uniforms, std::int64_t round,
+                                                        std::int64_t slot) {
+  require_candidates("verify_recursively_without_replacement", candidates);
+  return verify_in_turn(candidates, false, uniforms, round, slot);
+}
+
+CandidateVerdict verify_k_sequentially(const DraftedCandidates& candidates, const UniformSource& uniforms,
+                                       std::int64_t round, std::int64_t slot) {
+  require_candidates("verify_k_sequentially", candidates);
+  const std::span<const double> p = candidates.target_row;
+  const std::span<const double> q = candidates.draft_row;
+  const auto k = static_cast<std::int64_t>(candidates.drafted.size());
+  if (k == 0) return {std::nullopt, sample(p, uniforms.uniform(round, slot, Purpose::residual))};
+  const double divisor = k_sequential_divisor(p, q, k);
+  for (std::size_t i = 0; i < candidates.drafted.size(); ++i) {
+    const auto x = static_cast<std::size_t>(candidates.drafted[i]);
+    const double u = uniforms.uniform(round, slot + static_cast<std::int64_t>(i), Purpose::acceptance);
+    if (accepts(p[x], divisor * q[x], u)) return {i, candidates.drafted[i]};
+  }
+  // (1 - (1 - b)^k) / b as a sum of powers, which needs no b > 0.
+  const double rejected = std::min(shortfalls(p, q, divisor).rejected, 1.0);
+  double taken = 0;
+  for (std::int64_t i = 0; i < k; ++i) taken = taken * rejected + 1;
+  ProbabilityRow rest(p.size());
+  for (std::size_t x = 0; x < p.size(); ++x) rest[x] = std::max(0.0, p[x] - std::min(p[x] / divisor, q[x]) * taken);
+  const double u = uniforms.uniform(round, slot, Purpose::residual);
+  return {std::nullopt, sum(rest) <= rounding ? sample(p, u) : sample(rest, u)};
+}
+
+double k_sequential_divisor(std::span<const double> target_row, std::span<const double> draft_row,
+                            std::int64_t candidates) {
+  core::require_same_size("k_sequential_divisor", "target_row", target_row.size(), "draft_row", draft_row.size());
+  core::require_in("k_sequential_divisor", "candidates", candidates, 1, std::numeric_limits<std::int64_t>::max());
+  const auto k = static_cast<double>(candidates);
+  double lo = 1;
+  double hi = k;
+  while (hi - lo > std::numeric_limits<double>::epsilon() * hi) {
+    const double middle = lo + (hi - lo) / 2;
+    const Shortfalls sums = shortfalls(target_row, draft_row, middle);
+    (std::pow(sums.rejected, k) < sums.missing ? lo : hi) = middle;
+  }
+  return hi;
+}
+
+std::vector<Token> sample_without_replacement(std::span<const double> draft_row, std::int64_t k,
+                                              const UniformSource& uniforms, std::int64_t round, std::int64_t slot) {
+  core::require_in("sample_without_replacement", "k", k, 0, std::numeric_limits<std::int64_t>::max());
+  ProbabilityRow q(draft_row.begin(), draft_row.end());
+  std::vector<Token> drawn;
+  for (std::int64_t i = 0; i < k; ++i) {
+    drawn.push_back(sample(q, uniforms.uniform(round, slot + i, Purpose::draft)));
+    if (!remove(q, static_cast<std::size_t>(drawn.back()))) break;
+  }
+  return drawn;
+}
+
+}  // namespace specdec::sim
