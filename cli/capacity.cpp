@@ -125,11 +125,15 @@ std::vector<sim::CapacityScenario> scenarios_of(const CapacityOptions& o) {
   return scenarios;
 }
 
+std::int64_t max_gamma_of(const sim::CapacityScenario& scenario) {
+  std::int64_t largest = 0;
+  for (const sim::GammaFrom& stretch : scenario.engine.schedule) largest = std::max(largest, stretch.gamma);
+  return largest;
+}
+
 std::int64_t max_gamma_of(const std::vector<sim::CapacityScenario>& scenarios) {
   std::int64_t largest = 0;
-  for (const sim::CapacityScenario& scenario : scenarios) {
-    for (const sim::GammaFrom& stretch : scenario.engine.schedule) largest = std::max(largest, stretch.gamma);
-  }
+  for (const sim::CapacityScenario& scenario : scenarios) largest = std::max(largest, max_gamma_of(scenario));
   return largest;
 }
 
@@ -304,9 +308,7 @@ class Deployed {
 
   void remember(const sim::CapacityScenario& scenario, std::int64_t tokens,
                 const std::optional<planning::KvMemory>& memory) {
-    std::int64_t gamma = 0;
-    for (const sim::GammaFrom& stretch : scenario.engine.schedule) gamma = std::max(gamma, stretch.gamma);
-    const std::int64_t ahead = planning::lookahead_tokens(scenario.engine.max_num_seqs, gamma);
+    const std::int64_t ahead = planning::lookahead_tokens(scenario.engine.max_num_seqs, max_gamma_of(scenario));
     r_.memory.push_back({tokens, std::max<std::int64_t>(0, tokens - ahead), memory});
   }
 
@@ -338,6 +340,14 @@ void take_concurrency(const CapacityOptions& o, CapacityReport& r) {
   const auto times = static_cast<double>(replicas);
   r.rate_of_concurrency = sim::SimulatedValue{times * rate.value, times * rate.lo, times * rate.hi};
   r.question.workload.requests_per_second = times * rate.value;
+}
+
+void mark_extrapolated(const estimate::AcceptanceCurve& acceptance, CapacityReport& r) {
+  r.measured_gamma = max_gamma_of(r.question.scenarios);
+  while (r.measured_gamma > 0 && acceptance.tokens_per_step(r.measured_gamma).extrapolated) --r.measured_gamma;
+  for (const sim::CapacityScenario& scenario : r.question.scenarios) {
+    r.extrapolated.push_back(max_gamma_of(scenario) > r.measured_gamma);
+  }
 }
 
 void add_assumptions(const CapacityOptions& o, const CapacityReport& r, Inputs& inputs) {
@@ -395,6 +405,18 @@ void add_warnings(const CapacityReport& r, std::vector<Warning>& warnings) {
                                        : "no scenario takes the load asked for"});
   }
   warn_of_edge(r, warnings);
+  if (r.answer().recommended && r.is_extrapolated(*r.answer().recommended)) {
+    warnings.push_back(
+        {"optimum_extrapolated",
+         fmt::format("{} drafts beyond gamma {}, the longest draft that was measured, of which "
+                     "its intervals know nothing; --gamma 1-{} compares what was measured",
+                     r.scenarios()[*r.answer().recommended].scenario.name, r.measured_gamma, r.measured_gamma)});
+  } else if (std::find(r.extrapolated.begin(), r.extrapolated.end(), true) != r.extrapolated.end()) {
+    warnings.push_back(
+        {"extrapolated", fmt::format("gammas above {}, the longest draft that was measured, rest on an acceptance that "
+                                     "goes on as before, of which their intervals know nothing",
+                                     r.measured_gamma)});
+  }
   if (r.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
   if (!r.options.price) explain_null("no_price", "cost_per_million_tokens is null without --price");
   if (!r.question.watts_per_gpu) explain_null("no_power", "joules_per_token is null without --watts-per-gpu");
@@ -407,7 +429,7 @@ void add_warnings(const CapacityReport& r, std::vector<Warning>& warnings) {
 Report run(const CapacityOptions& o) {
   require_consistent(o);
   Inputs inputs;
-  CapacityReport r{o, {}, {}, {}, {}, 0, std::nullopt, std::nullopt};
+  CapacityReport r{o, {}, {}, {}, {}, 0, {}, 0, std::nullopt, std::nullopt};
   r.question.workload = workload_of(o, inputs);
   r.question.scenarios = scenarios_of(o);
   r.question.limits.percentile = o.percentile;
@@ -446,6 +468,7 @@ Report run(const CapacityOptions& o) {
     r.acceptance_laws = laws.laws.size();
     r.question.acceptance = std::move(laws.laws);
     ends = std::move(laws.ends);
+    mark_extrapolated(*acceptance->curve, r);
     inputs.files.insert(inputs.files.end(), acceptance->files.begin(), acceptance->files.end());
     for (const Warning& warning : acceptance->warnings) inputs.warnings.push_back(warning);
   }

@@ -33,6 +33,10 @@ struct CapacityReport {
   std::string acceptance;
   /// Requests or sequences with a law of their own, where there is more than one; 0 otherwise.
   std::size_t acceptance_laws = 0;
+  /// [scenario] Whether it drafts more than the longest draft that acceptance was measured at.
+  std::vector<bool> extrapolated;
+  /// That longest draft, up to the largest gamma compared.
+  std::int64_t measured_gamma = 0;
   /// Where the cost is a roofline: whether timed iterations narrowed its losses.
   std::optional<bool> calibrated;
   /// The rate at which --concurrency is served.
@@ -43,6 +47,7 @@ struct CapacityReport {
   /// The best place without speculation: of the fewest GPUs, else of the largest sustainable load.
   std::size_t plain() const;
   bool asks_for_load() const { return question.workload.requests_per_second.has_value(); }
+  bool is_extrapolated(std::size_t i) const { return i < extrapolated.size() && extrapolated[i]; }
   bool has_limits() const { return question.limits.ttft_seconds || question.limits.tpot_seconds; }
   /// The scenario whose two engines are compared: the recommended one, else the plain one.
   std::size_t shown() const { return answer().recommended.value_or(plain()); }

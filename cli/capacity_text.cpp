@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/capacity_answer.hpp"
@@ -17,14 +18,17 @@ using sim::SimulatedValue;
 
 constexpr double gigabyte = 1e9;
 
+/// Three digits, and all those before the point.
+std::string shown(double value) { return value >= 1000 ? fmt::format("{:.0f}", value) : brief(value, 3); }
+
 /// "12.3 (95% 11.9 to 12.6)"; the value alone where the interval is narrower than what is shown.
 std::string with_range(const SimulatedValue& value, double factor = 1) {
-  const std::string shown = brief(factor * value.value, 3);
-  const std::string lo = brief(factor * value.lo, 3), hi = brief(factor * value.hi, 3);
-  return lo == shown && hi == shown ? shown : fmt::format("{} (95% {} to {})", shown, lo, hi);
+  const std::string middle = shown(factor * value.value);
+  const std::string lo = shown(factor * value.lo), hi = shown(factor * value.hi);
+  return lo == middle && hi == middle ? middle : fmt::format("{} (95% {} to {})", middle, lo, hi);
 }
 
-std::string milliseconds(const SimulatedValue& value) { return brief(1000 * value.value, 3); }
+std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }
 
 /// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs where several are compared.
 std::string way(const CapacityReport& r, std::size_t i) {
@@ -37,6 +41,11 @@ std::string way(const CapacityReport& r, std::size_t i) {
   });
   if (several) text += fmt::format(" at {} sequences", scenario.engine.max_num_seqs);
   return text;
+}
+
+/// With what its acceptance rests on.
+std::string marked_way(const CapacityReport& r, std::size_t i) {
+  return way(r, i) + (r.is_extrapolated(i) ? " (extrapolated)" : "");
 }
 
 std::string gpus_text(const CapacityReport& r, std::int64_t gpus) {
@@ -96,14 +105,14 @@ std::string decision(const CapacityReport& r) {
   const ScenarioCapacity& other = r.scenarios()[plain];
   const auto rate = [](const ScenarioCapacity& s) { return with_range(s.requests_per_second_per_replica); };
   if (!r.asks_for_load() || r.question.replicas) {
-    std::string text = fmt::format("Up to {} requests/s per replica {}", rate(chosen), way(r, best));
+    std::string text = fmt::format("Up to {} requests/s per replica {}", rate(chosen), marked_way(r, best));
     if (best != plain) text += fmt::format(", instead of {} {}", rate(other), way(r, plain));
     text += limits + ".";
     if (r.asks_for_load()) {
       const std::int64_t replicas = *r.question.replicas;
       std::string how;
       if (best != plain) {
-        how = other.meets_load ? fmt::format(" either way, best {}", way(r, best))
+        how = other.meets_load ? fmt::format(" either way, best {}", marked_way(r, best))
                                : fmt::format(", but not {}", way(r, plain));
       }
       text +=
@@ -113,7 +122,7 @@ std::string decision(const CapacityReport& r) {
   }
   const bool either_way = best != plain && other.meets_load && other.gpus == chosen.gpus;
   std::string text = fmt::format("{} {}{}", gpus_text(r, chosen.gpus.value_or(0)),
-                                 either_way ? "with or without speculation, fastest " : "", way(r, best));
+                                 either_way ? "with or without speculation, fastest " : "", marked_way(r, best));
   if (best != plain && !either_way) {
     text += other.meets_load && other.gpus ? fmt::format(" instead of {} {}", gpus_text(r, *other.gpus), way(r, plain))
                                            : fmt::format("; {} no number of GPUs does", way(r, plain));
@@ -132,6 +141,10 @@ std::string decision(const CapacityReport& r) {
   return text;
 }
 
+std::string cell(const std::optional<double>& value, int decimals) {
+  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
 /// The load asked for, each way.
 std::string comparison(const CapacityReport& r) {
   if (!r.asks_for_load() || !r.answer().recommended || *r.answer().recommended == r.plain()) return "";
@@ -142,26 +155,23 @@ std::string comparison(const CapacityReport& r) {
     parts.push_back(fmt::format("{} ms per output token at p50 instead of {}",
                                 with_range(chosen.tpot_seconds->p50, 1000), with_range(other.tpot_seconds->p50, 1000)));
   }
+  // On the same GPUs at the same load both ways cost the same.
+  const auto compare = [&parts](const std::string& with, const std::string& without, std::string_view unit) {
+    if (with != without) parts.push_back(fmt::format("{} {} instead of {}", with, unit, without));
+  };
   if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
-    parts.push_back(fmt::format("{:.2f} per million output tokens instead of {:.2f}", *chosen.cost_per_million_tokens,
-                                *other.cost_per_million_tokens));
+    compare(cell(chosen.cost_per_million_tokens, 2), cell(other.cost_per_million_tokens, 2),
+            "per million output tokens");
   }
   if (chosen.joules_per_token && other.joules_per_token) {
-    parts.push_back(fmt::format("{} J per token instead of {}", brief(*chosen.joules_per_token, 3),
-                                brief(*other.joules_per_token, 3)));
+    compare(brief(*chosen.joules_per_token, 3), brief(*other.joules_per_token, 3), "J per token");
   }
   if (parts.empty()) return "";
   std::string text = fmt::format("{}.", fmt::join(parts, "; "));
   return wrapped(text) + '\n';
 }
 
-std::string interval(const SimulatedValue& value) {
-  return fmt::format("{} to {}", brief(value.lo, 3), brief(value.hi, 3));
-}
-
-std::string cell(const std::optional<double>& value, int decimals) {
-  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
-}
+std::string interval(const SimulatedValue& value) { return fmt::format("{} to {}", shown(value.lo), shown(value.hi)); }
 
 std::string table_of(const CapacityReport& r) {
   const bool has_price = r.options.price.has_value(), has_power = r.question.watts_per_gpu.has_value();
@@ -181,41 +191,46 @@ std::string table_of(const CapacityReport& r) {
   TextTable table(columns);
   for (std::size_t i = 0; i < r.scenarios().size(); ++i) {
     const ScenarioCapacity& s = r.scenarios()[i];
-    std::vector<std::string> cells = {s.scenario.name,
+    std::vector<std::string> cells = {s.scenario.name + (r.is_extrapolated(i) ? "*" : ""),
                                       fmt::format("{}", s.scenario.engine.max_num_seqs),
-                                      brief(s.requests_per_second_per_replica.value, 3),
+                                      shown(s.requests_per_second_per_replica.value),
                                       interval(s.requests_per_second_per_replica),
                                       s.gpus ? fmt::format("{}", *s.gpus) : "-",
-                                      brief(s.at_requests_per_second, 3),
-                                      brief(s.mean_batch.value, 3),
+                                      shown(s.at_requests_per_second),
+                                      shown(s.mean_batch.value),
                                       s.ttft_seconds ? milliseconds(s.ttft_seconds->p99) : "-",
                                       s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
                                       s.tpot_seconds ? milliseconds(s.tpot_seconds->p99) : "-"};
     if (has_price) cells.push_back(cell(s.cost_per_million_tokens, 2));
     if (has_power) cells.push_back(s.joules_per_token ? brief(*s.joules_per_token, 3) : "-");
     std::string what(planning::name_of(s.limited_by));
-    if (r.answer().recommended == i) what += ", recommended";
+    if (r.answer().recommended == i) what += ", best";
     cells.push_back(what);
     table.add_row(std::move(cells));
   }
-  return table.to_string() +
-         "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
+  std::string text =
+      table.to_string() +
+      "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
+  if (std::find(r.extrapolated.begin(), r.extrapolated.end(), true) != r.extrapolated.end()) {
+    text += fmt::format("*: extrapolated beyond gamma {}, the longest draft that was measured.\n", r.measured_gamma);
+  }
+  return text;
 }
 
 std::string frontier_text(const CapacityReport& r) {
   if (r.answer().frontier.size() < 2) return "";
   std::vector<std::string> places;
-  for (const std::size_t place : r.answer().frontier) places.push_back(way(r, place));
+  for (const std::size_t place : r.answer().frontier) places.push_back(marked_way(r, place));
   return wrapped(fmt::format("From the cheapest to the fastest, none beaten in both: {}.", fmt::join(places, ", "))) +
          '\n';
 }
 
 std::string memory_text(const CapacityReport& r) {
-  const std::size_t shown = r.shown();
-  const ScenarioMemory& memory = r.memory[shown];
+  const std::size_t place = r.shown();
+  const ScenarioMemory& memory = r.memory[place];
   std::string text =
-      fmt::format("Cache {}: {} tokens, {} of them beyond the look-ahead slots of {} sequences", way(r, shown),
-                  memory.tokens, memory.left_tokens, r.scenarios()[shown].scenario.engine.max_num_seqs);
+      fmt::format("Cache {}: {} tokens, {} of them beyond the look-ahead slots of {} sequences", way(r, place),
+                  memory.tokens, memory.left_tokens, r.scenarios()[place].scenario.engine.max_num_seqs);
   if (memory.memory) {
     const planning::KvMemory& m = *memory.memory;
     text += fmt::format("; per GPU {:.1f} GB of {:.1f} GB, after {:.1f} GB of target weights", m.cache_bytes / gigabyte,
@@ -239,8 +254,10 @@ std::string certainty_text(const CapacityReport& r) {
                                        : "Each scenario is shown at its own largest load; with --arrival-rate they are "
                                          "compared at the same one.";
   if (r.rate_of_concurrency) {
-    text += fmt::format(" {} requests in flight are taken as the {} requests/s at which plain decoding serves them.",
-                        *r.options.concurrency, with_range(*r.rate_of_concurrency));
+    const bool one = *r.options.concurrency == 1;
+    text += fmt::format(" {} request{} in flight {} taken as the {} requests/s at which plain decoding serves {}.",
+                        *r.options.concurrency, one ? "" : "s", one ? "is" : "are", with_range(*r.rate_of_concurrency),
+                        one ? "it" : "them");
   }
   if (r.calibrated) {
     text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."

@@ -419,13 +419,10 @@ bool FittedCost::answers(const RoundPoint& point) const {
 RoundTime FittedCost::round(const RoundPoint& point) const {
   const Range range = seconds_over_splits(point);
   if (!answers(point)) {
-    std::string told;
-    for (const IdentifiedCombination& combination : combinations_)
-      told += fmt::format("{}{}", told.empty() ? "" : ", ", combination.text());
-    throw std::domain_error(
-        fmt::format("FittedCost: seconds of a round at gamma {}, batch {:.6g}, context {:.6g} is anything in "
-                    "[{:.4g}, {:.4g}], but must follow from what the runs tell: {}",
-                    point.gamma, point.batch, point.context, range.lo, range.hi, told));
+    throw std::domain_error(fmt::format(
+        "seconds of a round at gamma {}, batch {:.6g}, context {:.6g} is anything in [{:.3g}, {:.3g}] by the "
+        "runs given, but must follow from them; runs nearer to this point tell it",
+        point.gamma, point.batch, point.context, range.lo, range.hi));
   }
   const CostTerms x = regressors(static_cast<double>(point.gamma), point.batch, point.context);
   RoundTime mean;

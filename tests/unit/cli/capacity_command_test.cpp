@@ -78,6 +78,25 @@ TEST_CASE("counters of requests give each request its own acceptance, and a Beta
   CHECK(json_of(small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 4")["acceptance_laws"] == 1);
 }
 
+TEST_CASE("gammas beyond the longest draft that was measured are marked, and not recommended without a word") {
+  const std::string measured = small_model + lengths + " --draft-kind ngram --acceptance-length 3.4 --at 3 --gamma ";
+  const ordered_json best = json_of(measured + "3,4 --arrival-rate 5");
+  CHECK(best["scenarios"][1]["extrapolated"] == false);
+  CHECK(best["scenarios"][2]["extrapolated"] == true);
+  CHECK(best["recommended"]["gamma"] == 4);
+  CHECK(best["recommended"]["extrapolated"] == true);
+  CHECK(warns(best, "optimum_extrapolated"));
+  const std::string out = run_specdec("capacity " + measured + "3,4 --arrival-rate 5").out;
+  CHECK(out.find("fastest with gamma 4 (extrapolated): 5 requests/s.") != std::string::npos);
+  CHECK(out.find("\n*: extrapolated beyond gamma 3, the longest draft that was measured.\n") != std::string::npos);
+
+  const ordered_json other = json_of(measured + "3,64");
+  CHECK(other["recommended"]["extrapolated"] == false);
+  CHECK(warns(other, "extrapolated"));
+  CHECK_FALSE(warns(other, "optimum_extrapolated"));
+  CHECK_FALSE(warns(json_of(measured + "2,3"), "extrapolated"));
+}
+
 TEST_CASE("requests in flight are taken as the rate at which plain decoding serves them") {
   const ordered_json one = json_of(small_model + lengths + " --concurrency 8");
   const ordered_json two = json_of(small_model + lengths + " --concurrency 16 --replicas 2");
@@ -190,5 +209,5 @@ TEST_CASE("the table of capacity begins with the decision and says what it compa
   CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
   CHECK(out.find("uncalibrated") != std::string::npos);
   const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
-  CHECK(csv.rfind("name,gamma,max_num_seqs,meets_load,requests_per_second_per_replica_value,", 0) == 0);
+  CHECK(csv.rfind("name,gamma,extrapolated,max_num_seqs,meets_load,requests_per_second_per_replica_value,", 0) == 0);
 }
