@@ -270,7 +270,7 @@ TEST_CASE("a cost that cannot be negative has a one-sided interval at zero") {
 
 TEST_CASE("intervals from replicates cover the true round and those a third as wide do not") {
   test_support::RandomCases cases(23);
-  constexpr int trials = 300;
+  constexpr int trials = 100;
   int covered = 0, covered_by_third = 0;
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<ObservedRound> runs = runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000});
@@ -287,9 +287,9 @@ TEST_CASE("intervals from replicates cover the true round and those a third as w
     covered += lo <= expected && expected <= hi ? 1 : 0;
     covered_by_third += std::abs(expected - centre) <= (hi - lo) / 6 ? 1 : 0;
   }
-  // A coverage of 0.946 falls below 0.89 in 300 trials with probability 1e-4.
-  CHECK(covered >= 0.89 * trials);
-  CHECK(covered_by_third < 0.89 * trials);
+  // A coverage of 0.946 falls below 0.85 in 100 trials with probability 1e-4.
+  CHECK(covered >= 0.85 * trials);
+  CHECK(covered_by_third < 0.85 * trials);
 }
 
 TEST_CASE("the same seed gives the same replicates and another one others") {
