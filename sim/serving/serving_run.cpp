@@ -13,6 +13,9 @@
 namespace specdec::sim {
 namespace {
 
+/// Of an iteration's length: a double that counts more seconds than this allows has too few digits left for it.
+constexpr double clock_error = 1e-4;
+
 /// From when to when the run counts.
 class CountedTime {
  public:
@@ -273,6 +276,12 @@ class ServingRun {
     }
     const double from = now_;
     now_ = from + duration;
+    if (!(std::abs(now_ - from - duration) <= clock_error * duration)) {
+      throw std::domain_error(fmt::format(
+          "simulate_serving: requests are too far apart to time them: {:.4g} seconds after 0 the clock cannot "
+          "tell an iteration of {:.4g} seconds",
+          from, duration));
+    }
     const double counted = counted_time_.seconds_of(from, now_);
     const auto waited = static_cast<double>(waiting());
     const auto served = static_cast<double>(in_system());

@@ -124,9 +124,9 @@ struct ServingResult {
 /// on the engine. Same question, same result, bit for bit. Source:   docs/capacity.md#simulation, where each rule is
 /// given with the release of vLLM it was read from
 /// @throws std::domain_error if a value is outside its range, arrivals fall, a request cannot fit into the cache at
-/// all,
-///   or the cost is not finite and above 0; std::invalid_argument if there are no requests, no cost, no schedule, or no
-///   acceptance of drafts that are made
+///   all, the cost is not finite and above 0, or arrivals reach so far that the clock, seconds in double precision, no
+///   longer tells an iteration to 1e-4 of its length; std::invalid_argument if there are no requests, no cost, no
+///   schedule, or no acceptance of drafts that are made
 ServingResult simulate_serving(const ServingQuestion& question);
 
 }  // namespace specdec::sim

@@ -326,6 +326,11 @@ TEST_CASE("a question that cannot be served is refused with what is wrong") {
     CHECK_THAT(message(question), Contains("the cost of an iteration is"));
   }
   question = sound;
+  question.requests[1].arrival_seconds = 1e9;
+  CHECK(message(question).empty());
+  question.requests[1].arrival_seconds = 1e16;
+  CHECK_THAT(message(question), Contains("too far apart to time them: 1e+16 seconds after 0"));
+  question = sound;
   question.engine.schedule = {{1, 2}, {1, 3}};
   CHECK_THAT(message(question), Contains("batch_low of a stretch of the schedule is 1"));
   question.engine.schedule = {{2, 2}};
