@@ -334,7 +334,13 @@ void take_concurrency(const CapacityOptions& o, CapacityReport& r) {
   closed.workload.requests_per_second.reset();
   closed.limits = {};
   closed.scenarios = {r.question.scenarios.front()};
-  closed.scenarios.front().engine.max_num_seqs = std::max<std::int64_t>(1, (*o.concurrency + replicas - 1) / replicas);
+  std::int64_t most = 1;
+  for (const sim::CapacityScenario& scenario : r.question.scenarios) {
+    if (is_plain(scenario)) most = std::max(most, scenario.engine.max_num_seqs);
+  }
+  // Those in flight beyond what may run wait.
+  closed.scenarios.front().engine.max_num_seqs =
+      std::clamp<std::int64_t>((*o.concurrency + replicas - 1) / replicas, 1, most);
   const sim::SimulatedValue rate =
       sim::plan_capacity(closed).scenarios.front().saturated_requests_per_second_per_replica;
   const auto times = static_cast<double>(replicas);

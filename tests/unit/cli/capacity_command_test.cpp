@@ -101,6 +101,9 @@ TEST_CASE("requests in flight are taken as the rate at which plain decoding serv
   const ordered_json one = json_of(small_model + lengths + " --concurrency 8");
   const ordered_json two = json_of(small_model + lengths + " --concurrency 16 --replicas 2");
   CHECK(two["requests_per_second"].get<double>() == Approx(2 * one["requests_per_second"].get<double>()));
+  // More than may run wait.
+  const ordered_json bound = json_of(small_model + lengths + " --concurrency 1000 --max-num-seqs 4,8");
+  CHECK(bound["requests_per_second"] == one["requests_per_second"]);
   // Eight requests of 99 further tokens each, a token every so often.
   const double rate = one["requests_per_second"];
   const double tpot = 8 / (rate * 99);
