@@ -26,6 +26,9 @@ class ExactUniforms final : public sim::UniformSource {
   /// Where the coming uniforms of this slot and purpose may matter; without cuts they may not matter at all.
   void cut(std::int64_t slot, sim::Purpose purpose, std::vector<double> at) { cuts_[{slot, purpose}] = std::move(at); }
 
+  /// Uniforms of later rounds do not branch: what comes of them is no law.
+  std::int64_t rounds = std::numeric_limits<std::int64_t>::max();
+
   /// Uniforms of two keys are the same one where this gives them the same name.
   std::function<ScriptedUniforms::Key(const ScriptedUniforms::Key&)> rename;
 
@@ -33,7 +36,7 @@ class ExactUniforms final : public sim::UniformSource {
     const ScriptedUniforms::Key key{round, slot, purpose};
     Interval& cell = cells_.try_emplace(rename ? rename(key) : key, Interval{0, 1}).first->second;
     const auto found = cuts_.find({slot, purpose});
-    if (found != cuts_.end()) narrow(cell, found->second);
+    if (found != cuts_.end() && round < rounds) narrow(cell, found->second);
     return cell.lo + (cell.hi - cell.lo) / 2;
   }
 

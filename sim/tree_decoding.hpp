@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/core/standardisation.hpp"
+#include "sim/generation.hpp"
+#include "sim/language_model.hpp"
+#include "sim/random.hpp"
+
+/// Drafts that form a tree, verified in one call of the target.
+namespace specdec::sim {
+
+/// How the children of a node are proposed, and so how they are verified.
+enum class SiblingDrafts {
+  independent,          ///< each sampled from the draft's row; verify_recursively
+  without_replacement,  ///< no token twice; verify_recursively_without_replacement
+  most_probable         ///< the draft's most probable tokens; a token of the target's row stays iff it is among them
+};
+
+struct TreeDecodingOptions {
+  /// The parent of each node, before it; node 0 is the root, the text's last token, with parent -1.
+  std::vector<std::int64_t> parents = {-1};
+  SiblingDrafts siblings = SiblingDrafts::without_replacement;
+  /// As of DecodingOptions.
+  std::int64_t max_new_tokens = 128;
+  std::optional<Token> end_token;
+  core::Standardisation standardisation;
+  std::optional<core::Standardisation> draft_standardisation;
+};
+
+/// k chains of gamma drafts from one root. @throws std::domain_error if chains < 1 or gamma < 0, or the tree has more
+/// than 10^7 nodes
+std::vector<std::int64_t> chains_tree(std::int64_t chains, std::int64_t gamma);
+
+/// k children for each node of depth less than `depth`. Errors as of chains_tree.
+std::vector<std::int64_t> full_tree(std::int64_t children, std::int64_t depth);
+
+/// Speculative decoding with a tree of drafts: from the root down, the children of the node that was reached are
+/// candidates for one position (sim/multi_draft.hpp), and the step ends where none is accepted, or with a token of the
+/// target behind a leaf. Independent siblings may be equal: the accepted token's children are then those of all of
+/// them, so that several chains go on together. Lossless.
+///
+/// Nodes deeper than the tokens still wanted - 1 are not drafted, nor children for which the draft has no token left.
+///
+/// A step's `drafted` is the number of nodes drafted, `rejected` always -1; drafted_at counts the steps in which a
+/// depth had drafts, accepted_at those in which one stayed. A call of the draft is one level of the tree for all its
+/// nodes, one of the target the whole tree; positions are nodes.
+///
+/// Uniforms, nodes numbered in the order in which their parents come: (step, node - 1, draft); the rules of
+/// sim/multi_draft.hpp with the number of candidates looked at in the step so far as slot, most_probable's acceptance
+/// only; (step, that slot, bonus) behind a leaf.
+///
+/// Source:   Miao et al. 2024, "SpecInfer"; Chen et al. 2024, "Sequoia"; docs/methods.md#token-trees
+/// @param target, draft, prompt  as for decode_speculatively
+/// @throws as decode_speculatively; std::domain_error if a parent does not come before its child
+Generation decode_with_tree(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+                            const TreeDecodingOptions& options, const UniformSource& uniforms);
+
+}  // namespace specdec::sim
