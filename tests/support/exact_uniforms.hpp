@@ -24,7 +24,10 @@ class ExactUniforms final : public sim::UniformSource {
   using Slot = std::pair<std::int64_t, sim::Purpose>;
 
   /// Where the coming uniforms of this slot and purpose may matter; without cuts they may not matter at all.
-  void cut(std::int64_t slot, sim::Purpose purpose, std::vector<double> at) { cuts_[{slot, purpose}] = std::move(at); }
+  void cut(std::int64_t slot, sim::Purpose purpose, std::vector<double> at) {
+    std::sort(at.begin(), at.end());
+    cuts_[{slot, purpose}] = std::move(at);
+  }
 
   /// Uniforms of later rounds do not branch: what comes of them is no law.
   std::int64_t rounds = std::numeric_limits<std::int64_t>::max();
@@ -62,24 +65,24 @@ class ExactUniforms final : public sim::UniformSource {
     std::size_t of;
   };
 
+  /// @param cuts  ascending
   void narrow(Interval& cell, const std::vector<double>& cuts) const {
     constexpr double nothing = 1e-14;
-    std::vector<double> edges{cell.lo};
-    std::vector<double> sorted = cuts;
-    std::sort(sorted.begin(), sorted.end());
-    for (const double at : sorted)
-      if (at > edges.back() + nothing && at < cell.hi - nothing) edges.push_back(at);
-    edges.push_back(cell.hi);
-    if (edges.size() == 2) return;
-    if (asked_ == choices_.size()) choices_.push_back({0, edges.size() - 1});
+    edges_.assign(1, cell.lo);
+    for (const double at : cuts)
+      if (at > edges_.back() + nothing && at < cell.hi - nothing) edges_.push_back(at);
+    edges_.push_back(cell.hi);
+    if (edges_.size() == 2) return;
+    if (asked_ == choices_.size()) choices_.push_back({0, edges_.size() - 1});
     const std::size_t i = choices_[asked_++].chosen;
-    cell = {edges[i], edges[i + 1]};
+    cell = {edges_[i], edges_[i + 1]};
   }
 
   std::map<Slot, std::vector<double>> cuts_;
   mutable std::map<ScriptedUniforms::Key, Interval> cells_;
   mutable std::vector<Choice> choices_;
   mutable std::size_t asked_ = 0;
+  mutable std::vector<double> edges_;
 };
 
 /// The cuts of sampling from weights.
@@ -105,8 +108,8 @@ class CuttingModel {
   void score(std::span<const sim::Token> block, std::span<double> rows) {
     model_.score(block, rows);
     if (rows.empty()) return;
-    for (std::int64_t slot = 0; slot < 8; ++slot)
-      uniforms_->cut(slot, sim::Purpose::draft, cumulative({rows.begin(), rows.end()}));
+    const std::vector<double> sums = cumulative({rows.begin(), rows.end()});
+    for (std::int64_t slot = 0; slot < 8; ++slot) uniforms_->cut(slot, sim::Purpose::draft, sums);
   }
 
  private:

@@ -98,7 +98,7 @@ TEST_CASE("whatever drafts and how far, the text keeps the target's law, by toke
   for (const Setting& setting : settings()) {
     for (const CutRule& rule : {token_rule, block}) {
       for (const Likeness likeness : {Likeness::independent, Likeness::equal, Likeness::disjoint}) {
-        for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        for (std::uint64_t seed = 0; seed < 5; ++seed) {
           for (const std::int64_t vocab : {2, 3}) {
             CAPTURE(setting.name, rule.name, likeness, seed, vocab);
             const TablePair pair = random_pair(vocab, 3, likeness, seed);

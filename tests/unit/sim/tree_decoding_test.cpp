@@ -97,13 +97,12 @@ TEST_CASE("a text decoded with a tree of drafts has the target's law, however si
   std::vector<TreeCase> trees;
   for (const SiblingDrafts how :
        {SiblingDrafts::independent, SiblingDrafts::without_replacement, SiblingDrafts::most_probable}) {
-    trees.push_back({{-1}, 0, how});
     trees.push_back({full_tree(2, 2), 2, how});
     trees.push_back({chains_tree(2, 2), 2, how});
     trees.push_back({lopsided, 2, how});
   }
   for (const Likeness likeness : {Likeness::independent, Likeness::equal, Likeness::disjoint}) {
-    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
       const TablePair pair = random_pair(2, 3, likeness, seed);
       for (const TreeCase& tree : trees) {
         CAPTURE(likeness, seed, tree.parents, static_cast<int>(tree.how));
