@@ -41,12 +41,11 @@ struct Inputs {
 
 /// "1000" or "1000:0.5".
 sim::LengthLaw parse_lengths(std::string_view option, const std::string& text) {
-  constexpr std::string_view expected = "MEAN or MEAN:CV";
   const auto parts = split(text, ':');
-  if (parts.size() > 2) refuse(option, text, expected);
+  if (parts.size() > 2) refuse(option, text, "MEAN or MEAN:CV");
   sim::LengthLaw law;
   law.mean = parse_number(option, parts[0], {1.0, 1e7});
-  if (parts.size() == 2) law.variation = parse_number(option, parts[1], {0.0, 10.0});
+  if (parts.size() == 2) law.variation = parse_number(fmt::format("CV of {}", option), parts[1], {0.0, 10.0});
   return law;
 }
 
@@ -253,6 +252,7 @@ class Deployed {
     for (Warning& warning : priced.warnings) inputs_.warnings.push_back(std::move(warning));
     const cost::RooflineOptions& placed = priced.cost->options();
     r_.calibrated = priced.cost->is_calibrated();
+    warn_of_length(placed.target.model);
     r_.question.cost = priced.cost;
     r_.question.gpus_per_replica = placed.target.tensor_parallel;
     for (sim::CapacityScenario& scenario : r_.question.scenarios) take_memory(placed, scenario);
@@ -274,6 +274,21 @@ class Deployed {
   }
 
  private:
+  void warn_of_length(const cost::ModelSpec& model) {
+    const sim::Workload& workload = r_.question.workload;
+    double longest = workload.prompt_tokens.mean + workload.output_tokens.mean;
+    if (!workload.recorded.empty()) longest = 0;
+    for (const sim::SimulatedRequest& request : workload.recorded) {
+      longest = std::max(longest, static_cast<double>(request.prompt_tokens + request.output_tokens));
+    }
+    if (!model.max_context || longest <= static_cast<double>(*model.max_context)) return;
+    inputs_.warnings.push_back(
+        {"context_beyond_model",
+         fmt::format("{} {} tokens with its answer, but {} reads {} at most",
+                     workload.recorded.empty() ? "the mean request has" : "the longest request has", brief(longest, 7),
+                     model.name.empty() ? "the model" : model.name, *model.max_context)});
+  }
+
   void take_memory(const cost::RooflineOptions& placed, sim::CapacityScenario& scenario) {
     planning::ReplicaHolds holds;
     holds.memory_bytes_per_gpu = placed.hardware.memory_bytes.value;
@@ -284,6 +299,11 @@ class Deployed {
     holds.block_size = o_.block_size;
     holds.max_num_seqs = scenario.engine.max_num_seqs;
     const planning::KvMemory memory = planning::kv_memory(holds);
+    if (memory.usable_bytes <= 0) {
+      refuse("--activation-reserve-gb", brief(o_.activation_reserve_gb),
+             fmt::format("below {:.1f}, the share of {} that --gpu-memory-utilization takes",
+                         holds.memory_bytes_per_gpu * holds.utilization / gigabyte, placed.hardware.name));
+    }
     if (memory.blocks == 0) refuse_memory(placed, holds, memory, scenario);
     scenario.engine.cache_blocks = memory.blocks;
     remember(scenario, memory.tokens, memory);
@@ -422,6 +442,16 @@ void add_warnings(const CapacityReport& r, std::vector<Warning>& warnings) {
         {"extrapolated", fmt::format("gammas above {}, the longest draft that was measured, rest on an acceptance that "
                                      "goes on as before, of which their intervals know nothing",
                                      r.measured_gamma)});
+  }
+  if (r.options.schedule) {
+    const planning::ScheduleStretch last = parse_schedule(*r.options.schedule).back();
+    const std::int64_t batches = r.question.scenarios.back().engine.max_num_seqs;
+    if (last.batch_high < batches) {
+      warnings.push_back(
+          {"schedule_goes_on", fmt::format("--schedule ends at batch {}; its last gamma, {}, is taken up "
+                                           "to batch {}, too",
+                                           last.batch_high, last.gamma, batches)});
+    }
   }
   if (r.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
   if (!r.options.price) explain_null("no_price", "cost_per_million_tokens is null without --price");

@@ -100,7 +100,9 @@ void require_acceptance(const CapacityOptions& o) {
     refuse_given({{"--alpha-spread", o.alpha_spread.has_value()},
                   {"--schedule", o.schedule.has_value()},
                   {"--at", o.shared.at.has_value()},
-                  {"--conditional", o.shared.conditional}},
+                  {"--conditional", o.shared.conditional},
+                  {"--draft-model", o.shared.draft_model.has_value()},
+                  {"--draft-kind", o.shared.draft_kind.has_value()}},
                  "needs an acceptance beside it");
     return;
   }

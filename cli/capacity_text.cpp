@@ -18,8 +18,7 @@ using sim::SimulatedValue;
 
 constexpr double gigabyte = 1e9;
 
-/// Three digits, and all those before the point.
-std::string shown(double value) { return value >= 1000 ? fmt::format("{:.0f}", value) : brief(value, 3); }
+std::string shown(double value) { return brief(value, 3); }
 
 /// "12.3 (95% 11.9 to 12.6)"; the value alone where the interval is narrower than what is shown.
 std::string with_range(const SimulatedValue& value, double factor = 1) {

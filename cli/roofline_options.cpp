@@ -232,7 +232,14 @@ cost::PlacedModel draft_of(const RooflineArguments& a, const RooflineModels& mod
   if (models.draft) {
     draft.model = model_of(models.draft_option, *models.draft, priced);
     draft.weight_type.reset();
+    // Engines take the module of a model that is named as its own draft.
+    const bool has_module = !draft.model.next_token_layers.empty();
+    if (models.kind == cost::DraftKind::mtp && has_module) draft.model = cost::next_token_module(draft.model);
   } else if (models.kind == cost::DraftKind::mtp) {
+    if (target.model.next_token_layers.empty()) {
+      throw UsageError(fmt::format("--draft-kind is mtp, but {} has no module for the next token; {} can name one",
+                                   target.model.name.empty() ? "the model" : target.model.name, models.draft_option));
+    }
     draft.model = cost::next_token_module(target.model);
   } else {
     throw UsageError(
@@ -309,6 +316,15 @@ PricedRoofline roofline_from(const RooflineArguments& a, const RooflineModels& m
     refuse_model("--draft-tensor-parallel-size", a.draft_tensor_parallel.has_value());
     refuse_model("--draft-launch-seconds", a.draft_launch_seconds.has_value());
   }
+  const auto require_link = [&](std::string_view option, std::int64_t accelerators) {
+    if (accelerators == 1 || options.hardware.link_bytes_per_second) return;
+    throw UsageError(
+        fmt::format("{} is {}, but {} has no link_bytes_per_second, which accelerators that share a model "
+                    "need; a hardware file can name it",
+                    option, accelerators, options.hardware.name));
+  };
+  require_link("--tensor-parallel-size", options.target.tensor_parallel);
+  if (options.draft) require_link("--draft-tensor-parallel-size", options.draft->tensor_parallel);
   const bool shared = std::max(options.target.tensor_parallel, options.draft ? options.draft->tensor_parallel : 1) > 1;
   options.losses = losses_of(a, shared, priced);
 

@@ -8,7 +8,11 @@
 
 namespace specdec::cli {
 
-std::string brief(double value, int digits) { return fmt::format("{:.{}g}", value, digits); }
+std::string brief(double value, int digits) {
+  const double size = std::abs(value);
+  return size >= std::pow(10.0, digits) && size < 1e7 ? fmt::format("{:.0f}", value)
+                                                      : fmt::format("{:.{}g}", value, digits);
+}
 
 std::string in_column(double value) {
   const bool shows = value == 0 || (std::abs(value) >= 0.01 && std::abs(value) < 1e6);

@@ -377,6 +377,15 @@ void RooflineCost::find_uncalibrated() {
                                      "priced as if it joined all of them",
                                      shared_by, options_.hardware.name, joined)});
   }
+  std::int64_t heads = 1;
+  for (const LayerGroup& group : options_.target.model.layers) heads = std::max(heads, group.cache_shards);
+  const std::int64_t divided_by = options_.target.tensor_parallel;
+  if (heads > 1 && heads % divided_by != 0 && divided_by % heads != 0) {
+    findings_.push_back({"tensor_parallel_uneven",
+                         fmt::format("{} accelerators cannot evenly divide {} key/value heads, which engines refuse: "
+                                     "priced as if they could",
+                                     divided_by, heads)});
+  }
   std::string ranges;
   for (std::size_t place = 0; place < loss_count; ++place) {
     const UncertainValue* const loss = loss_at(options_.losses, place);

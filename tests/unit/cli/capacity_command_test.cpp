@@ -97,6 +97,21 @@ TEST_CASE("gammas beyond the longest draft that was measured are marked, and not
   CHECK_FALSE(warns(json_of(measured + "2,3"), "extrapolated"));
 }
 
+TEST_CASE("capacity warns of requests longer than the model reads and of a schedule that ends before the batch does") {
+  CHECK(warns(json_of(small_model + " --prompt-tokens 131000 --output-tokens 100"), "context_beyond_model"));
+  const ordered_json answer =
+      json_of(small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 1 --schedule 1-64:3");
+  CHECK(warns(answer, "schedule_goes_on"));
+  CHECK_FALSE(warns(answer, "context_beyond_model"));
+}
+
+TEST_CASE("a model named as its own draft drafts with its module for the next token") {
+  const std::string deepseek = "--hardware h200-sxm --tp 8 --model deepseek-v3 --draft-kind mtp --alpha 0.8 --gamma 1";
+  const ordered_json own = json_of(deepseek + lengths + fast);
+  const ordered_json named = json_of(deepseek + " --draft-model deepseek-v3" + lengths + fast);
+  CHECK(own["scenarios"][1]["memory_per_gpu"] == named["scenarios"][1]["memory_per_gpu"]);
+}
+
 TEST_CASE("requests in flight are taken as the rate at which plain decoding serves them") {
   const ordered_json one = json_of(small_model + lengths + " --concurrency 8");
   const ordered_json two = json_of(small_model + lengths + " --concurrency 16 --replicas 2");
@@ -195,6 +210,18 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   check_refused(base + " --alpha-spread 0.1", "--alpha-spread is given, but needs an acceptance beside it");
   check_refused(base + " --alpha 0.7 --alpha-spread 0.49 --draft-kind ngram",
                 "--alpha-spread is 0.49, but must be below 0.4583, the largest that a rate of 0.7 can have");
+  check_refused(base + " --draft-model llama-3.2-1b", "--draft-model is given, but needs an acceptance beside it");
+  check_refused(base + " --alpha 0.7 --draft-kind mtp",
+                "--draft-kind is mtp, but llama-3.1-8b has no module for the next token; --draft-model can name one");
+  check_refused(
+      "--hardware rtx-4090 --tp 2 --model llama-3.1-8b" + fast + lengths,
+      "--tensor-parallel-size is 2, but rtx-4090 has no link_bytes_per_second, which accelerators that share a "
+      "model need; a hardware file can name it");
+  check_refused(base + " --activation-reserve-gb 100",
+                "--activation-reserve-gb is 100, but must be below 72.0, the share of h100-sxm that "
+                "--gpu-memory-utilization takes");
+  check_refused(small_model + " --output-tokens 5 --prompt-tokens 5:-1",
+                "CV of --prompt-tokens is -1, but must be a number in [0, 10]");
   check_refused("--cost x.csv --tp 2" + fast + lengths,
                 "--kv-cache-tokens is missing: without --hardware nothing else says it");
   check_refused("--cost x.csv --weight-dtype fp8 --kv-cache-tokens 5" + fast + lengths,

@@ -198,6 +198,9 @@ TEST_CASE("accelerators that share a model divide it, reduce twice a layer and k
 
   options.hardware.gpus_per_node = {2};
   CHECK(has_roofline_finding(RooflineCost(options), "tensor_parallel_beyond_link"));
+  CHECK(has_roofline_finding(RooflineCost(options), "tensor_parallel_uneven"));
+  options.target.tensor_parallel = 16;
+  CHECK_FALSE(has_roofline_finding(RooflineCost(options), "tensor_parallel_uneven"));
   options.hardware.link_bytes_per_second.reset();
   CHECK_THROWS_WITH(RooflineCost(options), Contains("device names no link_bytes_per_second") && Contains("target"));
 }
