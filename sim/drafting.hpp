@@ -51,8 +51,8 @@ struct DraftWork {
   double operations = 0;
 };
 
-/// Whoever proposes tokens. A text is lossless whatever is proposed, as long as the law of each token is a function of
-/// the prefix and of uniforms of Purpose::draft of this round.
+/// Whoever proposes tokens. Under a lossless verifier the text keeps its law whatever is proposed, as long as each
+/// token was drawn from the row that comes with it, by uniforms (round, slot, draft) of this round.
 class Draft {
  public:
   virtual ~Draft() = default;
