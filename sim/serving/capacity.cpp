@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -13,6 +14,7 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
 #include "sim/serving/load_search.hpp"
+#include "sim/serving/request_percentiles.hpp"
 #include "sim/serving/simulated_workload.hpp"
 
 namespace specdec::sim {
@@ -25,8 +27,12 @@ using planning::CapacityLimit;
 constexpr double least_load = 1.0 / 1024;
 /// Without limits and a load, figures are for this share of the saturated rate.
 constexpr double relaxed_load = 0.9;
-/// A run that says where to look has this share of the requests.
+/// Runs that say where to look have this share of the requests.
 constexpr std::int64_t scouts = 8;
+/// Requests that arrive in this share of a run, at both ends, do not count.
+constexpr double warm_up = 0.1;
+/// Between the loads that the slope of an excess is taken from.
+constexpr double slope_span = 1.05;
 
 void require_positive(std::string_view name, const std::optional<double>& value) {
   if (value) core::require_in(function, name, *value, std::numeric_limits<double>::min(), 1e12);
@@ -73,71 +79,70 @@ void require_legal(const CapacityQuestion& question) {
   core::require_in(function, "threads", question.threads, std::int64_t{1}, std::int64_t{1024});
 }
 
-SimulatedValue mean_of(const std::vector<double>& values) {
-  const auto count = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+/// 0.975 quantile of Student's t times the standard error of the mean of values whose deviations from it these are.
+double half_width_of(const std::vector<double>& deviations) {
+  const auto count = static_cast<double>(deviations.size());
   double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const double half =
-      boost::math::quantile(boost::math::students_t(count - 1), 0.975) * std::sqrt(squares / (count - 1) / count);
-  return {mean, std::max(0.0, mean - half), mean + half};
+  for (const double deviation : deviations) squares += deviation * deviation;
+  return boost::math::quantile(boost::math::students_t(count - 1), 0.975) * std::sqrt(squares / (count - 1) / count);
 }
 
-/// The smallest value with at least this percentage at or below it; reorders the values.
-double percentile_of(std::vector<double>& values, double percent) {
-  const double rank = std::ceil(percent / 100 * static_cast<double>(values.size()) * (1 - 1e-12));
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(std::max(1.0, rank)) - 1;
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
+/// A value over all runs together, with the interval that the runs' own values leave around it (sectioning).
+SimulatedValue sectioned(double value, std::vector<double> of_runs) {
+  for (double& of_run : of_runs) of_run -= value;
+  const double half = half_width_of(of_runs);
+  return {value, std::max(0.0, value - half), value + half};
 }
 
-/// How far a run is from its limits.
-struct JudgedRun {
+SimulatedValue mean_of(const std::vector<double>& values) {
+  return sectioned(std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()), values);
+}
+
+/// Those of all runs.
+std::vector<double> pooled(const std::vector<std::vector<double>>& of_runs) {
+  std::vector<double> all;
+  for (const std::vector<double>& of_run : of_runs) all.insert(all.end(), of_run.begin(), of_run.end());
+  return all;
+}
+
+/// How far requests are from their limits.
+struct JudgedRequests {
   /// ln(value / limit), the larger one; lowest where nothing is limited.
   double excess = -20;
   CapacityLimit by = CapacityLimit::none;
 };
 
-JudgedRun judge(const ServingResult& run, const CapacityLimits& limits) {
-  JudgedRun judged;
-  std::vector<double> values;
-  const auto judge_one = [&](double limit, CapacityLimit by) {
-    if (values.empty()) return;
+/// Reorders the values.
+JudgedRequests judge(std::vector<double>& ttft, std::vector<double>& tpot, const CapacityLimits& limits) {
+  JudgedRequests judged;
+  const auto judge_one = [&](std::vector<double>& values, const std::optional<double>& limit, CapacityLimit by) {
+    if (!limit || values.empty()) return;
     const double value = percentile_of(values, limits.percentile);
-    const double excess = value > 0 ? std::max(-20.0, std::log(value / limit)) : -20;
+    const double excess = value > 0 ? std::max(-20.0, std::log(value / *limit)) : -20;
     if (judged.by == CapacityLimit::none || excess > judged.excess) judged = {excess, by};
   };
-  const std::size_t end = run.first_counted + run.counted_requests;
-  if (limits.ttft_seconds) {
-    for (std::size_t i = run.first_counted; i < end; ++i) values.push_back(run.requests[i].first_token_seconds);
-    judge_one(*limits.ttft_seconds, CapacityLimit::ttft);
-  }
-  if (limits.tpot_seconds) {
-    values.clear();
-    for (std::size_t i = run.first_counted; i < end; ++i) {
-      const ServedRequest& request = run.requests[i];
-      if (request.output_tokens < 2) continue;
-      values.push_back((request.last_token_seconds - request.first_token_seconds) /
-                       static_cast<double>(request.output_tokens - 1));
-    }
-    judge_one(*limits.tpot_seconds, CapacityLimit::tpot);
-  }
+  judge_one(ttft, limits.ttft_seconds, CapacityLimit::ttft);
+  judge_one(tpot, limits.tpot_seconds, CapacityLimit::tpot);
   return judged;
 }
 
-/// What one replication says of a scenario.
+/// A load at which all replications were run.
+struct JudgedLoad {
+  JudgedRequests together;
+  /// [replication]
+  std::vector<JudgedRequests> each;
+};
+
+/// The load that a scenario sustains.
 struct FoundLoad {
-  double saturated = 0;
-  /// 0 where none meets the limits.
-  double sustainable = 0;
-  double slope = 1;
+  SimulatedValue load;
   /// `none` where the queue is what holds it back.
   CapacityLimit by = CapacityLimit::none;
 };
 
 /// A replication's figures at one load.
 struct RunFigures {
-  std::optional<RequestPercentiles> ttft, tpot;
+  std::vector<double> ttft, tpot;
   double mean_batch = 0;
   double output_tokens_per_second = 0;
   double preemptions_per_request = 0;
@@ -173,35 +178,15 @@ class CapacityPlanner {
     if (longest > workload.requests) make_requests(longest);
   }
 
-  CapacityAnswer answer() {
-    const auto scenarios = static_cast<std::int64_t>(scenarios_.size());
-    const std::int64_t replications = question_.replications;
-    // The first replication shows the others where to look.
-    std::vector<std::vector<FoundLoad>> found(scenarios_.size(),
-                                              std::vector<FoundLoad>(static_cast<std::size_t>(replications)));
-    core::for_each_index(scenarios, question_.threads, [&](std::int64_t index, std::int64_t) {
-      const auto s = static_cast<std::size_t>(index);
-      found[s][0] = find_load(scenarios_[s], 0, std::nullopt);
-    });
-    core::for_each_index(scenarios * (replications - 1), question_.threads, [&](std::int64_t index, std::int64_t) {
-      const auto s = static_cast<std::size_t>(index / (replications - 1));
-      const std::int64_t r = 1 + index % (replications - 1);
-      found[s][static_cast<std::size_t>(r)] = find_load(scenarios_[s], r, found[s][0]);
-    });
-
+  CapacityAnswer answer() const {
     CapacityAnswer answer;
-    for (std::size_t s = 0; s < scenarios_.size(); ++s) answer.scenarios.push_back(capacity(scenarios_[s], found[s]));
-
-    std::vector<std::vector<RunFigures>> figures(scenarios_.size(),
-                                                 std::vector<RunFigures>(static_cast<std::size_t>(replications)));
-    core::for_each_index(scenarios * replications, question_.threads, [&](std::int64_t index, std::int64_t) {
-      const auto s = static_cast<std::size_t>(index / replications);
-      const double at = answer.scenarios[s].at_requests_per_second;
-      if (at > 0)
-        figures[s][static_cast<std::size_t>(index % replications)] =
-            figures_at(scenarios_[s], index % replications, at);
-    });
-    for (std::size_t s = 0; s < scenarios_.size(); ++s) fill_figures(scenarios_[s], figures[s], answer.scenarios[s]);
+    for (const PlannedScenario& planned : scenarios_) {
+      const SimulatedValue saturated =
+          mean_of(of_replications<double>([&](std::int64_t r) { return saturated_rate(planned, r); }));
+      ScenarioCapacity result = capacity(planned, saturated, find_load(planned, saturated));
+      if (result.at_requests_per_second > 0) fill_figures(planned, result);
+      answer.scenarios.push_back(std::move(result));
+    }
     compare(answer);
     return answer;
   }
@@ -212,6 +197,16 @@ class CapacityPlanner {
       requests_[static_cast<std::size_t>(r)] =
           requests_at_unit_rate(question_.workload, question_.seed, r, question_.replications, count);
     }
+  }
+
+  /// [replication]
+  template <class Value>
+  std::vector<Value> of_replications(const std::function<Value(std::int64_t replication)>& value_of) const {
+    std::vector<Value> values(static_cast<std::size_t>(question_.replications));
+    core::for_each_index(question_.replications, question_.threads, [&](std::int64_t index, std::int64_t) {
+      values[static_cast<std::size_t>(index)] = value_of(index);
+    });
+    return values;
   }
 
   PlannedScenario planned(const CapacityScenario& scenario, const std::vector<SimulatedRequest>& all,
@@ -288,56 +283,73 @@ class CapacityPlanner {
     return sum / static_cast<double>(count);
   }
 
-  FoundLoad find_load(const PlannedScenario& planned, std::int64_t replication,
-                      const std::optional<FoundLoad>& shown) const {
+  JudgedLoad judged_at(const PlannedScenario& planned, double load, std::int64_t requests) const {
+    const std::size_t runs = requests_.size();
+    std::vector<std::vector<double>> ttft(runs), tpot(runs);
+    JudgedLoad judged;
+    judged.each = of_replications<JudgedRequests>([&](std::int64_t r) {
+      const ServingResult run = serve(planned, r, load, requests, warm_up);
+      const auto place = static_cast<std::size_t>(r);
+      if (question_.limits.ttft_seconds) ttft[place] = first_token_seconds(run);
+      if (question_.limits.tpot_seconds) tpot[place] = seconds_per_token(run);
+      return judge(ttft[place], tpot[place], question_.limits);
+    });
+    std::vector<double> all_ttft = pooled(ttft);
+    std::vector<double> all_tpot = pooled(tpot);
+    judged.together = judge(all_ttft, all_tpot, question_.limits);
+    return judged;
+  }
+
+  FoundLoad find_load(const PlannedScenario& planned, const SimulatedValue& saturated) const {
     FoundLoad found;
-    found.saturated = saturated_rate(planned, replication);
-    if (!question_.limits.ttft_seconds && !question_.limits.tpot_seconds) {
-      found.sustainable = found.saturated;
-      return found;
-    }
+    found.load = saturated;
+    if (!question_.limits.ttft_seconds && !question_.limits.tpot_seconds) return found;
     LoadSearch search;
-    search.lowest = least_load * found.saturated;
-    search.highest = found.saturated;
-    search.guess = {0.8 * found.saturated, 4};
+    search.lowest = least_load * saturated.value;
+    search.highest = saturated.value;
+    search.guess = {0.8 * saturated.value, 4};
+    JudgedLoad last;
     const auto search_with = [&](std::int64_t requests) {
       return find_crossing(search, [&](double load) {
-        const JudgedRun judged = judge(serve(planned, replication, load, requests, 0.1), question_.limits);
-        if (judged.excess > 0 || found.by == CapacityLimit::none) found.by = judged.by;
-        return judged.excess;
+        last = judged_at(planned, load, requests);
+        return last.together.excess;
       });
     };
-    if (shown) {
-      search.guess = {shown->sustainable > 0 ? shown->sustainable : search.lowest, shown->slope};
-    } else {
-      search.tolerance = 0.1;
-      const auto scouted = search_with(std::max<std::int64_t>(100, question_.workload.requests / scouts));
-      search.guess = scouted.value_or(LoadCrossing{search.lowest, 1});
-    }
+    const std::int64_t requests = question_.workload.requests;
+    search.tolerance = 0.1;
+    search.guess = search_with(std::max<std::int64_t>(100, requests / scouts)).value_or(LoadCrossing{search.lowest, 1});
     search.tolerance = 0.01;
-    found.by = CapacityLimit::none;
-    const auto crossing = search_with(question_.workload.requests);
-    if (!crossing) return found;
-    found.sustainable = crossing->load;
-    found.slope = crossing->slope;
-    if (crossing->load >= search.highest) found.by = CapacityLimit::none;
+    const auto crossing = search_with(requests);
+    if (crossing && crossing->load >= search.highest) return found;
+    found.by = last.together.by;
+    found.load = crossing ? around(planned, crossing->load, last, saturated) : SimulatedValue{};
     return found;
   }
 
-  ScenarioCapacity capacity(const PlannedScenario& planned, const std::vector<FoundLoad>& found) const {
+  /// The runs' own excesses say how far each by itself would have moved the crossing.
+  SimulatedValue around(const PlannedScenario& planned, double load, const JudgedLoad& there,
+                        const SimulatedValue& saturated) const {
+    std::vector<double> deviations;
+    for (const JudgedRequests& run : there.each) {
+      if (run.by != CapacityLimit::none) deviations.push_back(run.excess - there.together.excess);
+    }
+    // The loads that were tried last are too near each other for a slope.
+    const double below = judged_at(planned, load / slope_span, question_.workload.requests).together.excess;
+    const double slope = (there.together.excess - below) / std::log(slope_span);
+    if (deviations.size() < 2 || slope <= 0) return {load, 0, saturated.hi};
+    const double half = half_width_of(deviations) / slope;
+    return {load, load * std::exp(-half), std::min(load * std::exp(half), std::max(load, saturated.hi))};
+  }
+
+  ScenarioCapacity capacity(const PlannedScenario& planned, const SimulatedValue& saturated,
+                            const FoundLoad& found) const {
     ScenarioCapacity result;
     result.scenario = *planned.scenario;
-    std::vector<double> sustainable, saturated;
-    for (const FoundLoad& one : found) {
-      sustainable.push_back(one.sustainable);
-      saturated.push_back(one.saturated);
-    }
-    result.requests_per_second_per_replica = mean_of(sustainable);
-    result.saturated_requests_per_second_per_replica = mean_of(saturated);
-    result.limited_by = most_frequent_limit(found);
-    if (result.limited_by == CapacityLimit::none) {
+    result.requests_per_second_per_replica = found.load;
+    result.saturated_requests_per_second_per_replica = saturated;
+    result.limited_by = found.by;
+    if (result.limited_by == CapacityLimit::none)
       result.limited_by = planned.saturation ? planned.saturation->limited_by : CapacityLimit::compute;
-    }
     const double most = result.requests_per_second_per_replica.value;
     if (most <= 0) return result;
 
@@ -361,55 +373,50 @@ class CapacityPlanner {
     return static_cast<double>(question_.gpus_per_replica) / (capacity.at_requests_per_second * output_tokens_);
   }
 
-  static CapacityLimit most_frequent_limit(const std::vector<FoundLoad>& found) {
-    CapacityLimit most = found.front().by;
-    std::ptrdiff_t most_often = 0;
-    for (const CapacityLimit limit : {CapacityLimit::none, CapacityLimit::ttft, CapacityLimit::tpot}) {
-      const auto often = std::count_if(found.begin(), found.end(), [&](const FoundLoad& f) { return f.by == limit; });
-      if (often > most_often) {
-        most = limit;
-        most_often = often;
-      }
-    }
-    return most;
-  }
-
   RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, double load) const {
-    const ServingResult run = serve(planned, replication, load, question_.workload.requests, 0.1);
+    const ServingResult run = serve(planned, replication, load, question_.workload.requests, warm_up);
     RunFigures figures;
-    figures.ttft = run.ttft_seconds;
-    figures.tpot = run.tpot_seconds;
+    figures.ttft = first_token_seconds(run);
+    figures.tpot = seconds_per_token(run);
     figures.mean_batch = run.mean_batch;
     figures.output_tokens_per_second = run.output_tokens_per_second;
     figures.preemptions_per_request = static_cast<double>(run.preemptions) / static_cast<double>(run.requests.size());
     return figures;
   }
 
-  void fill_figures(const PlannedScenario& planned, const std::vector<RunFigures>& figures,
-                    ScenarioCapacity& result) const {
-    if (result.at_requests_per_second <= 0) return;
-    const auto over_runs = [&](const auto& value_of) {
+  static std::optional<SimulatedPercentiles> percentiles(std::vector<std::vector<double>> of_runs) {
+    std::vector<double> all = pooled(of_runs);
+    const std::optional<RequestPercentiles> together = percentiles_of(all);
+    if (!together) return std::nullopt;
+    std::vector<RequestPercentiles> each;
+    for (std::vector<double>& values : of_runs) each.push_back(percentiles_of(values).value_or(*together));
+    const auto value = [&](double RequestPercentiles::*place) {
       std::vector<double> values;
-      for (const RunFigures& run : figures) values.push_back(value_of(run));
+      for (const RequestPercentiles& run : each) values.push_back(run.*place);
+      return sectioned((*together).*place, values);
+    };
+    return SimulatedPercentiles{value(&RequestPercentiles::p50), value(&RequestPercentiles::p90),
+                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
+  }
+
+  void fill_figures(const PlannedScenario& planned, ScenarioCapacity& result) const {
+    const std::vector<RunFigures> figures = of_replications<RunFigures>(
+        [&](std::int64_t r) { return figures_at(planned, r, result.at_requests_per_second); });
+    const auto over_runs = [&](double RunFigures::*figure) {
+      std::vector<double> values;
+      for (const RunFigures& run : figures) values.push_back(run.*figure);
       return mean_of(values);
     };
-    const auto percentiles = [&](std::optional<RequestPercentiles> RunFigures::*of) {
-      std::optional<SimulatedPercentiles> found;
-      if (!std::all_of(figures.begin(), figures.end(), [&](const RunFigures& run) { return (run.*of).has_value(); }))
-        return found;
-      const auto value = [&](double RequestPercentiles::*place) {
-        return over_runs([&](const RunFigures& run) { return (*(run.*of)).*place; });
-      };
-      found = SimulatedPercentiles{value(&RequestPercentiles::p50), value(&RequestPercentiles::p90),
-                                   value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
-      return found;
-    };
-    result.ttft_seconds = percentiles(&RunFigures::ttft);
-    result.tpot_seconds = percentiles(&RunFigures::tpot);
-    result.mean_batch = over_runs([](const RunFigures& run) { return run.mean_batch; });
-    result.output_tokens_per_second_per_replica =
-        over_runs([](const RunFigures& run) { return run.output_tokens_per_second; });
-    result.preemptions_per_request = over_runs([](const RunFigures& run) { return run.preemptions_per_request; }).value;
+    std::vector<std::vector<double>> ttft, tpot;
+    for (const RunFigures& run : figures) {
+      ttft.push_back(run.ttft);
+      tpot.push_back(run.tpot);
+    }
+    result.ttft_seconds = percentiles(std::move(ttft));
+    result.tpot_seconds = percentiles(std::move(tpot));
+    result.mean_batch = over_runs(&RunFigures::mean_batch);
+    result.output_tokens_per_second_per_replica = over_runs(&RunFigures::output_tokens_per_second);
+    result.preemptions_per_request = over_runs(&RunFigures::preemptions_per_request).value;
     if (!planned.saturation) return;
     planning::OfferedLoad load = planned.load;
     load.requests_per_second = result.at_requests_per_second;

@@ -70,7 +70,8 @@ struct CapacityQuestion {
   std::int64_t threads = 1;
 };
 
-/// A mean over replications with the 95% interval of Student's t.
+/// A mean over replications, or a figure of the requests of all of them together, with the 95% interval that the
+/// replications' own values give it.
 struct SimulatedValue {
   double value = 0;
   double lo = 0, hi = 0;
@@ -116,7 +117,7 @@ struct CapacityAnswer {
 /// the same requests and random numbers for all scenarios and rates, so that differences are due to the scenarios.
 /// Scenarios are compared at equal arrival rate.
 /// Source:   docs/capacity.md#sustainable-load
-/// Accuracy: the rate of each replication to 1%
+/// Accuracy: the search ends within 1% of the rate; what chance adds is in the intervals
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question);
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "analysis/core/checks.hpp"
+#include "sim/serving/request_percentiles.hpp"
 #include "sim/serving/serving_run.hpp"
 
 namespace specdec::sim {
@@ -84,36 +85,12 @@ void require_legal(const ServingQuestion& question) {
   }
 }
 
-/// Reorders the values.
-std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values) {
-  if (values.empty()) return std::nullopt;
-  RequestPercentiles result;
-  const auto n = static_cast<double>(values.size());
-  for (const double value : values) result.mean += value / n;
-  auto begin = values.begin();
-  const auto at = [&](std::size_t percent) {
-    const std::size_t rank = (values.size() * percent + 99) / 100;
-    const auto place = values.begin() + static_cast<std::ptrdiff_t>(rank - 1);
-    std::nth_element(begin, place, values.end());
-    begin = place;
-    return *place;
-  };
-  result.p50 = at(50);
-  result.p90 = at(90);
-  result.p99 = at(99);
-  return result;
-}
-
 void summarise(ServingResult& result) {
-  std::vector<double> first, per_token, all;
-  for (std::size_t i = result.first_counted; i < result.first_counted + result.counted_requests; ++i) {
-    const ServedRequest& request = result.requests[i];
-    first.push_back(request.first_token_seconds);
-    all.push_back(request.last_token_seconds);
-    if (request.output_tokens < 2) continue;
-    per_token.push_back((request.last_token_seconds - request.first_token_seconds) /
-                        static_cast<double>(request.output_tokens - 1));
-  }
+  std::vector<double> all;
+  for (std::size_t i = result.first_counted; i < result.first_counted + result.counted_requests; ++i)
+    all.push_back(result.requests[i].last_token_seconds);
+  std::vector<double> first = first_token_seconds(result);
+  std::vector<double> per_token = seconds_per_token(result);
   result.ttft_seconds = percentiles_of(first);
   result.tpot_seconds = percentiles_of(per_token);
   result.end_to_end_seconds = percentiles_of(all);

@@ -121,12 +121,14 @@ struct ServingResult {
 /// says, and at its end every request whose prompt is complete puts out a token, with the accepted drafts before it.
 ///
 /// Luck is a function of (seed, request, tokens put out before), so that it depends neither on what else is served nor
-/// on the engine. Same question, same result, bit for bit. Source:   docs/capacity.md#simulation, where each rule is
-/// given with the release of vLLM it was read from
-/// @throws std::domain_error if a value is outside its range, arrivals fall, a request cannot fit into the cache at
-///   all, the cost is not finite and above 0, or arrivals reach so far that the clock, seconds in double precision, no
-///   longer tells an iteration to 1e-4 of its length; std::invalid_argument if there are no requests, no cost, no
-///   schedule, or no acceptance of drafts that are made
+/// on the engine. Same question, same result, bit for bit.
+///
+/// Source:   docs/capacity.md#simulation, where each rule is given with the release of vLLM it was read from
+/// @throws std::domain_error if a value is outside its range, arrivals fall, a request does not fit into the cache, the
+///   cost is not finite and above 0, or arrivals reach so far that the clock, seconds in double precision, no longer
+///   tells an iteration to 1e-4 of its length
+/// @throws std::invalid_argument if there are no requests, no cost, no schedule, or no acceptance of drafts that are
+///   made
 ServingResult simulate_serving(const ServingQuestion& question);
 
 }  // namespace specdec::sim

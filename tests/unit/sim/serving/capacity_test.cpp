@@ -53,6 +53,23 @@ CapacityQuestion question_of(std::vector<CapacityScenario> scenarios) {
 
 const ScenarioCapacity only(const CapacityQuestion& question) { return plan_capacity(question).scenarios.at(0); }
 
+/// Times to first token in a replication of the first scenario at a load, of 300 requests without the tenths at the
+/// ends.
+std::vector<double> counted_ttft(const CapacityQuestion& question, std::int64_t replication, double load) {
+  ServingQuestion serving;
+  serving.requests = requests_at_unit_rate(question.workload, question.seed, replication, question.replications,
+                                           question.workload.requests);
+  for (SimulatedRequest& request : serving.requests) request.arrival_seconds /= load;
+  serving.engine = question.scenarios[0].engine;
+  serving.cost = question.cost;
+  serving.acceptance = question.acceptance;
+  serving.seed = seed_of_replication(question.seed, replication);
+  const ServingResult run = simulate_serving(serving);
+  std::vector<double> values;
+  for (std::size_t i = 30; i < 270; ++i) values.push_back(run.requests[i].first_token_seconds);
+  return values;
+}
+
 void check_same(const SimulatedValue& a, const SimulatedValue& b) {
   CHECK(a.value == b.value);
   CHECK(a.lo == b.lo);
@@ -229,12 +246,66 @@ TEST_CASE("at the sustainable load the percentile that limits it stands at its l
   question.scenarios.resize(1);
   const ScenarioCapacity capacity = only(question);
   CHECK(capacity.limited_by == CapacityLimit::ttft);
-  CHECK(capacity.ttft_seconds->p99.value == Approx(0.15).epsilon(0.25));
+  CHECK(capacity.ttft_seconds->p99.value == Approx(0.15).epsilon(0.1));
   // So long a wait is met until the queue grows.
   question.limits.ttft_seconds = 1e4;
   const ScenarioCapacity patient = only(question);
   CHECK(patient.requests_per_second_per_replica.value == patient.saturated_requests_per_second_per_replica.value);
   CHECK(patient.limited_by == CapacityLimit::max_num_seqs);
+}
+
+TEST_CASE("a percentile is that of the requests of all replications together") {
+  CapacityQuestion question = question_of({scenario("gamma 2", 2)});
+  question.workload.requests_per_second = 20;
+  question.seed = 9;
+  const ScenarioCapacity capacity = only(question);
+  std::vector<double> first;
+  for (std::int64_t r = 0; r < 3; ++r) {
+    const std::vector<double> of_run = counted_ttft(question, r, 20);
+    first.insert(first.end(), of_run.begin(), of_run.end());
+  }
+  std::sort(first.begin(), first.end());
+  CHECK(capacity.ttft_seconds->p99.value == first[712]);  // 713 of 720 are 99%
+  CHECK(capacity.ttft_seconds->p50.value == first[359]);
+  CHECK(capacity.ttft_seconds->p99.lo <= first[712]);
+  CHECK(capacity.ttft_seconds->p99.hi >= first[712]);
+}
+
+TEST_CASE("short runs find the load that long ones find, which each by itself would not") {
+  CapacityQuestion question = question_of({scenario("plain", 0)});
+  question.limits.ttft_seconds = 0.15;
+  question.replications = 8;
+  question.workload.requests = 20'000;
+  const double truth = only(question).requests_per_second_per_replica.value;
+  question.workload.requests = 300;
+  constexpr int seeds = 40;
+  double together = 0;
+  double alone = 0;
+  int inside = 0;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    question.seed = static_cast<std::uint64_t>(seed);
+    const SimulatedValue found = only(question).requests_per_second_per_replica;
+    together += std::log(found.value / truth) / seeds;
+    if (found.lo < truth && truth < found.hi) ++inside;
+    LoadSearch search;
+    search.lowest = 1;
+    search.highest = 200;
+    search.guess = {truth, 4};
+    for (std::int64_t r = 0; r < 2; ++r) {
+      const auto crossing = find_crossing(search, [&](double load) {
+        std::vector<double> first = counted_ttft(question, r, load);
+        std::sort(first.begin(), first.end());
+        return std::log(first[237] / 0.15);
+      });
+      alone += std::log(crossing->load / truth) / (2 * seeds);
+    }
+  }
+  // Questions differ by 7% of one standard deviation, so that the mean of 40 and the long runs differ by 1.4%: a sound
+  // planner is refused with probability 4e-4 over seeds; these are fixed. The percentiles of single runs are refused.
+  CHECK(std::abs(together) < 0.05);
+  CHECK(alone > 0.05);
+  // Intervals hold the load in 87% of questions: fewer than 26 of 40 with probability 1e-4.
+  CHECK(inside >= 26);
 }
 
 TEST_CASE("limits that no load meets give no load, no replicas and no recommendation") {
