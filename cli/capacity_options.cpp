@@ -126,7 +126,7 @@ bool CapacityOptions::knows_acceptance() const { return !given_of(acceptance_of(
 
 void declare(Options& options, CapacityOptions& o) {
   options.group("Workload");
-  options.number("--arrival-rate,--request-rate", o.arrival_rate, positive,
+  options.number("--arrival-rate,--request-rate", o.arrival_rate, {0.0, 1e12, true},
                  "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
   options.integer(
       "--concurrency", o.concurrency, {1, most},

@@ -10,6 +10,7 @@
 
 #include "analysis/cost/hardware_spec.hpp"
 #include "analysis/cost/model_spec.hpp"
+#include "cli/near_names.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 
@@ -40,7 +41,13 @@ std::vector<const Preset*> chosen(const std::vector<std::string>& names, std::sp
   std::vector<const Preset*> presets;
   for (const std::string& name : names) {
     presets.push_back(find(name));
-    if (presets.back() == nullptr) refuse("NAME", name, "a name or an alias of the list");
+    if (presets.back() != nullptr) continue;
+    std::vector<std::string> known;
+    for (const Preset& preset : all) {
+      known.push_back(preset.name);
+      known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
+    }
+    refuse("NAME", name, "a name or an alias of the list" + near_names(name, known));
   }
   if (names.empty()) {
     for (const Preset& preset : all) presets.push_back(&preset);

@@ -225,6 +225,12 @@ PlannedAcceptance planned(const Acceptance& stated, const std::string& rule) {
   acceptance.alpha = planning::pooled_rate(stated.profile).alpha();
   acceptance.text = fmt::format("alpha {}", brief(*acceptance.alpha));
   acceptance.method = stated.interval ? "stated" : "exact";
+  if (!stated.monotone) {
+    acceptance.warnings.push_back(
+        {"non_monotone_survival",
+         "the chance that a draft is reached and accepted must not grow with its position, but does so in the input; "
+         "the nearest legal values are used (rates given that all before are accepted go with --conditional)"});
+  }
   return acceptance;
 }
 

@@ -70,6 +70,7 @@ std::vector<std::string> names_of(std::span<const Preset> presets) {
 cost::HardwareSpec hardware_of(const std::string& name, PricedRoofline& priced) {
   if (const cost::HardwareSpec* const preset = cost::hardware_preset(name)) {
     priced.presets.push_back(preset_json("hardware", preset->name, sources_of(*preset)));
+    if (name != preset->name) priced.assumptions.push_back({"hardware", preset->name, "preset"});
     return *preset;
   }
   if (!std::filesystem::exists(name)) {
@@ -83,6 +84,7 @@ cost::HardwareSpec hardware_of(const std::string& name, PricedRoofline& priced) 
 cost::ModelSpec model_of(std::string_view option, const std::string& name, PricedRoofline& priced) {
   if (const cost::ModelSpec* const preset = cost::model_preset(name)) {
     priced.presets.push_back(preset_json("model", preset->name, preset->sources));
+    if (name != preset->name) priced.assumptions.push_back({std::string(option.substr(2)), preset->name, "preset"});
     return *preset;
   }
   if (!std::filesystem::exists(name)) {

@@ -95,6 +95,12 @@ TEST_CASE("gammas beyond the longest draft that was measured are marked, and not
   CHECK(warns(other, "extrapolated"));
   CHECK_FALSE(warns(other, "optimum_extrapolated"));
   CHECK_FALSE(warns(json_of(measured + "2,3"), "extrapolated"));
+  const ordered_json grows =
+      json_of("--hardware H100 --model llama-3.1-8b --draft-kind ngram --gamma 2 --acceptance-per-position 0.8,0.9" +
+              fast + lengths);
+  CHECK(warns(grows, "non_monotone_survival"));
+  CHECK(grows["assumptions"][0]["name"] == "hardware");
+  CHECK(grows["assumptions"][0]["value"] == "h100-sxm");
 }
 
 TEST_CASE("capacity warns of requests longer than the model reads and of a schedule that ends before the batch does") {
@@ -204,6 +210,7 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   check_refused(base + " --alpha 0.5 --draft-kind ngram --gamma '1, 2'",
                 "--gamma is  2, but must be an integer in [0, 64]");
   check_refused(base + " --alpha 0.5 --draft-kind ngram --gamma 3,2", "--gamma is 3,2, but must be a rising list");
+  check_refused(base + " --arrival-rate 1e300", "--arrival-rate is 1e300, but must be a number in (0, 1000000000000]");
   check_refused(base + " --percentile 100", "--percentile is 100, but must be a number in [1, 99.99]");
   check_refused(base + " --arrival-rate 1 --concurrency 2",
                 "--concurrency is given, but must not be beside --arrival-rate");

@@ -58,6 +58,9 @@ TEST_CASE("list takes names and aliases in any spelling, in the order given") {
   CHECK(models[2]["kv_bytes_per_token"] == 61 * (512 + 64) * 2);  // the latent and the shared rotary key
   CHECK(models[2]["next_token_parameters"].is_number_integer());
   check_run_refused("list models gpt5", "NAME is gpt5, but must be a name or an alias of the list");
+  check_run_refused(
+      "list models lama",
+      "NAME is lama, but must be a name or an alias of the list (near it: llama-68m, tinyllama, llama-160m)");
   check_run_refused("list", "no command of list given, but one of hardware, models is needed; see specdec list --help");
 }
 
