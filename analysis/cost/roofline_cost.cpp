@@ -154,7 +154,8 @@ struct FreeLoss {
   double deviation = 1, lowest = 0, highest = largest;
 
   double of(double loss) const { return is_efficiency(place) ? std::log(loss) : loss; }
-  double loss(double y) const { return is_efficiency(place) ? std::exp(y) : y; }
+  /// At the bound rounding may leave y a little below 0.
+  double loss(double y) const { return is_efficiency(place) ? std::exp(y) : std::max(y, 0.0); }
 };
 
 std::vector<FreeLoss> free_losses(const RooflineLosses& losses) {

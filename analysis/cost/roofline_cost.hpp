@@ -96,10 +96,10 @@ struct CalibrationPoint {
 /// parameters; both with the output head, without the input embedding. cache(x): bytes in the cache of a sequence of x
 /// tokens, states counted twice, as they are read and written; pairs(x): FLOP of attention of one position to x, at
 /// most the window's, and of updating states. BW and F: bandwidth and dense peak of all accelerators that share the
-/// model, times their efficiencies; each F that of the type of the weights, that of attention 16 bits whatever the
-/// cache's. All-reduce: 2 per layer, each latency + 2 (t - 1)/t bytes / link with 16 bits per value, where t > 1
-/// accelerators share the model, the link's bandwidth times its efficiency. Launch: of the pass and of its layers. The
-/// cache is kept twice where they are more than its shards.
+/// model, times their efficiencies; each F that of the type of the weights, that of attention 16 bits, 32
+/// where the cache holds fp32. All-reduce: 2 per layer, each latency + 2 (t - 1)/t bytes / link with 16 bits per value,
+/// where t > 1 accelerators share the model, the link's bandwidth times its efficiency. Launch: of the pass and of its
+/// layers. The cache is kept twice where they are more than its shards.
 ///
 ///   round = T_p(B, gamma + 1, x) + passes T_q(B, 1, x) + f (T_q(B, 2, x) - T_q(B, 1, x)) + scheduling
 ///
