@@ -23,11 +23,11 @@ namespace specdec::sim {
 
 /// Alias tables of a target and a draft law, of the residual max(0, p - q), and the acceptance min(1, p/q).
 ///
-/// Resolution: p and q are rounded to multiples of 2^-32 / vocab, acceptances to multiples of 2^-31, and a column is
-/// chosen by 64 random bits. Rounding a law moves it by at most 2^-33 in total variation, an acceptance by 2^-32, the
-/// residual again by 2^-33, and 2 vocab 2^-64 comes from the 64 bits. In total the law of emitted tokens is within
-/// 2^-30 of p in total variation and the acceptance within 2^-30 of sum min(p, q): 10^17 rounds do not show it. A token
-/// of probability 0 is never drawn; one below 2^-33 / vocab may become one.
+/// Resolution: p and q are divided by their sums and rounded to multiples of 2^-32 / vocab, acceptances to multiples of
+/// 2^-31, and a column is chosen by 64 random bits. Rounding a law moves it by at most 2^-33 in total variation, an
+/// acceptance by 2^-32, the residual again by 2^-33, and 2 vocab 2^-64 comes from the 64 bits. In total the law of
+/// emitted tokens is within 2^-30 of p in total variation and the acceptance within 2^-30 of sum min(p, q): 10^17
+/// rounds do not show it. A token of probability 0 is never drawn; one below 2^-33 / vocab may become one.
 ///
 /// Source:   Walker 1977, Vose 1991 (alias method); Leviathan et al. 2023, Algorithm 1
 class AliasPair {
