@@ -32,6 +32,8 @@ class CheckpointPair {
   explicit CheckpointPair(const Paths& paths);
 
   sim::ModelPair models() const;
+  /// The model of n-gram tables, named as a draft is. @throws traces::FileError
+  static sim::ModelFactory table_model(const std::string& name) { return table_draft(name).make; }
   std::int64_t vocab_size() const;
   /// @throws UsageError if there is none
   const sim::Tokenizer& tokenizer() const;

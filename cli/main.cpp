@@ -1,22 +1,25 @@
 #include "cli/analyze.hpp"
 #include "cli/capacity.hpp"
 #include "cli/command_line.hpp"
+#include "cli/compare.hpp"
 #include "cli/counters.hpp"
 #include "cli/list.hpp"
 #include "cli/plan.hpp"
 #include "cli/record.hpp"
 #include "cli/replay.hpp"
 #include "cli/reproduce.hpp"
+#include "cli/simulate.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/validate.hpp"
 
 int main(int argc, char* argv[]) {
   using namespace specdec::cli;
-  return run_command_line({{"trace", "What is done with recordings beside analysing them"},
-                           {"list", "What comes with the program, with its sources"}},
-                          {plan_command(), capacity_command(), analyze_command(), counters_command(), replay_command(),
-                           record_command(), trace_info_command(), trace_check_command(), trace_convert_command(),
-                           trace_slice_command(), trace_merge_command(), trace_generate_command(),
-                           list_hardware_command(), list_models_command(), reproduce_command(), validate_command()},
-                          argc, argv);
+  return run_command_line(
+      {{"trace", "What is done with recordings beside analysing them"},
+       {"list", "What comes with the program, with its sources"}},
+      {plan_command(), capacity_command(), analyze_command(), counters_command(), replay_command(), record_command(),
+       trace_info_command(), trace_check_command(), trace_convert_command(), trace_slice_command(),
+       trace_merge_command(), trace_generate_command(), list_hardware_command(), list_models_command(),
+       simulate_command(), compare_command(), reproduce_command(), validate_command()},
+      argc, argv);
 }

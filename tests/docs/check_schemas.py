@@ -20,6 +20,7 @@ FIXTURES = ROOT / "tests" / "fixtures" / "transformer"
 LLAMACPP = f"--target {ROOT}/traces/samples/llamacpp/target.kld --draft {ROOT}/traces/samples/llamacpp/draft.kld"
 RECORDED = f"--target {FIXTURES}/llama_gqa --draft {FIXTURES}/llama_gqa --prompts {FIXTURES}/prompts.jsonl"
 PAIR = f"{RECORDED} --gamma 2"
+METHODS = f"{RECORDED.replace('--draft', '--draft-model')} --tokens 64 --max-new-tokens 16"
 SERVING = f"{ROOT}/traces/samples/serving"
 REQUESTS = f"{ROOT}/traces/samples/requests"
 CAPACITY = "--hardware h100-sxm --num-requests 100 --replications 2"
@@ -124,6 +125,12 @@ RUNS = {
     "trace merge": ["--output SCRATCH/merged SCRATCH/slice.safetensors SCRATCH/beta.safetensors"],
     "list hardware": ["", "--sources h100-sxm l4"],
     "list models": ["", "--sources deepseek-v3 eagle3-llama-3.1-8b gpt-oss-20b t5-small"],
+    "simulate": [
+        f"{METHODS} --draft combination --verifier lenient --policy heuristic",
+        "--source synthetic --tokens 256 --verifier block",
+        "--source synthetic --tokens 256 --draft copy --c 0.1 --verify-factor 2:1.1",
+    ],
+    "compare": [f"{METHODS} block ngram", "--source synthetic --tokens 256"],
     "reproduce": [""],
     "validate": [
         f"{PAIR} --tokens 64 --max-new-tokens 16 --timed-prompts 1",

@@ -1,0 +1,148 @@
+#include "cli/method_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "cli/progress.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+
+namespace specdec::cli {
+namespace {
+
+constexpr std::int64_t default_vocab = 64;
+constexpr double default_noise = 1;
+
+void require_source(const MethodOptions& options) {
+  const bool pair = options.source == "pair";
+  const auto refuse_with = [&](const char* option, bool given, bool fits) {
+    if (given && !fits) throw UsageError(fmt::format("{} does not go with --source {}", option, options.source));
+  };
+  refuse_with("--target", options.paths.target.has_value(), pair);
+  refuse_with("--draft-model", options.paths.draft.has_value(), pair);
+  refuse_with("--prompts", options.paths.prompts.has_value(), pair);
+  refuse_with("--tasks", options.tasks.has_value(), pair);
+  refuse_with("--vocab", options.vocab.has_value(), !pair);
+  refuse_with("--noise", options.noise.has_value(), !pair);
+}
+
+validation::MethodSource pair_source(const MethodOptions& options, Report& report) {
+  const CheckpointPair pair(options.paths);
+  const CheckpointPair::Prompts prompts =
+      pair.prompts(listed("--tasks", options.tasks), pair.longest_prompt(options.settings.max_new_tokens));
+  report.files = pair.files();
+  report.assumptions = pair.assumptions();
+  if (prompts.cut > 0)
+    report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
+                                                          "their last tokens were used",
+                                                          prompts.cut)});
+  validation::MethodSource source;
+  source.models = pair.models();
+  source.prompts = prompts.kept;
+  if (!options.paths.target) {
+    source.unigram = CheckpointPair::table_model("unigram");
+    source.bigram = CheckpointPair::table_model("bigram");
+  }
+  return source;
+}
+
+validation::MethodSource source_of(const MethodOptions& options, Report& report) {
+  if (options.source == "pair") return pair_source(options, report);
+  const std::int64_t vocab = options.vocab.value_or(default_vocab);
+  const double noise = options.noise.value_or(default_noise);
+  report.assumptions = {{"vocab", vocab, options.vocab ? "user" : "default"},
+                        {"noise", noise, options.noise ? "user" : "default"}};
+  return validation::synthetic_source(vocab, noise, static_cast<std::uint64_t>(options.seed));
+}
+
+/// The user's cost, else the ratio of operations as c, else nothing, with a warning.
+std::optional<core::StepCost> cost_of(const MethodOptions& options, const validation::MethodSource& source,
+                                      Report& report) {
+  std::optional<core::StepCost> cost = options.cost.cost();
+  const char* chosen_by = "user";
+  if (!cost) {
+    chosen_by = "default";
+    if (const std::optional<double> ratio = validation::operations_ratio(source)) cost = options.cost.with_c(*ratio);
+  }
+  if (!cost) {
+    report.warnings.push_back({"no_cost", "the speedup needs --c, since these models compute no operations"});
+    return cost;
+  }
+  report.assumptions.push_back({"c", cost->c, chosen_by});
+  for (const Assumption& assumption : options.cost.assumptions()) report.assumptions.push_back(assumption);
+  return cost;
+}
+
+void warn_of_deviations(const std::vector<validation::MethodResult>& results, Report& report) {
+  // A right sampler is further away once in 150,000 rows.
+  constexpr double much = 4.5;
+  for (const validation::MethodResult& r : results)
+    if (std::abs(r.deviation_standard_errors.value_or(0)) > much)
+      report.warnings.push_back(
+          {"deviates",
+           fmt::format("{}{}: accepted drafts are {:.1f} standard errors from the closed form", name_of(r.method),
+                       r.task.empty() ? "" : " on " + r.task, *r.deviation_standard_errors)});
+}
+
+}  // namespace
+
+MethodOptions::MethodOptions() {
+  settings.threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+}
+
+void MethodOptions::declare_source(Options& options) {
+  options.group("Source");
+  options.choice("--source", source, {"pair", "synthetic"}, "a pair of models and prompts, or a random table pair");
+  options.text("--target", paths.target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
+  options.text("--draft-model", paths.draft, "DIR", "folder of the draft model's, with the same vocabulary");
+  options.text("--prompts", paths.prompts, "FILE", "JSON lines or a .txt, as for specdec validate");
+  options.text("--tasks,--task", tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
+  options.integer("--vocab", vocab, {.lo = 2, .hi = 4096}, "tokens of the synthetic vocabulary [64]");
+  options.number("--noise", noise, {.lo = 0, .hi = 100}, "of the synthetic draft, in logits; 0 is the target [1]");
+}
+
+void MethodOptions::declare_settings(Options& options) {
+  options.group("Parameters");
+  options.integer("-k,--gamma,--num-speculative-tokens", settings.gamma, {.lo = 1, .hi = 1024},
+                  "drafted tokens per step, the first one's under the policy heuristic");
+  options.number("--temperature", settings.temperature, {.lo = 0, .hi = 1000}, "of both models, 0 for greedy decoding");
+  options.number("--lenience", settings.lenience, {.lo = 0, .hi = 1, .lo_open = true}, "l of the lenient verifiers");
+  options.number("--epsilon", settings.epsilon, {.lo = 0, .hi = 1}, "of typical acceptance");
+  options.number("--delta", settings.delta, {.lo = 0, .hi = 1}, "of typical acceptance");
+  options.number("--threshold", settings.threshold, {.lo = 0, .hi = 1}, "of threshold, product and confidence");
+  options.integer("--ngram-order", settings.ngram_order, {.lo = 1, .hi = 64},
+                  "tokens of the n-grams, and of the longest suffix that copy looks up");
+  options.group("What to run");
+  options.integer("--tokens", settings.tokens, {.lo = 1, .hi = 1'000'000'000}, "tokens per method");
+  options.integer("--max-new-tokens", settings.max_new_tokens, {.lo = 2, .hi = 1'000'000}, "tokens per sequence");
+  options.integer("--seed", seed, {}, "seed of all random numbers");
+  options.integer("--threads", settings.threads, {.lo = 1, .hi = 1024}, "sequences at a time");
+  cost.declare(options, "[ratio of operations]");
+}
+
+MethodRuns run_methods(const MethodOptions& options, bool quiet, const std::string& doing,
+                       const std::function<std::vector<validation::Method>(const validation::MethodSource&)>& methods) {
+  require_source(options);
+  MethodRuns runs;
+  const validation::MethodSource source = source_of(options, runs.report);
+  validation::MethodSettings settings = options.settings;
+  settings.seed = static_cast<std::uint64_t>(options.seed);
+  settings.cost = cost_of(options, source, runs.report);
+  const std::vector<validation::Method> chosen = methods(source);
+  runs.results = validation::compare(source, chosen, settings, progress_line(doing, quiet));
+  warn_of_deviations(runs.results, runs.report);
+  const auto prompts = static_cast<std::int64_t>(source.prompts.size());
+  if (const std::int64_t sequences = runs.results.front().sequences; sequences < prompts)
+    runs.report.warnings.push_back(
+        {"prompts_left_out", fmt::format("--tokens asks for {} sequences, so that the last {} of {} prompts, and "
+                                         "perhaps tasks, were left out",
+                                         sequences, prompts - sequences, prompts)});
+  if (!runs.results.front().operations_factor)
+    runs.report.warnings.push_back({"no_operations", "models of tables compute no operations", true});
+  return runs;
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/checkpoint_pair.hpp"
+#include "cli/options.hpp"
+#include "cli/report.hpp"
+#include "cli/step_cost_options.hpp"
+#include "sim/validation/compare.hpp"
+
+namespace specdec::cli {
+
+/// The options of `simulate` and `compare`: what is continued, the parameters of the methods, and what steps cost.
+struct MethodOptions {
+  std::string source = "pair";
+  CheckpointPair::Paths paths;
+  std::optional<std::string> tasks;
+  std::optional<std::int64_t> vocab;
+  std::optional<double> noise;
+  validation::MethodSettings settings;
+  std::int64_t seed = 1;
+  StepCostOptions cost;
+
+  MethodOptions();
+  void declare_source(Options& options);
+  void declare_settings(Options& options);
+};
+
+/// What was run, and the frame of the answer without its text and results.
+struct MethodRuns {
+  std::vector<validation::MethodResult> results;
+  Report report;
+};
+
+/// Runs the methods that `methods` chooses for the source.
+/// @throws UsageError, traces::FileError
+MethodRuns run_methods(const MethodOptions& options, bool quiet, const std::string& doing,
+                       const std::function<std::vector<validation::Method>(const validation::MethodSource&)>& methods);
+
+}  // namespace specdec::cli

@@ -1,0 +1,131 @@
+#include "cli/method_output.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+
+#include "cli/report.hpp"
+#include "cli/text.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using validation::MethodResult;
+
+ordered_json estimate_or_null(const std::optional<estimate::Estimate>& e) {
+  if (!e) return nullptr;
+  ordered_json interval;
+  if (e->ci95) interval = {e->ci95->lo, e->ci95->hi};
+  return {{"value", e->value}, {"ci95", interval}, {"method", e->method}};
+}
+
+ordered_json row_of(const MethodResult& r) {
+  return {{"method", name_of(r.method)},
+          {"draft", name_of(r.method.draft)},
+          {"verifier", name_of(r.method.verifier)},
+          {"policy", name_of(r.method.policy)},
+          {"task", r.task.empty() ? ordered_json() : ordered_json(r.task)},
+          {"lossless", r.method.lossless()},
+          {"total_variation_per_token", r.total_variation_per_token},
+          {"sequences", r.sequences},
+          {"steps", r.counters.steps},
+          {"tokens", r.counters.tokens},
+          {"drafted", r.counters.drafted},
+          {"accepted", r.counters.accepted},
+          {"tokens_per_step", estimate_or_null(r.tokens_per_step)},
+          {"closed_form",
+           {{"tokens_per_step", number_or_null(r.closed_form_tokens_per_step)},
+            {"deviation_standard_errors", number_or_null(r.deviation_standard_errors)}}},
+          {"acceptance", estimate_or_null(r.acceptance)},
+          {"acceptance_by_position", r.acceptance_by_position},
+          {"target_calls_per_token", r.target_calls_per_token},
+          {"draft_calls_per_token", r.draft_calls_per_token},
+          {"operations_factor", number_or_null(r.operations_factor)},
+          {"speedup", estimate_or_null(r.speedup)}};
+}
+
+std::string decimals(const std::optional<double>& value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value, int digits) {
+  return value ? with_interval(*value, digits) : "-";
+}
+
+std::string lossless_word(const MethodResult& r) { return r.method.lossless() ? "yes" : "no"; }
+
+std::string distance_of(const MethodResult& r) {
+  return r.method.lossless() ? "0" : fmt::format("{:.4f}", r.total_variation_per_token);
+}
+
+/// The table of `compare`, or of the tasks of one method.
+std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
+  using Align = TextTable::Align;
+  TextTable table({{by_task ? "task" : "method", Align::left},
+                   {"lossless", Align::left},
+                   {"TV"},
+                   {"tokens/step"},
+                   {"closed"},
+                   {"z"},
+                   {"target"},
+                   {"draft"},
+                   {"ops"},
+                   {"speedup"}});
+  for (const MethodResult& r : results) {
+    if (r.task.empty() == by_task) continue;
+    table.add_row({by_task ? r.task : name_of(r.method), lossless_word(r), distance_of(r),
+                   with_interval(r.tokens_per_step, 2), decimals(r.closed_form_tokens_per_step, 2),
+                   decimals(r.deviation_standard_errors, 1), decimals(r.target_calls_per_token, 2),
+                   decimals(r.draft_calls_per_token, 2), decimals(r.operations_factor, 2),
+                   with_interval_or_dash(r.speedup, 2)});
+  }
+  return table.to_string();
+}
+
+constexpr char legend[] =
+    "TV: mean total variation per token between the law from which it came and the target's. closed: tokens per step "
+    "by the rule's closed form at the prefixes that were met; z: the measured ones from it, in standard errors. "
+    "target, draft: calls per token; ops: operations per token over plain decoding's. speedup: over plain decoding, "
+    "at these costs.";
+
+}  // namespace
+
+ordered_json methods_json(const std::vector<MethodResult>& results) {
+  ordered_json json = {{"results", ordered_json::array()}, {"tasks", ordered_json::array()}};
+  for (const MethodResult& r : results) json[r.task.empty() ? "results" : "tasks"].push_back(row_of(r));
+  return json;
+}
+
+std::string simulation_text(const std::vector<MethodResult>& results) {
+  const MethodResult& r = results.front();
+  std::string text = fmt::format("{}: {} tokens in {} steps of {} sequences\n", name_of(r.method), r.counters.tokens,
+                                 r.counters.steps, r.sequences);
+  const auto line = [&](const char* what, const std::string& value) {
+    text += fmt::format("  {:<24}{}\n", what, value);
+  };
+  line("lossless", r.method.lossless() ? "yes" : fmt::format("no, total variation {} per token", distance_of(r)));
+  line("tokens per step", with_interval(r.tokens_per_step, 3));
+  if (r.closed_form_tokens_per_step) {
+    line("  by the closed form",
+         decimals(r.closed_form_tokens_per_step, 3) +
+             (r.deviation_standard_errors ? fmt::format(", {:+.1f} standard errors away", *r.deviation_standard_errors)
+                                          : ""));
+  }
+  if (r.acceptance) line("acceptance of a draft", with_interval(*r.acceptance, 3));
+  if (!r.acceptance_by_position.empty())
+    line("  stays at position", fmt::format("{:.3f}", fmt::join(r.acceptance_by_position, " ")));
+  line("target calls per token", decimals(r.target_calls_per_token, 3));
+  line("draft calls per token", decimals(r.draft_calls_per_token, 3));
+  if (r.operations_factor) line("operations factor", decimals(r.operations_factor, 3));
+  if (r.speedup) line("speedup", with_interval(*r.speedup, 3));
+  if (results.size() > 1) text += fmt::format("\n{}\n{}\n", table_of(results, true), wrapped(legend));
+  return text;
+}
+
+std::string comparison_text(const std::vector<MethodResult>& results) {
+  return fmt::format("{}\n{}\n", table_of(results, false), wrapped(legend));
+}
+
+}  // namespace specdec::cli

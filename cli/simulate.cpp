@@ -1,0 +1,55 @@
+#include "cli/simulate.hpp"
+
+#include <memory>
+
+#include "cli/method_options.hpp"
+#include "cli/method_output.hpp"
+#include "cli/values.hpp"
+
+namespace specdec::cli {
+namespace {
+
+struct SimulateOptions {
+  MethodOptions shared;
+  std::string draft = name_of(validation::DraftKind::model);
+  std::string verifier = name_of(validation::VerifierKind::algorithm1);
+  std::string policy = name_of(validation::PolicyKind::fixed);
+
+  std::vector<validation::Method> method(const validation::MethodSource& source) const {
+    const validation::Method method = *validation::method_named(draft + "+" + verifier + "+" + policy);
+    if (!exists(method, source)) refuse("--draft", draft, "one that this source has");
+    return {method};
+  }
+};
+
+std::function<Report()> set_up_simulation(Options& options) {
+  const auto values = std::make_shared<SimulateOptions>();
+  options.group("Method");
+  options.choice("--draft", values->draft, validation::draft_names(), "who proposes");
+  options.choice("--verifier", values->verifier, validation::verifier_names(), "who accepts");
+  options.choice("--policy", values->policy, validation::policy_names(), "how far to draft");
+  values->shared.declare_source(options);
+  values->shared.declare_settings(options);
+  options.footer(
+      "specdec simulate --verifier block --gamma 8\n"
+      "specdec simulate --draft copy --task code --c 0.05\n"
+      "specdec simulate --source synthetic --verifier lenient --lenience 0.3 --c 0.1");
+  return [values, &options] {
+    MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "simulating",
+                                  [&](const validation::MethodSource& source) { return values->method(source); });
+    runs.report.json = methods_json(runs.results);
+    runs.report.text = simulation_text(runs.results);
+    return runs.report;
+  };
+}
+
+}  // namespace
+
+Command simulate_command() {
+  return {"simulate",
+          "Run one draft, verifier and policy, and say what became of it",
+          {{"results", "/results"}, {"tasks", "/tasks"}},
+          set_up_simulation};
+}
+
+}  // namespace specdec::cli

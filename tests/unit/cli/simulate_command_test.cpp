@@ -1,0 +1,90 @@
+#include "tests/support/catch.hpp"
+#include "tests/support/random_checkpoint.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
+using specdec::tests::document_of_run;
+using specdec::tests::run_specdec;
+using specdec::tests::warns;
+
+namespace {
+
+constexpr char small[] = " --source synthetic --tokens 2048 --threads 2 ";
+
+}  // namespace
+
+TEST_CASE("simulate is one row of compare, whatever the threads and whatever runs beside it") {
+  const ordered_json one = document_of_run(std::string("simulate --verifier block --c 0.1 --threads 1") +
+                                           " --source synthetic --tokens 2048");
+  const ordered_json list = document_of_run(std::string("compare algorithm1 block --c 0.1") + small);
+  REQUIRE(list["results"].size() == 2);
+  CHECK(one["results"][0] == list["results"][1]);
+  CHECK(list["results"][0]["method"] == "algorithm1");
+  CHECK(one["tasks"].empty());
+}
+
+TEST_CASE("compare runs what the source has, and only lossy methods leave the target's law") {
+  const ordered_json json = document_of_run(std::string("compare") + small);
+  CHECK(json["results"].size() == 9 + 3 + 4);
+  CHECK(warns(json, "no_cost"));
+  CHECK(warns(json, "no_operations"));
+  for (const ordered_json& row : json["results"]) {
+    INFO(row["method"]);
+    if (row["lossless"] == true)
+      CHECK(row["total_variation_per_token"] == 0);
+    else if (row["method"] != "argmax-lenient")
+      CHECK(row["total_variation_per_token"] > 0);
+    CHECK(row["tokens"] == 2048);
+    CHECK(row["tokens_per_step"]["value"].get<double>() * row["target_calls_per_token"].get<double>() == Approx(1));
+    CHECK(row["speedup"].is_null());
+  }
+}
+
+TEST_CASE("at temperature 0 a draft equal to the target is kept whole, and so its speedup is Theorem 3.8's") {
+  const ordered_json row = document_of_run(
+      "simulate --source synthetic --noise 0 --temperature 0 --gamma 3 --tokens 64 --max-new-tokens 64 --c 0.25 "
+      "--verify-factor 1.25")["results"][0];
+  CHECK(row["tokens_per_step"]["value"] == 4);
+  CHECK(row["speedup"]["value"].get<double>() == Approx(4 / (1.25 + 3 * 0.25)));
+  CHECK(row["acceptance_by_position"] == ordered_json{1.0, 1.0, 1.0});
+}
+
+TEST_CASE("methods run on checkpoints and prompts of the user, with a row for each task") {
+  const specdec::tests::ScratchFolder scratch;
+  const specdec::tests::RandomCheckpoint target({16, 2, 2, 32, 340, 64});
+  const specdec::tests::RandomCheckpoint draft({8, 1, 1, 16, 340, 64});
+  std::ofstream(scratch / "prompts.jsonl") << R"({"task": "even", "tokens": [2, 4, 2, 4]})" << '\n'
+                                           << R"({"task": "odd", "tokens": [1, 3]})" << '\n';
+  const std::string pair = "compare --target " + target.folder().string() + " --draft-model " +
+                           draft.folder().string() + " --prompts " + (scratch / "prompts.jsonl").string() +
+                           " --max-new-tokens 16 ";
+  const ordered_json json = document_of_run(pair + "--tokens 64 ngram copy+algorithm1 combination+heuristic");
+  REQUIRE(json["tasks"].size() == 6);
+  CHECK(json["tasks"][1]["task"] == "odd");
+  CHECK(json["results"][1]["draft_calls_per_token"] == 0);
+  CHECK(json["results"][2]["operations_factor"] > 1);
+  CHECK(json["results"][2]["speedup"]["value"] > 0);
+  CHECK_FALSE(warns(json, "prompts_left_out"));
+  CHECK(warns(document_of_run(pair + "--tokens 16 copy"), "prompts_left_out"));
+  CHECK(run_specdec(pair + "bigram").err.find("METHOD is bigram") != std::string::npos);
+}
+
+TEST_CASE("simulate and compare refuse methods that are none and options of the other source") {
+  check_run_refused("simulate --source synthetic --draft bigram",
+                    "--draft is bigram, but must be one that this source has");
+  check_run_refused("compare --source synthetic block block", "METHOD is block, but must be given once");
+  CHECK(run_specdec("compare --source synthetic block+lenient").err.find("METHOD is block+lenient") !=
+        std::string::npos);
+  check_run_refused("compare --noise 1", "--noise does not go with --source pair");
+  check_run_refused("compare --source synthetic --tasks code", "--tasks does not go with --source synthetic");
+  CHECK(run_specdec("simulate --verifier none").exit_code == 2);
+  check_run_refused("simulate --verify-factor 1.2 --source synthetic",
+                    "--verify-factor is given, but needs --c beside it");
+}
+
+TEST_CASE("both print a table for people and one line a method as CSV") {
+  CHECK(run_specdec(std::string("simulate") + small).out.starts_with("algorithm1: 2048 tokens in "));
+  CHECK(run_specdec(std::string("compare block") + small).out.starts_with("method  lossless"));
+  CHECK(run_specdec(std::string("compare block --format csv --quiet") + small).out.starts_with("method,draft,"));
+}
