@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/given_options.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 
@@ -16,22 +17,7 @@ namespace {
 constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
 constexpr std::int64_t most = std::int64_t{1} << 30;
 
-using Given = std::vector<std::pair<std::string_view, bool>>;
-
-std::vector<std::string_view> given_of(const Given& options) {
-  std::vector<std::string_view> given;
-  for (const auto& [name, is_given] : options) {
-    if (is_given) given.push_back(name);
-  }
-  return given;
-}
-
-void refuse_given(const Given& options, std::string_view why) {
-  const auto given = given_of(options);
-  if (!given.empty()) throw UsageError(fmt::format("{} is given, but {}", given.front(), why));
-}
-
-Given acceptance_of(const CapacityOptions& o) {
+GivenOptions acceptance_of(const CapacityOptions& o) {
   return {{"--alpha", o.shared.alpha.has_value()},
           {"--rejection", o.shared.rejection.has_value()},
           {"--acceptance-length", o.shared.acceptance_length.has_value()},
@@ -57,9 +43,9 @@ void require_workload(const CapacityOptions& o) {
 }
 
 void require_costs(const CapacityOptions& o) {
-  const auto given = given_of({{"--hardware", o.roofline.hardware.has_value()},
-                               {"--cost", !o.shared.cost_files.empty()},
-                               {"--bench", !o.shared.bench.empty()}});
+  const auto given = names_given({{"--hardware", o.roofline.hardware.has_value()},
+                                  {"--cost", !o.shared.cost_files.empty()},
+                                  {"--bench", !o.shared.bench.empty()}});
   if (given.empty())
     throw UsageError("one of --hardware, --cost, --bench is needed: what an iteration costs in seconds");
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
@@ -94,7 +80,7 @@ void require_costs(const CapacityOptions& o) {
 }
 
 void require_acceptance(const CapacityOptions& o) {
-  const auto given = given_of(acceptance_of(o));
+  const auto given = names_given(acceptance_of(o));
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
   if (given.empty()) {
     refuse_given({{"--alpha-spread", o.alpha_spread.has_value()},
@@ -122,7 +108,7 @@ void require_acceptance(const CapacityOptions& o) {
 
 }  // namespace
 
-bool CapacityOptions::knows_acceptance() const { return !given_of(acceptance_of(*this)).empty(); }
+bool CapacityOptions::knows_acceptance() const { return !names_given(acceptance_of(*this)).empty(); }
 
 void declare(Options& options, CapacityOptions& o) {
   options.group("Workload");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/planning/regret.hpp"
+#include "cli/given_options.hpp"
 #include "cli/usage_error.hpp"
 
 namespace specdec::cli {
@@ -17,17 +18,7 @@ namespace {
 constexpr std::int64_t largest_tokens = 1'000'000;
 constexpr std::int64_t largest_num_seqs = 65536;
 
-using Given = std::vector<std::pair<std::string_view, bool>>;
-
-std::vector<std::string_view> given_of(const Given& options) {
-  std::vector<std::string_view> given;
-  for (const auto& [name, is_given] : options) {
-    if (is_given) given.push_back(name);
-  }
-  return given;
-}
-
-Given acceptance_options(const PlanOptions& o) {
+GivenOptions acceptance_options(const PlanOptions& o) {
   return {{"--alpha", o.alpha.has_value()},
           {"--rejection", o.rejection.has_value()},
           {"--acceptance-length", o.acceptance_length.has_value()},
@@ -36,7 +27,7 @@ Given acceptance_options(const PlanOptions& o) {
           {"--trace", !o.trace.empty()}};
 }
 
-Given cost_options(const PlanOptions& o) {
+GivenOptions cost_options(const PlanOptions& o) {
   return {{"--c", o.cost.c.has_value()},
           {"--verify-factor", o.cost.verify_factor.has_value()},
           {"--overhead", o.cost.overhead.has_value()},
@@ -44,12 +35,6 @@ Given cost_options(const PlanOptions& o) {
           {"--draft-cost", !o.draft_cost_files.empty()},
           {"--overhead-seconds", o.overhead_seconds.has_value()},
           {"--hardware", o.roofline.hardware.has_value()}};
-}
-
-/// Refuses the first of these options that is given.
-void refuse_beside(const Given& options, std::string_view why) {
-  const auto given = given_of(options);
-  if (!given.empty()) throw UsageError(fmt::format("{} is given, but {}", given.front(), why));
 }
 
 /// Files that would count twice.
@@ -66,8 +51,8 @@ void require_distinct_files(std::string_view option, const std::vector<std::stri
 }
 
 void require_acceptance(const PlanOptions& o) {
-  const auto given = given_of(acceptance_options(o));
-  if (!o.drafts.empty()) return refuse_beside(acceptance_options(o), "each --draft brings its own acceptance");
+  const auto given = names_given(acceptance_options(o));
+  if (!o.drafts.empty()) return refuse_given(acceptance_options(o), "each --draft brings its own acceptance");
   if (given.empty()) {
     if (!o.bench.empty()) return;
     std::vector<std::string_view> choices;
@@ -93,36 +78,36 @@ void require_about_acceptance(const PlanOptions& o) {
 
 void require_costs(const PlanOptions& o) {
   if (!o.bench.empty()) {
-    refuse_beside(cost_options(o), "--bench brings its own costs");
-    refuse_beside(given_beside_hardware(o.roofline), "--bench brings its own costs");
+    refuse_given(cost_options(o), "--bench brings its own costs");
+    refuse_given(given_beside_hardware(o.roofline), "--bench brings its own costs");
     if (!o.drafts.empty()) throw UsageError("--draft is given, but --bench brings its own draft");
     return;
   }
   if (!o.holdout.empty()) throw UsageError("--holdout is given, but needs --bench beside it");
   if (o.roofline.hardware) {
-    Given others = cost_options(o);
+    GivenOptions others = cost_options(o);
     others.back() = {"--extrapolate", o.extrapolate};
-    refuse_beside(others, "--hardware prices rounds");
+    refuse_given(others, "--hardware prices rounds");
   } else if (!o.cost_files.empty()) {
-    refuse_beside({{"--verify-factor", o.cost.verify_factor.has_value()}}, "--cost measures that");
-    refuse_beside({{"--overhead", o.cost.overhead.has_value()}},
-                  "with --cost the other time of a step is --overhead-seconds");
+    refuse_given({{"--verify-factor", o.cost.verify_factor.has_value()}}, "--cost measures that");
+    refuse_given({{"--overhead", o.cost.overhead.has_value()}},
+                 "with --cost the other time of a step is --overhead-seconds");
     if (o.cost.c && !o.draft_cost_files.empty()) {
       throw UsageError("--c is given, but --draft-cost measures that");
     }
   } else {
-    refuse_beside(
+    refuse_given(
         {{"--draft-cost", !o.draft_cost_files.empty()}, {"--overhead-seconds", o.overhead_seconds.has_value()}},
         "needs --cost beside it");
-    refuse_beside({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
+    refuse_given({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
   }
-  if (!o.roofline.hardware) refuse_beside(given_beside_hardware(o.roofline), "needs --hardware beside it");
+  if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
   if (!o.drafts.empty()) {
-    refuse_beside({{"--c", o.cost.c.has_value()},
-                   {"--draft-cost", !o.draft_cost_files.empty()},
-                   {"--draft-kind", o.draft_kind.has_value()},
-                   {"--draft-model", o.draft_model.has_value()}},
-                  "each --draft brings its own");
+    refuse_given({{"--c", o.cost.c.has_value()},
+                  {"--draft-cost", !o.draft_cost_files.empty()},
+                  {"--draft-kind", o.draft_kind.has_value()},
+                  {"--draft-model", o.draft_model.has_value()}},
+                 "each --draft brings its own");
   }
 }
 
@@ -133,13 +118,13 @@ void require_question(const PlanOptions& o) {
   }
   if (o.emit_file && !o.emit) throw UsageError("--emit-file is given, but needs --emit beside it");
   if (o.is_closed_form()) return;
-  refuse_beside({{"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
-                "goes with one acceptance and --c alone, without batches, files and drafts");
+  refuse_given({{"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
+               "goes with one acceptance and --c alone, without batches, files and drafts");
 }
 
 }  // namespace
 
-bool PlanOptions::states_acceptance() const { return !given_of(acceptance_options(*this)).empty(); }
+bool PlanOptions::states_acceptance() const { return !names_given(acceptance_options(*this)).empty(); }
 
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
