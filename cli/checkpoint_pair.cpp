@@ -134,6 +134,13 @@ std::int64_t CheckpointPair::longest_prompt(std::int64_t max_new_tokens) const {
   return context - max_new_tokens;
 }
 
+void CheckpointPair::Prompts::warn_of_cut(Report& report) const {
+  if (cut == 0) return;
+  report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
+                                                        "their last tokens were used",
+                                                        cut)});
+}
+
 CheckpointPair::Prompts CheckpointPair::prompts(const std::vector<std::string>& tasks, std::int64_t longest) const {
   Prompts prompts;
   std::vector<std::string> found;

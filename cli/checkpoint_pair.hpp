@@ -45,6 +45,9 @@ class CheckpointPair {
     std::vector<sim::Prompt> kept;
     /// Prompts longer than asked for, of which the last tokens were kept.
     std::int64_t cut = 0;
+
+    /// Says so in the report, where there are any.
+    void warn_of_cut(Report& report) const;
   };
   /// The prompts of some tasks, or of all where `tasks` is empty. @throws UsageError, traces::FileError
   Prompts prompts(const std::vector<std::string>& tasks, std::int64_t longest) const;

@@ -35,10 +35,7 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
       pair.prompts(listed("--tasks", options.tasks), pair.longest_prompt(options.settings.max_new_tokens));
   report.files = pair.files();
   report.assumptions = pair.assumptions();
-  if (prompts.cut > 0)
-    report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
-                                                          "their last tokens were used",
-                                                          prompts.cut)});
+  prompts.warn_of_cut(report);
   validation::MethodSource source;
   source.models = pair.models();
   source.prompts = prompts.kept;

@@ -113,10 +113,7 @@ Report run(const RecordOptions& o, bool quiet) {
   if (there > 0) report.text += fmt::format("{} of the texts were there already.\n", there);
   report.files = pair.files();
   report.assumptions = pair.assumptions();
-  if (prompts.cut > 0)
-    report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
-                                                          "their last tokens were used",
-                                                          prompts.cut)});
+  prompts.warn_of_cut(report);
   return report;
 }
 

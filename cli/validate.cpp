@@ -86,10 +86,7 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
                                            found.planned_tests - found.tests, found.planned_tests)});
   if (options.timed_prompts == 0)
     report.warnings.push_back({"not_timed", "c, verify_factor, overhead and speedup need --timed-prompts above 0"});
-  if (prompts.cut > 0)
-    report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
-                                                          "their last tokens were used",
-                                                          prompts.cut)});
+  prompts.warn_of_cut(report);
   return report;
 }
 

@@ -89,33 +89,18 @@ class SpeculativeRun {
     const std::int64_t kept_length = size_of(text_) + verdict.accepted;
     target_.roll_back(kept_length);
     draft_.keep(kept_length);
-    count(verdict);
+    const std::int64_t drafted = size_of(proposal_.tokens);
+    const bool all = verdict.accepted == drafted;
+    const Token rejected = all ? -1 : proposal_.tokens[static_cast<std::size_t>(verdict.accepted)];
+    result_.begin_step({drafted, verdict.accepted, 0, rejected}, drafted);
     for (std::int64_t i = 0; i < verdict.accepted && !result_.ended; ++i)
       emit(proposal_.tokens[static_cast<std::size_t>(i)]);
     if (!result_.ended) emit(verdict.extra);
   }
 
-  void count(Verdict verdict) {
-    const std::span<const Token> drafted = proposal_.tokens;
-    const std::size_t gamma = drafted.size();
-    const auto accepted = static_cast<std::size_t>(verdict.accepted);
-    Counters& counters = result_.counters;
-    counters.steps += 1;
-    counters.drafted += size_of(drafted);
-    counters.accepted += verdict.accepted;
-    counters.drafted_at.resize(std::max(counters.drafted_at.size(), gamma));
-    counters.accepted_at.resize(counters.drafted_at.size());
-    for (std::size_t j = 0; j < gamma; ++j) counters.drafted_at[j] += 1;
-    for (std::size_t j = 0; j < accepted; ++j) counters.accepted_at[j] += 1;
-    result_.steps.push_back({size_of(drafted), verdict.accepted, 0, accepted < gamma ? drafted[accepted] : -1});
-  }
-
   void emit(Token token) {
     text_.push_back(token);
-    result_.tokens.push_back(token);
-    result_.steps.back().emitted += 1;
-    result_.counters.tokens += 1;
-    result_.ended = token == options_.end_token;
+    result_.emit(token, options_.end_token);
   }
 
   LanguageModelRef target_;

@@ -1,6 +1,7 @@
 #include "sim/generation.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace specdec::sim {
 namespace {
@@ -24,6 +25,24 @@ void Counters::merge(const Counters& other) {
   draft_positions += other.draft_positions;
   target_positions += other.target_positions;
   operations += other.operations;
+}
+
+void Generation::begin_step(const Step& step, std::int64_t depth) {
+  counters.steps += 1;
+  counters.drafted += step.drafted;
+  counters.accepted += step.accepted;
+  counters.drafted_at.resize(std::max(counters.drafted_at.size(), static_cast<std::size_t>(depth)));
+  counters.accepted_at.resize(counters.drafted_at.size());
+  for (std::size_t j = 0; j < static_cast<std::size_t>(depth); ++j) counters.drafted_at[j] += 1;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(step.accepted); ++j) counters.accepted_at[j] += 1;
+  steps.push_back(step);
+}
+
+void Generation::emit(Token token, const std::optional<Token>& end_token) {
+  tokens.push_back(token);
+  steps.back().emitted += 1;
+  counters.tokens += 1;
+  ended = token == end_token;
 }
 
 }  // namespace specdec::sim

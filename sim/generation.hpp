@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/language_model.hpp"
@@ -47,6 +48,12 @@ struct Generation {
   Counters counters;
   /// True when the text ended with the end token rather than at the length limit.
   bool ended = false;
+
+  /// Counts a step and begins it: slots up to `depth` were drafted, and nothing is emitted yet.
+  /// @param depth  the drafted tokens of a chain, the levels of a tree; >= step.accepted
+  void begin_step(const Step& step, std::int64_t depth);
+  /// Puts a token of the last step into the text, which ends with the end token.
+  void emit(Token token, const std::optional<Token>& end_token);
 };
 
 }  // namespace specdec::sim

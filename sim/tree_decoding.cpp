@@ -178,7 +178,10 @@ class TreeRun {
   }
 
   void settle(const Walk& walk) {
-    count(static_cast<std::int64_t>(walk.reached.size()));
+    const auto drafted = static_cast<std::int64_t>(nodes_.size()) - 1;
+    result_.begin_step({drafted, static_cast<std::int64_t>(walk.reached.size()), 0, -1}, nodes_.back().depth);
+    result_.counters.target_calls += 1;
+    result_.counters.target_positions += drafted + 1;
     draft_has_read_ = nodes_.front().row.empty() ? draft_has_read_ : length_of(text_);
     for (const std::size_t node : walk.reached) {
       draft_has_read_ += !nodes_[node].row.empty();
@@ -187,28 +190,9 @@ class TreeRun {
     if (!result_.ended) emit(walk.extra);
   }
 
-  void count(std::int64_t accepted) {
-    const auto drafted = static_cast<std::int64_t>(nodes_.size()) - 1;
-    const auto depth = static_cast<std::size_t>(nodes_.back().depth);
-    Counters& counters = result_.counters;
-    counters.steps += 1;
-    counters.target_calls += 1;
-    counters.target_positions += drafted + 1;
-    counters.drafted += drafted;
-    counters.accepted += accepted;
-    counters.drafted_at.resize(std::max(counters.drafted_at.size(), depth));
-    counters.accepted_at.resize(counters.drafted_at.size());
-    for (std::size_t j = 0; j < depth; ++j) counters.drafted_at[j] += 1;
-    for (std::size_t j = 0; j < static_cast<std::size_t>(accepted); ++j) counters.accepted_at[j] += 1;
-    result_.steps.push_back({drafted, accepted, 0, -1});
-  }
-
   void emit(Token token) {
     text_.push_back(token);
-    result_.tokens.push_back(token);
-    result_.steps.back().emitted += 1;
-    result_.counters.tokens += 1;
-    result_.ended = token == options_.end_token;
+    result_.emit(token, options_.end_token);
   }
 
   LanguageModelRef target_;
