@@ -295,7 +295,7 @@ class Deployed {
     holds.utilization = o_.gpu_memory_utilization;
     holds.reserve_bytes_per_gpu = o_.activation_reserve_gb * gigabyte;
     holds.target = placed.target;
-    if (!is_plain(scenario)) holds.draft = placed.draft;
+    if (!sim::is_plain(scenario)) holds.draft = placed.draft;
     holds.block_size = o_.block_size;
     holds.max_num_seqs = scenario.engine.max_num_seqs;
     const planning::KvMemory memory = planning::kv_memory(holds);
@@ -347,27 +347,6 @@ class Deployed {
   Inputs& inputs_;
 };
 
-/// The rate at which so many requests are served that are always in flight, without speculation.
-void take_concurrency(const CapacityOptions& o, CapacityReport& r) {
-  const std::int64_t replicas = o.replicas.value_or(1);
-  sim::CapacityQuestion closed = r.question;
-  closed.workload.requests_per_second.reset();
-  closed.limits = {};
-  closed.scenarios = {r.question.scenarios.front()};
-  std::int64_t most = 1;
-  for (const sim::CapacityScenario& scenario : r.question.scenarios) {
-    if (is_plain(scenario)) most = std::max(most, scenario.engine.max_num_seqs);
-  }
-  // Those in flight beyond what may run wait.
-  closed.scenarios.front().engine.max_num_seqs =
-      std::clamp<std::int64_t>((*o.concurrency + replicas - 1) / replicas, 1, most);
-  const sim::SimulatedValue rate =
-      sim::plan_capacity(closed).scenarios.front().saturated_requests_per_second_per_replica;
-  const auto times = static_cast<double>(replicas);
-  r.rate_of_concurrency = sim::SimulatedValue{times * rate.value, times * rate.lo, times * rate.hi};
-  r.question.workload.requests_per_second = times * rate.value;
-}
-
 void mark_extrapolated(const estimate::AcceptanceCurve& acceptance, CapacityReport& r) {
   r.measured_gamma = max_gamma_of(r.question.scenarios);
   while (r.measured_gamma > 0 && acceptance.tokens_per_step(r.measured_gamma).extrapolated) --r.measured_gamma;
@@ -413,7 +392,7 @@ void warn_of_edge(const CapacityReport& r, std::vector<Warning>& warnings) {
     if (!limit || !found || *found <= *limit) return;
     warnings.push_back(
         {"load_within_error_of_limit",
-         fmt::format("{} of {} is {} ms at p{} on average over the runs, above its limit: the load is so close to the "
+         fmt::format("{} of {} is {} ms at p{} of all runs' requests, above its limit: the load is so close to the "
                      "largest one that some runs take it and others do not; more --replications or --num-requests tell",
                      what, s.scenario.name, brief(1000 * *found), brief(limits.percentile))});
   };
@@ -508,7 +487,10 @@ Report run(const CapacityOptions& o) {
     inputs.files.insert(inputs.files.end(), acceptance->files.begin(), acceptance->files.end());
     for (const Warning& warning : acceptance->warnings) inputs.warnings.push_back(warning);
   }
-  if (o.concurrency) take_concurrency(o, r);
+  if (o.concurrency) {
+    r.rate_of_concurrency = sim::rate_in_flight(r.question, *o.concurrency);
+    r.question.workload.requests_per_second = r.rate_of_concurrency->value;
+  }
   r.range = sim::over_versions(r.question, sim::plan_capacity(r.question), ends);
 
   Report report;
@@ -528,12 +510,6 @@ Report run(const CapacityOptions& o) {
 
 }  // namespace
 
-bool is_plain(const sim::CapacityScenario& scenario) {
-  const auto& schedule = scenario.engine.schedule;
-  return std::all_of(schedule.begin(), schedule.end(),
-                     [](const sim::GammaFrom& stretch) { return stretch.gamma == 0; });
-}
-
 std::optional<std::int64_t> gamma_of(const sim::CapacityScenario& scenario) {
   const auto& schedule = scenario.engine.schedule;
   const std::int64_t gamma = schedule.front().gamma;
@@ -545,7 +521,7 @@ std::optional<std::int64_t> gamma_of(const sim::CapacityScenario& scenario) {
 std::size_t CapacityReport::plain() const {
   std::size_t best = 0;
   for (std::size_t i = 0; i < scenarios().size(); ++i) {
-    if (!is_plain(scenarios()[i].scenario)) continue;
+    if (!sim::is_plain(scenarios()[i].scenario)) continue;
     const sim::ScenarioCapacity& a = scenarios()[i];
     const sim::ScenarioCapacity& b = scenarios()[best];
     const auto gpus = [](const sim::ScenarioCapacity& s) {

@@ -53,7 +53,6 @@ struct CapacityReport {
   std::size_t shown() const { return answer().recommended.value_or(plain()); }
 };
 
-bool is_plain(const sim::CapacityScenario& scenario);
 /// The gamma of all batches; nothing where a schedule has several.
 std::optional<std::int64_t> gamma_of(const sim::CapacityScenario& scenario);
 

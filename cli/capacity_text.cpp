@@ -32,7 +32,7 @@ std::string milliseconds(const SimulatedValue& value) { return shown(1000 * valu
 /// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs where several are compared.
 std::string way(const CapacityReport& r, std::size_t i) {
   const sim::CapacityScenario& scenario = r.scenarios()[i].scenario;
-  std::string text = is_plain(scenario)            ? std::string("without speculation")
+  std::string text = sim::is_plain(scenario)       ? std::string("without speculation")
                      : scenario.name == "schedule" ? std::string("with the schedule")
                                                    : "with " + scenario.name;
   const bool several = std::any_of(r.scenarios().begin(), r.scenarios().end(), [&](const ScenarioCapacity& other) {

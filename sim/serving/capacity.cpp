@@ -458,4 +458,28 @@ CapacityAnswer plan_capacity(const CapacityQuestion& question) {
   return CapacityPlanner(question).answer();
 }
 
+bool is_plain(const CapacityScenario& scenario) {
+  const auto& schedule = scenario.engine.schedule;
+  return std::all_of(schedule.begin(), schedule.end(), [](const GammaFrom& stretch) { return stretch.gamma == 0; });
+}
+
+SimulatedValue rate_in_flight(const CapacityQuestion& question, std::int64_t concurrency) {
+  core::require_in("rate_in_flight", "concurrency", concurrency, 1, std::numeric_limits<std::int64_t>::max());
+  require_legal(question);
+  const std::int64_t replicas = question.replicas.value_or(1);
+  CapacityQuestion closed = question;
+  closed.workload.requests_per_second.reset();
+  closed.limits = {};
+  closed.scenarios = {question.scenarios.front()};
+  std::int64_t most = 1;
+  for (const CapacityScenario& scenario : question.scenarios) {
+    if (is_plain(scenario)) most = std::max(most, scenario.engine.max_num_seqs);
+  }
+  const std::int64_t each = concurrency / replicas + (concurrency % replicas > 0 ? 1 : 0);
+  closed.scenarios.front().engine.max_num_seqs = std::clamp<std::int64_t>(each, 1, most);
+  const SimulatedValue rate = plan_capacity(closed).scenarios.front().saturated_requests_per_second_per_replica;
+  const auto times = static_cast<double>(replicas);
+  return {times * rate.value, times * rate.lo, times * rate.hi};
+}
+
 }  // namespace specdec::sim

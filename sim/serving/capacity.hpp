@@ -121,4 +121,15 @@ struct CapacityAnswer {
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question);
 
+/// Nothing is drafted at any batch.
+bool is_plain(const CapacityScenario& scenario);
+
+/// Requests/s of all replicas (one where the question names none) when `concurrency` requests are always in flight,
+/// evenly over the replicas, by the question's first scenario; those beyond the largest max_num_seqs of its plain
+/// scenarios wait.
+/// Source:   docs/capacity.md#what-intervals-hold
+/// @param concurrency  >= 1
+/// @throws as plan_capacity
+SimulatedValue rate_in_flight(const CapacityQuestion& question, std::int64_t concurrency);
+
 }  // namespace specdec::sim
