@@ -1,0 +1,116 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "cli/report.hpp"
+
+/// A figure is data first: whoever makes it fills in a Chart, and whoever draws it, prints it as a table or writes it
+/// as JSON knows nothing else. A builder calls the libraries and computes nothing itself.
+namespace specdec::cli {
+
+enum class AxisScale { linear, logarithmic };
+
+struct ChartAxis {
+  /// Of the column of the data, snake_case with its unit: "time_per_token_ms".
+  std::string key;
+  /// Beside the axis, with the unit in parentheses where there is one: "time per token (ms)".
+  std::string label;
+  AxisScale scale = AxisScale::linear;
+  /// The range shown; that of the data where missing.
+  std::optional<double> low;
+  std::optional<double> high;
+  /// Names of the places 0, 1, 2, ... of an axis that has no numbers: tasks, methods.
+  std::vector<std::string> categories;
+};
+
+/// What stands at the data's places, and which vectors of a ChartSeries it uses.
+enum class ChartMark {
+  line,        ///< x, y; not finite: a gap
+  steps,       ///< x, y; constant from each x to the next
+  points,      ///< x, y; low and high, where given, are the ends of an error bar along y
+  bars,        ///< x, y; each from 0 to y; low and high as for points
+  band,        ///< x, low, high: an area between two lines, an interval that goes with x
+  box,         ///< x_low, x_high, low, high: rectangles, for instance the interval of what the user gave
+  cells,       ///< x, y, z: one cell of a heat map for each; x and y run over a regular grid, x fastest
+  vertical,    ///< x: lines across the panel, for instance a crossover
+  horizontal,  ///< y: lines across the panel
+  text         ///< x, y, labels: words at a place
+};
+
+/// How much a series matters, and so how it is drawn.
+enum class ChartRole {
+  data,       ///< one of the things compared; each has a colour, a dash and a point of its own
+  reference,  ///< what the data are held against: thin, grey
+  highlight   ///< what the figure is about: thick
+};
+
+/// All vectors that a mark uses have one length; the others are empty.
+struct ChartSeries {
+  /// In the legend and in the table; empty for what the legend leaves out.
+  std::string name;
+  ChartMark mark = ChartMark::line;
+  std::vector<double> x;
+  std::vector<double> y;
+  std::vector<double> low;
+  std::vector<double> high;
+  std::vector<double> x_low;
+  std::vector<double> x_high;
+  std::vector<double> z;
+  std::vector<std::string> labels;
+  ChartRole role = ChartRole::data;
+  /// Series of one panel with the same number have the same colour: a line and the band around it. Counted from 0;
+  /// missing: the next one that is free.
+  std::optional<int> colour;
+};
+
+/// One pair of axes.
+struct ChartPanel {
+  /// Above the panel where there are several; a task, a model.
+  std::string title;
+  ChartAxis x;
+  ChartAxis y;
+  /// Of cells: key, label and range of z.
+  std::optional<ChartAxis> z;
+  std::vector<ChartSeries> series;
+};
+
+struct Chart {
+  /// That of `specdec plot NAME`.
+  std::string name;
+  std::string title;
+  /// One or two sentences: what is to be seen here, with its figures. Stands below the drawing, and is what a screen
+  /// reader reads.
+  std::string caption;
+  std::vector<ChartPanel> panels;
+  /// Panels side by side.
+  int columns = 1;
+  std::vector<Assumption> assumptions;
+  std::vector<Warning> warnings;
+  /// As in Report.
+  std::vector<nlohmann::ordered_json> files;
+  std::vector<nlohmann::ordered_json> presets;
+};
+
+/// A figure of `specdec plot`: `set_up` declares its options, each with a default that needs nothing but what comes
+/// with the program, and returns what makes the chart once they are parsed.
+struct FigureKind {
+  /// Words joined by "-": "speedup-over-gamma".
+  std::string name;
+  /// One line for the help text.
+  std::string summary;
+  std::function<Chart()> (*set_up)(Options& options);
+};
+
+/// The figures by what they answer, each list from a file of its own: cli/figures/paper_figures.cpp and so on.
+std::vector<FigureKind> paper_figures();
+std::vector<FigureKind> planning_figures();
+std::vector<FigureKind> trace_figures();
+std::vector<FigureKind> deployment_figures();
+std::vector<FigureKind> validation_figures();
+
+}  // namespace specdec::cli
