@@ -65,7 +65,9 @@ class Transformer::Forward {
   Forward(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options)
       : weights_(std::move(weights)),
         config_(weights_->config),
-        cache_(size(config_.layers), size(config_.key_value_heads), head_size()),
+        layers_(checked_layers(config_, options)),
+        keeps_features_(options.keep_features),
+        cache_(size(layers_), size(config_.key_value_heads), head_size()),
         stream_(chunk_tokens, size(config_.width)),
         normed_(chunk_tokens, size(config_.width)),
         query_key_value_(chunk_tokens, size((config_.heads + 2 * config_.key_value_heads) * config_.head_size)),
@@ -85,6 +87,14 @@ class Transformer::Forward {
   const TransformerWeights& weights() const { return *weights_; }
   std::int64_t length() const { return length_; }
   std::int64_t max_length() const { return max_length_; }
+  std::int64_t layers() const { return layers_; }
+
+  std::span<const float> features(std::int64_t position) const {
+    if (!keeps_features_)
+      throw std::invalid_argument("Transformer::features: options.keep_features is false, but must be true");
+    core::require_in("Transformer::features", "position", position, 0, length_ - 1);
+    return std::span(features_).subspan(size(position * config_.width), size(config_.width));
+  }
 
   /// Appends the block; calls emit(row, logits) for each of its last `rows` tokens, perhaps in several threads.
   template <class Emit>
@@ -97,6 +107,9 @@ class Transformer::Forward {
       const std::size_t tokens = std::min(chunk_tokens, block.size() - first);
       advance(block.subspan(first, tokens), size(before) + first);
       const std::size_t skipped = std::min(tokens, silent - std::min(silent, first));
+      const std::size_t unused = keeps_features_ ? 0 : skipped;
+      normalise_rows(weights_->final_norm, unused, tokens - unused);
+      if (keeps_features_) keep_features(tokens, size(before) + first);
       for (std::size_t t = skipped; t < tokens; t += head_tokens) {
         const std::size_t count = std::min(head_tokens, tokens - t);
         write_logits(t, count);
@@ -126,6 +139,11 @@ class Transformer::Forward {
   static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
   std::size_t head_size() const { return size(config_.head_size); }
 
+  static std::int64_t checked_layers(const TransformerConfig& config, const TransformerOptions& options) {
+    core::require_in("Transformer", "options.layers", options.layers, 0, config.layers);
+    return options.layers == 0 ? config.layers : options.layers;
+  }
+
   void require_valid(std::span<const Token> block) const {
     for (const Token token : block)
       core::require_in("Transformer::score", "token", std::int64_t{token}, 0, vocab_size() - 1);
@@ -136,6 +154,7 @@ class Transformer::Forward {
   void reserve(std::size_t positions) {
     cache_.reserve(positions);
     if (rotary_) rotary_->reserve(positions);
+    if (keeps_features_) features_.resize(std::max(features_.size(), positions * size(config_.width)));
     const std::size_t needed = attention_scratch(most_attention_tokens, positions, cache_.value_stride());
     for (AlignedFloats& scratch : scratch_) {
       if (scratch.size() < needed) scratch.resize(2 * needed);
@@ -177,10 +196,10 @@ class Transformer::Forward {
     });
   }
 
-  /// Takes tokens at positions from `position` on through all layers; their states end up in stream_.
+  /// Takes tokens at positions from `position` on through the layers; their states end up in stream_.
   void advance(std::span<const Token> tokens, std::size_t position) {
     embed(tokens, position);
-    for (std::size_t layer = 0; layer < weights_->blocks.size(); ++layer) {
+    for (std::size_t layer = 0; layer < size(layers_); ++layer) {
       const TransformerBlock& block = weights_->blocks[layer];
       normalise_rows(block.attention_norm, 0, tokens.size());
       apply(block.query_key_value, tokens.size(), normed_.inputs(), query_key_value_.rows(), false);
@@ -269,9 +288,15 @@ class Transformer::Forward {
     }
   }
 
-  /// Logits of the tokens [first, first + count) of the current chunk.
+  /// Copies the normed states of the current chunk, whose first token is at `position`.
+  void keep_features(std::size_t tokens, std::size_t position) {
+    const std::size_t width = size(config_.width);
+    for (std::size_t t = 0; t < tokens; ++t)
+      std::copy_n(normed_.row(t), width, features_.begin() + static_cast<std::ptrdiff_t>((position + t) * width));
+  }
+
+  /// Logits of the tokens [first, first + count) of the current chunk, from their normed states.
   void write_logits(std::size_t first, std::size_t count) {
-    normalise_rows(weights_->final_norm, first, count);
     apply(weights_->head, count, normed_.inputs(first), logits_.rows(), false);
   }
 
@@ -279,6 +304,8 @@ class Transformer::Forward {
 
   std::shared_ptr<const TransformerWeights> weights_;
   const TransformerConfig& config_;
+  std::int64_t layers_;
+  bool keeps_features_;
   std::int64_t max_length_ = 0;
   std::int64_t length_ = 0;
   KeyValueCache cache_;
@@ -293,6 +320,8 @@ class Transformer::Forward {
   Activations feed_forward_;
   Activations activated_;
   Activations logits_;
+  /// Shape: (positions, width); empty unless they are kept.
+  std::vector<float> features_;
 };
 
 Transformer::Transformer(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options)
@@ -305,13 +334,15 @@ const TransformerConfig& Transformer::config() const { return forward_->config()
 std::int64_t Transformer::vocab_size() const { return forward_->vocab_size(); }
 std::int64_t Transformer::max_length() const { return forward_->max_length(); }
 std::int64_t Transformer::length() const { return forward_->length(); }
+std::int64_t Transformer::layers() const { return forward_->layers(); }
 
 double Transformer::operations_per_token() const {
   const auto operations = [](const Linear& linear) {
     return 2 * static_cast<double>(linear.matrix.rows()) * static_cast<double>(linear.matrix.depth());
   };
   double sum = operations(forward_->weights().head);
-  for (const TransformerBlock& block : forward_->weights().blocks) {
+  const std::span<const TransformerBlock> blocks = forward_->weights().blocks;
+  for (const TransformerBlock& block : blocks.first(static_cast<std::size_t>(layers()))) {
     sum += operations(block.query_key_value) + operations(block.attention_output) +
            operations(block.feed_forward_input) + operations(block.feed_forward_output);
   }
@@ -321,7 +352,7 @@ double Transformer::operations_per_token() const {
 double Transformer::attention_operations(std::int64_t context) const {
   core::require_in("Transformer::attention_operations", "context", context, 0, max_length());
   const TransformerConfig& c = config();
-  return 4 * static_cast<double>(c.layers * c.heads * c.head_size) * static_cast<double>(context);
+  return 4 * static_cast<double>(layers() * c.heads * c.head_size) * static_cast<double>(context);
 }
 
 namespace {
@@ -351,6 +382,8 @@ void Transformer::score_logits(std::span<const Token> block, std::span<float> lo
                      std::copy(row.begin(), row.end(), logits.begin() + static_cast<std::ptrdiff_t>(i * width));
                    });
 }
+
+std::span<const float> Transformer::features(std::int64_t position) const { return forward_->features(position); }
 
 void Transformer::roll_back(std::int64_t length) { forward_->roll_back(length); }
 

@@ -14,6 +14,10 @@ struct TransformerOptions {
   int threads = 1;
   /// Longest prefix; 0 stands for the checkpoint's own limit, which it must not exceed.
   std::int64_t max_length = 0;
+  /// Blocks that are run, from the first on, before the final norm and the head; 0 stands for all of them.
+  std::int64_t layers = 0;
+  /// Keep the state of every position, for features().
+  bool keep_features = false;
 };
 
 /// A decoder-only transformer with its key/value cache: one prefix, scored block by block. A LanguageModel.
@@ -26,22 +30,26 @@ struct TransformerOptions {
 /// is used by one thread at a time.
 class Transformer {
  public:
-  /// @throws std::domain_error if options.threads < 1 or options.max_length is outside [0, the checkpoint's limit]
+  /// @throws std::domain_error if options.threads < 1, options.max_length is outside [0, the checkpoint's limit] or
+  ///   options.layers outside [0, the checkpoint's layers]
   explicit Transformer(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options = {});
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;
   ~Transformer();
 
+  /// The checkpoint's shape, whatever options.layers says.
   const TransformerConfig& config() const;
+  /// Blocks that are run, in [1, config().layers].
+  std::int64_t layers() const;
   std::int64_t vocab_size() const;
   std::int64_t max_length() const;
   /// Tokens in the current prefix.
   std::int64_t length() const;
-  /// 2 * (parameters of the matrices a token is multiplied by: projections, feed-forward, head).
+  /// 2 * (parameters of the matrices a token is multiplied by: projections and feed-forward of layers() blocks, head).
   /// Not in it: norms, activations, softmax, and attention over the prefix; see attention_operations.
   double operations_per_token() const;
   /// Operations of attention for one token that sees `context` tokens, itself included:
-  ///   4 * layers * heads * head_size * context   (2 for query times key, 2 for weight times value).
+  ///   4 * layers() * heads * head_size * context   (2 for query times key, 2 for weight times value).
   /// @throws std::domain_error if context < 0
   double attention_operations(std::int64_t context) const;
 
@@ -58,6 +66,13 @@ class Transformer {
   /// The same, but writes the logits as they are. Shape: (n, vocab_size).
   /// Accuracy: |error| <= 1e-4 * max |logit| of the row against a forward pass in f32 by PyTorch (the tests' bound).
   void score_logits(std::span<const Token> block, std::span<float> logits);
+
+  /// The state of a position of the prefix behind the final norm: what the head makes logits of. Kept for every
+  /// position, those without requested rows included, and as long as its prefix stands; the span, until the next call
+  /// of score. Shape: (config().width).
+  /// @throws std::invalid_argument if options.keep_features is off
+  /// @throws std::domain_error if position is outside [0, length() - 1]
+  std::span<const float> features(std::int64_t position) const;
 
   /// Keeps the first `length` tokens. @throws std::domain_error if length is outside [0, length()]
   void roll_back(std::int64_t length);

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <numeric>
+#include <string>
 
 #include "sim/transformer/transformer.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
 #include "tests/unit/sim/transformer/fixtures.hpp"
+#include "traces/formats/safetensors_writer.hpp"
 
 using namespace specdec;
 using sim::Token;
@@ -31,6 +35,32 @@ std::vector<double> rows_in_blocks(Transformer& model, const std::vector<Token>&
     model.score(std::span(tokens).subspan(first, n), std::span(rows).subspan(first * width, n * width));
   }
   return rows;
+}
+
+/// Writes the checkpoint with its first `layers` blocks alone, as if it had been trained so.
+void write_shortened(const tests::RandomCheckpoint& checkpoint, int layers, const std::filesystem::path& folder) {
+  std::ifstream in(checkpoint.folder() / "config.json");
+  std::string config{std::istreambuf_iterator<char>(in), {}};
+  const std::string key = "\"num_hidden_layers\":";
+  config.replace(config.find(key) + key.size(), 1, std::to_string(layers));
+  std::ofstream(folder / "config.json") << config;
+  const std::string prefix = "model.layers.";
+  std::vector<traces::TensorData> kept;
+  for (const tests::NamedTensor& tensor : checkpoint.tensors()) {
+    if (tensor.name.starts_with(prefix) && tensor.name[prefix.size()] - '0' >= layers) continue;
+    kept.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
+  }
+  traces::write_safetensors(folder / "model.safetensors", kept);
+}
+
+/// The features of all positions, one after another.
+std::vector<float> features_of(const Transformer& model) {
+  std::vector<float> all;
+  for (std::int64_t position = 0; position < model.length(); ++position) {
+    const std::span<const float> state = model.features(position);
+    all.insert(all.end(), state.begin(), state.end());
+  }
+  return all;
 }
 
 }  // namespace
@@ -116,4 +146,77 @@ TEST_CASE("operations count two per parameter that a token is multiplied by, att
   // 2 layers of q 40x40, k and v 20x40, o 40x40, gate and up 56x40, down 40x56; head 67x40.
   CHECK(model.operations_per_token() == 2.0 * (2 * (1600 + 2 * 800 + 1600 + 3 * 2240) + 2680));
   CHECK(model.attention_operations(10) == 4.0 * 2 * 4 * 10 * 10);
+}
+
+TEST_CASE("a model told to run k blocks is the checkpoint that has no more") {
+  const tests::Shape shape{48, 3, 3, 80, 90, 200};
+  const tests::RandomCheckpoint checkpoint(shape);
+  const auto weights = sim::load_checkpoint(checkpoint.folder());
+  const auto tokens = some_tokens(100, shape.vocab_size);
+  for (int layers = 1; layers <= 3; ++layers) {
+    CAPTURE(layers);
+    const tests::TemporaryFolder folder;
+    write_shortened(checkpoint, layers, folder.path());
+    Transformer shortened(sim::load_checkpoint(folder.path()));
+    Transformer cut(weights, {.layers = layers});
+    CHECK(cut.layers() == layers);
+    CHECK(rows_in_blocks(cut, tokens, 7) == rows_in_blocks(shortened, tokens, 100));
+    CHECK(cut.operations_per_token() == shortened.operations_per_token());
+    CHECK(cut.attention_operations(10) == shortened.attention_operations(10));
+  }
+  CHECK(Transformer(weights).layers() == 3);
+  CHECK_THROWS_AS(Transformer(weights, {.layers = 4}), std::domain_error);
+  CHECK_THROWS_AS(Transformer(weights, {.layers = -1}), std::domain_error);
+}
+
+TEST_CASE(
+    "features are what the head multiplies, kept for every position with the same bits in any blocks and threads") {
+  const tests::RandomCheckpoint checkpoint(wide);
+  const auto weights = sim::load_checkpoint(checkpoint.folder());
+  const auto tokens = some_tokens(110, wide.vocab_size);
+  const auto vocab = static_cast<std::size_t>(wide.vocab_size);
+  const auto width = static_cast<std::size_t>(wide.width);
+  Transformer whole(weights, {.keep_features = true});
+  std::vector<float> logits(2 * vocab);
+  whole.score_logits(tokens, logits);
+  const std::vector<float> features = features_of(whole);
+  REQUIRE(features.size() == tokens.size() * width);
+
+  const std::vector<float>& head = checkpoint.tensors().front().values;
+  for (std::size_t v = 0; v < vocab; ++v) {
+    double logit = 0;
+    for (std::size_t i = 0; i < width; ++i) logit += double{features[109 * width + i]} * double{head[v * width + i]};
+    REQUIRE(std::abs(logit - double{logits[vocab + v]}) < 1e-4);
+  }
+
+  for (int threads = 1; threads <= 3; ++threads) {
+    for (const std::size_t block : {1, 5, 49}) {
+      CAPTURE(threads, block);
+      Transformer model(weights, {.threads = threads, .keep_features = true});
+      for (std::size_t first = 0; first < tokens.size(); first += block)
+        model.score(std::span(tokens).subspan(first, std::min(block, tokens.size() - first)), {});
+      CHECK(features_of(model) == features);
+    }
+  }
+
+  whole.score(some_tokens(40, wide.vocab_size), {});
+  whole.roll_back(80);
+  CHECK(features_of(whole) == std::vector<float>(features.begin(), features.begin() + 80 * wide.width));
+  whole.score(std::span(tokens).subspan(80), {});
+  CHECK(features_of(whole) == features);
+}
+
+TEST_CASE("features are refused beyond the prefix, and where they are not kept") {
+  const auto weights = sim::load_checkpoint(tests::transformer_fixture("llama_gqa"));
+  Transformer model(weights, {.keep_features = true});
+  CHECK_THROWS_AS(model.features(0), std::domain_error);
+  model.score(std::vector<Token>{1, 2, 3}, {});
+  CHECK(model.features(2).size() == 40);
+  CHECK_THROWS_AS(model.features(3), std::domain_error);
+  CHECK_THROWS_AS(model.features(-1), std::domain_error);
+  model.roll_back(2);
+  CHECK_THROWS_AS(model.features(2), std::domain_error);
+  Transformer without(weights);
+  without.score(std::vector<Token>{1}, {});
+  CHECK_THROWS_AS(without.features(0), std::invalid_argument);
 }
