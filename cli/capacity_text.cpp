@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,17 +64,9 @@ std::string gpu_range_text(const CapacityReport& r, std::size_t i) {
 
 /// ", fewer in 2 of 3 cases."
 std::string fewer_text(const CapacityReport& r, std::size_t best, std::size_t plain) {
-  const auto& chosen = r.range.gpus_by_version[best];
-  const auto& other = r.range.gpus_by_version[plain];
-  std::size_t fewer = 0, more = 0;
-  for (std::size_t version = 0; version < chosen.size(); ++version) {
-    constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-    const std::int64_t with = chosen[version].value_or(never), without = other[version].value_or(never);
-    fewer += with < without;
-    more += with > without;
-  }
-  return fmt::format(", fewer in {} of {} cases{}.", fewer, chosen.size(),
-                     more > 0 ? fmt::format(" and more in {}", more) : "");
+  const sim::GpuComparison cases = sim::compare_gpus(r.range, best, plain);
+  return fmt::format(", fewer in {} of {} cases{}.", cases.fewer, cases.versions,
+                     cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "");
 }
 
 std::string limits_text(const CapacityReport& r) {

@@ -178,6 +178,13 @@ class CapacityPlanner {
     if (longest > workload.requests) make_requests(longest);
   }
 
+  /// [load]
+  std::vector<ReplicaAtLoad> first_scenario_at(std::span<const double> loads) const {
+    std::vector<ReplicaAtLoad> found;
+    for (const double load : loads) found.push_back(replica_at(scenarios_.front(), load));
+    return found;
+  }
+
   CapacityAnswer answer() const {
     CapacityAnswer answer;
     for (const PlannedScenario& planned : scenarios_) {
@@ -362,15 +369,19 @@ class CapacityPlanner {
     result.meets_load = share <= most * (1 + 1e-12);
     const bool limited = question_.limits.ttft_seconds || question_.limits.tpot_seconds;
     result.at_requests_per_second = asked && result.meets_load ? share : limited ? most : relaxed_load * most;
-    const double seconds_per_token = gpu_seconds_per_token(result);
-    if (question_.price_per_gpu_hour)
-      result.cost_per_million_tokens = *question_.price_per_gpu_hour / 3600 * seconds_per_token * 1e6;
+    const double seconds_per_token = gpu_seconds_per_token(result.at_requests_per_second);
+    result.cost_per_million_tokens = cost_of(seconds_per_token);
     if (question_.watts_per_gpu) result.joules_per_token = *question_.watts_per_gpu * seconds_per_token;
     return result;
   }
 
-  double gpu_seconds_per_token(const ScenarioCapacity& capacity) const {
-    return static_cast<double>(question_.gpus_per_replica) / (capacity.at_requests_per_second * output_tokens_);
+  double gpu_seconds_per_token(double requests_per_second) const {
+    return static_cast<double>(question_.gpus_per_replica) / (requests_per_second * output_tokens_);
+  }
+
+  std::optional<double> cost_of(double gpu_seconds_per_token) const {
+    if (!question_.price_per_gpu_hour) return std::nullopt;
+    return *question_.price_per_gpu_hour / 3600 * gpu_seconds_per_token * 1e6;
   }
 
   RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, double load) const {
@@ -399,9 +410,9 @@ class CapacityPlanner {
                                 value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
   }
 
-  void fill_figures(const PlannedScenario& planned, ScenarioCapacity& result) const {
-    const std::vector<RunFigures> figures = of_replications<RunFigures>(
-        [&](std::int64_t r) { return figures_at(planned, r, result.at_requests_per_second); });
+  ReplicaAtLoad replica_at(const PlannedScenario& planned, double load) const {
+    const std::vector<RunFigures> figures =
+        of_replications<RunFigures>([&](std::int64_t r) { return figures_at(planned, r, load); });
     const auto over_runs = [&](double RunFigures::*figure) {
       std::vector<double> values;
       for (const RunFigures& run : figures) values.push_back(run.*figure);
@@ -412,15 +423,30 @@ class CapacityPlanner {
       ttft.push_back(run.ttft);
       tpot.push_back(run.tpot);
     }
+    ReplicaAtLoad result;
+    result.requests_per_second = load;
     result.ttft_seconds = percentiles(std::move(ttft));
     result.tpot_seconds = percentiles(std::move(tpot));
     result.mean_batch = over_runs(&RunFigures::mean_batch);
-    result.output_tokens_per_second_per_replica = over_runs(&RunFigures::output_tokens_per_second);
+    result.output_tokens_per_second = over_runs(&RunFigures::output_tokens_per_second);
     result.preemptions_per_request = over_runs(&RunFigures::preemptions_per_request).value;
-    if (!planned.saturation) return;
-    planning::OfferedLoad load = planned.load;
-    load.requests_per_second = result.at_requests_per_second;
-    result.steady = planning::steady_state(*question_.cost, load, planned.limits, planned.rounds);
+    result.gpu_seconds_per_token = gpu_seconds_per_token(load);
+    result.cost_per_million_tokens = cost_of(result.gpu_seconds_per_token);
+    if (!planned.saturation) return result;
+    planning::OfferedLoad offered = planned.load;
+    offered.requests_per_second = load;
+    result.steady = planning::steady_state(*question_.cost, offered, planned.limits, planned.rounds);
+    return result;
+  }
+
+  void fill_figures(const PlannedScenario& planned, ScenarioCapacity& result) const {
+    ReplicaAtLoad there = replica_at(planned, result.at_requests_per_second);
+    result.ttft_seconds = there.ttft_seconds;
+    result.tpot_seconds = there.tpot_seconds;
+    result.mean_batch = there.mean_batch;
+    result.output_tokens_per_second_per_replica = there.output_tokens_per_second;
+    result.preemptions_per_request = there.preemptions_per_request;
+    result.steady = there.steady;
     if (result.steady && result.tpot_seconds)
       result.engines_relative_difference = result.steady->tpot_seconds / result.tpot_seconds->mean.value - 1;
   }
@@ -430,7 +456,9 @@ class CapacityPlanner {
     for (std::size_t s = 0; s < answer.scenarios.size(); ++s) {
       if (answer.scenarios[s].meets_load) order.push_back(s);
     }
-    const auto seconds = [&](std::size_t s) { return gpu_seconds_per_token(answer.scenarios[s]); };
+    const auto seconds = [&](std::size_t s) {
+      return gpu_seconds_per_token(answer.scenarios[s].at_requests_per_second);
+    };
     const auto median = [&](std::size_t s) {
       const auto& tpot = answer.scenarios[s].tpot_seconds;
       return tpot ? tpot->p50.value : 0;
@@ -456,6 +484,16 @@ class CapacityPlanner {
 CapacityAnswer plan_capacity(const CapacityQuestion& question) {
   require_legal(question);
   return CapacityPlanner(question).answer();
+}
+
+std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
+                                            std::span<const double> loads) {
+  CapacityQuestion alone = question;
+  alone.scenarios = {question.scenarios.at(scenario)};
+  require_legal(alone);
+  for (const double load : loads)
+    core::require_in("replica_at_loads", "load", load, std::numeric_limits<double>::min(), 1e12);
+  return CapacityPlanner(alone).first_scenario_at(loads);
 }
 
 bool is_plain(const CapacityScenario& scenario) {

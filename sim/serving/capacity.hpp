@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -120,6 +122,31 @@ struct CapacityAnswer {
 /// Accuracy: the search ends within 1% of the rate; what chance adds is in the intervals
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question);
+
+/// One replica of a scenario at a load, whether it meets limits or not.
+struct ReplicaAtLoad {
+  /// That arrive at the replica.
+  double requests_per_second = 0;
+  /// Nothing where no request has one (tpot: where none has two tokens).
+  std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
+  SimulatedValue mean_batch, output_tokens_per_second;
+  double preemptions_per_request = 0;
+  /// Its accelerators' time / the output tokens asked for.
+  double gpu_seconds_per_token = 0;
+  /// Nothing without a price.
+  std::optional<double> cost_per_million_tokens;
+  /// The formulas at the same load, where they apply.
+  std::optional<planning::SteadyState> steady;
+};
+
+/// Simulates one replica of the question's scenario number `scenario` at each load, by the same requests and random
+/// numbers for all of them, those of plan_capacity. Limits, replicas and the load of the workload do not count.
+/// Source:   docs/capacity.md#simulation
+/// @param loads  requests/s, each > 0
+/// @return [load]; percentiles above the saturated rate are those of a queue that grows, and depend on the run's length
+/// @throws std::out_of_range unless the scenario exists; else as plan_capacity
+std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
+                                            std::span<const double> loads);
 
 /// Nothing is drafted at any batch.
 bool is_plain(const CapacityScenario& scenario);

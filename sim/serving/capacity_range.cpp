@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
@@ -174,6 +176,61 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   }
   for (std::size_t i = 0; i < scenarios; ++i) range.gpus[i] = range_of(range.gpus_by_version[i]);
   return range;
+}
+
+GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {
+  const auto& ours = range.gpus_by_version.at(scenario);
+  const auto& theirs = range.gpus_by_version.at(other);
+  core::require_same_size("compare_gpus", "versions of the scenario", ours.size(), "those of the other", theirs.size());
+  GpuComparison comparison;
+  comparison.versions = ours.size();
+  constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t version = 0; version < ours.size(); ++version) {
+    const std::int64_t with = ours[version].value_or(never), without = theirs[version].value_or(never);
+    comparison.fewer += with < without ? 1 : 0;
+    comparison.more += with > without ? 1 : 0;
+  }
+  return comparison;
+}
+
+std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& question, std::size_t scenario,
+                                                 std::span<const double> loads, std::span<const std::size_t> replicates,
+                                                 std::span<const std::vector<RequestAcceptance>> acceptances) {
+  std::vector<ReplicaAtLoad> found = replica_at_loads(question, scenario, loads);
+  const auto cover_version = [&](const CapacityQuestion& version) {
+    const std::vector<ReplicaAtLoad> others = replica_at_loads(version, scenario, loads);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      cover(found[i].ttft_seconds, others[i].ttft_seconds);
+      cover(found[i].tpot_seconds, others[i].tpot_seconds);
+      cover(found[i].mean_batch, others[i].mean_batch);
+      cover(found[i].output_tokens_per_second, others[i].output_tokens_per_second);
+    }
+  };
+  for (const std::size_t index : replicates) {
+    CapacityQuestion version = question;
+    version.cost = std::make_shared<ReplicateAsCost>(question.cost, index);
+    cover_version(version);
+  }
+  for (const std::vector<RequestAcceptance>& acceptance : acceptances) {
+    CapacityQuestion version = question;
+    version.acceptance = acceptance;
+    cover_version(version);
+  }
+  return found;
+}
+
+std::vector<GpusFrom> gpus_by_load(double requests_per_second_per_replica, std::int64_t gpus_per_replica,
+                                   double up_to) {
+  constexpr std::string_view function = "gpus_by_load";
+  const double rate = requests_per_second_per_replica;
+  core::require_in(function, "requests_per_second_per_replica", rate, std::numeric_limits<double>::min(), 1e12);
+  core::require_in(function, "gpus_per_replica", gpus_per_replica, std::int64_t{1}, std::int64_t{1} << 20);
+  core::require_in(function, "up_to", up_to, 0.0, 1e6 * rate);
+  std::vector<GpusFrom> steps = {{0, gpus_per_replica}};
+  for (std::int64_t replicas = 1; static_cast<double>(replicas) * rate < up_to; ++replicas) {
+    steps.push_back({static_cast<double>(replicas) * rate, (replicas + 1) * gpus_per_replica});
+  }
+  return steps;
 }
 
 }  // namespace specdec::sim

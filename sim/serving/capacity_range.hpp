@@ -41,4 +41,39 @@ struct CapacityRange {
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
                             std::span<const std::vector<RequestAcceptance>> acceptances);
 
+/// In how many of the versions one scenario needs fewer accelerators than another, and in how many more; a version that
+/// no number of them serves counts as more than any number.
+struct GpuComparison {
+  std::size_t fewer = 0, more = 0, versions = 0;
+};
+
+/// @param scenario, other  places in range.gpus_by_version; that many versions of both
+/// @throws std::out_of_range, std::invalid_argument if they are not
+GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other);
+
+/// replica_at_loads(), its intervals widened to what the same figures are with each of the replicates of the cost and
+/// each of the acceptances. Where a version does not take a load, its queue grows and its times are those of this run.
+/// @param replicates   places of replicates of the cost, as CapacityRange has them
+/// @param acceptances  as in over_versions
+/// @throws as replica_at_loads
+std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& question, std::size_t scenario,
+                                                 std::span<const double> loads, std::span<const std::size_t> replicates,
+                                                 std::span<const std::vector<RequestAcceptance>> acceptances);
+
+/// Loads above this one, up to the next one of a list, need so many accelerators.
+struct GpusFrom {
+  /// Requests/s of all replicas, >= 0.
+  double requests_per_second = 0;
+  std::int64_t gpus = 0;
+};
+
+/// What loads need, by the rate that a replica sustains: gpus(load) = ceil(load / rate) accelerators of a replica, one
+/// replica at least.
+/// @param requests_per_second_per_replica  > 0
+/// @param gpus_per_replica  >= 1
+/// @param up_to  the largest load asked for, >= 0, at most 10^6 times the rate
+/// @return rising, the first one at load 0, the last one below `up_to`
+/// @throws std::domain_error if a value is outside its range
+std::vector<GpusFrom> gpus_by_load(double requests_per_second_per_replica, std::int64_t gpus_per_replica, double up_to);
+
 }  // namespace specdec::sim

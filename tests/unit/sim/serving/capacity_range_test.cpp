@@ -148,6 +148,62 @@ TEST_CASE("replicates that price iterations at nothing are no versions of a cost
   CHECK(range_of(question_for(std::make_shared<PartlyNothing>())).replicates == std::vector<std::size_t>{1, 2});
 }
 
+TEST_CASE("cases with fewer and with more GPUs are counted, and no number of them is more than any") {
+  sim::CapacityRange range;
+  range.gpus_by_version = {{2, 4, 4, std::nullopt, 8, std::nullopt}, {4, 4, 2, 8, std::nullopt, std::nullopt}, {1}};
+  const sim::GpuComparison ours = sim::compare_gpus(range, 0, 1), theirs = sim::compare_gpus(range, 1, 0);
+  CHECK(ours.fewer == 2);
+  CHECK(ours.more == 2);
+  CHECK(ours.versions == 6);
+  CHECK(theirs.fewer == ours.more);
+  CHECK(theirs.more == ours.fewer);
+  CHECK(sim::compare_gpus(range, 1, 1).fewer == 0);
+  CHECK_THROWS_AS(sim::compare_gpus(range, 0, 2), std::invalid_argument);
+  CHECK_THROWS_AS(sim::compare_gpus(range, 3, 0), std::out_of_range);
+}
+
+TEST_CASE("a replica at a load has the figures that a capacity at that load has, with and without other versions") {
+  sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  question.price_per_gpu_hour = 3;
+  question.replicas = 2;
+  question.limits = {};
+  const sim::CapacityRange range = range_of(question);
+  const std::vector<double> loads = {10, 1};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const sim::ScenarioCapacity& whole = range.answer.scenarios[i];
+    REQUIRE(whole.at_requests_per_second == 10);
+    const std::vector<sim::ReplicaAtLoad> ranged = sim::replica_over_versions(question, i, loads, range.replicates, {});
+    REQUIRE(ranged.size() == 2);
+    CHECK(ranged[0].tpot_seconds->p99.value == whole.tpot_seconds->p99.value);
+    CHECK(ranged[0].tpot_seconds->p99.lo == whole.tpot_seconds->p99.lo);
+    CHECK(ranged[0].ttft_seconds->p50.hi == whole.ttft_seconds->p50.hi);
+    CHECK(ranged[0].mean_batch.lo == whole.mean_batch.lo);
+    CHECK(ranged[0].output_tokens_per_second.hi == whole.output_tokens_per_second_per_replica.hi);
+    CHECK(ranged[0].cost_per_million_tokens == whole.cost_per_million_tokens);
+    CHECK(ranged[0].steady->tpot_seconds == whole.steady->tpot_seconds);
+    // 2 GPUs at 1 request/s of 40 tokens, for 3 an hour each.
+    CHECK(*ranged[1].cost_per_million_tokens == Approx(2.0 / 40 * 3 / 3600 * 1e6).epsilon(1e-12));
+    CHECK(ranged[1].tpot_seconds->p50.value < ranged[0].tpot_seconds->p50.value);
+    const std::vector<sim::ReplicaAtLoad> alone = sim::replica_at_loads(question, i, loads);
+    CHECK(alone[0].tpot_seconds->p99.value == ranged[0].tpot_seconds->p99.value);
+    CHECK((i > 0 || alone[0].tpot_seconds->p99.hi < ranged[0].tpot_seconds->p99.hi));
+  }
+  CHECK_THROWS_AS(sim::replica_at_loads(question, 2, loads), std::out_of_range);
+  CHECK_THROWS_AS(sim::replica_at_loads(question, 0, std::vector<double>{0}), std::domain_error);
+}
+
+TEST_CASE("GPUs by load are the replicas that each load needs") {
+  const std::vector<sim::GpusFrom> steps = sim::gpus_by_load(2.5, 4, 11);
+  REQUIRE(steps.size() == 5);
+  for (const double load : {0.1, 2.4, 2.6, 5.1, 7.4, 9.9, 10.1, 11.0}) {
+    std::int64_t gpus = 0;
+    for (const sim::GpusFrom& step : steps) gpus = load > step.requests_per_second ? step.gpus : gpus;
+    CHECK(gpus == 4 * static_cast<std::int64_t>(std::ceil(load / 2.5)));
+  }
+  CHECK(sim::gpus_by_load(2.5, 4, 2.5).size() == 1);
+  CHECK_THROWS_AS(sim::gpus_by_load(0, 4, 2.5), std::domain_error);
+}
+
 TEST_CASE("a recorded workload has the lengths of its requests and their rate") {
   traces::RequestTrace trace;
   trace.path = "requests.csv";
