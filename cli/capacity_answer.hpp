@@ -27,6 +27,8 @@ struct CapacityReport {
   const CapacityOptions& options;
   sim::CapacityQuestion question;
   sim::CapacityRange range;
+  /// The acceptances at the ends of its interval; empty where it is taken as exact.
+  std::vector<std::vector<sim::RequestAcceptance>> acceptance_ends;
   /// [scenario]
   std::vector<ScenarioMemory> memory;
   /// "alpha 0.8", "counters of m (vllm metrics)"; empty where nothing drafts.
