@@ -18,6 +18,10 @@ if(NOT output STREQUAL "gamma 8: 3.09208x\n")
 endif()
 run(${WORK_DIR}/prefix/bin/specdec --version)
 
+run(${CXX_COMPILER} -std=c++20 -Wall -Wextra -Werror -pthread -I ${WORK_DIR}/prefix/include/specdec
+  ${CONSUMER_DIR}/speculate_alone.cpp -o ${WORK_DIR}/speculate_alone)
+run(${WORK_DIR}/speculate_alone)
+
 # The README shows this very program.
 file(READ ${CONSUMER_DIR}/consumer.cpp program)
 file(READ ${CONSUMER_DIR}/../../../README.md readme)
