@@ -11,7 +11,7 @@
 #include "cli/plan_options.hpp"
 #include "cli/report.hpp"
 
-/// What closed forms answer to `specdec plan`, between its computation and its printing: plan.cpp makes it,
+/// What closed forms answer to `specdec plan`, between its computation and its printing: plan_closed_form.cpp makes it,
 /// plan_json.cpp and plan_text.cpp print it.
 namespace specdec::cli {
 
@@ -31,7 +31,15 @@ struct Answer {
 /// Gammas listed one by one in JSON output.
 inline constexpr std::int64_t listed_gammas = 1000;
 
+/// What the closed forms answer about one rate and --c. Keeps a reference to the options.
+/// @throws UsageError
+Answer closed_form(const PlanOptions& options);
+std::vector<Assumption> assumptions_of(const Answer& answer);
+std::vector<Warning> warnings_of(const Answer& answer);
+
 nlohmann::ordered_json json_of(const Answer& answer);
 std::string text_of(const Answer& answer);
+/// The answer in sentences, without its table: a paragraph each, the recommendation first.
+std::vector<std::string> words_of(const Answer& answer);
 
 }  // namespace specdec::cli

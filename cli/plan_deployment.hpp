@@ -14,8 +14,8 @@
 #include "cli/plan_options.hpp"
 #include "cli/report.hpp"
 
-/// The part of `specdec plan` that goes over batches, contexts and drafts: plan_deployment.cpp asks the library,
-/// plan_deployment_json.cpp and plan_deployment_text.cpp print.
+/// The part of `specdec plan` that goes over batches, contexts and drafts: plan_deployment.cpp reads files,
+/// plan_points.cpp asks the library, plan_deployment_json.cpp and plan_deployment_text.cpp print.
 namespace specdec::cli {
 
 /// What the options and files say of one draft.
@@ -86,5 +86,7 @@ void put_deployment(const Deployment& d, bool has_closed_form, nlohmann::ordered
 /// The same keys where there is no answer.
 void put_no_deployment(nlohmann::ordered_json& json);
 std::string text_of(const Deployment& d);
+/// The answer in sentences, without tables, configuration and next measurements: a paragraph each, verdicts first.
+std::vector<std::string> words_of(const Deployment& d);
 
 }  // namespace specdec::cli

@@ -109,29 +109,31 @@ std::string verdict_sentence(const Deployment& d, std::span<const PointPlan> str
                      factor(1 + d.min_gain));
 }
 
-std::string verdicts(const Deployment& d) {
+std::vector<std::string> verdicts(const Deployment& d) {
   const auto stretches = stretches_of(d);
-  std::string text;
+  std::vector<std::string> sentences;
   if (stretches.size() <= shown_verdicts) {
-    for (const auto& stretch : stretches) text += wrapped(verdict_sentence(d, stretch)) + '\n';
-    return text;
+    for (const auto& stretch : stretches) sentences.push_back(verdict_sentence(d, stretch));
+    return sentences;
   }
   const auto count = [&](Verdict verdict) {
     return std::count_if(d.points().begin(), d.points().end(), [&](const auto& p) { return p.verdict == verdict; });
   };
-  return wrapped(fmt::format("Of {} points: speculate at {}, do not at {}, cannot tell at {}.", d.points().size(),
-                             count(Verdict::speculate), count(Verdict::do_not_speculate),
-                             count(Verdict::cannot_tell))) +
-         '\n';
+  return {fmt::format("Of {} points: speculate at {}, do not at {}, cannot tell at {}.", d.points().size(),
+                      count(Verdict::speculate), count(Verdict::do_not_speculate), count(Verdict::cannot_tell))};
+}
+
+std::string which_draft(const Deployment& d) {
+  if (d.plan.drafts.size() == 1) return "";
+  return d.plan.recommended_draft
+             ? fmt::format("Take the draft {}; what follows is its plan.", d.shown_plan().name)
+             : fmt::format("No draft is faster than plain decoding; what follows is the plan of {}.",
+                           d.shown_plan().name);
 }
 
 std::string about_drafts(const Deployment& d) {
   if (d.plan.drafts.size() == 1) return "";
-  std::string text =
-      d.plan.recommended_draft
-          ? fmt::format("Take the draft {}; what follows is its plan.", d.shown_plan().name)
-          : fmt::format("No draft is faster than plain decoding; what follows is the plan of {}.", d.shown_plan().name);
-  text = wrapped(text) + "\n\n";
+  std::string text = wrapped(which_draft(d)) + "\n\n";
   std::vector<TextTable::Column> columns = {{"draft", TextTable::Align::left},
                                             {"acceptance", TextTable::Align::left},
                                             {"batch"},
@@ -294,7 +296,7 @@ std::string schedule_text(const Deployment& d) {
   if (d.shown_plan().crossover_batch) {
     text += fmt::format(" From batch {} on plain decoding is faster.", *d.shown_plan().crossover_batch);
   }
-  return '\n' + wrapped(text) + '\n';
+  return text;
 }
 
 /// What a step with gamma drafts costs and yields at a point, in plain steps.
@@ -334,7 +336,7 @@ std::string reason(const Deployment& d) {
   std::string text = fmt::format("Why: at {} a step with gamma {} {}: {}. At batch {} it {}: {}.", at_point(d, *loses),
                                  gamma, step_text(d, *loses, *here), factor(here->speedup), count_text(gains->batch),
                                  step_text(d, *gains, *there), factor(there->speedup));
-  return '\n' + wrapped(text) + '\n';
+  return text;
 }
 
 std::string break_even(const PointPlan& point) {
@@ -345,7 +347,7 @@ std::string break_even(const PointPlan& point) {
                                 brief(point.break_even_cost->c, 3), point.break_even_cost->gamma));
   }
   if (parts.empty()) return "";
-  return wrapped(fmt::format("Speculation pays where {}, all else equal.", fmt::join(parts, ", or where "))) + '\n';
+  return fmt::format("Speculation pays where {}, all else equal.", fmt::join(parts, ", or where "));
 }
 
 /// A command on lines of their own, broken before options where it is long.
@@ -400,11 +402,9 @@ std::string about_correlated_rounds(const Deployment& d) {
       changed.push_back(fmt::format("{} at {}", name_of(wider[i].verdict), at_point(d, wider[i])));
     }
   }
-  const std::string text = changed.empty()
-                               ? "The verdicts stay at a design effect of 3, where rounds that are alike count a third."
-                               : fmt::format("At a design effect of 3, where rounds that are alike count a third: {}.",
-                                             fmt::join(changed, ", "));
-  return '\n' + wrapped(text) + '\n';
+  return changed.empty() ? "The verdicts stay at a design effect of 3, where rounds that are alike count a third."
+                         : fmt::format("At a design effect of 3, where rounds that are alike count a third: {}.",
+                                       fmt::join(changed, ", "));
 }
 
 std::string about_deployed(const Deployment& d) {
@@ -428,7 +428,7 @@ std::string about_deployed(const Deployment& d) {
   if (percent(deployed.worst_regret) != percent(deployed.regret)) {
     text += fmt::format(" Within the acceptance's interval it loses at most {}.", percent(deployed.worst_regret));
   }
-  return '\n' + wrapped(text) + '\n';
+  return text;
 }
 
 std::string about_config(const Deployment& d) {
@@ -445,13 +445,29 @@ std::string about_config(const Deployment& d) {
 
 }  // namespace
 
+std::vector<std::string> words_of(const Deployment& d) {
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& paragraph) {
+    if (!paragraph.empty()) words.push_back(paragraph);
+  };
+  add(which_draft(d));
+  for (const std::string& sentence : verdicts(d)) add(sentence);
+  if (d.points().size() == 1) add(break_even(d.points().front()));
+  for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add(part(d));
+  return words;
+}
+
 std::string text_of(const Deployment& d) {
-  std::string text = verdicts(d);
-  if (d.points().size() == 1) text += break_even(d.points().front());
+  std::string text;
+  const auto add = [&](const std::string& before, const std::string& paragraph) {
+    if (!paragraph.empty()) text += before + wrapped(paragraph) + '\n';
+  };
+  for (const std::string& sentence : verdicts(d)) add("", sentence);
+  if (d.points().size() == 1) add("", break_even(d.points().front()));
   text += '\n' + about_drafts(d) + about_runs(d) + points_table(d);
   if (d.points().size() == 1) text += rows_table(d);
-  text += schedule_text(d) + reason(d) + about_deployed(d) + about_correlated_rounds(d) + next_measurements(d);
-  return text + about_config(d);
+  for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add("\n", part(d));
+  return text + next_measurements(d) + about_config(d);
 }
 
 }  // namespace specdec::cli

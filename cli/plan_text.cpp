@@ -178,12 +178,18 @@ std::string table_of(const Answer& a) {
 
 }  // namespace
 
-std::string text_of(const Answer& a) {
-  std::string text = wrapped(recommendation(a)) + '\n';
+std::vector<std::string> words_of(const Answer& a) {
+  std::vector<std::string> words = {recommendation(a)};
   const std::string more = surroundings(a);
-  if (!more.empty()) text += wrapped(more) + '\n';
-  if (a.plan.deployed) text += wrapped(about_deployed(a)) + '\n';
-  if (a.plan.finite) text += wrapped(about_finite(*a.plan.finite)) + '\n';
+  if (!more.empty()) words.push_back(more.substr(0, more.find_last_not_of(' ') + 1));
+  if (a.plan.deployed) words.push_back(about_deployed(a));
+  if (a.plan.finite) words.push_back(about_finite(*a.plan.finite));
+  return words;
+}
+
+std::string text_of(const Answer& a) {
+  std::string text;
+  for (const std::string& paragraph : words_of(a)) text += wrapped(paragraph) + '\n';
   return text + '\n' + table_of(a);
 }
 
