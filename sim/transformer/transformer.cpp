@@ -96,16 +96,24 @@ class Transformer::Forward {
     return std::span(features_).subspan(size(position * config_.width), size(config_.width));
   }
 
-  /// Appends the block; calls emit(row, logits) for each of its last `rows` tokens, perhaps in several threads.
+  /// What a block appends: tokens, or vectors in the place of their embeddings. Shape: vectors (count, width).
+  struct Inputs {
+    std::size_t count;
+    std::span<const Token> tokens;
+    std::span<const float> vectors;
+  };
+
+  /// Appends the block; calls emit(row, logits) for each of its last `rows` positions, perhaps in several threads.
   template <class Emit>
-  void append(std::span<const Token> block, std::size_t rows, const Emit& emit) {
+  void append(const Inputs& block, std::size_t rows, const Emit& emit) {
     require_valid(block);
     const std::int64_t before = length_;
-    reserve(size(before) + block.size());
-    const std::size_t silent = block.size() - rows;
-    for (std::size_t first = 0; first < block.size(); first += chunk_tokens) {
-      const std::size_t tokens = std::min(chunk_tokens, block.size() - first);
-      advance(block.subspan(first, tokens), size(before) + first);
+    reserve(size(before) + block.count);
+    const std::size_t silent = block.count - rows;
+    for (std::size_t first = 0; first < block.count; first += chunk_tokens) {
+      const std::size_t tokens = std::min(chunk_tokens, block.count - first);
+      embed(block, first, tokens, size(before) + first);
+      advance(tokens, size(before) + first);
       const std::size_t skipped = std::min(tokens, silent - std::min(silent, first));
       const std::size_t unused = keeps_features_ ? 0 : skipped;
       normalise_rows(weights_->final_norm, unused, tokens - unused);
@@ -125,7 +133,7 @@ class Transformer::Forward {
         if (!finite) throw std::domain_error("Transformer::score: a logit overflows, but must be finite");
       }
     }
-    length_ = before + static_cast<std::int64_t>(block.size());
+    length_ = before + static_cast<std::int64_t>(block.count);
   }
 
   void roll_back(std::int64_t length) {
@@ -144,10 +152,10 @@ class Transformer::Forward {
     return options.layers == 0 ? config.layers : options.layers;
   }
 
-  void require_valid(std::span<const Token> block) const {
-    for (const Token token : block)
+  void require_valid(const Inputs& block) const {
+    for (const Token token : block.tokens)
       core::require_in("Transformer::score", "token", std::int64_t{token}, 0, vocab_size() - 1);
-    core::require_in("Transformer::score", "length after the block", length_ + static_cast<std::int64_t>(block.size()),
+    core::require_in("Transformer::score", "length after the block", length_ + static_cast<std::int64_t>(block.count),
                      0, max_length_);
   }
 
@@ -196,31 +204,34 @@ class Transformer::Forward {
     });
   }
 
-  /// Takes tokens at positions from `position` on through the layers; their states end up in stream_.
-  void advance(std::span<const Token> tokens, std::size_t position) {
-    embed(tokens, position);
+  /// Takes stream_ at positions from `position` on through the layers.
+  void advance(std::size_t tokens, std::size_t position) {
     for (std::size_t layer = 0; layer < size(layers_); ++layer) {
       const TransformerBlock& block = weights_->blocks[layer];
-      normalise_rows(block.attention_norm, 0, tokens.size());
-      apply(block.query_key_value, tokens.size(), normed_.inputs(), query_key_value_.rows(), false);
-      remember(layer, tokens.size(), position);
-      attend_heads(layer, tokens.size(), position);
-      apply(block.attention_output, tokens.size(), attended_.inputs(), stream_.rows(), true);
-      normalise_rows(block.feed_forward_norm, 0, tokens.size());
-      apply(block.feed_forward_input, tokens.size(), normed_.inputs(), feed_forward_.rows(), false);
-      activate(tokens.size());
-      apply(block.feed_forward_output, tokens.size(), activated_.inputs(), stream_.rows(), true);
+      normalise_rows(block.attention_norm, 0, tokens);
+      apply(block.query_key_value, tokens, normed_.inputs(), query_key_value_.rows(), false);
+      remember(layer, tokens, position);
+      attend_heads(layer, tokens, position);
+      apply(block.attention_output, tokens, attended_.inputs(), stream_.rows(), true);
+      normalise_rows(block.feed_forward_norm, 0, tokens);
+      apply(block.feed_forward_input, tokens, normed_.inputs(), feed_forward_.rows(), false);
+      activate(tokens);
+      apply(block.feed_forward_output, tokens, activated_.inputs(), stream_.rows(), true);
     }
   }
 
-  void embed(std::span<const Token> tokens, std::size_t position) {
+  /// Puts tokens [first, first + count) of the block, which start at `position`, into stream_.
+  void embed(const Inputs& block, std::size_t first, std::size_t count, std::size_t position) {
     const auto n = static_cast<Eigen::Index>(config_.width);
+    const std::size_t width = size(config_.width);
     using Embedding = Eigen::Map<const Eigen::ArrayXf>;
-    for (std::size_t t = 0; t < tokens.size(); ++t) {
+    for (std::size_t t = 0; t < count; ++t) {
       Row row(stream_.row(t), n);
-      row = Embedding(weights_->token_embedding.data() + tokens[t] * config_.width, n);
+      row = Embedding(block.tokens.empty() ? block.vectors.data() + (first + t) * width
+                                           : weights_->token_embedding.data() + size(block.tokens[first + t]) * width,
+                      n);
       if (!weights_->position_embedding.empty()) {
-        row += Embedding(weights_->position_embedding.data() + (position + t) * size(config_.width), n);
+        row += Embedding(weights_->position_embedding.data() + (position + t) * width, n);
       }
     }
   }
@@ -371,13 +382,26 @@ std::size_t row_count(std::int64_t vocab_size, std::size_t block, std::size_t va
 
 void Transformer::score(std::span<const Token> block, std::span<double> rows) {
   const auto width = static_cast<std::size_t>(vocab_size());
-  forward_->append(block, row_count(vocab_size(), block.size(), rows.size()),
+  forward_->append({block.size(), block, {}}, row_count(vocab_size(), block.size(), rows.size()),
+                   [&](std::size_t i, std::span<float> logits) { softmax(logits, rows.subspan(i * width, width)); });
+}
+
+void Transformer::score_vectors(std::span<const float> vectors, std::span<double> rows) {
+  const auto width = static_cast<std::size_t>(vocab_size());
+  const auto entries = static_cast<std::size_t>(config().width);
+  if (vectors.size() % entries != 0) {
+    throw std::invalid_argument(
+        fmt::format("Transformer::score_vectors: vectors has {} entries, but must be n vectors of {}, the width",
+                    vectors.size(), entries));
+  }
+  const std::size_t count = vectors.size() / entries;
+  forward_->append({count, {}, vectors}, row_count(vocab_size(), count, rows.size()),
                    [&](std::size_t i, std::span<float> logits) { softmax(logits, rows.subspan(i * width, width)); });
 }
 
 void Transformer::score_logits(std::span<const Token> block, std::span<float> logits) {
   const auto width = static_cast<std::size_t>(vocab_size());
-  forward_->append(block, row_count(vocab_size(), block.size(), logits.size()),
+  forward_->append({block.size(), block, {}}, row_count(vocab_size(), block.size(), logits.size()),
                    [&](std::size_t i, std::span<const float> row) {
                      std::copy(row.begin(), row.end(), logits.begin() + static_cast<std::ptrdiff_t>(i * width));
                    });

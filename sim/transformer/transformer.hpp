@@ -67,6 +67,11 @@ class Transformer {
   /// Accuracy: |error| <= 1e-4 * max |logit| of the row against a forward pass in f32 by PyTorch (the tests' bound).
   void score_logits(std::span<const Token> block, std::span<float> logits);
 
+  /// Like score, but each position gets a vector in the place of its token's embedding, as heads that read another
+  /// model's states do. Shape: vectors (n, config().width).
+  /// @throws std::invalid_argument if vectors is not a whole number of them; else as score
+  void score_vectors(std::span<const float> vectors, std::span<double> rows);
+
   /// The state of a position of the prefix behind the final norm: what the head makes logits of. Kept for every
   /// position, those without requested rows included, and as long as its prefix stands; the span, until the next call
   /// of score. Shape: (config().width).

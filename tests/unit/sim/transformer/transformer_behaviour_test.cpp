@@ -220,3 +220,26 @@ TEST_CASE("features are refused beyond the prefix, and where they are not kept")
   without.score(std::vector<Token>{1}, {});
   CHECK_THROWS_AS(without.features(0), std::invalid_argument);
 }
+
+TEST_CASE("vectors in the place of embeddings are scored as the tokens that have them") {
+  const tests::RandomCheckpoint checkpoint(wide);
+  const auto weights = sim::load_checkpoint(checkpoint.folder());
+  const auto tokens = some_tokens(100, wide.vocab_size);
+  const auto vocab = static_cast<std::size_t>(wide.vocab_size);
+  const std::vector<float>& embedding = checkpoint.tensors().front().values;
+  std::vector<float> vectors;
+  for (const Token token : tokens)
+    vectors.insert(vectors.end(), embedding.begin() + token * wide.width, embedding.begin() + (token + 1) * wide.width);
+  Transformer by_tokens(weights);
+  Transformer by_vectors(weights);
+  std::vector<double> expected(60 * vocab);
+  std::vector<double> found(60 * vocab);
+  by_tokens.score(tokens, expected);
+  by_vectors.score_vectors(vectors, found);
+  CHECK(found == expected);
+  CHECK(by_vectors.length() == 100);
+  CHECK_THROWS_AS(by_vectors.score_vectors(std::span(vectors).first(3), {}), std::invalid_argument);
+  CHECK_THROWS_AS(by_vectors.score_vectors(std::span(vectors).first(static_cast<std::size_t>(wide.width)), found),
+                  std::invalid_argument);
+  CHECK(by_vectors.length() == 100);
+}

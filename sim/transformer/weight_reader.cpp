@@ -1,0 +1,226 @@
+#include "sim/transformer/weight_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "traces/file_error.hpp"
+
+namespace specdec::sim {
+namespace {
+
+using nlohmann::json;
+using traces::FileError;
+using traces::SafetensorsFile;
+using traces::Tensor;
+
+[[noreturn]] void refuse(const SafetensorsFile& file, const Tensor& tensor, const char* what, std::string found,
+                         std::string expected) {
+  throw FileError(file.path(), FileError::byte(tensor.offset), tensor.name + "." + what, std::move(found),
+                  std::move(expected));
+}
+
+void require_metadata(const SafetensorsFile& file, const std::string& key, std::string_view expected) {
+  const auto entry = file.metadata().find(key);
+  const std::string found = entry == file.metadata().end() ? "missing" : entry->second;
+  if (found != expected)
+    throw FileError(file.path(), FileError::whole_file(), "metadata " + key, found, std::string(expected));
+}
+
+}  // namespace
+
+TensorStore TensorStore::of_checkpoint(const std::filesystem::path& folder) {
+  const auto single = folder / "model.safetensors";
+  const auto index = folder / "model.safetensors.index.json";
+  const bool whole = std::filesystem::exists(single) || !std::filesystem::exists(index);
+  TensorStore store(whole ? single : index, "config.json");
+  if (whole) {
+    store.open_whole(single);
+  } else {
+    store.open_shards(folder, read_weight_map(index));
+  }
+  return store;
+}
+
+TensorStore TensorStore::of_heads(const std::filesystem::path& path, std::string_view format) {
+  TensorStore store(path, "the target");
+  const SafetensorsFile& file = store.open_whole(path);
+  require_metadata(file, "format", format);
+  require_metadata(file, "version", "1");
+  return store;
+}
+
+const SafetensorsFile& TensorStore::open_whole(const std::filesystem::path& path) {
+  const auto& file = files_.emplace_back(std::make_unique<SafetensorsFile>(path));
+  for (const Tensor& tensor : file->tensors()) tensors_.emplace(tensor.name, Entry{&tensor, file.get()});
+  return *file;
+}
+
+void TensorStore::open_shards(const std::filesystem::path& folder, const WeightMap& map) {
+  std::map<std::string, const SafetensorsFile*> opened;
+  for (const auto& [name, shard] : map) {
+    if (opened.contains(shard)) continue;
+    const auto& file = files_.emplace_back(std::make_unique<SafetensorsFile>(folder / shard));
+    opened.emplace(shard, file.get());
+    for (const Tensor& tensor : file->tensors()) {
+      const auto mapped = map.find(tensor.name);
+      if (mapped != map.end() && mapped->second == shard) tensors_.emplace(tensor.name, Entry{&tensor, file.get()});
+    }
+  }
+  for (const auto& [name, shard] : map) {
+    if (!has(name)) {
+      throw FileError(folder / shard, FileError::whole_file(), name, "missing",
+                      "in this file, as model.safetensors.index.json says");
+    }
+  }
+}
+
+TensorStore::WeightMap TensorStore::read_weight_map(const std::filesystem::path& path) {
+  const traces::MappedFile file(path);
+  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
+  const json document = json::parse(text, text + file.bytes().size(), nullptr, false);
+  if (!document.is_object() || !document.contains("weight_map") || !document["weight_map"].is_object()) {
+    throw FileError(path, FileError::whole_file(), "weight_map", "missing", "an object from tensor to file name");
+  }
+  WeightMap map;
+  for (const auto& [name, shard] : document["weight_map"].items()) {
+    const std::string value = shard.is_string() ? shard.get<std::string>() : "";
+    if (value.empty() || std::filesystem::path(value).filename() != value) {
+      throw FileError(path, FileError::whole_file(), "weight_map." + name,
+                      shard.dump(-1, ' ', true, json::error_handler_t::replace),
+                      "the name of a file in the same folder");
+    }
+    map.emplace(name, value);
+  }
+  return map;
+}
+
+void TensorStore::require(const std::string& name, const TensorShape& shape) {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    throw FileError(path_, FileError::whole_file(), name, "missing", "a tensor of shape " + traces::shape_text(shape));
+  }
+  const Entry& entry = found->second;
+  if (entry.tensor->shape != shape) {
+    refuse(*entry.file, *entry.tensor, "shape", traces::shape_text(entry.tensor->shape),
+           fmt::format("{}, as {} demands", traces::shape_text(shape), demanding_));
+  }
+  using traces::ElementType;
+  const ElementType type = entry.tensor->type;
+  if (type != ElementType::f32 && type != ElementType::f16 && type != ElementType::bf16) {
+    refuse(*entry.file, *entry.tensor, "dtype", std::string(name_of(type)), "F32, F16 or BF16");
+  }
+  required_.insert(name);
+}
+
+void TensorStore::for_each_row(const std::string& name,
+                               const std::function<void(std::size_t row, std::span<const float> values)>& take) const {
+  const Entry& entry = tensors_.at(name);
+  const std::int64_t width = entry.tensor->shape.back();
+  std::vector<float> values(static_cast<std::size_t>(width));
+  for (std::int64_t r = 0; r * width < entry.tensor->elements(); ++r) {
+    traces::read_floats(*entry.tensor, r * width, values);
+    const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+    if (bad != values.end()) {
+      const std::int64_t at = r * width + (bad - values.begin());
+      throw FileError(entry.file->path(), FileError::byte(entry.tensor->offset + at * size_of(entry.tensor->type)),
+                      fmt::format("{}, element {}", name, at), fmt::format("{}", *bad), "finite");
+    }
+    take(static_cast<std::size_t>(r), values);
+  }
+}
+
+void TensorStore::require_nothing_else(const std::function<bool(const std::string&)>& harmless) const {
+  for (const auto& [name, entry] : tensors_) {
+    if (!required_.contains(name) && !harmless(name)) {
+      throw FileError(entry.file->path(), FileError::byte(entry.tensor->offset), name, "present",
+                      "absent: the model has no such tensor");
+    }
+  }
+}
+
+void WeightReader::begin_reading(AlignedFloats& memory) {
+  checking_ = false;
+  memory.resize(matrix_floats_);
+  next_matrix_ = memory.data();
+}
+
+void WeightReader::table(const std::string& name, std::int64_t count, std::int64_t width, std::vector<float>& out) {
+  if (checking_) return store_.require(name, {count, width});
+  out.reserve(static_cast<std::size_t>(count * width));
+  store_.for_each_row(name, [&](std::size_t, auto values) { out.insert(out.end(), values.begin(), values.end()); });
+}
+
+void WeightReader::vector(const std::string& name, std::int64_t size, AlignedFloats& out) {
+  if (checking_) return store_.require(name, {size});
+  store_.for_each_row(name, [&](std::size_t, auto values) { out.insert(out.end(), values.begin(), values.end()); });
+}
+
+void WeightReader::norm_weight(const std::string& name, std::int64_t width, AlignedFloats& out) {
+  vector(name, width, out);
+  out.resize(round_up(out.size(), line_floats));
+}
+
+void WeightReader::allocate(std::int64_t rows, std::int64_t depth, PackedMatrix& out) {
+  const auto row_count = static_cast<std::size_t>(rows);
+  const auto column_count = static_cast<std::size_t>(depth);
+  const std::size_t floats = PackedMatrix::floats(row_count, column_count);
+  if (checking_) {
+    matrix_floats_ += floats;
+  } else {
+    out = PackedMatrix(row_count, column_count, std::exchange(next_matrix_, next_matrix_ + floats));
+  }
+}
+
+void WeightReader::matrix(const std::string& name, std::int64_t rows, std::int64_t depth, PackedMatrix& out) {
+  if (checking_) store_.require(name, {rows, depth});
+  allocate(rows, depth, out);
+  if (checking_) return;
+  store_.for_each_row(name, [&](std::size_t r, auto values) { out.set_row(r, values); });
+}
+
+void WeightReader::rows(const std::vector<Part>& parts, std::int64_t depth, bool has_bias, Linear& out) {
+  std::int64_t total = 0;
+  for (const auto& [name, count] : parts) {
+    if (checking_) store_.require(name + ".weight", {count, depth});
+    total += count;
+  }
+  allocate(total, depth, out.matrix);
+  std::size_t first = 0;
+  for (const auto& [name, count] : parts) {
+    if (!checking_) {
+      store_.for_each_row(name + ".weight", [&](std::size_t r, auto values) { out.matrix.set_row(first + r, values); });
+    }
+    if (has_bias) vector(name + ".bias", count, out.bias);
+    first += static_cast<std::size_t>(count);
+  }
+}
+
+void WeightReader::columns(const std::string& name, std::int64_t depth, std::int64_t count, Linear& out) {
+  if (checking_) store_.require(name + ".weight", {depth, count});
+  allocate(count, depth, out.matrix);
+  if (!checking_) {
+    store_.for_each_row(name + ".weight", [&](std::size_t k, auto values) { out.matrix.set_column(k, values); });
+  }
+  vector(name + ".bias", count, out.bias);
+}
+
+void WeightReader::llama_block(const TransformerConfig& c, const std::string& prefix, TransformerBlock& out) {
+  const std::int64_t queries = c.heads * c.head_size;
+  const std::int64_t keys = c.key_value_heads * c.head_size;
+  rows({{prefix + "self_attn.q_proj", queries},
+        {prefix + "self_attn.k_proj", keys},
+        {prefix + "self_attn.v_proj", keys}},
+       c.width, c.attention_bias, out.query_key_value);
+  rows({{prefix + "self_attn.o_proj", c.width}}, queries, c.attention_bias, out.attention_output);
+  rows({{prefix + "mlp.gate_proj", c.feed_forward}, {prefix + "mlp.up_proj", c.feed_forward}}, c.width,
+       c.feed_forward_bias, out.feed_forward_input);
+  rows({{prefix + "mlp.down_proj", c.width}}, c.feed_forward, c.feed_forward_bias, out.feed_forward_output);
+  norm_weight(prefix + "input_layernorm.weight", c.width, out.attention_norm.weight);
+  norm_weight(prefix + "post_attention_layernorm.weight", c.width, out.feed_forward_norm.weight);
+}
+
+}  // namespace specdec::sim
