@@ -84,8 +84,12 @@ CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) {
   const fs::path path = *tables_named(name);
   const sim::NgramTables tables = sim::read_ngram_tables(path);
   const auto draft = [&](const auto& model) {
-    return Draft{
-        name, {path}, model.vocab_size(), model.max_length(), [model](std::int64_t) { return sim::OwnedModel(model); }};
+    return Draft{name,
+                 {path},
+                 model.vocab_size(),
+                 model.max_length(),
+                 [model](std::int64_t) { return sim::OwnedModel(model); },
+                 nullptr};
   };
   if (name.starts_with("unigram")) return draft(sim::unigram_model(tables.unigram));
   return draft(sim::BigramModel(tables.unigram, tables.bigram, tables.discount));
@@ -94,7 +98,8 @@ CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) {
 CheckpointPair::Draft CheckpointPair::checkpoint_draft(const fs::path& folder) {
   const Weights weights = sim::load_checkpoint(folder);
   const sim::TransformerConfig& config = sim::config_of(*weights);
-  return {folder.string(), files_of(folder), config.vocab_size, config.max_length, transformer_factory(weights)};
+  return {folder.string(), files_of(folder), config.vocab_size, config.max_length, transformer_factory(weights),
+          weights};
 }
 
 void CheckpointPair::require_one_vocabulary() const {

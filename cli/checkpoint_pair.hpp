@@ -20,6 +20,8 @@ namespace specdec::cli {
 /// The target is a checkpoint; the draft is one too, or n-gram tables.
 class CheckpointPair {
  public:
+  using Weights = std::shared_ptr<const sim::TransformerWeights>;
+
   /// What the user named; what is missing is the shipped pair's. A draft is a checkpoint's folder, "unigram" or
   /// "bigram" for the shipped tables, or "unigram:FILE" or "bigram:FILE".
   struct Paths {
@@ -32,6 +34,9 @@ class CheckpointPair {
   explicit CheckpointPair(const Paths& paths);
 
   sim::ModelPair models() const;
+  const Weights& target_weights() const { return target_; }
+  /// Null where the draft is n-gram tables.
+  const Weights& draft_weights() const { return draft_.weights; }
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
   static sim::ModelFactory table_model(const std::string& name) { return table_draft(name).make; }
   std::int64_t vocab_size() const;
@@ -58,8 +63,6 @@ class CheckpointPair {
   std::vector<Assumption> assumptions() const;
 
  private:
-  using Weights = std::shared_ptr<const sim::TransformerWeights>;
-
   struct Draft {
     /// As the user named it, or the shipped folder.
     std::string name;
@@ -67,6 +70,7 @@ class CheckpointPair {
     std::int64_t vocab_size = 0;
     std::int64_t max_length = 0;
     sim::ModelFactory make;
+    Weights weights;
   };
 
   static Draft checkpoint_draft(const std::filesystem::path& folder);

@@ -8,6 +8,7 @@
 
 #include "cli/method_options.hpp"
 #include "cli/method_output.hpp"
+#include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 
 namespace specdec::cli {
@@ -17,17 +18,20 @@ struct CompareOptions {
   MethodOptions shared;
   std::vector<std::string> methods;
 
-  std::vector<validation::Method> chosen(const validation::MethodSource& source) const {
-    if (methods.empty()) return known_methods(source);
+  std::vector<validation::Method> chosen(const validation::MethodContext& context) const {
+    if (methods.empty()) return known_methods(context);
     std::vector<validation::Method> list;
     for (const std::string& name : methods) {
       const std::optional<validation::Method> method = validation::method_named(name);
       if (!method)
-        refuse("METHOD", name,
-               fmt::format("a draft, a verifier and a policy joined by +, each at most once: one of {}; of {}; of {}",
-                           fmt::join(validation::draft_names(), ", "), fmt::join(validation::verifier_names(), ", "),
-                           fmt::join(validation::policy_names(), ", ")));
-      if (!exists(*method, source)) refuse("METHOD", name, "one with a draft that this source has");
+        refuse(
+            "METHOD", name,
+            fmt::format("a draft, a verifier and a policy joined by +, each at most once: one of {}; of {}; of {}; or "
+                        "one of {}",
+                        fmt::join(validation::draft_names(), ", "), fmt::join(validation::verifier_names(), ", "),
+                        fmt::join(validation::policy_names(), ", "), fmt::join(validation::system_names(), ", ")));
+      if (const std::string lack = lacking(*method, context); !lack.empty())
+        throw UsageError(fmt::format("{}: {}", name, lack));
       if (std::find(list.begin(), list.end(), *method) != list.end()) refuse("METHOD", name, "given once");
       list.push_back(*method);
     }
@@ -48,7 +52,7 @@ std::function<Report()> set_up_comparison(Options& options) {
       "specdec compare copy+algorithm1 combination+heuristic --task code --c 0.05");
   return [values, &options] {
     MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "comparing",
-                                  [&](const validation::MethodSource& source) { return values->chosen(source); });
+                                  [&](const validation::MethodContext& context) { return values->chosen(context); });
     runs.report.json = methods_json(runs.results);
     runs.report.text = comparison_text(runs.results);
     return runs.report;

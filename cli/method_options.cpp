@@ -38,7 +38,10 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   prompts.warn_of_cut(report);
   validation::MethodSource source;
   source.models = pair.models();
+  source.target_weights = pair.target_weights();
+  source.draft_weights = pair.draft_weights();
   source.prompts = prompts.kept;
+  for (const sim::Prompt& prompt : source.prompts) source.texts.push_back(prompt.tokens);
   if (!options.paths.target) {
     source.unigram = CheckpointPair::table_model("unigram");
     source.bigram = CheckpointPair::table_model("bigram");
@@ -56,13 +59,13 @@ validation::MethodSource source_of(const MethodOptions& options, Report& report)
 }
 
 /// The user's cost, else the ratio of operations as c, else nothing, with a warning.
-std::optional<core::StepCost> cost_of(const MethodOptions& options, const validation::MethodSource& source,
+std::optional<core::StepCost> cost_of(const MethodOptions& options, const validation::MethodContext& context,
                                       Report& report) {
   std::optional<core::StepCost> cost = options.cost.cost();
   const char* chosen_by = "user";
   if (!cost) {
     chosen_by = "default";
-    if (const std::optional<double> ratio = validation::operations_ratio(source)) cost = options.cost.with_c(*ratio);
+    if (const std::optional<double> ratio = validation::operations_ratio(context)) cost = options.cost.with_c(*ratio);
   }
   if (!cost) {
     report.warnings.push_back({"no_cost", "the speedup needs --c, since these models compute no operations"});
@@ -120,16 +123,17 @@ void MethodOptions::declare_settings(Options& options) {
   cost.declare(options, "[ratio of operations]");
 }
 
-MethodRuns run_methods(const MethodOptions& options, bool quiet, const std::string& doing,
-                       const std::function<std::vector<validation::Method>(const validation::MethodSource&)>& methods) {
+MethodRuns run_methods(
+    const MethodOptions& options, bool quiet, const std::string& doing,
+    const std::function<std::vector<validation::Method>(const validation::MethodContext&)>& methods) {
   require_source(options);
   MethodRuns runs;
   const validation::MethodSource source = source_of(options, runs.report);
   validation::MethodSettings settings = options.settings;
   settings.seed = static_cast<std::uint64_t>(options.seed);
-  settings.cost = cost_of(options, source, runs.report);
-  const std::vector<validation::Method> chosen = methods(source);
-  runs.results = validation::compare(source, chosen, settings, progress_line(doing, quiet));
+  const validation::MethodContext context(source, settings);
+  settings.cost = cost_of(options, context, runs.report);
+  runs.results = validation::compare(context, methods(context), progress_line(doing, quiet));
   warn_of_deviations(runs.results, runs.report);
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());
   if (const std::int64_t sequences = runs.results.front().sequences; sequences < prompts)

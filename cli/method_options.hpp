@@ -38,6 +38,6 @@ struct MethodRuns {
 /// Runs the methods that `methods` chooses for the source.
 /// @throws UsageError, traces::FileError
 MethodRuns run_methods(const MethodOptions& options, bool quiet, const std::string& doing,
-                       const std::function<std::vector<validation::Method>(const validation::MethodSource&)>& methods);
+                       const std::function<std::vector<validation::Method>(const validation::MethodContext&)>& methods);
 
 }  // namespace specdec::cli

@@ -21,11 +21,16 @@ ordered_json estimate_or_null(const std::optional<estimate::Estimate>& e) {
   return {{"value", e->value}, {"ci95", interval}, {"method", e->method}};
 }
 
+template <class Kind>
+ordered_json name_or_null(const Kind* kind) {
+  return kind == nullptr ? ordered_json() : ordered_json(kind->name);
+}
+
 ordered_json row_of(const MethodResult& r) {
   return {{"method", name_of(r.method)},
-          {"draft", name_of(r.method.draft)},
-          {"verifier", name_of(r.method.verifier)},
-          {"policy", name_of(r.method.policy)},
+          {"draft", name_or_null(r.method.draft)},
+          {"verifier", name_or_null(r.method.verifier)},
+          {"policy", name_or_null(r.method.policy)},
           {"task", r.task.empty() ? ordered_json() : ordered_json(r.task)},
           {"lossless", r.method.lossless()},
           {"total_variation_per_token", r.total_variation_per_token},
@@ -43,6 +48,7 @@ ordered_json row_of(const MethodResult& r) {
           {"target_calls_per_token", r.target_calls_per_token},
           {"draft_calls_per_token", r.draft_calls_per_token},
           {"operations_factor", number_or_null(r.operations_factor)},
+          {"memory_factor", number_or_null(r.memory_factor)},
           {"speedup", estimate_or_null(r.speedup)}};
 }
 
@@ -54,10 +60,8 @@ std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value
   return value ? with_interval(*value, digits) : "-";
 }
 
-std::string lossless_word(const MethodResult& r) { return r.method.lossless() ? "yes" : "no"; }
-
-std::string distance_of(const MethodResult& r) {
-  return r.method.lossless() ? "0" : fmt::format("{:.4f}", r.total_variation_per_token);
+std::string law_of(const MethodResult& r) {
+  return r.method.lossless() ? "yes" : fmt::format("TV {:.3f}", r.total_variation_per_token);
 }
 
 /// The table of `compare`, or of the tasks of one method.
@@ -65,30 +69,31 @@ std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
   using Align = TextTable::Align;
   TextTable table({{by_task ? "task" : "method", Align::left},
                    {"lossless", Align::left},
-                   {"TV"},
                    {"tokens/step"},
                    {"closed"},
                    {"z"},
                    {"target"},
                    {"draft"},
                    {"ops"},
+                   {"memory"},
                    {"speedup"}});
   for (const MethodResult& r : results) {
     if (r.task.empty() == by_task) continue;
-    table.add_row({by_task ? r.task : name_of(r.method), lossless_word(r), distance_of(r),
-                   with_interval(r.tokens_per_step, 2), decimals(r.closed_form_tokens_per_step, 2),
-                   decimals(r.deviation_standard_errors, 1), decimals(r.target_calls_per_token, 2),
-                   decimals(r.draft_calls_per_token, 2), decimals(r.operations_factor, 2),
+    table.add_row({by_task ? r.task : name_of(r.method), law_of(r), with_interval(r.tokens_per_step, 2),
+                   decimals(r.closed_form_tokens_per_step, 2), decimals(r.deviation_standard_errors, 1),
+                   decimals(r.target_calls_per_token, 2), decimals(r.draft_calls_per_token, 2),
+                   decimals(r.operations_factor, 2), decimals(r.memory_factor, 2),
                    with_interval_or_dash(r.speedup, 2)});
   }
   return table.to_string();
 }
 
 constexpr char legend[] =
-    "TV: mean total variation per token between the law from which it came and the target's. closed: tokens per step "
-    "by the rule's closed form at the prefixes that were met; z: the measured ones from it, in standard errors. "
-    "target, draft: calls per token; ops: operations per token over plain decoding's. speedup: over plain decoding, "
-    "at these costs.";
+    "lossless: yes, or the mean total variation per token between the law from which it came and the target's. closed: "
+    "tokens per step by the rule's closed form at the prefixes that were met; z: the measured ones from it, in "
+    "standard "
+    "errors. target, draft: calls per token; ops, memory: operations, and weights read, per token over plain "
+    "decoding's. speedup: over plain decoding, at these costs.";
 
 }  // namespace
 
@@ -105,7 +110,8 @@ std::string simulation_text(const std::vector<MethodResult>& results) {
   const auto line = [&](const char* what, const std::string& value) {
     text += fmt::format("  {:<24}{}\n", what, value);
   };
-  line("lossless", r.method.lossless() ? "yes" : fmt::format("no, total variation {} per token", distance_of(r)));
+  line("lossless",
+       r.method.lossless() ? "yes" : fmt::format("no, total variation {:.4f} per token", r.total_variation_per_token));
   line("tokens per step", with_interval(r.tokens_per_step, 3));
   if (r.closed_form_tokens_per_step) {
     line("  by the closed form",
@@ -119,6 +125,7 @@ std::string simulation_text(const std::vector<MethodResult>& results) {
   line("target calls per token", decimals(r.target_calls_per_token, 3));
   line("draft calls per token", decimals(r.draft_calls_per_token, 3));
   if (r.operations_factor) line("operations factor", decimals(r.operations_factor, 3));
+  if (r.memory_factor) line("memory factor", decimals(r.memory_factor, 3));
   if (r.speedup) line("speedup", with_interval(*r.speedup, 3));
   if (results.size() > 1) text += fmt::format("\n{}\n{}\n", table_of(results, true), wrapped(legend));
   return text;

@@ -1,23 +1,27 @@
 #include "cli/simulate.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "cli/method_options.hpp"
 #include "cli/method_output.hpp"
-#include "cli/values.hpp"
+#include "cli/usage_error.hpp"
 
 namespace specdec::cli {
 namespace {
 
 struct SimulateOptions {
   MethodOptions shared;
-  std::string draft = name_of(validation::DraftKind::model);
-  std::string verifier = name_of(validation::VerifierKind::algorithm1);
-  std::string policy = name_of(validation::PolicyKind::fixed);
+  std::string draft = validation::draft_names().front();
+  std::string verifier = validation::verifier_names().front();
+  std::string policy = validation::policy_names().front();
+  std::optional<std::string> system;
 
-  std::vector<validation::Method> method(const validation::MethodSource& source) const {
-    const validation::Method method = *validation::method_named(draft + "+" + verifier + "+" + policy);
-    if (!exists(method, source)) refuse("--draft", draft, "one that this source has");
+  std::vector<validation::Method> method(const validation::MethodContext& context) const {
+    const validation::Method method = *validation::method_named(system.value_or(draft + "+" + verifier + "+" + policy));
+    if (const std::string lack = lacking(method, context); !lack.empty())
+      throw UsageError(fmt::format("{}: {}", name_of(method), lack));
     return {method};
   }
 };
@@ -28,6 +32,8 @@ std::function<Report()> set_up_simulation(Options& options) {
   options.choice("--draft", values->draft, validation::draft_names(), "who proposes");
   options.choice("--verifier", values->verifier, validation::verifier_names(), "who accepts");
   options.choice("--policy", values->policy, validation::policy_names(), "how far to draft");
+  options.choice("--system", values->system, validation::system_names(),
+                 "a system of its own, in the place of the three");
   values->shared.declare_source(options);
   values->shared.declare_settings(options);
   options.footer(
@@ -36,7 +42,7 @@ std::function<Report()> set_up_simulation(Options& options) {
       "specdec simulate --source synthetic --verifier lenient --lenience 0.3 --c 0.1");
   return [values, &options] {
     MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "simulating",
-                                  [&](const validation::MethodSource& source) { return values->method(source); });
+                                  [&](const validation::MethodContext& context) { return values->method(context); });
     runs.report.json = methods_json(runs.results);
     runs.report.text = simulation_text(runs.results);
     return runs.report;

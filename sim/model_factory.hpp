@@ -16,13 +16,13 @@ class OwnedModel {
  public:
   template <LanguageModel M>
   explicit OwnedModel(M model) : OwnedModel(std::make_shared<M>(std::move(model))) {}
+  /// For who looks into the model beside.
+  template <LanguageModel M>
+  explicit OwnedModel(std::shared_ptr<M> model) : ref_(*model), keep_alive_(std::move(model)) {}
 
   LanguageModelRef ref() const { return ref_; }
 
  private:
-  template <LanguageModel M>
-  explicit OwnedModel(std::shared_ptr<M> model) : ref_(*model), keep_alive_(std::move(model)) {}
-
   LanguageModelRef ref_;
   std::shared_ptr<void> keep_alive_;
 };

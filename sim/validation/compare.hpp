@@ -7,45 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "sim/generation.hpp"
-#include "sim/model_factory.hpp"
 #include "sim/validation/methods.hpp"
 
 namespace specdec::validation {
-
-/// What the methods continue and draft with. All vocabularies are the same.
-struct MethodSource {
-  sim::ModelPair models;
-  /// Counted tables; empty where the source has none, and the drafts of that kind do not exist then.
-  sim::ModelFactory unigram;
-  sim::ModelFactory bigram;
-  std::vector<sim::Prompt> prompts;
-  /// Whether the prompts are texts that n-grams can be counted in.
-  bool has_texts = true;
-};
-
-/// The parameters of all methods.
-struct MethodSettings {
-  std::int64_t gamma = 5;
-  double temperature = 1;
-  /// Per method, rounded up to whole sequences.
-  std::int64_t tokens = 4'608;
-  std::int64_t max_new_tokens = 64;
-  double lenience = 0.5;
-  /// Of typical acceptance.
-  double epsilon = 0.09;
-  double delta = 0.3;
-  /// Of the policies threshold, product and confidence.
-  double threshold = 0.4;
-  /// Tokens of the draft's longest n-gram, and of the longest suffix that is looked up.
-  std::int64_t ngram_order = 3;
-  /// In units of one plain step of the target; c is that of a call of the draft model, other drafts cost nothing.
-  std::optional<core::StepCost> cost;
-  std::uint64_t seed = 1;
-  std::int64_t threads = 1;
-};
 
 /// One method on the sequences of one task, or on those of all.
 struct MethodResult {
@@ -72,21 +38,19 @@ struct MethodResult {
   double draft_calls_per_token = 0;
   /// Operations per token over those of plain decoding; nothing for models that compute none.
   std::optional<double> operations_factor;
+  /// Weights read per token over those of plain decoding, a call reading each weight of its model once; nothing for
+  /// models that compute none.
+  std::optional<double> memory_factor;
   /// Nothing without a cost.
   std::optional<estimate::Estimate> speedup;
 };
 
-/// Whether the source has what the method drafts with.
-bool exists(const Method& method, const MethodSource& source);
-
-/// Every draft with Algorithm 1, every verifier with the draft model, every policy with both: those that exist.
-std::vector<Method> known_methods(const MethodSource& source);
-
 /// c where every operation takes the same time: those of one token of the draft model over the target's. Nothing where
 /// the target computes none.
-std::optional<double> operations_ratio(const MethodSource& source);
+std::optional<double> operations_ratio(const MethodContext& context);
 
-/// A table pair drawn by the seed (sim/table_models.hpp), and prompts of one token each, the first 16 of the vocabulary.
+/// A table pair drawn by the seed (sim/table_models.hpp), and prompts of one token each, the first 16 of the
+/// vocabulary.
 /// @param vocab_size  [2, 4096]
 /// @param noise       of the draft, in logits, [0, 100]
 /// @throws std::domain_error if a parameter is out of range
@@ -99,9 +63,9 @@ MethodSource synthetic_source(std::int64_t vocab_size, double noise, std::uint64
 ///
 /// @param progress  takes the share of the work done, in [0, 1]; may be empty
 /// @return for each method its results on all sequences, followed by those of each task where there are several
-/// @throws std::invalid_argument if a method does not exist for the source, there is no prompt, or vocabularies differ
+/// @throws std::invalid_argument if something is lacking for a method, there is no prompt, or vocabularies differ
 /// @throws std::domain_error if a setting is out of range; whatever the models throw
-std::vector<MethodResult> compare(const MethodSource& source, std::span<const Method> methods,
-                                  const MethodSettings& settings, const std::function<void(double share)>& progress);
+std::vector<MethodResult> compare(const MethodContext& context, std::span<const Method> methods,
+                                  const std::function<void(double share)>& progress);
 
 }  // namespace specdec::validation

@@ -1,70 +1,112 @@
 #include "sim/validation/methods.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstddef>
+#include <stdexcept>
 
 namespace specdec::validation {
 namespace {
 
-/// Gives `value` the kind that has this name; false where none has.
 template <class Kind>
-bool take(std::optional<Kind>& value, std::string_view name, const std::vector<std::string>& names) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end() || value) return false;
-  value = static_cast<Kind>(found - names.begin());
+std::vector<std::string> names_in(std::span<const Kind> kinds) {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds) names.emplace_back(kind.name);
+  return names;
+}
+
+template <class Kind>
+const Kind* find_named(std::span<const Kind> kinds, std::string_view name) {
+  const auto found = std::ranges::find(kinds, name, &Kind::name);
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+/// Gives `value` the kind that has this name; false where none has, or it has one.
+template <class Kind>
+bool take(const Kind*& value, std::span<const Kind> kinds, std::string_view name) {
+  const Kind* const found = find_named(kinds, name);
+  if (found == nullptr || value != nullptr) return false;
+  value = found;
   return true;
+}
+
+template <class Kind, class... More>
+std::string lack_of(const Kind& kind, const MethodContext& context, const More&... more) {
+  return kind.lacks == nullptr ? std::string() : kind.lacks(context, more...);
 }
 
 }  // namespace
 
-bool Method::lossless() const {
-  return verifier != VerifierKind::lenient && verifier != VerifierKind::lenient_residual &&
-         verifier != VerifierKind::argmax_lenient && verifier != VerifierKind::typical;
+std::span<const VerifierKind> verifier_kinds() {
+  static const std::vector<VerifierKind> kinds = [] {
+    const std::span<const VerifierKind> chains = chain_verifier_kinds();
+    return std::vector<VerifierKind>(chains.begin(), chains.end());
+  }();
+  return kinds;
 }
 
-const std::vector<std::string>& draft_names() {
-  static const std::vector<std::string> names{"model", "unigram", "bigram", "ngram", "copy", "combination", "random"};
-  return names;
-}
-
-const std::vector<std::string>& verifier_names() {
-  static const std::vector<std::string> names{"algorithm1",       "greedy-draft",   "block",
-                                              "matching",         "rejection",      "lenient",
-                                              "lenient-residual", "argmax-lenient", "typical"};
-  return names;
-}
-
-const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"fixed", "threshold", "product", "confidence", "heuristic"};
-  return names;
-}
-
-std::string name_of(DraftKind kind) { return draft_names()[static_cast<std::size_t>(kind)]; }
-std::string name_of(VerifierKind kind) { return verifier_names()[static_cast<std::size_t>(kind)]; }
-std::string name_of(PolicyKind kind) { return policy_names()[static_cast<std::size_t>(kind)]; }
+std::vector<std::string> draft_names() { return names_in(draft_kinds()); }
+std::vector<std::string> verifier_names() { return names_in(verifier_kinds()); }
+std::vector<std::string> policy_names() { return names_in(policy_kinds()); }
+std::vector<std::string> system_names() { return names_in(system_kinds()); }
 
 std::string name_of(const Method& method) {
+  if (method.system != nullptr) return std::string(method.system->name);
   std::string name;
-  if (method.draft != DraftKind::model) name.append(name_of(method.draft)).append("+");
-  name.append(name_of(method.verifier));
-  if (method.policy != PolicyKind::fixed) name.append("+").append(name_of(method.policy));
+  if (method.draft != &draft_kinds().front()) name.append(method.draft->name).append("+");
+  name.append(method.verifier->name);
+  if (method.policy != &policy_kinds().front()) name.append("+").append(method.policy->name);
   return name;
 }
 
 std::optional<Method> method_named(std::string_view name) {
-  std::optional<DraftKind> draft;
-  std::optional<VerifierKind> verifier;
-  std::optional<PolicyKind> policy;
+  if (const SystemKind* const system = find_named(system_kinds(), name))
+    return Method{nullptr, nullptr, nullptr, system};
+  Method method{nullptr, nullptr, nullptr, nullptr};
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('+', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
-    if (!take(draft, part, draft_names()) && !take(verifier, part, verifier_names()) &&
-        !take(policy, part, policy_names()))
+    if (!take(method.draft, draft_kinds(), part) && !take(method.verifier, verifier_kinds(), part) &&
+        !take(method.policy, policy_kinds(), part))
       return std::nullopt;
     begin = end + 1;
   }
-  return Method{draft.value_or(DraftKind::model), verifier.value_or(VerifierKind::algorithm1),
-                policy.value_or(PolicyKind::fixed)};
+  if (method.draft == nullptr) method.draft = &draft_kinds().front();
+  if (method.verifier == nullptr) method.verifier = &verifier_kinds().front();
+  if (method.policy == nullptr) method.policy = &policy_kinds().front();
+  return method;
+}
+
+std::string lacking(const Method& method, const MethodContext& context) {
+  if (method.system != nullptr) return lack_of(*method.system, context);
+  if (std::string lack = lack_of(*method.draft, context); !lack.empty()) return lack;
+  if (method.verifier->several && !method.draft->is_model)
+    return fmt::format("{} draws several drafts from one row, which {} has not", method.verifier->name,
+                       method.draft->name);
+  if (method.verifier->several && method.policy != &policy_kinds().front())
+    return fmt::format("{} drafts a tree, which {} does not shape", method.verifier->name, method.policy->name);
+  return lack_of(*method.policy, context, *method.verifier);
+}
+
+std::vector<Method> known_methods(const MethodContext& context) {
+  std::vector<Method> methods;
+  for (const SystemKind& system : system_kinds()) methods.push_back({nullptr, nullptr, nullptr, &system});
+  for (const VerifierKind& verifier : verifier_kinds()) methods.push_back({.verifier = &verifier});
+  for (const DraftKind& draft : draft_kinds().subspan(1)) methods.push_back({.draft = &draft});
+  for (const PolicyKind& policy : policy_kinds().subspan(1)) methods.push_back({.policy = &policy});
+  methods.erase(
+      std::remove_if(methods.begin(), methods.end(), [&](const Method& m) { return !lacking(m, context).empty(); }),
+      methods.end());
+  return methods;
+}
+
+MethodDecoderFactory prepare(const Method& method, const MethodContext& context) {
+  if (const std::string lack = lacking(method, context); !lack.empty())
+    throw std::invalid_argument(fmt::format("compare: {} does not exist here: {}", name_of(method), lack));
+  if (method.system != nullptr) return method.system->prepare(context);
+  const DraftBenchFactory benches = method.draft->prepare(context);
+  if (method.policy->prepare != nullptr) return method.policy->prepare(context, *method.verifier, benches);
+  return method.verifier->prepare(context, benches, method.policy->length(context.settings()));
 }
 
 }  // namespace specdec::validation

@@ -1,66 +1,104 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// Ways to decode with a draft, by name: what docs/methods.md describes, as far as one text and one chain of drafts go.
+#include "sim/validation/method_decoder.hpp"
+
+/// Ways to decode, by name: what docs/methods.md describes. Most are a draft, a verifier and a policy, of which there
+/// is a table each; the others are systems of their own. To add one is to add an entry to its table.
+///
+/// `lacks` says why a source and settings do not allow an entry ("the source has no counted tables"), and nothing where
+/// they do; null stands for always. `prepare` is called once a method, before its threads begin.
 namespace specdec::validation {
 
-enum class DraftKind {
-  model,        ///< the source's draft model
-  unigram,      ///< counted tables
-  bigram,       ///< counted tables
-  ngram,        ///< n-grams of the prompts
-  copy,         ///< prompt lookup
-  combination,  ///< prompt lookup first, the draft model where it finds nothing
-  random        ///< every token with the same probability
+struct DraftKind {
+  std::string_view name;
+  std::string (*lacks)(const MethodContext& context);
+  DraftBenchFactory (*prepare)(const MethodContext& context);
+  /// Whether it is a language model, so that several drafts can be drawn for one position.
+  bool is_model = false;
 };
 
-enum class VerifierKind {
-  algorithm1,
-  greedy_draft,  ///< argmax q is proposed, as a point mass
-  block,
-  matching,
-  rejection,
-  lenient,           ///< with Algorithm 1's residual
-  lenient_residual,  ///< with norm(max(0, p - l q))
-  argmax_lenient,    ///< for greedy text, with greedy drafts
-  typical
+/// How far to draft, where a policy says so by what it sees.
+struct DraftedLength {
+  std::int64_t gamma;
+  sim::DraftingPolicy policy = {};
 };
 
-enum class PolicyKind {
-  fixed,
-  threshold,   ///< ends behind a draft of low probability
-  product,     ///< ends where the product of the round's is low
-  confidence,  ///< ends before a row without a probable token
-  heuristic    ///< two more after a full accept, else one less
-};
-
-struct Method {
-  DraftKind draft = DraftKind::model;
-  VerifierKind verifier = VerifierKind::algorithm1;
-  PolicyKind policy = PolicyKind::fixed;
-
+struct VerifierKind {
+  std::string_view name;
   /// Whether the text has the target's law (at temperature 0 that is: is the greedy text).
-  bool lossless() const;
+  bool lossless;
+  MethodDecoderFactory (*prepare)(const MethodContext& context, const DraftBenchFactory& benches,
+                                  const DraftedLength& length);
+  /// Several drafts for one position: needs a draft that is a language model, and no policy but the first.
+  bool several = false;
+};
+
+struct PolicyKind {
+  std::string_view name;
+  std::string (*lacks)(const MethodContext& context, const VerifierKind& verifier);
+  /// Null where `prepare` takes its place.
+  DraftedLength (*length)(const MethodSettings& settings);
+  /// For policies that know more than a decoder can: decodes in the place of the verifier's own decoder.
+  MethodDecoderFactory (*prepare)(const MethodContext& context, const VerifierKind& verifier,
+                                  const DraftBenchFactory& benches) = nullptr;
+};
+
+struct SystemKind {
+  std::string_view name;
+  bool lossless;
+  std::string (*lacks)(const MethodContext& context);
+  MethodDecoderFactory (*prepare)(const MethodContext& context);
+};
+
+/// The tables. The first entry of each is what a method has that does not name one; of systems there is no such entry.
+std::span<const DraftKind> draft_kinds();
+std::span<const VerifierKind> verifier_kinds();
+std::span<const PolicyKind> policy_kinds();
+std::span<const SystemKind> system_kinds();
+
+/// The parts of verifier_kinds(): of one chain of drafts, and of several drafts at one position.
+std::span<const VerifierKind> chain_verifier_kinds();
+
+/// Their names: those of --draft, --verifier, --policy and --system.
+std::vector<std::string> draft_names();
+std::vector<std::string> verifier_names();
+std::vector<std::string> policy_names();
+std::vector<std::string> system_names();
+
+/// A draft, a verifier and a policy, or a system. Entries of the tables.
+struct Method {
+  const DraftKind* draft = &draft_kinds().front();
+  const VerifierKind* verifier = &verifier_kinds().front();
+  const PolicyKind* policy = &policy_kinds().front();
+  /// Where there is one, the others are null.
+  const SystemKind* system = nullptr;
+
+  bool lossless() const { return system != nullptr ? system->lossless : verifier->lossless; }
   friend bool operator==(const Method&, const Method&) = default;
 };
 
-/// The names of a kind, in the order of its enumerators: those of --draft, --verifier and --policy.
-const std::vector<std::string>& draft_names();
-const std::vector<std::string>& verifier_names();
-const std::vector<std::string>& policy_names();
-std::string name_of(DraftKind kind);
-std::string name_of(VerifierKind kind);
-std::string name_of(PolicyKind kind);
-/// "DRAFT+VERIFIER+POLICY" without a draft that is the model and a policy that is fixed: "algorithm1", "block",
-/// "copy+algorithm1", "algorithm1+heuristic".
+/// "DRAFT+VERIFIER+POLICY" without a draft and a policy that are the first: "algorithm1", "block", "copy+algorithm1",
+/// "algorithm1+heuristic"; or the system's name.
 std::string name_of(const Method& method);
 
-/// The method of a name: at most one draft, verifier and policy, joined by "+" in any order. What is missing is the
-/// model, algorithm1 and fixed. Nothing where a part is none of these or a kind stands twice.
+/// The method of a name: a system, or at most one draft, verifier and policy, joined by "+" in any order. Nothing where
+/// a part is none of these, or a kind stands twice.
 std::optional<Method> method_named(std::string_view name);
+
+/// Why source and settings do not allow the method; empty where they do.
+std::string lacking(const Method& method, const MethodContext& context);
+
+/// Systems, every verifier with the first draft, every draft with the first verifier, every policy with both: those
+/// that nothing is lacking for.
+std::vector<Method> known_methods(const MethodContext& context);
+
+/// What decodes by the method. @throws std::invalid_argument where something is lacking
+MethodDecoderFactory prepare(const Method& method, const MethodContext& context);
 
 }  // namespace specdec::validation

@@ -15,7 +15,6 @@
 
 using namespace specdec;
 using validation::MethodResult;
-using validation::VerifierKind;
 
 namespace {
 
@@ -23,7 +22,7 @@ const std::vector<double> target{0.5, 0.3, 0.15, 0.05};
 const std::vector<double> draft{0.2, 0.35, 0.3, 0.15};
 
 // Texts so long that their ends do not show; 20 sequences of one prompt.
-MethodResult run_on_fixed_pair(VerifierKind verifier) {
+MethodResult run_on_fixed_pair(const std::string& name) {
   const sim::TablePair pair = sim::fixed_pair(target, draft);
   validation::MethodSource source;
   source.models.target = [&](std::int64_t) { return sim::OwnedModel(pair.target); };
@@ -33,8 +32,8 @@ MethodResult run_on_fixed_pair(VerifierKind verifier) {
   settings.gamma = 4;
   settings.tokens = 81'920;
   settings.max_new_tokens = 4'096;
-  const validation::Method method{.verifier = verifier};
-  return validation::compare(source, std::span(&method, 1), settings, {}).front();
+  const validation::Method method = *validation::method_named(name);
+  return validation::compare({source, settings}, std::span(&method, 1), {}).front();
 }
 
 }  // namespace
@@ -44,15 +43,15 @@ TEST_CASE("tokens per step are those of Eq. (1) at each rule's acceptance, and o
   const core::TargetDistribution p(target);
   const core::DraftDistribution q(draft);
   const auto at = [](double alpha) { return theory::expected_tokens(core::AcceptanceRate(alpha), 4); };
-  const std::vector<std::pair<VerifierKind, double>> expected{
-      {VerifierKind::algorithm1, at(core::overlap(p, q))},
-      {VerifierKind::greedy_draft, at(target[1])},
-      {VerifierKind::block, theory::block_expected_tokens(p, q, 4)},
-      {VerifierKind::matching, at(theory::matching_acceptance(p, q))},
-      {VerifierKind::rejection, at(theory::rejection_sampling_acceptance(p, q))},
-      {VerifierKind::lenient, theory::expected_tokens(theory::lenient_acceptance(p, q, 0.5), 4)},
-      {VerifierKind::lenient_residual, theory::expected_tokens(theory::lenient_acceptance(p, q, 0.5), 4)},
-      {VerifierKind::typical, theory::expected_tokens(theory::typical_acceptance(p, q, {}), 4)}};
+  const std::vector<std::pair<std::string, double>> expected{
+      {"algorithm1", at(core::overlap(p, q))},
+      {"greedy-draft", at(target[1])},
+      {"block", theory::block_expected_tokens(p, q, 4)},
+      {"matching", at(theory::matching_acceptance(p, q))},
+      {"rejection", at(theory::rejection_sampling_acceptance(p, q))},
+      {"lenient", theory::expected_tokens(theory::lenient_acceptance(p, q, 0.5), 4)},
+      {"lenient-residual", theory::expected_tokens(theory::lenient_acceptance(p, q, 0.5), 4)},
+      {"typical", theory::expected_tokens(theory::typical_acceptance(p, q, {}), 4)}};
   for (const auto& [verifier, tokens] : expected) {
     const MethodResult result = run_on_fixed_pair(verifier);
     INFO(name_of(result.method));
@@ -67,17 +66,18 @@ TEST_CASE("the distance of lenient text is that of a drafted token times the sha
   const core::TargetDistribution p(target);
   const core::DraftDistribution q(draft);
   const double drafted = 1 - theory::exact_token_fraction(theory::lenient_acceptance(p, q, 0.5), 4);
-  for (const auto& [verifier, residual] :
-       {std::pair{VerifierKind::lenient, theory::LenientResidual::strict},
-        std::pair{VerifierKind::lenient_residual, theory::LenientResidual::lenient}}) {
+  for (const auto& [verifier, residual] : {std::pair{"lenient", theory::LenientResidual::strict},
+                                           std::pair{"lenient-residual", theory::LenientResidual::lenient}}) {
     const double expected = theory::lenient_distance(p, q, 0.5, residual) * drafted;
     CHECK(run_on_fixed_pair(verifier).total_variation_per_token == Approx(expected).epsilon(0.01));
   }
-  CHECK(run_on_fixed_pair(VerifierKind::block).total_variation_per_token == 0);
+  CHECK(run_on_fixed_pair("block").total_variation_per_token == 0);
 }
 
 TEST_CASE("names of methods read back, in any order of their parts") {
-  for (const validation::Method& method : validation::known_methods(validation::synthetic_source(8, 1, 1)))
+  const validation::MethodSource source = validation::synthetic_source(8, 1, 1);
+  const validation::MethodSettings settings;
+  for (const validation::Method& method : validation::known_methods({source, settings}))
     CHECK(validation::method_named(name_of(method)) == method);
   CHECK(validation::method_named("heuristic+block+copy") == validation::method_named("copy+block+heuristic"));
   for (const char* wrong : {"", "block+", "block+lenient", "none"}) CHECK_FALSE(validation::method_named(wrong));

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "analysis/core/kernels.hpp"
+#include "analysis/theory/block_verification.hpp"
+#include "analysis/theory/lenience.hpp"
+#include "analysis/theory/rejection_sampling.hpp"
+#include "analysis/theory/typical_acceptance.hpp"
+#include "sim/decoding.hpp"
+#include "sim/validation/methods.hpp"
+#include "sim/verifiers/baselines.hpp"
+#include "sim/verifiers/block_verification.hpp"
+#include "sim/verifiers/lossy.hpp"
+
+namespace specdec::validation {
+namespace {
+
+using TargetRow = core::TargetDistribution;
+using DraftRow = core::DraftDistribution;
+
+/// The closed form of one drafted position.
+struct PositionForm {
+  double acceptance = 0;
+  /// Total variation between the law of its token and the target's.
+  double distance = 0;
+};
+
+/// A verifier of one chain, and its closed form at a position that was drafted as `token`.
+struct ChainRule {
+  sim::Verifier verify;
+  /// Empty for block verification, which judges no draft by itself.
+  std::function<PositionForm(const TargetRow& p, const DraftRow& q, std::size_t token)> form;
+  sim::Proposing proposing = sim::Proposing::sampled;
+  /// Decodes greedily and compares the rows as the models give them.
+  bool greedy_text = false;
+};
+
+// How many stay has a law given the drafts.
+void book_block(const sim::DraftedBlock& block, const sim::Verdict& verdict, RoundSums& sums) {
+  const std::vector<std::int64_t> drafts(block.drafted.begin(), block.drafted.end());
+  const std::vector<double> law = theory::accepted_drafts_law(theory::block_acceptance(
+      block.target_rows.first(block.draft_rows.size()), block.draft_rows, block.vocab(), drafts));
+  double mean = 0;
+  for (std::size_t n = 0; n < law.size(); ++n) mean += static_cast<double>(n) * law[n];
+  double variance = 0;
+  for (std::size_t n = 0; n < law.size(); ++n)
+    variance += law[n] * (static_cast<double>(n) - mean) * (static_cast<double>(n) - mean);
+  sums.accepted.add({mean, static_cast<double>(verdict.accepted), variance});
+}
+
+// A position is judged when all before it have passed.
+void book_positions(const ChainRule& rule, const sim::DraftedBlock& block, const sim::Verdict& verdict,
+                    RoundSums& sums) {
+  const auto accepted = static_cast<std::size_t>(verdict.accepted);
+  for (std::size_t i = 0; i < std::min(accepted + 1, block.gamma()); ++i) {
+    const PositionForm form = rule.form(TargetRow(block.p(i)), DraftRow(block.q(i)), block.token(i));
+    sums.book(form.acceptance, i < accepted, form.distance);
+  }
+}
+
+/// A draft, one of these rules, and a policy.
+class ChainDecoder final : public MethodDecoder {
+ public:
+  ChainDecoder(const MethodContext& context, ChainRule rule, const DraftBenchFactory& benches,
+               const DraftedLength& length)
+      : context_(context), rule_(std::move(rule)) {
+    options_.gamma = length.gamma;
+    options_.policy = length.policy;
+    options_.max_new_tokens = context.settings().max_new_tokens;
+    if (!rule_.greedy_text) options_.standardisation = context.standardisation();
+    bench_.emplace(benches(options_.standardisation, rule_.proposing));
+    options_.verifier = [this](const sim::DraftedBlock& block, const sim::UniformSource& uniforms, std::int64_t round) {
+      return verify(block, uniforms, round);
+    };
+  }
+
+  MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
+    sums_ = {};
+    sim::Generation text = sim::decode_with_draft(bench_->target.ref(), *bench_->draft, prompt, options_, uniforms);
+    MethodRun run{std::move(text.counters), sums_};
+    context_.price(run, text.steps, bench_->use ? bench_->use(run.counters) : DraftUse{});
+    return run;
+  }
+
+ private:
+  sim::Verdict verify(const sim::DraftedBlock& block, const sim::UniformSource& uniforms, std::int64_t round) {
+    const sim::Verdict verdict = rule_.verify(block, uniforms, round);
+    if (block.gamma() == 0) return verdict;
+    if (rule_.form)
+      book_positions(rule_, block, verdict, sums_);
+    else
+      book_block(block, verdict, sums_);
+    return verdict;
+  }
+
+  const MethodContext& context_;
+  ChainRule rule_;
+  sim::DecodingOptions options_;
+  std::optional<DraftBench> bench_;
+  RoundSums sums_;
+};
+
+template <ChainRule (*rule)(const MethodSettings&)>
+MethodDecoderFactory prepare_chain(const MethodContext& context, const DraftBenchFactory& benches,
+                                   const DraftedLength& length) {
+  return [&context, benches, length] {
+    return std::make_unique<ChainDecoder>(context, rule(context.settings()), benches, length);
+  };
+}
+
+PositionForm overlap_form(const TargetRow& p, const DraftRow& q, std::size_t) {
+  return {std::min(1.0, core::overlap(p, q))};
+}
+
+ChainRule algorithm1(const MethodSettings&) { return {sim::verify_tokens, overlap_form}; }
+
+ChainRule greedy_draft(const MethodSettings&) { return {sim::verify_tokens, overlap_form, sim::Proposing::greedy}; }
+
+ChainRule block(const MethodSettings&) { return {sim::verify_block, {}}; }
+
+ChainRule matching(const MethodSettings&) {
+  return {sim::verify_by_matching, [](const TargetRow& p, const DraftRow& q, std::size_t) {
+            return PositionForm{theory::matching_acceptance(p, q)};
+          }};
+}
+
+ChainRule rejection(const MethodSettings&) {
+  return {sim::verify_by_rejection_sampling, [](const TargetRow& p, const DraftRow& q, std::size_t) {
+            return PositionForm{theory::rejection_sampling_acceptance(p, q)};
+          }};
+}
+
+auto lenient_form(double lenience, theory::LenientResidual residual) {
+  return [lenience, residual](const TargetRow& p, const DraftRow& q, std::size_t) {
+    return PositionForm{theory::lenient_acceptance(p, q, lenience).alpha(),
+                        theory::lenient_distance(p, q, lenience, residual)};
+  };
+}
+
+ChainRule lenient(const MethodSettings& settings) {
+  return {sim::lenient_verifier(settings.lenience, sim::LenientResidual::strict),
+          lenient_form(settings.lenience, theory::LenientResidual::strict)};
+}
+
+ChainRule lenient_residual(const MethodSettings& settings) {
+  return {sim::lenient_verifier(settings.lenience, sim::LenientResidual::lenient),
+          lenient_form(settings.lenience, theory::LenientResidual::lenient)};
+}
+
+ChainRule argmax_lenient(const MethodSettings& settings) {
+  const double lenience = settings.lenience;
+  return {sim::lenient_argmax_verifier(lenience),
+          [lenience](const TargetRow& p, const DraftRow&, std::size_t token) {
+            const bool accepted = theory::argmax_lenient_accepts(p, token, lenience);
+            const bool greedy = static_cast<std::int64_t>(token) == core::argmax(p.probabilities());
+            return PositionForm{accepted ? 1.0 : 0.0, accepted && !greedy ? 1.0 : 0.0};
+          },
+          sim::Proposing::greedy, true};
+}
+
+ChainRule typical(const MethodSettings& settings) {
+  const theory::TypicalRule rule{settings.epsilon, settings.delta};
+  return {sim::typical_verifier(settings.epsilon, settings.delta),
+          [rule](const TargetRow& p, const DraftRow& q, std::size_t) {
+            return PositionForm{theory::typical_acceptance(p, q, rule).alpha(), theory::typical_distance(p, q, rule)};
+          }};
+}
+
+}  // namespace
+
+std::span<const VerifierKind> chain_verifier_kinds() {
+  static constexpr std::array kinds{
+      VerifierKind{"algorithm1", true, prepare_chain<algorithm1>},
+      VerifierKind{"greedy-draft", true, prepare_chain<greedy_draft>},
+      VerifierKind{"block", true, prepare_chain<block>},
+      VerifierKind{"matching", true, prepare_chain<matching>},
+      VerifierKind{"rejection", true, prepare_chain<rejection>},
+      VerifierKind{"lenient", false, prepare_chain<lenient>},
+      VerifierKind{"lenient-residual", false, prepare_chain<lenient_residual>},
+      VerifierKind{"argmax-lenient", false, prepare_chain<argmax_lenient>},
+      VerifierKind{"typical", false, prepare_chain<typical>},
+  };
+  return kinds;
+}
+
+}  // namespace specdec::validation

@@ -1,0 +1,108 @@
+#include <array>
+#include <string>
+#include <utility>
+
+#include "sim/ngram_model.hpp"
+#include "sim/table_models.hpp"
+#include "sim/validation/methods.hpp"
+
+namespace specdec::validation {
+namespace {
+
+/// Discounts the n-grams of short texts, of which most occur once.
+constexpr double ngram_discount = 0.75;
+
+/// A language model with the draft that it is.
+struct ModelBench {
+  ModelBench(sim::OwnedModel its_model, const core::Standardisation& standardisation, sim::Proposing proposing)
+      : model(std::move(its_model)), draft(model.ref(), standardisation, proposing) {}
+
+  sim::OwnedModel model;
+  sim::ModelDraft draft;
+};
+
+/// Prompt lookup before such a draft.
+struct CombinedBench {
+  CombinedBench(const MethodContext& context, const core::Standardisation& standardisation, sim::Proposing proposing)
+      : lookup(context.vocab_size(), 1, context.settings().ngram_order),
+        otherwise(context.source().models.draft(1), standardisation, proposing),
+        draft(lookup, otherwise.draft) {}
+
+  sim::LookupDraft lookup;
+  ModelBench otherwise;
+  sim::FallbackDraft draft;
+};
+
+DraftUse use_of_draft_model(const sim::Counters& counters) {
+  return {.model_calls = static_cast<double>(counters.draft_calls)};
+}
+
+/// Drafts of a language model; `use` as in DraftBench.
+DraftBenchFactory model_benches(const MethodContext& context, sim::ModelFactory model,
+                                std::function<DraftUse(const sim::Counters&)> use) {
+  return [&context, model = std::move(model), use = std::move(use)](const core::Standardisation& standardisation,
+                                                                    sim::Proposing proposing) {
+    const auto bench = std::make_shared<ModelBench>(model(1), standardisation, proposing);
+    return DraftBench{context.source().models.target(1), {bench, &bench->draft}, bench->model, use};
+  };
+}
+
+std::string lacks_unigram(const MethodContext& context) {
+  return context.source().unigram ? "" : "the source has no counted tables";
+}
+std::string lacks_bigram(const MethodContext& context) {
+  return context.source().bigram ? "" : "the source has no counted tables";
+}
+std::string lacks_texts(const MethodContext& context) {
+  return context.source().texts.empty() ? "the source has no texts to count n-grams in" : "";
+}
+
+DraftBenchFactory draft_model(const MethodContext& context) {
+  return model_benches(context, context.source().models.draft, use_of_draft_model);
+}
+DraftBenchFactory unigram(const MethodContext& context) { return model_benches(context, context.source().unigram, {}); }
+DraftBenchFactory bigram(const MethodContext& context) { return model_benches(context, context.source().bigram, {}); }
+
+DraftBenchFactory ngrams(const MethodContext& context) {
+  const sim::NgramModel model(context.vocab_size(), context.source().texts, context.settings().ngram_order,
+                              ngram_discount);
+  return model_benches(context, [model](std::int64_t) { return sim::OwnedModel(model); }, {});
+}
+
+DraftBenchFactory uniform(const MethodContext& context) {
+  const sim::ContextTableModel model = sim::uniform_model(context.vocab_size());
+  return model_benches(context, [model](std::int64_t) { return sim::OwnedModel(model); }, {});
+}
+
+DraftBenchFactory copies(const MethodContext& context) {
+  return [&context](const core::Standardisation&, sim::Proposing) {
+    return DraftBench{context.source().models.target(1),
+                      std::make_shared<sim::LookupDraft>(context.vocab_size(), 1, context.settings().ngram_order),
+                      std::nullopt,
+                      {}};
+  };
+}
+
+DraftBenchFactory combination(const MethodContext& context) {
+  return [&context](const core::Standardisation& standardisation, sim::Proposing proposing) {
+    const auto bench = std::make_shared<CombinedBench>(context, standardisation, proposing);
+    return DraftBench{context.source().models.target(1), {bench, &bench->draft}, std::nullopt, use_of_draft_model};
+  };
+}
+
+}  // namespace
+
+std::span<const DraftKind> draft_kinds() {
+  static constexpr std::array kinds{
+      DraftKind{"model", nullptr, draft_model, true},
+      DraftKind{"unigram", lacks_unigram, unigram, true},
+      DraftKind{"bigram", lacks_bigram, bigram, true},
+      DraftKind{"ngram", lacks_texts, ngrams, true},
+      DraftKind{"copy", nullptr, copies},
+      DraftKind{"combination", nullptr, combination},
+      DraftKind{"random", nullptr, uniform, true},
+  };
+  return kinds;
+}
+
+}  // namespace specdec::validation

@@ -1,0 +1,36 @@
+#include "sim/validation/method_decoder.hpp"
+
+namespace specdec::validation {
+
+void RoundSums::add(const RoundSums& other) {
+  accepted.add(other.accepted);
+  judged += other.judged;
+  distance += other.distance;
+}
+
+void RoundSums::book(double acceptance, bool stayed, double its_distance) {
+  accepted.add({acceptance, stayed ? 1.0 : 0.0, acceptance * (1 - acceptance)});
+  judged += 1;
+  distance += its_distance;
+}
+
+MethodContext::MethodContext(const MethodSource& source, const MethodSettings& settings)
+    : source_(source), settings_(settings) {
+  const sim::OwnedModel target = source.models.target(1);
+  vocab_size_ = target.ref().vocab_size();
+  target_operations_ = target.ref().operations_per_token();
+  draft_operations_ = source.models.draft(1).ref().operations_per_token();
+}
+
+void MethodContext::price(MethodRun& run, std::span<const sim::Step> steps, const DraftUse& use) const {
+  const double ratio = target_operations_ > 0 ? draft_operations_ / target_operations_ : 0;
+  run.weight_reads = static_cast<double>(run.counters.target_calls) + ratio * use.model_calls + use.other_calls;
+  if (!settings_.cost) return;
+  const core::StepCost& cost = *settings_.cost;
+  const core::StepCost without_drafts{0, cost.overhead, cost.verification};
+  const double per_operations = ratio > 0 ? cost.c / ratio : 1;
+  run.cost = cost.c * use.model_calls + per_operations * use.other_calls;
+  for (const sim::Step& step : steps) run.cost += without_drafts(step.drafted);
+}
+
+}  // namespace specdec::validation

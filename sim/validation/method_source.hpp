@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "analysis/core/step_cost.hpp"
+#include "sim/model_factory.hpp"
+
+namespace specdec::sim {
+struct TransformerWeights;
+}  // namespace specdec::sim
+
+/// What methods are run on, and with which parameters.
+namespace specdec::validation {
+
+/// What the methods continue and draft with. All vocabularies are the same. What a source has not is empty, and the
+/// methods that need it do not exist for it.
+struct MethodSource {
+  sim::ModelPair models;
+  /// The checkpoints of that pair, for methods that look into a model or run a part of it.
+  std::shared_ptr<const sim::TransformerWeights> target_weights;
+  std::shared_ptr<const sim::TransformerWeights> draft_weights;
+  /// Counted tables.
+  sim::ModelFactory unigram;
+  sim::ModelFactory bigram;
+  /// Texts that n-grams are counted in.
+  std::vector<std::vector<sim::Token>> texts;
+  std::vector<sim::Prompt> prompts;
+};
+
+/// The parameters of all methods.
+struct MethodSettings {
+  std::int64_t gamma = 5;
+  double temperature = 1;
+  /// Per method, rounded up to whole sequences.
+  std::int64_t tokens = 4'608;
+  std::int64_t max_new_tokens = 64;
+  double lenience = 0.5;
+  /// Of typical acceptance.
+  double epsilon = 0.09;
+  double delta = 0.3;
+  /// Of the policies threshold, product and confidence.
+  double threshold = 0.4;
+  /// Tokens of the draft's longest n-gram, and of the longest suffix that is looked up.
+  std::int64_t ngram_order = 3;
+  /// In units of one plain step of the target; c is that of a call of the source's draft model.
+  std::optional<core::StepCost> cost;
+  std::uint64_t seed = 1;
+  std::int64_t threads = 1;
+};
+
+}  // namespace specdec::validation
