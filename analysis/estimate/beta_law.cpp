@@ -95,6 +95,12 @@ std::vector<std::optional<double>> Autocorrelation::values() const {
   return values;
 }
 
+std::vector<std::int64_t> Autocorrelation::pairs() const {
+  std::vector<std::int64_t> counts;
+  for (const Pairs& pairs : pairs_) counts.push_back(static_cast<std::int64_t>(pairs.count));
+  return counts;
+}
+
 BetaLawAccumulator::BetaLawAccumulator(BetaLawOptions options)
     : options_(std::move(options)),
       autocorrelation_(options_.lags),
@@ -128,11 +134,20 @@ void BetaLawAccumulator::add_acceptance(const Observations& observations) {
   const Bracketed& beta = observations.mean_acceptance;
   if (!beta.exact()) bracketed_ = true;
   const std::vector<double>& highest = beta.highest();
+  const auto bins = static_cast<double>(options_.bins);
+  const auto count = [&](std::vector<std::int64_t>& counts, double value) {
+    counts.resize(static_cast<std::size_t>(options_.bins));
+    ++counts[static_cast<std::size_t>(std::min(std::clamp(value, 0.0, 1.0) * bins, bins - 1))];
+  };
   for (std::size_t i = 0; i < beta.lower.size(); ++i) {
     autocorrelation_.add(observations.sequence[i], beta.lower[i]);
     if (std::isnan(beta.lower[i])) continue;
     lower_.add(beta.lower[i]);
     upper_.add(highest[i]);
+    if (observations.task.empty()) continue;
+    BetaSummary::Histogram& of_task = by_task_[observations.task[i]];
+    count(of_task.lower, beta.lower[i]);
+    count(of_task.upper, highest[i]);
   }
 }
 
@@ -192,7 +207,11 @@ BetaSummary BetaLawAccumulator::summary() const {
     }
     result.histogram_lower = lower_.histogram(options_.bins);
     result.histogram_upper = upper_.histogram(options_.bins);
-    if (!bracketed_) result.autocorrelation = autocorrelation_.values();
+    result.histogram_by_task = by_task_;
+    if (!bracketed_) {
+      result.autocorrelation = autocorrelation_.values();
+      result.autocorrelation_pairs = autocorrelation_.pairs();
+    }
   }
   if (d_lk_lower_.finite > 0) result.d_lk = Interval{*d_lk_lower_.mean().value, *d_lk_upper_.mean().value};
   result.kl_target_draft = kl_target_draft_.mean();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -44,6 +45,8 @@ class Autocorrelation {
   void add(std::int64_t sequence, double value);
   /// rho_1, ..., rho_lags; nothing where fewer than two pairs exist or the column is constant.
   std::vector<std::optional<double>> values() const;
+  /// The pairs behind each.
+  std::vector<std::int64_t> pairs() const;
 
  private:
   struct Pairs {
@@ -83,13 +86,21 @@ struct BetaSummary {
     double threshold = 0;
     Interval bounds;
   };
+  /// Positions in equal bins of [0, 1], of the lower and the upper ends.
+  struct Histogram {
+    std::vector<std::int64_t> lower, upper;
+  };
   std::int64_t positions = 0;
   std::vector<Quantile> quantiles;
   /// Of the lower and the upper ends, equal bins of [0, 1].
   std::vector<std::int64_t> histogram_lower, histogram_upper;
+  /// The same by task id, -1 for positions without one; they sum to the whole. Empty where the recording has no tasks.
+  std::map<std::int32_t, Histogram> histogram_by_task;
   std::vector<Share> below;
   /// Of mean acceptance, lags 1, 2, ...; empty for brackets.
   std::vector<std::optional<double>> autocorrelation;
+  /// Pairs of positions behind each.
+  std::vector<std::int64_t> autocorrelation_pairs;
   std::optional<Interval> d_lk;
   ColumnMean kl_target_draft, kl_draft_target, target_entropy, draft_entropy, top1_agreement;
   /// By the draft's largest probability against mean acceptance, and by its probability of the emitted token against
@@ -132,6 +143,7 @@ class BetaLawAccumulator {
 
   BetaLawOptions options_;
   UnitIntervalSketch lower_, upper_;
+  std::map<std::int32_t, BetaSummary::Histogram> by_task_;
   Autocorrelation autocorrelation_;
   bool bracketed_ = false;
   Column d_lk_lower_, d_lk_upper_, kl_target_draft_, kl_draft_target_, target_entropy_, draft_entropy_, top1_agreement_;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "analysis/core/draft_confidence.hpp"
 #include "traces/position_batch.hpp"
 #include "traces/trace_metadata.hpp"
 
@@ -68,6 +69,10 @@ struct Observations {
   std::vector<std::vector<double>> lenient_acceptance;
   std::vector<std::vector<double>> lenient_distance_strict;
   std::vector<std::vector<double>> lenient_distance_lenient;
+
+  /// Drafted tokens by the probability that the draft gives them; shape (bins, positions). Under the greedy rules the
+  /// one token that is drafted. Full tier only, where bins were asked for.
+  std::vector<std::vector<core::DraftConfidence>> by_confidence;
 
   /// Tokens that a round from here would emit (accepted-length tier).
   std::span<const std::int32_t> accepted_length;

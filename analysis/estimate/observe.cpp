@@ -83,6 +83,7 @@ Observer::Observer(TraceMetadata metadata, ObserveOptions options)
     : metadata_(std::move(metadata)), options_(std::move(options)), rule_(effective_rule(metadata_, options_)) {
   core::require_in("Observer", "threads", options_.threads, std::int64_t{1}, std::int64_t{1024});
   if (options_.tolerance) core::require_in("Observer", "tolerance", *options_.tolerance, 0, 1);
+  core::require_in("Observer", "confidence_bins", options_.confidence_bins, std::int64_t{0}, std::int64_t{1024});
   for (const double lenience : options_.lenience) {
     core::require_in("Observer", "lenience", lenience, std::numeric_limits<double>::min(), 1);
   }

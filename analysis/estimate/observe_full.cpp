@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "analysis/core/parallel.hpp"
 
@@ -95,6 +96,26 @@ void store(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token
   out.draft_token_probability[i] = std::exp(s.draft_token_logprob);
 }
 
+/// The one token that greedy drafting proposes.
+void confidence_of_argmax(const core::RowStatistics& s, AcceptanceRule rule, std::span<core::DraftConfidence> bins) {
+  std::fill(bins.begin(), bins.end(), core::DraftConfidence{});
+  const auto count = static_cast<double>(bins.size());
+  const bool same = s.target_argmax == s.draft_argmax;
+  bins[static_cast<std::size_t>(std::min(s.draft_max * count, count - 1))] = {
+      1, s.draft_max, rule == AcceptanceRule::greedy ? (same ? 1.0 : 0.0) : s.target_at_draft_argmax};
+}
+
+std::optional<core::RowFault> confidence_of_rows(const traces::TargetRow& target, const traces::DraftRow& draft,
+                                                 std::vector<double>& p, std::vector<double>& q,
+                                                 std::span<core::DraftConfidence> bins) {
+  p.resize(index(target.vocab));
+  q.resize(index(draft.vocab));
+  auto fault = core::read_probabilities(target, core::RowRole::target, p);
+  if (!fault) fault = core::read_probabilities(draft, core::RowRole::draft, q);
+  if (!fault) core::draft_confidence(p, q, bins);
+  return fault;
+}
+
 /// How far the stored sums are from 1; logits have none.
 double sum_error(const core::RowStatistics& s, const traces::Row& target, const traces::Row& draft) {
   const auto of = [](double sum, const traces::Row& row) {
@@ -122,6 +143,7 @@ bool Observer::may_have_underflowed(const traces::TargetRow& row, std::int64_t t
 void Observer::observe_full(const PositionSource& source, const PositionBatch& batch, Observations& out) {
   const std::size_t leniences = options_.lenience.size();
   allocate_full(out, !batch.token.empty(), leniences);
+  out.by_confidence.assign(index(options_.confidence_bins), std::vector<core::DraftConfidence>(index(batch.size)));
   core::for_each_index(batch.size, options_.threads, [&](std::int64_t i, std::int64_t worker) {
     Workspace& work = *workspaces_[index(worker)];
     std::optional<core::RowFault> fault;
@@ -147,6 +169,17 @@ void Observer::observe_full(const PositionSource& source, const PositionBatch& b
     }
     store(work.statistics, rule_, token, i, out);
     work.largest_sum_error = std::max(work.largest_sum_error, sum_error(work.statistics, target, draft));
+    if (!out.by_confidence.empty()) {
+      work.by_confidence.resize(out.by_confidence.size());
+      if (rule_ == AcceptanceRule::rejection) {
+        fault =
+            confidence_of_rows(target, draft, work.target_probabilities, work.draft_probabilities, work.by_confidence);
+        require_sound();
+      } else {
+        confidence_of_argmax(work.statistics, rule_, work.by_confidence);
+      }
+      for (std::size_t b = 0; b < out.by_confidence.size(); ++b) out.by_confidence[b][index(i)] = work.by_confidence[b];
+    }
     if (leniences == 0) return;
     work.lenience.resize(leniences);
     fault = core::lenience_statistics(target, draft, options_.lenience, work.scratch, work.lenience);

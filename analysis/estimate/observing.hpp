@@ -118,6 +118,8 @@ struct Observer::Workspace {
   Reshaped target, draft;
   core::RowStatistics statistics;
   std::vector<core::LenienceStatistics> lenience;
+  std::vector<double> target_probabilities, draft_probabilities;
+  std::vector<core::DraftConfidence> by_confidence;
   TopKBounder bounder;
   double largest_sum_error = 0;
 };

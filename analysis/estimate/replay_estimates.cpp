@@ -339,6 +339,7 @@ ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
     fixed_cost_.push_back(without_drafts(d));
     draft_counts_.push_back(static_cast<double>(d));
   }
+  if (options_.replay.by_position) by_position_.resize(size(options_.replay.max_gamma));
 }
 
 void ReplayEstimates::add(const AcceptanceColumns& columns) {
@@ -456,6 +457,12 @@ void ReplayEstimates::count(const theory::ReplayedRounds& rounds, double rejecti
     group.drafted[gamma] += rounds.sum_over_steps(g, draft_counts_);
     group.fixed[gamma] += rounds.sum_over_steps(g, fixed_cost_);
   }
+  for (std::size_t j = 0; j < by_position_.size(); ++j) {
+    const std::int64_t gamma = options_.replay.max_gamma;
+    const auto position = static_cast<std::int64_t>(j) + 1;
+    const double examined = rounds.examined(gamma, position);
+    if (examined > 0) by_position_[j].add(rounds.accepted(gamma, position), examined);
+  }
   // Groups of tasks that have one cannot be merged.
   if (group_count_ > std::max(most_groups, 2 * groups_.size())) merge_groups();
 }
@@ -473,6 +480,21 @@ void ReplayEstimates::finish() {
   if (!current_) return;
   end_sequence();
   current_.reset();
+}
+
+std::vector<std::optional<Estimate>> ReplayEstimates::conditional_acceptance() const {
+  std::vector<std::optional<Estimate>> result;
+  for (const ClusterMoments& sequences : by_position_) {
+    result.emplace_back();
+    if (!(sequences.denominator() > 0)) continue;
+    Estimate& rate = result.back().emplace();
+    // Expected counts of one draft may differ in their last bit.
+    rate.value = std::min(1.0, sequences.numerator() / sequences.denominator());
+    rate.method = "ratio of sums over sequences, Student's t, within [0, 1]";
+    const auto error = standard_error(sequences);
+    if (error && error->value > 0) rate.ci95 = bounded_t_interval(rate.value, *error, 0, 1);
+  }
+  return result;
 }
 
 theory::ReplayedRounds ReplayEstimates::total() const {

@@ -10,6 +10,7 @@
 
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
+#include "analysis/estimate/cluster_ratio.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/task_halves.hpp"
 #include "analysis/theory/streaming_replay.hpp"
@@ -128,6 +129,10 @@ class ReplayEstimates {
   /// The same over the sequences of one task each; -1 collects those without one.
   std::map<std::int32_t, ReplayReport> by_task(const std::map<std::int32_t, double>& alpha_hat = {}) const;
 
+  /// [j - 1] = P(draft j is accepted | all before it are) at the largest gamma: a ratio of sums over the sequences,
+  /// with Student's t and within [0, 1]; nothing where no draft was looked at. Empty unless ReplayOptions::by_position.
+  std::vector<std::optional<Estimate>> conditional_acceptance() const;
+
   /// What all steps came to, over each of the TaskHalves.
   const std::array<theory::ReplayedRounds, 2>& halves() const { return halves_; }
   /// Over all of them.
@@ -161,6 +166,7 @@ class ReplayEstimates {
   theory::StreamingReplay stream_;
   TaskHalves task_halves_;
   std::array<theory::ReplayedRounds, 2> halves_;
+  std::vector<ClusterMoments> by_position_;            // accepted and examined drafts at the largest gamma
   std::map<std::int32_t, std::vector<Group>> groups_;  // by task
   std::size_t group_count_ = 0;
   std::int64_t sequences_per_group_ = 1;

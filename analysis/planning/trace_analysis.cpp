@@ -50,8 +50,6 @@ struct Sweep {
   estimate::AcceptanceAccumulator acceptance;
 };
 
-estimate::Interval ends(double a, double b) { return {std::min(a, b), std::max(a, b)}; }
-
 Sweep sweep_of(const SweepSetting& setting, const traces::TraceMetadata& metadata,
                const TraceAnalysisOptions& options) {
   // The text is not one of the reshaped target, so that tokens it would never emit are no error.
@@ -116,6 +114,7 @@ class TraceAnalyzer::State {
     acceptance_.add(seen_);
     text_source_.add(seen_);
     law_.add(seen_);
+    calibration_.add(seen_);
     means_.add(seen_);
     add_lenience();
     add_sweep(source, batch);
@@ -139,6 +138,8 @@ class TraceAnalyzer::State {
     note_part_of_positions(result);
     finish_means(result);
     finish_lenience(result);
+    result.calibration = calibration_.bins();
+    result.calibrated_positions = calibration_.positions();
     finish_sweep(result);
     finish_replay(result);
     finish_tasks(result, task_names);
@@ -297,7 +298,7 @@ class TraceAnalyzer::State {
     ReplayAnalysis replay;
     replay.lower = lower_->report(alpha.lower);
     if (upper_) replay.upper = upper_->report(alpha.upper);
-    replay.positions = position_acceptance();
+    replay.positions = position_acceptance(*lower_, upper_ ? &*upper_ : nullptr, options_.max_gamma);
     result.replay = std::move(replay);
     if (columns_->cuts_depths()) {
       notes_.push_back({"depths_cut",
@@ -337,24 +338,6 @@ class TraceAnalyzer::State {
       rows.push_back(row);
     }
     return rows;
-  }
-
-  std::vector<PositionAcceptance> position_acceptance() const {
-    const theory::ReplayedRounds low = lower_->total();
-    const theory::ReplayedRounds high = upper_ ? upper_->total() : low;
-    const std::int64_t gamma = options_.max_gamma;
-    std::vector<PositionAcceptance> positions;
-    for (std::int64_t j = 1; j <= gamma; ++j) {
-      const auto rate = [&](const theory::ReplayedRounds& rounds, double of) { return rounds.accepted(gamma, j) / of; };
-      PositionAcceptance row;
-      row.position = j;
-      row.unconditional = ends(rate(low, low.steps(gamma)), rate(high, high.steps(gamma)));
-      if (low.examined(gamma, j) > 0 && high.examined(gamma, j) > 0) {
-        row.conditional = ends(rate(low, low.examined(gamma, j)), rate(high, high.examined(gamma, j)));
-      }
-      positions.push_back(row);
-    }
-    return positions;
   }
 
   void finish_adaptive(TraceAnalysis& result) {
@@ -397,6 +380,9 @@ class TraceAnalyzer::State {
       if (task.alpha_emitted) task.sequences = std::max(task.sequences, task.alpha_emitted->sequences);
       task.replay = find(lower, id);
       task.replay_upper = find(upper, id);
+      if (const auto found = result.law.histogram_by_task.find(id); found != result.law.histogram_by_task.end()) {
+        task.beta_histogram = found->second;
+      }
       if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted));
       result.tasks.push_back(std::move(task));
     }
@@ -410,6 +396,7 @@ class TraceAnalyzer::State {
   estimate::AcceptanceAccumulator acceptance_;
   estimate::TextSourceAccumulator text_source_;
   estimate::BetaLawAccumulator law_;
+  estimate::DraftCalibration calibration_;
   Means means_;
   std::vector<LenienceMeans> lenience_;
   bool sweeps_ = true;

@@ -13,10 +13,12 @@
 #include "analysis/estimate/acceptance_estimates.hpp"
 #include "analysis/estimate/adaptive_drafting.hpp"
 #include "analysis/estimate/beta_law.hpp"
+#include "analysis/estimate/draft_calibration.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/replay_estimates.hpp"
 #include "analysis/estimate/text_source_tests.hpp"
+#include "analysis/planning/position_acceptance.hpp"
 #include "analysis/planning/replay_columns.hpp"
 #include "traces/position_source.hpp"
 
@@ -42,15 +44,6 @@ struct TraceAnalysisOptions {
   bool force_replay = false;
   estimate::TaskMix mix = estimate::TaskMix::random;
   std::uint64_t seed = 0;
-};
-
-/// The acceptance of drafts by their place in the round, at the largest gamma.
-struct PositionAcceptance {
-  std::int64_t position = 1;
-  /// P(this draft and all before it are accepted), over the rounds that draft so far.
-  estimate::Interval unconditional;
-  /// P(this draft is accepted | all before it are).
-  std::optional<estimate::Interval> conditional;
 };
 
 struct LenienceEstimate {
@@ -98,6 +91,8 @@ struct TaskAnalysis {
   std::optional<estimate::ReplayReport> replay;
   std::optional<estimate::ReplayReport> replay_upper;
   std::vector<IidRow> iid;  ///< gammas 1 to the largest, where there is no replay
+  /// Of mean acceptance, in the bins of BetaSummary; empty where that is unknown.
+  estimate::BetaSummary::Histogram beta_histogram;
 };
 
 /// A mean over the positions, or the means of the two ends of their brackets.
@@ -130,6 +125,9 @@ struct TraceAnalysis {
   /// Gammas 1 to the largest, where there is no replay.
   std::vector<IidRow> iid;
   std::vector<LenienceEstimate> lenience;
+  /// Where ObserveOptions::confidence_bins asked for it and there are whole rows, with the positions behind it.
+  std::vector<estimate::CalibratedBin> calibration;
+  std::int64_t calibrated_positions = 0;
   std::vector<SweepRow> sweep;
   std::optional<estimate::AdaptiveReport> adaptive;
   std::vector<TaskAnalysis> tasks;

@@ -147,3 +147,33 @@ TEST_CASE("calibration sets acceptance against confidence, bin by bin") {
   CHECK(summary.by_token_probability[1].positions == 1);
   CHECK(*summary.by_token_probability[0].mean_acceptance == Approx(0.5));
 }
+
+TEST_CASE("histograms by task sum to the whole, and pairs are counted behind each autocorrelation") {
+  const std::vector<double> values = random_values(600, 9);
+  std::vector<std::int64_t> sequence(600);
+  std::vector<std::int32_t> task(600);
+  for (std::size_t i = 0; i < 600; ++i) {
+    sequence[i] = static_cast<std::int64_t>(i / 20);
+    task[i] = static_cast<std::int32_t>(i / 20 % 3) - 1;
+  }
+  Observations seen;
+  seen.sequence = sequence;
+  seen.task = task;
+  seen.mean_acceptance.lower = values;
+  BetaLawAccumulator law;
+  law.add(seen);
+  const BetaSummary summary = law.summary();
+  REQUIRE(summary.histogram_by_task.size() == 3);
+  for (std::size_t bin = 0; bin < summary.histogram_lower.size(); ++bin) {
+    std::int64_t sum = 0;
+    for (const auto& of_task : summary.histogram_by_task) sum += of_task.second.lower[bin];
+    CHECK(sum == summary.histogram_lower[bin]);
+    std::int64_t counted = 0;
+    for (std::size_t i = 0; i < 600; ++i) {
+      counted += task[i] == 1 && static_cast<std::size_t>(values[i] * 16) == bin ? 1 : 0;
+    }
+    CHECK(summary.histogram_by_task.at(1).lower[bin] == counted);
+  }
+  CHECK(summary.autocorrelation_pairs[0] == 30 * 19);
+  CHECK(summary.autocorrelation_pairs[15] == 30 * 4);
+}

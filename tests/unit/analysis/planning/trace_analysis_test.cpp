@@ -221,3 +221,42 @@ TEST_CASE("a largest gamma out of range is refused") {
   options.max_gamma = theory::largest_replayed_gamma + 1;
   CHECK_THROWS_AS(planning::TraceAnalyzer({}, options), std::domain_error);
 }
+
+TEST_CASE("acceptance by place has an interval over sequences, and a chain where the rates rise with the place") {
+  // A sequence is easy or hard throughout: the longer a round goes on, the likelier it is an easy one's.
+  std::vector<std::int64_t> sequence, place;
+  std::vector<float> target, draft;
+  for (std::int64_t s = 0; s < 40; ++s) {
+    for (std::int64_t t = 0; t < 50; ++t) {
+      sequence.push_back(s);
+      place.push_back(t);
+      target.push_back(std::log(0.5F));
+      draft.push_back(std::log(0.5F * (s % 2 == 0 ? 0.9F : 0.4F)));
+    }
+  }
+  traces::PositionBatch batch;
+  batch.size = std::ssize(sequence);
+  batch.sequence = sequence;
+  batch.place = place;
+  batch.target_token_logprob = target;
+  batch.draft_token_logprob = draft;
+  MemorySource source({}, {batch});
+  TraceAnalysisOptions options;
+  options.max_gamma = 6;
+  const auto analysis = planning::analyse(source, options);
+  const auto& positions = analysis.replay->positions;
+  // Two rates of sequences, both seen by every sequence alike: by the definition of the mixture.
+  for (const auto& row : positions) {
+    REQUIRE(row.conditional);
+    REQUIRE(row.conditional_ci95);
+    CHECK(row.conditional_ci95->lo < row.conditional->lo);
+    CHECK(row.conditional->lo < row.conditional_ci95->hi);
+    REQUIRE(row.two_state);
+    CHECK(*row.two_state == Approx(row.conditional->lo).margin(0.002));
+  }
+  CHECK(*positions[5].two_state > *positions[0].two_state + 0.1);
+
+  const RecordedPair single = tests::recorded_pair(20, 120, 120, 5);
+  const TraceAnalysis of_one = analysis_of(single, options);
+  for (const auto& row : of_one.replay->positions) CHECK_FALSE(row.conditional_ci95);
+}
