@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/generation.hpp"
+#include "sim/language_model.hpp"
+
+/// Beam search, and the same search with a draft.
+namespace specdec::sim {
+
+struct BeamSearchOptions {
+  /// w, >= 1.
+  std::int64_t width = 4;
+  /// Steps of the search, >= 0.
+  std::int64_t max_new_tokens = 128;
+  /// A beam that ends with it is not continued; it stays among the beams as long as its probability does.
+  std::optional<Token> end_token = std::nullopt;
+};
+
+/// A text that may be generated.
+struct Beam {
+  /// Without the prompt.
+  std::vector<Token> tokens;
+  /// Natural logarithm of its probability given the prompt: the sum over its tokens, in their order.
+  double log_probability = 0;
+  bool ended = false;
+
+  friend bool operator==(const Beam&, const Beam&) = default;
+};
+
+struct BeamSearch {
+  /// The most probable first.
+  std::vector<Beam> beams;
+  /// As of a decoder, a token being a step of the search: `tokens` steps, `drafted` of them by the draft, of which
+  /// `accepted` were kept. A call scores all of its prefixes at once; `positions` are prefixes.
+  Counters counters;
+};
+
+/// Beam search: in each step the w most probable continuations by one token of the w beams.
+///
+/// Of equally probable ones that of the better beam comes first, then that of the lower token. Texts of probability 0
+/// are no beams, so that there may be fewer than w. Ends after max_new_tokens steps or when every beam has ended. No
+/// length penalty. One call of the target per step; `steps` and all that belongs to drafts stay 0.
+///
+/// @param target  what it holds is discarded
+/// @param prompt  at least one token, at most the model's max_length
+/// @throws std::domain_error if the prompt is empty or too long, an option is out of range, or prompt and
+/// max_new_tokens
+///         do not fit into the model's max_length
+BeamSearch search_beams(LanguageModelRef target, std::span<const Token> prompt, const BeamSearchOptions& options);
+
+/// How a draft runs ahead.
+struct BeamDrafting {
+  /// u, >= the width of the search.
+  std::int64_t width = 6;
+  /// Steps drafted per round, >= 0; no more than are still wanted - 1.
+  std::int64_t gamma = 3;
+};
+
+/// Beam search with a draft: from the target's beams the draft searches gamma steps with width u; the target scores its
+/// beams and all of the draft's in one call, w + u gamma prefixes; then its search goes on for as long as its beams are
+/// among the draft's of that step. The step at which one is not is still had, so that a round makes 1 to gamma + 1
+/// steps. Beams that have ended need no continuation and may be missing from the draft's.
+///
+/// Beams, their order and their scores are those of search_beams, bit for bit: they are computed from the same rows in
+/// the same way. A round is one of counters.steps. What a draft with a cache has to read of the target's beams once all
+/// of its steps were kept counts in its positions.
+///
+/// Source:   Leviathan et al. 2023, Appendix A.4; docs/methods.md#beam-search
+/// @param target, draft  two model objects, also where they are the same model
+/// @throws as search_beams; std::invalid_argument if the vocabularies differ in size
+BeamSearch search_beams_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
+                                      const BeamSearchOptions& options, const BeamDrafting& drafting);
+
+}  // namespace specdec::sim

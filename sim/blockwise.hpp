@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/generation.hpp"
+#include "sim/language_model.hpp"
+
+/// Greedy blockwise parallel decoding.
+namespace specdec::sim {
+
+/// Offset predictors, or heads: by a text, the tokens that they expect at the second, third, ... place behind it, all
+/// without having seen those between. The first place belongs to the model itself.
+///
+/// @param text   the prompt and what has been generated, at least one token
+/// @param count  >= 0
+/// @return at most `count` tokens of the vocabulary
+using OffsetPredictors = std::function<std::vector<Token>(std::span<const Token> text, std::int64_t count)>;
+
+/// Which call of the model proposes a block.
+enum class BlockProposal {
+  own_call,          ///< one of its own before the call that verifies the block
+  with_verification  ///< the call that verifies the block before it, whose rows stand behind every token of that block
+};
+
+struct BlockwiseOptions {
+  /// k: the model's own token and those of k - 1 heads, >= 1.
+  std::int64_t block = 4;
+  BlockProposal proposal = BlockProposal::with_verification;
+  /// As of DecodingOptions.
+  std::int64_t max_new_tokens = 128;
+  std::optional<Token> end_token = std::nullopt;
+};
+
+/// Proposes the model's most probable token and its heads' tokens for the places behind it; the heads' stay as long as
+/// each is the model's most probable one given those before it. Lossless in the only sense there is for greedy text:
+/// it is that of decode_autoregressively at temperature 0, whatever the heads say.
+///
+/// A step's `drafted` are the tokens of heads, `accepted` those of them that stay; the model's own token stands before
+/// them, so that a step emits accepted + 1 tokens. Blocks are cut to the tokens still wanted.
+///
+///   target calls = 2 steps with a call of its own for each proposal, steps + 1 where proposals come with verification
+///
+/// A call that proposes scores one position, one that verifies all tokens of the block. What heads compute is not
+/// counted: they are layers on the hidden state of the model's call.
+///
+/// Source:   Stern et al. 2018, "Blockwise parallel decoding"; docs/methods.md#blockwise-decoding
+/// @param target  what it holds is discarded
+/// @param prompt  at least one token, at most the model's max_length
+/// @throws std::domain_error if the prompt is empty or too long, an option is out of range, prompt and max_new_tokens
+/// do
+///         not fit into the model's max_length, or the heads give more tokens than asked for or one outside the
+///         vocabulary
+Generation decode_blockwise(LanguageModelRef target, const OffsetPredictors& heads, std::span<const Token> prompt,
+                            const BlockwiseOptions& options);
+
+}  // namespace specdec::sim
