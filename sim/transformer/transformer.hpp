@@ -6,6 +6,7 @@
 
 #include "sim/language_model.hpp"
 #include "sim/transformer/checkpoint.hpp"
+#include "sim/transformer/exits.hpp"
 
 namespace specdec::sim {
 
@@ -16,6 +17,9 @@ struct TransformerOptions {
   std::int64_t max_length = 0;
   /// Blocks that are run, from the first on, before the final norm and the head; 0 stands for all of them.
   std::int64_t layers = 0;
+  /// Where not all blocks are run: heads for that, of which the one behind the last block is taken; null for a plain
+  /// exit, straight to the final norm.
+  std::shared_ptr<const ExitWeights> exits = nullptr;
   /// Keep the state of every position, for features().
   bool keep_features = false;
 };
@@ -31,7 +35,8 @@ struct TransformerOptions {
 class Transformer {
  public:
   /// @throws std::domain_error if options.threads < 1, options.max_length is outside [0, the checkpoint's limit] or
-  ///   options.layers outside [0, the checkpoint's layers]
+  ///   options.layers outside [0, the checkpoint's layers], or options.exits has no exit behind that many blocks
+  /// @throws std::invalid_argument if options.exits was trained for another shape
   explicit Transformer(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options = {});
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;
@@ -45,8 +50,8 @@ class Transformer {
   std::int64_t max_length() const;
   /// Tokens in the current prefix.
   std::int64_t length() const;
-  /// 2 * (parameters of the matrices a token is multiplied by: projections and feed-forward of layers() blocks, head).
-  /// Not in it: norms, activations, softmax, and attention over the prefix; see attention_operations.
+  /// 2 * (parameters of the matrices a token is multiplied by: projections and feed-forward of layers() blocks, exit,
+  /// head). Not in it: norms, activations, softmax, and attention over the prefix; see attention_operations.
   double operations_per_token() const;
   /// Operations of attention for one token that sees `context` tokens, itself included:
   ///   4 * layers() * heads * head_size * context   (2 for query times key, 2 for weight times value).
@@ -72,9 +77,9 @@ class Transformer {
   /// @throws std::invalid_argument if vectors is not a whole number of them; else as score
   void score_vectors(std::span<const float> vectors, std::span<double> rows);
 
-  /// The state of a position of the prefix behind the final norm: what the head makes logits of. Kept for every
-  /// position, those without requested rows included, and as long as its prefix stands; the span, until the next call
-  /// of score. Shape: (config().width).
+  /// The state of a position of the prefix behind the exit and the final norm: what the head makes logits of. Kept for
+  /// every position, those without requested rows included, and as long as its prefix stands; the span, until the next
+  /// call of score. Shape: (config().width).
   /// @throws std::invalid_argument if options.keep_features is off
   /// @throws std::domain_error if position is outside [0, length() - 1]
   std::span<const float> features(std::int64_t position) const;

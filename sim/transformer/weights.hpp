@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "sim/transformer/aligned.hpp"
@@ -43,5 +46,26 @@ struct TransformerWeights {
   Norm final_norm;
   Linear head;
 };
+
+/// A way out behind a block: what is added to the state before the final norm.
+struct ExitHead {
+  Norm norm;
+  Linear projection;
+};
+
+struct ExitWeights {
+  std::int64_t width = 0;
+  /// What all matrices point into.
+  AlignedFloats matrix_memory;
+  /// By the number of blocks before them.
+  std::map<std::int64_t, ExitHead> heads;
+};
+
+/// The exit behind so many blocks; null for a plain one, which is that of no exits and that behind all blocks. It keeps
+/// `exits` alive.
+/// @throws std::domain_error if there is none there
+/// @throws std::invalid_argument if the exits were trained for another width
+std::shared_ptr<const ExitHead> exit_behind(std::int64_t blocks, const TransformerConfig& config,
+                                            const std::shared_ptr<const ExitWeights>& exits);
 
 }  // namespace specdec::sim
