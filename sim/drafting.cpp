@@ -33,6 +33,41 @@ std::int64_t match_length(std::span<const Token> text, std::int64_t end, std::in
 
 }  // namespace
 
+RowProposer::RowProposer(const DraftRequest& request, std::int64_t vocab_size,
+                         const core::Standardisation& standardisation, Proposing proposing, Proposal& proposal)
+    : request_(request),
+      vocab_size_(static_cast<std::size_t>(vocab_size)),
+      standardisation_(standardisation),
+      proposing_(proposing),
+      proposal_(proposal) {
+  proposal.tokens.clear();
+  proposal.rows.clear();
+  proposal.rows.reserve(static_cast<std::size_t>(request.limit) * vocab_size_);
+}
+
+std::span<double> RowProposer::next_row() {
+  proposal_.rows.resize((proposal_.tokens.size() + 1) * vocab_size_);
+  return std::span(proposal_.rows).last(vocab_size_);
+}
+
+bool RowProposer::propose() {
+  const std::span<double> row = std::span(proposal_.rows).last(vocab_size_);
+  core::standardise(row, standardisation_);
+  if (request_.policy.stops_before && request_.policy.stops_before(row)) {
+    proposal_.rows.resize(proposal_.tokens.size() * vocab_size_);
+    return false;
+  }
+  const std::int64_t slot = size_of(proposal_.tokens);
+  const Token token = proposing_ == Proposing::greedy
+                          ? static_cast<Token>(core::argmax(row))
+                          : sample(row, request_.uniforms.uniform(request_.round, slot, Purpose::draft));
+  const double probability = row[static_cast<std::size_t>(token)];
+  product_ *= probability;
+  if (proposing_ == Proposing::greedy) make_point_mass(row, token);
+  proposal_.tokens.push_back(token);
+  return !(request_.policy.stops_after && request_.policy.stops_after(probability, product_));
+}
+
 ModelDraft::ModelDraft(LanguageModelRef model, const core::Standardisation& standardisation, Proposing proposing)
     : model_(model), standardisation_(standardisation), proposing_(proposing) {
   require_valid(standardisation);
@@ -45,29 +80,15 @@ void ModelDraft::begin(std::span<const Token> prompt) {
 }
 
 void ModelDraft::propose(const DraftRequest& request, Proposal& proposal) {
-  const auto vocab = static_cast<std::size_t>(model_.vocab_size());
-  proposal.tokens.clear();
-  proposal.rows.resize(static_cast<std::size_t>(request.limit) * vocab);
+  RowProposer rows(request, vocab_size(), standardisation_, proposing_, proposal);
   std::span<const Token> unread = request.text.subspan(static_cast<std::size_t>(model_.length()));
-  double product = 1;
-  for (std::int64_t slot = 0; slot < request.limit; ++slot) {
-    const std::span<double> row = std::span(proposal.rows).subspan(static_cast<std::size_t>(slot) * vocab, vocab);
-    model_.score(unread, row);
+  while (rows.wants_more()) {
+    model_.score(unread, rows.next_row());
     calls_ += 1;
     positions_ += size_of(unread);
-    core::standardise(row, standardisation_);
-    if (request.policy.stops_before && request.policy.stops_before(row)) break;
-    const Token token = proposing_ == Proposing::greedy
-                            ? static_cast<Token>(core::argmax(row))
-                            : sample(row, request.uniforms.uniform(request.round, slot, Purpose::draft));
-    const double probability = row[static_cast<std::size_t>(token)];
-    product *= probability;
-    if (proposing_ == Proposing::greedy) make_point_mass(row, token);
-    proposal.tokens.push_back(token);
-    if (request.policy.stops_after && request.policy.stops_after(probability, product)) break;
+    if (!rows.propose()) break;
     unread = std::span(proposal.tokens).last(1);
   }
-  proposal.rows.resize(proposal.tokens.size() * vocab);
 }
 
 void ModelDraft::keep(std::int64_t length) { model_.roll_back(std::min(length, model_.length())); }

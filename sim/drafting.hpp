@@ -80,6 +80,30 @@ enum class Proposing {
   greedy    ///< the most probable token, the lowest of ties; the law is a point mass. What most engines do by default
 };
 
+/// Makes a proposal of rows, one after another, as every draft with distributions does.
+class RowProposer {
+ public:
+  /// Empties the proposal. All arguments must outlive the object.
+  RowProposer(const DraftRequest& request, std::int64_t vocab_size, const core::Standardisation& standardisation,
+              Proposing proposing, Proposal& proposal);
+
+  /// Whether another token was asked for.
+  bool wants_more() const { return static_cast<std::int64_t>(proposal_.tokens.size()) < request_.limit; }
+  /// Where the next token's distribution goes, at temperature 1. Shape: (vocab_size). Valid until the next call.
+  std::span<double> next_row();
+  /// Standardises that row and draws from it, draft i by the uniform (round, i, draft), unless the policy stops before;
+  /// false where drafting ends before or behind it.
+  bool propose();
+
+ private:
+  const DraftRequest& request_;
+  std::size_t vocab_size_;
+  const core::Standardisation& standardisation_;
+  Proposing proposing_;
+  Proposal& proposal_;
+  double product_ = 1;
+};
+
 /// A language model that proposes token after token, one call each. Non-owning.
 ///
 /// Draft i of a round is sampled by the uniform (round, i, draft). The first call of a round carries what the model

@@ -36,6 +36,7 @@ class Transformer::Forward {
   std::int64_t length() const { return length_; }
   std::int64_t max_length() const { return max_length_; }
   std::int64_t layers() const { return layers_; }
+  bool keeps_features() const { return keeps_features_; }
 
   double operations_per_token() const {
     double sum = operations_of(pass_.weights().head) + (exit_ ? operations_of(exit_->projection) : 0);
@@ -154,6 +155,7 @@ std::int64_t Transformer::vocab_size() const { return forward_->vocab_size(); }
 std::int64_t Transformer::max_length() const { return forward_->max_length(); }
 std::int64_t Transformer::length() const { return forward_->length(); }
 std::int64_t Transformer::layers() const { return forward_->layers(); }
+bool Transformer::keeps_features() const { return forward_->keeps_features(); }
 
 double Transformer::operations_per_token() const { return forward_->operations_per_token(); }
 

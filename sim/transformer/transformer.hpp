@@ -50,6 +50,8 @@ class Transformer {
   std::int64_t max_length() const;
   /// Tokens in the current prefix.
   std::int64_t length() const;
+  /// options.keep_features.
+  bool keeps_features() const;
   /// 2 * (parameters of the matrices a token is multiplied by: projections and feed-forward of layers() blocks, exit,
   /// head). Not in it: norms, activations, softmax, and attention over the prefix; see attention_operations.
   double operations_per_token() const;

@@ -1,0 +1,165 @@
+#include "sim/drafts/eagle.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "sim/drafts/target_features.hpp"
+#include "sim/transformer/transformer_pass.hpp"
+#include "sim/transformer/weight_reader.hpp"
+#include "sim/transformer/weights.hpp"
+
+namespace specdec::sim {
+
+struct EagleHead {
+  /// Owns the output matrix that `block` shows.
+  std::shared_ptr<const TransformerWeights> target;
+  /// A model of one block without an embedding, whose positions begin as vectors; its final norm is the head's.
+  TransformerWeights block;
+  /// Rows: width; columns: embedding, then feature.
+  Linear fc;
+};
+
+namespace {
+
+void read_head(WeightReader& reader, EagleHead& head) {
+  const TransformerConfig& c = head.block.config;
+  TransformerBlock block;
+  reader.rows({{"eagle.fc", c.width}}, 2 * c.width, false, head.fc);
+  reader.llama_block(c, "eagle.layer.", block);
+  reader.norm_weight("eagle.norm.weight", c.width, head.block.final_norm.weight);
+  if (!reader.checking()) head.block.blocks.push_back(std::move(block));
+}
+
+}  // namespace
+
+std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& path,
+                                                 std::shared_ptr<const TransformerWeights> target) {
+  if (target->config.family != TransformerConfig::Family::llama)
+    throw std::invalid_argument("load_eagle_head: target is of the GPT-2 family, but must be of the Llama family");
+  auto head = std::make_shared<EagleHead>();
+  head->block.config = target->config;
+  head->block.config.layers = 1;
+  TensorStore store = TensorStore::of_heads(path, "specdec-eagle-head");
+  WeightReader reader(store);
+  read_head(reader, *head);
+  store.require_nothing_else([](const std::string&) { return false; });
+  reader.begin_reading(head->block.matrix_memory);
+  read_head(reader, *head);
+  head->block.head = target->head;
+  head->target = std::move(target);
+  return head;
+}
+
+/// The head's cache, and the vectors that go into it.
+class EagleDraft::Round {
+ public:
+  Round(std::shared_ptr<const EagleHead> head, const Transformer& target)
+      : head_(std::move(head)),
+        target_(target),
+        width_(static_cast<std::size_t>(head_->block.config.width)),
+        model_(std::shared_ptr<const TransformerWeights>(head_, &head_->block), {.keep_features = true}),
+        output_operations_(operations_of(head_->block.head)) {}
+
+  double operations_per_position() const {
+    return operations_of(head_->fc) + model_.operations_per_token() - output_operations_;
+  }
+  double operations_per_row() const { return output_operations_; }
+
+  void clear() { cut(0); }
+  /// Keeps at most the first `entries` of those that have true features.
+  void cut(std::int64_t entries) {
+    verified_ = std::min(verified_, std::max(entries, std::int64_t{0}));
+    model_.roll_back(verified_);
+  }
+
+  /// Reads the text's entries up to `entries`, of which entry t has token t + 1 and the target's feature of t, and
+  /// writes the row behind the last one, if any is asked for. Returns how many were new.
+  std::int64_t read(std::span<const Token> text, std::int64_t entries, std::span<double> row) {
+    const std::int64_t first = verified_;
+    begin_vectors(static_cast<std::size_t>(entries - first));
+    for (std::int64_t t = first; t < entries; ++t)
+      add_vector(text[static_cast<std::size_t>(t + 1)], target_.features(t));
+    score(row);
+    verified_ = entries;
+    return entries - first;
+  }
+
+  /// The same for a drafted token, with the head's own feature.
+  void extend(Token drafted, std::span<double> row) {
+    begin_vectors(1);
+    add_vector(drafted, model_.features(model_.length() - 1));
+    score(row);
+  }
+
+ private:
+  void begin_vectors(std::size_t count) {
+    count_ = 0;
+    vectors_.resize(count * width_);
+  }
+
+  void add_vector(Token token, std::span<const float> feature) {
+    const float* embedding = head_->target->token_embedding.data() + static_cast<std::size_t>(token) * width_;
+    float* pair = pair_.row(0);
+    std::copy_n(embedding, width_, pair);
+    std::copy_n(feature.begin(), width_, pair + width_);
+    const Panels panels = head_->fc.matrix.panels();
+    multiply(panels, 0, panels.count(), 1, pair_.inputs(), vector_.rows(), false);
+    std::copy_n(vector_.row(0), width_, vectors_.begin() + static_cast<std::ptrdiff_t>(count_++ * width_));
+  }
+
+  void score(std::span<double> row) { model_.score_vectors(vectors_, row); }
+
+  std::shared_ptr<const EagleHead> head_;
+  const Transformer& target_;
+  std::size_t width_;
+  Transformer model_;
+  double output_operations_;
+  /// Entries in the cache that have true features.
+  std::int64_t verified_ = 0;
+  std::size_t count_ = 0;
+  /// Shape: (count, width).
+  std::vector<float> vectors_;
+  Activations pair_{1, 2 * width_};
+  Activations vector_{1, head_->fc.matrix.padded_rows()};
+};
+
+EagleDraft::EagleDraft(std::shared_ptr<const EagleHead> head, const Transformer& target,
+                       const core::Standardisation& standardisation, Proposing proposing)
+    : target_(target), standardisation_(standardisation), proposing_(proposing) {
+  require_valid(standardisation);
+  require_features("EagleDraft", target, head->target->config);
+  round_ = std::make_unique<Round>(std::move(head), target);
+}
+
+EagleDraft::~EagleDraft() = default;
+
+void EagleDraft::begin(std::span<const Token> prompt) {
+  work_ = {};
+  round_->clear();
+  if (prompt.size() > 2) round_->read(prompt, static_cast<std::int64_t>(prompt.size()) - 2, {});
+}
+
+void EagleDraft::propose(const DraftRequest& request, Proposal& proposal) {
+  RowProposer rows(request, vocab_size(), standardisation_, proposing_, proposal);
+  require_text("EagleDraft::propose", target_, request.text);
+  const auto entries = static_cast<std::int64_t>(request.text.size()) - 1;
+  if (entries == 0) return;
+  while (rows.wants_more()) {
+    const std::span<double> row = rows.next_row();
+    std::int64_t read = 1;
+    if (proposal.tokens.empty())
+      read = round_->read(request.text, entries, row);
+    else
+      round_->extend(proposal.tokens.back(), row);
+    work_.calls += 1;
+    work_.positions += read;
+    work_.operations += round_->operations_per_position() * static_cast<double>(read) + round_->operations_per_row();
+    if (!rows.propose()) break;
+  }
+}
+
+void EagleDraft::keep(std::int64_t length) { round_->cut(length - 1); }
+
+}  // namespace specdec::sim

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "analysis/core/standardisation.hpp"
+#include "sim/drafting.hpp"
+#include "sim/transformer/checkpoint.hpp"
+#include "sim/transformer/transformer.hpp"
+
+namespace specdec::sim {
+
+/// A head that drafts from the target's own states, bound to its target's weights; immutable, shared by any number of
+/// drafts.
+///
+///   g_(t+1) = norm(block(fc [embedding(x_(t+1)); f_t]))        logits of x_(t+2) = output_matrix g_(t+1)
+///
+/// f_t is the target's state of position t behind its final norm, `block` one block of the target's shape with a
+/// key/value cache of its own, embedding and output_matrix are the target's. Deeper in a round, where the target has
+/// not been yet, g takes the place of f.
+///
+/// Source:   Li et al. 2024, "EAGLE: speculative sampling requires rethinking feature uncertainty"; the same shape as
+///           the multi-token prediction modules of DeepSeek-V3. docs/methods.md#drafting-heads
+struct EagleHead;
+
+/// Reads a head trained for `target` (sim/models/README.md has the format).
+/// @throws FileError naming the metadata entry or tensor that is missing, has another shape or type than the target
+///   demands, holds a number that is not finite, or has no place in the head
+/// @throws std::invalid_argument if the target is not of the Llama family
+std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& path,
+                                                 std::shared_ptr<const TransformerWeights> target);
+
+/// Drafts by an EAGLE head, one call a token. Reads the features of the very object that verifies.
+///
+/// A round's first call carries all positions that the text has gained, with the target's true features; the others
+/// carry one drafted token each, with the feature that the head predicted. What a round drafted is forgotten at its
+/// end, accepted or not, since true features replace the predicted ones. Nothing is proposed while the text has one
+/// token, of which no feature is known.
+///
+/// The law of a proposal depends on its depth in the round, not on the prefix alone; under a lossless verifier the text
+/// keeps the target's law all the same.
+class EagleDraft final : public Draft {
+ public:
+  /// @param target  the object that the decoder uses, which must keep its features; it must outlive this one
+  /// @throws std::invalid_argument if the target's shape is not the one that the head was loaded for, or it does not
+  ///   keep features
+  /// @throws std::domain_error if a field of `standardisation` is out of range
+  EagleDraft(std::shared_ptr<const EagleHead> head, const Transformer& target,
+             const core::Standardisation& standardisation, Proposing proposing = Proposing::sampled);
+  ~EagleDraft() override;
+
+  std::int64_t vocab_size() const override { return target_.vocab_size(); }
+  std::int64_t max_length() const override { return target_.max_length(); }
+  void begin(std::span<const Token> prompt) override;
+  /// @throws std::invalid_argument if the target does not hold the text without its last token
+  void propose(const DraftRequest& request, Proposal& proposal) override;
+  void keep(std::int64_t length) override;
+  /// Operations: fc and block for every position, the output matrix for every row.
+  DraftWork work() const override { return work_; }
+
+ private:
+  class Round;
+  const Transformer& target_;
+  core::Standardisation standardisation_;
+  Proposing proposing_;
+  std::unique_ptr<Round> round_;
+  DraftWork work_;
+};
+
+}  // namespace specdec::sim

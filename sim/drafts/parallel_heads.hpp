@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "analysis/core/standardisation.hpp"
+#include "sim/drafting.hpp"
+#include "sim/transformer/checkpoint.hpp"
+#include "sim/transformer/transformer.hpp"
+
+namespace specdec::sim {
+
+/// Heads that each predict the token at one distance, bound to their target's weights; immutable, shared by any number
+/// of drafts.
+///
+///   r_j = f_t + silu(W_j f_t + b_j)        logits of x_(t+1+j) = output_matrix r_j        j = 1, 2, ..
+///
+/// f_t is the target's state of position t behind its final norm, output_matrix the target's: head j predicts the token
+/// j places beyond the one that the target predicts itself, without knowing the tokens between.
+///
+/// Source:   Stern et al. 2018, "Blockwise parallel decoding"; Cai et al. 2024, "Medusa" (its first recipe, the target
+///           frozen). docs/methods.md#parallel-heads
+struct ParallelHeads;
+
+/// Reads heads trained for `target` (sim/models/README.md has the format), as many as the file has.
+/// @throws FileError naming the metadata entry or tensor that is missing, has another shape or type than the target
+///   demands, holds a number that is not finite, or has no place in the heads
+std::shared_ptr<const ParallelHeads> load_parallel_heads(const std::filesystem::path& path,
+                                                         std::shared_ptr<const TransformerWeights> target);
+/// How many there are, >= 1.
+std::int64_t count_of(const ParallelHeads& heads);
+
+/// Drafts by parallel heads: one call a round gives the rows of all tokens that are proposed, at most one per head.
+/// Reads the features of the very object that verifies. Nothing is proposed while the text has one token, of which no
+/// feature is known.
+///
+/// A row does not know the tokens proposed before its own; under a lossless verifier the text keeps the target's law
+/// all the same.
+class ParallelHeadDraft final : public Draft {
+ public:
+  /// @param target  the object that the decoder uses, which must keep its features; it must outlive this one
+  /// @throws std::invalid_argument if the target's shape is not the one that the heads were loaded for, or it does not
+  ///   keep features
+  /// @throws std::domain_error if a field of `standardisation` is out of range
+  ParallelHeadDraft(std::shared_ptr<const ParallelHeads> heads, const Transformer& target,
+                    const core::Standardisation& standardisation, Proposing proposing = Proposing::sampled);
+  ~ParallelHeadDraft() override;
+
+  std::int64_t vocab_size() const override { return target_.vocab_size(); }
+  std::int64_t max_length() const override { return target_.max_length(); }
+  void begin(std::span<const Token> prompt) override;
+  /// @throws std::invalid_argument if the target does not hold the text without its last token
+  void propose(const DraftRequest& request, Proposal& proposal) override;
+  void keep(std::int64_t) override {}
+  /// Positions are rows; operations those of their W_j and of the output matrix.
+  DraftWork work() const override { return work_; }
+
+ private:
+  class Rows;
+  const Transformer& target_;
+  core::Standardisation standardisation_;
+  Proposing proposing_;
+  std::unique_ptr<Rows> rows_;
+  DraftWork work_;
+};
+
+}  // namespace specdec::sim
