@@ -80,6 +80,7 @@ class ChainDecoder final : public MethodDecoder {
     sim::Generation text = sim::decode_with_draft(bench_->target.ref(), *bench_->draft, prompt, options_, uniforms);
     MethodRun run{std::move(text.counters), sums_};
     context_.price(run, text.steps, bench_->use ? bench_->use(run.counters) : DraftUse{});
+    run.text = std::move(text.tokens);
     return run;
   }
 

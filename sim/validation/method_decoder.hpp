@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "analysis/core/standardisation.hpp"
 #include "sim/drafting.hpp"
@@ -46,6 +47,8 @@ struct MethodRun {
   double cost = 0;
   /// Weights that were read, each call reading all of its model, over the target's.
   double weight_reads = 0;
+  /// What was generated.
+  std::vector<sim::Token> text = {};
 };
 
 /// Decodes prompts by one method, in one thread.

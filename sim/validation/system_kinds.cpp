@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include "sim/decoding.hpp"
 #include "sim/validation/methods.hpp"
@@ -20,6 +21,7 @@ class PlainDecoder final : public MethodDecoder {
     MethodRun run{std::move(text.counters)};
     run.counters.steps = run.counters.tokens;
     context_.price(run, text.steps, {});
+    run.text = std::move(text.tokens);
     return run;
   }
 

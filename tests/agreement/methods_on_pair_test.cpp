@@ -1,0 +1,158 @@
+// Does every method write the shipped target's text? Texts of each method that `specdec compare` knows, scored afresh
+// by models that hold nothing of the run; the transforms of docs/validation.md#the-distribution-test over all tokens
+// are uniform for a lossless method, whatever it does inside. Only whole texts are tested: which place of a round a
+// token has may depend on what follows it (block verification looks ahead).
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "analysis/core/parallel.hpp"
+#include "sim/decoding.hpp"
+#include "sim/ngram_tables.hpp"
+#include "sim/text_scoring.hpp"
+#include "sim/transformer/checkpoint.hpp"
+#include "sim/transformer/tokenizer.hpp"
+#include "sim/transformer/transformer.hpp"
+#include "sim/validation/methods.hpp"
+#include "sim/validation/uniformity.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/wrong_samplers.hpp"
+#include "traces/formats/prompts.hpp"
+
+using namespace specdec;
+using sim::Token;
+
+namespace {
+
+const std::filesystem::path models = std::filesystem::path(SPECDEC_SOURCE_DIR) / "sim/models";
+
+/// A right method fails one of its two tests with probability below 2e-6: all of 50 methods together below 1e-4. The
+/// seed is fixed.
+constexpr double level = 1e-6;
+constexpr std::int64_t sequences = 30;
+constexpr std::int64_t tokens_per_text = 56;
+constexpr std::int64_t threads = 2;
+
+validation::MethodSource shipped_source() {
+  validation::MethodSource source;
+  source.target_weights = sim::load_checkpoint(models / "target");
+  source.draft_weights = sim::load_checkpoint(models / "draft");
+  source.models.target = [weights = source.target_weights](std::int64_t) {
+    return sim::OwnedModel(sim::Transformer(weights));
+  };
+  source.models.draft = [weights = source.draft_weights](std::int64_t) {
+    return sim::OwnedModel(sim::Transformer(weights));
+  };
+  const auto tables = sim::read_ngram_tables(models / "ngrams.safetensors");
+  source.unigram = [model = sim::unigram_model(tables.unigram)](std::int64_t) { return sim::OwnedModel(model); };
+  source.bigram = [model = sim::BigramModel(tables.unigram, tables.bigram, tables.discount)](std::int64_t) {
+    return sim::OwnedModel(model);
+  };
+  const auto tokenizer = sim::Tokenizer::load(models / "target/tokenizer.model");
+  std::map<std::string, int> of_task;
+  for (const traces::Prompt& prompt : traces::read_prompts(models / "prompts.jsonl")) {
+    if (++of_task[prompt.task] > 10) continue;
+    source.prompts.push_back({prompt.task, tokenizer.encode(prompt.text, true)});
+    source.texts.push_back(source.prompts.back().tokens);
+  }
+  return source;
+}
+
+const validation::MethodSource& source() {
+  static const validation::MethodSource shipped = shipped_source();
+  return shipped;
+}
+
+using Decode = std::function<std::vector<Token>(std::span<const Token> prompt, const sim::UniformSource& uniforms)>;
+
+/// The smaller of the p-values of both orders of the distribution test, over the texts that the decoders write.
+double smallest_p_value(const std::function<Decode()>& make_decoder) {
+  std::vector<double> by_ratio, by_probability;
+  std::vector<Decode> decoders;
+  std::vector<sim::OwnedModel> targets, drafts;
+  for (std::int64_t w = 0; w < threads; ++w) {
+    decoders.push_back(make_decoder());
+    targets.push_back(source().models.target(1));
+    drafts.push_back(source().models.draft(1));
+  }
+  std::mutex mutex;
+  core::for_each_index(sequences, threads, [&](std::int64_t sequence, std::int64_t worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    const sim::RandomStream stream(11, static_cast<std::uint64_t>(sequence));
+    const sim::Prompt& prompt = source().prompts[static_cast<std::size_t>(sequence) % source().prompts.size()];
+    const std::vector<Token> text = decoders[w](prompt.tokens, stream);
+    const std::lock_guard lock(mutex);
+    CHECK(text.size() == tokens_per_text);
+    sim::for_each_prefix(targets[w].ref(), drafts[w].ref(), prompt.tokens, text,
+                         [&](std::size_t t, std::span<double> p, std::span<double> q) {
+                           const double u = stream.uniform(static_cast<std::int64_t>(t), 0, sim::Purpose::test);
+                           by_ratio.push_back(validation::transform_by_ratio(p, q, text[t], u));
+                           by_probability.push_back(validation::transform_by_probability(p, text[t], u));
+                         });
+  });
+  const auto p_value = [](std::vector<double>& values) {
+    const double distance = validation::kolmogorov_distance(values);
+    return validation::kolmogorov_p_value(distance, static_cast<std::int64_t>(values.size()));
+  };
+  return std::min(p_value(by_ratio), p_value(by_probability));
+}
+
+validation::MethodSettings settings_at(double temperature) {
+  validation::MethodSettings settings;
+  settings.temperature = temperature;
+  settings.max_new_tokens = tokens_per_text;
+  return settings;
+}
+
+Decode decode_by(const validation::MethodDecoderFactory& factory) {
+  const std::shared_ptr<validation::MethodDecoder> decoder = factory();
+  return [decoder](std::span<const Token> prompt, const sim::UniformSource& uniforms) {
+    return decoder->decode(prompt, uniforms).text;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("every lossless method writes the shipped target's text, and every lossy one is told from it") {
+  const validation::MethodSettings settings = settings_at(1);
+  const validation::MethodContext context(source(), settings);
+  const std::vector<validation::Method> methods = known_methods(context);
+  CHECK(methods.size() > 15);
+  for (const validation::Method& method : methods) {
+    INFO(name_of(method));
+    const validation::MethodDecoderFactory factory = prepare(method, context);
+    const double p = smallest_p_value([&] { return decode_by(factory); });
+    CHECK((p > level) == method.lossless());
+  }
+}
+
+TEST_CASE("at temperature 0 every lossless method writes the shipped target's greedy text") {
+  const validation::MethodSettings settings = settings_at(0);
+  const validation::MethodContext context(source(), settings);
+  const std::span<const Token> prompt = source().prompts[12].tokens;
+  const std::optional<validation::Method> plain = validation::method_named("plain");
+  const std::vector<Token> greedy = decode_by(prepare(*plain, context))(prompt, sim::RandomStream(0, 0));
+  for (const validation::Method& method : known_methods(context)) {
+    INFO(name_of(method));
+    if (method.lossless()) CHECK(decode_by(prepare(method, context))(prompt, sim::RandomStream(1, 0)) == greedy);
+  }
+}
+
+TEST_CASE("a wrong sampler does not write the shipped target's text") {
+  sim::DecodingOptions options;
+  options.max_new_tokens = tokens_per_text;
+  using test_support::Defect;
+  for (const Defect defect : {Defect::none, Defect::residual_not_subtracted, Defect::acceptance_without_ratio}) {
+    const auto make_decoder = [&]() -> Decode {
+      return [&, target = source().models.target(1), draft = source().models.draft(1)](
+                 std::span<const Token> prompt, const sim::UniformSource& uniforms) {
+        return test_support::decode_with_defect(defect, target.ref(), draft.ref(), prompt, options, uniforms).tokens;
+      };
+    };
+    INFO("defect " << static_cast<int>(defect));
+    CHECK((smallest_p_value(make_decoder) > level) == (defect == Defect::none));
+  }
+}
