@@ -137,6 +137,12 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Of the drafting model. @throws std::logic_error without one
   PassSeconds draft_pass(double batch, double tokens, double context) const;
 
+  /// Positions of a pass, one of each sequence, from which on computing the products with weights takes longer than
+  /// reading the weights: more of them cost time in proportion.
+  /// @return nothing where that is so at no number up to 2^20; 1 where it is so at 1 already
+  /// Accuracy: relative error <= 1e-12
+  std::optional<double> knee_positions() const;
+
   /// The same deployment with losses fitted to timed iterations. Each replicate starts from its own draw of the losses
   /// that are ranges and minimises
   ///

@@ -1,6 +1,8 @@
 #include "analysis/cost/round_cost.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "analysis/core/checks.hpp"
 
@@ -9,6 +11,22 @@ namespace specdec::cost {
 void RoundCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = round_of_replicate(i, point).total();
+}
+
+Range central_range(const RoundCost& cost, const RoundPoint& point) {
+  const std::size_t count = cost.replicates();
+  const double total = cost.round(point).total();
+  if (count == 0) return {total, total};
+  std::vector<double> totals(count);
+  cost.totals_of_replicates(point, totals);
+  std::sort(totals.begin(), totals.end());
+  const auto quantile = [&](double share) {
+    const double place = share * static_cast<double>(count - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t above = std::min(below + 1, count - 1);
+    return totals[below] + (place - static_cast<double>(below)) * (totals[above] - totals[below]);
+  };
+  return {quantile(0.025), quantile(0.975)};
 }
 
 void require_legal(const RoundPoint& point) {

@@ -102,6 +102,11 @@ class RoundCost {
   virtual std::span<const CostFinding> findings() const { return {}; }
 };
 
+/// The central 95% of a round's total over the replicates, quantiles linear between neighbours; the total alone where
+/// there are none.
+/// @throws as RoundCost::round
+Range central_range(const RoundCost& cost, const RoundPoint& point);
+
 /// Throws std::domain_error unless gamma >= 0, batch > 0, context >= 0 and full_accepts is in [0, 1], all finite.
 void require_legal(const RoundPoint& point);
 

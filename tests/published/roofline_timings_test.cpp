@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "analysis/cost/published_timings.hpp"
 #include "analysis/cost/roofline_cost.hpp"
 #include "tests/support/catch.hpp"
 
-// Times of decoding that others measured and published (roofline_timings.json: as printed, with the addresses), against
-// what the roofline says without knowing them.
+// Times of decoding that others measured and published (presets/published_timings.json: as printed, with the
+// addresses), against what the roofline says without knowing them.
 using namespace specdec;
 using nlohmann::json;
 
@@ -130,19 +131,27 @@ std::string table_line(const json& deployment, const TimedRound& timed, const Pr
 }  // namespace
 
 TEST_CASE("published times of decoding: the roofline holds those that the documentation says it holds") {
-  const json timings = json::parse(file_text("/tests/published/roofline_timings.json"));
+  const json timings = json::parse(file_text("/analysis/cost/presets/published_timings.json"));
   const std::string documentation = file_text("/docs/capacity.md");
   std::set<std::string> engines_of_defaults;
   for (const json& deployment : timings.at("deployments")) {
     if (deployment.contains("sets_default")) engines_of_defaults.insert(deployment.at("engine"));
   }
   Score used, before, elsewhere, after;
+  auto listed = cost::published_timings().begin();
+  REQUIRE(cost::published_timings().size() == 59);
   for (const json& deployment : timings.at("deployments")) {
     CHECK(deployment.at("source").get<std::string>().rfind("https://", 0) == 0);
     const cost::RooflineCost cost = roofline_of(deployment);
     std::vector<TimedRound> rounds;
     for (const json& row : deployment.at("points")) {
       const TimedRound timed = rounds.emplace_back(timed_round(row));
+      CHECK(listed->hardware == deployment.at("hardware"));
+      CHECK(listed->engine == deployment.at("engine"));
+      CHECK(listed->drafted == (deployment.contains("draft") && timed.point.gamma > 0));
+      CHECK(listed->point.gamma == timed.point.gamma);
+      CHECK(listed->point.context == timed.point.context);
+      CHECK(listed++->seconds == timed.seconds);
       const Prediction prediction = predicted(cost, timed.point);
       const bool held = (deployment.contains("sets_default") ? used : before).add(prediction, timed.seconds);
       if (engines_of_defaults.count(deployment.at("engine")) == 0) elsewhere.add(prediction, timed.seconds);

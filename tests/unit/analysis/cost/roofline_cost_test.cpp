@@ -451,6 +451,40 @@ TEST_CASE("intervals of a calibrated roofline hold the truth as often as they sa
   CHECK(recovered.back() < 1.1);
 }
 
+TEST_CASE("the knee of a roofline is where products with the weights take as long as reading them") {
+  // All weights fp8: bytes / bandwidth = 2 positions parameters / peak, the parameters being the bytes.
+  RooflineOptions options = usual();
+  options.losses.compute_efficiency = exactly(0.5);
+  const double knee = options.hardware.peak_flops.at("fp8").value * 0.5 /
+                      (2 * options.hardware.memory_bandwidth_bytes_per_second.value);
+  CHECK(RooflineCost(options).knee_positions().value() == Approx(knee).epsilon(0.03));
+  const cost::PassSeconds at = RooflineCost(options).target_pass(*RooflineCost(options).knee_positions(), 1, 0);
+  CHECK(at.weights == Approx(at.weight_products).epsilon(1e-10));
+  options.losses.compute_efficiency = exactly(1e-9);
+  CHECK(RooflineCost(options).knee_positions() == 1.0);
+  options.losses = {};
+  options.losses.bandwidth_efficiency = exactly(1e-9);
+  CHECK_FALSE(RooflineCost(options).knee_positions());
+}
+
+TEST_CASE("the central range of a round is that of its replicates") {
+  const RooflineCost price(uncertain());
+  const RoundPoint point = {.gamma = 3, .batch = 4, .context = 100};
+  std::vector<double> totals(price.replicates());
+  price.totals_of_replicates(point, totals);
+  const cost::Range range = cost::central_range(price, point);
+  std::size_t below = 0, above = 0;
+  for (const double total : totals) {
+    below += total < range.lo ? 1 : 0;
+    above += total > range.hi ? 1 : 0;
+  }
+  CHECK(below == 5);
+  CHECK(above == 5);
+  const RooflineCost exact(usual());
+  CHECK(cost::central_range(exact, point).lo == exact.round(point).total());
+  CHECK(cost::central_range(exact, point).hi == exact.round(point).total());
+}
+
 TEST_CASE("a roofline refuses what is outside its range or missing") {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const auto with = [](auto change) {
