@@ -53,8 +53,8 @@ std::function<Report()> set_up_comparison(Options& options) {
   return [values, &options] {
     MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "comparing",
                                   [&](const validation::MethodContext& context) { return values->chosen(context); });
-    runs.report.json = methods_json(runs.results);
-    runs.report.text = comparison_text(runs.results);
+    runs.report.json = methods_json(runs);
+    runs.report.text = comparison_text(runs);
     return runs.report;
   };
 }
@@ -64,7 +64,7 @@ std::function<Report()> set_up_comparison(Options& options) {
 Command compare_command() {
   return {"compare",
           "Run several methods on the same prompts and random numbers, one line for each",
-          {{"results", "/results"}, {"tasks", "/tasks"}},
+          {{"results", "/results"}, {"tasks", "/tasks"}, {"trees", "/trees"}},
           set_up_comparison};
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t default_vocab = 64;
 constexpr double default_noise = 1;
+constexpr double largest_tree = 1024;
 
 void require_source(const MethodOptions& options) {
   const bool pair = options.source == "pair";
@@ -56,6 +57,30 @@ validation::MethodSource source_of(const MethodOptions& options, Report& report)
   report.assumptions = {{"vocab", vocab, options.vocab ? "user" : "default"},
                         {"noise", noise, options.noise ? "user" : "default"}};
   return validation::synthetic_source(vocab, noise, static_cast<std::uint64_t>(options.seed));
+}
+
+/// The user's trees into the settings.
+void set_trees(const MethodOptions& options, validation::MethodSettings& settings) {
+  const auto sides = split(options.tree, 'x');
+  if (sides.size() != 2) refuse("--tree", options.tree, "CxD, C children of every node and D levels");
+  settings.tree_children = parse_integer("C in --tree", sides[0], 1, 64);
+  settings.tree_depth = parse_integer("D in --tree", sides[1], 1, 64);
+  double nodes = 1;
+  for (std::int64_t level = 0; level < settings.tree_depth; ++level)
+    nodes = nodes * static_cast<double>(settings.tree_children) + 1;
+  if (nodes > largest_tree) refuse("--tree", options.tree, fmt::format("of {:.0f} nodes at most", largest_tree));
+  if (!options.tree_acceptance) return;
+  settings.tree_acceptance.clear();
+  double rest = 1;
+  double least = 1;
+  for (const std::string_view part : split(*options.tree_acceptance, ',')) {
+    const double rate = parse_number("--tree-acceptance", part, {.lo = 0, .hi = 1});
+    rest -= rate;
+    if (rate > least || rest < -1e-9)
+      refuse("--tree-acceptance", *options.tree_acceptance, "probabilities that do not rise, of sum 1 at most");
+    least = rate;
+    settings.tree_acceptance.push_back(rate);
+  }
 }
 
 /// The user's cost, else the ratio of operations as c, else nothing, with a warning.
@@ -113,6 +138,12 @@ void MethodOptions::declare_settings(Options& options) {
   options.number("--epsilon", settings.epsilon, {.lo = 0, .hi = 1}, "of typical acceptance");
   options.number("--delta", settings.delta, {.lo = 0, .hi = 1}, "of typical acceptance");
   options.number("--threshold", settings.threshold, {.lo = 0, .hi = 1}, "of threshold, product and confidence");
+  options.integer("--drafts", settings.drafts, {.lo = 1, .hi = 64}, "chains of recursive and k-sequential");
+  options.text("--tree", tree, "CxD", "C children of every node, D levels: of tree and static-tree");
+  options.integer("--tree-nodes", settings.tree_nodes, {.lo = 2, .hi = 1024},
+                  "of optimal-tree, and at most of best-tree; the root is one");
+  options.text("--tree-acceptance", tree_acceptance, "A,B,...",
+               "of these two: how often the child of each rank is the accepted one\n[the shipped pair's]");
   options.integer("--ngram-order", settings.ngram_order, {.lo = 1, .hi = 64},
                   "tokens of the n-grams, and of the longest suffix that copy looks up");
   options.group("What to run");
@@ -131,9 +162,12 @@ MethodRuns run_methods(
   const validation::MethodSource source = source_of(options, runs.report);
   validation::MethodSettings settings = options.settings;
   settings.seed = static_cast<std::uint64_t>(options.seed);
+  set_trees(options, settings);
   const validation::MethodContext context(source, settings);
   settings.cost = cost_of(options, context, runs.report);
-  runs.results = validation::compare(context, methods(context), progress_line(doing, quiet));
+  const std::vector<validation::Method> chosen = methods(context);
+  runs.trees = validation::planned_trees(chosen, settings);
+  runs.results = validation::compare(context, chosen, progress_line(doing, quiet));
   warn_of_deviations(runs.results, runs.report);
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());
   if (const std::int64_t sequences = runs.results.front().sequences; sequences < prompts)

@@ -10,6 +10,7 @@
 #include "cli/report.hpp"
 #include "cli/step_cost_options.hpp"
 #include "sim/validation/compare.hpp"
+#include "sim/validation/planned_trees.hpp"
 
 namespace specdec::cli {
 
@@ -21,6 +22,8 @@ struct MethodOptions {
   std::optional<std::int64_t> vocab;
   std::optional<double> noise;
   validation::MethodSettings settings;
+  std::string tree = "2x3";
+  std::optional<std::string> tree_acceptance;
   std::int64_t seed = 1;
   StepCostOptions cost;
 
@@ -32,6 +35,7 @@ struct MethodOptions {
 /// What was run, and the frame of the answer without its text and results.
 struct MethodRuns {
   std::vector<validation::MethodResult> results;
+  std::vector<validation::PlannedTree> trees;
   Report report;
 };
 

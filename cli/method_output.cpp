@@ -97,13 +97,21 @@ constexpr char legend[] =
 
 }  // namespace
 
-ordered_json methods_json(const std::vector<MethodResult>& results) {
-  ordered_json json = {{"results", ordered_json::array()}, {"tasks", ordered_json::array()}};
-  for (const MethodResult& r : results) json[r.task.empty() ? "results" : "tasks"].push_back(row_of(r));
+ordered_json methods_json(const MethodRuns& runs) {
+  ordered_json json = {
+      {"results", ordered_json::array()}, {"tasks", ordered_json::array()}, {"trees", ordered_json::array()}};
+  for (const MethodResult& r : runs.results) json[r.task.empty() ? "results" : "tasks"].push_back(row_of(r));
+  for (const validation::PlannedTree& tree : runs.trees)
+    json["trees"].push_back({{"method", tree.method},
+                             {"nodes", tree.parents.size()},
+                             {"depth", tree.depth},
+                             {"expected_tokens", number_or_null(tree.expected_tokens)},
+                             {"parents", tree.parents}});
   return json;
 }
 
-std::string simulation_text(const std::vector<MethodResult>& results) {
+std::string simulation_text(const MethodRuns& runs) {
+  const std::vector<MethodResult>& results = runs.results;
   const MethodResult& r = results.front();
   std::string text = fmt::format("{}: {} tokens in {} steps of {} sequences\n", name_of(r.method), r.counters.tokens,
                                  r.counters.steps, r.sequences);
@@ -122,6 +130,11 @@ std::string simulation_text(const std::vector<MethodResult>& results) {
   if (r.acceptance) line("acceptance of a draft", with_interval(*r.acceptance, 3));
   if (!r.acceptance_by_position.empty())
     line("  stays at position", fmt::format("{:.3f}", fmt::join(r.acceptance_by_position, " ")));
+  for (const validation::PlannedTree& tree : runs.trees)
+    line("tree",
+         fmt::format(
+             "{} nodes, {} levels{}", tree.parents.size(), tree.depth,
+             tree.expected_tokens ? fmt::format("; planned tokens per step {:.3f}", *tree.expected_tokens) : ""));
   line("target calls per token", decimals(r.target_calls_per_token, 3));
   line("draft calls per token", decimals(r.draft_calls_per_token, 3));
   if (r.operations_factor) line("operations factor", decimals(r.operations_factor, 3));
@@ -131,8 +144,8 @@ std::string simulation_text(const std::vector<MethodResult>& results) {
   return text;
 }
 
-std::string comparison_text(const std::vector<MethodResult>& results) {
-  return fmt::format("{}\n{}\n", table_of(results, false), wrapped(legend));
+std::string comparison_text(const MethodRuns& runs) {
+  return fmt::format("{}\n{}\n", table_of(runs.results, false), wrapped(legend));
 }
 
 }  // namespace specdec::cli

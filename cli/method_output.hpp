@@ -2,19 +2,19 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
-#include "sim/validation/compare.hpp"
+#include "cli/method_options.hpp"
 
 namespace specdec::cli {
 
-/// "results", a row for each method over all tasks, and "tasks", a row for each method and task.
-nlohmann::ordered_json methods_json(const std::vector<validation::MethodResult>& results);
+/// "results", a row for each method over all tasks, and "tasks", a row for each method and task; "trees", those of the
+/// methods with several drafts of one position.
+nlohmann::ordered_json methods_json(const MethodRuns& runs);
 
 /// One method: its figures one below the other, then by position and by task.
-std::string simulation_text(const std::vector<validation::MethodResult>& results);
+std::string simulation_text(const MethodRuns& runs);
 
 /// A line for each method over all tasks, and the legend.
-std::string comparison_text(const std::vector<validation::MethodResult>& results);
+std::string comparison_text(const MethodRuns& runs);
 
 }  // namespace specdec::cli

@@ -43,8 +43,8 @@ std::function<Report()> set_up_simulation(Options& options) {
   return [values, &options] {
     MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "simulating",
                                   [&](const validation::MethodContext& context) { return values->method(context); });
-    runs.report.json = methods_json(runs.results);
-    runs.report.text = simulation_text(runs.results);
+    runs.report.json = methods_json(runs);
+    runs.report.text = simulation_text(runs);
     return runs.report;
   };
 }
@@ -54,7 +54,7 @@ std::function<Report()> set_up_simulation(Options& options) {
 Command simulate_command() {
   return {"simulate",
           "Run one draft, verifier and policy, and say what became of it",
-          {{"results", "/results"}, {"tasks", "/tasks"}},
+          {{"results", "/results"}, {"tasks", "/tasks"}, {"trees", "/trees"}},
           set_up_simulation};
 }
 

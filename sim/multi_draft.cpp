@@ -111,6 +111,15 @@ CandidateVerdict verify_k_sequentially(const DraftedCandidates& candidates, cons
   return {std::nullopt, sum(rest) <= rounding ? sample(p, u) : sample(rest, u)};
 }
 
+CandidateVerdict verify_by_membership(const DraftedCandidates& candidates, const UniformSource& uniforms,
+                                      std::int64_t round, std::int64_t slot) {
+  require_candidates("verify_by_membership", candidates);
+  const Token own = sample(candidates.target_row, uniforms.uniform(round, slot, Purpose::acceptance));
+  const auto found = std::ranges::find(candidates.drafted, own);
+  if (found == candidates.drafted.end()) return {std::nullopt, own};
+  return {static_cast<std::size_t>(found - candidates.drafted.begin()), own};
+}
+
 double k_sequential_divisor(std::span<const double> target_row, std::span<const double> draft_row,
                             std::int64_t candidates) {
   core::require_same_size("k_sequential_divisor", "target_row", target_row.size(), "draft_row", draft_row.size());

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -58,6 +59,17 @@ CandidateVerdict verify_recursively_without_replacement(const DraftedCandidates&
 /// Source:   Sun et al. 2023, "SpecTr"; docs/methods.md#k-sequential-selection
 CandidateVerdict verify_k_sequentially(const DraftedCandidates& candidates, const UniformSource& uniforms,
                                        std::int64_t round, std::int64_t slot = 0);
+
+/// Membership among candidates that were chosen without chance, as a draft's most probable tokens: a token of the
+/// target stays iff it is one of them. Uses the uniform (round, slot, acceptance) alone.
+///
+/// Source:   Cai et al. 2024, "Medusa"; docs/methods.md#token-trees
+CandidateVerdict verify_by_membership(const DraftedCandidates& candidates, const UniformSource& uniforms,
+                                      std::int64_t round, std::int64_t slot = 0);
+
+/// A rule of these, for who takes any.
+using CandidateVerifier = std::function<CandidateVerdict(
+    const DraftedCandidates& candidates, const UniformSource& uniforms, std::int64_t round, std::int64_t slot)>;
 
 /// The least divisor for k candidates: the root of 1 - (1 - b(rho))^k = rho b(rho) in [1, k], rounded up.
 /// @param candidates  k >= 1

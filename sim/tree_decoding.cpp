@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "sim/multi_draft.hpp"
 #include "sim/sampling.hpp"
 
 namespace specdec::sim {
@@ -34,6 +33,12 @@ std::vector<Token> most_probable(std::span<const double> row, std::size_t count)
   return tokens;
 }
 
+CandidateVerifier verifier_of(SiblingDrafts siblings) {
+  if (siblings == SiblingDrafts::independent) return verify_recursively;
+  if (siblings == SiblingDrafts::without_replacement) return verify_recursively_without_replacement;
+  return verify_by_membership;
+}
+
 /// A node of the tree that a step drafts.
 struct DraftedNode {
   std::size_t in_tree = 0;
@@ -53,6 +58,7 @@ class TreeRun {
         draft_(draft),
         options_(options),
         draft_standardisation_(options.draft_standardisation.value_or(options.standardisation)),
+        verify_(options.verifier ? options.verifier : verifier_of(options.siblings)),
         uniforms_(uniforms),
         vocab_(static_cast<std::size_t>(target.vocab_size())),
         children_in_tree_(options.parents.size()),
@@ -153,7 +159,7 @@ class TreeRun {
         return walk;
       }
       const std::vector<double>& q = nodes_[nodes_[children.front()].parent].row;
-      const CandidateVerdict verdict = verify({p, q, tokens}, round, slot);
+      const CandidateVerdict verdict = verify_({p, q, tokens}, uniforms_, round, slot);
       last = verdict.token;
       if (!verdict.accepted) {
         walk.extra = last;
@@ -165,16 +171,6 @@ class TreeRun {
       for (const std::size_t child : children)
         if (nodes_[child].token == last) here.push_back(child);
     }
-  }
-
-  CandidateVerdict verify(const DraftedCandidates& candidates, std::int64_t round, std::int64_t slot) const {
-    if (options_.siblings == SiblingDrafts::independent) return verify_recursively(candidates, uniforms_, round, slot);
-    if (options_.siblings == SiblingDrafts::without_replacement)
-      return verify_recursively_without_replacement(candidates, uniforms_, round, slot);
-    const Token own = sample(candidates.target_row, uniforms_.uniform(round, slot, Purpose::acceptance));
-    const auto found = std::ranges::find(candidates.drafted, own);
-    if (found == candidates.drafted.end()) return {std::nullopt, own};
-    return {static_cast<std::size_t>(found - candidates.drafted.begin()), own};
   }
 
   void settle(const Walk& walk) {
@@ -199,6 +195,7 @@ class TreeRun {
   LanguageModelRef draft_;
   const TreeDecodingOptions& options_;
   core::Standardisation draft_standardisation_;
+  CandidateVerifier verify_;
   const UniformSource& uniforms_;
   std::size_t vocab_;
   std::vector<std::vector<std::size_t>> children_in_tree_;

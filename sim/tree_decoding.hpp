@@ -8,22 +8,25 @@
 #include "analysis/core/standardisation.hpp"
 #include "sim/generation.hpp"
 #include "sim/language_model.hpp"
+#include "sim/multi_draft.hpp"
 #include "sim/random.hpp"
 
 /// Drafts that form a tree, verified in one call of the target.
 namespace specdec::sim {
 
-/// How the children of a node are proposed, and so how they are verified.
+/// How the children of a node are proposed, and so how they are verified unless the options say otherwise.
 enum class SiblingDrafts {
   independent,          ///< each sampled from the draft's row; verify_recursively
   without_replacement,  ///< no token twice; verify_recursively_without_replacement
-  most_probable         ///< the draft's most probable tokens; a token of the target's row stays iff it is among them
+  most_probable         ///< the draft's most probable tokens; verify_by_membership
 };
 
 struct TreeDecodingOptions {
   /// The parent of each node, before it; node 0 is the root, the text's last token, with parent -1.
   std::vector<std::int64_t> parents = {-1};
   SiblingDrafts siblings = SiblingDrafts::without_replacement;
+  /// Another rule for such siblings, for instance verify_k_sequentially for independent ones; may be empty.
+  CandidateVerifier verifier = {};
   /// As of DecodingOptions.
   std::int64_t max_new_tokens = 128;
   std::optional<Token> end_token;
@@ -50,8 +53,8 @@ std::vector<std::int64_t> full_tree(std::int64_t children, std::int64_t depth);
 /// nodes, one of the target the whole tree; positions are nodes.
 ///
 /// Uniforms, nodes numbered in the order in which their parents come: (step, node - 1, draft); the rules of
-/// sim/multi_draft.hpp with the number of candidates looked at in the step so far as slot, most_probable's acceptance
-/// only; (step, that slot, bonus) behind a leaf.
+/// sim/multi_draft.hpp with the number of candidates looked at in the step so far as slot; (step, that slot, bonus)
+/// behind a leaf.
 ///
 /// Source:   Miao et al. 2024, "SpecInfer"; Chen et al. 2024, "Sequoia"; docs/methods.md#token-trees
 /// @param target, draft, prompt  as for decode_speculatively

@@ -248,6 +248,26 @@ MultiDraftLaw recursive_rejection(const core::TargetDistribution& p, const core:
   return law;
 }
 
+double recursive_acceptance_of(const core::TargetDistribution& p, const core::DraftDistribution& q,
+                               std::span<const std::int64_t> drafts, Replacement replacement) {
+  constexpr std::string_view function = "recursive_acceptance_of";
+  require_inputs(function, p, q, static_cast<std::int64_t>(drafts.size()));
+  std::vector<double> target(p.probabilities().begin(), p.probabilities().end());
+  std::vector<double> draft(q.probabilities().begin(), q.probabilities().end());
+  double rejected = 1;
+  for (const std::int64_t token : drafts) {
+    core::require_in(function, "draft", token, std::int64_t{0}, static_cast<std::int64_t>(p.size()) - 1);
+    const auto x = static_cast<std::size_t>(token);
+    rejected *= std::max(0.0, draft[x] - target[x]) / (draft[x] > 0 ? draft[x] : 1);
+    if (rejected == 0 || leave_residual(target, draft) == 0) break;
+    if (replacement == Replacement::with) continue;
+    draft[x] = 0;
+    if (!(sum_of(draft) > 0)) break;
+    draft = scaled_to_one(draft);
+  }
+  return 1 - rejected;
+}
+
 double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k) {
   require_inputs("k_seq_least_rho", p, q, k);
   double below = 1;

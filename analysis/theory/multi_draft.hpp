@@ -59,6 +59,19 @@ MultiDraftLaw naive_membership(const core::TargetDistribution& p, const core::Dr
 MultiDraftLaw recursive_rejection(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k,
                                   Replacement replacement);
 
+/// The acceptance of recursive rejection once the drafts are drawn: P(one of them is accepted | x_1, ..., x_k).
+///
+///   1 - prod_i (1 - min(1, p_i(x_i) / q_i(x_i))),   p_i and q_i as above
+///
+/// Its mean over the drafts is recursive_rejection's acceptance, at any vocabulary. Time:     O(k vocab)
+///
+/// Source:   docs/theory.md#several-drafts-at-one-position
+/// @param drafts  in the order in which they are tried; tokens of the vocabulary, none twice without replacement
+/// @throws std::domain_error if a token is outside the vocabulary
+/// Accuracy: absolute error <= 1e-13
+double recursive_acceptance_of(const core::TargetDistribution& p, const core::DraftDistribution& q,
+                               std::span<const std::int64_t> drafts, Replacement replacement);
+
 /// The smallest rho for which k-SEQ is lossless: the root of 1 - (1 - b(rho))^k = rho b(rho), b as in k_seq.
 /// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
 /// @return in [1, k]; 1 where the supports are disjoint, b being 0

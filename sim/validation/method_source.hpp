@@ -44,6 +44,15 @@ struct MethodSettings {
   double delta = 0.3;
   /// Of the policies threshold, product and confidence.
   double threshold = 0.4;
+  /// Chains of the verifiers of several.
+  std::int64_t drafts = 3;
+  /// Of the full trees: children of a node, levels.
+  std::int64_t tree_children = 2;
+  std::int64_t tree_depth = 3;
+  /// Of the optimal trees: nodes at most, the root included, and how often a node's child of each rank is the accepted
+  /// one. The default is the shipped pair's, rounded (docs/methods.md#token-trees).
+  std::int64_t tree_nodes = 16;
+  std::vector<double> tree_acceptance = {0.5, 0.12, 0.055, 0.04, 0.025, 0.025};
   /// Tokens of the draft's longest n-gram, and of the longest suffix that is looked up.
   std::int64_t ngram_order = 3;
   /// In units of one plain step of the target; c is that of a call of the source's draft model.

@@ -40,7 +40,10 @@ std::string lack_of(const Kind& kind, const MethodContext& context, const More&.
 std::span<const VerifierKind> verifier_kinds() {
   static const std::vector<VerifierKind> kinds = [] {
     const std::span<const VerifierKind> chains = chain_verifier_kinds();
-    return std::vector<VerifierKind>(chains.begin(), chains.end());
+    const std::span<const VerifierKind> several = several_verifier_kinds();
+    std::vector<VerifierKind> all(chains.begin(), chains.end());
+    all.insert(all.end(), several.begin(), several.end());
+    return all;
   }();
   return kinds;
 }
@@ -80,10 +83,11 @@ std::optional<Method> method_named(std::string_view name) {
 std::string lacking(const Method& method, const MethodContext& context) {
   if (method.system != nullptr) return lack_of(*method.system, context);
   if (std::string lack = lack_of(*method.draft, context); !lack.empty()) return lack;
-  if (method.verifier->several && !method.draft->is_model)
+  if (std::string lack = lack_of(*method.verifier, context); !lack.empty()) return lack;
+  if (method.verifier->tree != nullptr && !method.draft->is_model)
     return fmt::format("{} draws several drafts from one row, which {} has not", method.verifier->name,
                        method.draft->name);
-  if (method.verifier->several && method.policy != &policy_kinds().front())
+  if (method.verifier->tree != nullptr && method.policy != &policy_kinds().front())
     return fmt::format("{} drafts a tree, which {} does not shape", method.verifier->name, method.policy->name);
   return lack_of(*method.policy, context, *method.verifier);
 }

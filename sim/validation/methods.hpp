@@ -35,8 +35,10 @@ struct VerifierKind {
   bool lossless;
   MethodDecoderFactory (*prepare)(const MethodContext& context, const DraftBenchFactory& benches,
                                   const DraftedLength& length);
-  /// Several drafts for one position: needs a draft that is a language model, and no policy but the first.
-  bool several = false;
+  /// For several drafts of one position, the parents of their tree's nodes; it needs a draft that is a language model,
+  /// and no policy but the first.
+  std::vector<std::int64_t> (*tree)(const MethodSettings& settings) = nullptr;
+  std::string (*lacks)(const MethodContext& context) = nullptr;
 };
 
 struct PolicyKind {
@@ -64,6 +66,7 @@ std::span<const SystemKind> system_kinds();
 
 /// The parts of verifier_kinds(): of one chain of drafts, and of several drafts at one position.
 std::span<const VerifierKind> chain_verifier_kinds();
+std::span<const VerifierKind> several_verifier_kinds();
 
 /// Their names: those of --draft, --verifier, --policy and --system.
 std::vector<std::string> draft_names();

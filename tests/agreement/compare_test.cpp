@@ -6,7 +6,9 @@
 #include "analysis/core/kernels.hpp"
 #include "analysis/theory/block_verification.hpp"
 #include "analysis/theory/lenience.hpp"
+#include "analysis/theory/multi_draft.hpp"
 #include "analysis/theory/rejection_sampling.hpp"
+#include "analysis/theory/token_trees.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/typical_acceptance.hpp"
 #include "sim/table_models.hpp"
@@ -39,7 +41,8 @@ MethodResult run_on_fixed_pair(const std::string& name) {
 }  // namespace
 
 // 2.3 half-widths are 4.8 standard errors of 20 sequences: a right method fails one run in 10,000; the seed is fixed.
-TEST_CASE("tokens per step are those of Eq. (1) at each rule's acceptance, and of block verification's closed form") {
+TEST_CASE(
+    "tokens per step are those of Eq. (1) at each rule's acceptance, and of the closed forms of blocks and trees") {
   const core::TargetDistribution p(target);
   const core::DraftDistribution q(draft);
   const auto at = [](double alpha) { return theory::expected_tokens(core::AcceptanceRate(alpha), 4); };
@@ -51,7 +54,12 @@ TEST_CASE("tokens per step are those of Eq. (1) at each rule's acceptance, and o
       {"rejection", at(theory::rejection_sampling_acceptance(p, q))},
       {"lenient", theory::expected_tokens(theory::lenient_acceptance(p, q, 0.5), 4)},
       {"lenient-residual", theory::expected_tokens(theory::lenient_acceptance(p, q, 0.5), 4)},
-      {"typical", theory::expected_tokens(theory::typical_acceptance(p, q, {}), 4)}};
+      {"typical", theory::expected_tokens(theory::typical_acceptance(p, q, {}), 4)},
+      {"recursive", theory::chains_expected_tokens(p, q, 3, 4)},
+      {"tree",
+       theory::full_tree(theory::recursive_rejection(p, q, 2, theory::Replacement::without).acceptance().alpha(), 2, 3)
+           .expected_tokens},
+      {"static-tree", theory::full_tree(target[1] + target[2], 2, 3).expected_tokens}};
   for (const auto& [verifier, tokens] : expected) {
     const MethodResult result = run_on_fixed_pair(verifier);
     INFO(name_of(result.method));

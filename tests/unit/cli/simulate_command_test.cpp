@@ -26,7 +26,7 @@ TEST_CASE("simulate is one row of compare, whatever the threads and whatever run
 
 TEST_CASE("compare runs what the source has, and only lossy methods leave the target's law") {
   const ordered_json json = document_of_run(std::string("compare") + small);
-  CHECK(json["results"].size() == 1 + 9 + 3 + 4);
+  CHECK(json["results"].size() == 1 + 9 + 6 + 3 + 4);
   CHECK(warns(json, "no_cost"));
   CHECK(warns(json, "no_operations"));
   for (const ordered_json& row : json["results"]) {
@@ -81,6 +81,27 @@ TEST_CASE("simulate and compare refuse methods that are none and options of the 
   CHECK(run_specdec("simulate --verifier none").exit_code == 2);
   check_run_refused("simulate --verify-factor 1.2 --source synthetic",
                     "--verify-factor is given, but needs --c beside it");
+}
+
+TEST_CASE("trees are planned for the acceptance and the costs that are given, and reported") {
+  const ordered_json json = document_of_run(
+      std::string("compare tree optimal-tree best-tree --c 0.1 --tree 3x2 --tree-nodes 4 --tree-acceptance 0.6,0.3") +
+      small);
+  REQUIRE(json["trees"].size() == 3);
+  CHECK(json["trees"][0]["nodes"] == 13);
+  CHECK(json["trees"][0]["expected_tokens"].is_null());
+  CHECK(json["trees"][1]["parents"] == ordered_json{-1, 0, 1, 0});
+  CHECK(json["trees"][1]["expected_tokens"].get<double>() == Approx(1 + 0.6 + 0.36 + 0.3));
+  CHECK(json["trees"][2]["method"] == "best-tree");
+  check_run_refused("compare best-tree --source synthetic", "best-tree: the best size of a tree needs a cost");
+  check_run_refused("simulate --verifier tree --draft copy",
+                    "copy+tree: tree draws several drafts from one row, which copy has not");
+  check_run_refused("simulate --verifier tree --tree 3",
+                    "--tree is 3, but must be CxD, C children of every node and "
+                    "D levels");
+  check_run_refused("simulate --verifier tree --tree 9x9", "--tree is 9x9, but must be of 1024 nodes at most");
+  check_run_refused("simulate --verifier tree --tree-acceptance 0.3,0.4",
+                    "--tree-acceptance is 0.3,0.4, but must be probabilities that do not rise, of sum 1 at most");
 }
 
 TEST_CASE("both print a table for people and one line a method as CSV") {

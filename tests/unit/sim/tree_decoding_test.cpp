@@ -4,6 +4,7 @@
 #include "sim/tree_decoding.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "sim/decoding.hpp"
@@ -24,8 +25,13 @@ constexpr std::int64_t most_slots = 8;
 /// sums of p for a sample of it, and for p_1 = p, p_(i+1) = norm(max(0, p_i - q)) at p_i / q and the sums of p_i.
 class CuttingTarget {
  public:
-  CuttingTarget(const TablePair& pair, std::int64_t siblings, bool samples, ExactUniforms& uniforms)
-      : pair_(pair), target_(pair.target), siblings_(siblings), samples_(samples), uniforms_(&uniforms) {}
+  CuttingTarget(const TablePair& pair, std::int64_t siblings, bool samples, bool sequential, ExactUniforms& uniforms)
+      : pair_(pair),
+        target_(pair.target),
+        siblings_(siblings),
+        samples_(samples),
+        sequential_(sequential),
+        uniforms_(&uniforms) {}
 
   std::int64_t vocab_size() const { return target_.vocab_size(); }
   std::int64_t max_length() const { return target_.max_length(); }
@@ -47,7 +53,8 @@ class CuttingTarget {
     const Row bonus = cumulative(p);
     Row acceptance = samples_ ? bonus : Row{};
     Row residual;
-    for (std::int64_t i = 0; i <= siblings_; ++i) {
+    for (std::int64_t k = 1; sequential_ && k <= siblings_; ++k) cut_sequential(p, q, k, acceptance, residual);
+    for (std::int64_t i = 0; i <= siblings_ && !sequential_; ++i) {
       const Row sums = cumulative(p);
       residual.insert(residual.end(), sums.begin(), sums.end());
       for (std::size_t x = 0; x < p.size(); ++x) acceptance.push_back(ratio(p[x], q[x]));
@@ -63,10 +70,29 @@ class CuttingTarget {
     }
   }
 
+  /// At p / (rho q), and at the sums of p - min(p / rho, q) (1 - (1 - b)^k) / b.
+  static void cut_sequential(const Row& p, std::span<const double> q, std::int64_t k, Row& acceptance, Row& residual) {
+    const double rho = k_sequential_divisor(p, q, k);
+    double b = 0;
+    for (std::size_t x = 0; x < p.size(); ++x) b += std::min(p[x] / rho, q[x]);
+    const double taken = b > 0 ? (1 - std::pow(1 - b, static_cast<double>(k))) / b : 0;
+    Row rest(p.size());
+    double total = 0;
+    for (std::size_t x = 0; x < p.size(); ++x) {
+      acceptance.push_back(ratio(p[x], rho * q[x]));
+      rest[x] = std::max(0.0, p[x] - std::min(p[x] / rho, q[x]) * taken);
+      total += rest[x];
+    }
+    for (double& w : rest) w /= total > 1e-12 ? total : 1;
+    const Row sums = cumulative(total > 1e-12 ? rest : p);
+    residual.insert(residual.end(), sums.begin(), sums.end());
+  }
+
   const TablePair& pair_;
   ContextTableModel target_;
   std::int64_t siblings_;
   bool samples_;
+  bool sequential_;
   ExactUniforms* uniforms_;
   Tokens prefix_;
 };
@@ -75,17 +101,20 @@ struct TreeCase {
   Parents parents;
   std::int64_t siblings;
   SiblingDrafts how;
+  CandidateVerifier verifier = {};
 };
 
 ExactLaw law_of_tree(const TablePair& pair, const TreeCase& tree, std::int64_t tokens, std::int64_t rounds = 99) {
   ExactUniforms uniforms;
   uniforms.rounds = rounds;
-  CuttingTarget target(pair, tree.siblings, tree.how == SiblingDrafts::most_probable, uniforms);
+  CuttingTarget target(pair, tree.siblings, tree.how == SiblingDrafts::most_probable, static_cast<bool>(tree.verifier),
+                       uniforms);
   ContextTableModel model = pair.draft;
   CuttingModel draft(model, uniforms);
   TreeDecodingOptions options;
   options.parents = tree.parents;
   options.siblings = tree.how;
+  options.verifier = tree.verifier;
   options.max_new_tokens = tokens;
   return exact_law(uniforms, [&] { return decode_with_tree(target, draft, enumerated_prompt, options, uniforms); });
 }
@@ -101,6 +130,7 @@ TEST_CASE("a text decoded with a tree of drafts has the target's law, however si
     trees.push_back({chains_tree(2, 2), 2, how});
     trees.push_back({lopsided, 2, how});
   }
+  trees.push_back({chains_tree(2, 2), 2, SiblingDrafts::independent, verify_k_sequentially});
   for (const Likeness likeness : {Likeness::independent, Likeness::equal, Likeness::disjoint}) {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
       const TablePair pair = random_pair(2, 3, likeness, seed);
@@ -120,6 +150,9 @@ TEST_CASE("a step of chains, of a full tree and of most probable siblings accept
   CHECK(accepted(chains_tree(2, 1), 2, SiblingDrafts::independent, 1) == Approx(0.76));
   CHECK(accepted(chains_tree(2, 2), 2, SiblingDrafts::independent, 2) == Approx(1.3058));
   CHECK(accepted(chains_tree(3, 1), 3, SiblingDrafts::independent, 1) == Approx(0.808));
+  // k-SEQ at its least divisor, by theory.
+  CHECK(law_of_tree(p1, {chains_tree(2, 1), 2, SiblingDrafts::independent, verify_k_sequentially}, 2, 1).accepted ==
+        Approx(0.791355287257));
   // The two most probable tokens of q have p = 0.5 together.
   CHECK(accepted(full_tree(2, 1), 2, SiblingDrafts::most_probable, 1) == Approx(0.5));
   CHECK(accepted(full_tree(2, 2), 2, SiblingDrafts::most_probable, 2) == Approx(0.5 + 0.25));

@@ -47,13 +47,36 @@ TEST_CASE("several drafts at one position are accepted as exact enumeration says
   check_schemes(first, 3, 0.6161, 101.0 / 125, 1, 1.79259302827, 0.858518605654, 247.0 / 250, 1);
   check_schemes(second, 2, 0.491125, 79.0 / 100, 9719.0 / 11900, 1.41789083458, 0.825367250374, 91.0 / 100,
                 584.0 / 595);
-  check_schemes(second, 3, 101689.0 / 160000, 853.0 / 1000, 725261.0 / 785400, 1.6734759141310902, 0.9020427742393, 1, 1);
+  check_schemes(second, 3, 101689.0 / 160000, 853.0 / 1000, 725261.0 / 785400, 1.6734759141310902, 0.9020427742393, 1,
+                1);
   const TargetDistribution p(third.p);
   const DraftDistribution q(third.q);
   CHECK(recursive_rejection(p, q, 2, Replacement::with).acceptance().alpha() == exactly(7.0 / 25));
   CHECK(recursive_rejection(p, q, 2, Replacement::without).acceptance().alpha() == exactly(209.0 / 360));
   CHECK(transport_acceptance(p, q, 2, Replacement::with).alpha() == exactly(29.0 / 100));
   CHECK(transport_acceptance(p, q, 2, Replacement::without).alpha() == exactly(11.0 / 18));
+}
+
+TEST_CASE("the acceptance of drafts that were drawn has recursive rejection's own as its mean") {
+  for (const DraftedPair& pair : {first, second, third}) {
+    const TargetDistribution p(pair.p);
+    const DraftDistribution q(pair.q);
+    double with = 0;
+    double without = 0;
+    for (std::int64_t x = 0; x < static_cast<std::int64_t>(pair.q.size()); ++x) {
+      for (std::int64_t y = 0; y < static_cast<std::int64_t>(pair.q.size()); ++y) {
+        const std::vector<std::int64_t> drafts{x, y};
+        const double qx = pair.q[static_cast<std::size_t>(x)];
+        const double qy = pair.q[static_cast<std::size_t>(y)];
+        with += qx * qy * recursive_acceptance_of(p, q, drafts, Replacement::with);
+        if (x != y) without += qx * qy / (1 - qx) * recursive_acceptance_of(p, q, drafts, Replacement::without);
+      }
+    }
+    CHECK(with == Approx(recursive_rejection(p, q, 2, Replacement::with).acceptance().alpha()).epsilon(1e-13));
+    CHECK(without == Approx(recursive_rejection(p, q, 2, Replacement::without).acceptance().alpha()).epsilon(1e-13));
+    const std::vector<std::int64_t> outside{7};
+    CHECK_THROWS_AS(recursive_acceptance_of(p, q, outside, Replacement::with), std::domain_error);
+  }
 }
 
 TEST_CASE("k-SEQ refuses a rho under which a corrected probability would be negative") {
