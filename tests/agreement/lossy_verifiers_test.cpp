@@ -6,6 +6,7 @@
 
 #include "analysis/theory/lenience.hpp"
 #include "analysis/theory/typical_acceptance.hpp"
+#include "sim/sampling.hpp"
 #include "sim/verifiers/lossy.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/exact_uniforms.hpp"
@@ -136,4 +137,82 @@ TEST_CASE("lenient argmax keeps a draft iff its closed form does, and else says 
       }
     }
   }
+}
+
+// Each of them runs and looks right: what was meant for one side stands on the other, or an inequality the wrong way.
+TEST_CASE("a wrong twin of each lossy rule has another law than the closed form says") {
+  const double l = 0.5;
+  const theory::TypicalRule typical{0.3, 0.9};
+  const auto own_row = [](const sim::DraftedBlock& b, std::size_t n) { return Row(b.p(n).begin(), b.p(n).end()); };
+  const auto nowhere = [](const sim::DraftedBlock&, std::size_t) -> Row { return {}; };
+  /// A typical rule that passes what the test says.
+  const auto typical_twin = [&](const std::function<bool(double probability, double by_entropy)>& passes) {
+    return CutRule{
+        "typical",
+        [=](const sim::DraftedBlock& b, const sim::UniformSource& uniforms, std::int64_t round) -> sim::Verdict {
+          for (std::size_t i = 0; i < b.gamma(); ++i) {
+            double entropy = 0;
+            for (const double x : b.p(i)) entropy -= x > 0 ? x * std::log(x) : 0;
+            if (passes(b.p(i)[b.token(i)], typical.delta * std::exp(-entropy))) continue;
+            const auto slot = static_cast<std::int64_t>(i);
+            return {slot, sim::sample(b.p(i), uniforms.uniform(round, slot, sim::Purpose::residual))};
+          }
+          return accept_all(b, uniforms, round);
+        },
+        {nowhere, own_row}};
+  };
+  const CutRule scaled_target{
+      "lenient, p multiplied instead of q",
+      [&](const sim::DraftedBlock& b, const sim::UniformSource& uniforms, std::int64_t round) -> sim::Verdict {
+        if (b.gamma() == 0) return accept_all(b, uniforms, round);
+        const std::size_t x = b.token(0);
+        if (sim::accepts(l * b.p(0)[x], b.q(0)[x], uniforms.uniform(round, 0, sim::Purpose::acceptance)))
+          return accept_all(b, uniforms, round);
+        const core::TargetDistribution p(b.p(0));
+        const core::DraftDistribution q(b.q(0));
+        return {0, sim::sample_residual(p, q, uniforms.uniform(round, 0, sim::Purpose::residual))};
+      },
+      {[&](const sim::DraftedBlock& b, std::size_t i) -> Row {
+         return {l * ratio(b.p(i)[b.token(i)], b.q(i)[b.token(i)])};
+       },
+       [](const sim::DraftedBlock& b, std::size_t n) { return residual_of(b.p(n), b.q(n)); }}};
+  struct Twin {
+    CutRule rule;
+    std::function<Row(const core::TargetDistribution&, const core::DraftDistribution&)> formula;
+  };
+  const auto lenient_output = [&](theory::LenientResidual residual) {
+    return [=](const core::TargetDistribution& p, const core::DraftDistribution& q) {
+      return theory::lenient_output(p, q, l, residual);
+    };
+  };
+  const auto typical_output = [&](const core::TargetDistribution& p, const core::DraftDistribution& q) {
+    return theory::typical_output(p, q, typical);
+  };
+  const std::vector<Twin> twins = {
+      {lenient(l, sim::LenientResidual::lenient), lenient_output(theory::LenientResidual::strict)},
+      {lenient(l, sim::LenientResidual::strict), lenient_output(theory::LenientResidual::lenient)},
+      {scaled_target, lenient_output(theory::LenientResidual::strict)},
+      {typical_twin([&](double p, double by_entropy) { return p <= std::min(typical.epsilon, by_entropy); }),
+       typical_output},
+      {typical_twin([&](double p, double by_entropy) { return p > std::max(typical.epsilon, by_entropy); }),
+       typical_output}};
+  for (std::size_t twin = 0; twin < twins.size(); ++twin) {
+    double worst = 0;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const sim::TablePair pair = random_pair(3, 2, Likeness::independent, seed);
+      const Rows rows = rows_of(pair);
+      const ExactLaw law = law_of(pair, twins[twin].rule, 1, 2);
+      CHECK(law.total == Approx(1).epsilon(1e-12));
+      const Row formula = twins[twin].formula(core::TargetDistribution(rows.p), core::DraftDistribution(rows.q));
+      worst = std::max(worst, worst_difference(first_token(law, 3), formula));
+    }
+    CAPTURE(twin);
+    CHECK(worst > 1e-2);
+  }
+  // The paper prints the inequality of argmax lenience the other way round: then no most probable token would stay.
+  const Row p = {0.6, 0.3, 0.1};
+  const core::TargetDistribution row(p);
+  for (const std::size_t x : {0, 1, 2}) CHECK((p[x] <= l * 0.6) == (x > 0));
+  CHECK(theory::argmax_lenient_accepts(row, 0, l));
+  CHECK_FALSE(theory::argmax_lenient_accepts(row, 2, l));
 }

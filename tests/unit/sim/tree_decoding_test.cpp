@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/decoding.hpp"
+#include "sim/sampling.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/exact_uniforms.hpp"
 #include "tests/support/random_models.hpp"
@@ -54,7 +55,7 @@ class CuttingTarget {
     Row acceptance = samples_ ? bonus : Row{};
     Row residual;
     for (std::int64_t k = 1; sequential_ && k <= siblings_; ++k) cut_sequential(p, q, k, acceptance, residual);
-    for (std::int64_t i = 0; i <= siblings_ && !sequential_; ++i) {
+    for (std::int64_t i = 0; i <= siblings_; ++i) {
       const Row sums = cumulative(p);
       residual.insert(residual.end(), sums.begin(), sums.end());
       for (std::size_t x = 0; x < p.size(); ++x) acceptance.push_back(ratio(p[x], q[x]));
@@ -139,6 +140,42 @@ TEST_CASE("a text decoded with a tree of drafts has the target's law, however si
         CHECK(law_of_tree(pair, tree, 4).distance_from(pair.target) <= 1e-12);
       }
     }
+  }
+}
+
+// Each runs and looks right; two are rules of one kind of candidates for another.
+TEST_CASE("a wrong twin of the rules inside the tree decoder does not keep the law") {
+  const CandidateVerifier from_p = [](const DraftedCandidates& candidates, const UniformSource& uniforms,
+                                      std::int64_t round, std::int64_t slot) {
+    CandidateVerdict verdict = verify_recursively(candidates, uniforms, round, slot);
+    if (!verdict.accepted)
+      verdict.token = sample(candidates.target_row, uniforms.uniform(round, slot, Purpose::residual));
+    return verdict;
+  };
+  const CandidateVerifier one_uniform = [](const DraftedCandidates& candidates, const UniformSource& uniforms,
+                                           std::int64_t round, std::int64_t slot) -> CandidateVerdict {
+    const double u = uniforms.uniform(round, slot, Purpose::acceptance);
+    for (std::size_t i = 0; i < candidates.drafted.size(); ++i) {
+      const auto x = static_cast<std::size_t>(candidates.drafted[i]);
+      if (u * candidates.draft_row[x] < candidates.target_row[x]) return {i, candidates.drafted[i]};
+    }
+    return verify_recursively(candidates, uniforms, round, slot);
+  };
+  const std::vector<TreeCase> twins = {
+      {full_tree(2, 1), 2, SiblingDrafts::independent, from_p},
+      {full_tree(2, 1), 2, SiblingDrafts::independent, one_uniform},
+      {full_tree(2, 1), 2, SiblingDrafts::without_replacement, verify_recursively},
+      {full_tree(2, 1), 2, SiblingDrafts::independent, verify_recursively_without_replacement}};
+  for (std::size_t twin = 0; twin < twins.size(); ++twin) {
+    double worst = 0;
+    for (const TablePair& pair :
+         {fixed_pair({0.5, 0.3, 0.2}, {0.2, 0.3, 0.5}), fixed_pair({0.4, 0.35, 0.15, 0.1}, {0.1, 0.2, 0.3, 0.4})}) {
+      const ExactLaw law = law_of_tree(pair, twins[twin], 2);
+      CHECK(law.total == Approx(1).epsilon(1e-12));
+      worst = std::max(worst, law.distance_from(pair.target));
+    }
+    CAPTURE(twin);
+    CHECK(worst > 1e-3);
   }
 }
 
