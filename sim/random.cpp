@@ -24,4 +24,16 @@ double RandomStream::uniform(std::int64_t round, std::int64_t slot, Purpose purp
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
+double InnerUniforms::uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const {
+  core::require_in("InnerUniforms::uniform", "round", round, 0, most - 1);
+  core::require_in("InnerUniforms::uniform", "slot", slot, 0, most - 1);
+  return outer_.uniform(outer_round_, outer_slot(round, slot), outer_purpose(purpose));
+}
+
+Purpose InnerUniforms::outer_purpose(Purpose purpose) {
+  const auto number = static_cast<std::int64_t>(purpose);
+  core::require_in("InnerUniforms::uniform", "purpose", number, 0, static_cast<std::int64_t>(Purpose::bonus));
+  return static_cast<Purpose>(number + static_cast<std::int64_t>(Purpose::inner_draft));
+}
+
 }  // namespace specdec::sim

@@ -6,14 +6,18 @@ namespace specdec::sim {
 
 /// What a uniform is drawn for. The numbers are part of the counter layout and never change.
 enum class Purpose : std::uint32_t {
-  draft = 0,       ///< the draft's token in a slot of a round
-  acceptance = 1,  ///< the test of that token
-  residual = 2,    ///< the correction after a rejection
-  bonus = 3,       ///< the target's token after every draft was accepted
-  target = 4,      ///< the target's token in plain autoregressive decoding
-  synthetic = 5,   ///< the entries of synthetic tables
-  test = 6,        ///< randomised statistical tests, for instance the probability integral transform
-  serving = 7      ///< accepted drafts of a round of a served request (slot 0), and which law it follows (slot 1)
+  draft = 0,             ///< the draft's token in a slot of a round
+  acceptance = 1,        ///< the test of that token
+  residual = 2,          ///< the correction after a rejection
+  bonus = 3,             ///< the target's token after every draft was accepted
+  target = 4,            ///< the target's token in plain autoregressive decoding
+  synthetic = 5,         ///< the entries of synthetic tables
+  test = 6,              ///< randomised statistical tests, for instance the probability integral transform
+  serving = 7,           ///< accepted drafts of a round of a served request (slot 0), and which law it follows (slot 1)
+  inner_draft = 8,       ///< the first four again, for rounds inside a round; see InnerUniforms
+  inner_acceptance = 9,  ///< see inner_draft
+  inner_residual = 10,   ///< see inner_draft
+  inner_bonus = 11       ///< see inner_draft
 };
 
 /// Where samplers take their randomness from: one number in [0, 1) for each (round, slot, purpose).
@@ -48,6 +52,30 @@ class RandomStream final : public UniformSource {
  private:
   std::uint64_t seed_;
   std::uint64_t sequence_;
+};
+
+/// The uniforms of rounds that a draft runs inside one round of another source, none of which that source gives to
+/// anyone else:
+///
+///   (inner round r, slot s, purpose) = (outer round, slot 2^14 r + s, the purpose with inner_ before it)
+class InnerUniforms final : public UniformSource {
+ public:
+  /// Inner rounds of a round, and slots of an inner round.
+  static constexpr std::int64_t most = 1 << 14;
+
+  /// `outer` must outlive the object.
+  InnerUniforms(const UniformSource& outer, std::int64_t outer_round) : outer_(outer), outer_round_(outer_round) {}
+
+  /// @throws std::domain_error if round or slot is outside [0, most - 1], or the purpose is none of draft, acceptance,
+  ///         residual and bonus: rounds inside an inner round have no numbers of their own
+  double uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const override;
+
+  static std::int64_t outer_slot(std::int64_t round, std::int64_t slot) { return most * round + slot; }
+  static Purpose outer_purpose(Purpose purpose);
+
+ private:
+  const UniformSource& outer_;
+  std::int64_t outer_round_;
 };
 
 }  // namespace specdec::sim

@@ -95,10 +95,13 @@ inline std::vector<double> cumulative(const std::vector<double>& weights) {
   return sums;
 }
 
-/// A draft model that cuts the next drafts' uniforms where its row changes the token.
+/// A draft model that cuts the next drafts' uniforms, which are those of `slots`, where its row changes the token.
 class CuttingModel {
  public:
-  CuttingModel(sim::LanguageModelRef model, ExactUniforms& uniforms) : model_(model), uniforms_(&uniforms) {}
+  CuttingModel(sim::LanguageModelRef model, ExactUniforms& uniforms, std::vector<ExactUniforms::Slot> slots = {})
+      : model_(model), uniforms_(&uniforms), slots_(std::move(slots)) {
+    for (std::int64_t slot = 0; slots_.size() < 8; ++slot) slots_.emplace_back(slot, sim::Purpose::draft);
+  }
 
   std::int64_t vocab_size() const { return model_.vocab_size(); }
   std::int64_t max_length() const { return model_.max_length(); }
@@ -109,12 +112,13 @@ class CuttingModel {
     model_.score(block, rows);
     if (rows.empty()) return;
     const std::vector<double> sums = cumulative({rows.begin(), rows.end()});
-    for (std::int64_t slot = 0; slot < 8; ++slot) uniforms_->cut(slot, sim::Purpose::draft, sums);
+    for (const auto& [slot, purpose] : slots_) uniforms_->cut(slot, purpose, sums);
   }
 
  private:
   sim::LanguageModelRef model_;
   ExactUniforms* uniforms_;
+  std::vector<ExactUniforms::Slot> slots_;
 };
 
 inline double ratio(double a, double b) { return b > 0 ? a / b : std::numeric_limits<double>::infinity(); }
@@ -138,16 +142,24 @@ struct RuleFormulas {
   std::function<std::vector<double>(const sim::DraftedBlock&, std::size_t n)> residual;
 };
 
-inline sim::Verifier cutting(sim::Verifier rule, const RuleFormulas& formulas, ExactUniforms& uniforms) {
-  return [rule = std::move(rule), formulas, &uniforms](const sim::DraftedBlock& block, const sim::UniformSource& source,
-                                                       std::int64_t round) {
+/// Where a rule's source takes a uniform from.
+using PlaceOfUniform = std::function<ExactUniforms::Slot(std::int64_t round, std::int64_t slot, sim::Purpose)>;
+
+inline sim::Verifier cutting(sim::Verifier rule, const RuleFormulas& formulas, ExactUniforms& uniforms,
+                             const PlaceOfUniform& place = {}) {
+  return [rule = std::move(rule), formulas, &uniforms, place](const sim::DraftedBlock& block,
+                                                              const sim::UniformSource& source, std::int64_t round) {
+    const auto cut = [&](std::size_t i, sim::Purpose purpose, std::vector<double> at) {
+      const ExactUniforms::Slot own{static_cast<std::int64_t>(i), purpose};
+      const auto [slot, name] = place ? place(round, own.first, own.second) : own;
+      uniforms.cut(slot, name, std::move(at));
+    };
     for (std::size_t i = 0; i < block.gamma(); ++i) {
-      const auto slot = static_cast<std::int64_t>(i);
-      uniforms.cut(slot, sim::Purpose::acceptance, formulas.acceptance(block, i));
-      uniforms.cut(slot, sim::Purpose::residual, cumulative(formulas.residual(block, i)));
+      cut(i, sim::Purpose::acceptance, formulas.acceptance(block, i));
+      cut(i, sim::Purpose::residual, cumulative(formulas.residual(block, i)));
     }
     const std::span<const double> p = block.p(block.gamma());
-    uniforms.cut(static_cast<std::int64_t>(block.gamma()), sim::Purpose::bonus, cumulative({p.begin(), p.end()}));
+    cut(block.gamma(), sim::Purpose::bonus, cumulative({p.begin(), p.end()}));
     return rule(block, source, round);
   };
 }

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/core/standardisation.hpp"
+#include "sim/drafting.hpp"
+#include "sim/language_model.hpp"
+#include "sim/verifier.hpp"
+
+namespace specdec::sim {
+
+/// A draft model that is itself sped up by a smaller draft: the tokens of a round are made by speculative decoding of
+/// the middle model, whose rows are their law. Non-owning.
+///
+/// An inner round asks the inner draft for min(inner gamma, tokens still wanted - 1) tokens, so that nothing is made
+/// that was not asked for, and lets the middle model score them in one call. The round's policy sees the middle
+/// model's rows; the inner draft has no policy. Its random numbers are those of InnerUniforms.
+///
+/// Source:   Leviathan et al. 2023, Section 6; docs/methods.md#hierarchical-drafts
+class HierarchicalDraft final : public Draft {
+ public:
+  /// @param inner_gamma      tokens drafted per inner round, >= 0; 0 leaves the middle model alone
+  /// @param standardisation  of the middle model's rows
+  /// @param verifier         of the inner rounds, lossless: under any other the rows are not the tokens' law
+  /// @throws std::invalid_argument if the vocabularies differ in size
+  /// @throws std::domain_error if inner_gamma < 0 or a field of `standardisation` is out of range
+  HierarchicalDraft(LanguageModelRef middle, Draft& inner, std::int64_t inner_gamma,
+                    const core::Standardisation& standardisation, Verifier verifier = verify_tokens);
+
+  std::int64_t vocab_size() const override { return middle_.vocab_size(); }
+  std::int64_t max_length() const override;
+  void begin(std::span<const Token> prompt) override;
+  void propose(const DraftRequest& request, Proposal& proposal) override;
+  void keep(std::int64_t length) override;
+  /// Of both.
+  DraftWork work() const override;
+  /// Of the middle model alone; a call is an inner round.
+  DraftWork middle_work() const;
+  DraftWork inner_work() const { return inner_.work(); }
+
+ private:
+  Verdict run_inner_round(const UniformSource& uniforms, std::int64_t round, std::int64_t wanted);
+
+  LanguageModelRef middle_;
+  Draft& inner_;
+  std::int64_t inner_gamma_;
+  core::Standardisation standardisation_;
+  Verifier verifier_;
+  std::int64_t calls_ = 0;
+  std::int64_t positions_ = 0;
+  // Of the current round; kept to reuse their memory.
+  std::vector<Token> text_;
+  Proposal inner_proposal_;
+  std::vector<Token> block_;
+  std::vector<double> rows_;
+};
+
+}  // namespace specdec::sim
