@@ -102,21 +102,32 @@ class CommandLine {
     } catch (const CLI::ParseError& error) {
       throw UsageError(rephrased(error));
     }
-    const auto chosen = std::find_if(parsed_.begin(), parsed_.end(), [](const auto& p) { return p->app->parsed(); });
+    ParsedCommand& chosen = **std::find_if(parsed_.begin(), parsed_.end(),
+                                           [app = chosen_app().app](const auto& p) { return p->app == app; });
     if (print_config_) {
-      print(fmt::format("[{}]\n{}", fmt::join(split((*chosen)->command->name, ' '), "."),
-                        app_.get_config_formatter()->to_config((*chosen)->app, true, false, "")));
+      print(fmt::format("[{}]\n{}", fmt::join(split(chosen.command->name, ' '), "."),
+                        app_.get_config_formatter()->to_config(chosen.app, true, false, "")));
       return success;
     }
-    return answer(**chosen);
+    refuse_options_of_group(*chosen.app);
+    std::vector<std::string> words(argv, argv + argc);
+    words.front() = app_.get_name();
+    chosen.options.remember_command_line(shell_words(words));
+    return answer(chosen);
   }
 
  private:
   void add(const Command& command, const std::vector<CommandGroup>& groups) {
     const std::size_t blank = command.name.find(' ');
-    CLI::App* parent = &app_;
-    if (blank != std::string::npos) parent = group_app(command.name.substr(0, blank), groups);
-    CLI::App* const app = parent->add_subcommand(command.name.substr(blank + 1), command.summary);
+    CLI::App* app = nullptr;
+    if (blank != std::string::npos) {
+      app = group_app(command.name.substr(0, blank), groups)
+                ->add_subcommand(command.name.substr(blank + 1), command.summary);
+    } else if (std::any_of(groups.begin(), groups.end(), [&](const auto& g) { return g.name == command.name; })) {
+      app = group_app(command.name, groups)->require_subcommand(0, 1);
+    } else {
+      app = app_.add_subcommand(command.name, command.summary);
+    }
     auto parsed = std::make_unique<ParsedCommand>(ParsedCommand{&command, app, Options(*app), {}, {}});
     parsed->run = command.setup(parsed->options);
     parsed->output.declare(parsed->options, command);
@@ -131,6 +142,15 @@ class CommandLine {
     return app_.add_subcommand(name, group->summary)->require_subcommand(1);
   }
 
+  /// A group's own options stand before none of its commands; what a command does not know falls through to them.
+  static void refuse_options_of_group(const CLI::App& chosen) {
+    const CLI::App* const group = chosen.get_parent();
+    if (group->get_parent() == nullptr || group->parse_order().empty()) return;
+    const std::string words = fmt::format("{} {}", group->get_name(), chosen.get_name());
+    throw UsageError(fmt::format("{} is not an option of {}; see specdec {} --help",
+                                 group->parse_order().front()->get_name(), words, words));
+  }
+
   int answer(const ParsedCommand& parsed) {
     const OutputOptions& output = parsed.output;
     if (output.output) require_writable("--output", *output.output);
@@ -143,11 +163,8 @@ class CommandLine {
     if (!report.files.empty()) inputs["files"] = report.files;
     if (!report.presets.empty()) inputs["presets"] = report.presets;
     const std::string content = rendered(parsed, report, inputs);
-    if (output.output) {
-      write_whole("--output", *output.output, content);
-    } else {
-      print(content);
-    }
+    if (output.output) write_whole("--output", *output.output, report.file ? *report.file : content);
+    if (!output.output || report.file) print(content);
     if (output.format == "csv" && !output.quiet) {
       for (const Warning& w : report.warnings) {
         if (!w.json_only) fmt::print(stderr, "specdec: warning: {}\n", w.message);
@@ -177,7 +194,9 @@ class CommandLine {
       const std::string more = assumptions_and_warnings(report);
       return report.text + (more.empty() ? "" : '\n' + more);
     }
-    const nlohmann::ordered_json document = with_envelope(parsed.command->name, inputs, report);
+    const Command& command = *parsed.command;
+    const nlohmann::ordered_json document =
+        with_envelope(command.schema.empty() ? command.name : command.schema, inputs, report);
     // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
     constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
     if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
@@ -225,6 +244,8 @@ class CommandLine {
     const std::string help = fmt::format("see specdec{} --help", chosen.words);
     if (!chosen.app->get_subcommands({}).empty()) {
       const std::string of_group = chosen.words.empty() ? "" : " of" + chosen.words;
+      if (!chosen.words.empty() && !unknown.empty() && unknown.front().starts_with('-'))
+        return fmt::format("{} is not an option of{}; {}", unknown.front(), chosen.words, help);
       const std::string given = unknown.empty() ? fmt::format("no command{} given", of_group)
                                                 : fmt::format("{} is not a command{}", unknown.front(), of_group);
       return fmt::format("{}, but one of {} is needed; {}", given, fmt::join(names_within(*chosen.app), ", "), help);

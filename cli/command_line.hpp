@@ -11,14 +11,17 @@ namespace specdec::cli {
 
 /// A subcommand: `setup` declares its options and returns what runs once they are parsed.
 struct Command {
-  /// One word, or two: "trace info" is the command info of the group trace.
+  /// One word, or two: "trace info" is the command info of the group trace. A group's own word: what runs where none of
+  /// its commands is named.
   std::string name;
   std::string summary;
   std::vector<CsvTable> tables;  // the first one is the main table
-  std::function<Report()> (*setup)(Options& options);
+  std::function<std::function<Report()>(Options& options)> setup;
   /// --output is an option of the command itself, for instance the trace that it writes, and the report goes to
   /// standard output.
   bool owns_output = false;
+  /// Of the JSON output: "plot figure" is specdec.plot.figure/1. That of the name where it is empty.
+  std::string schema = {};
 };
 
 /// The first word of commands that have two.

@@ -175,4 +175,7 @@ nlohmann::ordered_json Options::effective() const {
   return inputs;
 }
 
+DefaultOptions::DefaultOptions() : app_(std::make_unique<CLI::App>()), options_(*app_) {}
+DefaultOptions::~DefaultOptions() = default;
+
 }  // namespace specdec::cli

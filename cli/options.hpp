@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -72,6 +73,10 @@ class Options {
   /// Text below the options in the help, for examples.
   void footer(const std::string& text);
 
+  /// The words of this run as a shell takes them, for what is to say how it was made.
+  const std::string& command_line() const { return command_line_; }
+  void remember_command_line(std::string words) { command_line_ = std::move(words); }
+
   /// Every option with its value after parsing, null where it has none, keys as in JSON output.
   nlohmann::ordered_json effective() const;
 
@@ -99,7 +104,20 @@ class Options {
 
   CLI::App* app_;
   std::string group_ = "Options";
+  std::string command_line_;
   std::vector<std::pair<std::string, JsonValue>> values_;
+};
+
+/// Options that nobody gave: each target keeps its default.
+class DefaultOptions {
+ public:
+  DefaultOptions();
+  ~DefaultOptions();
+  Options& get() { return options_; }
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+  Options options_;
 };
 
 }  // namespace specdec::cli

@@ -45,6 +45,9 @@ struct Report {
   std::vector<nlohmann::ordered_json> presets;
   /// The command's tables, all of them, where this run has them elsewhere in the JSON output or in another order.
   std::vector<CsvTable> tables;
+  /// What --output gets, byte by byte, where that is not the report itself, for instance a drawing; the report then goes
+  /// to standard output.
+  std::optional<std::string> file;
   int exit_code = 0;
 };
 

@@ -1,8 +1,8 @@
 #include "cli/validate.hpp"
 
 #include "cli/checkpoint_pair.hpp"
-#include "cli/figure.hpp"
 #include "cli/progress.hpp"
+#include "cli/step_figure.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/validate_output.hpp"
 #include "cli/values.hpp"
@@ -10,8 +10,6 @@
 #include "sim/validation/validate.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -123,12 +121,6 @@ ordered_json steps_json(const sim::Generation& text, const std::vector<FigureSte
                     {"target_text", visible(steps[i].extra)}});
   }
   return list;
-}
-
-bool is_colour_terminal() {
-  const char* terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && terminal != nullptr &&
-         std::string_view(terminal) != "dumb";
 }
 
 Report show_figure(const ValidateOptions& options) {

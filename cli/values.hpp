@@ -33,6 +33,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// @throws UsageError if an entry is empty or stands twice
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list);
 
+/// The words with blanks between them, those in quotes that a POSIX shell would not take as they are.
+std::string shell_words(const std::vector<std::string>& words);
+
 /// `--option is TEXT, but must be EXPECTED`: the form of every complaint about a value.
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/options.hpp"
@@ -15,17 +16,20 @@ namespace specdec::cli {
 
 enum class AxisScale { linear, logarithmic };
 
+std::string_view name_of(AxisScale scale);
+
 struct ChartAxis {
-  /// Of the column of the data, snake_case with its unit: "time_per_token_ms".
-  std::string key;
+  /// Of the column of the data, snake_case with its unit: "time_per_token_ms". The ends of a mark are in the columns
+  /// key_low and key_high.
+  std::string key = {};
   /// Beside the axis, with the unit in parentheses where there is one: "time per token (ms)".
-  std::string label;
+  std::string label = {};
   AxisScale scale = AxisScale::linear;
   /// The range shown; that of the data where missing.
-  std::optional<double> low;
-  std::optional<double> high;
+  std::optional<double> low = {};
+  std::optional<double> high = {};
   /// Names of the places 0, 1, 2, ... of an axis that has no numbers: tasks, methods.
-  std::vector<std::string> categories;
+  std::vector<std::string> categories = {};
 };
 
 /// What stands at the data's places, and which vectors of a ChartSeries it uses.
@@ -42,6 +46,8 @@ enum class ChartMark {
   text         ///< x, y, labels: words at a place
 };
 
+std::string_view name_of(ChartMark mark);
+
 /// How much a series matters, and so how it is drawn.
 enum class ChartRole {
   data,       ///< one of the things compared; each has a colour, a dash and a point of its own
@@ -49,52 +55,64 @@ enum class ChartRole {
   highlight   ///< what the figure is about: thick
 };
 
+std::string_view name_of(ChartRole role);
+
 /// All vectors that a mark uses have one length; the others are empty.
 struct ChartSeries {
-  /// In the legend and in the table; empty for what the legend leaves out.
-  std::string name;
+  /// In the legend and in the table; empty for what the legend leaves out. Series of the same name in several panels
+  /// look alike.
+  std::string name = {};
   ChartMark mark = ChartMark::line;
-  std::vector<double> x;
-  std::vector<double> y;
-  std::vector<double> low;
-  std::vector<double> high;
-  std::vector<double> x_low;
-  std::vector<double> x_high;
-  std::vector<double> z;
-  std::vector<std::string> labels;
+  std::vector<double> x = {};
+  std::vector<double> y = {};
+  std::vector<double> low = {};
+  std::vector<double> high = {};
+  std::vector<double> x_low = {};
+  std::vector<double> x_high = {};
+  std::vector<double> z = {};
+  std::vector<std::string> labels = {};
   ChartRole role = ChartRole::data;
   /// Series of one panel with the same number have the same colour: a line and the band around it. Counted from 0;
   /// missing: the next one that is free.
-  std::optional<int> colour;
+  std::optional<int> colour = {};
 };
 
 /// One pair of axes.
 struct ChartPanel {
   /// Above the panel where there are several; a task, a model.
-  std::string title;
-  ChartAxis x;
-  ChartAxis y;
+  std::string title = {};
+  ChartAxis x = {};
+  ChartAxis y = {};
   /// Of cells: key, label and range of z.
-  std::optional<ChartAxis> z;
-  std::vector<ChartSeries> series;
+  std::optional<ChartAxis> z = {};
+  std::vector<ChartSeries> series = {};
 };
 
 struct Chart {
   /// That of `specdec plot NAME`.
-  std::string name;
-  std::string title;
+  std::string name = {};
+  std::string title = {};
   /// One or two sentences: what is to be seen here, with its figures. Stands below the drawing, and is what a screen
   /// reader reads.
-  std::string caption;
-  std::vector<ChartPanel> panels;
+  std::string caption = {};
+  std::vector<ChartPanel> panels = {};
   /// Panels side by side.
   int columns = 1;
-  std::vector<Assumption> assumptions;
-  std::vector<Warning> warnings;
+  std::vector<Assumption> assumptions = {};
+  std::vector<Warning> warnings = {};
   /// As in Report.
-  std::vector<nlohmann::ordered_json> files;
-  std::vector<nlohmann::ordered_json> presets;
+  std::vector<nlohmann::ordered_json> files = {};
+  std::vector<nlohmann::ordered_json> presets = {};
 };
+
+/// The vectors of a ChartSeries that a mark always uses.
+std::vector<std::string_view> vectors_of(ChartMark mark);
+
+/// Refuses a chart that cannot be drawn: no panel, a key that is empty or stands for both x and y, vectors of a series
+/// that its mark does not use or whose lengths differ, cells that are no regular grid or have no z axis, places
+/// outside an axis of categories, places that are not positive on a logarithmic one, an empty range.
+/// @throws std::invalid_argument naming the chart, the panel and the series
+void require_drawable(const Chart& chart);
 
 /// A figure of `specdec plot`: `set_up` declares its options, each with a default that needs nothing but what comes
 /// with the program, and returns what makes the chart once they are parsed.

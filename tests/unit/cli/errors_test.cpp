@@ -12,17 +12,17 @@ using specdec::tests::ScratchFolder;
 TEST_CASE("a missing, unknown or second command is refused") {
   check_run_refused("",
                     "no command given, but one of plan, capacity, analyze, counters, replay, record, trace, list, "
-                    "simulate, compare, reproduce, validate is needed; see "
+                    "simulate, compare, reproduce, validate, plot is needed; see "
                     "specdec --help");
   check_run_refused("plam",
                     "plam is not a command, but one of plan, capacity, analyze, counters, replay, record, trace, list, "
-                    "simulate, compare, reproduce, validate "
+                    "simulate, compare, reproduce, validate, plot "
                     "is needed; see "
                     "specdec --help");
   check_run_refused("--plan",
                     "--plan is not a command, but one of plan, capacity, analyze, counters, replay, record, trace, "
                     "list, simulate, compare, reproduce, "
-                    "validate is needed; see "
+                    "validate, plot is needed; see "
                     "specdec --help");
   check_run_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
 }

@@ -1,8 +1,10 @@
-#include "cli/figure.hpp"
+#include "cli/step_figure.hpp"
+
+#include <unistd.h>
 
 #include <fmt/format.h>
-
 #include <cstddef>
+#include <cstdlib>
 
 namespace specdec::cli {
 namespace {
@@ -50,6 +52,12 @@ std::string visible(std::string_view text) {
     text.remove_prefix(length);
   }
   return line;
+}
+
+bool is_colour_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
 }
 
 std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour) {

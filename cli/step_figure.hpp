@@ -18,6 +18,9 @@ struct FigureStep {
 /// `text` on one line: backslash escapes for control characters, bytes that are no UTF-8 as \xNN.
 std::string visible(std::string_view text);
 
+/// Whether standard output is a terminal that shows colours and nobody forbids them by NO_COLOR.
+bool is_colour_terminal();
+
 /// Figure 1 of Leviathan et al. 2023: one line per step with the text so far, the step's accepted drafts in green, the
 /// rejected one in red and the target's own token in blue; without colour <accepted>[-rejected-]{+own+}.
 std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour);

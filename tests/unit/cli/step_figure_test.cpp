@@ -1,4 +1,4 @@
-#include "cli/figure.hpp"
+#include "cli/step_figure.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,0 +1,76 @@
+#include "cli/figures/chart_looks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace specdec::cli {
+namespace {
+
+/// Numbers of one panel. References have numbers of their own.
+using TakenNumbers = std::map<bool, std::set<int>>;
+
+int first_free(const std::set<int>& taken) {
+  int number = 0;
+  while (taken.contains(number)) ++number;
+  return number;
+}
+
+}  // namespace
+
+const DrawingPalette& palette_of(DrawingTheme theme) {
+  static const DrawingPalette light = {"#ffffff",
+                                       "#1b1b1f",
+                                       "#6e6e78",
+                                       "#dcdce2",
+                                       {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195"}};
+  static const DrawingPalette dark = {"#14171c",
+                                      "#e8e8ec",
+                                      "#a0a0aa",
+                                      "#333840",
+                                      {"#56b4e9", "#ff8a3d", "#2fd0a0", "#e6a5cd", "#a6d8f7", "#f0c648", "#b894dd"}};
+  return theme == DrawingTheme::dark ? dark : light;
+}
+
+std::vector<std::vector<SeriesLook>> looks_of(const Chart& chart) {
+  using Name = std::pair<bool, std::string>;
+  std::map<Name, int> known;
+  std::vector<std::vector<SeriesLook>> looks;
+  for (const ChartPanel& panel : chart.panels) {
+    TakenNumbers taken;
+    for (const ChartSeries& s : panel.series) {
+      const bool is_reference = s.role == ChartRole::reference;
+      if (s.colour) taken[is_reference].insert(*s.colour);
+      if (const auto before = known.find({is_reference, s.name}); before != known.end())
+        taken[is_reference].insert(before->second);
+    }
+    std::set<std::pair<std::string, ChartMark>> seen;
+    std::vector<SeriesLook>& of_panel = looks.emplace_back();
+    for (const ChartSeries& s : panel.series) {
+      const bool is_reference = s.role == ChartRole::reference;
+      const auto before = known.find({is_reference, s.name});
+      const bool is_known = !s.name.empty() && before != known.end();
+      const int number = s.colour ? *s.colour : is_known ? before->second : first_free(taken[is_reference]);
+      taken[is_reference].insert(number);
+      if (!s.name.empty()) known.emplace(Name{is_reference, s.name}, number);
+      of_panel.push_back({number, !s.name.empty() && seen.insert({s.name, s.mark}).second});
+    }
+  }
+  return looks;
+}
+
+bool shares_legend(const Chart& chart, const std::vector<std::vector<SeriesLook>>& looks) {
+  std::map<std::tuple<ChartMark, ChartRole, int>, std::string> names;
+  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
+    for (std::size_t i = 0; i < looks[p].size(); ++i) {
+      const ChartSeries& s = chart.panels[p].series[i];
+      if (!looks[p][i].in_legend) continue;
+      if (names.emplace(std::tuple{s.mark, s.role, looks[p][i].number}, s.name).first->second != s.name) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,252 @@
+#include "cli/plot.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "cli/figures/chart.hpp"
+#include "cli/figures/chart_data.hpp"
+#include "cli/figures/drawing.hpp"
+#include "cli/figures/gnuplot_script.hpp"
+#include "cli/files.hpp"
+#include "cli/step_figure.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Figures that answer one kind of question.
+struct FigureList {
+  std::string about;
+  std::vector<FigureKind> figures;
+};
+
+std::vector<FigureList> all_figures() {
+  return {{"paper", paper_figures()},
+          {"planning", planning_figures()},
+          {"traces", trace_figures()},
+          {"deployments", deployment_figures()},
+          {"validation", validation_figures()}};
+}
+
+/// How drawings look.
+struct DrawingOptions {
+  std::string theme = "light";
+  std::string width = "720px";
+
+  void declare(Options& options) {
+    options.choice("--theme", theme, {"light", "dark", "page"},
+                   "paper, a dark screen, or nothing behind an SVG that stands within a page");
+    options.text("--width", width, "LENGTH",
+                 "in mm or px (1/96 inch): 85mm is a column of a paper, 1280px a slide; text is scaled with it");
+  }
+
+  DrawingStyle style(DrawingKind kind) const {
+    DrawingStyle style;
+    style.kind = kind;
+    style.theme = theme == "light" ? DrawingTheme::light : theme == "dark" ? DrawingTheme::dark : DrawingTheme::page;
+    if (style.theme == DrawingTheme::page && kind != DrawingKind::svg)
+      refuse("--theme", theme, "light or dark, except for SVG");
+    const bool is_print = width.ends_with("mm");
+    if (!is_print && !width.ends_with("px")) refuse("--width", width, "a length in mm or px, for instance 85mm");
+    const std::string number = width.substr(0, width.size() - 2);
+    constexpr double units_per_mm = 96 / 25.4;
+    style.width = is_print ? units_per_mm * parse_number("--width", number, {.lo = 50, .hi = 1000})
+                           : parse_number("--width", number, {.lo = 200, .hi = 4000});
+    // 300 dots an inch on paper; on a screen two dots a pixel look sharp, but a width in pixels means them.
+    style.pixels = is_print ? 300.0 / 96 : 1;
+    return style;
+  }
+};
+
+/// The kind of drawing that a file's ending asks for.
+std::optional<DrawingKind> kind_of_file(std::string_view path) {
+  if (path.ends_with(".svg")) return DrawingKind::svg;
+  if (path.ends_with(".png")) return DrawingKind::png;
+  if (path.ends_with(".pdf")) return DrawingKind::pdf;
+  return std::nullopt;
+}
+
+DrawingStyle terminal_style() {
+  DrawingStyle style;
+  style.kind = DrawingKind::terminal;
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 &&
+      size.ws_row > 0) {
+    style.columns = std::clamp<int>(size.ws_col, 40, 400);
+    style.rows = std::clamp<int>(size.ws_row, 16, 200);
+  }
+  style.colour = is_colour_terminal();
+  return style;
+}
+
+void take_notes(Chart&& chart, Report& report) {
+  report.assumptions = std::move(chart.assumptions);
+  report.warnings = std::move(chart.warnings);
+  report.files = std::move(chart.files);
+  report.presets = std::move(chart.presets);
+}
+
+// ------------------------------------------------------------------------------------------------------- one figure
+
+struct PlotOptions {
+  DrawingOptions drawing;
+  bool terminal = false;
+  bool script = false;
+
+  void declare(Options& options) {
+    options.group("Drawing");
+    drawing.declare(options);
+    options.flag("--terminal", terminal, "draw with characters");
+    options.flag("--script", script, "print what gnuplot would draw from: the SVG, or with --terminal that");
+  }
+};
+
+Report plot_figure(const std::function<Chart()>& make_chart, const PlotOptions& plot, const Options& options) {
+  const ordered_json given = options.effective();
+  const bool as_table = given.at("format") == "table";
+  const auto output =
+      given.at("output").is_null() ? std::nullopt : std::optional(given.at("output").get<std::string>());
+  const std::optional<DrawingKind> kind = output ? kind_of_file(*output) : std::nullopt;
+  if (plot.script && !as_table) throw UsageError("--script is given, but --format asks for the data");
+  if (plot.terminal && !as_table) throw UsageError("--terminal is given, but --format asks for the data");
+  if (output && !kind && as_table && !plot.script)
+    refuse("--output", *output, "a file that ends in .svg, .png or .pdf, or with --format json or csv any other");
+  if (kind && (plot.script || plot.terminal))
+    throw UsageError(fmt::format("{} is given, but --output {} asks for a drawing of its own",
+                                 plot.script ? "--script" : "--terminal", *output));
+  const DrawingStyle style = plot.terminal ? terminal_style() : plot.drawing.style(kind.value_or(DrawingKind::svg));
+
+  Chart chart = make_chart();
+  require_drawable(chart);
+  Report report;
+  if (plot.script) {
+    report.text = gnuplot_script(chart, style, options.command_line());
+    return report;
+  }
+  report.json = chart_json(chart);
+  if (kind) {
+    report.file = drawing_of(chart, style, options.command_line());
+    report.text =
+        wrapped(fmt::format("{}: {}. {}", without_control_characters(*output), chart.title, chart.caption)) + '\n';
+  } else if (plot.terminal) {
+    report.text = drawing_of(chart, style, options.command_line()) + wrapped(chart.caption) + '\n';
+  } else {
+    report.text = chart_text(chart) + fmt::format(
+                                          "\nTo draw it: specdec plot {0} --output {0}.svg, .png or .pdf, or "
+                                          "--terminal.\n",
+                                          chart.name);
+  }
+  take_notes(std::move(chart), report);
+  return report;
+}
+
+Command command_of(const FigureKind& kind) {
+  const auto set_up = kind.set_up;
+  return {.name = "plot " + kind.name,
+          .summary = kind.summary,
+          .tables = {{"data", "/data"}},
+          .setup =
+              [set_up](Options& options) {
+                const std::function<Chart()> make_chart = set_up(options);
+                const auto plot = std::make_shared<PlotOptions>();
+                plot->declare(options);
+                return std::function<Report()>(
+                    [make_chart, plot, &options] { return plot_figure(make_chart, *plot, options); });
+              },
+          .schema = "plot figure"};
+}
+
+// ------------------------------------------------------------------------------------------------------ all of them
+
+struct AllOptions {
+  bool all = false;
+  std::optional<std::string> output;
+  std::string type = "svg";
+  DrawingOptions drawing;
+
+  void declare(Options& options) {
+    options.group("All figures");
+    options.flag("--all", all, "draw every figure, with the defaults of its options");
+    options.text("--output", output, "DIR", "folder that they go to, each under its name; it is made where missing");
+    options.choice("--type", type, {"svg", "png", "pdf"}, "of the files");
+    drawing.declare(options);
+  }
+};
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::is_directory(path)) refuse("--output", path, "a folder, or a path where one can be made");
+}
+
+Report list_figures(const AllOptions& all) {
+  if (all.all && !all.output) throw UsageError("--all needs --output, the folder that the figures go to");
+  if (!all.all && all.output) throw UsageError("--output is given, but without --all nothing is drawn");
+  const std::string ending = '.' + all.type;
+  const DrawingStyle style = all.drawing.style(*kind_of_file(ending));
+  if (all.all) make_folder(*all.output);
+  Report report;
+  ordered_json& rows = report.json["figures"] = ordered_json::array();
+  TextTable table(
+      {{"figure", TextTable::Align::left}, {"about", TextTable::Align::left}, {"shows", TextTable::Align::left}});
+  for (const FigureList& list : all_figures()) {
+    for (const FigureKind& kind : list.figures) {
+      ordered_json file;
+      if (all.all) {
+        const std::string path = (std::filesystem::path(*all.output) / (kind.name + ending)).string();
+        DefaultOptions defaults;
+        const std::string made_by = shell_words({"specdec", "plot", kind.name, "--theme", all.drawing.theme, "--width",
+                                                 all.drawing.width, "--output", kind.name + ending});
+        write_whole("--output", path, drawing_of(kind.set_up(defaults.get())(), style, made_by));
+        file = path;
+      }
+      rows.push_back({{"name", kind.name}, {"about", list.about}, {"summary", kind.summary}, {"file", file}});
+      table.add_row({kind.name, list.about, kind.summary});
+    }
+  }
+  report.text = table.to_string() + '\n' +
+                wrapped(all.all ? fmt::format("Drawn to {}.", without_control_characters(*all.output))
+                                : "specdec plot FIGURE prints a figure's data, --output FILE.svg, .png or .pdf draws "
+                                  "it, --terminal here; --help lists its options. specdec plot --all --output DIR "
+                                  "draws all of them.") +
+                '\n';
+  return report;
+}
+
+Command all_figures_command() {
+  return {.name = "plot",
+          .summary = "Figures of what the other commands compute",
+          .tables = {{"figures", "/figures"}},
+          .setup =
+              [](Options& options) {
+                const auto all = std::make_shared<AllOptions>();
+                all->declare(options);
+                return std::function<Report()>([all] { return list_figures(*all); });
+              },
+          .owns_output = true};
+}
+
+}  // namespace
+
+std::vector<Command> plot_commands() {
+  std::vector<Command> commands = {all_figures_command()};
+  for (const FigureList& list : all_figures()) {
+    for (const FigureKind& kind : list.figures) commands.push_back(command_of(kind));
+  }
+  return commands;
+}
+
+}  // namespace specdec::cli
