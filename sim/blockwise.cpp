@@ -65,6 +65,7 @@ class BlockwiseRun {
   void verify() {
     const std::int64_t asked = std::min(options_.block, wanted()) - 1;
     block_.assign(1, own_.back());
+    text_.push_back(own_.back());
     const std::vector<Token> guesses = heads_(text_, asked);
     const auto drafted = static_cast<std::int64_t>(guesses.size());
     core::require_in(function, "tokens of the heads", drafted, 0, asked);
@@ -76,11 +77,12 @@ class BlockwiseRun {
     const auto accepted = static_cast<std::int64_t>(right);
     // What stands behind the last token that is kept is the next block's own token.
     own_.resize(right + 1);
-    target_.roll_back(static_cast<std::int64_t>(text_.size()) + accepted + 1);
+    target_.roll_back(static_cast<std::int64_t>(text_.size()) + accepted);
     result_.begin_step({drafted, accepted, 0, accepted == drafted ? -1 : guesses[right]}, drafted);
-    for (std::size_t i = 0; i <= right && !result_.ended; ++i) {
-      text_.push_back(block_[i]);
-      result_.emit(block_[i], options_.end_token);
+    result_.emit(block_.front(), options_.end_token);
+    for (std::size_t i = 0; i < right && !result_.ended; ++i) {
+      text_.push_back(guesses[i]);
+      result_.emit(guesses[i], options_.end_token);
     }
   }
 
@@ -97,6 +99,19 @@ class BlockwiseRun {
 };
 
 }  // namespace
+
+OffsetPredictors predictors_of(Draft& draft, std::span<const Token> prompt) {
+  draft.begin(prompt);
+  return [&draft, round = std::int64_t{0}](std::span<const Token> text, std::int64_t count) mutable {
+    // It may have seen another token where the model's own one stands now.
+    draft.keep(static_cast<std::int64_t>(text.size()) - 1);
+    const DraftingPolicy policy;
+    const RandomStream none(0, 0);
+    Proposal proposal;
+    draft.propose({text, count, round++, policy, none}, proposal);
+    return std::move(proposal.tokens);
+  };
+}
 
 Generation decode_blockwise(LanguageModelRef target, const OffsetPredictors& heads, std::span<const Token> prompt,
                             const BlockwiseOptions& options) {

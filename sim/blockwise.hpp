@@ -6,19 +6,25 @@
 #include <span>
 #include <vector>
 
+#include "sim/drafting.hpp"
 #include "sim/generation.hpp"
 #include "sim/language_model.hpp"
 
 /// Greedy blockwise parallel decoding.
 namespace specdec::sim {
 
-/// Offset predictors, or heads: by a text, the tokens that they expect at the second, third, ... place behind it, all
-/// without having seen those between. The first place belongs to the model itself.
+/// Offset predictors, or heads: the tokens that they expect behind a text, at distances 1, 2, ... from its end. That
+/// end is the model's own next token; heads of one model call know nothing of it and are trained for one distance each.
 ///
-/// @param text   the prompt and what has been generated, at least one token
+/// @param text   the prompt, what has been generated, and the model's own next token, which the model itself does not
+///               hold yet
 /// @param count  >= 0
 /// @return at most `count` tokens of the vocabulary
 using OffsetPredictors = std::function<std::vector<Token>(std::span<const Token> text, std::int64_t count)>;
+
+/// Any draft as heads, ParallelHeadDraft before all others: it should propose greedily. The draft must outlive them and
+/// begins with the prompt, once; make them anew for every text.
+OffsetPredictors predictors_of(Draft& draft, std::span<const Token> prompt);
 
 /// Which call of the model proposes a block.
 enum class BlockProposal {

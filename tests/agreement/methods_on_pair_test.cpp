@@ -104,6 +104,7 @@ validation::MethodSettings settings_at(double temperature) {
   validation::MethodSettings settings;
   settings.temperature = temperature;
   settings.max_new_tokens = tokens_per_text;
+  settings.cost = core::StepCost{.c = 0.1};
   return settings;
 }
 

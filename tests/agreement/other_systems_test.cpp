@@ -34,7 +34,7 @@ class ChanceHeads {
   sim::OffsetPredictors of_one_run() const {
     return [this, round = std::int64_t{0}](std::span<const sim::Token> so_far, std::int64_t count) mutable {
       Tokens guesses;
-      const std::size_t first = so_far.size() - enumerated_prompt.size() + 1;
+      const std::size_t first = so_far.size() - enumerated_prompt.size();
       for (std::size_t j = 0; j < static_cast<std::size_t>(count); ++j) {
         const double u = uniforms_.uniform(round, static_cast<std::int64_t>(j), sim::Purpose::draft);
         guesses.push_back(u < accuracy_[j] ? text_[first + j] : (text_[first + j] + 1) % 4);

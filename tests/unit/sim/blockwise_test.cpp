@@ -3,6 +3,7 @@
 #include "sim/blockwise.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "sim/decoding.hpp"
@@ -26,7 +27,7 @@ Tokens greedy_text(ContextTableModel& target, std::int64_t tokens, std::optional
 /// Heads that say what a text holds, as far as it goes.
 OffsetPredictors right_heads(const Tokens& text) {
   return [&text](std::span<const Token> so_far, std::int64_t count) {
-    const std::size_t first = std::min(so_far.size() - enumerated_prompt.size() + 1, text.size());
+    const std::size_t first = std::min(so_far.size() - enumerated_prompt.size(), text.size());
     const std::size_t last = std::min(first + static_cast<std::size_t>(count), text.size());
     return Tokens(text.begin() + static_cast<std::ptrdiff_t>(first), text.begin() + static_cast<std::ptrdiff_t>(last));
   };
@@ -81,6 +82,30 @@ TEST_CASE("perfect heads make a block of every step, and cut the last one to wha
   CHECK(run(98, BlockProposal::with_verification).counters.drafted_at == std::vector<std::int64_t>{25, 24, 24});
   CHECK(run(97, BlockProposal::with_verification).steps.back().drafted == 0);
   CHECK(run(0, BlockProposal::with_verification).counters.target_calls == 0);
+}
+
+TEST_CASE("a draft model as heads makes the steps of greedy speculative decoding, and one call more") {
+  std::int64_t accepted = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    CAPTURE(seed);
+    TablePair pair = synthetic_bigram_pair(8, 0.7, seed);
+    DecodingOptions options;
+    options.gamma = 3;
+    options.max_new_tokens = 50;
+    options.standardisation = {.temperature = 0};
+    options.proposing = Proposing::greedy;
+    const Generation drafted =
+        decode_speculatively(pair.target, pair.draft, enumerated_prompt, options, RandomStream(0, 0));
+    ModelDraft draft(pair.draft, {}, Proposing::greedy);
+    const Generation found = decode_blockwise(pair.target, predictors_of(draft, enumerated_prompt), enumerated_prompt,
+                                              {.block = 4, .max_new_tokens = 50});
+    CHECK(found.tokens == drafted.tokens);
+    accepted += found.counters.accepted;
+    // A block begins with the token that ends a step of the other: they are one token apart.
+    CHECK(std::abs(found.counters.steps - drafted.counters.steps) <= 1);
+    CHECK(found.counters.target_calls == found.counters.steps + 1);
+  }
+  CHECK(accepted > 50);
 }
 
 TEST_CASE("heads that say too much or no token, and blocks of none, are refused") {
