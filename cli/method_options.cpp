@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "cli/plan_grammar.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -83,6 +84,20 @@ void set_trees(const MethodOptions& options, validation::MethodSettings& setting
   }
 }
 
+void set_schedule(const MethodOptions& options, validation::MethodSettings& settings) {
+  if (!options.schedule) {
+    if (options.batch) throw UsageError("--batch is given, but needs --schedule beside it");
+    return;
+  }
+  settings.batch = options.batch.value_or(1);
+  const std::vector<planning::ScheduleStretch> schedule = parse_schedule(*options.schedule);
+  for (const planning::ScheduleStretch& stretch : schedule)
+    settings.schedule.push_back({stretch.batch_low, stretch.gamma});
+  if (settings.batch > schedule.back().batch_high)
+    refuse("--batch", fmt::format("{}", settings.batch),
+           fmt::format("at most {}, where --schedule ends", schedule.back().batch_high));
+}
+
 /// The user's cost, else the ratio of operations as c, else nothing, with a warning.
 std::optional<core::StepCost> cost_of(const MethodOptions& options, const validation::MethodContext& context,
                                       Report& report) {
@@ -138,6 +153,10 @@ void MethodOptions::declare_settings(Options& options) {
   options.number("--epsilon", settings.epsilon, {.lo = 0, .hi = 1}, "of typical acceptance");
   options.number("--delta", settings.delta, {.lo = 0, .hi = 1}, "of typical acceptance");
   options.number("--threshold", settings.threshold, {.lo = 0, .hi = 1}, "of threshold, product and confidence");
+  options.integer("--most-drafts", settings.most_drafts, {.lo = 1, .hi = 1024},
+                  "drafted tokens per step at most of oracle and known-beta");
+  options.text("--schedule", schedule, "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch");
+  options.integer("--batch,--concurrency", batch, {.lo = 1}, "the batch that it looks up [1]");
   options.integer("--drafts", settings.drafts, {.lo = 1, .hi = 64}, "chains of recursive and k-sequential");
   options.text("--tree", tree, "CxD", "C children of every node, D levels: of tree and static-tree");
   options.integer("--tree-nodes", settings.tree_nodes, {.lo = 2, .hi = 1024},
@@ -163,6 +182,7 @@ MethodRuns run_methods(
   validation::MethodSettings settings = options.settings;
   settings.seed = static_cast<std::uint64_t>(options.seed);
   set_trees(options, settings);
+  set_schedule(options, settings);
   const validation::MethodContext context(source, settings);
   settings.cost = cost_of(options, context, runs.report);
   const std::vector<validation::Method> chosen = methods(context);

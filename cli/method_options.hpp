@@ -22,6 +22,8 @@ struct MethodOptions {
   std::optional<std::int64_t> vocab;
   std::optional<double> noise;
   validation::MethodSettings settings;
+  std::optional<std::string> schedule;
+  std::optional<std::int64_t> batch;
   std::string tree = "2x3";
   std::optional<std::string> tree_acceptance;
   std::int64_t seed = 1;

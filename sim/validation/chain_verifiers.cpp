@@ -64,7 +64,7 @@ class ChainDecoder final : public MethodDecoder {
  public:
   ChainDecoder(const MethodContext& context, ChainRule rule, const DraftBenchFactory& benches,
                const DraftedLength& length)
-      : context_(context), rule_(std::move(rule)) {
+      : context_(context), rule_(std::move(rule)), in_hindsight_(length.in_hindsight) {
     options_.gamma = length.gamma;
     options_.policy = length.policy;
     options_.max_new_tokens = context.settings().max_new_tokens;
@@ -78,6 +78,7 @@ class ChainDecoder final : public MethodDecoder {
   MethodRun decode(std::span<const sim::Token> prompt, const sim::UniformSource& uniforms) override {
     sums_ = {};
     sim::Generation text = sim::decode_with_draft(bench_->target.ref(), *bench_->draft, prompt, options_, uniforms);
+    if (in_hindsight_) count_in_hindsight(text);
     MethodRun run{std::move(text.counters), sums_};
     context_.price(run, text.steps, bench_->use ? bench_->use(run.counters) : DraftUse{});
     run.text = std::move(text.tokens);
@@ -95,8 +96,31 @@ class ChainDecoder final : public MethodDecoder {
     return verdict;
   }
 
+  /// As though no draft had been made that did not stay; a draft that is called once a token reads the text once.
+  void count_in_hindsight(sim::Generation& text) const {
+    sim::Counters& counters = text.counters;
+    const double target = context_.target_operations();
+    const double drafting = counters.operations - target * static_cast<double>(counters.target_positions);
+    const double per_position =
+        counters.draft_positions > 0 ? drafting / static_cast<double>(counters.draft_positions) : 0;
+    counters.drafted = counters.draft_calls = counters.accepted;
+    while (!counters.accepted_at.empty() && counters.accepted_at.back() == 0) counters.accepted_at.pop_back();
+    counters.drafted_at = counters.accepted_at;
+    counters.target_positions = counters.accepted + counters.steps;
+    counters.draft_positions = 0;
+    std::int64_t length = 0;
+    for (sim::Step& step : text.steps) {
+      step.drafted = step.accepted;
+      if (step.accepted > 0) counters.draft_positions = length + step.accepted;
+      length += step.emitted;
+    }
+    counters.operations = target * static_cast<double>(counters.target_positions) +
+                          per_position * static_cast<double>(counters.draft_positions);
+  }
+
   const MethodContext& context_;
   ChainRule rule_;
+  bool in_hindsight_;
   sim::DecodingOptions options_;
   std::optional<DraftBench> bench_;
   RoundSums sums_;

@@ -8,6 +8,7 @@
 
 #include "analysis/core/step_cost.hpp"
 #include "sim/model_factory.hpp"
+#include "sim/serving/serving_simulation.hpp"
 
 namespace specdec::sim {
 struct TransformerWeights;
@@ -44,6 +45,11 @@ struct MethodSettings {
   double delta = 0.3;
   /// Of the policies threshold, product and confidence.
   double threshold = 0.4;
+  /// Drafted tokens of a round at most where hindsight says how many: policies oracle and known-beta.
+  std::int64_t most_drafts = 16;
+  /// Of the policy batch: gammas by batch, rising, the first from batch 1 on; and the batch.
+  std::vector<sim::GammaFrom> schedule;
+  std::int64_t batch = 1;
   /// Chains of the verifiers of several.
   std::int64_t drafts = 3;
   /// Of the full trees: children of a node, levels.

@@ -89,6 +89,9 @@ std::string lacking(const Method& method, const MethodContext& context) {
                        method.draft->name);
   if (method.verifier->tree != nullptr && method.policy != &policy_kinds().front())
     return fmt::format("{} drafts a tree, which {} does not shape", method.verifier->name, method.policy->name);
+  if (method.policy->in_hindsight && !method.draft->is_model)
+    return fmt::format("{} needs a draft of one call and one row a token, which {} is not", method.policy->name,
+                       method.draft->name);
   return lack_of(*method.policy, context, *method.verifier);
 }
 

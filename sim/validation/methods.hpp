@@ -27,6 +27,8 @@ struct DraftKind {
 struct DraftedLength {
   std::int64_t gamma;
   sim::DraftingPolicy policy = {};
+  /// The oracle's: only drafts that stay count as drafted, since it knows which.
+  bool in_hindsight = false;
 };
 
 struct VerifierKind {
@@ -49,6 +51,8 @@ struct PolicyKind {
   /// For policies that know more than a decoder can: decodes in the place of the verifier's own decoder.
   MethodDecoderFactory (*prepare)(const MethodContext& context, const VerifierKind& verifier,
                                   const DraftBenchFactory& benches) = nullptr;
+  /// Knows what lies ahead, so that nobody has it: a bound on the others. Needs a draft that is a language model.
+  bool in_hindsight = false;
 };
 
 struct SystemKind {

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "sim/policies.hpp"
+#include "sim/validation/known_beta.hpp"
 #include "sim/validation/methods.hpp"
 
 namespace specdec::validation {
@@ -22,13 +23,31 @@ DraftedLength confidence(const MethodSettings& settings) {
 
 DraftedLength heuristic(const MethodSettings& settings) { return {settings.gamma, sim::feedback_policy()}; }
 
+DraftedLength oracle(const MethodSettings& settings) { return {settings.most_drafts, {}, true}; }
+
+DraftedLength by_batch(const MethodSettings& settings) {
+  std::int64_t gamma = 0;
+  for (const sim::GammaFrom& stretch : settings.schedule)
+    if (stretch.batch_low <= settings.batch) gamma = stretch.gamma;
+  return {gamma};
+}
+
+std::string lacks_schedule(const MethodContext& context, const VerifierKind&) {
+  return context.settings().schedule.empty() ? "there is no schedule of gammas by batch" : "";
+}
+
 }  // namespace
 
 std::span<const PolicyKind> policy_kinds() {
   static constexpr std::array kinds{
-      PolicyKind{"fixed", nullptr, fixed},         PolicyKind{"threshold", nullptr, threshold},
-      PolicyKind{"product", nullptr, product},     PolicyKind{"confidence", nullptr, confidence},
+      PolicyKind{"fixed", nullptr, fixed},
+      PolicyKind{"threshold", nullptr, threshold},
+      PolicyKind{"product", nullptr, product},
+      PolicyKind{"confidence", nullptr, confidence},
       PolicyKind{"heuristic", nullptr, heuristic},
+      PolicyKind{"oracle", nullptr, oracle, nullptr, true},
+      PolicyKind{"known-beta", lacks_known_beta, nullptr, prepare_known_beta, true},
+      PolicyKind{"batch", lacks_schedule, by_batch},
   };
   return kinds;
 }

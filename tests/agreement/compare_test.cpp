@@ -5,12 +5,15 @@
 
 #include "analysis/core/kernels.hpp"
 #include "analysis/theory/block_verification.hpp"
+#include "analysis/theory/known_acceptance.hpp"
 #include "analysis/theory/lenience.hpp"
 #include "analysis/theory/multi_draft.hpp"
+#include "analysis/theory/oracle.hpp"
 #include "analysis/theory/rejection_sampling.hpp"
 #include "analysis/theory/token_trees.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/typical_acceptance.hpp"
+#include "sim/random.hpp"
 #include "sim/table_models.hpp"
 #include "sim/validation/compare.hpp"
 #include "tests/support/catch.hpp"
@@ -24,7 +27,7 @@ const std::vector<double> target{0.5, 0.3, 0.15, 0.05};
 const std::vector<double> draft{0.2, 0.35, 0.3, 0.15};
 
 // Texts so long that their ends do not show; 20 sequences of one prompt.
-MethodResult run_on_fixed_pair(const std::string& name) {
+MethodResult run_on_fixed_pair(const std::string& name, std::optional<double> c = {}) {
   const sim::TablePair pair = sim::fixed_pair(target, draft);
   validation::MethodSource source;
   source.models.target = [&](std::int64_t) { return sim::OwnedModel(pair.target); };
@@ -34,6 +37,7 @@ MethodResult run_on_fixed_pair(const std::string& name) {
   settings.gamma = 4;
   settings.tokens = 81'920;
   settings.max_new_tokens = 4'096;
+  if (c) settings.cost = core::StepCost{.c = *c};
   const validation::Method method = *validation::method_named(name);
   return validation::compare({source, settings}, std::span(&method, 1), {}).front();
 }
@@ -68,6 +72,27 @@ TEST_CASE(
     REQUIRE(result.deviation_standard_errors);
     CHECK(std::abs(*result.deviation_standard_errors) < 4.5);
   }
+}
+
+// Half-widths are of 20 sequences; 1.5 of them are 3.1 standard errors: a right method fails one run in 300 for each
+// of the three, the seed is fixed.
+TEST_CASE("the oracle and the dynamic program for known acceptance gain what their closed forms say") {
+  const core::AcceptanceRate alpha(core::overlap(core::TargetDistribution(target), core::DraftDistribution(draft)));
+  const double expected = theory::oracle_speedup(alpha, 0.1);
+  const MethodResult oracle = run_on_fixed_pair("oracle", 0.1);
+  CHECK(std::abs(oracle.speedup->value - expected) < 0.75 * (oracle.speedup->ci95->hi - oracle.speedup->ci95->lo));
+  // Of two acceptances a_t = min(1, q/p) here is 0.4 or 1; no closed form but the program over a long text of them.
+  std::vector<double> acceptance;
+  for (std::int64_t t = 0; t < 200'000; ++t) {
+    const double u = sim::RandomStream(3, 0).uniform(t, 0, sim::Purpose::synthetic);
+    const std::size_t x = u < 0.5 ? 0 : u < 0.8 ? 1 : u < 0.95 ? 2 : 3;
+    acceptance.push_back(std::min(1.0, draft[x] / target[x]));
+  }
+  const double cheapest =
+      static_cast<double>(acceptance.size()) / theory::known_acceptance_cost(acceptance, 16, {.c = 0.1});
+  const MethodResult known = run_on_fixed_pair("known-beta", 0.1);
+  CHECK(std::abs(known.speedup->value - cheapest) < 0.75 * (known.speedup->ci95->hi - known.speedup->ci95->lo));
+  CHECK(known.speedup->value < oracle.speedup->value);
 }
 
 TEST_CASE("the distance of lenient text is that of a drafted token times the share of such tokens") {

@@ -26,7 +26,7 @@ TEST_CASE("simulate is one row of compare, whatever the threads and whatever run
 
 TEST_CASE("compare runs what the source has, and only lossy methods leave the target's law") {
   const ordered_json json = document_of_run(std::string("compare") + small);
-  CHECK(json["results"].size() == 1 + 9 + 6 + 3 + 4);
+  CHECK(json["results"].size() == 1 + 9 + 6 + 3 + 5);
   CHECK(warns(json, "no_cost"));
   CHECK(warns(json, "no_operations"));
   for (const ordered_json& row : json["results"]) {
@@ -102,6 +102,28 @@ TEST_CASE("trees are planned for the acceptance and the costs that are given, an
   check_run_refused("simulate --verifier tree --tree 9x9", "--tree is 9x9, but must be of 1024 nodes at most");
   check_run_refused("simulate --verifier tree --tree-acceptance 0.3,0.4",
                     "--tree-acceptance is 0.3,0.4, but must be probabilities that do not rise, of sum 1 at most");
+}
+
+TEST_CASE("hindsight drafts no less cheaply than a fixed gamma, and a schedule is a gamma by batch") {
+  const ordered_json json = document_of_run(
+      std::string("compare fixed oracle known-beta batch --c 0.1 --gamma 3 --schedule 1-15:5,16-64:2 --batch 16") +
+      small);
+  const auto speedup = [&](int row) { return json["results"][row]["speedup"]["value"].get<double>(); };
+  CHECK(speedup(1) > speedup(2));
+  CHECK(speedup(2) > speedup(0));
+  CHECK(json["results"][1]["drafted"] == json["results"][1]["accepted"]);
+  CHECK(json["results"][3]["acceptance_by_position"].size() == 2);
+  check_run_refused("simulate --policy batch", "algorithm1+batch: there is no schedule of gammas by batch");
+  check_run_refused("simulate --policy known-beta --source synthetic",
+                    "algorithm1+known-beta: known-beta weighs drafts against a cost");
+  check_run_refused("simulate --policy known-beta --verifier block",
+                    "block+known-beta: known-beta is for algorithm1 "
+                    "alone");
+  check_run_refused("simulate --policy oracle --draft copy",
+                    "copy+algorithm1+oracle: oracle needs a draft of one call and one row a token, which copy is not");
+  check_run_refused("simulate --batch 3", "--batch is given, but needs --schedule beside it");
+  check_run_refused("simulate --schedule 1-4:3 --batch 5",
+                    "--batch is 5, but must be at most 4, where --schedule ends");
 }
 
 TEST_CASE("both print a table for people and one line a method as CSV") {
