@@ -122,6 +122,14 @@ void CheckpointPair::require_one_vocabulary() const {
 
 sim::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
 
+std::shared_ptr<const sim::EagleHead> CheckpointPair::shipped_eagle_head() const {
+  return sim::load_eagle_head(shipped_models() / "eagle_head.safetensors", target_);
+}
+
+std::shared_ptr<const sim::ParallelHeads> CheckpointPair::shipped_parallel_heads() const {
+  return sim::load_parallel_heads(shipped_models() / "parallel_heads.safetensors", target_);
+}
+
 std::int64_t CheckpointPair::vocab_size() const { return sim::config_of(*target_).vocab_size; }
 
 const sim::Tokenizer& CheckpointPair::tokenizer() const {

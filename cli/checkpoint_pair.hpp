@@ -1,6 +1,8 @@
 #pragma once
 
 #include "cli/report.hpp"
+#include "sim/drafts/eagle.hpp"
+#include "sim/drafts/parallel_heads.hpp"
 #include "sim/model_factory.hpp"
 #include "sim/transformer/tokenizer.hpp"
 #include "sim/transformer/transformer.hpp"
@@ -37,6 +39,9 @@ class CheckpointPair {
   const Weights& target_weights() const { return target_; }
   /// Null where the draft is n-gram tables.
   const Weights& draft_weights() const { return draft_.weights; }
+  /// Heads for the shipped target, which this pair's must be. @throws traces::FileError
+  std::shared_ptr<const sim::EagleHead> shipped_eagle_head() const;
+  std::shared_ptr<const sim::ParallelHeads> shipped_parallel_heads() const;
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
   static sim::ModelFactory table_model(const std::string& name) { return table_draft(name).make; }
   std::int64_t vocab_size() const;

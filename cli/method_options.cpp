@@ -45,6 +45,8 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   source.prompts = prompts.kept;
   for (const sim::Prompt& prompt : source.prompts) source.texts.push_back(prompt.tokens);
   if (!options.paths.target) {
+    source.eagle_head = pair.shipped_eagle_head();
+    source.parallel_heads = pair.shipped_parallel_heads();
     source.unigram = CheckpointPair::table_model("unigram");
     source.bigram = CheckpointPair::table_model("bigram");
   }

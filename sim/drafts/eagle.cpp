@@ -52,6 +52,10 @@ std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& pa
   return head;
 }
 
+double operations_of(const EagleHead& head) {
+  return operations_of(head.fc) + operations_of(head.block.blocks.front()) + operations_of(head.block.head);
+}
+
 /// The head's cache, and the vectors that go into it.
 class EagleDraft::Round {
  public:
@@ -59,13 +63,12 @@ class EagleDraft::Round {
       : head_(std::move(head)),
         target_(target),
         width_(static_cast<std::size_t>(head_->block.config.width)),
-        model_(std::shared_ptr<const TransformerWeights>(head_, &head_->block), {.keep_features = true}),
-        output_operations_(operations_of(head_->block.head)) {}
+        model_(std::shared_ptr<const TransformerWeights>(head_, &head_->block), {.keep_features = true}) {}
 
   double operations_per_position() const {
-    return operations_of(head_->fc) + model_.operations_per_token() - output_operations_;
+    return operations_of(head_->fc) + operations_of(head_->block.blocks.front());
   }
-  double operations_per_row() const { return output_operations_; }
+  double operations_per_row() const { return operations_of(head_->block.head); }
 
   void clear() { cut(0); }
   /// Keeps at most the first `entries` of those that have true features.
@@ -115,7 +118,6 @@ class EagleDraft::Round {
   const Transformer& target_;
   std::size_t width_;
   Transformer model_;
-  double output_operations_;
   /// Entries in the cache that have true features.
   std::int64_t verified_ = 0;
   std::size_t count_ = 0;

@@ -32,6 +32,9 @@ struct EagleHead;
 std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& path,
                                                  std::shared_ptr<const TransformerWeights> target);
 
+/// 2 * (parameters of all matrices that a call reads: fc, block and output matrix).
+double operations_of(const EagleHead& head);
+
 /// Drafts by an EAGLE head, one call a token. Reads the features of the very object that verifies.
 ///
 /// A round's first call carries all positions that the text has gained, with the target's true features; the others

@@ -43,6 +43,12 @@ std::shared_ptr<const ParallelHeads> load_parallel_heads(const std::filesystem::
 
 std::int64_t count_of(const ParallelHeads& heads) { return static_cast<std::int64_t>(heads.projections.size()); }
 
+double operations_of(const ParallelHeads& heads) {
+  double sum = operations_of(heads.target->head);
+  for (const Linear& projection : heads.projections) sum += operations_of(projection);
+  return sum;
+}
+
 /// The rows of one call.
 class ParallelHeadDraft::Rows {
  public:
@@ -59,7 +65,9 @@ class ParallelHeadDraft::Rows {
   }
 
   std::size_t most() const { return heads_->projections.size(); }
-  double operations_per_row() const { return 2 * static_cast<double>(width_) * static_cast<double>(width_ + vocab_); }
+  double operations_per_row() const {
+    return operations_of(heads_->projections.front()) + operations_of(heads_->target->head);
+  }
 
   /// Fills logits for the first `count` heads.
   void compute(std::span<const float> feature, std::size_t count) {

@@ -32,6 +32,9 @@ std::shared_ptr<const ParallelHeads> load_parallel_heads(const std::filesystem::
 /// How many there are, >= 1.
 std::int64_t count_of(const ParallelHeads& heads);
 
+/// 2 * (parameters of all matrices that a call of all heads reads: the W_j and the output matrix).
+double operations_of(const ParallelHeads& heads);
+
 /// Drafts by parallel heads: one call a round gives the rows of all tokens that are proposed, at most one per head.
 /// Reads the features of the very object that verifies. Nothing is proposed while the text has one token, of which no
 /// feature is known.

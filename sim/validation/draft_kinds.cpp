@@ -4,6 +4,7 @@
 
 #include "sim/ngram_model.hpp"
 #include "sim/table_models.hpp"
+#include "sim/validation/head_drafts.hpp"
 #include "sim/validation/methods.hpp"
 
 namespace specdec::validation {
@@ -100,6 +101,8 @@ std::span<const DraftKind> draft_kinds() {
       DraftKind{"ngram", lacks_texts, ngrams, true},
       DraftKind{"copy", nullptr, copies},
       DraftKind{"combination", nullptr, combination},
+      DraftKind{"eagle", lacks_eagle_head, eagle_drafts},
+      DraftKind{"parallel", lacks_parallel_heads, parallel_drafts},
       DraftKind{"random", nullptr, uniform, true},
   };
   return kinds;

@@ -12,6 +12,8 @@
 
 namespace specdec::sim {
 struct TransformerWeights;
+struct EagleHead;
+struct ParallelHeads;
 }  // namespace specdec::sim
 
 /// What methods are run on, and with which parameters.
@@ -24,6 +26,9 @@ struct MethodSource {
   /// The checkpoints of that pair, for methods that look into a model or run a part of it.
   std::shared_ptr<const sim::TransformerWeights> target_weights;
   std::shared_ptr<const sim::TransformerWeights> draft_weights;
+  /// Heads made for target_weights.
+  std::shared_ptr<const sim::EagleHead> eagle_head;
+  std::shared_ptr<const sim::ParallelHeads> parallel_heads;
   /// Counted tables.
   sim::ModelFactory unigram;
   sim::ModelFactory bigram;

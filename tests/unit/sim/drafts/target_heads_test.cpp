@@ -204,7 +204,7 @@ const tests::Shape middle{48, 2, 3, 80, 90, 200};
 
 TEST_CASE("the shipped heads' rows agree with PyTorch to 1e-4 of the largest logit, at every depth and offset") {
   const Weights weights = load_checkpoint(shipped("target"));
-  for (const HeadKind kind : {HeadKind::parallel}) {
+  for (const HeadKind kind : both_kinds) {
     const traces::SafetensorsFile file(std::filesystem::path(SPECDEC_SOURCE_DIR) / "tests/fixtures/heads" /
                                        (kind == HeadKind::eagle ? "eagle.safetensors" : "parallel.safetensors"));
     const auto tokens = values_of<Token>(file, "tokens");
