@@ -52,7 +52,8 @@ Row law_of_runs(std::size_t values, std::size_t calls, const Cuts& cuts,
       return lo + (hi - lo) / 2;
     };
     try {
-      law[run(uniform)] += probability;
+      const std::size_t value = run(uniform);
+      law[value] += probability;
     } catch (const OutOfUniforms&) {
     }
     while (!cells.empty() && cells.back() + 2 == edges.back().size()) {
