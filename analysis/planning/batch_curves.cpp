@@ -20,10 +20,11 @@ void append(const PointPlan& point, const DeploymentRow& row, bool in_seconds, B
 
 }  // namespace
 
-BatchCurve gamma_over_batches(std::span<const PointPlan> points, double context, std::int64_t gamma, bool in_seconds) {
+BatchCurve gamma_over_batches(std::span<const PointPlan> points, std::optional<double> context, std::int64_t gamma,
+                              bool in_seconds) {
   BatchCurve curve;
   for (const PointPlan& point : points) {
-    if (point.context != context) continue;
+    if (context && point.context != *context) continue;
     const auto row = std::find_if(point.rows.begin(), point.rows.end(),
                                   [gamma](const DeploymentRow& other) { return other.gamma == gamma; });
     if (row != point.rows.end()) append(point, *row, in_seconds, curve);
@@ -31,10 +32,10 @@ BatchCurve gamma_over_batches(std::span<const PointPlan> points, double context,
   return curve;
 }
 
-BatchCurve best_over_batches(std::span<const PointPlan> points, double context, bool in_seconds) {
+BatchCurve best_over_batches(std::span<const PointPlan> points, std::optional<double> context, bool in_seconds) {
   BatchCurve curve;
   for (const PointPlan& point : points) {
-    if (point.context == context) append(point, point.optimal(), in_seconds, curve);
+    if (!context || point.context == *context) append(point, point.optimal(), in_seconds, curve);
   }
   return curve;
 }

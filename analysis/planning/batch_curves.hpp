@@ -20,12 +20,14 @@ struct BatchCurve {
   std::vector<double> output_tokens_per_second;
 };
 
-/// A gamma over the points of one context, in their order; points that do not know it are left out.
+/// A gamma over the points of one context, or of all where it is nothing, in their order; points that do not know it
+/// are left out.
 /// @param in_seconds  the plan's times are seconds
-BatchCurve gamma_over_batches(std::span<const PointPlan> points, double context, std::int64_t gamma, bool in_seconds);
+BatchCurve gamma_over_batches(std::span<const PointPlan> points, std::optional<double> context, std::int64_t gamma,
+                              bool in_seconds);
 
 /// The best gamma of each point.
-BatchCurve best_over_batches(std::span<const PointPlan> points, double context, bool in_seconds);
+BatchCurve best_over_batches(std::span<const PointPlan> points, std::optional<double> context, bool in_seconds);
 
 /// Where a speedup falls below `least` for good: the batch beyond the last one with at least that speedup, ln(speedup)
 /// taken as linear in ln(batch) up to the next batch of the curve.

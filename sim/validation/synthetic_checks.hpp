@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analysis/estimate/estimate.hpp"
 #include "sim/decoding.hpp"
 #include "sim/model_factory.hpp"
 
@@ -36,6 +37,8 @@ struct TokensCheck {
   double standard_error = 0;
   /// (measured - expected) / standard error
   double deviation() const { return (measured - expected) / standard_error; }
+  /// 95%, normal, of `measured`.
+  estimate::Interval interval() const { return {measured - 1.96 * standard_error, measured + 1.96 * standard_error}; }
 };
 
 struct TokensCheckOptions {

@@ -1,0 +1,66 @@
+#include "cli/figures/deployment_defaults.hpp"
+
+#include <fmt/format.h>
+
+namespace specdec::cli {
+namespace {
+
+bool names_acceptance(const PlanOptions& o) {
+  return o.states_acceptance() || !o.counters.empty() || !o.trace.empty() || !o.bench.empty();
+}
+
+template <class Target, class Value>
+void take(std::vector<Assumption>& taken, std::string name, Target& target, const Value& value) {
+  if (target) return;
+  target = value;
+  taken.push_back({std::move(name), value, "default"});
+}
+
+}  // namespace
+
+std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& roofline) {
+  std::vector<Assumption> taken;
+  if (!o.cost_files.empty() || !o.bench.empty()) return taken;
+  take(taken, "hardware", roofline.hardware, "h100-sxm");
+  if (o.model) return taken;
+  take(taken, "model", o.model, "llama-3.3-70b");
+  if (!roofline.tensor_parallel) roofline.tensor_parallel = 4;
+  if (!o.draft_model && !o.draft_kind) {
+    take(taken, "draft model", o.draft_model, "eagle3-llama-3.3-70b");
+    o.draft_kind = "eagle";
+  }
+  if (!names_acceptance(o)) {
+    take(taken, "acceptance length", o.acceptance_length, "2.88");
+    if (!o.at) o.at = 7;
+  }
+  return taken;
+}
+
+std::vector<Assumption> default_service(CapacityOptions& o) {
+  const bool knows_acceptance = o.knows_acceptance();
+  std::vector<Assumption> taken = default_deployment(o.shared, o.roofline);
+  if (!knows_acceptance && o.knows_acceptance()) {
+    take(taken, "standard deviation of the rate over requests", o.alpha_spread, 0.05);
+    take(taken, "gamma", o.gamma, "1-3");
+  }
+  if (!o.requests) {
+    take(taken, "prompt tokens", o.prompt_tokens, "1000:0.5");
+    take(taken, "output tokens", o.output_tokens, "250:0.5");
+  }
+  if (!o.ttft_ms && !o.tpot_ms) {
+    take(taken, "limit on the time to first token, ms", o.ttft_ms, 1000.0);
+    take(taken, "limit on the time per output token, ms", o.tpot_ms, 40.0);
+  }
+  take(taken, "price per GPU hour", o.price, 2.5);
+  return taken;
+}
+
+std::string deployment_text(const PlanOptions& o, const RooflineArguments& roofline) {
+  if (!o.bench.empty()) return o.model.value_or("the model of the runs");
+  std::string text = o.model.value_or("the model");
+  if (o.draft_model) text += fmt::format(" with {}", *o.draft_model);
+  if (!roofline.hardware) return text;
+  return text + fmt::format(" on {} {}", roofline.tensor_parallel.value_or(1), *roofline.hardware);
+}
+
+}  // namespace specdec::cli

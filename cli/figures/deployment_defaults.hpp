@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/capacity_options.hpp"
+#include "cli/plan_options.hpp"
+#include "cli/report.hpp"
+
+/// What figures of deployments show where nobody says what: that of docs/examples/chat_70b.toml, from presets alone.
+namespace specdec::cli {
+
+/// Names a deployment where no cost is given: the model, its draft and its acceptance are replaced together, and the
+/// hardware by itself.
+/// @return what was taken
+std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& roofline);
+
+/// The same with a workload, limits and a price.
+std::vector<Assumption> default_service(CapacityOptions& o);
+
+/// "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"; without the draft where none drafts.
+std::string deployment_text(const PlanOptions& o, const RooflineArguments& roofline);
+
+}  // namespace specdec::cli

@@ -1,0 +1,373 @@
+#include "cli/figures/load_figures.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "cli/capacity_question.hpp"
+#include "cli/figures/deployment_defaults.hpp"
+#include "cli/given_options.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using sim::ReplicaAtLoad;
+using sim::SimulatedPercentiles;
+using sim::SimulatedValue;
+
+constexpr double per_millisecond = 1000;
+/// Loads of a figure go up to this share of the saturated rate; beyond it times are those of a queue that grows.
+constexpr double last_load = 0.98;
+
+/// The recommended way to speculate, else the one that takes the largest load; nothing where none drafts.
+std::optional<std::size_t> speculative_place(const CapacityReport& r) {
+  const auto& scenarios = r.scenarios();
+  if (r.answer().recommended && !sim::is_plain(scenarios[*r.answer().recommended].scenario)) {
+    return r.answer().recommended;
+  }
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    if (sim::is_plain(scenarios[i].scenario)) continue;
+    const auto rate = [&](std::size_t place) { return scenarios[place].requests_per_second_per_replica.value; };
+    if (!best || rate(i) > rate(*best)) best = i;
+  }
+  return best;
+}
+
+std::string scenario_text(const sim::CapacityScenario& scenario) {
+  if (sim::is_plain(scenario)) return "plain decoding";
+  const std::optional<std::int64_t> gamma = gamma_of(scenario);
+  return gamma ? fmt::format("γ = {}", *gamma) : "schedule";
+}
+
+/// More of them where the queue begins to count.
+std::vector<double> loads_up_to(double last, std::size_t count) {
+  std::vector<double> loads;
+  for (std::size_t i = 1; i <= count; ++i) {
+    const double left = 1 - static_cast<double>(i) / static_cast<double>(count);
+    loads.push_back(last * (1 - 0.95 * std::pow(left, 1.3)));
+  }
+  return loads;
+}
+
+ChartSeries vertical_at(const std::string& name, double x, std::optional<int> colour) {
+  ChartSeries series;
+  series.name = name;
+  series.mark = ChartMark::vertical;
+  series.x = {x};
+  series.colour = colour;
+  series.role = ChartRole::reference;
+  return series;
+}
+
+ChartSeries horizontal_at(const std::string& name, double y) {
+  ChartSeries series;
+  series.name = name;
+  series.mark = ChartMark::horizontal;
+  series.y = {y};
+  series.role = ChartRole::reference;
+  return series;
+}
+
+std::string range_text(const SimulatedValue& value) {
+  return fmt::format("{} (95% {} to {})", brief(value.value, 3), brief(value.lo, 3), brief(value.hi, 3));
+}
+
+/// Twice what the smallest replica takes, or a third more than is asked for.
+double largest_load(const LoadFigureInputs& in) {
+  if (in.asked) return *in.asked * 4 / 3;
+  double largest = 0;
+  for (const ScenarioOverLoads& scenario : in.scenarios) largest = std::max(largest, scenario.sustainable.value);
+  return 4 * largest;
+}
+
+/// The corners of the steps, for an area between two of them.
+struct StepCorners {
+  std::vector<double> x, y;
+};
+
+StepCorners corners_of(const std::vector<sim::GpusFrom>& steps, double up_to) {
+  StepCorners corners;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double end = i + 1 < steps.size() ? steps[i + 1].requests_per_second : up_to;
+    for (const double x : {steps[i].requests_per_second, end}) {
+      corners.x.push_back(x);
+      corners.y.push_back(static_cast<double>(steps[i].gpus));
+    }
+  }
+  return corners;
+}
+
+/// Of steps that rise at other places: both at the places of both.
+ChartSeries band_between(const std::vector<sim::GpusFrom>& low, const std::vector<sim::GpusFrom>& high, double up_to) {
+  std::vector<double> places = {up_to};
+  for (const auto* steps : {&low, &high}) {
+    for (const sim::GpusFrom& step : *steps) places.push_back(step.requests_per_second);
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  const auto gpus_after = [](const std::vector<sim::GpusFrom>& steps, double load) {
+    double gpus = 0;
+    for (const sim::GpusFrom& step : steps) {
+      if (step.requests_per_second <= load) gpus = static_cast<double>(step.gpus);
+    }
+    return gpus;
+  };
+  ChartSeries band;
+  band.mark = ChartMark::band;
+  for (std::size_t i = 0; i + 1 < places.size(); ++i) {
+    for (const double x : {places[i], places[i + 1]}) {
+      band.x.push_back(x);
+      band.low.push_back(gpus_after(low, places[i]));
+      band.high.push_back(gpus_after(high, places[i]));
+    }
+  }
+  return band;
+}
+
+struct NamedPercentile {
+  const char* name;
+  SimulatedValue SimulatedPercentiles::*place;
+  bool has_band;
+};
+
+void add_percentiles(const LoadFigureInputs& in, std::optional<SimulatedPercentiles> ReplicaAtLoad::*time,
+                     ChartPanel& panel) {
+  constexpr NamedPercentile shown[] = {{"p99", &SimulatedPercentiles::p99, true},
+                                       {"p50", &SimulatedPercentiles::p50, false}};
+  for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
+    for (const NamedPercentile& percentile : shown) {
+      ChartSeries band, line;
+      line.name = fmt::format("{}, {}", in.scenarios[s].name, percentile.name);
+      band.name = line.name + ", 95%";
+      band.mark = ChartMark::band;
+      band.colour = line.colour = static_cast<int>(s);
+      for (const ReplicaAtLoad& point : in.scenarios[s].points) {
+        if (!(point.*time)) continue;
+        const SimulatedValue& value = (*(point.*time)).*percentile.place;
+        line.x.push_back(point.requests_per_second);
+        line.y.push_back(per_millisecond * value.value);
+        band.x.push_back(point.requests_per_second);
+        band.low.push_back(per_millisecond * std::max(value.lo, value.value / 100));
+        band.high.push_back(per_millisecond * value.hi);
+      }
+      if (percentile.has_band) panel.series.push_back(std::move(band));
+      if (percentile.has_band) line.role = ChartRole::highlight;
+      panel.series.push_back(std::move(line));
+    }
+  }
+}
+
+/// Which figure, and at how many loads times are simulated for it.
+struct LoadFigureKind {
+  Chart (*draw)(const LoadFigureInputs&);
+  std::size_t loads;
+};
+
+Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
+  refuse_given({{"--concurrency", o.concurrency.has_value()},
+                {"--replicas", o.replicas.has_value()},
+                {"--watts-per-gpu", o.watts_per_gpu.has_value()}},
+               "figures go over loads of one replica and of as many as a load needs");
+  std::vector<Assumption> assumptions = default_service(o);
+  const std::optional<double> asked = o.arrival_rate;
+  o.arrival_rate.reset();
+  CapacityInputs inputs;
+  CapacityReport r = asked_capacity(o, inputs);
+  r.question.workload.requests_per_second.reset();
+  r.range = sim::over_versions(r.question, sim::plan_capacity(r.question), r.acceptance_ends);
+  LoadFigureInputs shown = load_figure_inputs(r, deployment_text(o.shared, o.roofline), kind.loads);
+  shown.asked = asked;
+  Chart chart = kind.draw(shown);
+  chart.files = file_facts_of(inputs);
+  chart.presets = std::move(inputs.presets);
+  chart.assumptions = std::move(assumptions);
+  chart.assumptions.insert(chart.assumptions.end(), inputs.assumptions.begin(), inputs.assumptions.end());
+  chart.warnings.insert(chart.warnings.end(), inputs.warnings.begin(), inputs.warnings.end());
+  return chart;
+}
+
+template <const LoadFigureKind& kind>
+std::function<Chart()> set_up_load_figure(Options& options) {
+  const auto chosen = std::make_shared<CapacityOptions>();
+  chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  chosen->num_requests = 500;
+  declare(options, *chosen);
+  options.footer(
+      "Without options: what docs/examples/chat_70b.toml holds, prompts of 1000 and answers of 250 tokens, and 2.5 for "
+      "a GPU hour.\nEvery option is one of specdec capacity: docs/capacity.md.");
+  return [chosen] { return from_options(*chosen, kind); };
+}
+
+constexpr LoadFigureKind gpus_kind = {gpus_over_load, 0};
+constexpr LoadFigureKind latency_kind = {latency_over_load, 12};
+constexpr LoadFigureKind cost_kind = {cost_and_time, 12};
+
+void warn_of_simulation(const LoadFigureInputs& in, Chart& chart) {
+  chart.warnings.push_back(
+      {"simulated", fmt::format("figures are those of {} of each way at each load; bands hold the error of these runs, "
+                                "of the cost and of the acceptance",
+                                in.runs)});
+}
+
+}  // namespace
+
+LoadFigureInputs load_figure_inputs(const CapacityReport& r, std::string who, std::size_t loads) {
+  LoadFigureInputs in;
+  in.who = std::move(who);
+  in.limits = r.question.limits;
+  in.gpus_per_replica = r.question.gpus_per_replica;
+  in.price_per_gpu_hour = r.question.price_per_gpu_hour;
+  in.runs = fmt::format("{} runs of {} requests", r.question.replications, r.question.workload.requests);
+  std::vector<std::size_t> places = {r.plain()};
+  if (const auto place = speculative_place(r)) places.push_back(*place);
+  for (const std::size_t place : places) {
+    const sim::ScenarioCapacity& found = r.scenarios()[place];
+    ScenarioOverLoads& scenario = in.scenarios.emplace_back();
+    scenario.name = scenario_text(found.scenario);
+    scenario.sustainable = found.requests_per_second_per_replica;
+    scenario.saturated = found.saturated_requests_per_second_per_replica;
+    if (loads == 0) continue;
+    scenario.points =
+        sim::replica_over_versions(r.question, place, loads_up_to(last_load * scenario.saturated.value, loads),
+                                   r.range.replicates, r.acceptance_ends);
+  }
+  return in;
+}
+
+Chart gpus_over_load(const LoadFigureInputs& in) {
+  Chart chart;
+  chart.name = "gpus-over-load";
+  chart.title = "GPUs that a load needs, with and without speculation";
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = {"requests_per_second", "load (requests/s)"};
+  panel.y = {"gpus", "GPUs"};
+  panel.x.low = 0;
+  panel.y.low = 0;
+  const double up_to = largest_load(in);
+  std::vector<ChartSeries> lines;
+  std::vector<std::string> told;
+  for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
+    const ScenarioOverLoads& scenario = in.scenarios[s];
+    told.push_back(fmt::format("{} takes {} requests/s per replica of {}", scenario.name,
+                               range_text(scenario.sustainable), in.gpus_per_replica));
+    if (scenario.sustainable.value <= 0) continue;
+    const auto steps = sim::gpus_by_load(scenario.sustainable.value, in.gpus_per_replica, up_to);
+    if (scenario.sustainable.lo > up_to / 1e6) {
+      ChartSeries band = band_between(sim::gpus_by_load(scenario.sustainable.hi, in.gpus_per_replica, up_to),
+                                      sim::gpus_by_load(scenario.sustainable.lo, in.gpus_per_replica, up_to), up_to);
+      band.name = scenario.name + ", 95%";
+      band.colour = static_cast<int>(s);
+      panel.series.push_back(std::move(band));
+    } else {
+      chart.warnings.push_back({"no_upper_end", fmt::format("{} may not meet the limits at any load, so that its GPUs "
+                                                            "have no upper end and no band",
+                                                            scenario.name)});
+    }
+    const StepCorners corners = corners_of(steps, up_to);
+    ChartSeries line;
+    line.name = scenario.name;
+    line.x = corners.x;
+    line.y = corners.y;
+    line.colour = static_cast<int>(s);
+    line.role = ChartRole::highlight;
+    lines.push_back(std::move(line));
+  }
+  for (ChartSeries& line : lines) panel.series.push_back(std::move(line));
+  if (in.asked) panel.series.push_back(vertical_at("load asked for", *in.asked, std::nullopt));
+  chart.caption = fmt::format("{}: ", in.who);
+  for (std::size_t i = 0; i < told.size(); ++i) chart.caption += (i > 0 ? "; " : "") + told[i];
+  chart.caption += ". GPUs rise by whole replicas.";
+  warn_of_simulation(in, chart);
+  return chart;
+}
+
+Chart latency_over_load(const LoadFigureInputs& in) {
+  Chart chart;
+  chart.name = "latency-over-load";
+  chart.title = "What requests wait for over the load of one replica";
+  chart.columns = 2;
+  for (const bool first : {true, false}) {
+    ChartPanel& panel = chart.panels.emplace_back();
+    panel.title = first ? "time to first token" : "time per output token";
+    panel.x = {"requests_per_second", "load of a replica (requests/s)"};
+    panel.x.low = 0;
+    panel.y = {first ? "ttft_ms" : "tpot_ms", first ? "time to first token (ms)" : "time per output token (ms)",
+               AxisScale::logarithmic};
+    add_percentiles(in, first ? &ReplicaAtLoad::ttft_seconds : &ReplicaAtLoad::tpot_seconds, panel);
+    const std::optional<double>& limit = first ? in.limits.ttft_seconds : in.limits.tpot_seconds;
+    if (limit) panel.series.push_back(horizontal_at("limit", per_millisecond * *limit));
+  }
+  chart.caption = fmt::format("{}, replicas of {} GPUs: ", in.who, in.gpus_per_replica);
+  for (std::size_t i = 0; i < in.scenarios.size(); ++i) {
+    const ScenarioOverLoads& scenario = in.scenarios[i];
+    chart.caption +=
+        fmt::format("{}{} stays within the limits up to {} requests/s and its queue grows above {}", i > 0 ? "; " : "",
+                    scenario.name, range_text(scenario.sustainable), brief(scenario.saturated.value, 3));
+  }
+  chart.caption += fmt::format(". Limits hold for {}% of the requests.", brief(in.limits.percentile));
+  warn_of_simulation(in, chart);
+  return chart;
+}
+
+Chart cost_and_time(const LoadFigureInputs& in) {
+  if (!in.price_per_gpu_hour) throw UsageError("--price is missing: of a GPU for an hour");
+  Chart chart;
+  chart.name = "cost-and-time-per-token";
+  chart.title = "What a shorter time per token costs, with and without speculation";
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = {"cost_per_million_tokens", "cost of a million output tokens (currency of the price)",
+             AxisScale::logarithmic};
+  panel.y = {"tpot_ms", "time per output token, median (ms)", AxisScale::logarithmic};
+  chart.caption = fmt::format("{}, {} per GPU hour; loads of a replica fall from left to right. ", in.who,
+                              brief(*in.price_per_gpu_hour));
+  for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
+    const ScenarioOverLoads& scenario = in.scenarios[s];
+    ChartSeries band, line, batches;
+    line.name = scenario.name;
+    band.name = scenario.name + ", 95%";
+    band.mark = ChartMark::band;
+    batches.mark = ChartMark::text;
+    line.colour = band.colour = batches.colour = static_cast<int>(s);
+    line.role = ChartRole::highlight;
+    std::size_t number = 0;
+    for (auto point = scenario.points.rbegin(); point != scenario.points.rend(); ++point, ++number) {
+      if (!point->tpot_seconds || !point->cost_per_million_tokens) continue;
+      const SimulatedValue& time = point->tpot_seconds->p50;
+      line.x.push_back(*point->cost_per_million_tokens);
+      line.y.push_back(per_millisecond * time.value);
+      band.x.push_back(*point->cost_per_million_tokens);
+      band.low.push_back(per_millisecond * std::max(time.lo, time.value / 100));
+      band.high.push_back(per_millisecond * time.hi);
+      if (number % 4 != 2) continue;
+      batches.x.push_back(*point->cost_per_million_tokens);
+      batches.y.push_back(per_millisecond * time.value);
+      batches.labels.push_back(fmt::format("batch {}", brief(point->mean_batch.value, 2)));
+    }
+    if (line.x.empty()) continue;
+    chart.caption += fmt::format("{}{} reaches from {} ms at {} to {} ms at {} a million", s > 0 ? "; " : "",
+                                 scenario.name, brief(line.y.front(), 3), brief(line.x.front(), 3),
+                                 brief(line.y.back(), 3), brief(line.x.back(), 3));
+    panel.series.push_back(std::move(band));
+    panel.series.push_back(std::move(line));
+    panel.series.push_back(std::move(batches));
+  }
+  chart.caption += ".";
+  warn_of_simulation(in, chart);
+  return chart;
+}
+
+std::vector<FigureKind> load_figures() {
+  return {{"cost-and-time-per-token", "time per token against the cost of a million, with and without speculation",
+           set_up_load_figure<cost_kind>},
+          {"gpus-over-load", "GPUs that loads need, with and without speculation", set_up_load_figure<gpus_kind>},
+          {"latency-over-load", "percentiles of the times to first token and per output token over the load",
+           set_up_load_figure<latency_kind>}};
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/capacity_answer.hpp"
+#include "cli/figures/chart.hpp"
+
+namespace specdec::cli {
+
+/// A way of decoding over the loads of one replica.
+struct ScenarioOverLoads {
+  std::string name;
+  /// Rising; intervals hold the errors of simulation, cost and acceptance.
+  std::vector<sim::ReplicaAtLoad> points;
+  /// The largest load that one replica takes within the limits, and the one above which its queue grows.
+  sim::SimulatedValue sustainable, saturated;
+};
+
+/// What figures over loads show: plain decoding, and the recommended way to speculate, else the one that takes most.
+struct LoadFigureInputs {
+  std::vector<ScenarioOverLoads> scenarios;
+  sim::CapacityLimits limits;
+  std::int64_t gpus_per_replica = 1;
+  /// Requests/s of all replicas, where a load is asked for.
+  std::optional<double> asked;
+  std::optional<double> price_per_gpu_hour;
+  /// How the figures were simulated: "4 runs of 500 requests".
+  std::string runs;
+  std::string who;
+};
+
+/// @param loads  of a replica at which its times are simulated, up to what the scenario takes; 0 for none
+/// @param r      with its range; one that asked for no load, so that it says what a replica sustains
+/// @throws as sim::replica_at_loads
+LoadFigureInputs load_figure_inputs(const CapacityReport& r, std::string who, std::size_t loads);
+
+/// GPUs that a load needs, as steps, with the band of what is uncertain.
+Chart gpus_over_load(const LoadFigureInputs& inputs);
+
+/// Two panels: time to first token and time per output token of one replica's requests over its load, the median and
+/// the 99th percentile, with the limits.
+Chart latency_over_load(const LoadFigureInputs& inputs);
+
+/// Time per output token against the cost of a million, load by load. Needs a price.
+Chart cost_and_time(const LoadFigureInputs& inputs);
+
+std::vector<FigureKind> load_figures();
+
+}  // namespace specdec::cli

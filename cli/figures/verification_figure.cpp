@@ -1,0 +1,242 @@
+#include "cli/figures/verification_figure.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/files.hpp"
+#include "cli/roofline_options.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+
+namespace specdec::cli {
+namespace {
+
+constexpr double per_millisecond = 1000;
+
+/// 1, 2, 3, 4, 6, 8, 12, ... up to the last.
+std::vector<std::int64_t> positions_up_to(std::int64_t last) {
+  std::vector<std::int64_t> positions;
+  for (std::int64_t power = 1; power < last; power *= 2) {
+    positions.push_back(power);
+    if (power > 1 && power / 2 * 3 < last) positions.push_back(power / 2 * 3);
+  }
+  positions.push_back(last);
+  return positions;
+}
+
+void add_roofline(const VerificationFigureInputs& in, ChartPanel& panel) {
+  ChartSeries band, verifying, decoding, reading, multiplying;
+  band.name = "one sequence, 95%";
+  band.mark = ChartMark::band;
+  band.colour = 0;
+  verifying.name = "γ + 1 tokens of one sequence";
+  verifying.role = ChartRole::highlight;
+  verifying.colour = 0;
+  decoding.name = "one token of each sequence";
+  decoding.colour = 1;
+  reading.name = "reading weights alone";
+  multiplying.name = "their products alone";
+  reading.role = multiplying.role = ChartRole::reference;
+  for (const std::int64_t n : positions_up_to(in.up_to)) {
+    const auto positions = static_cast<double>(n);
+    const cost::RoundPoint one = {n - 1, 1, in.context, 0}, each = {0, positions, in.context, 0};
+    const cost::Range range = cost::central_range(*in.roofline, one);
+    const cost::PassSeconds parts = in.roofline->target_pass(1, positions, in.context);
+    const auto add = [&](ChartSeries& series, double seconds) {
+      series.x.push_back(positions);
+      series.y.push_back(per_millisecond * seconds);
+    };
+    band.x.push_back(positions);
+    band.low.push_back(per_millisecond * range.lo);
+    band.high.push_back(per_millisecond * range.hi);
+    add(verifying, in.roofline->round(one).total());
+    add(decoding, in.roofline->round(each).total());
+    add(reading, parts.weights);
+    add(multiplying, parts.weight_products);
+  }
+  if (in.roofline->replicates() > 0) panel.series.push_back(std::move(band));
+  for (ChartSeries* series : {&verifying, &decoding, &reading, &multiplying}) {
+    panel.series.push_back(std::move(*series));
+  }
+}
+
+/// Passes with several tokens of a sequence, and those with one token of each of several.
+void add_points(const VerificationFigureInputs& in, ChartPanel& panel) {
+  ChartSeries own, own_batches, others, other_batches;
+  own.name = "measured, one sequence";
+  own_batches.name = "measured, one token each";
+  others.name = "published, one sequence";
+  other_batches.name = "published, one token each";
+  own.colour = others.colour = 0;
+  own_batches.colour = other_batches.colour = 1;
+  const auto add = [](ChartSeries& series, double positions, double seconds, double half) {
+    series.x.push_back(positions);
+    series.y.push_back(per_millisecond * seconds);
+    series.low.push_back(per_millisecond * std::max(seconds - half, seconds / 10));
+    series.high.push_back(per_millisecond * (seconds + half));
+  };
+  for (const traces::TimedPass& pass : in.measured) {
+    add(pass.batch > 1 ? own_batches : own, pass.batch * pass.tokens, pass.seconds, pass.stddev_seconds.value_or(0));
+  }
+  for (const cost::PublishedTiming& timing : in.published) {
+    if (timing.drafted) continue;
+    add(timing.point.batch > 1 ? other_batches : others,
+        timing.point.batch * static_cast<double>(timing.point.gamma + 1), timing.seconds, 0);
+  }
+  for (ChartSeries* series : {&own, &own_batches, &others, &other_batches}) {
+    series->mark = ChartMark::points;
+    if (!series->x.empty()) panel.series.push_back(std::move(*series));
+  }
+}
+
+std::string caption_of(const VerificationFigureInputs& in) {
+  std::string text = fmt::format("{}: ", in.who);
+  const std::size_t points = in.measured.size() + in.published.size();
+  if (in.roofline == nullptr) return text + fmt::format("{} measured passes.", points);
+  const auto at = [&](std::int64_t positions) { return in.roofline->round({positions - 1, 1, in.context, 0}).total(); };
+  text += fmt::format("verifying 8 tokens takes {}× as long as one ({} ms instead of {}), and {} tokens {}×. ",
+                      brief(at(8) / at(1), 3), brief(per_millisecond * at(8), 3), brief(per_millisecond * at(1), 3),
+                      in.up_to, brief(at(in.up_to) / at(1), 3));
+  const std::optional<double> knee = in.roofline->knee_positions();
+  text += knee ? fmt::format("Up to the knee at {} tokens reading the weights takes longer than their products.",
+                             brief(*knee, 3))
+               : std::string("Reading the weights takes longer than their products at any number of tokens.");
+  if (points > 0) text += fmt::format(" Points are {} measured passes.", points);
+  return text;
+}
+
+struct VerificationFigureOptions {
+  RooflineArguments roofline;
+  std::optional<std::string> model;
+  std::optional<std::string> timed_model;
+  std::vector<std::string> cost_files;
+  double context = 256;
+  std::int64_t up_to = 1024;
+};
+
+std::vector<traces::TimedPass> passes_from(const VerificationFigureOptions& o) {
+  std::vector<traces::TimedPass> passes;
+  for (const std::string& file : o.cost_files) {
+    const traces::TimingTable table = traces::read_timing_table(file);
+    const std::vector<std::string> models = table.models();
+    if (models.size() > 1 && !o.timed_model) {
+      throw UsageError(fmt::format("--timed-model is missing: {} holds several models", file));
+    }
+    const std::string model = models.size() > 1 ? *o.timed_model : models.front();
+    const std::vector<traces::TimedPass> found = table.passes_of(model);
+    if (found.empty()) refuse("--timed-model", model, fmt::format("a model of {}", file));
+    passes.insert(passes.end(), found.begin(), found.end());
+  }
+  return passes;
+}
+
+std::vector<cost::PublishedTiming> published_of(const cost::RooflineOptions& placed) {
+  std::vector<cost::PublishedTiming> found;
+  const std::string type(name_of(placed.target.weight_type.value_or(cost::NumberType::bf16)));
+  const auto bits_16 = [](const std::string& name) { return name == "bf16" || name == "fp16" || name.empty(); };
+  for (const cost::PublishedTiming& timing : cost::published_timings()) {
+    const bool same_type = timing.weights == type || (bits_16(timing.weights) && bits_16(type));
+    if (timing.hardware == placed.hardware.name && timing.model == placed.target.model.name && same_type &&
+        timing.tensor_parallel == placed.target.tensor_parallel && !timing.drafted) {
+      found.push_back(timing);
+    }
+  }
+  return found;
+}
+
+Chart from_options(VerificationFigureOptions o) {
+  std::vector<Assumption> assumptions;
+  VerificationFigureInputs inputs;
+  inputs.context = o.context;
+  inputs.up_to = o.up_to;
+  inputs.measured = passes_from(o);
+  std::optional<PricedRoofline> priced;
+  if (o.roofline.hardware || o.model || o.cost_files.empty()) {
+    if (!o.roofline.hardware) {
+      o.roofline.hardware = "rtx-4090";
+      assumptions.push_back({"hardware", *o.roofline.hardware, "default"});
+    }
+    if (!o.model) {
+      o.model = "llama-3.1-8b";
+      assumptions.push_back({"model", *o.model, "default"});
+    }
+    RooflineModels models;
+    models.target = o.model;
+    models.drafts = false;
+    priced = roofline_from(o.roofline, models);
+    inputs.roofline = priced->cost.get();
+    inputs.published = published_of(priced->cost->options());
+    inputs.who = fmt::format("{} on {} {}", *o.model, o.roofline.tensor_parallel.value_or(1), *o.roofline.hardware);
+  } else {
+    inputs.who = inputs.measured.front().model.empty() ? "measured passes" : inputs.measured.front().model;
+  }
+  Chart chart = verification_cost(inputs);
+  chart.assumptions = std::move(assumptions);
+  for (const cost::PublishedTiming& timing : inputs.published) {
+    chart.assumptions.push_back(
+        {fmt::format("published: {}, batch {}, {} tokens, context {}", timing.engine, brief(timing.point.batch),
+                     timing.point.gamma + 1, brief(timing.point.context)),
+         fmt::format("{} ({})", timing.quoted, timing.source), "preset"});
+  }
+  if (priced) {
+    chart.assumptions.push_back({"context", o.context, o.context == 256 ? "default" : "user"});
+    chart.assumptions.insert(chart.assumptions.end(), priced->assumptions.begin(), priced->assumptions.end());
+    chart.warnings = priced->warnings;
+    chart.presets = priced->presets;
+    for (const std::string& file : priced->files) chart.files.push_back(file_facts("FILE", file));
+  }
+  for (const std::string& file : o.cost_files) chart.files.push_back(file_facts("--cost", file));
+  return chart;
+}
+
+std::function<Chart()> set_up_verification_figure(Options& options) {
+  const auto chosen = std::make_shared<VerificationFigureOptions>();
+  declare(options, chosen->roofline);
+  options.group("Model [llama-3.1-8b on an RTX 4090, of which there are published times]");
+  options.text("--model", chosen->model, "NAME|FILE", "a preset or a configuration");
+  options.number("--context", chosen->context, {0.0, 1e9}, "tokens in the cache per sequence");
+  options.integer("--up-to", chosen->up_to, {2, 1 << 20}, "most tokens of a pass");
+  options.group("Measured times");
+  options.texts(
+      "--cost", chosen->cost_files, "FILE",
+      "timed passes: a table of batch,tokens,context,seconds,\nor llama-bench files; alone or over a roofline");
+  options.text("--timed-model", chosen->timed_model, "NAME", "which model of these files");
+  return [chosen] { return from_options(*chosen); };
+}
+
+}  // namespace
+
+Chart verification_cost(const VerificationFigureInputs& in) {
+  Chart chart;
+  chart.name = "verification-cost";
+  chart.title = "What a pass costs over the tokens it verifies";
+  chart.caption = caption_of(in);
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = {"tokens", "tokens in the pass", AxisScale::logarithmic};
+  panel.y = {"time_ms", "time of the pass (ms)", AxisScale::logarithmic};
+  if (in.roofline != nullptr) add_roofline(in, panel);
+  add_points(in, panel);
+  if (in.roofline != nullptr) {
+    const std::optional<double> knee = in.roofline->knee_positions();
+    if (knee && *knee > 1 && *knee < static_cast<double>(in.up_to)) {
+      ChartSeries mark;
+      mark.name = "knee";
+      mark.mark = ChartMark::vertical;
+      mark.x = {*knee};
+      mark.role = ChartRole::reference;
+      panel.series.push_back(std::move(mark));
+    }
+  }
+  return chart;
+}
+
+FigureKind verification_cost_figure() {
+  return {"verification-cost", "time of a pass over the tokens it verifies: roofline, knee and measured points",
+          set_up_verification_figure};
+}
+
+}  // namespace specdec::cli
