@@ -19,7 +19,7 @@ namespace {
 
 using planning::BatchCurve;
 
-ChartAxis batch_axis() { return {"batch", "batch (sequences decoded together)", AxisScale::logarithmic}; }
+ChartAxis batch_axis() { return {"batch", "batch (sequences)", AxisScale::logarithmic}; }
 
 ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std::vector<double>& y, int colour) {
   ChartSeries series;
@@ -62,9 +62,9 @@ void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64
 
 ChartPanel speedup_panel(const BatchFigureInputs& in, const BatchCurve& best, const std::optional<double>& crossover) {
   ChartPanel panel;
-  panel.title = "speedup";
+  panel.title = "over plain decoding";
   panel.x = batch_axis();
-  panel.y = {"speedup", "speedup over plain decoding (×)"};
+  panel.y = {"speedup", "speedup (×)"};
   ChartSeries band;
   band.name = "best γ, 95%";
   band.mark = ChartMark::band;
@@ -96,9 +96,9 @@ ChartPanel speedup_panel(const BatchFigureInputs& in, const BatchCurve& best, co
 
 ChartPanel throughput_panel(const BatchFigureInputs& in, const std::optional<double>& crossover) {
   ChartPanel panel;
-  panel.title = "throughput";
+  panel.title = "of all sequences";
   panel.x = batch_axis();
-  panel.y = {"output_tokens_per_second", "output (tokens/s, all sequences)", AxisScale::logarithmic};
+  panel.y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic};
   const BatchCurve best = best_over_batches(in.points, in.context, true);
   ChartSeries line = line_of("best γ", best, best.output_tokens_per_second, 0);
   line.role = ChartRole::highlight;
@@ -177,8 +177,7 @@ Chart from_options(BatchFigureOptions o) {
   if (d.bench) inputs.measured = &*d.bench;
   inputs.who = deployment_text(o.plan, o.plan.roofline);
   Chart chart = speedup_over_batch(inputs);
-  chart.assumptions = std::move(assumptions);
-  chart.assumptions.insert(chart.assumptions.end(), d.cost_assumptions.begin(), d.cost_assumptions.end());
+  chart.assumptions = with_defaults(std::move(assumptions), d.cost_assumptions);
   chart.warnings.insert(chart.warnings.end(), d.warnings.begin(), d.warnings.end());
   chart.presets = d.presets;
   for (const std::string& file : d.files) chart.files.push_back(file_facts("FILE", file));

@@ -1,6 +1,9 @@
 #include "cli/figures/deployment_defaults.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace specdec::cli {
 namespace {
@@ -24,7 +27,7 @@ std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& ro
   take(taken, "hardware", roofline.hardware, "h100-sxm");
   if (o.model) return taken;
   take(taken, "model", o.model, "llama-3.3-70b");
-  if (!roofline.tensor_parallel) roofline.tensor_parallel = 4;
+  take(taken, "tensor_parallel", roofline.tensor_parallel, 4);
   if (!o.draft_model && !o.draft_kind) {
     take(taken, "draft model", o.draft_model, "eagle3-llama-3.3-70b");
     o.draft_kind = "eagle";
@@ -40,7 +43,10 @@ std::vector<Assumption> default_service(CapacityOptions& o) {
   const bool knows_acceptance = o.knows_acceptance();
   std::vector<Assumption> taken = default_deployment(o.shared, o.roofline);
   if (!knows_acceptance && o.knows_acceptance()) {
-    take(taken, "standard deviation of the rate over requests", o.alpha_spread, 0.05);
+    if (!o.alpha_spread) {
+      o.alpha_spread = 0.05;
+      taken.push_back({"requests' acceptance", "of their own, standard deviation 0.05", "default"});
+    }
     take(taken, "gamma", o.gamma, "1-3");
   }
   if (!o.requests) {
@@ -55,12 +61,24 @@ std::vector<Assumption> default_service(CapacityOptions& o) {
   return taken;
 }
 
+std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::vector<Assumption>& others) {
+  const std::size_t count = taken.size();
+  for (const Assumption& other : others) {
+    const auto is_named = [&](const Assumption& one) { return one.name == other.name; };
+    const auto end = taken.begin() + static_cast<std::ptrdiff_t>(count);
+    if (std::none_of(taken.begin(), end, is_named)) taken.push_back(other);
+  }
+  return taken;
+}
+
 std::string deployment_text(const PlanOptions& o, const RooflineArguments& roofline) {
   if (!o.bench.empty()) return o.model.value_or("the model of the runs");
   std::string text = o.model.value_or("the model");
   if (o.draft_model) text += fmt::format(" with {}", *o.draft_model);
   if (!roofline.hardware) return text;
-  return text + fmt::format(" on {} {}", roofline.tensor_parallel.value_or(1), *roofline.hardware);
+  const std::int64_t accelerators = roofline.tensor_parallel.value_or(1);
+  return text + (accelerators > 1 ? fmt::format(" on {} {}", accelerators, *roofline.hardware)
+                                  : fmt::format(" on {}", *roofline.hardware));
 }
 
 }  // namespace specdec::cli

@@ -18,6 +18,9 @@ std::vector<Assumption> default_deployment(PlanOptions& o, RooflineArguments& ro
 /// The same with a workload, limits and a price.
 std::vector<Assumption> default_service(CapacityOptions& o);
 
+/// What was taken by default, followed by those of the others that it does not name.
+std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::vector<Assumption>& others);
+
 /// "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"; without the draft where none drafts.
 std::string deployment_text(const PlanOptions& o, const RooflineArguments& roofline);
 

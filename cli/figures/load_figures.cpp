@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/capacity_answer.hpp"
 #include "cli/capacity_question.hpp"
 #include "cli/figures/deployment_defaults.hpp"
 #include "cli/given_options.hpp"
@@ -23,20 +24,26 @@ using sim::SimulatedValue;
 constexpr double per_millisecond = 1000;
 /// Loads of a figure go up to this share of the saturated rate; beyond it times are those of a queue that grows.
 constexpr double last_load = 0.98;
+/// Where words stand beside a line on a logarithmic axis.
+constexpr double above_line = 1.12;
 
-/// The recommended way to speculate, else the one that takes the largest load; nothing where none drafts.
-std::optional<std::size_t> speculative_place(const CapacityReport& r) {
-  const auto& scenarios = r.scenarios();
-  if (r.answer().recommended && !sim::is_plain(scenarios[*r.answer().recommended].scenario)) {
-    return r.answer().recommended;
-  }
+/// The place that takes the largest load of those that draft, or of those that do not; nothing where there are none.
+std::optional<std::size_t> largest_load_place(const sim::CapacityAnswer& answer, bool drafts) {
   std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    if (sim::is_plain(scenarios[i].scenario)) continue;
-    const auto rate = [&](std::size_t place) { return scenarios[place].requests_per_second_per_replica.value; };
+  const auto rate = [&](std::size_t place) { return answer.scenarios[place].requests_per_second_per_replica.value; };
+  for (std::size_t i = 0; i < answer.scenarios.size(); ++i) {
+    if (sim::is_plain(answer.scenarios[i].scenario) == drafts) continue;
     if (!best || rate(i) > rate(*best)) best = i;
   }
   return best;
+}
+
+std::optional<std::size_t> plain_place(const sim::CapacityAnswer& answer) { return largest_load_place(answer, false); }
+
+/// The recommended way to speculate, else the one that takes the largest load.
+std::optional<std::size_t> speculative_place(const sim::CapacityAnswer& answer) {
+  if (answer.recommended && !sim::is_plain(answer.scenarios[*answer.recommended].scenario)) return answer.recommended;
+  return largest_load_place(answer, true);
 }
 
 std::string scenario_text(const sim::CapacityScenario& scenario) {
@@ -78,29 +85,12 @@ std::string range_text(const SimulatedValue& value) {
   return fmt::format("{} (95% {} to {})", brief(value.value, 3), brief(value.lo, 3), brief(value.hi, 3));
 }
 
-/// Twice what the smallest replica takes, or a third more than is asked for.
+/// Four times what a replica takes, or a third more than is asked for.
 double largest_load(const LoadFigureInputs& in) {
   if (in.asked) return *in.asked * 4 / 3;
   double largest = 0;
   for (const ScenarioOverLoads& scenario : in.scenarios) largest = std::max(largest, scenario.sustainable.value);
   return 4 * largest;
-}
-
-/// The corners of the steps, for an area between two of them.
-struct StepCorners {
-  std::vector<double> x, y;
-};
-
-StepCorners corners_of(const std::vector<sim::GpusFrom>& steps, double up_to) {
-  StepCorners corners;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const double end = i + 1 < steps.size() ? steps[i + 1].requests_per_second : up_to;
-    for (const double x : {steps[i].requests_per_second, end}) {
-      corners.x.push_back(x);
-      corners.y.push_back(static_cast<double>(steps[i].gpus));
-    }
-  }
-  return corners;
 }
 
 /// Of steps that rise at other places: both at the places of both.
@@ -128,6 +118,15 @@ ChartSeries band_between(const std::vector<sim::GpusFrom>& low, const std::vecto
     }
   }
   return band;
+}
+
+/// Of lines, not of bands: where a version of the cost does not take a load, its times depend on the run's length.
+double largest_drawn(const ChartPanel& panel) {
+  double largest = 0;
+  for (const ChartSeries& series : panel.series) {
+    for (const double y : series.y) largest = std::max(largest, y);
+  }
+  return largest;
 }
 
 struct NamedPercentile {
@@ -180,14 +179,14 @@ Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
   CapacityInputs inputs;
   CapacityReport r = asked_capacity(o, inputs);
   r.question.workload.requests_per_second.reset();
-  r.range = sim::over_versions(r.question, sim::plan_capacity(r.question), r.acceptance_ends);
-  LoadFigureInputs shown = load_figure_inputs(r, deployment_text(o.shared, o.roofline), kind.loads);
+  LoadFigureInputs shown =
+      load_figure_inputs(r.question, sim::plan_capacity(r.question), r.acceptance_ends, kind.loads);
+  shown.who = deployment_text(o.shared, o.roofline);
   shown.asked = asked;
   Chart chart = kind.draw(shown);
   chart.files = file_facts_of(inputs);
   chart.presets = std::move(inputs.presets);
-  chart.assumptions = std::move(assumptions);
-  chart.assumptions.insert(chart.assumptions.end(), inputs.assumptions.begin(), inputs.assumptions.end());
+  chart.assumptions = with_defaults(std::move(assumptions), inputs.assumptions);
   chart.warnings.insert(chart.warnings.end(), inputs.warnings.begin(), inputs.warnings.end());
   return chart;
 }
@@ -205,8 +204,8 @@ std::function<Chart()> set_up_load_figure(Options& options) {
 }
 
 constexpr LoadFigureKind gpus_kind = {gpus_over_load, 0};
-constexpr LoadFigureKind latency_kind = {latency_over_load, 12};
-constexpr LoadFigureKind cost_kind = {cost_and_time, 12};
+constexpr LoadFigureKind latency_kind = {latency_over_load, 10};
+constexpr LoadFigureKind cost_kind = {cost_and_time, 10};
 
 void warn_of_simulation(const LoadFigureInputs& in, Chart& chart) {
   chart.warnings.push_back(
@@ -217,25 +216,36 @@ void warn_of_simulation(const LoadFigureInputs& in, Chart& chart) {
 
 }  // namespace
 
-LoadFigureInputs load_figure_inputs(const CapacityReport& r, std::string who, std::size_t loads) {
-  LoadFigureInputs in;
-  in.who = std::move(who);
-  in.limits = r.question.limits;
-  in.gpus_per_replica = r.question.gpus_per_replica;
-  in.price_per_gpu_hour = r.question.price_per_gpu_hour;
-  in.runs = fmt::format("{} runs of {} requests", r.question.replications, r.question.workload.requests);
-  std::vector<std::size_t> places = {r.plain()};
-  if (const auto place = speculative_place(r)) places.push_back(*place);
+LoadFigureInputs load_figure_inputs(const sim::CapacityQuestion& question, const sim::CapacityAnswer& answer,
+                                    std::span<const std::vector<sim::RequestAcceptance>> acceptances,
+                                    std::size_t loads) {
+  // What is not shown need not be planned in other versions.
+  sim::CapacityQuestion two = question;
+  sim::CapacityAnswer its_answer;
+  two.scenarios.clear();
+  std::vector<std::size_t> places;
+  if (const auto plain = plain_place(answer)) places.push_back(*plain);
+  if (const auto speculative = speculative_place(answer)) places.push_back(*speculative);
   for (const std::size_t place : places) {
-    const sim::ScenarioCapacity& found = r.scenarios()[place];
+    two.scenarios.push_back(question.scenarios[place]);
+    its_answer.scenarios.push_back(answer.scenarios[place]);
+    if (answer.recommended == place) its_answer.recommended = its_answer.scenarios.size() - 1;
+  }
+  const sim::CapacityRange range = sim::over_versions(two, std::move(its_answer), acceptances);
+  LoadFigureInputs in;
+  in.limits = question.limits;
+  in.gpus_per_replica = question.gpus_per_replica;
+  in.price_per_gpu_hour = question.price_per_gpu_hour;
+  in.runs = fmt::format("{} runs of {} requests", question.replications, question.workload.requests);
+  for (std::size_t place = 0; place < two.scenarios.size(); ++place) {
+    const sim::ScenarioCapacity& found = range.answer.scenarios[place];
     ScenarioOverLoads& scenario = in.scenarios.emplace_back();
     scenario.name = scenario_text(found.scenario);
     scenario.sustainable = found.requests_per_second_per_replica;
     scenario.saturated = found.saturated_requests_per_second_per_replica;
     if (loads == 0) continue;
-    scenario.points =
-        sim::replica_over_versions(r.question, place, loads_up_to(last_load * scenario.saturated.value, loads),
-                                   r.range.replicates, r.acceptance_ends);
+    scenario.points = sim::replica_over_versions(two, place, loads_up_to(last_load * scenario.saturated.value, loads),
+                                                 range.replicates, acceptances);
   }
   return in;
 }
@@ -269,11 +279,15 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
                                                             "have no upper end and no band",
                                                             scenario.name)});
     }
-    const StepCorners corners = corners_of(steps, up_to);
     ChartSeries line;
     line.name = scenario.name;
-    line.x = corners.x;
-    line.y = corners.y;
+    line.mark = ChartMark::steps;
+    for (const sim::GpusFrom& step : steps) {
+      line.x.push_back(step.requests_per_second);
+      line.y.push_back(static_cast<double>(step.gpus));
+    }
+    line.x.push_back(up_to);
+    line.y.push_back(line.y.back());
     line.colour = static_cast<int>(s);
     line.role = ChartRole::highlight;
     lines.push_back(std::move(line));
@@ -295,13 +309,13 @@ Chart latency_over_load(const LoadFigureInputs& in) {
   for (const bool first : {true, false}) {
     ChartPanel& panel = chart.panels.emplace_back();
     panel.title = first ? "time to first token" : "time per output token";
-    panel.x = {"requests_per_second", "load of a replica (requests/s)"};
+    panel.x = {"requests_per_second", "load (requests/s)"};
     panel.x.low = 0;
-    panel.y = {first ? "ttft_ms" : "tpot_ms", first ? "time to first token (ms)" : "time per output token (ms)",
-               AxisScale::logarithmic};
+    panel.y = {first ? "ttft_ms" : "tpot_ms", "time (ms)", AxisScale::logarithmic};
     add_percentiles(in, first ? &ReplicaAtLoad::ttft_seconds : &ReplicaAtLoad::tpot_seconds, panel);
     const std::optional<double>& limit = first ? in.limits.ttft_seconds : in.limits.tpot_seconds;
     if (limit) panel.series.push_back(horizontal_at("limit", per_millisecond * *limit));
+    panel.y.high = 2 * largest_drawn(panel);
   }
   chart.caption = fmt::format("{}, replicas of {} GPUs: ", in.who, in.gpus_per_replica);
   for (std::size_t i = 0; i < in.scenarios.size(); ++i) {
@@ -321,11 +335,11 @@ Chart cost_and_time(const LoadFigureInputs& in) {
   chart.name = "cost-and-time-per-token";
   chart.title = "What a shorter time per token costs, with and without speculation";
   ChartPanel& panel = chart.panels.emplace_back();
-  panel.x = {"cost_per_million_tokens", "cost of a million output tokens (currency of the price)",
-             AxisScale::logarithmic};
-  panel.y = {"tpot_ms", "time per output token, median (ms)", AxisScale::logarithmic};
-  chart.caption = fmt::format("{}, {} per GPU hour; loads of a replica fall from left to right. ", in.who,
-                              brief(*in.price_per_gpu_hour));
+  panel.x = {"cost_per_million_tokens", "cost per million output tokens (unit of --price)"};
+  panel.x.low = 0;
+  panel.y = {"tpot_ms", "median time per output token (ms)", AxisScale::logarithmic};
+  chart.caption = fmt::format("{}, {} per GPU hour; the load falls from left to right, numbers are mean batches. ",
+                              in.who, brief(*in.price_per_gpu_hour));
   for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
     const ScenarioOverLoads& scenario = in.scenarios[s];
     ChartSeries band, line, batches;
@@ -344,10 +358,10 @@ Chart cost_and_time(const LoadFigureInputs& in) {
       band.x.push_back(*point->cost_per_million_tokens);
       band.low.push_back(per_millisecond * std::max(time.lo, time.value / 100));
       band.high.push_back(per_millisecond * time.hi);
-      if (number % 4 != 2) continue;
+      if (number % 3 != 1) continue;
       batches.x.push_back(*point->cost_per_million_tokens);
-      batches.y.push_back(per_millisecond * time.value);
-      batches.labels.push_back(fmt::format("batch {}", brief(point->mean_batch.value, 2)));
+      batches.y.push_back(above_line * per_millisecond * time.value);
+      batches.labels.push_back(brief(point->mean_batch.value, 2));
     }
     if (line.x.empty()) continue;
     chart.caption += fmt::format("{}{} reaches from {} ms at {} to {} ms at {} a million", s > 0 ? "; " : "",
@@ -358,6 +372,7 @@ Chart cost_and_time(const LoadFigureInputs& in) {
     panel.series.push_back(std::move(batches));
   }
   chart.caption += ".";
+  panel.y.high = 2 * largest_drawn(panel);
   warn_of_simulation(in, chart);
   return chart;
 }

@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "cli/capacity_answer.hpp"
 #include "cli/figures/chart.hpp"
+#include "sim/serving/capacity_range.hpp"
 
 namespace specdec::cli {
 
@@ -19,7 +20,7 @@ struct ScenarioOverLoads {
   sim::SimulatedValue sustainable, saturated;
 };
 
-/// What figures over loads show: plain decoding, and the recommended way to speculate, else the one that takes most.
+/// What figures over loads show: plain decoding and the recommended way to speculate, else the one that takes most.
 struct LoadFigureInputs {
   std::vector<ScenarioOverLoads> scenarios;
   sim::CapacityLimits limits;
@@ -32,10 +33,15 @@ struct LoadFigureInputs {
   std::string who;
 };
 
+/// Plans what is shown with the other versions of cost and acceptance, and simulates its times over loads; `who` and
+/// `asked` are left out.
+/// @param question  asks for no load, so that its answer says what a replica sustains
+/// @param acceptances  as in sim::over_versions
 /// @param loads  of a replica at which its times are simulated, up to what the scenario takes; 0 for none
-/// @param r      with its range; one that asked for no load, so that it says what a replica sustains
 /// @throws as sim::replica_at_loads
-LoadFigureInputs load_figure_inputs(const CapacityReport& r, std::string who, std::size_t loads);
+LoadFigureInputs load_figure_inputs(const sim::CapacityQuestion& question, const sim::CapacityAnswer& answer,
+                                    std::span<const std::vector<sim::RequestAcceptance>> acceptances,
+                                    std::size_t loads);
 
 /// GPUs that a load needs, as steps, with the band of what is uncertain.
 Chart gpus_over_load(const LoadFigureInputs& inputs);

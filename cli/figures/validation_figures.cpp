@@ -28,7 +28,7 @@ ChartSeries horizontals(const std::string& name, std::vector<double> y) {
   return series;
 }
 
-ChartAxis gamma_axis() { return {"gamma", "γ (drafted tokens per step)"}; }
+ChartAxis gamma_axis() { return {"gamma", "γ (drafts per step)"}; }
 
 ChartPanel fixed_laws_panel(const MonteCarloFigureInputs& in, const std::vector<double>& alphas) {
   ChartPanel panel;
@@ -41,6 +41,7 @@ ChartPanel fixed_laws_panel(const MonteCarloFigureInputs& in, const std::vector<
     points.name = fmt::format("simulated, α = {}", brief(alphas[a]));
     points.mark = ChartMark::points;
     line.colour = points.colour = static_cast<int>(a);
+    line.role = ChartRole::reference;
     for (const validation::TokensCheck& check : in.checks) {
       if (check.alpha != alphas[a]) continue;
       const auto gamma = static_cast<double>(check.gamma);
@@ -69,7 +70,8 @@ ChartPanel pair_panel(const MonteCarloFigureInputs& in, int colour) {
   closed_form.role = ChartRole::reference;
   measured.name = "measured, 95%";
   measured.mark = ChartMark::points;
-  measured.colour = colour;
+  measured.colour = colour + 1;
+  measured.role = ChartRole::highlight;
   for (const validation::Configuration& run : in.runs) {
     const auto gamma = static_cast<double>(run.gamma);
     const validation::TokensPerStep& tokens = run.tokens_per_step;
@@ -90,9 +92,9 @@ ChartPanel pair_panel(const MonteCarloFigureInputs& in, int colour) {
 
 ChartPanel deviations_panel(const MonteCarloFigureInputs& in, const std::vector<double>& alphas) {
   ChartPanel panel;
-  panel.title = "simulation minus theory";
+  panel.title = "simulation - theory";
   panel.x = gamma_axis();
-  panel.y = {"deviation_standard_errors", "deviation (standard errors)"};
+  panel.y = {"deviation_standard_errors", "standard errors"};
   panel.y.low = -5;
   panel.y.high = 5;
   for (std::size_t a = 0; a < alphas.size(); ++a) {
@@ -110,7 +112,8 @@ ChartPanel deviations_panel(const MonteCarloFigureInputs& in, const std::vector<
   ChartSeries pair;
   pair.name = in.pair;
   pair.mark = ChartMark::points;
-  pair.colour = static_cast<int>(alphas.size());
+  pair.colour = static_cast<int>(alphas.size()) + 1;
+  pair.role = ChartRole::highlight;
   for (const validation::Configuration& run : in.runs) {
     if (!run.steps_z) continue;
     // More steps than expected are fewer tokens per step.
@@ -205,18 +208,18 @@ Chart distribution_from(const DistributionFigureOptions& o) {
     prompts = shipped->prompts({figure_task}, shipped->longest_prompt(decoding.max_new_tokens)).kept;
     assumptions = shipped->assumptions();
     files = shipped->files();
-    inputs.pair = "the shipped pair";
+    inputs.pair = "The shipped pair";
   } else {
     const sim::TablePair pair =
         sim::synthetic_bigram_pair(synthetic_vocab, synthetic_noise, static_cast<std::uint64_t>(o.seed));
     models.target = [pair](std::int64_t) { return sim::OwnedModel(pair.target); };
     models.draft = [pair](std::int64_t) { return sim::OwnedModel(pair.draft); };
     prompts = {{"", {0}}};
-    inputs.pair = fmt::format("a random bigram pair of {} tokens", synthetic_vocab);
+    inputs.pair = fmt::format("A random bigram pair of {} tokens", synthetic_vocab);
   }
   for (const bool right : {true, false}) {
     decoding.verifier = right ? sim::Verifier(sim::verify_tokens) : validation::verify_without_subtracting;
-    inputs.samplers.push_back({right ? "Algorithm 1" : "corrected from p, not from max(0, p - q)",
+    inputs.samplers.push_back({right ? "Algorithm 1" : "wrong: corrected from p",
                                validation::sample_transforms(models, prompts, decoding, o.tokens,
                                                              static_cast<std::uint64_t>(o.seed), o.threads)});
   }
@@ -271,7 +274,7 @@ Chart theory_against_simulation(const MonteCarloFigureInputs& in) {
     std::int64_t tokens = 0;
     for (const validation::Configuration& run : in.runs) tokens += run.counters.tokens;
     chart.caption += fmt::format(
-        " {}: {} tokens, error bars by {}; against the exact law of its own text, which Eq. (1) at the mean rate "
+        " The {}: {} tokens, error bars by {}; against the exact law of its own text, which Eq. (1) at the mean rate "
         "misses "
         "where acceptances depend on each other.",
         in.pair, tokens, in.runs.front().tokens_per_step.measured.method);
@@ -289,10 +292,10 @@ Chart distribution_test(DistributionFigureInputs in) {
   for (const bool by_ratio : {true, false}) {
     ChartPanel& panel = chart.panels.emplace_back();
     panel.title = by_ratio ? "tokens ordered by q/p" : "tokens ordered by p";
-    panel.x = {"u", "u (transform of an emitted token)"};
+    panel.x = {"u", "u"};
     panel.x.low = 0;
     panel.x.high = 1;
-    panel.y = {"share_minus_u", "share at or below u, minus u"};
+    panel.y = {"share_minus_u", "share up to u, minus u"};
     double bound = 0;
     for (std::size_t i = 0; i < in.samplers.size(); ++i) {
       validation::TransformSample& sample = in.samplers[i].sample;

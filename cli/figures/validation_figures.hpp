@@ -16,7 +16,7 @@ struct MonteCarloFigureInputs {
   std::vector<validation::TokensCheck> checks;
   /// Runs of a pair of models at one temperature above 0; may be empty.
   std::vector<validation::Configuration> runs;
-  /// "the shipped pair".
+  /// "shipped pair".
   std::string pair;
 };
 

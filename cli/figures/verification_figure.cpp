@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "cli/figures/deployment_defaults.hpp"
 #include "cli/files.hpp"
 #include "cli/roofline_options.hpp"
 #include "cli/text.hpp"
@@ -28,6 +30,18 @@ std::vector<std::int64_t> positions_up_to(std::int64_t last) {
   return positions;
 }
 
+/// Half of the shortest time that is not what the parts take by themselves.
+double lowest_shown(const ChartPanel& panel) {
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const ChartSeries& series : panel.series) {
+    if (series.role == ChartRole::reference) continue;
+    for (const auto* values : {&series.y, &series.low}) {
+      for (const double value : *values) lowest = std::min(lowest, value);
+    }
+  }
+  return lowest / 2;
+}
+
 void add_roofline(const VerificationFigureInputs& in, ChartPanel& panel) {
   ChartSeries band, verifying, decoding, reading, multiplying;
   band.name = "one sequence, 95%";
@@ -39,7 +53,7 @@ void add_roofline(const VerificationFigureInputs& in, ChartPanel& panel) {
   decoding.name = "one token of each sequence";
   decoding.colour = 1;
   reading.name = "reading weights alone";
-  multiplying.name = "their products alone";
+  multiplying.name = "multiplying alone";
   reading.role = multiplying.role = ChartRole::reference;
   for (const std::int64_t n : positions_up_to(in.up_to)) {
     const auto positions = static_cast<double>(n);
@@ -64,33 +78,55 @@ void add_roofline(const VerificationFigureInputs& in, ChartPanel& panel) {
   }
 }
 
-/// Passes with several tokens of a sequence, and those with one token of each of several.
+/// Passes with several tokens of a sequence, and those with one token of each of several. Error bars are standard
+/// deviations of one repetition, where all passes say them.
 void add_points(const VerificationFigureInputs& in, ChartPanel& panel) {
   ChartSeries own, own_batches, others, other_batches;
   own.name = "measured, one sequence";
   own_batches.name = "measured, one token each";
   others.name = "published, one sequence";
   other_batches.name = "published, one token each";
-  own.colour = others.colour = 0;
-  own_batches.colour = other_batches.colour = 1;
-  const auto add = [](ChartSeries& series, double positions, double seconds, double half) {
+  others.colour = 2;
+  own.colour = 3;
+  own_batches.colour = 4;
+  other_batches.colour = 5;
+  const auto add = [](ChartSeries& series, double positions, double seconds) {
     series.x.push_back(positions);
     series.y.push_back(per_millisecond * seconds);
-    series.low.push_back(per_millisecond * std::max(seconds - half, seconds / 10));
-    series.high.push_back(per_millisecond * (seconds + half));
   };
+  const bool has_errors = std::all_of(in.measured.begin(), in.measured.end(),
+                                      [](const traces::TimedPass& pass) { return pass.stddev_seconds.has_value(); });
   for (const traces::TimedPass& pass : in.measured) {
-    add(pass.batch > 1 ? own_batches : own, pass.batch * pass.tokens, pass.seconds, pass.stddev_seconds.value_or(0));
+    ChartSeries& series = pass.batch > 1 ? own_batches : own;
+    add(series, pass.batch * pass.tokens, pass.seconds);
+    if (!has_errors) continue;
+    series.low.push_back(per_millisecond * std::max(pass.seconds - *pass.stddev_seconds, pass.seconds / 10));
+    series.high.push_back(per_millisecond * (pass.seconds + *pass.stddev_seconds));
   }
   for (const cost::PublishedTiming& timing : in.published) {
     if (timing.drafted) continue;
     add(timing.point.batch > 1 ? other_batches : others,
-        timing.point.batch * static_cast<double>(timing.point.gamma + 1), timing.seconds, 0);
+        timing.point.batch * static_cast<double>(timing.point.gamma + 1), timing.seconds);
   }
   for (ChartSeries* series : {&own, &own_batches, &others, &other_batches}) {
     series->mark = ChartMark::points;
+    series->role = ChartRole::highlight;
     if (!series->x.empty()) panel.series.push_back(std::move(*series));
   }
+}
+
+/// What lies within the roofline's range at its own place.
+std::string held_text(const VerificationFigureInputs& in) {
+  std::size_t held = 0;
+  const auto count = [&](const cost::RoundPoint& point, double seconds) {
+    held += cost::central_range(*in.roofline, point).contains(seconds) ? 1 : 0;
+  };
+  for (const cost::PublishedTiming& timing : in.published) count(timing.point, timing.seconds);
+  for (const traces::TimedPass& pass : in.measured) {
+    count({std::llround(pass.tokens) - 1, pass.batch, pass.context, 0}, pass.seconds);
+  }
+  const std::size_t points = in.published.size() + in.measured.size();
+  return fmt::format("Of {} measured passes {} {} within the roofline's 95%.", points, held, held == 1 ? "is" : "are");
 }
 
 std::string caption_of(const VerificationFigureInputs& in) {
@@ -98,14 +134,14 @@ std::string caption_of(const VerificationFigureInputs& in) {
   const std::size_t points = in.measured.size() + in.published.size();
   if (in.roofline == nullptr) return text + fmt::format("{} measured passes.", points);
   const auto at = [&](std::int64_t positions) { return in.roofline->round({positions - 1, 1, in.context, 0}).total(); };
-  text += fmt::format("verifying 8 tokens takes {}× as long as one ({} ms instead of {}), and {} tokens {}×. ",
-                      brief(at(8) / at(1), 3), brief(per_millisecond * at(8), 3), brief(per_millisecond * at(1), 3),
-                      in.up_to, brief(at(in.up_to) / at(1), 3));
+  text += fmt::format("verifying 8 tokens takes {} ms where one takes {}, and {} take {}. ",
+                      brief(per_millisecond * at(8), 3), brief(per_millisecond * at(1), 3), in.up_to,
+                      brief(per_millisecond * at(in.up_to), 3));
   const std::optional<double> knee = in.roofline->knee_positions();
   text += knee ? fmt::format("Up to the knee at {} tokens reading the weights takes longer than their products.",
                              brief(*knee, 3))
                : std::string("Reading the weights takes longer than their products at any number of tokens.");
-  if (points > 0) text += fmt::format(" Points are {} measured passes.", points);
+  if (points > 0) text += " " + held_text(in);
   return text;
 }
 
@@ -170,7 +206,9 @@ Chart from_options(VerificationFigureOptions o) {
     priced = roofline_from(o.roofline, models);
     inputs.roofline = priced->cost.get();
     inputs.published = published_of(priced->cost->options());
-    inputs.who = fmt::format("{} on {} {}", *o.model, o.roofline.tensor_parallel.value_or(1), *o.roofline.hardware);
+    PlanOptions shown;
+    shown.model = o.model;
+    inputs.who = deployment_text(shown, o.roofline);
   } else {
     inputs.who = inputs.measured.front().model.empty() ? "measured passes" : inputs.measured.front().model;
   }
@@ -220,6 +258,7 @@ Chart verification_cost(const VerificationFigureInputs& in) {
   panel.y = {"time_ms", "time of the pass (ms)", AxisScale::logarithmic};
   if (in.roofline != nullptr) add_roofline(in, panel);
   add_points(in, panel);
+  panel.y.low = lowest_shown(panel);
   if (in.roofline != nullptr) {
     const std::optional<double> knee = in.roofline->knee_positions();
     if (knee && *knee > 1 && *knee < static_cast<double>(in.up_to)) {

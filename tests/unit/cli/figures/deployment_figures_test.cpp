@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
+using specdec::tests::content_of;
+using specdec::tests::document_of_run;
+using specdec::tests::run_specdec;
+using specdec::tests::ScratchFolder;
+using specdec::tests::warns;
+
+namespace {
+
+const std::string small_deployment = " --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.7";
+const std::string small_service = small_deployment +
+                                  " --prompt-tokens 500:0.5 --output-tokens 100:0.5 --gamma 1,2 --tpot-ms 12 "
+                                  "--num-requests 200 --replications 2 --threads 1 --price 3.6";
+
+struct PlottedLine {
+  std::vector<double> x, y, low, high;
+};
+
+/// A series of the data of a figure.
+PlottedLine line_of(const ordered_json& figure, const std::string& panel, const std::string& series,
+                    const std::string& x, const std::string& y) {
+  PlottedLine line;
+  const auto take = [](const ordered_json& row, const std::string& key, std::vector<double>& values) {
+    if (row.contains(key) && row.at(key).is_number()) values.push_back(row.at(key));
+  };
+  for (const ordered_json& row : figure.at("data")) {
+    if (row.at("series") != series || (!panel.empty() && row.at("panel") != panel)) continue;
+    take(row, x, line.x);
+    take(row, y, line.y);
+    take(row, y + "_low", line.low);
+    take(row, y + "_high", line.high);
+  }
+  INFO(series);
+  REQUIRE(line.x.size() + line.y.size() > 0);
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "speedup over batch is what the plan says at each batch, and its crossover lies where the plan stops gaining") {
+  const std::string batches = " --context 500 --batch 1,16,128,256,512 ";
+  const ordered_json figure = document_of_run("plot speedup-over-batch --gamma 1,3" + small_deployment + batches);
+  const ordered_json plan = document_of_run("plan --max-gamma 8" + small_deployment + batches);
+  const PlottedLine best = line_of(figure, "over plain decoding", "best γ", "batch", "speedup");
+  const PlottedLine band = line_of(figure, "over plain decoding", "best γ, 95%", "batch", "speedup");
+  const PlottedLine three = line_of(figure, "over plain decoding", "γ = 3", "batch", "speedup");
+  const PlottedLine tokens = line_of(figure, "of all sequences", "γ = 3", "batch", "output_tokens_per_second");
+  REQUIRE(best.x.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const ordered_json& point = plan["points"][i];
+    const ordered_json& row = point["rows"][3];
+    CHECK(best.x[i] == point["batch"]);
+    CHECK(best.y[i] == point["optimal"]["speedup"]["value"]);
+    CHECK(band.low[i] == point["optimal"]["speedup"]["ci95"][0]);
+    CHECK(band.high[i] == point["optimal"]["speedup"]["ci95"][1]);
+    CHECK(three.y[i] == row["speedup"]);
+    CHECK(tokens.y[i] == Approx(best.x[i] * row["tokens_per_step"].get<double>() / row["round_seconds"].get<double>()));
+  }
+  const PlottedLine crossover = line_of(figure, "over plain decoding", "gain below 5%", "batch", "speedup");
+  const auto last = std::find_if(best.y.rbegin(), best.y.rend(), [](double speedup) { return speedup >= 1.05; });
+  const auto place = static_cast<std::size_t>(best.y.rend() - last) - 1;
+  REQUIRE(place < 4);
+  CHECK(crossover.x[0] >= best.x[place]);
+  CHECK(crossover.x[0] <= best.x[place + 1]);
+  CHECK(warns(figure, "roofline_uncalibrated"));
+}
+
+TEST_CASE("benchmark runs are drawn with the speedups that were measured") {
+  const std::string runs = " --bench " SPECDEC_SOURCE_DIR "/traces/samples/bench/c*.json";
+  const ordered_json figure = document_of_run("plot speedup-over-batch --gamma 3,5" + runs);
+  const PlottedLine measured = line_of(figure, "over plain decoding", "γ = 3, measured", "batch", "speedup");
+  const ordered_json plan = document_of_run("plan" + runs);
+  std::vector<double> known;
+  for (const ordered_json& run : plan["runs"]) {
+    if (run["gamma"] == 3 && run["speedup"].is_object()) known.push_back(run["speedup"]["value"]);
+  }
+  CHECK(measured.y == known);
+}
+
+TEST_CASE("GPUs over load are those that capacity needs, and its range is the band") {
+  const ordered_json figure = document_of_run("plot gpus-over-load --arrival-rate 300" + small_service);
+  const ordered_json capacity = document_of_run("capacity --arrival-rate 300" + small_service);
+  std::size_t shown = 0;
+  for (const ordered_json& scenario : capacity["scenarios"]) {
+    const std::string name = scenario["gamma"] == 0 ? "plain decoding" : "γ = " + scenario["gamma"].dump();
+    const bool drawn = figure["data"].dump().find('"' + name + '"') != std::string::npos;
+    if (!drawn) continue;
+    ++shown;
+    const PlottedLine steps = line_of(figure, "", name, "requests_per_second", "gpus");
+    double gpus = 0;
+    for (std::size_t i = 0; i < steps.x.size(); ++i) gpus = steps.x[i] < 300 ? steps.y[i] : gpus;
+    CHECK(gpus == scenario["gpus"]);
+    const PlottedLine band = line_of(figure, "", name + ", 95%", "requests_per_second", "gpus");
+    for (std::size_t i = 0; i < band.x.size(); ++i) CHECK(band.low[i] <= band.high[i]);
+  }
+  CHECK(shown == 2);
+  CHECK(line_of(figure, "", "load asked for", "requests_per_second", "gpus").x[0] == 300);
+  check_run_refused("plot gpus-over-load --replicas 2",
+                    "--replicas is given, but figures go over loads of one replica and of as many as a load needs");
+}
+
+TEST_CASE(
+    "the percentile of the time per token passes its limit at the load that capacity says, and cheaper is slower") {
+  const ordered_json capacity = document_of_run("capacity" + small_service);
+  const double sustained = capacity["scenarios"][0]["requests_per_second_per_replica"]["value"];
+  const ordered_json figure = document_of_run("plot latency-over-load" + small_service);
+  const PlottedLine line =
+      line_of(figure, "time per output token", "plain decoding, p99", "requests_per_second", "tpot_ms");
+  CHECK(line_of(figure, "time per output token", "limit", "requests_per_second", "tpot_ms").y[0] == 12);
+  for (std::size_t i = 0; i < line.x.size(); ++i) {
+    INFO(line.x[i] << " of " << sustained);
+    if (line.x[i] < 0.97 * sustained) CHECK(line.y[i] < 12);
+    if (line.x[i] > 1.03 * sustained) CHECK(line.y[i] > 12);
+  }
+  const ordered_json pareto = document_of_run("plot cost-and-time-per-token" + small_service);
+  const PlottedLine plain = line_of(pareto, "", "plain decoding", "cost_per_million_tokens", "tpot_ms");
+  CHECK(std::is_sorted(plain.x.begin(), plain.x.end()));
+  CHECK(std::is_sorted(plain.y.rbegin(), plain.y.rend()));
+  // 3.6 an hour for one GPU; the loads are those of the latencies, in the other order.
+  const double tokens = 1e3 / plain.x.back() / line.x.front();
+  CHECK(tokens == Approx(100).epsilon(0.2));
+}
+
+TEST_CASE("verification costs what the roofline says, with published points at their own times and a user's on top") {
+  const ordered_json figure = document_of_run("plot verification-cost");
+  const PlottedLine published = line_of(figure, "", "published, one sequence", "tokens", "time_ms");
+  REQUIRE(published.x.size() == 5);
+  CHECK(published.x[3] == 8);
+  CHECK(published.y[3] == Approx(8e3 / 485.16));
+  const ordered_json plan = document_of_run(
+      "plan --hardware rtx-4090 --model llama-3.1-8b --draft-kind ngram --alpha 0.5 --context 256 --max-gamma 8 "
+      "--batch 1");
+  const PlottedLine passes = line_of(figure, "", "γ + 1 tokens of one sequence", "tokens", "time_ms");
+  for (const std::size_t place : {0, 1, 2, 3}) {  // 1, 2, 3 and 4 tokens
+    CHECK(passes.y[place] ==
+          Approx(1e3 * plan["points"][0]["rows"][place]["round_seconds"].get<double>()).epsilon(1e-12));
+  }
+  const double knee = line_of(figure, "", "knee", "tokens", "time_ms").x[0];
+  const PlottedLine reading = line_of(figure, "", "reading weights alone", "tokens", "time_ms");
+  const PlottedLine multiplying = line_of(figure, "", "multiplying alone", "tokens", "time_ms");
+  CHECK(multiplying.y[0] * knee == Approx(reading.y[0]).epsilon(0.01));
+
+  const ordered_json own = document_of_run("plot verification-cost --cost " SPECDEC_SOURCE_DIR
+                                           "/traces/samples/llamacpp/batched-bench.jsonl");
+  CHECK(own["figure"]["panels"][0]["series"].size() <= 2);
+}
+
+TEST_CASE("every figure of deployments and of the validation is drawn with its title") {
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) return;
+  const ScratchFolder scratch;
+  for (const std::string& figure :
+       {"speedup-over-batch" + small_deployment, std::string("verification-cost"),
+        "cost-and-time-per-token" + small_service, "gpus-over-load" + small_service,
+        "latency-over-load" + small_service, std::string("theory-against-simulation --rounds 2000 --tokens 64"),
+        std::string("distribution-test --tokens 500")}) {
+    INFO(figure);
+    const std::string file = (scratch / "figure.svg").string();
+    REQUIRE(run_specdec("plot " + figure + " --output " + file).exit_code == 0);
+    const std::string drawing = content_of(file);
+    CHECK(drawing.find("<svg") != std::string::npos);
+    CHECK(drawing.size() > 5000);
+  }
+}
+
+TEST_CASE("deviations of simulations are their distance from Eq. (1) in standard errors") {
+  const ordered_json figure = document_of_run("plot theory-against-simulation --tokens 0 --rounds 20000");
+  CHECK(figure["figure"]["panels"].size() == 2);
+  for (const std::string alpha : {"0.5", "0.9"}) {
+    const PlottedLine theory = line_of(figure, "fixed laws", "Eq. (1), α = " + alpha, "gamma", "tokens_per_step");
+    const PlottedLine simulated = line_of(figure, "fixed laws", "simulated, α = " + alpha, "gamma", "tokens_per_step");
+    const PlottedLine deviations =
+        line_of(figure, "simulation - theory", "simulated, α = " + alpha, "gamma", "deviation_standard_errors");
+    REQUIRE(deviations.y.size() == 10);
+    for (std::size_t i = 0; i < 10; ++i) {
+      double tokens = 0;
+      for (std::size_t n = 0; n <= i + 1; ++n) tokens += std::pow(std::stod(alpha), static_cast<double>(n));
+      CHECK(theory.y[i] == Approx(tokens));
+      const double error = (simulated.high[i] - simulated.low[i]) / (2 * 1.96);
+      CHECK(deviations.y[i] == Approx((simulated.y[i] - tokens) / error).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("the distribution test refuses the wrong sampler and not the right one") {
+  const ordered_json figure = document_of_run("plot distribution-test --tokens 4000");
+  const auto largest = [&](const std::string& series) {
+    double found = 0;
+    for (const double y : line_of(figure, "tokens ordered by q/p", series, "u", "share_minus_u").y)
+      found = std::max(found, std::abs(y));
+    return found;
+  };
+  const double bound = largest("refused beyond, level 0.0005");
+  CHECK(bound == Approx(std::sqrt(std::log(2 / 5e-4) / (2.0 * 4032))));
+  CHECK(largest("Algorithm 1") < bound);
+  CHECK(largest("wrong: corrected from p") > bound);
+}
