@@ -175,7 +175,7 @@ Chart from_options(BatchFigureOptions o) {
   inputs.in_seconds = d.in_seconds;
   inputs.min_gain = d.min_gain;
   if (d.bench) inputs.measured = &*d.bench;
-  inputs.who = deployment_text(o.plan, o.plan.roofline);
+  inputs.who = by_runs ? d.target_model : deployment_text(o.plan, o.plan.roofline);
   Chart chart = speedup_over_batch(inputs);
   chart.assumptions = with_defaults(std::move(assumptions), d.cost_assumptions);
   chart.warnings.insert(chart.warnings.end(), d.warnings.begin(), d.warnings.end());

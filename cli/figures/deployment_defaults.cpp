@@ -72,7 +72,6 @@ std::vector<Assumption> with_defaults(std::vector<Assumption> taken, const std::
 }
 
 std::string deployment_text(const PlanOptions& o, const RooflineArguments& roofline) {
-  if (!o.bench.empty()) return o.model.value_or("the model of the runs");
   std::string text = o.model.value_or("the model");
   if (o.draft_model) text += fmt::format(" with {}", *o.draft_model);
   if (!roofline.hardware) return text;
