@@ -122,12 +122,14 @@ void CheckpointPair::require_one_vocabulary() const {
 
 sim::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
 
-std::shared_ptr<const sim::EagleHead> CheckpointPair::shipped_eagle_head() const {
-  return sim::load_eagle_head(shipped_models() / "eagle_head.safetensors", target_);
+std::shared_ptr<const sim::EagleHead> CheckpointPair::read_shipped_eagle_head() {
+  head_files_.push_back(shipped_models() / "eagle_head.safetensors");
+  return sim::load_eagle_head(head_files_.back(), target_);
 }
 
-std::shared_ptr<const sim::ParallelHeads> CheckpointPair::shipped_parallel_heads() const {
-  return sim::load_parallel_heads(shipped_models() / "parallel_heads.safetensors", target_);
+std::shared_ptr<const sim::ParallelHeads> CheckpointPair::read_shipped_parallel_heads() {
+  head_files_.push_back(shipped_models() / "parallel_heads.safetensors");
+  return sim::load_parallel_heads(head_files_.back(), target_);
 }
 
 std::int64_t CheckpointPair::vocab_size() const { return sim::config_of(*target_).vocab_size; }
@@ -196,6 +198,7 @@ std::vector<nlohmann::ordered_json> CheckpointPair::files() const {
     if (fs::exists(path)) facts.push_back(file_facts(option, path.string()));
   };
   for (const fs::path& path : files_of(target_folder_)) add("--target", path);
+  for (const fs::path& path : head_files_) add("--target", path);
   for (const fs::path& path : draft_.files) add("--draft", path);
   add("--prompts", prompts_file_);
   return facts;

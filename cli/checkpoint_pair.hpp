@@ -39,9 +39,10 @@ class CheckpointPair {
   const Weights& target_weights() const { return target_; }
   /// Null where the draft is n-gram tables.
   const Weights& draft_weights() const { return draft_.weights; }
-  /// Heads for the shipped target, which this pair's must be. @throws traces::FileError
-  std::shared_ptr<const sim::EagleHead> shipped_eagle_head() const;
-  std::shared_ptr<const sim::ParallelHeads> shipped_parallel_heads() const;
+  /// Heads for the shipped target, which this pair's must be; files() has theirs from then on.
+  /// @throws traces::FileError
+  std::shared_ptr<const sim::EagleHead> read_shipped_eagle_head();
+  std::shared_ptr<const sim::ParallelHeads> read_shipped_parallel_heads();
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
   static sim::ModelFactory table_model(const std::string& name) { return table_draft(name).make; }
   std::int64_t vocab_size() const;
@@ -90,6 +91,7 @@ class CheckpointPair {
   std::string prompts_source_;
   std::filesystem::path target_folder_;
   std::filesystem::path prompts_file_;
+  std::vector<std::filesystem::path> head_files_;
   Weights target_;
   Draft draft_;
   std::optional<sim::Tokenizer> tokenizer_;

@@ -32,10 +32,9 @@ void require_source(const MethodOptions& options) {
 }
 
 validation::MethodSource pair_source(const MethodOptions& options, Report& report) {
-  const CheckpointPair pair(options.paths);
+  CheckpointPair pair(options.paths);
   const CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", options.tasks), pair.longest_prompt(options.settings.max_new_tokens));
-  report.files = pair.files();
   report.assumptions = pair.assumptions();
   prompts.warn_of_cut(report);
   validation::MethodSource source;
@@ -45,11 +44,12 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   source.prompts = prompts.kept;
   for (const sim::Prompt& prompt : source.prompts) source.texts.push_back(prompt.tokens);
   if (!options.paths.target) {
-    source.eagle_head = pair.shipped_eagle_head();
-    source.parallel_heads = pair.shipped_parallel_heads();
+    source.eagle_head = pair.read_shipped_eagle_head();
+    source.parallel_heads = pair.read_shipped_parallel_heads();
     source.unigram = CheckpointPair::table_model("unigram");
     source.bigram = CheckpointPair::table_model("bigram");
   }
+  report.files = pair.files();
   return source;
 }
 

@@ -2,9 +2,9 @@
 """Train drafting heads and early exits on the shipped target, which stays as it is.
 
 Usage (after prepare_corpus.py, and train.py encode with the shipped tokenizer):
-    train_heads.py train    --work DIR --heads exits    --minutes 8
-    train_heads.py train    --work DIR --heads parallel --minutes 15
-    train_heads.py train    --work DIR --heads eagle    --minutes 20
+    train_heads.py train    --work DIR --heads exits    --minutes 6
+    train_heads.py train    --work DIR --heads parallel --minutes 12
+    train_heads.py train    --work DIR --heads eagle    --minutes 40
     train_heads.py evaluate --work DIR --heads NAME
     train_heads.py export   --work DIR --heads NAME --out sim/models
 
