@@ -13,6 +13,8 @@
 #include "sim/decoding.hpp"
 #include "sim/drafts/eagle.hpp"
 #include "sim/drafts/parallel_heads.hpp"
+#include "sim/drafts/eagle.hpp"
+#include "sim/drafts/parallel_heads.hpp"
 #include "sim/ngram_tables.hpp"
 #include "sim/text_scoring.hpp"
 #include "sim/transformer/checkpoint.hpp"
@@ -50,6 +52,8 @@ validation::MethodSource shipped_source() {
   };
   source.eagle_head = sim::load_eagle_head(models / "eagle_head.safetensors", source.target_weights);
   source.parallel_heads = sim::load_parallel_heads(models / "parallel_heads.safetensors", source.target_weights);
+  source.parallel_heads = sim::load_parallel_heads(models / "parallel_heads.safetensors", source.target_weights);
+  source.eagle_head = sim::load_eagle_head(models / "eagle_head.safetensors", source.target_weights);
   const auto tables = sim::read_ngram_tables(models / "ngrams.safetensors");
   source.unigram = [model = sim::unigram_model(tables.unigram)](std::int64_t) { return sim::OwnedModel(model); };
   source.bigram = [model = sim::BigramModel(tables.unigram, tables.bigram, tables.discount)](std::int64_t) {
