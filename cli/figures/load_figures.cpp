@@ -210,7 +210,8 @@ constexpr LoadFigureKind cost_kind = {cost_and_time, 10};
 void warn_of_simulation(const LoadFigureInputs& in, Chart& chart) {
   chart.warnings.push_back(
       {"simulated", fmt::format("figures are those of {} of each way at each load; bands hold the error of these runs, "
-                                "of the cost and of the acceptance",
+                                "of the cost and of the acceptance; where such a version takes less than the load, its "
+                                "times grow with the length of the runs",
                                 in.runs)});
 }
 
@@ -259,14 +260,20 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
   panel.y = {"gpus", "GPUs"};
   panel.x.low = 0;
   panel.y.low = 0;
+  const auto serves = [](const ScenarioOverLoads& scenario) { return scenario.sustainable.value > 0; };
+  if (std::none_of(in.scenarios.begin(), in.scenarios.end(), serves)) {
+    throw UsageError("no load is served within --ttft-ms and --tpot-ms, with or without speculation");
+  }
   const double up_to = largest_load(in);
   std::vector<ChartSeries> lines;
   std::vector<std::string> told;
   for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
     const ScenarioOverLoads& scenario = in.scenarios[s];
-    told.push_back(fmt::format("{} takes {} requests/s per replica of {}", scenario.name,
-                               range_text(scenario.sustainable), in.gpus_per_replica));
-    if (scenario.sustainable.value <= 0) continue;
+    if (scenario.sustainable.value <= 0) {
+      told.push_back(fmt::format("{} meets the limits at no load", scenario.name));
+      continue;
+    }
+    told.push_back(fmt::format("{} takes {} requests/s per replica", scenario.name, range_text(scenario.sustainable)));
     const auto steps = sim::gpus_by_load(scenario.sustainable.value, in.gpus_per_replica, up_to);
     if (scenario.sustainable.lo > up_to / 1e6) {
       ChartSeries band = band_between(sim::gpus_by_load(scenario.sustainable.hi, in.gpus_per_replica, up_to),
@@ -296,7 +303,7 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
   if (in.asked) panel.series.push_back(vertical_at("load asked for", *in.asked, std::nullopt));
   chart.caption = fmt::format("{}: ", in.who);
   for (std::size_t i = 0; i < told.size(); ++i) chart.caption += (i > 0 ? "; " : "") + told[i];
-  chart.caption += ". GPUs rise by whole replicas.";
+  chart.caption += fmt::format(". A replica is {} GPU{}.", in.gpus_per_replica, in.gpus_per_replica == 1 ? "" : "s");
   warn_of_simulation(in, chart);
   return chart;
 }
@@ -317,7 +324,7 @@ Chart latency_over_load(const LoadFigureInputs& in) {
     if (limit) panel.series.push_back(horizontal_at("limit", per_millisecond * *limit));
     panel.y.high = 2 * largest_drawn(panel);
   }
-  chart.caption = fmt::format("{}, replicas of {} GPUs: ", in.who, in.gpus_per_replica);
+  chart.caption = fmt::format("{}, one replica: ", in.who);
   for (std::size_t i = 0; i < in.scenarios.size(); ++i) {
     const ScenarioOverLoads& scenario = in.scenarios[i];
     chart.caption +=
@@ -338,8 +345,9 @@ Chart cost_and_time(const LoadFigureInputs& in) {
   panel.x = {"cost_per_million_tokens", "cost per million output tokens (unit of --price)"};
   panel.x.low = 0;
   panel.y = {"tpot_ms", "median time per output token (ms)", AxisScale::logarithmic};
-  chart.caption = fmt::format("{}, {} per GPU hour; the load falls from left to right, numbers are mean batches. ",
-                              in.who, brief(*in.price_per_gpu_hour));
+  chart.caption =
+      fmt::format("{}, {} per GPU hour; the load falls from left to right, numbers are mean batches: ", in.who,
+                  brief(*in.price_per_gpu_hour));
   for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
     const ScenarioOverLoads& scenario = in.scenarios[s];
     ChartSeries band, line, batches;

@@ -44,13 +44,14 @@ LoadFigureInputs load_figure_inputs(const sim::CapacityQuestion& question, const
                                     std::size_t loads);
 
 /// GPUs that a load needs, as steps, with the band of what is uncertain.
+/// @throws UsageError where no load is served
 Chart gpus_over_load(const LoadFigureInputs& inputs);
 
 /// Two panels: time to first token and time per output token of one replica's requests over its load, the median and
 /// the 99th percentile, with the limits.
 Chart latency_over_load(const LoadFigureInputs& inputs);
 
-/// Time per output token against the cost of a million, load by load. Needs a price.
+/// Time per output token against the cost of a million, load by load. @throws UsageError without a price
 Chart cost_and_time(const LoadFigureInputs& inputs);
 
 std::vector<FigureKind> load_figures();
