@@ -132,6 +132,11 @@ std::shared_ptr<const sim::ParallelHeads> CheckpointPair::read_shipped_parallel_
   return sim::load_parallel_heads(head_files_.back(), target_);
 }
 
+std::shared_ptr<const sim::ExitWeights> CheckpointPair::read_shipped_exits() {
+  head_files_.push_back(shipped_models() / "exits.safetensors");
+  return sim::load_exits(head_files_.back(), sim::config_of(*target_));
+}
+
 std::int64_t CheckpointPair::vocab_size() const { return sim::config_of(*target_).vocab_size; }
 
 const sim::Tokenizer& CheckpointPair::tokenizer() const {

@@ -39,10 +39,11 @@ class CheckpointPair {
   const Weights& target_weights() const { return target_; }
   /// Null where the draft is n-gram tables.
   const Weights& draft_weights() const { return draft_.weights; }
-  /// Heads for the shipped target, which this pair's must be; files() has theirs from then on.
+  /// Heads and exits for the shipped target, which this pair's must be; files() has theirs from then on.
   /// @throws traces::FileError
   std::shared_ptr<const sim::EagleHead> read_shipped_eagle_head();
   std::shared_ptr<const sim::ParallelHeads> read_shipped_parallel_heads();
+  std::shared_ptr<const sim::ExitWeights> read_shipped_exits();
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
   static sim::ModelFactory table_model(const std::string& name) { return table_draft(name).make; }
   std::int64_t vocab_size() const;

@@ -46,6 +46,7 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   if (!options.paths.target) {
     source.eagle_head = pair.read_shipped_eagle_head();
     source.parallel_heads = pair.read_shipped_parallel_heads();
+    source.exits = pair.read_shipped_exits();
     source.unigram = CheckpointPair::table_model("unigram");
     source.bigram = CheckpointPair::table_model("bigram");
   }
@@ -167,6 +168,13 @@ void MethodOptions::declare_settings(Options& options) {
                "of these two: how often the child of each rank is the accepted one\n[the shipped pair's]");
   options.integer("--ngram-order", settings.ngram_order, {.lo = 1, .hi = 64},
                   "tokens of the n-grams, and of the longest suffix that copy looks up");
+  options.integer("--exit-layer", settings.exit_layer, {.lo = 1, .hi = 1024}, "blocks of the draft early-exit");
+  options.number("--exit-response", settings.exit_response, {.lo = 0, .hi = 1}, "threshold of calm");
+  options.number("--exit-saturation", settings.exit_saturation, {.lo = 0, .hi = 1}, "threshold of calm-saturation");
+  options.integer("--inner-gamma", settings.inner_gamma, {.lo = 0, .hi = 1024},
+                  "tokens that hierarchical's inner draft proposes at a time");
+  options.number("--edit-share", settings.edit_share, {.lo = 0, .hi = 1},
+                 "of the tokens of input-copy's input, how many are replaced");
   options.group("What to run");
   options.integer("--tokens", settings.tokens, {.lo = 1, .hi = 1'000'000'000}, "tokens per method");
   options.integer("--max-new-tokens", settings.max_new_tokens, {.lo = 2, .hi = 1'000'000}, "tokens per sequence");

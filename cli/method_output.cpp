@@ -34,6 +34,8 @@ ordered_json row_of(const MethodResult& r) {
           {"task", r.task.empty() ? ordered_json() : ordered_json(r.task)},
           {"lossless", r.method.lossless()},
           {"total_variation_per_token", r.total_variation_per_token},
+          {"kullback_leibler_nats_per_token", number_or_null(r.kullback_leibler_per_token)},
+          {"blocks_per_token", number_or_null(r.blocks_per_token)},
           {"sequences", r.sequences},
           {"steps", r.counters.steps},
           {"tokens", r.counters.tokens},
@@ -120,6 +122,8 @@ std::string simulation_text(const MethodRuns& runs) {
   };
   line("lossless",
        r.method.lossless() ? "yes" : fmt::format("no, total variation {:.4f} per token", r.total_variation_per_token));
+  if (r.kullback_leibler_per_token) line("divergence per token", decimals(r.kullback_leibler_per_token, 4) + " nats");
+  if (r.blocks_per_token) line("blocks per token", decimals(r.blocks_per_token, 3));
   line("tokens per step", with_interval(r.tokens_per_step, 3));
   if (r.closed_form_tokens_per_step) {
     line("  by the closed form",

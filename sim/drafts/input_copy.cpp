@@ -33,14 +33,15 @@ void InputCopyDraft::begin(std::span<const Token> prompt) {
   for (const Token token : input_)
     core::require_in("InputCopyDraft", "token of the input", std::int64_t{token}, 0, vocab_size_ - 1);
   seen_ = prompt_length_ = prompt.size();
-  place_ = 0;
+  place_ = known_ = 0;
 }
 
 void InputCopyDraft::propose(const DraftRequest& request, Proposal& proposal) {
   const auto size = static_cast<std::int64_t>(input_.size());
   for (; seen_ < request.text.size() && place_; ++seen_) {
-    const bool expected = *place_ < size && input_[static_cast<std::size_t>(*place_)] == request.text[seen_];
-    place_ = expected ? std::optional(*place_ + 1) : std::nullopt;
+    known_ = *place_;
+    const bool expected = known_ < size && input_[static_cast<std::size_t>(known_)] == request.text[seen_];
+    place_ = expected ? std::optional(known_ + 1) : std::nullopt;
   }
   if (!place_) place_ = find(request.text.subspan(prompt_length_));
   seen_ = request.text.size();
@@ -56,17 +57,17 @@ void InputCopyDraft::propose(const DraftRequest& request, Proposal& proposal) {
 
 std::optional<std::int64_t> InputCopyDraft::find(std::span<const Token> output) const {
   std::int64_t longest = shortest_ - 1;
-  std::optional<std::int64_t> place;
-  for (std::size_t end = 1; end <= input_.size(); ++end) {
-    const std::int64_t length = common_suffix(std::span(input_).first(end), output);
-    if (length > longest) {
-      place = static_cast<std::int64_t>(end);
-    } else if (length == longest) {
-      place = std::nullopt;
-    }
-    longest = std::max(longest, length);
+  std::optional<std::int64_t> once;
+  std::optional<std::int64_t> behind;
+  for (std::int64_t end = 1; end <= static_cast<std::int64_t>(input_.size()); ++end) {
+    const std::int64_t length = common_suffix(std::span(input_).first(static_cast<std::size_t>(end)), output);
+    if (length < longest || length < shortest_) continue;
+    once = length > longest ? std::optional(end) : std::nullopt;
+    if (length > longest) behind = std::nullopt;
+    if (!behind && end > known_) behind = end;
+    longest = length;
   }
-  return place;
+  return once ? once : behind;
 }
 
 }  // namespace specdec::sim

@@ -16,7 +16,9 @@ namespace specdec::sim {
 /// The output is the text behind the prompt. It is expected to begin where the input does, and to go on behind each
 /// token that was expected. From the first token that was not, the place is lost, and is looked for in each round
 /// anew: it is behind those tokens of the input that agree with the end of the output in the greatest number, at least
-/// `shortest`, if they stand in the input once. While it is lost, and at the input's end, nothing is proposed.
+/// `shortest`; where so many agree more than once, the first time behind the token that was expected when the place was
+/// lost, or else nowhere. While it is lost, and at the input's end, nothing is proposed. (The source waits until they
+/// agree once alone; a wrong guess costs no run of the target, though.)
 ///
 /// No chance and no model: the rows are point masses, no policy stops it, and its work is 0.
 /// Time: O(input) per round in which the place is lost.
@@ -53,6 +55,8 @@ class InputCopyDraft final : public Draft {
   std::size_t seen_ = 0;
   std::size_t prompt_length_ = 0;
   std::optional<std::int64_t> place_;
+  /// The last place that was known.
+  std::int64_t known_ = 0;
 };
 
 }  // namespace specdec::sim

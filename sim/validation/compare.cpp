@@ -21,6 +21,11 @@ void require_valid(const MethodSource& source, const MethodSettings& settings) {
   core::require_in("compare", "tokens", settings.tokens, std::int64_t{1}, many);
   core::require_in("compare", "max_new_tokens", settings.max_new_tokens, std::int64_t{2}, many);
   core::require_in("compare", "ngram_order", settings.ngram_order, std::int64_t{1}, std::int64_t{64});
+  core::require_in("compare", "exit_layer", settings.exit_layer, std::int64_t{1}, many);
+  core::require_in("compare", "exit_response", settings.exit_response, 0, 1);
+  core::require_in("compare", "exit_saturation", settings.exit_saturation, 0, 1);
+  core::require_in("compare", "inner_gamma", settings.inner_gamma, std::int64_t{0}, std::int64_t{1024});
+  core::require_in("compare", "edit_share", settings.edit_share, 0, 1);
   core::require_in("compare", "threads", settings.threads, std::int64_t{1}, std::int64_t{1024});
   core::require_valid(core::Standardisation{.temperature = settings.temperature});
   if (source.prompts.empty()) throw std::invalid_argument("compare: prompts has 0 entries, but must have 1 or more");
@@ -77,12 +82,18 @@ class MethodExperiment {
     result.task = task;
     RoundSums rounds;
     double weight_reads = 0;
+    std::optional<EarlyExitSums> early_exit;
     for (std::size_t s = 0; s < runs_.size(); ++s) {
       if (!belongs(s, task)) continue;
       result.sequences += 1;
       result.counters.merge(runs_[s].counters);
       rounds.add(runs_[s].rounds);
       weight_reads += runs_[s].weight_reads;
+      if (const std::optional<EarlyExitSums>& sums = runs_[s].early_exit) {
+        if (!early_exit) early_exit.emplace();
+        early_exit->blocks += sums->blocks;
+        early_exit->kullback_leibler += sums->kullback_leibler;
+      }
     }
     const auto steps = static_cast<double>(result.counters.steps);
     const auto tokens = static_cast<double>(result.counters.tokens);
@@ -103,6 +114,11 @@ class MethodExperiment {
       result.acceptance_by_position.push_back(static_cast<double>(result.counters.accepted_at[j]) /
                                               static_cast<double>(result.counters.drafted_at[j]));
     result.total_variation_per_token = rounds.distance / tokens;
+    if (early_exit) {
+      result.blocks_per_token = early_exit->blocks / tokens;
+      if (std::isfinite(early_exit->kullback_leibler))
+        result.kullback_leibler_per_token = early_exit->kullback_leibler / tokens;
+    }
     result.target_calls_per_token = static_cast<double>(result.counters.target_calls) / tokens;
     result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
     if (const double operations = context_.target_operations(); operations > 0) {

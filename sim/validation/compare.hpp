@@ -34,6 +34,10 @@ struct MethodResult {
   /// Mean over emitted tokens of the total variation between the law from which the token came, given its prefix and
   /// its place in the round, and the target's. 0 where the method is lossless.
   double total_variation_per_token = 0;
+  /// Blocks of the target that were run, and KL of a token's law from the target's, in nats; for methods that leave the
+  /// target early. The latter is nothing where it is infinite, too.
+  std::optional<double> blocks_per_token;
+  std::optional<double> kullback_leibler_per_token;
   double target_calls_per_token = 0;
   double draft_calls_per_token = 0;
   /// Operations per token over those of plain decoding; nothing for models that compute none.

@@ -4,6 +4,7 @@
 
 #include "sim/ngram_model.hpp"
 #include "sim/table_models.hpp"
+#include "sim/validation/composed_drafts.hpp"
 #include "sim/validation/head_drafts.hpp"
 #include "sim/validation/methods.hpp"
 
@@ -104,6 +105,9 @@ std::span<const DraftKind> draft_kinds() {
       DraftKind{"eagle", lacks_eagle_head, eagle_drafts},
       DraftKind{"parallel", lacks_parallel_heads, parallel_drafts},
       DraftKind{"random", nullptr, uniform, true},
+      DraftKind{"early-exit", lacks_early_exit, early_exit_benches, true},
+      DraftKind{"hierarchical", lacks_hierarchical, hierarchical_benches},
+      DraftKind{"input-copy", nullptr, input_copy_benches},
   };
   return kinds;
 }

@@ -39,6 +39,13 @@ struct DraftUse {
   double other_calls = 0;
 };
 
+/// Sums over the tokens of a text whose target was left early.
+struct EarlyExitSums {
+  double blocks = 0;
+  /// KL of the law of each token from the target's, in nats.
+  double kullback_leibler = 0;
+};
+
 /// One text of one method.
 struct MethodRun {
   sim::Counters counters = {};
@@ -47,6 +54,8 @@ struct MethodRun {
   double cost = 0;
   /// Weights that were read, each call reading all of its model, over the target's.
   double weight_reads = 0;
+  /// Where the target is left early.
+  std::optional<EarlyExitSums> early_exit = {};
   /// What was generated.
   std::vector<sim::Token> text = {};
 };

@@ -11,6 +11,7 @@
 #include "sim/serving/serving_simulation.hpp"
 
 namespace specdec::sim {
+struct ExitWeights;
 struct TransformerWeights;
 struct EagleHead;
 struct ParallelHeads;
@@ -29,6 +30,8 @@ struct MethodSource {
   /// Heads made for target_weights.
   std::shared_ptr<const sim::EagleHead> eagle_head;
   std::shared_ptr<const sim::ParallelHeads> parallel_heads;
+  /// Ways out of the target before its last block, for methods that leave it there; plain ones where it has none.
+  std::shared_ptr<const sim::ExitWeights> exits;
   /// Counted tables.
   sim::ModelFactory unigram;
   sim::ModelFactory bigram;
@@ -55,6 +58,15 @@ struct MethodSettings {
   /// Of the policy batch: gammas by batch, rising, the first from batch 1 on; and the batch.
   std::vector<sim::GammaFrom> schedule;
   std::int64_t batch = 1;
+  /// Blocks of the target that the draft early-exit runs.
+  std::int64_t exit_layer = 2;
+  /// Thresholds of the systems that leave the target early, by softmax response and by saturation of the states.
+  double exit_response = 0.7;
+  double exit_saturation = 0.95;
+  /// Tokens that the hierarchical draft's own draft proposes at a time.
+  std::int64_t inner_gamma = 2;
+  /// Of the text that input-copy is given, the share of tokens that have been replaced.
+  double edit_share = 0.05;
   /// Chains of the verifiers of several.
   std::int64_t drafts = 3;
   /// Of the full trees: children of a node, levels.

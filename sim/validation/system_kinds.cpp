@@ -3,6 +3,7 @@
 
 #include "sim/blockwise.hpp"
 #include "sim/decoding.hpp"
+#include "sim/validation/early_exit_system.hpp"
 #include "sim/validation/head_drafts.hpp"
 #include "sim/validation/methods.hpp"
 
@@ -85,8 +86,12 @@ MethodDecoderFactory blockwise(const MethodContext& context) {
 }  // namespace
 
 std::span<const SystemKind> system_kinds() {
-  static constexpr std::array kinds{SystemKind{"plain", true, nullptr, plain},
-                                    SystemKind{"blockwise", true, lacks_greedy_heads, blockwise}};
+  static constexpr std::array kinds{
+      SystemKind{"plain", true, nullptr, plain},
+      SystemKind{"blockwise", true, lacks_greedy_heads, blockwise},
+      SystemKind{"calm", false, lacks_early_exits, early_exit_by_response},
+      SystemKind{"calm-saturation", false, lacks_early_exits, early_exit_by_saturation},
+  };
   return kinds;
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("simulate is one row of compare, whatever the threads and whatever run
 
 TEST_CASE("compare runs what the source has, and only lossy methods leave the target's law") {
   const ordered_json json = document_of_run(std::string("compare") + small);
-  CHECK(json["results"].size() == 1 + 9 + 6 + 3 + 5);
+  CHECK(json["results"].size() == 1 + 9 + 6 + 4 + 5);
   CHECK(warns(json, "no_cost"));
   CHECK(warns(json, "no_operations"));
   for (const ordered_json& row : json["results"]) {
@@ -68,6 +68,20 @@ TEST_CASE("methods run on checkpoints and prompts of the user, with a row for ea
   CHECK_FALSE(warns(json, "prompts_left_out"));
   CHECK(warns(document_of_run(pair + "--tokens 16 copy"), "prompts_left_out"));
   check_run_refused(pair + "bigram", "bigram: the source has no counted tables");
+  check_run_refused(pair + "early-exit", "early-exit: the target has 2 blocks and no exit so late");
+  check_run_refused("compare calm --source synthetic", "calm: the source's target has no blocks");
+  const ordered_json early = document_of_run(
+      pair + "--tokens 64 --exit-layer 1 --exit-response 0 --exit-saturation 1 early-exit calm calm-saturation plain");
+  CHECK(early["results"][0]["lossless"] == true);
+  CHECK(early["results"][0]["memory_factor"] > early["results"][0]["target_calls_per_token"]);
+  CHECK(early["results"][1]["blocks_per_token"] == 1);
+  CHECK(early["results"][1]["total_variation_per_token"] > 0);
+  CHECK(early["results"][1]["kullback_leibler_nats_per_token"] > 0);
+  CHECK(early["results"][1]["operations_factor"] < 1);
+  CHECK(early["results"][2]["blocks_per_token"] == 2);
+  CHECK(early["results"][2]["total_variation_per_token"] == 0);
+  CHECK(early["results"][2]["operations_factor"] == 1);
+  CHECK(early["results"][3]["blocks_per_token"].is_null());
 }
 
 TEST_CASE("simulate and compare refuse methods that are none and options of the other source") {

@@ -51,16 +51,20 @@ TEST_CASE("an input is proposed from its beginning, and from behind what the out
   CHECK(proposed(draft, {}, 0).empty());
 }
 
-TEST_CASE("after an edit the place is found by the one longest suffix, and nothing is proposed until then") {
-  InputCopyDraft draft = copies_of(20, {5, 6, 7, 8, 6, 9, 7, 8, 10});
+TEST_CASE("after an edit the place is found by the longest suffix, the one behind it if there are several") {
+  const Tokens input{5, 6, 7, 8, 6, 9, 7, 8, 10};
+  InputCopyDraft draft = copies_of(20, input);
   CHECK(proposed(draft, {{5, 11}}, 9).empty());
   CHECK_FALSE(draft.place());
-  // 6 stands in the input twice, 7 8 twice, 6 7 8 once.
-  CHECK(proposed(draft, {{5, 11}, {6}}, 9).empty());
-  CHECK(proposed(draft, {{5, 11}, {7, 8}}, 9).empty());
-  CHECK(proposed(draft, {{5, 11}, {6}, {7}}, 9) == Tokens{8, 6, 9, 7, 8, 10});
-  CHECK(proposed(draft, {{11, 9}}, 2) == Tokens{7, 8});
-  // A token beyond the input's end loses the place as any other does.
+  // An insertion: 6 stands in the input twice, both times behind the 6 that was expected or at it.
+  CHECK(proposed(draft, {{5, 11}, {6}}, 9) == Tokens{7, 8, 6, 9, 7, 8, 10});
+  // Substitutions: of 6 by 11, and of the 9 by 11, after which 7 is the second one.
+  CHECK(proposed(draft, {{5, 11}, {7, 8}}, 9) == Tokens{6, 9, 7, 8, 10});
+  CHECK(proposed(draft, {{5, 6, 7, 8, 6, 11}, {7}}, 9) == Tokens{8, 10});
+  // The longest agreement decides wherever it stands; the first 7 8 is preceded by 6.
+  CHECK(proposed(draft, {{5, 6, 7, 8, 6, 11}, {6}, {7, 8}}, 3) == Tokens{6, 9, 7});
+  // Twice, but not behind the place; once, before it.
+  CHECK(proposed(draft, {{5, 6, 7, 8, 6, 9, 7, 8, 10}, {7}}, 9).empty());
   CHECK(proposed(draft, {{5, 6, 7, 8, 6, 9, 7, 8, 10}, {9}}, 9) == Tokens{7, 8, 10});
   // The prompt, two tokens 0, is no output.
   InputCopyDraft zeros = copies_of(20, {0, 0, 1, 2});
