@@ -177,7 +177,7 @@ Chart from_options(BatchFigureOptions o) {
   if (d.bench) inputs.measured = &*d.bench;
   inputs.who = by_runs ? d.target_model : deployment_text(o.plan, o.plan.roofline);
   Chart chart = speedup_over_batch(inputs);
-  chart.assumptions = with_defaults(std::move(assumptions), d.cost_assumptions);
+  chart.assumptions = with_defaults(with_defaults(std::move(assumptions), d.cost_assumptions), chart.assumptions);
   chart.warnings.insert(chart.warnings.end(), d.warnings.begin(), d.warnings.end());
   chart.presets = d.presets;
   for (const std::string& file : d.files) chart.files.push_back(file_facts("FILE", file));
@@ -222,6 +222,8 @@ Chart speedup_over_batch(const BatchFigureInputs& in) {
   chart.title = "Where speculation pays: speedup and throughput over the batch";
   chart.caption = caption_of(in, best, crossover);
   chart.columns = 2;
+  if (!in.points.empty())
+    chart.assumptions.push_back({"95% intervals", in.points.front().speedup_estimate.method, "default"});
   chart.panels.push_back(speedup_panel(in, best, crossover));
   if (in.in_seconds) {
     chart.panels.push_back(throughput_panel(in, crossover));

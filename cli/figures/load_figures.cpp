@@ -186,7 +186,7 @@ Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
   Chart chart = kind.draw(shown);
   chart.files = file_facts_of(inputs);
   chart.presets = std::move(inputs.presets);
-  chart.assumptions = with_defaults(std::move(assumptions), inputs.assumptions);
+  chart.assumptions = with_defaults(with_defaults(std::move(assumptions), inputs.assumptions), chart.assumptions);
   chart.warnings.insert(chart.warnings.end(), inputs.warnings.begin(), inputs.warnings.end());
   return chart;
 }
@@ -208,6 +208,9 @@ constexpr LoadFigureKind latency_kind = {latency_over_load, 10};
 constexpr LoadFigureKind cost_kind = {cost_and_time, 10};
 
 void warn_of_simulation(const LoadFigureInputs& in, Chart& chart) {
+  chart.assumptions.push_back(
+      {"95% intervals", "Student's t over runs, widened to the central 95% of the cost and the ends of the acceptance",
+       "default"});
   chart.warnings.push_back(
       {"simulated", fmt::format("figures are those of {} of each way at each load; bands hold the error of these runs, "
                                 "of the cost and of the acceptance; where such a version takes less than the load, its "

@@ -213,7 +213,7 @@ Chart from_options(VerificationFigureOptions o) {
     inputs.who = inputs.measured.front().model.empty() ? "measured passes" : inputs.measured.front().model;
   }
   Chart chart = verification_cost(inputs);
-  chart.assumptions = std::move(assumptions);
+  chart.assumptions = with_defaults(std::move(assumptions), chart.assumptions);
   for (const cost::PublishedTiming& timing : inputs.published) {
     chart.assumptions.push_back(
         {fmt::format("published: {}, batch {}, {} tokens, context {}", timing.engine, brief(timing.point.batch),
@@ -256,7 +256,11 @@ Chart verification_cost(const VerificationFigureInputs& in) {
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = {"tokens", "tokens in the pass", AxisScale::logarithmic};
   panel.y = {"time_ms", "time of the pass (ms)", AxisScale::logarithmic};
-  if (in.roofline != nullptr) add_roofline(in, panel);
+  if (in.roofline != nullptr) {
+    add_roofline(in, panel);
+    chart.assumptions.push_back(
+        {"95% intervals", "central 95% of passes with losses drawn from their ranges", "default"});
+  }
   add_points(in, panel);
   panel.y.low = lowest_shown(panel);
   if (in.roofline != nullptr) {
