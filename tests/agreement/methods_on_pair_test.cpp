@@ -36,7 +36,7 @@ const std::filesystem::path models = std::filesystem::path(SPECDEC_SOURCE_DIR) /
 /// A right method fails one of its two tests with probability below 2e-6: all of 50 methods together below 1e-4. The
 /// seed is fixed.
 constexpr double level = 1e-6;
-constexpr std::int64_t sequences = 30;
+constexpr std::int64_t sequences = 24;
 constexpr std::int64_t tokens_per_text = 56;
 constexpr std::int64_t threads = 2;
 
