@@ -18,6 +18,9 @@ struct FigureStep {
 /// `text` on one line: backslash escapes for control characters, bytes that are no UTF-8 as \xNN.
 std::string visible(std::string_view text);
 
+/// `text` as visible, with the characters that mean something to HTML and XML replaced.
+std::string escaped_markup(std::string_view text);
+
 /// Whether standard output is a terminal that shows colours and nobody forbids them by NO_COLOR.
 bool is_colour_terminal();
 

@@ -31,7 +31,12 @@ const DrawingPalette& palette_of(DrawingTheme theme) {
                                       "#a0a0aa",
                                       "#333840",
                                       {"#56b4e9", "#ff8a3d", "#2fd0a0", "#e6a5cd", "#a6d8f7", "#f0c648", "#b894dd"}};
-  return theme == DrawingTheme::dark ? dark : light;
+  static const DrawingPalette page = {"none",
+                                      "#1b1b1f",
+                                      "#80808a",
+                                      "#a8a8b0",
+                                      {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#9467bd"}};
+  return theme == DrawingTheme::dark ? dark : theme == DrawingTheme::page ? page : light;
 }
 
 std::vector<std::vector<SeriesLook>> looks_of(const Chart& chart) {

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -153,9 +154,12 @@ constexpr int points[] = {7, 5, 9, 13, 11, 6, 4};
 constexpr int patterns[] = {3, 4, 5, 1, 6, 7, 2};
 constexpr double band_opacity = 0.22;
 
+/// The item of a look's number. Beyond the last one it begins again one further on, so that who has the colour of
+/// another has another dash.
 template <class Item, std::size_t Size>
 const Item& nth(const Item (&items)[Size], int number) {
-  return items[static_cast<std::size_t>(number) % Size];
+  const auto n = static_cast<std::size_t>(number);
+  return items[(n + n / Size) % Size];
 }
 
 /// Of Matplotlib's viridis at even distances, published as CC0: light grows steadily, so that it is legible in grey.
@@ -362,18 +366,31 @@ class ScriptWriter {
     return fmt::format("pt {} ps {:.3g}", nth(points, look.number), size);
   }
 
+  static std::string outline(std::string_view colour, double width) {
+    return fmt::format("lc rgb '{0}' lw {1:.3g} fs empty border rgb '{0}'", colour, width);
+  }
+
   std::string fill_style(const ChartSeries& s, const SeriesLook& look) const {
     const std::string colour = colour_of(s, look);
     if (s.mark == ChartMark::band || (s.mark == ChartMark::box && s.role == ChartRole::reference))
       return fmt::format("fc rgb '{}' fs transparent solid {} noborder", colour, band_opacity);
-    if (s.mark == ChartMark::box && s.role == ChartRole::highlight)
-      return fmt::format("fc rgb '{}' lw {:.3g} fs empty border rgb '{}'", colour, line_width(s), colour);
-    return fmt::format("fc rgb '{}' lw {:.3g} fs pattern {} border rgb '{}'", colour, 0.8 * line_,
+    if (s.mark == ChartMark::box && s.role == ChartRole::highlight) return outline(colour, line_width(s));
+    return fmt::format("fc rgb '{}' lw {:.3g} fs transparent pattern {} border rgb '{}'", colour, 0.8 * line_,
                        nth(patterns, look.number), colours_.ink);
   }
 
   /// Marks on a line: all of a short one, some of a long one.
   static std::size_t point_interval(const ChartSeries& s) { return std::max<std::size_t>(1, s.x.size() / 12); }
+
+  /// gnuplot's own error bars blank what is behind their points.
+  void add_error_bars(const ChartSeries& s, const std::string& data, const std::string& colour,
+                      std::vector<std::string>& elements) const {
+    if (s.low.empty()) return;
+    elements.push_back(
+        fmt::format("{} using 1:3:(0):($4-$3) with vectors heads size graph 0.006,90 lc rgb '{}' lw {:.3g} "
+                    "notitle",
+                    data, colour, line_));
+  }
 
   /// What stands behind "plot" for one series.
   void add_elements(std::size_t p, std::size_t index, std::vector<std::string>& elements) {
@@ -403,19 +420,14 @@ class ScriptWriter {
         elements.push_back(fmt::format("{} using 1:2 with steps {} {}", data, line_style(s, look), title));
         break;
       case ChartMark::points:
-        if (!s.low.empty())
-          elements.push_back(fmt::format("{} using 1:2:3:4 with yerrorbars lc rgb '{}' lw {:.3g} {} {}", data,
-                                         colour_of(s, look), line_, point_style(s, look), title));
-        else
-          elements.push_back(fmt::format("{} using 1:2 with points lc rgb '{}' {} {}", data, colour_of(s, look),
-                                         point_style(s, look), title));
+        add_error_bars(s, data, colour_of(s, look), elements);
+        elements.push_back(fmt::format("{} using 1:2 with points lc rgb '{}' {} {}", data, colour_of(s, look),
+                                       point_style(s, look), title));
         break;
       case ChartMark::bars:
         elements.push_back(
             fmt::format("{} using 1:2:({:.6g}) with boxes {} {}", data, bar_width(panel), fill_style(s, look), title));
-        if (!s.low.empty())
-          elements.push_back(fmt::format("{} using 1:2:3:4 with yerrorbars lc rgb '{}' lw {:.3g} pt -1 notitle", data,
-                                         colours_.ink, line_));
+        add_error_bars(s, data, colours_.ink, elements);
         break;
       case ChartMark::band:
         if (is_terminal()) {
@@ -426,11 +438,13 @@ class ScriptWriter {
         }
         break;
       case ChartMark::box:
-        if (over_cells)
+        if (over_cells) {
+          elements.push_back(fmt::format("{} using 1:2:3:4:5:6 with boxxyerror {} notitle", data,
+                                         outline("#000000", line_width(s) + 2 * line_)));
           elements.push_back(
-              fmt::format("{} using 1:2:3:4:5:6 with boxxyerror lc rgb '#ffffff' lw {:.3g} fs empty "
-                          "border rgb '#ffffff' notitle",
-                          data, line_width(s) + 2 * line_));
+              fmt::format("{} using 1:2:3:4:5:6 with boxxyerror {} notitle", data, outline("#ffffff", line_width(s))));
+          break;
+        }
         elements.push_back(fmt::format("{} using 1:2:3:4:5:6 with boxxyerror {} {}", data, fill_style(s, look), title));
         break;
       case ChartMark::cells:
@@ -468,9 +482,11 @@ class ScriptWriter {
         return fmt::format("NaN with linespoints {} {} {}", line_style(s, look), point_style(s, look), title);
       case ChartMark::points:
         return fmt::format("NaN with points lc rgb '{}' {} {}", colour_of(s, look), point_style(s, look), title);
+      case ChartMark::box:
+        if (over_cells) return fmt::format("NaN with boxes {} {}", outline(colours_.ink, line_width(s)), title);
+        return fmt::format("NaN with boxes {} {}", fill_style(s, look), title);
       case ChartMark::bars:
       case ChartMark::band:
-      case ChartMark::box:
         return fmt::format("NaN with boxes {} {}", fill_style(s, look), title);
       default:
         return fmt::format("NaN with lines {} {}", line_style(s, look), title);
@@ -538,7 +554,8 @@ class ScriptWriter {
     std::set<double> places;
     for (const ChartSeries& s : panel.series) {
       const std::vector<double>& values = is_x ? s.x : s.y;
-      if (s.mark == ChartMark::text || (!is_x && !s.low.empty())) continue;
+      const bool is_place = s.mark != ChartMark::text && s.mark != ChartMark::vertical;
+      if (!is_place || (!is_x && !s.low.empty())) continue;
       for (const double value : values) {
         if (std::isfinite(value)) places.insert(value);
       }
@@ -605,13 +622,16 @@ class ScriptWriter {
 
   // -------------------------------------------------------------------------------------------------------- on paper
 
+  /// In heights of the font; with less, panels stand one below the other.
+  static constexpr double narrowest_panel = 18;
+
   double caption_font() const { return 0.86 * font_; }
   double title_font() const { return 1.15 * font_; }
   double line_height(double font) const { return 1.35 * font; }
 
   /// How many characters of a font go into a width.
   std::size_t fitting(double width, double font) const {
-    return static_cast<std::size_t>(std::max(10.0, width / (0.56 * font)));
+    return static_cast<std::size_t>(std::max(10.0, width / (0.53 * font)));
   }
 
   /// Sizes of fonts are in points where Cairo draws.
@@ -694,7 +714,8 @@ class ScriptWriter {
     const ChartPanel& panel = chart_.panels[p];
     say("set border 3 lc rgb '{}' lw {:.3g}", colours_.ink, 0.9 * line_);
     say("set tics out nomirror textcolor rgb '{}'", colours_.ink);
-    say("set grid lc rgb '{0}' lw {1:.3g} dt solid, lc rgb '{0}' lw {1:.3g} dt solid", colours_.grid, 0.7 * line_);
+    say("set grid lt 1 lc rgb '{0}' lw {1:.3g} dt solid, lt 1 lc rgb '{0}' lw {1:.3g} dt solid", colours_.grid,
+        0.6 * line_);
     say("unset margins\nunset key");
     write_panel_settings(p);
     say("set xlabel textcolor rgb '{0}'\nset ylabel textcolor rgb '{0}'", colours_.ink);
@@ -706,7 +727,8 @@ class ScriptWriter {
     if (panel.z) {
       say("unset grid");
       say("set palette defined {}", heat_colours);
-      say("set colorbox border lc rgb '{}'", colours_.ink);
+      say("set colorbox noborder");
+      say("set cbtics textcolor rgb '{}'", colours_.ink);
       say("set cblabel textcolor rgb '{}'", colours_.ink);
       say("set style textbox opaque noborder fillcolor rgb '#ffffff' margins 0.4,0.2");
     }
@@ -722,20 +744,21 @@ class ScriptWriter {
     const double title_height = static_cast<double>(title.size()) * line_height(title_font()) + 1.2 * pad;
     const double caption_height = static_cast<double>(caption.size()) * line_height(caption_font()) + 1.2 * pad;
 
-    const auto columns = std::min(static_cast<std::size_t>(chart_.columns), chart_.panels.size());
+    std::size_t columns = std::min(static_cast<std::size_t>(chart_.columns), chart_.panels.size());
+    while (columns > 1 && width / static_cast<double>(columns) < narrowest_panel * font_) --columns;
     const std::size_t rows = (chart_.panels.size() + columns - 1) / columns;
+    const double gap = columns > 1 ? 0.8 * font_ : 0;
     const double cell_width = (width - pad) / static_cast<double>(columns);
-    const double plot_height = (columns == 1 ? rows == 1 ? 0.56 : 0.44 : 0.72) * cell_width + 3 * font_;
-    double own_legend = 0;
-    if (!shared_legend_) {
-      for (std::size_t p = 0; p < chart_.panels.size(); ++p)
-        own_legend = std::max(own_legend, legend_height(legend_of(p), cell_width));
-    }
+    const double plot_height = (columns > 1 ? 0.68 : rows > 1 ? 0.44 : 0.54) * cell_width + 3.5 * font_;
+    // Of a row the legends of its panels, where they have their own.
+    std::vector<double> legends(rows, 0);
+    for (std::size_t p = 0; !shared_legend_ && p < chart_.panels.size(); ++p)
+      legends[p / columns] = std::max(legends[p / columns], legend_height(legend_of(p), cell_width - gap));
     const Legend common = shared_legend_ ? legend_of(0) : Legend{};
     const double common_height = legend_height(common, width - 2 * pad);
-    const double cell_height = plot_height + own_legend;
     const double height =
-        std::ceil(title_height + static_cast<double>(rows) * cell_height + common_height + caption_height);
+        std::ceil(title_height + static_cast<double>(rows) * plot_height +
+                  std::accumulate(legends.begin(), legends.end(), 0.0) + common_height + caption_height);
 
     write_terminal_setting(height);
     say("set multiplot");
@@ -744,14 +767,14 @@ class ScriptWriter {
     write_text_lines(title, pad, height - 0.6 * pad, title_font(), ":Bold", height);
     write_text_lines(caption, pad, caption_height - 0.4 * pad, caption_font(), "", height);
     say("plot NaN notitle");
+    double top = height - title_height;
     for (std::size_t p = 0; p < chart_.panels.size(); ++p) {
-      const auto column = static_cast<double>(p % columns), row = static_cast<double>(p / columns);
-      DrawingArea area = {pad / 2 + column * cell_width, height - title_height - (row + 1) * cell_height, cell_width,
-                          cell_height};
-      if (!shared_legend_) write_legend(legend_of(p), {area.left, area.bottom, area.width, own_legend}, height);
-      area.bottom += own_legend;
-      area.height -= own_legend;
-      write_panel(p, area, height);
+      const std::size_t row = p / columns, column = p % columns;
+      const double left = pad / 2 + static_cast<double>(column) * cell_width;
+      const double bottom = top - plot_height - legends[row];
+      if (!shared_legend_) write_legend(legend_of(p), {left, bottom, cell_width - gap, legends[row]}, height);
+      write_panel(p, {left, bottom + legends[row], cell_width - gap, plot_height}, height);
+      if (column + 1 == columns) top = bottom;
     }
     if (shared_legend_) write_legend(common, {pad, caption_height, width - 2 * pad, common_height}, height);
     say("unset multiplot");

@@ -1,11 +1,15 @@
 #include <fmt/format.h>
-#include <array>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/core/acceptance_rate.hpp"
+#include "analysis/theory/finite_generation.hpp"
 #include "analysis/theory/operations.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 #include "analysis/theory/tokens.hpp"
@@ -94,7 +98,12 @@ Chart expected_tokens_chart(const ExpectedTokensOptions& o) {
     panel.series.push_back(series_over(o.alpha.values(), gamma_name(gamma), [&](const core::AcceptanceRate& rate) {
       return theory::expected_tokens(rate, gamma);
     }));
+    panel.y.high = std::max(panel.y.high.value_or(0), static_cast<double>(gamma) + 1.5);
   }
+  panel.series.push_back(series_over(o.alpha.values(), "γ without end", [](const core::AcceptanceRate& rate) {
+    return theory::expected_tokens_limit(rate);
+  }));
+  panel.series.back().role = ChartRole::reference;
   chart.assumptions = {independence()};
   return chart;
 }
@@ -105,6 +114,48 @@ std::function<Chart()> set_up_expected_tokens(Options& options) {
   declare_gammas(options, o->gamma);
   o->alpha.declare(options);
   return [o] { return expected_tokens_chart(*o); };
+}
+
+// ---------------------------------------------------------------------------------------------------------- Figure 3
+
+struct OptimalGammaOptions {
+  std::string c = "0.01,0.02,0.05,0.1,0.2";
+  std::int64_t max_gamma = 20;
+  AlphaGrid alpha;
+};
+
+Chart optimal_gamma_chart(const OptimalGammaOptions& o) {
+  Chart chart;
+  chart.name = "optimal-gamma";
+  chart.title = "The best number of drafts";
+  chart.caption =
+      "The γ with the greatest speedup if each draft is accepted with chance α and takes c target steps; 0 where "
+      "α is at most c, and without end towards α = 1 (Leviathan et al. 2023, Fig. 3, Section 3.5).";
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = o.alpha.axis();
+  panel.y = {
+      .key = "gamma", .label = "optimal γ (drafts per step)", .low = 0, .high = static_cast<double>(o.max_gamma)};
+  for (const std::string& entry : listed("--c", o.c)) {
+    const double c = parse_number("--c", entry, {});
+    ChartSeries& series = panel.series.emplace_back(
+        series_over(o.alpha.values(), fmt::format("c = {}", c), [&](const core::AcceptanceRate& rate) {
+          const theory::OptimalGamma optimum = theory::optimal_gamma(rate, c);
+          return optimum.attained() ? static_cast<double>(optimum.gamma) : std::numeric_limits<double>::quiet_NaN();
+        }));
+    series.mark = ChartMark::steps;
+  }
+  chart.assumptions = {independence()};
+  return chart;
+}
+
+std::function<Chart()> set_up_optimal_gamma(Options& options) {
+  const auto o = std::make_shared<OptimalGammaOptions>();
+  options.group("Figure");
+  options.text("--c", o->c, "LIST", "times of a draft step in target steps, separated by commas; a line for each");
+  options.integer("--max-gamma", o->max_gamma, {.lo = 1, .hi = 1'000'000}, "greatest gamma shown");
+  o->alpha.points = 1001;
+  o->alpha.declare(options);
+  return [o] { return optimal_gamma_chart(*o); };
 }
 
 // ---------------------------------------------------------------------------------------------------------- Figure 4
@@ -140,7 +191,8 @@ Chart trade_off_chart(const TradeOffOptions& o) {
         series_over(o.alpha.values(), gamma_name(gamma),
                     [&](const core::AcceptanceRate& rate) { return theory::operations_factor(rate, gamma, o.c_hat); }));
   }
-  chart.assumptions = {independence(), {"c", o.c, "user"}, {"c_hat", o.c_hat, "user"}};
+  chart.assumptions = {
+      independence(), {"c", o.c, o.c == 0 ? "default" : "user"}, {"c_hat", o.c_hat, o.c_hat == 0 ? "default" : "user"}};
   return chart;
 }
 
@@ -154,11 +206,88 @@ std::function<Chart()> set_up_trade_off(Options& options) {
   return [o] { return trade_off_chart(*o); };
 }
 
+// ---------------------------------------------------------------------------------------------------------- Figure 5
+
+struct StepTraceOptions {
+  std::string gamma = "7,3";
+  double alpha = 0.8;
+  double c = 0.1;
+  std::int64_t tokens = 12;
+};
+
+/// Boxes of one model's calls.
+ChartSeries calls_of(std::string model) {
+  ChartSeries calls;
+  calls.name = std::move(model);
+  calls.mark = ChartMark::box;
+  return calls;
+}
+
+/// A call in a lane, from a time on; returns when it ends.
+double add_call(ChartSeries& calls, double lane, double start, double duration) {
+  constexpr double half_height = 0.3;
+  calls.x_low.push_back(start);
+  calls.x_high.push_back(start + duration);
+  calls.low.push_back(lane - half_height);
+  calls.high.push_back(lane + half_height);
+  return start + duration;
+}
+
+Chart step_trace_chart(const StepTraceOptions& o) {
+  const std::vector<std::int64_t> gammas = gammas_of(o.gamma);
+  Chart chart;
+  chart.name = "step-trace";
+  chart.title = fmt::format("The calls behind {} tokens", o.tokens);
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = {.key = "time_target_steps", .label = "time (target steps)", .low = 0};
+  panel.y = {.key = "decoding", .label = "decoding"};
+  panel.y.categories = {"plain"};
+  for (auto gamma = gammas.rbegin(); gamma != gammas.rend(); ++gamma) panel.y.categories.push_back(gamma_name(*gamma));
+  ChartSeries drafts = calls_of("draft"), verifications = calls_of("target");
+  std::vector<std::string> means;
+  for (std::size_t i = 0; i < gammas.size(); ++i) {
+    const auto lane = static_cast<double>(gammas.size() - i);
+    const theory::FiniteGeneration mean =
+        theory::finite_generation(core::AcceptanceRate(o.alpha), gammas[i], o.tokens, {.c = o.c});
+    means.push_back(fmt::format("{} in {} steps with γ = {}", brief(mean.expected_cost, 3),
+                                brief(mean.expected_steps, 3), gammas[i]));
+    double time = 0;
+    for (std::int64_t step = 0; step < std::llround(mean.expected_steps); ++step) {
+      for (std::int64_t draft = 0; draft < gammas[i]; ++draft) time = add_call(drafts, lane, time, o.c);
+      time = add_call(verifications, lane, time, 1);
+    }
+  }
+  double time = 0;
+  for (std::int64_t step = 0; step < o.tokens; ++step) time = add_call(verifications, 0, time, 1);
+  if (!drafts.x_low.empty()) panel.series.push_back(std::move(drafts));
+  panel.series.push_back(std::move(verifications));
+  chart.caption = fmt::format(
+      "Each step drafts γ tokens one after the other and verifies all of them in one call of the target. At α = {} and "
+      "c = {} the mean times are {}, against {} for plain decoding; drawn are whole steps (Leviathan et al. 2023, "
+      "Fig. 5, for a decoder alone).",
+      brief(o.alpha), brief(o.c), fmt::join(means, ", "), o.tokens);
+  chart.assumptions = {independence(), {"verify_factor", 1, "default"}, {"overhead", 0, "default"}};
+  return chart;
+}
+
+std::function<Chart()> set_up_step_trace(Options& options) {
+  const auto o = std::make_shared<StepTraceOptions>();
+  options.group("Figure");
+  options.text("-k,--gamma,--num-speculative-tokens", o->gamma, "LIST",
+               "drafted tokens per step, separated by commas; a row for each");
+  options.number("--alpha", o->alpha, {.lo = 0, .hi = 1}, "acceptance rate");
+  options.number("--c", o->c, {.lo = 0, .hi = 100}, "time of a draft step in target steps");
+  options.integer("--tokens", o->tokens, {.lo = 1, .hi = 200}, "tokens of the text");
+  return [o] { return step_trace_chart(*o); };
+}
+
 }  // namespace
 
 std::vector<FigureKind> paper_figures() {
   return {{"expected-tokens", "expected tokens per step against alpha (the paper's Fig. 2)", set_up_expected_tokens},
-          {"speedup-and-operations", "speedup and operations against alpha (Fig. 4)", set_up_trade_off}};
+          {"optimal-gamma", "optimal gamma against alpha for several c (Fig. 3)", set_up_optimal_gamma},
+          {"speedup-and-operations", "speedup and operations against alpha (Fig. 4)", set_up_trade_off},
+          {"step-trace", "draft and target calls in time, against plain decoding (Fig. 5)", set_up_step_trace}};
 }
 
 }  // namespace specdec::cli
