@@ -119,7 +119,7 @@ std::function<Chart()> set_up_expected_tokens(Options& options) {
 // ---------------------------------------------------------------------------------------------------------- Figure 3
 
 struct OptimalGammaOptions {
-  std::string c = "0.01,0.02,0.05,0.1,0.2";
+  std::string c = "0.01,0.02,0.05,0.1";
   std::int64_t max_gamma = 20;
   AlphaGrid alpha;
 };
@@ -161,7 +161,7 @@ std::function<Chart()> set_up_optimal_gamma(Options& options) {
 // ---------------------------------------------------------------------------------------------------------- Figure 4
 
 struct TradeOffOptions {
-  std::string gamma = "1,3,5,7,10";
+  std::string gamma = "3,5,7,10";
   double c = 0;
   double c_hat = 0;
   AlphaGrid alpha;

@@ -3,7 +3,7 @@
 
 usage: check_schemas.py SPECDEC SCHEMA_FOLDER
 
-Each run below must give output that its schema accepts. So that a schema cannot pass by accepting anything, each
+Every figure of plot is run with its defaults. Each run below must give output that its schema accepts. So that a schema cannot pass by accepting anything, each
 document is then broken in turn: every required key removed, an unknown key added, a value of another type put in place
 of each top-level one. The schema must refuse all of these.
 """
@@ -132,6 +132,7 @@ RUNS = {
     ],
     "compare": [f"{METHODS} block ngram", "--source synthetic --tokens 256"],
     "reproduce": [""],
+    "plot": ["", "--all --output SCRATCH/figures"],
     "validate": [
         f"{PAIR} --tokens 64 --max-new-tokens 16 --timed-prompts 1",
         f"{PAIR} --tokens 2000 --max-new-tokens 100 --temperature 1 --timed-prompts 0 --tasks odd",
@@ -167,11 +168,18 @@ def main():
     return bool(failures)
 
 
+def figures(specdec):
+    """The figures' commands, which share one schema."""
+    listed = json.loads(subprocess.run([specdec, "plot", "--format", "json"], capture_output=True, text=True).stdout)
+    return {f"plot {figure['name']}": [""] for figure in listed["figures"]}
+
+
 def check(specdec, folder, scratch):
     """What is wrong with the documents and the schemas, in words."""
     failures = []
-    for command, runs in RUNS.items():
-        schema = json.loads((folder / f"{command.replace(' ', '.')}.json").read_text())
+    for command, runs in {**RUNS, **figures(specdec)}.items():
+        name = "plot.figure" if command.startswith("plot ") else command.replace(" ", ".")
+        schema = json.loads((folder / f"{name}.json").read_text())
         Draft7Validator.check_schema(schema)
         validator = Draft7Validator(schema)
         key_types = {}
@@ -181,7 +189,7 @@ def check(specdec, folder, scratch):
                 failures.append(f"specdec {command} {options}: {'/'.join(map(str, error.path))}: {error.message}")
             for wrong, what in broken(document):
                 if validator.is_valid(wrong):
-                    failures.append(f"{command}.json accepts {what}")
+                    failures.append(f"{name}.json accepts {what}")
             for key, value in document.items():
                 key_types.setdefault(key, set()).add(type(value))
         for key, types in key_types.items():
