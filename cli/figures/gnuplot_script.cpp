@@ -749,7 +749,7 @@ class ScriptWriter {
     const std::size_t rows = (chart_.panels.size() + columns - 1) / columns;
     const double gap = columns > 1 ? 0.8 * font_ : 0;
     const double cell_width = (width - pad) / static_cast<double>(columns);
-    const double plot_height = (columns > 1 ? 0.68 : rows > 1 ? 0.44 : 0.54) * cell_width + 3.5 * font_;
+    const double plot_height = (columns > 2 ? 0.85 : columns == 2 ? 0.68 : rows > 1 ? 0.44 : 0.54) * cell_width + 3.5 * font_;
     // Of a row the legends of its panels, where they have their own.
     std::vector<double> legends(rows, 0);
     for (std::size_t p = 0; !shared_legend_ && p < chart_.panels.size(); ++p)

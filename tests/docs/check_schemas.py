@@ -132,7 +132,7 @@ RUNS = {
     ],
     "compare": [f"{METHODS} block ngram", "--source synthetic --tokens 256"],
     "reproduce": [""],
-    "plot": ["", "--all --output SCRATCH/figures"],
+    "plot": [""],
     "validate": [
         f"{PAIR} --tokens 64 --max-new-tokens 16 --timed-prompts 1",
         f"{PAIR} --tokens 2000 --max-new-tokens 100 --temperature 1 --timed-prompts 0 --tasks odd",
