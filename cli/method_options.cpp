@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "cli/interruption.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
@@ -17,6 +18,16 @@ namespace {
 constexpr std::int64_t default_vocab = 64;
 constexpr double default_noise = 1;
 constexpr double largest_tree = 1024;
+constexpr std::int64_t largest_bigram_vocab = 4096;
+/// Where a precision ends the run.
+constexpr std::int64_t most_tokens = 1'000'000'000'000;
+
+/// What the laws of a synthetic source are: the user's word, else what the other options leave.
+std::string laws_of(const MethodOptions& options) {
+  if (options.laws) return *options.laws;
+  if (options.alpha) return "iid";
+  return options.vocab.value_or(default_vocab) > largest_bigram_vocab ? "fixed" : "bigram";
+}
 
 void require_source(const MethodOptions& options) {
   const bool pair = options.source == "pair";
@@ -27,8 +38,23 @@ void require_source(const MethodOptions& options) {
   refuse_with("--draft-model", options.paths.draft.has_value(), pair);
   refuse_with("--prompts", options.paths.prompts.has_value(), pair);
   refuse_with("--tasks", options.tasks.has_value(), pair);
-  refuse_with("--vocab", options.vocab.has_value(), !pair);
-  refuse_with("--noise", options.noise.has_value(), !pair);
+  const bool synthetic = options.source == "synthetic";
+  refuse_with("--vocab", options.vocab.has_value(), synthetic);
+  refuse_with("--noise", options.noise.has_value(), synthetic);
+  refuse_with("--laws", options.laws.has_value(), synthetic);
+  refuse_with("--alpha", options.alpha.has_value(), synthetic);
+  if (!synthetic) return;
+  const std::string laws = laws_of(options);
+  if (laws == "iid" && !options.alpha) throw UsageError("--laws iid needs --alpha, the acceptance of every draft");
+  const auto refuse_laws = [&](const char* option, bool given, bool fits) {
+    if (given && !fits) throw UsageError(fmt::format("{} does not go with --laws {}", option, laws));
+  };
+  refuse_laws("--alpha", options.alpha.has_value(), laws == "iid");
+  refuse_laws("--vocab", options.vocab.has_value(), laws != "iid");
+  refuse_laws("--noise", options.noise.has_value(), laws != "iid");
+  if (laws == "bigram" && options.vocab > largest_bigram_vocab)
+    refuse("--vocab", fmt::format("{}", *options.vocab),
+           fmt::format("at most {} for --laws bigram", largest_bigram_vocab));
 }
 
 validation::MethodSource pair_source(const MethodOptions& options, Report& report) {
@@ -56,11 +82,21 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
 
 validation::MethodSource source_of(const MethodOptions& options, Report& report) {
   if (options.source == "pair") return pair_source(options, report);
+  const std::string laws = laws_of(options);
+  report.assumptions = {{"laws", laws, options.laws ? "user" : "default"}};
+  if (laws == "iid") {
+    report.assumptions.push_back({"alpha", *options.alpha, "user"});
+    validation::MethodSource source;
+    source.alpha = core::AcceptanceRate(*options.alpha);
+    return source;
+  }
   const std::int64_t vocab = options.vocab.value_or(default_vocab);
   const double noise = options.noise.value_or(default_noise);
-  report.assumptions = {{"vocab", vocab, options.vocab ? "user" : "default"},
-                        {"noise", noise, options.noise ? "user" : "default"}};
-  return validation::synthetic_source(vocab, noise, static_cast<std::uint64_t>(options.seed));
+  report.assumptions.push_back({"vocab", vocab, options.vocab ? "user" : "default"});
+  report.assumptions.push_back({"noise", noise, options.noise ? "user" : "default"});
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  return laws == "fixed" ? validation::fixed_source(vocab, noise, seed)
+                         : validation::synthetic_source(vocab, noise, seed);
 }
 
 /// The user's trees into the settings.
@@ -130,6 +166,28 @@ void warn_of_deviations(const std::vector<validation::MethodResult>& results, Re
                        r.task.empty() ? "" : " on " + r.task, *r.deviation_standard_errors)});
 }
 
+/// Runs the methods; Ctrl-C ends that early, and the report says so.
+void run_until_interrupted(const validation::MethodContext& context, const std::vector<validation::Method>& methods,
+                           const Progress& progress, MethodRuns& runs) {
+  const Interruption interruption;
+  validation::ComparedMethods compared = validation::compare(context, methods, {progress, Interruption::requested});
+  if (compared.results.empty()) throw UsageError("interrupted before a sequence was finished");
+  runs.results = std::move(compared.results);
+  runs.partial = compared.interrupted;
+  runs.tokens = compared.tokens;
+  runs.seconds = compared.seconds;
+  if (compared.interrupted) {
+    const auto rows = std::ranges::count(runs.results, std::string(), &validation::MethodResult::task);
+    runs.report.warnings.push_back(
+        {"partial", fmt::format("interrupted: {} of {} methods were begun, and {} is cut off", rows, methods.size(),
+                                name_of(methods[static_cast<std::size_t>(rows) - 1]))});
+    return;
+  }
+  for (const validation::Method& method : compared.imprecise)
+    runs.report.warnings.push_back(
+        {"imprecise", fmt::format("{}: --tokens were used up before --until-error was reached", name_of(method))});
+}
+
 }  // namespace
 
 MethodOptions::MethodOptions() {
@@ -143,8 +201,12 @@ void MethodOptions::declare_source(Options& options) {
   options.text("--draft-model", paths.draft, "DIR", "folder of the draft model's, with the same vocabulary");
   options.text("--prompts", paths.prompts, "FILE", "JSON lines or a .txt, as for specdec validate");
   options.text("--tasks,--task", tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
-  options.integer("--vocab", vocab, {.lo = 2, .hi = 4096}, "tokens of the synthetic vocabulary [64]");
+  options.choice("--laws", laws, {"bigram", "fixed", "iid"},
+                 "of a synthetic source: by the token before, the same everywhere, or acceptances alone\n"
+                 "[iid with --alpha, fixed above 4096 tokens, else bigram]");
+  options.integer("--vocab", vocab, {.lo = 2, .hi = std::int64_t{1} << 20}, "tokens of the synthetic vocabulary [64]");
   options.number("--noise", noise, {.lo = 0, .hi = 100}, "of the synthetic draft, in logits; 0 is the target [1]");
+  options.number("--alpha", alpha, {.lo = 0, .hi = 1}, "acceptance of every draft, for --laws iid");
 }
 
 void MethodOptions::declare_settings(Options& options) {
@@ -176,7 +238,10 @@ void MethodOptions::declare_settings(Options& options) {
   options.number("--edit-share", settings.edit_share, {.lo = 0, .hi = 1},
                  "of the tokens of input-copy's input, how many are replaced");
   options.group("What to run");
-  options.integer("--tokens", settings.tokens, {.lo = 1, .hi = 1'000'000'000}, "tokens per method");
+  options.integer("--tokens", tokens, {.lo = 1, .hi = most_tokens},
+                  "tokens per method, 1e9 is understood [4608; with --until-error what it takes]");
+  options.number("--until-error", settings.until_relative_error, {.lo = 0, .hi = 1, .lo_open = true},
+                 "end a method where tokens per step are known to this share of them (half of the 95% interval)");
   options.integer("--max-new-tokens", settings.max_new_tokens, {.lo = 2, .hi = 1'000'000}, "tokens per sequence");
   options.integer("--seed", seed, {}, "seed of all random numbers");
   options.integer("--threads", settings.threads, {.lo = 1, .hi = 1024}, "sequences at a time");
@@ -191,13 +256,14 @@ MethodRuns run_methods(
   const validation::MethodSource source = source_of(options, runs.report);
   validation::MethodSettings settings = options.settings;
   settings.seed = static_cast<std::uint64_t>(options.seed);
+  if (options.tokens || settings.until_relative_error) settings.tokens = options.tokens.value_or(most_tokens);
   set_trees(options, settings);
   set_schedule(options, settings);
   const validation::MethodContext context(source, settings);
   settings.cost = cost_of(options, context, runs.report);
   const std::vector<validation::Method> chosen = methods(context);
   runs.trees = validation::planned_trees(chosen, settings);
-  runs.results = validation::compare(context, chosen, progress_line(doing, quiet));
+  run_until_interrupted(context, chosen, progress_line(doing, quiet), runs);
   warn_of_deviations(runs.results, runs.report);
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());
   if (const std::int64_t sequences = runs.results.front().sequences; sequences < prompts)

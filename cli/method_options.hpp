@@ -21,6 +21,9 @@ struct MethodOptions {
   std::optional<std::string> tasks;
   std::optional<std::int64_t> vocab;
   std::optional<double> noise;
+  std::optional<std::string> laws;
+  std::optional<double> alpha;
+  std::optional<std::int64_t> tokens;
   validation::MethodSettings settings;
   std::optional<std::string> schedule;
   std::optional<std::int64_t> batch;
@@ -38,6 +41,10 @@ struct MethodOptions {
 struct MethodRuns {
   std::vector<validation::MethodResult> results;
   std::vector<validation::PlannedTree> trees;
+  /// Ctrl-C ended it: what was finished until then is there.
+  bool partial = false;
+  std::int64_t tokens = 0;
+  double seconds = 0;
   Report report;
 };
 

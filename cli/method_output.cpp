@@ -109,6 +109,11 @@ ordered_json methods_json(const MethodRuns& runs) {
                              {"depth", tree.depth},
                              {"expected_tokens", number_or_null(tree.expected_tokens)},
                              {"parents", tree.parents}});
+  json["partial"] = runs.partial;
+  json["simulated"] = {{"tokens", runs.tokens},
+                       {"seconds", runs.seconds},
+                       {"tokens_per_second",
+                        runs.seconds > 0 ? ordered_json(static_cast<double>(runs.tokens) / runs.seconds) : nullptr}};
   return json;
 }
 

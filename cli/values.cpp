@@ -21,6 +21,14 @@ std::optional<Number> read_whole(std::string_view text) {
   return value;
 }
 
+/// "1e9", "2.5e6": what is an integer that a double holds exactly.
+std::optional<std::int64_t> read_exponential(std::string_view text) {
+  constexpr double largest = 9007199254740992;  // 2^53
+  const auto value = read_whole<double>(text);
+  if (!value || !(std::abs(*value) <= largest) || std::trunc(*value) != *value) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
 }  // namespace
 
 bool Range::contains(double value) const {
@@ -45,7 +53,8 @@ double parse_number(std::string_view option, std::string_view text, const Range&
 }
 
 std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t lo, std::int64_t hi) {
-  const auto value = read_whole<std::int64_t>(text);
+  auto value = read_whole<std::int64_t>(text);
+  if (!value && text.find_first_of("eE") != std::string_view::npos) value = read_exponential(text);
   if (value && lo <= *value && *value <= hi) return *value;
   const bool unbounded = hi == std::numeric_limits<std::int64_t>::max();
   refuse(option, text, fmt::format("an integer in [{}, {}", lo, unbounded ? "2^63)" : fmt::format("{}]", hi)));

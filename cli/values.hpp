@@ -23,7 +23,7 @@ struct Range {
 /// @throws UsageError `--option is TEXT, but must be a number in [lo, hi]`; NaN is never legal
 double parse_number(std::string_view option, std::string_view text, const Range& range);
 
-/// The same for integers in [lo, hi].
+/// The same for integers in [lo, hi]; 1e9 is one.
 std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t lo, std::int64_t hi);
 
 /// The parts of `text` between the separators; an empty text is one empty part.

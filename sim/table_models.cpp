@@ -216,26 +216,39 @@ void softmax(std::span<double> logits) {
   for (double& x : logits) x /= sum;
 }
 
+/// Row c of a random pair.
+void write_random_rows(std::uint64_t seed, std::int64_t c, double noise, std::span<double> p, std::span<double> q) {
+  const RandomStream target_stream(seed, 0);
+  const RandomStream draft_stream(seed, 1);
+  for (std::size_t x = 0; x < p.size(); ++x) {
+    const auto token = static_cast<std::int64_t>(x);
+    p[x] = standard_normal(target_stream, c, token) - std::log1p(static_cast<double>(x));
+    q[x] = p[x] + noise * standard_normal(draft_stream, c, token);
+  }
+  softmax(p);
+  softmax(q);
+}
+
 }  // namespace
+
+std::pair<std::vector<double>, std::vector<double>> synthetic_row_pair(std::int64_t vocab_size, double noise,
+                                                                       std::uint64_t seed) {
+  core::require_in("synthetic_row_pair", "vocab_size", vocab_size, 1, std::int64_t{1} << 24);
+  core::require_in("synthetic_row_pair", "noise", noise, 0, 100);
+  std::pair<std::vector<double>, std::vector<double>> rows(index(vocab_size), index(vocab_size));
+  write_random_rows(seed, 0, noise, rows.first, rows.second);
+  return rows;
+}
 
 TablePair synthetic_bigram_pair(std::int64_t vocab_size, double noise, std::uint64_t seed) {
   core::require_in("synthetic_bigram_pair", "vocab_size", vocab_size, 1, 4096);
   core::require_in("synthetic_bigram_pair", "noise", noise, 0, 100);
-  const RandomStream target_stream(seed, 0);
-  const RandomStream draft_stream(seed, 1);
   const std::size_t vocab = index(vocab_size);
   std::vector<double> target(vocab * vocab);
   std::vector<double> draft(vocab * vocab);
-  for (std::int64_t c = 0; c < vocab_size; ++c) {
-    const std::span<double> p = std::span(target).subspan(index(c) * vocab, vocab);
-    const std::span<double> q = std::span(draft).subspan(index(c) * vocab, vocab);
-    for (std::int64_t x = 0; x < vocab_size; ++x) {
-      p[index(x)] = standard_normal(target_stream, c, x) - std::log1p(static_cast<double>(x));
-      q[index(x)] = p[index(x)] + noise * standard_normal(draft_stream, c, x);
-    }
-    softmax(p);
-    softmax(q);
-  }
+  for (std::int64_t c = 0; c < vocab_size; ++c)
+    write_random_rows(seed, c, noise, std::span(target).subspan(index(c) * vocab, vocab),
+                      std::span(draft).subspan(index(c) * vocab, vocab));
   return {ContextTableModel(vocab_size, 1, std::move(target)), ContextTableModel(vocab_size, 1, std::move(draft))};
 }
 

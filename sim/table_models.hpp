@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/language_model.hpp"
@@ -120,6 +121,12 @@ struct TablePair {
 /// The same p and the same q at every prefix, so that acceptances are independent with rate sum min(p, q).
 /// Shape: both (vocab), sum to 1. @throws std::invalid_argument if they differ in length
 TablePair fixed_pair(std::vector<double> target, std::vector<double> draft);
+
+/// The first row of a random bigram pair (below) of any size, as fixed_pair takes it: target and draft.
+/// @param vocab_size  [1, 2^24]
+/// @throws std::domain_error if a parameter is out of range
+std::pair<std::vector<double>, std::vector<double>> synthetic_row_pair(std::int64_t vocab_size, double noise,
+                                                                       std::uint64_t seed);
 
 /// A random bigram pair with a Zipf-like vocabulary.
 ///

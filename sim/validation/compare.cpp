@@ -1,6 +1,7 @@
 #include "sim/validation/compare.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 #include "analysis/core/parallel.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "sim/table_models.hpp"
+#include "sim/validation/independent_rounds.hpp"
 #include "sim/validation/validate.hpp"
 
 namespace specdec::validation {
@@ -18,7 +20,7 @@ namespace {
 void require_valid(const MethodSource& source, const MethodSettings& settings) {
   constexpr std::int64_t many = std::int64_t{1} << 31;
   core::require_in("compare", "gamma", settings.gamma, std::int64_t{1}, std::int64_t{1024});
-  core::require_in("compare", "tokens", settings.tokens, std::int64_t{1}, many);
+  core::require_in("compare", "tokens", settings.tokens, std::int64_t{1}, std::int64_t{1} << 40);
   core::require_in("compare", "max_new_tokens", settings.max_new_tokens, std::int64_t{2}, many);
   core::require_in("compare", "ngram_order", settings.ngram_order, std::int64_t{1}, std::int64_t{64});
   core::require_in("compare", "exit_layer", settings.exit_layer, std::int64_t{1}, many);
@@ -28,18 +30,24 @@ void require_valid(const MethodSource& source, const MethodSettings& settings) {
   core::require_in("compare", "edit_share", settings.edit_share, 0, 1);
   core::require_in("compare", "threads", settings.threads, std::int64_t{1}, std::int64_t{1024});
   core::require_valid(core::Standardisation{.temperature = settings.temperature});
-  if (source.prompts.empty()) throw std::invalid_argument("compare: prompts has 0 entries, but must have 1 or more");
+  if (settings.until_relative_error)
+    core::require_in("compare", "until_relative_error", *settings.until_relative_error, 0, 1);
+  if (source.prompts.empty() && !source.alpha)
+    throw std::invalid_argument("compare: prompts has 0 entries, but must have 1 or more");
 }
 
 /// Runs one method over all sequences and sums them up.
 class MethodExperiment {
  public:
-  explicit MethodExperiment(const MethodContext& context)
-      : context_(context), source_(context.source()), settings_(context.settings()) {}
+  MethodExperiment(const MethodContext& context, const ComparisonHooks& hooks)
+      : context_(context), source_(context.source()), settings_(context.settings()), hooks_(hooks) {}
 
-  void run(const Method& method, std::vector<MethodResult>& results) {
+  void run(const Method& method, const std::function<void(double share)>& progress, ComparedMethods& compared) {
     method_ = method;
-    decode();
+    std::vector<MethodResult>& results = compared.results;
+    const bool precise = decode(progress);
+    if (std::ranges::all_of(runs_, [](const MethodRun& run) { return run.counters.tokens == 0; })) return;
+    if (settings_.until_relative_error && !precise) compared.imprecise.push_back(method);
     std::vector<std::string> tasks;
     for (const sim::Prompt& prompt : source_.prompts)
       if (std::find(tasks.begin(), tasks.end(), prompt.task) == tasks.end()) tasks.push_back(prompt.task);
@@ -58,22 +66,66 @@ class MethodExperiment {
 
   bool has_sequences(const std::string& task) const {
     for (std::size_t s = 0; s < runs_.size(); ++s)
-      if (belongs(s, task)) return true;
+      if (belongs(s, task) && runs_[s].counters.tokens > 0) return true;
     return false;
   }
 
-  void decode() {
+  /// @return whether the precision that was asked for was reached
+  bool decode(const std::function<void(double share)>& progress) {
     const std::int64_t sequences = (settings_.tokens + settings_.max_new_tokens - 1) / settings_.max_new_tokens;
     const MethodDecoderFactory factory = prepare(method_, context_);
     std::vector<std::unique_ptr<MethodDecoder>> decoders;
     for (std::int64_t w = 0; w < std::min(settings_.threads, sequences); ++w) decoders.push_back(factory());
-    runs_.assign(static_cast<std::size_t>(sequences), {});
+    runs_.clear();
+    while (static_cast<std::int64_t>(runs_.size()) < sequences) {
+      decode_portion(decoders, portion_after(static_cast<std::int64_t>(runs_.size()), sequences));
+      if (hooks_.interrupt && hooks_.interrupt()) return false;
+      if (progress) progress(static_cast<double>(runs_.size()) / static_cast<double>(sequences));
+      if (is_precise()) return true;
+    }
+    return false;
+  }
+
+  /// Whole passes over the prompts, an eighth of what is done where that is more; all at once where nobody asks.
+  std::int64_t portion_after(std::int64_t done, std::int64_t sequences) const {
+    constexpr std::int64_t most = 4'096;
+    const auto pass = static_cast<std::int64_t>(std::max<std::size_t>(source_.prompts.size(), 16));
+    const std::int64_t portion =
+        settings_.until_relative_error ? std::max<std::int64_t>(1, done / 8 / pass) * pass : most;
+    return std::min(std::min(portion, std::max(most, pass)), sequences - done);
+  }
+
+  void decode_portion(const std::vector<std::unique_ptr<MethodDecoder>>& decoders, std::int64_t count) {
+    const std::size_t first = runs_.size();
+    runs_.resize(first + static_cast<std::size_t>(count));
     core::for_each_index(
-        sequences, static_cast<std::int64_t>(decoders.size()), [&](std::int64_t sequence, std::int64_t worker) {
-          const auto s = static_cast<std::size_t>(sequence);
-          const sim::RandomStream stream(settings_.seed, static_cast<std::uint64_t>(sequence));
+        count, static_cast<std::int64_t>(decoders.size()), [&](std::int64_t index, std::int64_t worker) {
+          if (hooks_.interrupt && hooks_.interrupt()) return;
+          const std::size_t s = first + static_cast<std::size_t>(index);
+          const sim::RandomStream stream(settings_.seed, static_cast<std::uint64_t>(s));
           runs_[s] = decoders[static_cast<std::size_t>(worker)]->decode(source_.prompts[prompt_of(s)].tokens, stream);
+          runs_[s].text.clear();
         });
+  }
+
+  /// By sequences, each of which is a sample given the prompts; the interval that is reported is that of other prompts,
+  /// too, and does not shrink with more sequences of the same ones.
+  bool is_precise() const {
+    if (!settings_.until_relative_error) return false;
+    std::vector<double> tokens;
+    std::vector<double> steps;
+    for (const MethodRun& run : runs_) {
+      tokens.push_back(static_cast<double>(run.counters.tokens));
+      steps.push_back(static_cast<double>(run.counters.steps));
+    }
+    const estimate::Estimate e = estimate::ratio_of_sums(tokens, steps);
+    return e.ci95 && e.ci95->hi - e.value <= *settings_.until_relative_error * e.value;
+  }
+
+  estimate::Estimate tokens_per_step(const std::string& task) const {
+    return ratio(
+        task, [](const MethodRun& run) { return static_cast<double>(run.counters.tokens); },
+        [](const MethodRun& run) { return static_cast<double>(run.counters.steps); });
   }
 
   MethodResult summary(const std::string& task) const {
@@ -84,7 +136,7 @@ class MethodExperiment {
     double weight_reads = 0;
     std::optional<EarlyExitSums> early_exit;
     for (std::size_t s = 0; s < runs_.size(); ++s) {
-      if (!belongs(s, task)) continue;
+      if (!belongs(s, task) || runs_[s].counters.tokens == 0) continue;
       result.sequences += 1;
       result.counters.merge(runs_[s].counters);
       rounds.add(runs_[s].rounds);
@@ -98,8 +150,7 @@ class MethodExperiment {
     const auto steps = static_cast<double>(result.counters.steps);
     const auto tokens = static_cast<double>(result.counters.tokens);
     const auto tokens_of = [](const MethodRun& run) { return static_cast<double>(run.counters.tokens); };
-    const auto steps_of = [](const MethodRun& run) { return static_cast<double>(run.counters.steps); };
-    result.tokens_per_step = ratio(task, tokens_of, steps_of);
+    result.tokens_per_step = tokens_per_step(task);
     if (result.counters.drafted > 0) {
       result.closed_form_tokens_per_step = 1 + rounds.accepted.expected / steps;
       if (rounds.accepted.variance >= least_variance)
@@ -137,12 +188,16 @@ class MethodExperiment {
     std::vector<double> counts;
     for (std::size_t first = 0; first < std::min(clusters, runs_.size()); ++first) {
       if (!belongs(first, task)) continue;
-      sums.push_back(0);
-      counts.push_back(0);
+      double sum = 0;
+      double count = 0;
       for (std::size_t s = first; s < runs_.size(); s += clusters) {
-        sums.back() += numerator(runs_[s]);
-        counts.back() += denominator(runs_[s]);
+        sum += numerator(runs_[s]);
+        count += denominator(runs_[s]);
       }
+      // None of them was finished.
+      if (count == 0) continue;
+      sums.push_back(sum);
+      counts.push_back(count);
     }
     return estimate::ratio_of_sums(sums, counts);
   }
@@ -150,6 +205,7 @@ class MethodExperiment {
   const MethodContext& context_;
   const MethodSource& source_;
   const MethodSettings& settings_;
+  const ComparisonHooks& hooks_;
   Method method_;
   std::vector<MethodRun> runs_;
 };
@@ -172,17 +228,42 @@ MethodSource synthetic_source(std::int64_t vocab_size, double noise, std::uint64
   return source;
 }
 
-std::vector<MethodResult> compare(const MethodContext& context, std::span<const Method> methods,
-                                  const std::function<void(double share)>& progress) {
+MethodSource fixed_source(std::int64_t vocab_size, double noise, std::uint64_t seed) {
+  core::require_in("fixed_source", "vocab_size", vocab_size, std::int64_t{2}, std::int64_t{1} << 20);
+  auto [target, draft] = sim::synthetic_row_pair(vocab_size, noise, seed);
+  FixedLaws laws{std::move(target), std::move(draft)};
+  const sim::TablePair pair = sim::fixed_pair(laws.target, laws.draft);
+  MethodSource source;
+  source.models.target = [model = pair.target](std::int64_t) { return sim::OwnedModel(model); };
+  source.models.draft = [model = pair.draft](std::int64_t) { return sim::OwnedModel(model); };
+  source.prompts.push_back({"synthetic", {0}});
+  source.fixed = std::move(laws);
+  return source;
+}
+
+ComparedMethods compare(const MethodContext& context, std::span<const Method> methods, const ComparisonHooks& hooks) {
   require_valid(context.source(), context.settings());
-  std::vector<MethodResult> results;
-  MethodExperiment experiment(context);
-  for (std::size_t m = 0; m < methods.size(); ++m) {
-    if (progress) progress(static_cast<double>(m) / static_cast<double>(methods.size()));
-    experiment.run(methods[m], results);
+  const auto begin = std::chrono::steady_clock::now();
+  ComparedMethods compared;
+  MethodExperiment experiment(context, hooks);
+  for (std::size_t m = 0; m < methods.size() && !compared.interrupted; ++m) {
+    std::function<void(double)> progress;
+    if (hooks.progress)
+      progress = [&](double share) {
+        hooks.progress((static_cast<double>(m) + std::min(share, 0.999)) / static_cast<double>(methods.size()));
+      };
+    if (progress) progress(0);
+    if (runs_in_rounds(methods[m], context))
+      run_in_rounds(methods[m], context, {progress, hooks.interrupt}, compared);
+    else
+      experiment.run(methods[m], progress, compared);
+    compared.interrupted = hooks.interrupt && hooks.interrupt();
   }
-  if (progress) progress(1);
-  return results;
+  if (hooks.progress) hooks.progress(1);
+  for (const MethodResult& result : compared.results)
+    if (result.task.empty()) compared.tokens += result.counters.tokens;
+  compared.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return compared;
 }
 
 }  // namespace specdec::validation

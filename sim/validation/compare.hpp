@@ -49,6 +49,25 @@ struct MethodResult {
   std::optional<estimate::Estimate> speedup;
 };
 
+/// What a run of compare tells while it goes on, and asks. Either may be empty.
+struct ComparisonHooks {
+  /// Takes the share of the work done, in [0, 1].
+  std::function<void(double share)> progress;
+  /// True ends the run after the sequences that are under way. Asked by every thread.
+  std::function<bool()> interrupt;
+};
+
+struct ComparedMethods {
+  std::vector<MethodResult> results;
+  /// The last method's results are of those sequences that were finished, and later methods were not begun.
+  bool interrupted = false;
+  /// Methods that ended at settings.tokens before they were as precise as was asked for.
+  std::vector<Method> imprecise;
+  /// Tokens of all methods, and the time that they took.
+  std::int64_t tokens = 0;
+  double seconds = 0;
+};
+
 /// c where every operation takes the same time: those of one token of the draft model over the target's. Nothing where
 /// the target computes none.
 std::optional<double> operations_ratio(const MethodContext& context);
@@ -60,16 +79,19 @@ std::optional<double> operations_ratio(const MethodContext& context);
 /// @throws std::domain_error if a parameter is out of range
 MethodSource synthetic_source(std::int64_t vocab_size, double noise, std::uint64_t seed);
 
+/// The same with one row of such a pair at every prefix.
+/// @param vocab_size  [2, 2^20]
+MethodSource fixed_source(std::int64_t vocab_size, double noise, std::uint64_t seed);
+
 /// Runs every method over the same prompts with the same random numbers.
 ///
 /// Sequence s continues prompt s mod prompts with the stream (seed, s). Everything is a function of source and settings
 /// without `threads`, bit for bit. Intervals respect that sequences of one prompt are alike.
 ///
-/// @param progress  takes the share of the work done, in [0, 1]; may be empty
 /// @return for each method its results on all sequences, followed by those of each task where there are several
 /// @throws std::invalid_argument if something is lacking for a method, there is no prompt, or vocabularies differ
 /// @throws std::domain_error if a setting is out of range; whatever the models throw
-std::vector<MethodResult> compare(const MethodContext& context, std::span<const Method> methods,
-                                  const std::function<void(double share)>& progress);
+ComparedMethods compare(const MethodContext& context, std::span<const Method> methods,
+                        const ComparisonHooks& hooks = {});
 
 }  // namespace specdec::validation

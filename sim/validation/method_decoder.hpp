@@ -83,6 +83,7 @@ class MethodContext {
 
   const MethodSource& source() const { return source_; }
   const MethodSettings& settings() const { return settings_; }
+  /// 0 for a source without models.
   std::int64_t vocab_size() const { return vocab_size_; }
   core::Standardisation standardisation() const { return {.temperature = settings_.temperature}; }
   /// Operations for one token, 0 for models of tables.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/step_cost.hpp"
 #include "sim/model_factory.hpp"
 #include "sim/serving/serving_simulation.hpp"
@@ -19,6 +20,12 @@ struct ParallelHeads;
 
 /// What methods are run on, and with which parameters.
 namespace specdec::validation {
+
+/// The target's and the draft's law where they are the same at every prefix. Shape: both (vocab), sum to 1.
+struct FixedLaws {
+  std::vector<double> target;
+  std::vector<double> draft;
+};
 
 /// What the methods continue and draft with. All vocabularies are the same. What a source has not is empty, and the
 /// methods that need it do not exist for it.
@@ -38,6 +45,10 @@ struct MethodSource {
   /// Texts that n-grams are counted in.
   std::vector<std::vector<sim::Token>> texts;
   std::vector<sim::Prompt> prompts;
+  /// Those of the pair, where the models know no prefix: rounds of Algorithm 1 then run without models.
+  std::optional<FixedLaws> fixed;
+  /// The acceptance of every draft, where that is all there is: no models, no prompts, Algorithm 1 alone.
+  std::optional<core::AcceptanceRate> alpha;
 };
 
 /// The parameters of all methods.
@@ -46,6 +57,10 @@ struct MethodSettings {
   double temperature = 1;
   /// Per method, rounded up to whole sequences.
   std::int64_t tokens = 4'608;
+  /// A method ends earlier where half of the 95% interval that its tokens per step have, given the prompts, is at most
+  /// this share of them, which is looked at after portions of sequences whose sizes depend on nothing else; nothing for
+  /// never.
+  std::optional<double> until_relative_error;
   std::int64_t max_new_tokens = 64;
   double lenience = 0.5;
   /// Of typical acceptance.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "sim/validation/independent_rounds.hpp"
+
 namespace specdec::validation {
 namespace {
 
@@ -81,6 +83,9 @@ std::optional<Method> method_named(std::string_view name) {
 }
 
 std::string lacking(const Method& method, const MethodContext& context) {
+  if (context.source().alpha && !runs_in_rounds(method, context))
+    return fmt::format("of independent acceptances there are rounds of algorithm1 alone, of a fixed gamma up to {}",
+                       most_independent_drafts);
   if (method.system != nullptr) return lack_of(*method.system, context);
   if (std::string lack = lack_of(*method.draft, context); !lack.empty()) return lack;
   if (std::string lack = lack_of(*method.verifier, context); !lack.empty()) return lack;

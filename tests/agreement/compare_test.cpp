@@ -39,7 +39,7 @@ MethodResult run_on_fixed_pair(const std::string& name, std::optional<double> c 
   settings.max_new_tokens = 4'096;
   if (c) settings.cost = core::StepCost{.c = *c};
   const validation::Method method = *validation::method_named(name);
-  return validation::compare({source, settings}, std::span(&method, 1), {}).front();
+  return validation::compare({source, settings}, std::span(&method, 1)).results.front();
 }
 
 }  // namespace

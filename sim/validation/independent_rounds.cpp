@@ -1,0 +1,124 @@
+#include "sim/validation/independent_rounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "analysis/core/kernels.hpp"
+#include "analysis/core/standardisation.hpp"
+#include "analysis/theory/tokens.hpp"
+#include "sim/synthetic_rounds.hpp"
+
+namespace specdec::validation {
+namespace {
+
+const VerifierKind& sampled_drafts() { return verifier_kinds()[0]; }
+const VerifierKind& greedy_drafts() { return verifier_kinds()[1]; }
+
+/// The rows of the source as the method sees them.
+FixedLaws laws_of(const Method& method, const MethodContext& context) {
+  FixedLaws laws = *context.source().fixed;
+  core::standardise(laws.target, context.standardisation());
+  core::standardise(laws.draft, context.standardisation());
+  if (method.verifier == &greedy_drafts()) {
+    const auto best = static_cast<std::size_t>(core::argmax(laws.draft));
+    std::ranges::fill(laws.draft, 0);
+    laws.draft[best] = 1;
+  }
+  return laws;
+}
+
+sim::SyntheticRoundsOptions options_of(const MethodContext& context, double tokens_per_round,
+                                       const ComparisonHooks& hooks) {
+  const MethodSettings& settings = context.settings();
+  const auto rounds = static_cast<std::int64_t>(std::ceil(static_cast<double>(settings.tokens) / tokens_per_round));
+  sim::SyntheticRoundsOptions options;
+  options.rounds_per_sequence = std::min<std::int64_t>(options.rounds_per_sequence, rounds);
+  options.sequences = (rounds + options.rounds_per_sequence - 1) / options.rounds_per_sequence;
+  options.threads = settings.threads;
+  options.seed = settings.seed;
+  // Half of a 95% interval is 1.96 standard errors.
+  if (settings.until_relative_error) options.until_relative_error = *settings.until_relative_error / 1.959964;
+  options.interrupt = hooks.interrupt;
+  if (hooks.progress)
+    options.progress = [progress = hooks.progress, rounds](const sim::SyntheticRounds& so_far) {
+      progress(static_cast<double>(so_far.rounds()) / static_cast<double>(rounds));
+    };
+  return options;
+}
+
+sim::Counters counters_of(const sim::SyntheticRounds& rounds, std::int64_t gamma) {
+  sim::Counters counters;
+  counters.steps = counters.target_calls = rounds.rounds();
+  counters.tokens = rounds.tokens();
+  counters.drafted = counters.draft_calls = counters.draft_positions = counters.steps * gamma;
+  counters.accepted = counters.tokens - counters.steps;
+  counters.target_positions = counters.drafted + counters.steps;
+  std::int64_t at_least = 0;
+  for (std::int64_t n = gamma; n > 0; --n) {
+    at_least += rounds.accepted_counts[static_cast<std::size_t>(n)];
+    counters.accepted_at.insert(counters.accepted_at.begin(), at_least);
+    counters.drafted_at.push_back(counters.steps);
+  }
+  return counters;
+}
+
+estimate::Estimate scaled(const estimate::Estimate& estimate, double factor) {
+  estimate::Estimate result{estimate.value * factor, {}, estimate.method};
+  if (estimate.ci95) result.ci95 = estimate::Interval{estimate.ci95->lo * factor, estimate.ci95->hi * factor};
+  return result;
+}
+
+}  // namespace
+
+bool runs_in_rounds(const Method& method, const MethodContext& context) {
+  const MethodSource& source = context.source();
+  if (!source.fixed && !source.alpha) return false;
+  const bool knows_tokens = source.fixed.has_value();
+  return method.system == nullptr && method.draft == &draft_kinds().front() &&
+         method.policy == &policy_kinds().front() &&
+         (method.verifier == &sampled_drafts() || (knows_tokens && method.verifier == &greedy_drafts())) &&
+         context.settings().gamma <= most_independent_drafts;
+}
+
+void run_in_rounds(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
+                   ComparedMethods& compared) {
+  const MethodSettings& settings = context.settings();
+  core::AcceptanceRate alpha = context.source().alpha.value_or(core::AcceptanceRate(0));
+  std::optional<sim::AliasPair> pair;
+  if (context.source().fixed) {
+    const FixedLaws laws = laws_of(method, context);
+    const core::TargetDistribution p(laws.target);
+    const core::DraftDistribution q(laws.draft);
+    alpha = core::AcceptanceRate(std::min(1.0, core::overlap(p, q)));
+    pair.emplace(p, q);
+  }
+  const double expected = theory::expected_tokens(alpha, settings.gamma);
+  const sim::SyntheticRoundsOptions options = options_of(context, expected, hooks);
+  const sim::SyntheticRounds rounds = pair ? sim::simulate_rounds(*pair, settings.gamma, options)
+                                           : sim::simulate_rounds(alpha, settings.gamma, options);
+  if (rounds.rounds() == 0) return;
+  if (settings.until_relative_error && !rounds.precise) compared.imprecise.push_back(method);
+
+  MethodResult result;
+  result.method = method;
+  result.sequences = rounds.rounds() / options.rounds_per_sequence;
+  result.counters = counters_of(rounds, settings.gamma);
+  result.tokens_per_step = {*rounds.tokens_per_step(), {}, "mean of independent rounds"};
+  if (const std::optional<double> error = rounds.standard_error()) {
+    const double half = 1.959964 * *error;
+    result.tokens_per_step.ci95 =
+        estimate::Interval{result.tokens_per_step.value - half, result.tokens_per_step.value + half};
+    if (*error > 0) result.deviation_standard_errors = (result.tokens_per_step.value - expected) / *error;
+  }
+  result.closed_form_tokens_per_step = expected;
+  result.acceptance = {alpha.alpha(), {}, "closed form of the laws"};
+  for (const std::int64_t accepted : result.counters.accepted_at)
+    result.acceptance_by_position.push_back(static_cast<double>(accepted) / static_cast<double>(result.counters.steps));
+  result.target_calls_per_token = 1 / result.tokens_per_step.value;
+  result.draft_calls_per_token = static_cast<double>(settings.gamma) / result.tokens_per_step.value;
+  if (settings.cost) result.speedup = scaled(result.tokens_per_step, 1 / (*settings.cost)(settings.gamma));
+  compared.results.push_back(std::move(result));
+}
+
+}  // namespace specdec::validation
