@@ -17,16 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using sim::Token;
 
-// Beside an installed binary, else in the source tree.
-fs::path shipped_models() {
-  std::error_code error;
-  const fs::path installed = fs::read_symlink("/proc/self/exe", error).parent_path() / "../share/specdec/models";
-  if (fs::exists(installed, error)) return installed.lexically_normal();
-  if (fs::exists(SPECDEC_SHIPPED_MODELS, error)) return SPECDEC_SHIPPED_MODELS;
-  throw UsageError(fmt::format("the shipped models are missing (looked in {}); give --target, --draft and --prompts",
-                               installed.lexically_normal().string()));
-}
-
 fs::path tokenizer_beside(const fs::path& folder) { return folder / "tokenizer.model"; }
 
 /// What a checkpoint consists of: configuration, tokenizer, and the weights in one file or in shards with their index.
@@ -52,6 +42,15 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
 }
 
 }  // namespace
+
+fs::path shipped_models() {
+  std::error_code error;
+  const fs::path installed = fs::read_symlink("/proc/self/exe", error).parent_path() / "../share/specdec/models";
+  if (fs::exists(installed, error)) return installed.lexically_normal();
+  if (fs::exists(SPECDEC_SHIPPED_MODELS, error)) return SPECDEC_SHIPPED_MODELS;
+  throw UsageError(fmt::format("the shipped models are missing (looked in {}); give --target, --draft and --prompts",
+                               installed.lexically_normal().string()));
+}
 
 CheckpointPair::CheckpointPair(const Paths& paths) {
   const bool tables = paths.draft && tables_named(*paths.draft);

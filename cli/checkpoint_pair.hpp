@@ -18,6 +18,11 @@
 
 namespace specdec::cli {
 
+/// The folder of the models, prompts and the recording that come with the program: beside an installed binary, else in
+/// the source tree.
+/// @throws UsageError if it is missing
+std::filesystem::path shipped_models();
+
 /// A target and a draft with one vocabulary, the tokenizer beside the target if there is one, and a file of prompts.
 /// The target is a checkpoint; the draft is one too, or n-gram tables.
 class CheckpointPair {

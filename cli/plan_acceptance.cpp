@@ -92,7 +92,10 @@ PlannedAcceptance from_counters(const AcceptanceSource& source) {
   acceptance.rule = summary.rule;
   acceptance.request_rates = std::move(rates_by_model[summary.model_name]);
   acceptance.method = std::string(name_of(summary.basis));
-  if (summary.alpha_hat) acceptance.alpha = summary.alpha_hat->value;
+  if (summary.alpha_hat) {
+    acceptance.alpha = summary.alpha_hat->value;
+    acceptance.alpha_ci95 = summary.alpha_hat->ci95;
+  }
   acceptance.text = fmt::format("counters{}{}", summary.model_name.empty() ? "" : " of " + summary.model_name,
                                 summary.formats.empty() ? "" : fmt::format(" ({})", fmt::join(summary.formats, ", ")));
   if (summary.engines.size() == 1) acceptance.engine = summary.engines.front();
@@ -126,7 +129,10 @@ PlannedAcceptance from_trace(const AcceptanceSource& source) {
   acceptance.clusters = analysis.sequences;
   acceptance.method = "sequences";
   acceptance.request_rates = rates.rates();
-  if (const estimate::AcceptanceEstimate* alpha = analysis.best_alpha()) acceptance.alpha = alpha->value;
+  if (const estimate::AcceptanceEstimate* alpha = analysis.best_alpha()) {
+    acceptance.alpha = alpha->value;
+    acceptance.alpha_ci95 = alpha->ci95;
+  }
   acceptance.text = fmt::format("replay of {} positions", analysis.positions);
   for (const std::filesystem::path& file : recording->files()) acceptance.files.push_back(file.string());
   for (const traces::Note& note : recording->notes()) acceptance.warnings.push_back({note.code, note.message});
@@ -135,6 +141,18 @@ PlannedAcceptance from_trace(const AcceptanceSource& source) {
 }
 
 }  // namespace
+
+AcceptanceSource acceptance_source(const PlanOptions& o, std::int64_t max_gamma) {
+  AcceptanceSource source;
+  source.counters = o.counters;
+  source.trace = o.trace;
+  source.gamma = o.at;
+  source.model = o.model;
+  source.rule = o.acceptance;
+  source.beyond = o.beyond;
+  source.max_gamma = max_gamma;
+  return source;
+}
 
 PlannedAcceptance acceptance_from(const AcceptanceSource& source) {
   PlannedAcceptance acceptance = source.counters.empty() ? from_trace(source) : from_counters(source);

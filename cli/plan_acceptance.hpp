@@ -44,6 +44,7 @@ struct PlannedAcceptance {
   std::string text;
   /// The rate and its 95% interval, where there is one.
   std::optional<double> alpha;
+  std::optional<estimate::Interval> alpha_ci95;
   /// That counted, where it is one: "vllm", "sglang", "tensorrt-llm", "llama.cpp".
   std::optional<std::string> engine;
   /// How the interval came about: "exact", "stated", "iid_rounds", "clusters", "batch_means", "sequences".
@@ -69,6 +70,8 @@ struct AcceptanceSource {
   bool by_request = false;
 };
 
+/// What --counters or --trace of a plan name, read as far as `max_gamma`.
+AcceptanceSource acceptance_source(const PlanOptions& o, std::int64_t max_gamma);
 /// @throws UsageError, traces::FileError
 PlannedAcceptance acceptance_from(const AcceptanceSource& source);
 PlannedAcceptance planned(const Acceptance& acceptance, const std::string& rule);

@@ -284,18 +284,6 @@ DraftWords words_of(const std::string& text) {
   return words;
 }
 
-AcceptanceSource source_of(const PlanOptions& o, std::int64_t max_gamma) {
-  AcceptanceSource source;
-  source.counters = o.counters;
-  source.trace = o.trace;
-  source.gamma = o.at;
-  source.model = o.model;
-  source.rule = o.acceptance;
-  source.beyond = o.beyond;
-  source.max_gamma = max_gamma;
-  return source;
-}
-
 PlannedAcceptance acceptance_of(const DraftWords& words, const PlanOptions& o, std::int64_t max_gamma) {
   const std::string prefix = fmt::format("--draft {}: ", words.name);
   PlanOptions own;
@@ -316,7 +304,7 @@ PlannedAcceptance acceptance_of(const DraftWords& words, const PlanOptions& o, s
   } catch (const UsageError& error) {
     throw UsageError(prefix + error.what());
   }
-  AcceptanceSource source = source_of(o, max_gamma);
+  AcceptanceSource source = acceptance_source(o, max_gamma);
   source.counters = own.counters;
   source.trace = own.trace;
   if (own.at) source.gamma = own.at;
@@ -345,7 +333,7 @@ PlannedDraft only_draft(const PlanOptions& o, std::int64_t max_gamma) {
   PlannedDraft draft = named_draft(o);
   const bool from_files = !o.counters.empty() || !o.trace.empty();
   draft.acceptance =
-      from_files ? acceptance_from(source_of(o, max_gamma)) : planned(stated_acceptance(o), o.acceptance);
+      from_files ? acceptance_from(acceptance_source(o, max_gamma)) : planned(stated_acceptance(o), o.acceptance);
   return draft;
 }
 

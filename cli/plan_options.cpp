@@ -126,6 +126,8 @@ void require_question(const PlanOptions& o) {
 
 bool PlanOptions::states_acceptance() const { return !names_given(acceptance_options(*this)).empty(); }
 
+bool PlanOptions::states_cost() const { return !names_given(cost_options(*this)).empty(); }
+
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
                      !bench.empty() || !holdout.empty() || roofline.hardware;
@@ -133,7 +135,7 @@ bool PlanOptions::is_closed_form() const {
   return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
 }
 
-void declare(Options& options, PlanOptions& o) {
+void declare_acceptance(Options& options, PlanOptions& o) {
   options.group("Acceptance (one of)");
   options.text("--alpha", o.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
   options.text("--rejection", o.rejection, "E|LOW:HIGH", "1 - alpha, exact where alpha is close to 1");
@@ -152,6 +154,10 @@ void declare(Options& options, PlanOptions& o) {
                  "the engine's acceptance rule; recorded: what the files say");
   options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
                  "drafts behind the longest one that --counters saw");
+}
+
+void declare(Options& options, PlanOptions& o) {
+  declare_acceptance(options, o);
   o.cost.declare(options, "(or --cost, --hardware, --bench)");
   options.number("--c-hat", o.c_hat, {}, "draft operations / target operations per token [c]");
   options.texts("--cost", o.cost_files, "FILE",

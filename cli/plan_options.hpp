@@ -58,6 +58,8 @@ struct PlanOptions {
 
   /// An acceptance is given by an option of its own, outside of --draft and --bench.
   bool states_acceptance() const;
+  /// So is a cost, outside of them.
+  bool states_cost() const;
   /// Nothing is asked but what one acceptance and --c answer in closed form.
   bool is_closed_form() const;
 };
@@ -68,6 +70,9 @@ inline constexpr std::int64_t usual_max_gamma = 32;
 inline constexpr double default_min_gain = 0.05;
 
 void declare(Options& options, PlanOptions& o);
+
+/// Those of the acceptance alone: --alpha to --trace and what is said about it.
+void declare_acceptance(Options& options, PlanOptions& o);
 
 /// @throws UsageError where options contradict each other
 void require_consistent(const PlanOptions& o);

@@ -101,6 +101,11 @@ std::vector<std::int64_t> Autocorrelation::pairs() const {
   return counts;
 }
 
+double independence_bound(std::int64_t pairs) {
+  core::require_in("independence_bound", "pairs", pairs, std::int64_t{1}, std::numeric_limits<std::int64_t>::max());
+  return 1.959963984540054 / std::sqrt(static_cast<double>(pairs));
+}
+
 BetaLawAccumulator::BetaLawAccumulator(BetaLawOptions options)
     : options_(std::move(options)),
       autocorrelation_(options_.lags),

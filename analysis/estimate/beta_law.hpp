@@ -59,6 +59,13 @@ class Autocorrelation {
   double count_ = 0, sum_ = 0, squares_ = 0;
 };
 
+/// What the autocorrelation of independent positions stays within in 95% of recordings: 1.96 / sqrt(pairs).
+///
+/// Source:   Bartlett 1946, for white noise and many pairs
+/// @param pairs  >= 1
+/// @throws std::domain_error if pairs < 1
+double independence_bound(std::int64_t pairs);
+
 /// The mean of a column over its finite entries.
 struct ColumnMean {
   std::optional<double> value;

@@ -1,7 +1,225 @@
+#include <fmt/format.h>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "analysis/planning/plan.hpp"
 #include "cli/figures/chart.hpp"
+#include "cli/figures/planning_charts.hpp"
+#include "cli/files.hpp"
+#include "cli/given_options.hpp"
+#include "cli/plan.hpp"
+#include "cli/plan_acceptance.hpp"
+#include "cli/plan_options.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
 
 namespace specdec::cli {
+namespace {
 
-std::vector<FigureKind> planning_figures() { return {}; }
+// What figures show of nobody's deployment in particular.
+constexpr const char* usual_alpha = "0.7:0.8";
+constexpr const char* usual_c_interval = "0.03:0.08";
+constexpr double usual_c = 0.05;
+constexpr std::int64_t usual_gamma_in_use = 8;
+
+Assumption example(std::string name, nlohmann::ordered_json value) { return {std::move(name), value, "default"}; }
+
+/// Where the acceptance rate lies, by the options of a plan's acceptance or by default.
+struct RateOfPlan {
+  estimate::Interval alpha;
+  planning::RateInterval rates;
+};
+
+/// @throws UsageError where what is given knows no rate
+RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
+  if (o.counters.empty() && o.trace.empty()) {
+    const Acceptance stated = stated_acceptance(o);
+    const core::AcceptanceRate pooled = planning::pooled_rate(stated.profile);
+    const planning::RateInterval rates = stated.interval.value_or(planning::RateInterval{pooled, pooled});
+    if (!stated.interval && stated.profile.measured_positions() > 0) {
+      chart.warnings.push_back({"one_rate", fmt::format("the acceptance by position is taken as its pooled rate, {}",
+                                                        brief(pooled.alpha()))});
+    }
+    return {{rates.low.alpha(), rates.high.alpha()}, rates};
+  }
+  const PlannedAcceptance measured = acceptance_from(acceptance_source(o, usual_max_gamma));
+  for (const std::string& file : std::set<std::string>(measured.files.begin(), measured.files.end())) {
+    if (file != "-") chart.files.push_back(file_facts("FILE", file));
+  }
+  for (const Warning& warning : measured.warnings) chart.warnings.push_back(warning);
+  if (!measured.alpha && !measured.alpha_ci95) {
+    throw UsageError(fmt::format("{} gives no acceptance rate; give --alpha LOW:HIGH", measured.text));
+  }
+  const estimate::Interval alpha =
+      measured.alpha_ci95.value_or(estimate::Interval{measured.alpha.value_or(0), measured.alpha.value_or(0)});
+  return {alpha, {core::AcceptanceRate(alpha.lo), core::AcceptanceRate(alpha.hi)}};
+}
+
+/// What was left out of the options is an example.
+void complete_acceptance(PlanOptions& o, Chart& chart) {
+  if (o.states_acceptance()) return;
+  o.alpha = usual_alpha;
+  chart.assumptions.push_back(example("alpha", usual_alpha));
+}
+
+void add_cost_assumptions(const StepCostOptions& cost, Chart& chart) {
+  for (const Assumption& assumption : cost.assumptions()) chart.assumptions.push_back(assumption);
+}
+
+// ---- speedup-map
+
+struct SpeedupMapOptions {
+  PlanOptions plan;
+  std::optional<std::string> c_interval;
+};
+
+estimate::Interval interval_of_c(const std::string& text) {
+  constexpr std::string_view option = "--c-interval";
+  const auto ends = split(text, ':');
+  if (ends.size() != 2) refuse(option, text, "LOW:HIGH");
+  const estimate::Interval c = {parse_number(option, ends[0], {}), parse_number(option, ends[1], {})};
+  if (!(c.lo <= c.hi)) refuse(option, text, "LOW:HIGH with LOW <= HIGH");
+  return c;
+}
+
+Chart speedup_map_figure(SpeedupMapOptions o) {
+  Chart given;
+  if (o.plan.cost.c && o.c_interval) throw UsageError("--c-interval is given, but --c is too");
+  const bool own_box = o.plan.states_acceptance() || o.plan.cost.c || o.c_interval;
+  complete_acceptance(o.plan, given);
+  if (!own_box) {
+    o.c_interval = usual_c_interval;
+    given.assumptions.push_back(example("c", usual_c_interval));
+  } else if (!o.plan.cost.c && !o.c_interval) {
+    o.plan.cost.c = usual_c;
+    given.assumptions.push_back(example("c", usual_c));
+  }
+  const RateOfPlan rate = rate_of(o.plan, given);
+  SpeedupMapInputs inputs;
+  inputs.alpha = rate.alpha;
+  inputs.c = o.c_interval ? interval_of_c(*o.c_interval) : estimate::Interval{*o.plan.cost.c, *o.plan.cost.c};
+  inputs.cost = o.plan.cost.with_c(0);
+  if (o.plan.max_gamma) inputs.max_gamma = *o.plan.max_gamma;
+  add_cost_assumptions(o.plan.cost, given);
+  Chart chart = speedup_map_chart(inputs);
+  chart.assumptions = std::move(given.assumptions);
+  chart.files = std::move(given.files);
+  chart.warnings.insert(chart.warnings.begin(), given.warnings.begin(), given.warnings.end());
+  return chart;
+}
+
+std::function<Chart()> set_up_speedup_map(Options& options) {
+  const auto o = std::make_shared<SpeedupMapOptions>();
+  declare_acceptance(options, o->plan);
+  o->plan.cost.declare(options, "[--c-interval]");
+  options.text("--c-interval", o->c_interval, "LOW:HIGH", "what c may be; the box's other side");
+  options.group("Question");
+  options.integer("--max-gamma", o->plan.max_gamma, {1, 4096}, "gammas compared [256]");
+  return [o] { return speedup_map_figure(*o); };
+}
+
+// ---- speedup-over-gamma
+
+Chart speedup_over_gamma_figure(PlanOptions o) {
+  Chart given;
+  refuse_given({{"--emit-file", o.emit_file.has_value()},
+                {"--tokens", o.tokens.has_value()},
+                {"--c-hat", o.c_hat.has_value()}},
+               "the figure does not show that");
+  const bool has_acceptance = o.states_acceptance() || !o.drafts.empty() || !o.bench.empty();
+  const bool has_cost = o.states_cost() || !o.drafts.empty() || !o.bench.empty();
+  if (!has_acceptance) complete_acceptance(o, given);
+  if (!has_cost) {
+    o.cost.c = usual_c;
+    given.assumptions.push_back(example("c", usual_c));
+  }
+  if (!has_acceptance && !has_cost && !o.gamma && !o.schedule && o.max_gamma.value_or(32) >= usual_gamma_in_use) {
+    o.gamma = usual_gamma_in_use;
+    given.assumptions.push_back(example("gamma in use", usual_gamma_in_use));
+  }
+  // The one point of the closed forms does not say what is in use, those of a batch do.
+  if (o.is_closed_form() && o.gamma) o.batch.emplace(1, '1');
+  const PlanReport plan = plan_report(o);
+  if (!plan.deployment) throw UsageError("the plan has no point to draw: " + plan.report.warnings.back().message);
+  const Deployment& deployment = *plan.deployment;
+  SpeedupOverGammaInputs inputs;
+  inputs.points = deployment.points();
+  inputs.tolerance = o.tolerance;
+  inputs.acceptance =
+      deployment.drafts.empty() ? std::string("benchmark runs") : deployment.drafts[deployment.shown()].acceptance.text;
+  Chart chart = speedup_over_gamma_chart(inputs);
+  chart.assumptions = std::move(given.assumptions);
+  for (const Assumption& assumption : plan.report.assumptions) chart.assumptions.push_back(assumption);
+  for (const Warning& warning : plan.report.warnings) {
+    if (!warning.json_only) chart.warnings.push_back(warning);
+  }
+  chart.files = plan.report.files;
+  chart.presets = plan.report.presets;
+  return chart;
+}
+
+std::function<Chart()> set_up_speedup_over_gamma(Options& options) {
+  const auto o = std::make_shared<PlanOptions>();
+  declare(options, *o);
+  options.footer("Every option of specdec plan.");
+  return [o] { return speedup_over_gamma_figure(*o); };
+}
+
+// ---- regret
+
+Chart regret_figure(PlanOptions o) {
+  Chart given;
+  const bool example_deployment = !o.states_acceptance() && !o.cost.c && !o.gamma && !o.max_gamma;
+  complete_acceptance(o, given);
+  if (!o.cost.c) {
+    o.cost.c = usual_c;
+    given.assumptions.push_back(example("c", usual_c));
+  }
+  if (example_deployment) {
+    o.gamma = usual_gamma_in_use;
+    given.assumptions.push_back(example("gamma in use", usual_gamma_in_use));
+  }
+  if (o.gamma && o.max_gamma && *o.gamma > *o.max_gamma) {
+    refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most --max-gamma, {}", *o.max_gamma));
+  }
+  const RateOfPlan rate = rate_of(o, given);
+  if (!(rate.alpha.lo < rate.alpha.hi)) {
+    throw UsageError(
+        fmt::format("the acceptance is one rate, {}, but regret is drawn over an interval: give --alpha "
+                    "LOW:HIGH",
+                    brief(rate.alpha.lo)));
+  }
+  RegretInputs inputs{rate.rates, {*o.cost.cost(), o.max_gamma.value_or(planning::no_max_gamma)}, o.gamma};
+  if (o.cost.c == 0.0 && !o.max_gamma) {
+    throw UsageError("--c is 0, for which every larger gamma is better: give --max-gamma");
+  }
+  add_cost_assumptions(o.cost, given);
+  Chart chart = regret_chart(inputs);
+  chart.assumptions = std::move(given.assumptions);
+  chart.files = std::move(given.files);
+  chart.warnings.insert(chart.warnings.begin(), given.warnings.begin(), given.warnings.end());
+  return chart;
+}
+
+std::function<Chart()> set_up_regret(Options& options) {
+  const auto o = std::make_shared<PlanOptions>();
+  declare_acceptance(options, *o);
+  o->cost.declare(options, "[0.05]");
+  options.group("Question");
+  options.integer("-k,--gamma,--num-speculative-tokens", o->gamma, {0, planning::no_max_gamma}, "gamma in use");
+  options.integer("--max-gamma", o->max_gamma, {1, largest_max_gamma}, "largest gamma to compare");
+  return [o] { return regret_figure(*o); };
+}
+
+}  // namespace
+
+std::vector<FigureKind> planning_figures() {
+  return {{"speedup-map", "best speedup over acceptance rate and draft cost, and where which gamma is best",
+           set_up_speedup_map},
+          {"speedup-over-gamma", "speedup against gamma with its interval, near-optimal gammas and the one in use",
+           set_up_speedup_over_gamma},
+          {"regret", "what each gamma loses over an interval of acceptance rates", set_up_regret}};
+}
 
 }  // namespace specdec::cli
