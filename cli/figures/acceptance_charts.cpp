@@ -150,6 +150,13 @@ Chart beta_histogram_chart(const TraceChartInputs& inputs) {
         histogram_panel("", {analysis.law.histogram_lower, analysis.law.histogram_upper}, analysis.alpha));
   }
   chart.columns = static_cast<int>(std::min<std::size_t>(3, chart.panels.size()));
+  double highest = 0;
+  for (const ChartPanel& panel : chart.panels) {
+    for (const ChartSeries& series : panel.series) {
+      for (const double share : series.y) highest = std::max(highest, share);
+    }
+  }
+  for (ChartPanel& panel : chart.panels) panel.y.high = 1.05 * highest;
   if (analysis.alpha) {
     chart.caption = fmt::format("alpha {} over {}", rate_text(*analysis.alpha), inputs.recording);
     if (!analysis.law.quantiles.empty()) {
@@ -175,7 +182,10 @@ Chart position_acceptance_chart(const TraceChartInputs& inputs) {
   if (!analysis.replay) throw UsageError("the recording cannot be replayed, so nothing is known by position");
   const auto& positions = analysis.replay->positions;
   Chart chart{.name = "position-acceptance", .title = "Acceptance by position in the round"};
-  ChartPanel panel{.x = {.key = "position", .label = "position of the draft in its round"},
+  ChartPanel panel{.x = {.key = "position",
+                         .label = "position of the draft in its round",
+                         .low = 0.5,
+                         .high = static_cast<double>(positions.size()) + 0.5},
                    .y = {.key = "acceptance", .label = "accepted, given all before it"}};
   std::vector<double> x;
   for (const auto& row : positions) x.push_back(static_cast<double>(row.position));

@@ -59,9 +59,10 @@ std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
       line.y.push_back(boundary.c[i]);
     }
     if (line.x.size() < 2) continue;
-    numbers.x.push_back(line.x.back());
-    numbers.y.push_back(line.y.back());
-    numbers.labels.push_back(fmt::format("{}", boundary.gamma));
+    const std::size_t middle = line.x.size() / 2;
+    numbers.x.push_back(line.x[middle]);
+    numbers.y.push_back(line.y[middle]);
+    numbers.labels.push_back(fmt::format("\u2265{}", boundary.gamma));
     lines.push_back(std::move(line));
   }
   if (!numbers.x.empty()) lines.push_back(std::move(numbers));
@@ -69,8 +70,7 @@ std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
 }
 
 std::string map_caption(const SpeedupMapInputs& inputs) {
-  std::string caption =
-      "Below each line its number of drafted tokens, or more, is best; above the first one plain decoding is.";
+  std::string caption = "Below each line so many drafted tokens are best; above the first one plain decoding is.";
   if (!inputs.alpha || !inputs.c) return caption;
   std::string best;
   for (const double alpha : {inputs.alpha->lo, inputs.alpha->hi}) {
@@ -141,9 +141,9 @@ ChartPanel speedup_panel(const planning::PointPlan& point) {
       {.name = "plain decoding", .mark = ChartMark::horizontal, .y = {1}, .role = ChartRole::reference});
   if (point.deployed) {
     panel.series.push_back({.name = "in use",
-                            .mark = ChartMark::points,
+                            .mark = ChartMark::vertical,
                             .x = {static_cast<double>(point.deployed->gamma)},
-                            .y = {point.deployed->speedup},
+                            .role = ChartRole::highlight,
                             .colour = 1});
   }
   return panel;
@@ -151,9 +151,9 @@ ChartPanel speedup_panel(const planning::PointPlan& point) {
 
 std::string speedup_words(const planning::PointPlan& point) {
   const planning::DeploymentRow& best = point.optimal();
-  std::string words = best.gamma == 0 ? std::string("Plain decoding is fastest")
-                                      : fmt::format("Best is gamma {}, {}", best.gamma,
-                                                    with_interval({best.speedup, best.speedup_ci95, ""}, 2) + "x");
+  std::string words = best.gamma == 0 ? std::string("plain decoding is fastest")
+                                      : fmt::format("gamma {} is best, {} times as fast as plain decoding", best.gamma,
+                                                    with_interval({best.speedup, best.speedup_ci95, ""}, 2));
   if (point.deployed) {
     words += fmt::format("; gamma {} in use gives {}x, a regret of {}{}", point.deployed->gamma,
                          brief(point.deployed->speedup, 3), percent(point.deployed->regret),
@@ -237,7 +237,7 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
     chart.warnings.push_back(
         {"points_left_out", fmt::format("the first {} of {} points are shown", shown, inputs.points.size())});
   }
-  chart.caption = fmt::format("At {}: ", inputs.acceptance);
+  chart.caption = fmt::format("With {}: ", inputs.acceptance);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string words = speedup_words(inputs.points[i]);
     chart.caption += shown == 1 ? words : fmt::format("{}: {} ", chart.panels[i].title, words);

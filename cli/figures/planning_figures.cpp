@@ -121,12 +121,19 @@ std::function<Chart()> set_up_speedup_map(Options& options) {
 
 // ---- speedup-over-gamma
 
+std::string acceptance_text(const Deployment& deployment) {
+  if (deployment.drafts.empty()) return "benchmark runs";
+  const PlannedAcceptance& acceptance = deployment.drafts[deployment.shown()].acceptance;
+  if (!acceptance.stated || !acceptance.stated->interval) return acceptance.text;
+  const planning::RateInterval& rates = *acceptance.stated->interval;
+  return fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
+}
+
 Chart speedup_over_gamma_figure(PlanOptions o) {
   Chart given;
-  refuse_given({{"--emit-file", o.emit_file.has_value()},
-                {"--tokens", o.tokens.has_value()},
-                {"--c-hat", o.c_hat.has_value()}},
-               "the figure does not show that");
+  refuse_given(
+      {{"--emit-file", o.emit_file.has_value()}, {"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
+      "the figure does not show that");
   const bool has_acceptance = o.states_acceptance() || !o.drafts.empty() || !o.bench.empty();
   const bool has_cost = o.states_cost() || !o.drafts.empty() || !o.bench.empty();
   if (!has_acceptance) complete_acceptance(o, given);
@@ -146,8 +153,7 @@ Chart speedup_over_gamma_figure(PlanOptions o) {
   SpeedupOverGammaInputs inputs;
   inputs.points = deployment.points();
   inputs.tolerance = o.tolerance;
-  inputs.acceptance =
-      deployment.drafts.empty() ? std::string("benchmark runs") : deployment.drafts[deployment.shown()].acceptance.text;
+  inputs.acceptance = acceptance_text(deployment);
   Chart chart = speedup_over_gamma_chart(inputs);
   chart.assumptions = std::move(given.assumptions);
   for (const Assumption& assumption : plan.report.assumptions) chart.assumptions.push_back(assumption);

@@ -93,15 +93,16 @@ Chart tokens_over_gamma_chart(const TraceChartInputs& inputs) {
       fmt::format("{}: {} tokens per step at gamma {}{}", inputs.recording, with_interval(told.tokens_per_step, 2),
                   told.gamma, replay.upper ? " at the lower ends of the brackets" : "");
   if (has_iid && told.difference) {
-    chart.caption += fmt::format(", where one rate says {}, {}", fmt::format("{:.2f}", *told.iid_tokens_per_step),
-                                 *told.difference >= 0 ? "too many" : "too few");
+    chart.caption += fmt::format(", where one rate says {:.2f} ({:+.1f}%)", *told.iid_tokens_per_step,
+                                 100 * *told.difference / told.tokens_per_step.value);
   }
-  chart.caption += fmt::format(". Exact replay; intervals: 95%, {}.", told.tokens_per_step.method);
+  chart.caption += fmt::format(". Intervals: 95%, {}.", told.tokens_per_step.method);
   chart.panels.push_back(std::move(panel));
   return chart;
 }
 
-Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, const std::string& recording) {
+Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, std::uint64_t seed,
+                        const std::string& recording) {
   if (sequences.empty()) throw UsageError("the recording holds no sequence to draw");
   Chart chart{.name = "token-strip", .title = "Accepted and rejected tokens of one run"};
   ChartPanel panel{.x = {.key = "place", .label = "token of the text", .low = 0},
@@ -125,9 +126,9 @@ Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t g
   }
   chart.caption = fmt::format(
       "{} at gamma {}: {} tokens in {} steps, {} tokens per step; {} of the tokens are accepted "
-      "drafts. One run of chance.",
+      "drafts. One run of chance, seed {}.",
       recording, gamma, tokens, rounds, brief(static_cast<double>(tokens) / static_cast<double>(rounds), 3),
-      percent(static_cast<double>(accepted_tokens) / static_cast<double>(tokens)));
+      percent(static_cast<double>(accepted_tokens) / static_cast<double>(tokens)), seed);
   for (TokenBoxes* boxes : {&accepted, &corrected, &bonus}) {
     if (!boxes->series.x_low.empty()) panel.series.push_back(std::move(boxes->series));
   }

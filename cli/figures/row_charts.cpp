@@ -40,7 +40,7 @@ Chart lenience_chart(const TraceChartInputs& inputs) {
   }
   std::vector<planning::LenienceEstimate> rows = inputs.analysis.lenience;
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.lenience < b.lenience; });
-  Chart chart{.name = "lenience", .title = "What lenience gains and what it costs", .columns = 2};
+  Chart chart{.name = "lenience", .title = "Acceptance and distance from the target by lenience", .columns = 2};
   const ChartAxis x{.key = "lenience", .label = "lenience l (1: exact)", .low = 0, .high = 1};
   ChartPanel alpha{.title = "acceptance", .x = x, .y = {.key = "alpha", .label = "acceptance rate alpha"}};
   add_estimates(rows, "alpha", 0, &planning::LenienceEstimate::alpha, alpha);
@@ -72,9 +72,9 @@ Chart calibration_chart(const TraceChartInputs& inputs) {
   if (bins.empty()) {
     throw UsageError("the recording has no whole rows, which calibration needs: record it with --tier full");
   }
-  Chart chart{.name = "calibration", .title = "Is a sure draft accepted?", .columns = 2};
+  Chart chart{.name = "calibration", .title = "Acceptance of drafted tokens by the draft's confidence", .columns = 2};
   const ChartAxis x{.key = "confidence", .label = "draft's probability of its token", .low = 0, .high = 1};
-  ChartPanel panel{.title = "acceptance", .x = x, .y = {.key = "acceptance", .label = "accepted", .low = 0, .high = 1}};
+  ChartPanel panel{.title = "acceptance", .x = x, .y = {.key = "acceptance", .label = "accepted", .low = 0}};
   ChartPanel counts{
       .title = "how often", .x = x, .y = {.key = "share_of_drafts", .label = "share of drafted tokens", .low = 0}};
   panel.series.push_back({.name = "acceptance = probability", .x = {0, 1}, .y = {0, 1}, .role = ChartRole::reference});

@@ -47,6 +47,7 @@ struct StripSequence {
 /// One simulated run over some sequences: which tokens were accepted drafts, which replaced a rejected one, which came
 /// on top.
 /// @param recording  as in TraceChartInputs
-Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, const std::string& recording);
+Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, std::uint64_t seed,
+                        const std::string& recording);
 
 }  // namespace specdec::cli

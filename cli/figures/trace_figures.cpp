@@ -110,9 +110,9 @@ class RecordingBeingMade : public traces::PositionSource {
   traces::TraceMetadata metadata_;
 };
 
-/// Whole rows take too much room to come with the program, and are soon made: short texts after every other prompt.
-constexpr std::size_t made_every_nth_prompt = 2;
-constexpr std::int64_t made_tokens = 10;
+/// Whole rows take too much room to come with the program, and are soon made: short texts after every third prompt.
+constexpr std::size_t made_every_nth_prompt = 3;
+constexpr std::int64_t made_tokens = 12;
 
 Chart chart_of_rows(ChartOfTrace draw, const RecordingOptions& o, const planning::TraceAnalysisOptions& how) {
   if (!o.trace.empty()) return chart_of_recording(draw, o, how);
@@ -287,7 +287,7 @@ Chart token_strip_figure(const TokenStripOptions& o) {
   simulation.finish();
   const std::int64_t drawn = std::ssize(sequences.drawn());
   Chart chart = token_strip_chart(
-      sequences.drawn(), o.gamma,
+      sequences.drawn(), o.gamma, static_cast<std::uint64_t>(o.seed),
       fmt::format("{} sequence{} of {}", drawn, drawn == 1 ? "" : "s",
                   o.recording.trace.empty() ? std::string("the shipped pair's recording")
                                             : std::filesystem::path(o.recording.trace.front()).filename().string()));
