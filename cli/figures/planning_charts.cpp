@@ -14,6 +14,7 @@ namespace specdec::cli {
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr double gap = std::numeric_limits<double>::quiet_NaN();
 
 /// count numbers from low to high, both included, at equal distances.
 std::vector<double> evenly(double low, double high, int count) {
@@ -42,31 +43,36 @@ constexpr double highest_rate = 0.95;
 /// Lines closer to each other than these say nothing more.
 const std::vector<std::int64_t> drawn_boundaries = {1, 2, 3, 4, 6, 8, 12, 16, 24};
 
-/// Within what the map shows; nothing where it is not on it.
+/// The lines one after the other with gaps between them, and the numbers that stand on them.
 std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
   std::vector<std::int64_t> gammas;
   for (const std::int64_t gamma : drawn_boundaries) {
     if (gamma <= inputs.max_gamma) gammas.push_back(gamma);
   }
   const std::vector<double> rates = evenly(lowest_rate, highest_rate, 181);
-  ChartSeries numbers{.name = "least best gamma", .mark = ChartMark::text};
-  std::vector<ChartSeries> lines;
+  ChartSeries lines{.name = "boundary between best gammas", .colour = 0};
+  ChartSeries numbers{.name = "least gamma below the boundary", .mark = ChartMark::text};
   for (const auto& boundary : planning::gamma_boundaries(rates, gammas, inputs.cost, inputs.max_gamma)) {
-    ChartSeries line{.name = lines.empty() ? "boundary between best gammas" : "", .role = ChartRole::reference};
+    std::vector<std::size_t> shown;
     for (std::size_t i = 0; i < rates.size(); ++i) {
-      if (!(lowest_c <= boundary.c[i] && boundary.c[i] <= highest_c)) continue;
-      line.x.push_back(rates[i]);
-      line.y.push_back(boundary.c[i]);
+      if (lowest_c <= boundary.c[i] && boundary.c[i] <= highest_c) shown.push_back(i);
     }
-    if (line.x.size() < 2) continue;
-    const std::size_t middle = line.x.size() / 2;
-    numbers.x.push_back(line.x[middle]);
-    numbers.y.push_back(line.y[middle]);
+    if (shown.size() < 2) continue;
+    if (!lines.x.empty()) {
+      lines.x.push_back(gap);
+      lines.y.push_back(gap);
+    }
+    for (const std::size_t i : shown) {
+      lines.x.push_back(rates[i]);
+      lines.y.push_back(boundary.c[i]);
+    }
+    const std::size_t middle = shown[shown.size() / 2];
+    numbers.x.push_back(rates[middle]);
+    numbers.y.push_back(boundary.c[middle]);
     numbers.labels.push_back(fmt::format("\u2265{}", boundary.gamma));
-    lines.push_back(std::move(line));
   }
-  if (!numbers.x.empty()) lines.push_back(std::move(numbers));
-  return lines;
+  if (lines.x.empty()) return {};
+  return {std::move(lines), std::move(numbers)};
 }
 
 std::string map_caption(const SpeedupMapInputs& inputs) {

@@ -16,7 +16,7 @@ constexpr double unknown_value = std::numeric_limits<double>::quiet_NaN();
 /// A line over lenience and the band of its intervals, where there are any.
 void add_estimates(const std::vector<planning::LenienceEstimate>& rows, const std::string& name, int colour,
                    estimate::Estimate planning::LenienceEstimate::*what, ChartPanel& panel) {
-  ChartSeries band{.mark = ChartMark::band, .colour = colour};
+  ChartSeries band{.name = name + ", 95% interval", .mark = ChartMark::band, .colour = colour};
   ChartSeries line{.name = name, .colour = colour};
   bool has_interval = false;
   for (const planning::LenienceEstimate& row : rows) {

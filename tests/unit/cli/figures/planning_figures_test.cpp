@@ -1,0 +1,99 @@
+#include <cmath>
+#include <string>
+
+#include "analysis/planning/regret.hpp"
+#include "analysis/planning/speedup_map.hpp"
+#include "cli/figures/planning_charts.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/figures/figure_rows.hpp"
+
+using namespace specdec;
+using nlohmann::ordered_json;
+using tests::check_run_refused;
+using tests::document_of_run;
+using tests::rows_named;
+
+TEST_CASE("speedup against gamma shows the rows that plan prints, and what is in use") {
+  const std::string question = " --alpha 0.6:0.8 --c 0.1 --verify-factor 2:1.02,5:1.2 --gamma 5 --batch 1";
+  const ordered_json figure = document_of_run("plot speedup-over-gamma" + question);
+  const ordered_json point = document_of_run("plan" + question)["points"][0];
+  const auto line = rows_named(figure, "speedup");
+  const auto band = rows_named(figure, "95% interval");
+  REQUIRE(line.size() >= 8);
+  REQUIRE(band.size() == line.size());
+  for (std::size_t gamma = 0; gamma < line.size(); ++gamma) {
+    const ordered_json& row = point["rows"][gamma];
+    CHECK(line[gamma]["gamma"] == row["gamma"]);
+    CHECK(line[gamma]["speedup"] == row["speedup"]);
+    CHECK(band[gamma]["speedup_low"] == row["speedup_ci95"][0]);
+    CHECK(band[gamma]["speedup_high"] == row["speedup_ci95"][1]);
+  }
+  CHECK(rows_named(figure, "in use")[0]["gamma"] == 5);
+  double near = 0;
+  for (const auto& box : rows_named(figure, "near-optimal")) {
+    near += box["gamma_high"].get<double>() - box["gamma_low"].get<double>();
+  }
+  CHECK(near == static_cast<double>(point["near_optimal_gammas"].size()));
+  CHECK(document_of_run("plot speedup-over-gamma --alpha 0.8")["figure"]["caption"].get<std::string>().find("95%") ==
+        std::string::npos);
+  CHECK(document_of_run("plot speedup-over-gamma --alpha 0.8 --batch 1,2,4")["figure"]["panels"].size() == 3);
+}
+
+TEST_CASE("the map's cells, boundaries and box are those of the library and of the user") {
+  const ordered_json figure = document_of_run("plot speedup-map --alpha 0.5:0.7 --c-interval 0.02:0.1 --overhead 0.05");
+  core::StepCost cost{0, 0.05, {}};
+  const auto cells = rows_named(figure, "best speedup");
+  for (std::size_t i = 0; i < cells.size(); i += 577) {
+    cost.c = cells[i]["c"].get<double>();
+    const auto best = planning::best_gamma(core::AcceptanceRate(cells[i]["alpha"].get<double>()), {cost, 256});
+    CHECK(cells[i]["speedup"].get<double>() == Approx(best.speedup).epsilon(1e-12));
+  }
+  for (const auto& number : rows_named(figure, "least gamma below the boundary")) {
+    const std::string label = number["label"].get<std::string>();
+    const std::int64_t gamma = std::stoll(label.substr(label.find_first_of("0123456789")));
+    const auto line = planning::gamma_boundaries({number["alpha"].get<double>()}, {gamma}, cost, 256);
+    CHECK(number["c"].get<double>() == Approx(line[0].c[0]).epsilon(1e-12));
+  }
+  const auto box = rows_named(figure, "yours")[0];
+  CHECK(box["alpha_low"] == 0.5);
+  CHECK(box["alpha_high"].get<double>() == Approx(0.7));
+  CHECK(box["c_low"] == 0.02);
+  CHECK(box["c_high"] == 0.1);
+  CHECK(tests::warns(document_of_run("plot speedup-map --alpha 0.99 --c 0.1"), "outside_map"));
+}
+
+TEST_CASE("the regret of each gamma is that of the library, and the thick line has the least worst one") {
+  const ordered_json figure = document_of_run("plot regret --alpha 0.5:0.9 --c 0.05 --gamma 2");
+  const planning::RateInterval rates{core::AcceptanceRate(0.5), core::AcceptanceRate(0.9)};
+  const core::StepCost cost{0.05, 0, {}};
+  const auto minimax = planning::minimax_gamma(rates, {cost});
+  int thick = 0;
+  for (const auto& series : figure["figure"]["panels"][0]["series"]) {
+    const std::string name = series["name"].get<std::string>();
+    const std::int64_t gamma = std::stoll(name.substr(6));
+    const auto rows = rows_named(figure, name);
+    double worst = 0;
+    for (const auto& row : rows) worst = std::max(worst, row["regret"].get<double>());
+    CHECK(worst == Approx(planning::worst_regret(rates, gamma, {cost})).margin(1e-12));
+    const core::AcceptanceRate inside(rows[40]["alpha"].get<double>());
+    CHECK(rows[40]["regret"].get<double>() == Approx(planning::regret(inside, gamma, {cost})).margin(1e-12));
+    if (series["role"] == "highlight") {
+      ++thick;
+      CHECK(gamma == minimax.gamma);
+    }
+  }
+  CHECK(thick == 1);
+  CHECK(rows_named(figure, "gamma 2, in use").size() == 121);
+}
+
+TEST_CASE("planning figures refuse in a line what they cannot draw") {
+  check_run_refused("plot regret --alpha 0.8",
+                    "the acceptance is one rate, 0.8, but regret is drawn over an interval: give --alpha LOW:HIGH");
+  check_run_refused("plot regret --alpha 0.7:0.8 --c 0",
+                    "--c is 0, for which every larger gamma is better: give --max-gamma");
+  check_run_refused("plot speedup-map --c 0.1 --c-interval 0.1:0.2", "--c-interval is given, but --c is too");
+  check_run_refused("plot speedup-map --c-interval 0.2:0.1",
+                    "--c-interval is 0.2:0.1, but must be LOW:HIGH with LOW <= HIGH");
+  check_run_refused("plot speedup-over-gamma --tokens 100", "--tokens is given, but the figure does not show that");
+  CHECK_THROWS_AS(cli::speedup_over_gamma_chart({}), std::invalid_argument);
+}

@@ -1,0 +1,142 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/figures/figure_rows.hpp"
+#include "tests/unit/cli/recordings.hpp"
+
+using namespace specdec;
+using nlohmann::ordered_json;
+using tests::check_run_refused;
+using tests::document_of_run;
+using tests::rows_named;
+using tests::warns;
+
+namespace {
+
+/// Five sequences of whole rows, of two tasks.
+std::string rows_file(const tests::ScratchFolder& scratch) {
+  return tests::full_trace(scratch / "rows.safetensors", tests::recorded_pair(12, 100, 20, 4)).string();
+}
+
+const std::string shipped = std::string(SPECDEC_SOURCE_DIR) + "/sim/models/recording.safetensors";
+
+}  // namespace
+
+TEST_CASE("figures of the shipped recording show what analyze says of it") {
+  const ordered_json analysis = document_of_run("analyze " + shipped + " --gamma 1:8 --samples 0");
+  const ordered_json histogram = document_of_run("plot beta-histogram --trace " + shipped);
+  REQUIRE(histogram["figure"]["panels"].size() == 3);
+  std::vector<double> positions(16);
+  const auto bars = rows_named(histogram, "positions");
+  for (std::size_t i = 0; i < bars.size(); ++i) positions[i % 16] += 1536 * bars[i]["share_of_positions"].get<double>();
+  for (std::size_t bin = 0; bin < 16; ++bin) {
+    CHECK(positions[bin] == Approx(analysis["beta_histogram"][bin]["positions"].get<double>()));
+  }
+  CHECK(rows_named(histogram, "mean")[1]["beta"] == analysis["tasks"]["docs"]["alpha"]["value"]);
+
+  const auto lags = rows_named(document_of_run("plot autocorrelation"), "correlation");
+  for (std::size_t i = 0; i < 16; ++i) CHECK(lags[i]["correlation"] == analysis["autocorrelation"][i]);
+
+  const ordered_json tokens = document_of_run("plot tokens-over-gamma --max-gamma 8");
+  const ordered_json positions_figure = document_of_run("plot position-acceptance --max-gamma 8");
+  const auto observed = rows_named(positions_figure, "observed, with 95% interval");
+  for (std::size_t gamma = 1; gamma <= 8; ++gamma) {
+    const ordered_json& row = analysis["gammas"][gamma - 1]["tokens_per_step"];
+    CHECK(rows_named(tokens, "replay")[gamma]["tokens_per_step"] == row["replay"]);
+    CHECK(rows_named(tokens, "i.i.d. at alpha")[gamma]["tokens_per_step"] == row["iid"]);
+    CHECK(rows_named(tokens, "95% interval")[gamma]["tokens_per_step_low"] == row["replay_ci95"][0]);
+    CHECK(observed[gamma - 1]["acceptance"] == analysis["position_acceptance"][gamma - 1]["conditional"]);
+    CHECK(observed[gamma - 1]["acceptance_low"] < observed[gamma - 1]["acceptance"]);
+  }
+  CHECK(rows_named(positions_figure, "i.i.d.: alpha")[3]["acceptance"] == analysis["alpha"]["value"]);
+  CHECK(rows_named(positions_figure, "two-state Markov chain").size() == 8);
+}
+
+TEST_CASE("figures of whole rows show what analyze says of them") {
+  const tests::ScratchFolder scratch;
+  const std::string file = rows_file(scratch);
+  const ordered_json analysis = document_of_run("analyze " + file + " --lenience 0.5,1 --standardise none --samples 0");
+  const ordered_json lenience = document_of_run("plot lenience --values 2 --trace " + file);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ordered_json& row = analysis["lenience"][i];
+    CHECK(rows_named(lenience, "alpha")[i]["alpha"] == row["alpha"]);
+    CHECK(rows_named(lenience, "alpha, 95% interval")[i]["alpha_high"] == row["alpha_ci95"][1]);
+    CHECK(rows_named(lenience, "residual kept")[i]["total_variation"] == row["tv_keep_residual"]);
+    CHECK(rows_named(lenience, "residual scaled")[i]["total_variation"] == row["tv_scaled_residual"]);
+  }
+  // One bin holds every drafted token: their mean acceptance is alpha.
+  const ordered_json calibration = document_of_run("plot calibration --bins 1 --trace " + file);
+  const auto point = rows_named(calibration, "accepted, with 95% interval");
+  REQUIRE(point.size() == 1);
+  CHECK(point[0]["acceptance"].get<double>() == Approx(analysis["alpha"]["value"].get<double>()).epsilon(1e-6));
+  CHECK(rows_named(calibration, "drafted tokens")[0]["share_of_drafts"] == 1);
+}
+
+TEST_CASE("without a recording of rows a short one is made, the same for any number of threads") {
+  const ordered_json made = document_of_run("plot calibration --threads 1");
+  CHECK(made["data"] == document_of_run("plot calibration --threads 3")["data"]);
+  double share = 0;
+  for (const auto& row : rows_named(made, "drafted tokens")) share += row["share_of_drafts"].get<double>();
+  CHECK(share == Approx(1));
+  CHECK(made["figure"]["caption"].get<std::string>().find("288 positions") != std::string::npos);
+}
+
+TEST_CASE("the strip is the run that replay lists, token by token") {
+  const ordered_json strip = document_of_run("plot token-strip --gamma 3 --seed 5 --sequences 3");
+  const ordered_json replay = document_of_run("replay " + shipped + " --gamma 3 --seed 5 --steps");
+  std::map<std::string, double> drawn, listed;
+  for (const auto& row : strip["data"]) {
+    drawn[row["series"].get<std::string>()] += row["place_high"].get<double>() - row["place_low"].get<double>();
+  }
+  // The first sequence of each task.
+  for (const auto& round : replay["rounds"]) {
+    if (round["sequence"] != 0 && round["sequence"] != 24 && round["sequence"] != 48) continue;
+    listed["accepted draft"] += round["accepted"].get<double>();
+    listed[round["rejected"].get<bool>() ? "target's token for a rejected draft"
+                                         : "target's token after accepted drafts"] += 1;
+  }
+  CHECK(drawn == listed);
+  CHECK(strip["figure"]["panels"][0]["y"]["categories"] == ordered_json{"code 48", "docs 24", "prose 0"});
+}
+
+TEST_CASE("what a recording lacks is a gap with a warning, or one line") {
+  const tests::ScratchFolder scratch;
+  const std::vector<double> acceptance = {0.9, 0.4, 0.8, 0.7, 0.9, 0.4, 0.5, 0.6};
+  const std::string one =
+      tests::scalar_trace(scratch / "one.safetensors", acceptance, std::vector<std::int64_t>(8, 0)).string();
+  check_run_refused("plot beta-histogram --trace " + one,
+                    "the recording says nothing of beta, the mean acceptance at a prefix: it has neither rows nor "
+                    "overlaps");
+  check_run_refused("plot autocorrelation --trace " + one,
+                    "the recording says nothing of beta, the mean acceptance at a prefix: it has neither rows nor "
+                    "overlaps");
+  check_run_refused("plot lenience --trace " + one,
+                    "the recording has no whole rows, which lenience needs: record it with --tier full");
+  check_run_refused("plot calibration --trace " + one,
+                    "the recording has no whole rows, which calibration needs: record it with --tier full");
+  const ordered_json positions = document_of_run("plot position-acceptance --max-gamma 3 --trace " + one);
+  CHECK(warns(positions, "no_interval"));
+  CHECK(rows_named(positions, "observed").size() == 3);
+  const ordered_json tokens = document_of_run("plot tokens-over-gamma --max-gamma 3 --trace " + one);
+  CHECK(warns(tokens, "no_interval"));
+  CHECK(rows_named(tokens, "95% interval").empty());
+  const std::string elsewhere = tests::scalar_trace(scratch / "other.safetensors", acceptance,
+                                                    std::vector<std::int64_t>(8, 0), {{"path", "other"}})
+                                    .string();
+  check_run_refused("plot tokens-over-gamma --trace " + elsewhere,
+                    "the recording cannot be replayed, so nothing is known by gamma");
+}
+
+TEST_CASE("every planning and trace figure is drawn") {
+  const tests::ScratchFolder scratch;
+  for (const char* figure : {"speedup-map", "speedup-over-gamma", "regret", "beta-histogram", "position-acceptance",
+                             "autocorrelation", "tokens-over-gamma", "lenience", "calibration", "token-strip"}) {
+    const std::string file = (scratch / (std::string(figure) + ".svg")).string();
+    const tests::Run run = tests::run_specdec(std::string("plot ") + figure + " --quiet --output " + file);
+    INFO(figure << '\n' << run.err);
+    CHECK(run.exit_code == 0);
+    CHECK(tests::content_of(file).find("</svg>") != std::string::npos);
+  }
+}
