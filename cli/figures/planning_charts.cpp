@@ -253,7 +253,8 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
     chart.caption += fmt::format("{}Shaded: at most {} below the best.", chart.caption.back() == ' ' ? "" : " ",
                                  percent(inputs.tolerance));
   }
-  if (!first.speedup_estimate.method.empty() && first.speedup_estimate.ci95) {
+  const auto& interval = first.optimal().speedup_ci95;
+  if (interval.lo < interval.hi) {
     chart.caption += fmt::format(" Intervals: 95%, {}.", first.speedup_estimate.method);
   }
   return chart;
