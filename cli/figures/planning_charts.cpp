@@ -157,9 +157,11 @@ ChartPanel speedup_panel(const planning::PointPlan& point) {
 
 std::string speedup_words(const planning::PointPlan& point) {
   const planning::DeploymentRow& best = point.optimal();
+  estimate::Estimate speedup{best.speedup, best.speedup_ci95, ""};
+  if (!(best.speedup_ci95.lo < best.speedup_ci95.hi)) speedup.ci95.reset();
   std::string words = best.gamma == 0 ? std::string("plain decoding is fastest")
                                       : fmt::format("gamma {} is best, {} times as fast as plain decoding", best.gamma,
-                                                    with_interval({best.speedup, best.speedup_ci95, ""}, 2));
+                                                    with_interval(speedup, 2));
   if (point.deployed) {
     words += fmt::format("; gamma {} in use gives {}x, a regret of {}{}", point.deployed->gamma,
                          brief(point.deployed->speedup, 3), percent(point.deployed->regret),
