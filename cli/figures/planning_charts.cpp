@@ -76,7 +76,8 @@ std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
 }
 
 std::string map_caption(const SpeedupMapInputs& inputs) {
-  std::string caption = "Below each line so many drafted tokens are best; above the first one plain decoding is.";
+  std::string caption =
+      "Below a line so many drafted tokens, or more, are best; above the first one plain decoding is.";
   if (!inputs.alpha || !inputs.c) return caption;
   std::string best;
   for (const double alpha : {inputs.alpha->lo, inputs.alpha->hi}) {

@@ -77,7 +77,8 @@ Chart calibration_chart(const TraceChartInputs& inputs) {
   ChartPanel panel{.title = "acceptance", .x = x, .y = {.key = "acceptance", .label = "accepted", .low = 0}};
   ChartPanel counts{
       .title = "how often", .x = x, .y = {.key = "share_of_drafts", .label = "share of drafted tokens", .low = 0}};
-  panel.series.push_back({.name = "acceptance = probability", .x = {0, 1}, .y = {0, 1}, .role = ChartRole::reference});
+  panel.series.push_back(
+      {.name = "acceptance = probability", .x = {0, 0.5, 1}, .y = {0, 0.5, 1}, .role = ChartRole::reference});
   ChartSeries points{.name = "accepted, with 95% interval", .mark = ChartMark::points, .colour = 0};
   ChartSeries bars{.name = "drafted tokens", .mark = ChartMark::bars, .colour = 0};
   std::string method;
