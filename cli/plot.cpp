@@ -17,6 +17,7 @@
 #include "cli/figures/drawing.hpp"
 #include "cli/figures/gnuplot_script.hpp"
 #include "cli/files.hpp"
+#include "cli/plot_steps.hpp"
 #include "cli/step_figure.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -217,6 +218,16 @@ Report list_figures(const AllOptions& all) {
       table.add_row({kind.name, list.about, kind.summary});
     }
   }
+  ordered_json page;
+  if (all.all) {
+    const std::string name = fmt::format("{}.html", steps_figure_name);
+    const std::string path = (std::filesystem::path(*all.output) / name).string();
+    write_whole("--output", path,
+                default_steps_page(shell_words({"specdec", "plot", steps_figure_name, "--output", name})));
+    page = path;
+  }
+  rows.push_back({{"name", steps_figure_name}, {"about", "paper"}, {"summary", steps_figure_summary}, {"file", page}});
+  table.add_row({steps_figure_name, "paper", steps_figure_summary});
   report.text = table.to_string() + '\n' +
                 wrapped(all.all ? fmt::format("Drawn to {}.", without_control_characters(*all.output))
                                 : "specdec plot FIGURE prints a figure's data, --output FILE.svg, .png or .pdf draws "
@@ -246,6 +257,7 @@ std::vector<Command> plot_commands() {
   for (const FigureList& list : all_figures()) {
     for (const FigureKind& kind : list.figures) commands.push_back(command_of(kind));
   }
+  commands.push_back(plot_steps_command());
   return commands;
 }
 

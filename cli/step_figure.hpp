@@ -31,4 +31,9 @@ std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour);
 /// What its colours or marks mean.
 std::string_view figure_legend(bool colour);
 
+/// The same as a page of HTML that needs nothing else. What was accepted, rejected and added differs by colour, by a
+/// line below or through it, and for screen readers by its element and a title; the command stands in a meta element.
+std::string steps_page(std::string_view prompt, const std::vector<FigureStep>& steps, std::string_view summary,
+                       std::string_view made_by);
+
 }  // namespace specdec::cli

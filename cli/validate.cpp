@@ -2,7 +2,7 @@
 
 #include "cli/checkpoint_pair.hpp"
 #include "cli/progress.hpp"
-#include "cli/step_figure.hpp"
+#include "cli/shown_text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/validate_output.hpp"
 #include "cli/values.hpp"
@@ -18,9 +18,6 @@
 
 namespace specdec::cli {
 namespace {
-
-using nlohmann::ordered_json;
-using sim::Token;
 
 struct ValidateOptions {
   CheckpointPair::Paths paths;
@@ -88,71 +85,34 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
   return report;
 }
 
-std::vector<Token> shown_prompt(const ValidateOptions& options, const CheckpointPair& pair) {
-  const std::int64_t longest = pair.longest_prompt(options.show_tokens);
-  if (!options.prompt) return pair.prompts(listed("--tasks", options.tasks), longest).kept.front().tokens;
-  const std::vector<Token> tokens = pair.tokenizer().encode(*options.prompt, true);
-  const auto length = static_cast<std::int64_t>(tokens.size());
-  if (length < 1 || length > longest)
-    refuse("--prompt", fmt::format("{} tokens long", length), fmt::format("1 to {} tokens long", longest));
-  return tokens;
-}
-
-std::vector<FigureStep> figure_steps(const sim::Generation& text, const sim::Tokenizer& tokenizer) {
-  std::vector<FigureStep> steps;
-  auto token = text.tokens.begin();
-  for (const sim::Step& step : text.steps) {
-    FigureStep& drawn = steps.emplace_back();
-    for (std::int64_t j = 0; j < step.accepted; ++j) drawn.accepted += tokenizer.piece(*token++);
-    if (step.rejected >= 0) drawn.rejected = tokenizer.piece(step.rejected);
-    drawn.extra = tokenizer.piece(*token++);
-  }
-  return steps;
-}
-
-ordered_json steps_json(const sim::Generation& text, const std::vector<FigureStep>& steps) {
-  ordered_json list = ordered_json::array();
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const bool rejected = text.steps[i].rejected >= 0;
-    list.push_back({{"drafted", text.steps[i].drafted},
-                    {"accepted", text.steps[i].accepted},
-                    {"accepted_text", visible(steps[i].accepted)},
-                    {"rejected_text", rejected ? ordered_json(visible(steps[i].rejected)) : ordered_json()},
-                    {"target_text", visible(steps[i].extra)}});
-  }
-  return list;
-}
-
 Report show_figure(const ValidateOptions& options) {
-  const CheckpointPair pair(options.paths);
-  const sim::Tokenizer& tokenizer = pair.tokenizer();
-  const std::vector<Token> prompt = shown_prompt(options, pair);
-  const sim::OwnedModel target = pair.models().target(options.threads);
-  const sim::OwnedModel draft = pair.models().draft(options.threads);
-  sim::DecodingOptions decoding;
-  decoding.gamma = gammas(options.gamma, options.show_tokens).back();
-  decoding.max_new_tokens = options.show_tokens;
-  decoding.standardisation = {
-      .temperature = temperatures(options.temperature).back(), .top_k = options.top_k, .top_p = options.top_p};
-  const sim::RandomStream stream(static_cast<std::uint64_t>(options.seed), 0);
-  const sim::Generation text = sim::decode_speculatively(target.ref(), draft.ref(), prompt, decoding, stream);
-  const std::vector<FigureStep> steps = figure_steps(text, tokenizer);
+  ShownTextOptions show;
+  show.paths = options.paths;
+  show.tasks = options.tasks;
+  show.prompt = options.prompt;
+  show.temperature = temperatures(options.temperature).back();
+  show.gamma = gammas(options.gamma, options.show_tokens).back();
+  show.top_k = options.top_k;
+  show.top_p = options.top_p;
+  show.tokens = options.show_tokens;
+  show.seed = options.seed;
+  show.threads = options.threads;
+  ShownText shown = decode_shown_text(show);
 
   const bool colour = is_colour_terminal();
   Report report;
   report.json = empty_validation_json();
-  report.json["show"] = {{"prompt", visible(tokenizer.decode(prompt))},
-                         {"temperature", decoding.standardisation.temperature},
-                         {"gamma", decoding.gamma},
-                         {"tokens", text.counters.tokens}};
-  report.json["steps"] = steps_json(text, steps);
+  report.json["show"] = {{"prompt", visible(shown.prompt)},
+                         {"temperature", show.temperature},
+                         {"gamma", show.gamma},
+                         {"tokens", shown.text.counters.tokens}};
+  report.json["steps"] = steps_json(shown);
   report.warnings.push_back({"not_validated", "--show draws one text and tests nothing"});
-  report.files = pair.files();
-  report.assumptions = pair.assumptions();
-  report.text =
-      fmt::format("{}\n\n{}\n{} tokens by {} runs of the target, gamma = {}, temperature {}.\n{}\n",
-                  visible(tokenizer.decode(prompt)), figure_of_steps(steps, colour), text.counters.tokens,
-                  text.counters.steps, decoding.gamma, decoding.standardisation.temperature, figure_legend(colour));
+  report.text = fmt::format("{}\n\n{}\n{} tokens by {} runs of the target, gamma = {}, temperature {}.\n{}\n",
+                            visible(shown.prompt), figure_of_steps(shown.steps, colour), shown.text.counters.tokens,
+                            shown.text.counters.steps, show.gamma, show.temperature, figure_legend(colour));
+  report.files = std::move(shown.files);
+  report.assumptions = std::move(shown.assumptions);
   return report;
 }
 
