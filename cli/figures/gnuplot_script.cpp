@@ -457,7 +457,7 @@ class ScriptWriter {
         break;
       case ChartMark::vertical:
         for (const double x : s.x)
-          say("set arrow from first {0}, graph 0 to first {0}, graph 1 nohead {1}", number(x), line_style(s, look));
+          say("set arrow from first {0}, graph 0 to first {0}, graph 1 nohead front {1}", number(x), line_style(s, look));
         if (title != "notitle") elements.push_back(fmt::format("NaN with lines {} {}", line_style(s, look), title));
         break;
       case ChartMark::text:
