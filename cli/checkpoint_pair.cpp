@@ -54,8 +54,7 @@ fs::path shipped_models() {
 
 CheckpointPair::CheckpointPair(const Paths& paths) {
   const bool tables = paths.draft && tables_named(*paths.draft);
-  if (paths.target.has_value() != paths.draft.has_value() && !tables)
-    throw UsageError("--target and --draft must be given together, unless --draft names n-gram tables");
+  if (paths.target && !paths.draft) throw UsageError("--target needs a draft beside it, of the same vocabulary");
   if (paths.target && !paths.prompts) throw UsageError("--prompts must be given together with --target and --draft");
   target_source_ = paths.target ? "user" : "default";
   draft_source_ = paths.draft ? "user" : "default";
@@ -166,7 +165,7 @@ CheckpointPair::Prompts CheckpointPair::prompts(const std::vector<std::string>& 
   for (const traces::Prompt& prompt : traces::read_prompts(prompts_file_)) {
     if (!contains(found, prompt.task)) found.push_back(prompt.task);
     if (!tasks.empty() && !contains(tasks, prompt.task)) continue;
-    prompts.kept.push_back({prompt.task, tokens_of(prompt)});
+    prompts.kept.push_back({prompt.task, tokens_of(prompt, "--prompts", prompts_file_.string())});
     std::vector<Token>& tokens = prompts.kept.back().tokens;
     if (tokens.empty()) throw UsageError(fmt::format("--prompts {}: a prompt has no tokens", prompts_file_.string()));
     if (static_cast<std::int64_t>(tokens.size()) <= longest) continue;
@@ -180,13 +179,19 @@ CheckpointPair::Prompts CheckpointPair::prompts(const std::vector<std::string>& 
   return prompts;
 }
 
-std::vector<Token> CheckpointPair::tokens_of(const traces::Prompt& prompt) const {
+std::vector<std::vector<Token>> CheckpointPair::texts(const std::string& file) const {
+  std::vector<std::vector<Token>> texts;
+  for (const traces::Prompt& text : traces::read_prompts(file)) texts.push_back(tokens_of(text, "--ngram-text", file));
+  return texts;
+}
+
+std::vector<Token> CheckpointPair::tokens_of(const traces::Prompt& prompt, const char* option,
+                                             const std::string& file) const {
   if (prompt.tokens.empty()) return tokenizer().encode(prompt.text, true);
   const std::int64_t vocab = sim::config_of(*target_).vocab_size;
   for (const Token token : prompt.tokens)
     if (token >= vocab)
-      throw UsageError(
-          fmt::format("--prompts {}: a token is {}, but must be in [0, {}]", prompts_file_.string(), token, vocab - 1));
+      throw UsageError(fmt::format("{} {}: a token is {}, but must be in [0, {}]", option, file, token, vocab - 1));
   return prompt.tokens;
 }
 

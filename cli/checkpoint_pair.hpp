@@ -69,6 +69,9 @@ class CheckpointPair {
   /// The prompts of some tasks, or of all where `tasks` is empty. @throws UsageError, traces::FileError
   Prompts prompts(const std::vector<std::string>& tasks, std::int64_t longest) const;
 
+  /// The texts of another such file, named by --ngram-text, as they stand there. @throws UsageError, traces::FileError
+  std::vector<std::vector<sim::Token>> texts(const std::string& file) const;
+
   /// Path, size, time and hash of every file that was read.
   std::vector<nlohmann::ordered_json> files() const;
   /// Which models and prompts these are, and who chose them.
@@ -90,7 +93,7 @@ class CheckpointPair {
   static std::optional<std::filesystem::path> tables_named(const std::string& draft);
 
   void require_one_vocabulary() const;
-  std::vector<sim::Token> tokens_of(const traces::Prompt& prompt) const;
+  std::vector<sim::Token> tokens_of(const traces::Prompt& prompt, const char* option, const std::string& file) const;
 
   std::string target_source_;
   std::string draft_source_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "cli/files.hpp"
 #include "cli/interruption.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/progress.hpp"
@@ -38,6 +39,7 @@ void require_source(const MethodOptions& options) {
   refuse_with("--draft-model", options.paths.draft.has_value(), pair);
   refuse_with("--prompts", options.paths.prompts.has_value(), pair);
   refuse_with("--tasks", options.tasks.has_value(), pair);
+  refuse_with("--ngram-text", options.ngram_text.has_value(), pair);
   const bool synthetic = options.source == "synthetic";
   refuse_with("--vocab", options.vocab.has_value(), synthetic);
   refuse_with("--noise", options.noise.has_value(), synthetic);
@@ -68,7 +70,12 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   source.target_weights = pair.target_weights();
   source.draft_weights = pair.draft_weights();
   source.prompts = prompts.kept;
-  for (const sim::Prompt& prompt : source.prompts) source.texts.push_back(prompt.tokens);
+  if (options.ngram_text) {
+    source.texts = pair.texts(*options.ngram_text);
+    report.files.push_back(file_facts("--ngram-text", *options.ngram_text));
+  } else {
+    for (const sim::Prompt& prompt : source.prompts) source.texts.push_back(prompt.tokens);
+  }
   if (!options.paths.target) {
     source.eagle_head = pair.read_shipped_eagle_head();
     source.parallel_heads = pair.read_shipped_parallel_heads();
@@ -198,9 +205,12 @@ void MethodOptions::declare_source(Options& options) {
   options.group("Source");
   options.choice("--source", source, {"pair", "synthetic"}, "a pair of models and prompts, or a random table pair");
   options.text("--target", paths.target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
-  options.text("--draft-model", paths.draft, "DIR", "folder of the draft model's, with the same vocabulary");
+  options.text("--draft-model", paths.draft, "DIR",
+               "folder of the draft model's, with the same vocabulary, or n-gram tables");
   options.text("--prompts", paths.prompts, "FILE", "JSON lines or a .txt, as for specdec validate");
   options.text("--tasks,--task", tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
+  options.text("--ngram-text", ngram_text, "FILE",
+               "texts that n-grams are counted in, as --prompts (default: the prompts themselves)");
   options.choice("--laws", laws, {"bigram", "fixed", "iid"},
                  "of a synthetic source: by the token before, the same everywhere, or acceptances alone\n"
                  "[iid with --alpha, fixed above 4096 tokens, else bigram]");

@@ -19,6 +19,7 @@ struct MethodOptions {
   std::string source = "pair";
   CheckpointPair::Paths paths;
   std::optional<std::string> tasks;
+  std::optional<std::string> ngram_text;
   std::optional<std::int64_t> vocab;
   std::optional<double> noise;
   std::optional<std::string> laws;

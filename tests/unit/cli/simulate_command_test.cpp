@@ -67,6 +67,11 @@ TEST_CASE("methods run on checkpoints and prompts of the user, with a row for ea
   CHECK(json["results"][1]["draft_calls_per_token"] == 0);
   CHECK(json["results"][2]["operations_factor"] > 1);
   CHECK(json["results"][2]["speedup"]["value"] > 0);
+  // n-grams of the texts of a file, not of the prompts, which hold other tokens.
+  std::ofstream(scratch / "texts.jsonl") << R"({"tokens": [300, 301, 302]})" << '\n';
+  const ordered_json texts =
+      document_of_run(pair + "--tokens 64 ngram --ngram-text " + (scratch / "texts.jsonl").string());
+  CHECK(texts["results"][0]["acceptance"]["value"] != json["results"][0]["acceptance"]["value"]);
   CHECK_FALSE(warns(json, "prompts_left_out"));
   CHECK(warns(document_of_run(pair + "--tokens 16 copy"), "prompts_left_out"));
   check_run_refused(pair + "bigram", "bigram: the source has no counted tables");
@@ -92,6 +97,7 @@ TEST_CASE("simulate and compare refuse methods that are none and options of the 
   check_run_refused("compare --source synthetic block block", "METHOD is block, but must be given once");
   CHECK(run_specdec("compare --source synthetic block+lenient").err.find("METHOD is block+lenient") !=
         std::string::npos);
+  check_run_refused("simulate --target elsewhere", "--target needs a draft beside it, of the same vocabulary");
   check_run_refused("compare --noise 1", "--noise does not go with --source pair");
   check_run_refused("compare --source synthetic --tasks code", "--tasks does not go with --source synthetic");
   CHECK(run_specdec("simulate --verifier none").exit_code == 2);
