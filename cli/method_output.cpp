@@ -77,7 +77,7 @@ std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
                    {"target"},
                    {"draft"},
                    {"ops"},
-                   {"memory"},
+                   {"mem"},
                    {"speedup"}});
   for (const MethodResult& r : results) {
     if (r.task.empty() == by_task) continue;
@@ -91,10 +91,9 @@ std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
 }
 
 constexpr char legend[] =
-    "lossless: yes, or the mean total variation per token between the law from which it came and the target's. closed: "
-    "tokens per step by the rule's closed form at the prefixes that were met; z: the measured ones from it, in "
-    "standard "
-    "errors. target, draft: calls per token; ops, memory: operations, and weights read, per token over plain "
+    "lossless: yes, or the mean total variation per token between the law from which it came and the target's. "
+    "closed: tokens per step by the rule's closed form at the prefixes that were met; z: the measured ones from it, "
+    "in standard errors. target, draft: calls per token; ops, mem: operations, and weights read, per token over plain "
     "decoding's. speedup: over plain decoding, at these costs.";
 
 }  // namespace
