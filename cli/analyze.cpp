@@ -253,20 +253,22 @@ std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
   return warnings;
 }
 
-Report run(const AnalyzeOptions& options, bool quiet) {
+}  // namespace
+
+AnalysisReport analysis_report(const AnalyzeOptions& options, bool quiet) {
   const planning::TraceAnalysisOptions how = analysis_options(options);
   const auto source = options.input.open();
   const AnalyzeAnswer answer = analysed(*source, options, how, progress_line("analysing", quiet));
-  Report report;
+  AnalysisReport analysis;
+  Report& report = analysis.report;
   report.json = json_of(answer);
   report.text = text_of(answer);
   report.assumptions = assumptions_of(answer);
   report.warnings = warnings_of(answer);
   options.input.describe(*source, report);
-  return report;
+  analysis.words = words_of(answer);
+  return analysis;
 }
-
-}  // namespace
 
 std::optional<double> monte_carlo_z(const AnalyzeAnswer& answer, std::size_t row) {
   std::optional<double> farthest;
@@ -300,7 +302,7 @@ Command analyze_command() {
             declare(options, *chosen);
             chosen->input.declare(options);
             return std::function<Report()>(
-                [chosen, &options] { return run(*chosen, options.effective().at("quiet").get<bool>()); });
+                [chosen, &options] { return analysis_report(*chosen, options.effective().at("quiet").get<bool>()).report; });
           }};
 }
 

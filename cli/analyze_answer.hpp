@@ -57,5 +57,16 @@ std::string_view name_of(planning::SweepSetting::Applies applies);
 
 nlohmann::ordered_json json_of(const AnalyzeAnswer& answer);
 std::string text_of(const AnalyzeAnswer& answer);
+/// What it says first, in sentences: a paragraph each.
+std::vector<std::string> words_of(const AnalyzeAnswer& answer);
+
+/// What `specdec analyze` answers, for commands that show it in another form.
+struct AnalysisReport {
+  Report report;
+  std::vector<std::string> words;
+};
+
+/// @throws UsageError, traces::FileError
+AnalysisReport analysis_report(const AnalyzeOptions& options, bool quiet);
 
 }  // namespace specdec::cli

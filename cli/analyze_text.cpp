@@ -327,11 +327,17 @@ std::string adaptive_table(const estimate::AdaptiveReport& report) {
 
 }  // namespace
 
+std::vector<std::string> words_of(const AnalyzeAnswer& a) {
+  std::vector<std::string> words = {acceptance_sentence(a.analysis), text_source_sentence(a)};
+  const std::string best = optimum_sentence(a);
+  if (!best.empty()) words.push_back(best);
+  return words;
+}
+
 std::string text_of(const AnalyzeAnswer& a) {
   const TraceAnalysis& t = a.analysis;
-  std::string text = wrapped(acceptance_sentence(t)) + '\n' + wrapped(text_source_sentence(a)) + '\n';
-  const std::string best = optimum_sentence(a);
-  if (!best.empty()) text += wrapped(best) + '\n';
+  std::string text;
+  for (const std::string& paragraph : words_of(a)) text += wrapped(paragraph) + '\n';
   text += '\n' + gamma_table(a) + '\n';
   if (t.replay) text += position_lines(t);
   text += law_lines(t);

@@ -7,6 +7,7 @@
 #include "cli/compare.hpp"
 #include "cli/counters.hpp"
 #include "cli/list.hpp"
+#include "cli/page/report_command.hpp"
 #include "cli/plan.hpp"
 #include "cli/plot.hpp"
 #include "cli/record.hpp"
@@ -18,12 +19,12 @@
 
 int main(int argc, char* argv[]) {
   using namespace specdec::cli;
-  std::vector<Command> commands = {plan_command(),          capacity_command(),    analyze_command(),
-                                   counters_command(),      replay_command(),      record_command(),
-                                   trace_info_command(),    trace_check_command(), trace_convert_command(),
-                                   trace_slice_command(),   trace_merge_command(), trace_generate_command(),
-                                   list_hardware_command(), list_models_command(), simulate_command(),
-                                   compare_command(),       reproduce_command(),   validate_command()};
+  std::vector<Command> commands = {
+      plan_command(),           report_command(),        capacity_command(),    analyze_command(),
+      counters_command(),       replay_command(),        record_command(),      trace_info_command(),
+      trace_check_command(),    trace_convert_command(), trace_slice_command(), trace_merge_command(),
+      trace_generate_command(), list_hardware_command(), list_models_command(), simulate_command(),
+      compare_command(),        reproduce_command(),     validate_command()};
   for (Command& command : plot_commands()) commands.push_back(std::move(command));
   return run_command_line({{"trace", "What is done with recordings beside analysing them"},
                            {"list", "What comes with the program, with its sources"},

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/options.hpp"
@@ -14,6 +15,10 @@ namespace specdec::cli {
 /// TRACE... or --target and --draft: the recording that a command reads, with the options that say how.
 class TraceInput {
  public:
+  TraceInput() = default;
+  /// As if these files were given, and nothing about them.
+  explicit TraceInput(std::vector<std::string> files) : files_(std::move(files)) {}
+
   void declare(Options& options);
 
   /// Opens the recording.

@@ -18,6 +18,8 @@ struct DrawingStyle {
   DrawingKind kind = DrawingKind::svg;
   DrawingTheme theme = DrawingTheme::light;
   double width = 720;
+  /// Title and caption are part of the drawing; false where they stand around it. A terminal has its title always.
+  bool has_words = true;
   /// Pixels of a PNG in one unit.
   double pixels = 1;
   /// Of text in a terminal.

@@ -739,8 +739,11 @@ class ScriptWriter {
   void write_for_paper() {
     const double pad = 0.7 * font_;
     const double width = style_.width;
-    const auto title = lines_of(visible(chart_.title), fitting(width - 2 * pad, 1.05 * title_font()));
-    const auto caption = lines_of(visible(chart_.caption), fitting(width - 2 * pad, caption_font()));
+    const auto lines = [&](const std::string& text, double font) {
+      return style_.has_words ? lines_of(visible(text), fitting(width - 2 * pad, font)) : std::vector<std::string>{};
+    };
+    const auto title = lines(chart_.title, 1.05 * title_font());
+    const auto caption = lines(chart_.caption, caption_font());
     const double title_height = static_cast<double>(title.size()) * line_height(title_font()) + 1.2 * pad;
     const double caption_height = static_cast<double>(caption.size()) * line_height(caption_font()) + 1.2 * pad;
 

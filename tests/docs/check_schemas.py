@@ -35,6 +35,11 @@ RUNS = {
         "--output SCRATCH/markov --law markov --tokens 30",
         "--output SCRATCH/topk --law logit-noise --alpha 0.7 --vocab 40 --tier topk --k 4 --sequences 2 --tokens 20",
     ],
+    "report": [
+        "--alpha 0.7:0.8 --c 0.05 --output SCRATCH/report.html",
+        "--trace SCRATCH/plan.safetensors --c 0.05 --emit vllm --static --output SCRATCH/report.html",
+        "--alpha 0.8 --hardware h200 --model llama-3.1-8b --draft-kind ngram --batch 1,64 --output SCRATCH/report.html",
+    ],
     "plan": [
         "--alpha 0.8 --c 0.05",
         "--alpha 0.8 --hardware h200 --model llama-3.1-8b --draft-kind ngram --calibrate batch=8,tpot_ms=5 --batch 1,64",

@@ -1,0 +1,253 @@
+#include "cli/page/report_command.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "cli/analyze_answer.hpp"
+#include "cli/figures/drawing.hpp"
+#include "cli/page/answer_page.hpp"
+#include "cli/page/plan_charts.hpp"
+#include "cli/plan.hpp"
+#include "cli/text.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/version.hpp"
+
+namespace specdec::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+struct ReportOptions {
+  PlanOptions plan;
+  bool is_static = false;
+};
+
+/// "2026-03-01": today, or the day of SOURCE_DATE_EPOCH, by which builds that are to be repeatable state the time.
+std::string day_of_making() {
+  std::time_t now = std::time(nullptr);
+  if (const char* const stated = std::getenv("SOURCE_DATE_EPOCH")) {
+    now = static_cast<std::time_t>(std::strtoll(stated, nullptr, 10));
+  }
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(now));
+}
+
+/// The built script of the interactive page: below the program's own folder, or beside it where it is installed.
+std::optional<std::string> page_script() {
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* place : {"share/specdec/page/planner.js", "../share/specdec/page/planner.js"}) {
+    std::ifstream file(folder / place, std::ios::binary);
+    if (file) return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  return std::nullopt;
+}
+
+/// The chart's SVG element, without what stands before it in a file of its own and the name that gnuplot gives to every
+/// drawing.
+std::string svg_element(const std::string& file) {
+  const std::size_t start = file.find("<svg");
+  std::string svg = start == std::string::npos ? file : file.substr(start);
+  constexpr std::string_view name = " id=\"gnuplot_canvas\"";
+  if (const std::size_t at = svg.find(name); at != std::string::npos) svg.erase(at, name.size());
+  return svg;
+}
+
+std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& command, Report& report) {
+  std::vector<PageChart> shown;
+  DrawingStyle style;
+  style.kind = DrawingKind::svg;
+  style.theme = DrawingTheme::page;
+  style.has_words = false;
+  bool can_draw = true;
+  for (Chart& chart : charts) {
+    PageChart& page = shown.emplace_back(PageChart{std::move(chart), {}});
+    if (!can_draw) continue;
+    try {
+      page.drawing = svg_element(drawing_of(page.chart, style, command));
+    } catch (const UsageError& error) {
+      can_draw = false;
+      report.warnings.push_back(
+          {"figures_not_drawn", fmt::format("the page shows data in the place of figures: {}", error.what())});
+    }
+  }
+  return shown;
+}
+
+AnalysisReport analysed(const PlanOptions& o) {
+  AnalyzeOptions options;
+  options.input = TraceInput(o.trace);
+  options.acceptance.acceptance = o.acceptance;
+  options.cost = o.cost;
+  options.standardise = "none";
+  options.samples = 0;
+  options.threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  return analysis_report(options, true);
+}
+
+/// Names of the presets of one kind, "hardware" or "model", in the order in which they were used.
+std::vector<std::string> presets_named(const ordered_json& plan, std::string_view kind) {
+  std::vector<std::string> names;
+  const ordered_json& inputs = plan["inputs"];
+  if (!inputs.contains("presets")) return names;
+  for (const ordered_json& preset : inputs["presets"]) {
+    if (preset["kind"] == kind) names.push_back(preset["name"].get<std::string>());
+  }
+  return names;
+}
+
+/// What the controls of the interactive page begin with.
+ordered_json start_of(const PlanReport& plan, const ordered_json& document, const ordered_json& analysis) {
+  const Deployment* const d = plan.deployment.get();
+  const ordered_json& inputs = document["inputs"];
+  ordered_json start = {{"about", "The first values are those of the report."}};
+  std::optional<double> low, high;
+  if (plan.closed_form && document["interval"].is_object()) {
+    low = document["interval"]["alpha_interval"][0].get<double>();
+    high = document["interval"]["alpha_interval"][1].get<double>();
+  } else if (!analysis.is_null() && analysis["alpha"].is_object() && analysis["alpha"]["ci95"].is_array()) {
+    low = analysis["alpha"]["ci95"][0].get<double>();
+    high = analysis["alpha"]["ci95"][1].get<double>();
+  } else if (document["alpha"].is_number()) {
+    low = high = document["alpha"].get<double>();
+  } else if (d != nullptr && !d->drafts.empty() && d->drafts[d->shown()].acceptance.alpha) {
+    low = high = d->drafts[d->shown()].acceptance.alpha;
+  }
+  const bool stated = d != nullptr && !d->drafts.empty() && d->drafts[d->shown()].acceptance.stated.has_value();
+  if (!plan.closed_form && !stated) {
+    start["about"] =
+        "Here acceptance is one rate, the same and independent at every draft; the recommendation above rests on what "
+        "was measured at each, so its figures differ a little.";
+  }
+  start["alpha_low"] = low.value_or(0.7);
+  start["alpha_high"] = high.value_or(low.value_or(0.7));
+  // Files of models and hardware are not in the page.
+  const std::vector<std::string> hardware_names = presets_named(document, "hardware");
+  const std::vector<std::string> model_names = presets_named(document, "model");
+  const std::size_t models = 1U + (inputs["draft_model"].is_null() ? 0U : 1U);
+  const bool priced = hardware_names.size() == 1 && inputs["draft"].empty() &&
+                      (model_names.size() == models || inputs["model"] == inputs["draft_model"]);
+  start["cost"] = priced ? "hardware" : "c";
+  std::optional<double> c = plan.closed_form ? std::optional(document["c"].get<double>()) : std::nullopt;
+  if (!c && d != nullptr && !d->points().empty()) c = d->points().front().c;
+  start["c"] = c.value_or(0.05);
+  const auto given = [&](const char* key, ordered_json usual) {
+    start[key] = priced && inputs.contains(key) && !inputs[key].is_null() ? inputs[key] : std::move(usual);
+  };
+  start["hardware"] = priced ? hardware_names.front() : "h100-sxm";
+  start["model"] = priced ? model_names.front() : "llama-3.1-70b";
+  start["draft_model"] = priced ? model_names.back() : "llama-3.2-1b";
+  given("draft_kind", "model");
+  given("tensor_parallel_size", priced ? 1 : 4);
+  start["batch"] = d != nullptr && !plan.closed_form && d->points().front().batch > 0 ? d->points().front().batch : 8.0;
+  start["context"] = d != nullptr && !plan.closed_form ? d->points().front().context : 1024.0;
+  start["gamma"] = inputs["gamma"];
+  ordered_json& options = start["options"] = ordered_json::object();
+  ordered_json& roofline = start["hardware_options"] = ordered_json::object();
+  const auto take = [&](ordered_json& into, const char* key) {
+    if (inputs.contains(key) && !inputs[key].is_null()) into[key] = inputs[key];
+  };
+  if (!priced) {
+    for (const char* key : {"verify_factor", "overhead"}) take(options, key);
+  } else {
+    for (const char* key :
+         {"draft_tensor_parallel_size", "weight_dtype", "draft_weight_dtype", "kv_cache_dtype", "bandwidth_efficiency",
+          "compute_efficiency", "link_efficiency", "all_reduce_latency_us", "launch_seconds", "draft_launch_seconds",
+          "layer_seconds", "scheduling_seconds", "calibrate", "min_gain"}) {
+      take(roofline, key);
+    }
+  }
+  ordered_json& lenience = start["lenience"] = ordered_json::array();
+  if (!analysis.is_null()) {
+    for (const ordered_json& row : analysis["lenience"]) {
+      lenience.push_back({{"lenience", row["lenience"]}, {"alpha", row["alpha"]}, {"interval", row["alpha_ci95"]}});
+    }
+  }
+  return start;
+}
+
+Report run(const ReportOptions& o, const Options& options) {
+  const ordered_json effective = options.effective();
+  if (effective.at("output").is_null())
+    throw UsageError("--output is missing: the page to write, for instance report.html");
+  PlanReport plan = plan_report(o.plan);
+  AnswerPage page;
+  if (!o.plan.trace.empty()) {
+    AnalysisReport analysis = analysed(o.plan);
+    page.analysis = std::move(analysis.report.json);
+    page.analysis_words = std::move(analysis.words);
+  }
+
+  Report report;
+  report.assumptions = plan.report.assumptions;
+  report.warnings = plan.report.warnings;
+  report.files = plan.report.files;
+  report.presets = plan.report.presets;
+  report.exit_code = plan.report.exit_code;
+  page.version = version;
+  page.command = options.command_line();
+  page.made_on = day_of_making();
+  page.words = plan.words;
+  page.charts = drawn(plan_charts(plan), page.command, report);
+  plan.report.warnings = report.warnings;
+  ordered_json inputs = effective;
+  if (!report.files.empty()) inputs["files"] = report.files;
+  if (!report.presets.empty()) inputs["presets"] = report.presets;
+  plan.report.warnings.erase(std::remove_if(plan.report.warnings.begin(), plan.report.warnings.end(),
+                                            [](const Warning& warning) { return warning.json_only; }),
+                             plan.report.warnings.end());
+  page.plan = with_envelope("plan", inputs, plan.report);
+  if (std::optional<std::string> script = o.is_static ? std::nullopt : page_script()) {
+    page.program = PageProgram{std::move(*script), start_of(plan, page.plan, page.analysis)};
+  }
+  report.file = html_of(page);
+
+  ordered_json figures = ordered_json::array();
+  for (const PageChart& chart : page.charts) {
+    figures.push_back({{"name", chart.chart.name}, {"title", chart.chart.title}, {"is_drawn", !chart.drawing.empty()}});
+  }
+  report.json = {{"recommendation", page.words},
+                 {"is_interactive", page.program.has_value()},
+                 {"size_bytes", report.file->size()},
+                 {"figures", figures}};
+  for (const std::string& paragraph : page.words) report.text += wrapped(paragraph) + '\n';
+  report.text += '\n' +
+                 wrapped(fmt::format("{}: {} page of {} kB with {} figures.",
+                                     without_control_characters(effective.at("output").get<std::string>()),
+                                     page.program ? "an interactive" : "a", (report.file->size() + 999) / 1000,
+                                     page.charts.size())) +
+                 '\n';
+  return report;
+}
+
+}  // namespace
+
+Command report_command() {
+  return {
+      "report", "The answer of plan as one HTML page, with figures", {{"figures", "/figures"}}, [](Options& options) {
+        const auto chosen = std::make_shared<ReportOptions>();
+        declare(options, chosen->plan);
+        options.group("Page");
+        options.flag("--static", chosen->is_static, "no controls and no script, whatever is installed");
+        options.footer(
+            "Examples:\n"
+            "  specdec report --alpha 0.7:0.8 --c 0.05 --output report.html\n"
+            "  specdec report --trace trace.safetensors --c 0.05 --emit vllm --output report.html\n"
+            "  specdec report --alpha 0.8 --hardware h200 --model llama-3.1-70b --draft-model llama-3.2-1b \\\n"
+            "    --tp 4 --batch 1,8,64 --output report.html\n"
+            "All options of specdec plan; every one: docs/cli.md. The page: docs/report.md.");
+        return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
+      }};
+}
+
+}  // namespace specdec::cli

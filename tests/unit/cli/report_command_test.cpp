@@ -1,0 +1,115 @@
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "cli/page/chart_page.hpp"
+#include "cli/page/html.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using namespace specdec;
+using tests::content_of;
+using tests::run_specdec;
+
+namespace {
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// The page that these options make, as --static unless told otherwise.
+std::string page_of(const std::string& options, const std::string& before = "") {
+  const tests::ScratchFolder scratch;
+  const std::string file = (scratch / "report.html").string();
+  const std::string command =
+      before + " " + SPECDEC_BINARY + " report --static " + options + " --output " + file + " >/dev/null 2>&1";
+  REQUIRE(std::system(command.c_str()) == 0);
+  return content_of(file);
+}
+
+}  // namespace
+
+TEST_CASE("text on a page is never markup") {
+  CHECK(cli::escaped("<script>alert('a & \"b\"')</script>") ==
+        "&lt;script&gt;alert(&#39;a &amp; &quot;b&quot;&#39;)&lt;/script&gt;");
+  CHECK(cli::escaped("a\nb\x01\xff") == "a\\nb\\x01\\xff");
+  CHECK(cli::script_json({{"name", "</script><!--"}}) == "{\"name\":\"\\u003c/script>\\u003c!--\"}");
+}
+
+TEST_CASE("a table of a page has a caption and headings for columns and rows") {
+  cli::HtmlTable table("A & B", {{"Task", false}, {"Speedup"}});
+  table.add_row({"<b>", "1.5"}, true);
+  const std::string html = table.to_string();
+  CHECK(count_of(html, "<caption>A &amp; B</caption>") == 1);
+  CHECK(count_of(html, "<th scope=\"col\">Task</th><th scope=\"col\" class=\"n\">Speedup</th>") == 1);
+  CHECK(count_of(html, "<tr class=\"mark\"><th scope=\"row\">&lt;b&gt;</th><td class=\"n\">1.5</td></tr>") == 1);
+  CHECK_THROWS_AS(table.add_row({"one"}), std::invalid_argument);
+}
+
+TEST_CASE("a figure that is not drawn shows its data in an open table") {
+  cli::PageChart shown;
+  shown.chart.name = "speed";
+  shown.chart.title = "Speed";
+  cli::ChartPanel& panel = shown.chart.panels.emplace_back();
+  panel.x.label = "gamma";
+  panel.y.label = "speedup";
+  cli::ChartSeries& line = panel.series.emplace_back();
+  line.name = "of <x>";
+  line.x = {1, 2};
+  line.y = {1.5, 1.25};
+  const std::string html = cli::figure_html(shown);
+  CHECK(count_of(html, "<details open>") == 1);
+  CHECK(count_of(html, "of &lt;x&gt;") == 1);
+  CHECK(count_of(html, "<td class=\"n\">1.250</td>") == 1);
+  const auto json = cli::page_chart_json(shown.chart);
+  CHECK(json["panels"][0]["series"][0]["y"] == std::vector<double>{1.5, 1.25});
+}
+
+TEST_CASE("a report needs a file to go to, and refuses what plan refuses") {
+  tests::check_run_refused("report --alpha 0.8 --c 0.05",
+                           "--output is missing: the page to write, for instance report.html");
+  const tests::ScratchFolder scratch;
+  const std::string file = (scratch / "report.html").string();
+  tests::check_run_refused("report --alpha 2 --c 0.05 --output " + file,
+                           "--alpha is 2, but must be a number in [0, 1]");
+  CHECK(scratch.files() == 0);
+}
+
+TEST_CASE("a report says what plan says, first in words") {
+  const std::string page = page_of("--alpha 0.7:0.8 --c 0.05 --gamma 3");
+  CHECK(page.find("<p>Draft 7 tokens per step: 2.67x the speed of plain decoding (alpha 0.7 to 0.8, c 0.05).") <
+        page.find("<table>"));
+  CHECK(count_of(page, "You use gamma 3: 2.38x, 11% below the best") == 1);
+  CHECK(count_of(page, "<h1>") == 1);
+  CHECK(count_of(page, "<script") == 0);
+  CHECK(count_of(page, "<pre><code>specdec report --static --alpha 0.7:0.8 --c 0.05 --gamma 3 --output ") == 1);
+  // Nothing but anchors and sources has an address, and nothing is loaded.
+  for (const char* loads : {" src=", "@import", "url(http", "<iframe", "<object"}) CHECK(count_of(page, loads) == 0);
+}
+
+TEST_CASE("a report holds inputs with their hashes, the configuration and the error of the back-test") {
+  const std::string bench = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/bench/";
+  const std::string page = page_of("--bench " + bench + "c1-plain.json " + bench + "c1-k3.json " + bench +
+                                   "c8-plain.json " + bench + "c8-k3.json --emit vllm");
+  CHECK(count_of(page, "<th scope=\"col\">SHA-256</th>") == 1);
+  CHECK(count_of(page, "c8-k3.json</th>") == 2);
+  CHECK(count_of(page, "num_speculative_tokens") > 0);
+  CHECK(count_of(page, "Each run&#39;s time per output token is predicted from all other runs") +
+            count_of(page, "Each run's time per output token is predicted from all other runs") ==
+        1);
+  CHECK(count_of(page, "<caption>Assumptions</caption>") == 1);
+}
+
+TEST_CASE("without gnuplot a report shows data in the place of drawings and says so") {
+  const std::string page = page_of("--alpha 0.8 --c 0.05", "PATH=/nowhere");
+  CHECK(count_of(page, "<svg") == 0);
+  CHECK(count_of(page, "<details open>") == 1);
+  CHECK(count_of(page, "figures_not_drawn") == 1);
+}
+
+TEST_CASE("the same report is the same file to the bit") {
+  const std::string once = page_of("--alpha 0.8 --c 0.05 --batch 1,8", "SOURCE_DATE_EPOCH=86400");
+  CHECK(count_of(once, "Made on 1970-01-02") == 1);
+}
