@@ -49,7 +49,10 @@ Measured split(const core::AcceptanceProfile& profile, std::int64_t gamma) {
 }  // namespace
 
 long double power_sum(const Rate& rate, long double count) {
-  return rate.rejection == 0 ? count : one_minus_power(rate, count) / rate.rejection;
+  // Plain decoding makes one token, to the bit: also where long double has no functions of its own precision, as in a
+  // browser.
+  if (rate.rejection == 0 || count == 1) return count;
+  return one_minus_power(rate, count) / rate.rejection;
 }
 
 long double lost_sum(const Rate& rate, long double count) {

@@ -1,0 +1,82 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { assert, openPage, requireNarrow, requireReadable, run, withBrowser } from "./browser.mjs";
+
+const words = (page) => page.locator("#planner-words p").first().innerText();
+const drawing = (page, name) => page.locator(`#planner-figure-${name} svg`).innerHTML();
+const settled = (page) => page.waitForTimeout(700);
+
+await withBrowser(async (browser, scratch) => {
+  const file = join(scratch, "report.html");
+  run("report", "--alpha", "0.7:0.8", "--c", "0.05", "--output", file);
+  assert.ok(statSync(file).size < 2e6);
+  const { page, quiet } = await openPage(browser, file);
+  await page.evaluate(() => window.specdec);
+  await settled(page);
+  quiet();
+  await requireReadable(page);
+
+  // It begins with the report's own answer.
+  assert.equal(await words(page), await page.locator(".answer p").first().innerText());
+
+  // A number changes the words, the table and the figures.
+  const before = { words: await words(page), gamma: await drawing(page, "gamma"), map: await drawing(page, "map") };
+  await page.fill("#planner-c", "0.3");
+  await settled(page);
+  assert.match(await words(page), /c 0\.3/);
+  assert.notEqual(await drawing(page, "gamma"), before.gamma);
+  assert.notEqual(await drawing(page, "map"), before.map);
+
+  // So does a slider, by keyboard; the high end follows the low one.
+  await page.focus("#planner-alpha_low-slider");
+  for (let i = 0; i < 30; ++i) await page.keyboard.press("ArrowRight");
+  await settled(page);
+  assert.equal(await page.inputValue("#planner-alpha_low"), "0.85");
+  assert.equal(await page.inputValue("#planner-alpha_high"), "0.85");
+  assert.match(await words(page), /alpha 0\.85/);
+
+  // A wrong value is said where the answer stands, and the page goes on.
+  await page.fill("#planner-alpha_high", "2");
+  await settled(page);
+  assert.match(await words(page), /must be a number in \[0, 1\]/);
+  await page.click("#planner-reset");
+  await settled(page);
+  assert.equal(await words(page), before.words);
+
+  // Hardware and models.
+  await page.selectOption("#planner-cost", "hardware");
+  await settled(page);
+  assert.match(await words(page), /at batch 8/);
+  const batch = await drawing(page, "batch");
+  await page.selectOption("#planner-hardware", "h200-sxm");
+  await page.fill("#planner-context", "8192");
+  await settled(page);
+  assert.notEqual(await drawing(page, "batch"), batch);
+  await page.selectOption("#planner-draft_kind", "ngram");
+  await settled(page);
+  assert.ok(!(await page.isVisible("#planner-draft_model")));
+  assert.match(await words(page), /at batch 8/);
+
+  // Values to hover over.
+  const figure = page.locator("#figure-speedup-over-gamma .drawing");
+  await figure.scrollIntoViewIfNeeded();
+  const box = await figure.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.waitForTimeout(300);
+  assert.match(await figure.innerText(), /speedup/);
+  quiet();
+  await requireNarrow(page);
+
+  // A recording knows what lenience gains.
+  const trace = join(scratch, "trace.safetensors"), recorded = join(scratch, "recorded.html");
+  run("trace", "generate", "--output", trace, "--law", "logit-noise", "--alpha", "0.6", "--vocab", "30", "--sequences",
+    "6", "--tokens", "40");
+  run("report", "--trace", trace, "--c", "0.05", "--output", recorded);
+  const second = await openPage(browser, recorded);
+  await second.page.evaluate(() => window.specdec);
+  const strict = await words(second.page);
+  await second.page.selectOption("#planner-lenience", "0.5");
+  await settled(second.page);
+  assert.notEqual(await words(second.page), strict);
+  second.quiet();
+});

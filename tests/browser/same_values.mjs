@@ -1,0 +1,93 @@
+import { join } from "node:path";
+import { assert, openPage, run, withBrowser } from "./browser.mjs";
+
+const tolerance = 1e-12;
+
+/** Every value of `mine` stands in `theirs`, numbers to the tolerance. */
+function requireSame(mine, theirs, place) {
+  if (typeof mine === "number" && typeof theirs === "number") {
+    const error = Math.abs(mine - theirs);
+    assert.ok(error <= tolerance * Math.max(Math.abs(theirs), 1e-6), `${place}: ${mine}, but the program says ${theirs}`);
+  } else if (mine !== null && typeof mine === "object") {
+    assert.ok(theirs !== null && typeof theirs === "object", `${place}: ${theirs}`);
+    if (Array.isArray(mine)) assert.equal(mine.length, theirs.length, place);
+    for (const key of Object.keys(mine)) requireSame(mine[key], theirs[key], `${place}/${key}`);
+  } else {
+    assert.equal(mine, theirs, place);
+  }
+}
+
+const requests = [];
+for (const alpha of ["0", "0.05", "0.3", "0.62", "0.8", "0.95", "0.999", "0.55:0.7", "0.7:0.9"]) {
+  for (const c of [0, 0.01, 0.05, 0.2, 1]) requests.push({ alpha, c });
+}
+for (const verify_factor of ["1.3", "2:1.02,5:1.10,9:1.31"]) requests.push({ alpha: "0.7:0.8", c: 0.05, verify_factor, gamma: 3 });
+requests.push({ alpha: "0.8", c: 0.05, max_gamma: 4, overhead: 0.1 }, { rejection: "1e-12", c: 1e-9 });
+for (const [hardware, model, draft_model] of [["h100-sxm", "llama-3.1-70b", "llama-3.2-1b"],
+  ["mi300x", "qwen3-32b", "qwen3-0.6b"], ["h200-sxm", "mixtral-8x7b", "llama-68m"]]) {
+  for (const batch of ["1", "8", "1,16,256"]) {
+    for (const context of ["0", "4096"]) {
+      requests.push({ alpha: "0.7:0.8", hardware, model, draft_model, batch, context, tensor_parallel_size: 4 });
+    }
+  }
+}
+requests.push(
+  { alpha: "0.75", hardware: "h200-sxm", model: "llama-3.1-8b", draft_kind: "ngram", batch: "1,64", gamma: 2 },
+  { alpha: "0.75", hardware: "b200", model: "deepseek-v3", draft_kind: "mtp", batch: "4", tensor_parallel_size: 8 },
+  { alpha: "0.7", hardware: "h100-sxm", model: "llama-3.1-8b", draft_model: "eagle3-llama-3.1-8b", draft_kind: "eagle" },
+  { alpha: "0.8", c: 0.05, batch: "1,8" });
+
+const option = (key) => `--${key.replaceAll("_", "-")}`;
+
+await withBrowser(async (browser, scratch) => {
+  const file = join(scratch, "report.html");
+  run("report", "--alpha", "0.7", "--c", "0.05", "--output", file);
+  const { page, quiet } = await openPage(browser, file);
+  const answers = await page.evaluate(async (all) => {
+    const { planner } = await window.specdec;
+    return all.map((request) => planner.plan(request));
+  }, requests);
+  quiet();
+  let numbers = 0;
+  requests.forEach((request, i) => {
+    const words = Object.entries(request).flatMap(([key, value]) => [option(key), String(value)]);
+    const theirs = JSON.parse(run("plan", ...words, "--format", "json"));
+    const place = words.join(" ");
+    requireSame(answers[i].plan, theirs, place);
+    for (const { code } of answers[i].warnings) {
+      assert.ok(theirs.warnings.some((warning) => warning.code === code), `${place}: ${code}`);
+    }
+    numbers += JSON.stringify(answers[i].plan).split(/[,\[{]/).length;
+  });
+  assert.ok(numbers > 10000);
+
+  // The words, too, and what is refused.
+  const said = run("plan", "--alpha", "0.7:0.8", "--c", "0.05").replace(/\s+/g, " ");
+  const place = requests.findIndex((request) => request.verify_factor === undefined && request.alpha === "0.55:0.7" && request.c === 0.05);
+  assert.ok(run("plan", "--alpha", "0.55:0.7", "--c", "0.05").replace(/\s+/g, " ").includes(answers[place].words[0]));
+  assert.ok(!said.includes(answers[place].words[0]));
+  const refused = await page.evaluate(async () => {
+    const { planner } = await window.specdec;
+    try {
+      return planner.plan({ alpha: "1.2", c: 0.05 });
+    } catch (error) {
+      return error.message;
+    }
+  });
+  assert.equal(refused, "--alpha is 1.2, but must be a number in [0, 1]");
+
+  // The heat map and the regrets are the same functions'.
+  const { map, regret } = await page.evaluate(async () => {
+    const { planner } = await window.specdec;
+    return { map: planner.map({ alphas: [0.5, 0.8], cs: [0.05, 0.2] }), regret: planner.regret({ alphas: [0.8], c: 0.05, last: 5 }) };
+  });
+  [0.05, 0.2].forEach((c, row) => [0.5, 0.8].forEach((alpha, column) => {
+    const plan = JSON.parse(run("plan", "--alpha", String(alpha), "--c", String(c), "--format", "json"));
+    assert.equal(map.gamma[row][column], plan.optimal.gamma);
+    requireSame(map.speedup[row][column], plan.optimal.speedup, `map ${alpha} ${c}`);
+  }));
+  [1, 3, 5].forEach((gamma) => {
+    const plan = JSON.parse(run("plan", "--alpha", "0.8", "--c", "0.05", "--gamma", String(gamma), "--format", "json"));
+    requireSame(regret.regret[gamma][0], plan.deployed.regret, `regret ${gamma}`);
+  });
+});

@@ -1,0 +1,306 @@
+// Draws what C++ calls a Chart (cli/figures/chart.hpp) by ECharts: each panel one drawing, values shown where the
+// pointer is.
+import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
+import {
+  AriaComponent, GridComponent, LegendComponent, LegendScrollComponent, MarkLineComponent, TooltipComponent,
+  VisualMapComponent,
+} from "echarts/components";
+import { init, use } from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+
+use([
+  AriaComponent, BarChart, CustomChart, GridComponent, LegendComponent, LegendScrollComponent, LineChart,
+  MarkLineComponent, SVGRenderer, ScatterChart, TooltipComponent, VisualMapComponent,
+]);
+
+// Okabe and Ito's colours; dashes and points tell the series apart without them.
+const lightColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9"];
+const darkColours = ["#56b4e9", "#ff9e4a", "#2fc79a", "#e79fc6", "#f0e442", "#9ad0f5"];
+const dashes = ["solid", "dashed", "dotted", [10, 4, 2, 4], [4, 4], [12, 3]];
+const symbols = ["circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRect"];
+
+const darkScreen = matchMedia("(prefers-color-scheme: dark)");
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const drawings = new Set();
+
+function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(name).trim();
+  const printed = matchMedia("print").matches;
+  return {
+    colours: darkScreen.matches && !printed ? darkColours : lightColours,
+    font: getComputedStyle(document.body).fontFamily, ink: of("--ink"), faded: of("--faded"), line: of("--line"), paper: of("--paper"),
+  };
+}
+
+/** To four digits, as people read numbers. */
+export function brief(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "-";
+  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
+}
+
+function text(value) {
+  const element = document.createElement("span");
+  element.textContent = value;
+  return element.innerHTML;
+}
+
+/** A rectangle from (low, low) to (high, high) in coordinates of the axes. */
+function rectangle(api, from, to, style) {
+  const [x0, y0] = api.coord(from);
+  const [x1, y1] = api.coord(to);
+  return {
+    type: "rect",
+    shape: { x: Math.min(x0, x1), y: Math.min(y0, y1), width: Math.abs(x1 - x0), height: Math.abs(y1 - y0) },
+    style,
+  };
+}
+
+function polygon(series, colour) {
+  const corners = [...series.x.map((x, i) => [x, series.high[i]]), ...series.x.map((x, i) => [x, series.low[i]]).reverse()];
+  return {
+    type: "custom", name: series.name, silent: true, z: 1, data: corners, color: colour, clip: true,
+    encode: { x: 0, y: 1 },
+    // All corners stretch the axes; the first one draws the area.
+    renderItem: (params, api) => (params.dataIndex > 0 ? null : {
+      type: "polygon", shape: { points: corners.map((corner) => api.coord(corner)) },
+      style: { fill: colour, opacity: 0.18 },
+    }),
+    tooltip: { show: false },
+  };
+}
+
+function errorBars(series, colour) {
+  return {
+    type: "custom", name: series.name, silent: true, z: 3, color: colour,
+    data: series.x.map((x, i) => [x, series.low[i], series.high[i]]), encode: { x: 0, y: [1, 2] },
+    renderItem: (_, api) => {
+      const low = api.coord([api.value(0), api.value(1)]);
+      const high = api.coord([api.value(0), api.value(2)]);
+      const line = (x1, y1, x2, y2) => ({
+        type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 1.5 },
+      });
+      return {
+        type: "group",
+        children: [line(...low, ...high), line(low[0] - 4, low[1], low[0] + 4, low[1]),
+          line(high[0] - 4, high[1], high[0] + 4, high[1])],
+      };
+    },
+    tooltip: { show: false },
+  };
+}
+
+function lines(series, look, along) {
+  return {
+    type: "line", name: series.name, data: [], silent: true, color: look.faded,
+    markLine: {
+      symbol: "none", silent: true, animation: false,
+      lineStyle: { color: look.faded, type: "dashed", width: 1.5 },
+      label: { formatter: series.name, position: along === "x" ? "insideEndTop" : "insideStartBottom",
+        color: look.faded },
+      data: series[along].map((value) => ({ [along + "Axis"]: value })),
+    },
+  };
+}
+
+/** Cells of a heat map, and the scale that colours them. */
+function cells(series, panel) {
+  const step = (values) => {
+    const places = [...new Set(values)].sort((a, b) => a - b);
+    return places.length > 1 ? places[1] - places[0] : 1;
+  };
+  const width = step(series.x) / 2, height = step(series.y) / 2;
+  return {
+    type: "custom", name: series.name, clip: true, z: 1,
+    data: series.x.map((x, i) => [x, series.y[i], series.z[i], series.labels ? series.labels[i] : ""]),
+    encode: { x: 0, y: 1 },
+    renderItem: (_, api) => {
+      const x = api.value(0), y = api.value(1);
+      return rectangle(api, [x - width, y - height], [x + width, y + height], { fill: api.visual("color"), stroke: api.visual("color"), lineWidth: 1 });
+    },
+    tooltip: {
+      trigger: "item",
+      formatter: ({ data: [x, y, z, label] }) =>
+        `${text(panel.x.label)} <b>${brief(x)}</b><br>${text(panel.y.label)} <b>${brief(y)}</b><br>` +
+        `${text(panel.z.label)} <b>${brief(z)}</b>${label ? "<br>" + text(label) : ""}`,
+    },
+  };
+}
+
+function axis(of, look, gap) {
+  const common = {
+    name: of.label, nameLocation: "middle", nameGap: gap, nameTextStyle: { color: look.ink, fontSize: 13, fontFamily: look.font },
+    axisLine: { lineStyle: { color: look.faded }, onZero: false },
+    axisLabel: { color: look.ink, hideOverlap: true },
+    splitLine: { lineStyle: { color: look.line, opacity: 0.6 } },
+  };
+  if (of.categories && of.categories.length > 0) return { ...common, type: "category", data: of.categories };
+  const type = of.logarithmic ? "log" : "value";
+  return {
+    ...common, type, logBase: of.logBase || 10, scale: of.low === null || of.low === undefined,
+    min: of.low ?? undefined, max: of.high ?? undefined, axisPointer: { label: { formatter: ({ value }) => brief(value) } },
+  };
+}
+
+/** @param panel as page_chart_json of cli/page/chart_page.cpp writes it */
+export function optionOf(panel, description) {
+  const look = theme();
+  const option = {
+    animation: !calm.matches, animationDuration: 250, textStyle: { color: look.ink, fontFamily: look.font },
+    aria: { enabled: true, label: { description } },
+    grid: { left: 62, right: 24, top: 40, bottom: 52, containLabel: false },
+    legend: {
+      type: "scroll", top: 0, left: 0, right: 0, itemWidth: 20, itemGap: 8, data: [], pageTextStyle: { color: look.ink },
+      pageIconColor: look.ink, textStyle: { color: look.ink, fontFamily: look.font, fontSize: 11 },
+    },
+    tooltip: {
+      trigger: "axis", axisPointer: { type: "line" }, confine: true, backgroundColor: look.paper,
+      borderColor: look.line, textStyle: { color: look.ink }, valueFormatter: brief,
+    },
+    xAxis: axis(panel.x, look, 30), yAxis: axis(panel.y, look, 44), series: [],
+  };
+  let next = 0;
+  for (const series of panel.series) {
+    const place = series.colour ?? (series.role === "data" ? next++ : next);
+    const colour = series.role === "reference" ? look.faded : look.colours[place % look.colours.length];
+    const named = { name: series.name, color: colour };
+    const points = (series.x || []).map((x, i) => [x, series.y ? series.y[i] : null]);
+    if (series.name) option.legend.data.push(series.name);
+    switch (series.mark) {
+      case "line":
+      case "steps":
+        option.series.push({
+          ...named, type: "line", data: points, step: series.mark === "steps" ? "end" : false, z: 2,
+          symbol: symbols[place % symbols.length], symbolSize: 6, showSymbol: points.length <= 60,
+          lineStyle: { type: series.role === "reference" ? "dashed" : dashes[place % dashes.length],
+            width: series.role === "highlight" ? 3 : 2 },
+        });
+        break;
+      case "points":
+        if (series.low) option.series.push(errorBars(series, colour));
+        if (series.y) {
+          option.series.push({ ...named, type: "scatter", data: points, z: 4,
+            symbol: series.role === "highlight" ? "pin" : symbols[place % symbols.length],
+            symbolSize: series.role === "highlight" ? 26 : 8 });
+        }
+        break;
+      case "bars":
+        option.series.push({ ...named, type: "bar", barMaxWidth: 32, data: points });
+        if (series.low) option.series.push(errorBars(series, look.ink));
+        break;
+      case "band":
+        option.series.push(polygon(series, colour));
+        break;
+      case "box":
+        option.series.push({
+          ...named, type: "custom", silent: true, clip: true, z: 0, tooltip: { show: false },
+          data: series.x_low.map((_, i) => i),
+          renderItem: (params, api) => {
+            const i = params.dataIndex;
+            return rectangle(api, [series.x_low[i], series.low[i]], [series.x_high[i], series.high[i]],
+              { fill: series.hollow ? "none" : look.faded, opacity: series.hollow ? 1 : 0.15,
+                stroke: series.hollow ? look.ink : "none", lineWidth: 2 });
+          },
+        });
+        break;
+      case "cells": {
+        const values = series.z.filter((value) => value !== null);
+        const seriesIndex = option.series.length;
+        option.series.push(cells(series, panel));
+        option.legend.show = false;
+        option.grid.top = 16;
+        option.tooltip.trigger = "item";
+        option.grid.right = 92;
+        option.visualMap = {
+          seriesIndex, dimension: 2, min: panel.z.low ?? Math.min(...values), max: panel.z.high ?? Math.max(...values),
+          calculable: false, right: 0, top: "center", itemHeight: 150, precision: 2, textStyle: { color: look.ink },
+          text: [panel.z.label, ""],
+          inRange: { color: ["#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"] },
+        };
+        break;
+      }
+      case "vertical":
+        option.series.push(lines(series, look, "x"));
+        break;
+      case "horizontal":
+        option.series.push(lines(series, look, "y"));
+        break;
+      case "text":
+        option.series.push({
+          ...named, type: "scatter", data: points, symbolSize: 0.1, silent: true, z: 5, tooltip: { show: false },
+          label: { show: true, position: "top", color: look.ink, formatter: ({ dataIndex }) => series.labels[dataIndex] },
+        });
+        break;
+      default:
+        throw new Error(`unknown mark ${series.mark}`);
+    }
+  }
+  // What only marks a place needs no line of the legend; its label stands beside it.
+  const marked = new Set(panel.series.filter((s) => s.mark === "vertical" || s.mark === "horizontal").map((s) => s.name));
+  option.legend.data = [...new Set(option.legend.data)].filter((name) => !marked.has(name));
+  return option;
+}
+
+/** A place for one panel; `draw` may be called again with other data. */
+export class Drawing {
+  constructor(element, height = 340) {
+    this.element = element;
+    element.style.height = `${height}px`;
+    this.chart = init(element, null, { renderer: "svg" });
+    drawings.add(this);
+    new ResizeObserver(() => this.chart.resize()).observe(element);
+  }
+
+  draw(panel, description) {
+    this.panel = panel;
+    this.description = description;
+    this.chart.setOption(optionOf(panel, description), { notMerge: true });
+    this.element.setAttribute("role", "img");
+    this.element.setAttribute("aria-label", description);
+  }
+
+  redraw() {
+    if (this.panel) this.draw(this.panel, this.description);
+  }
+
+  remove() {
+    drawings.delete(this);
+    this.chart.dispose();
+  }
+}
+
+function redrawAll() {
+  for (const drawing of drawings) drawing.redraw();
+}
+darkScreen.addEventListener("change", redrawAll);
+addEventListener("beforeprint", () => {
+  for (const drawing of drawings) {
+    drawing.redraw();
+    drawing.chart.resize({ width: Math.min(drawing.element.clientWidth, 680) });
+  }
+});
+addEventListener("afterprint", () => {
+  redrawAll();
+  for (const drawing of drawings) drawing.chart.resize({ width: "auto" });
+});
+
+/** Puts charts to hover over in the place of the page's drawings. */
+export function replaceDrawings(charts) {
+  for (const chart of charts) {
+    const place = document.querySelector(`[data-chart="${CSS.escape(chart.name)}"]`);
+    place.replaceChildren();
+    for (const panel of chart.panels) {
+      if (panel.title) {
+        const title = document.createElement("p");
+        title.className = "panel-title";
+        title.textContent = panel.title;
+        place.append(title);
+      }
+      const element = document.createElement("div");
+      place.append(element);
+      new Drawing(element).draw(panel, chart.caption);
+    }
+    const details = place.parentElement.querySelector("details");
+    if (details) details.open = false;
+  }
+}
