@@ -276,7 +276,9 @@ darkScreen.addEventListener("change", redrawAll);
 addEventListener("beforeprint", () => {
   for (const drawing of drawings) {
     drawing.redraw();
-    drawing.chart.resize({ width: Math.min(drawing.element.clientWidth, 680) });
+    // Painted at once, since the next frame comes after the print.
+    drawing.chart.resize({ width: Math.min(drawing.element.clientWidth, 620), animation: { duration: 0 } });
+    drawing.chart.getZr().flush();
   }
 });
 addEventListener("afterprint", () => {
