@@ -222,7 +222,7 @@ Report run(const ReportOptions& o, const Options& options) {
                  {"figures", figures}};
   for (const std::string& paragraph : page.words) report.text += wrapped(paragraph) + '\n';
   report.text += '\n' +
-                 wrapped(fmt::format("{}: {} page of {} kB with {} figures.",
+                 wrapped(fmt::format("{}: {} page of {} kB with {} figure{}.",
                                      without_control_characters(effective.at("output").get<std::string>()),
                                      page.program ? "an interactive" : "a", (report.file->size() + 999) / 1000,
                                      page.charts.size())) +
