@@ -225,7 +225,7 @@ Report run(const ReportOptions& o, const Options& options) {
                  wrapped(fmt::format("{}: {} page of {} kB with {} figure{}.",
                                      without_control_characters(effective.at("output").get<std::string>()),
                                      page.program ? "an interactive" : "a", (report.file->size() + 999) / 1000,
-                                     page.charts.size())) +
+                                     page.charts.size(), page.charts.size() == 1 ? "" : "s")) +
                  '\n';
   return report;
 }
