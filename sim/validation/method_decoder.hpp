@@ -35,7 +35,7 @@ struct RoundSums {
 struct DraftUse {
   /// Calls of the source's draft model.
   double model_calls = 0;
-  /// Those of other models, each as its operations for one token over the target's. Tables cost nothing.
+  /// Those of other models, each as the weights that it reads over the target's. Tables cost nothing.
   double other_calls = 0;
 };
 
@@ -92,7 +92,7 @@ class MethodContext {
 
   /// Completes a run of rounds: steps' costs, and weights that were read. A step costs v(n) + overhead, n tokens being
   /// scored, and 1 where nothing is drafted. A call of the draft model costs c, one of another model as much more as it
-  /// has operations.
+  /// reads weights.
   void price(MethodRun& run, std::span<const sim::Step> steps, const DraftUse& use) const;
 
  private:

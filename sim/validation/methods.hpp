@@ -51,7 +51,7 @@ struct PolicyKind {
   /// For policies that know more than a decoder can: decodes in the place of the verifier's own decoder.
   MethodDecoderFactory (*prepare)(const MethodContext& context, const VerifierKind& verifier,
                                   const DraftBenchFactory& benches) = nullptr;
-  /// Knows what lies ahead, so that nobody has it: a bound on the others. Needs a draft that is a language model.
+  /// Knows what lies ahead, so that nobody has it (docs/methods.md#hindsight). Needs a draft that is a language model.
   bool in_hindsight = false;
 };
 
