@@ -302,25 +302,38 @@ class ScriptWriter {
     }
   }
 
-  /// Centre, edges and colour; in a terminal centre and a digit.
+  /// Column, row and colour; in a terminal centre and a digit.
   void write_cells(const ChartPanel& panel, const ChartSeries& s) {
-    const CellGrid grid = grid_of(panel, s);
-    const std::size_t columns = grid.x_edges.size() - 1;
+    const std::size_t columns = grid_of(panel, s).x_edges.size() - 1;
     Extent z;
     z.cover(s.z, panel.z->scale);
     const double low = panel.z->low.value_or(z.low), high = panel.z->high.value_or(z.high);
     for (std::size_t i = 0; i < s.z.size(); ++i) {
-      if (!std::isfinite(s.z[i])) continue;
-      const std::size_t c = i % columns, r = i / columns;
       if (is_terminal()) {
+        if (!std::isfinite(s.z[i])) continue;
         const bool log = is_log(*panel.z);
         const double part = log ? std::log(s.z[i] / low) / std::log(high / low) : (s.z[i] - low) / (high - low);
         say("{} {} {}", number(s.x[i]), number(s.y[i]), std::clamp(static_cast<int>(10 * part), 0, 9));
       } else {
-        say("{} {} {} {} {} {} {}", number(s.x[i]), number(s.y[i]), number(grid.x_edges[c]),
-            number(grid.x_edges[c + 1]), number(grid.y_edges[r]), number(grid.y_edges[r + 1]), number(s.z[i]));
+        say("{} {} {}", i % columns, i / columns, number(s.z[i]));
       }
     }
+  }
+
+  /// Cells are one picture, on axes of their own that count columns and rows: they run beside x and y, of whatever
+  /// scale.
+  void say_cell_axes(const ChartPanel& panel, const ChartSeries& s, std::size_t p) {
+    const CellGrid grid = grid_of(panel, s);
+    const auto counted = [this](const std::vector<double>& edges, AxisScale scale, std::pair<double, double> shown,
+                                std::string_view axis) {
+      const auto to = [scale](double value) { return scale == AxisScale::logarithmic ? std::log(value) : value; };
+      const double first = to(edges.front());
+      const double size = (to(edges.back()) - first) / static_cast<double>(edges.size() - 1);
+      say("set {}range [{}:{}]", axis, number((to(shown.first) - first) / size - 0.5),
+          number((to(shown.second) - first) / size - 0.5));
+    };
+    counted(grid.x_edges, panel.x.scale, ranges_[p].first, "x2");
+    counted(grid.y_edges, panel.y.scale, ranges_[p].second, "y2");
   }
 
   static double bar_width(const ChartPanel& panel) {
@@ -448,16 +461,20 @@ class ScriptWriter {
         elements.push_back(fmt::format("{} using 1:2:3:4:5:6 with boxxyerror {} {}", data, fill_style(s, look), title));
         break;
       case ChartMark::cells:
-        elements.push_back(
-            is_terminal() ? fmt::format("{} using 1:2:3 with labels notitle", data)
-                          : fmt::format("{} using 1:2:3:4:5:6:7 with boxxyerror lc palette fs solid notitle", data));
+        if (is_terminal()) {
+          elements.push_back(fmt::format("{} using 1:2:3 with labels notitle", data));
+        } else {
+          say_cell_axes(panel, s, p);
+          elements.push_back(fmt::format("{} using 1:2:3 axes x2y2 with image notitle", data));
+        }
         break;
       case ChartMark::horizontal:
         elements.push_back(fmt::format("{} using 1:2 with lines {} {}", data, line_style(s, look), title));
         break;
       case ChartMark::vertical:
         for (const double x : s.x)
-          say("set arrow from first {0}, graph 0 to first {0}, graph 1 nohead front {1}", number(x), line_style(s, look));
+          say("set arrow from first {0}, graph 0 to first {0}, graph 1 nohead front {1}", number(x),
+              line_style(s, look));
         if (title != "notitle") elements.push_back(fmt::format("NaN with lines {} {}", line_style(s, look), title));
         break;
       case ChartMark::text:
@@ -752,7 +769,12 @@ class ScriptWriter {
     const std::size_t rows = (chart_.panels.size() + columns - 1) / columns;
     const double gap = columns > 1 ? 0.8 * font_ : 0;
     const double cell_width = (width - pad) / static_cast<double>(columns);
-    const double plot_height = (columns > 2 ? 0.85 : columns == 2 ? 0.68 : rows > 1 ? 0.44 : 0.54) * cell_width + 3.5 * font_;
+    const double plot_height = (columns > 2    ? 0.85
+                                : columns == 2 ? 0.68
+                                : rows > 1     ? 0.44
+                                               : 0.54) *
+                                   cell_width +
+                               3.5 * font_;
     // Of a row the legends of its panels, where they have their own.
     std::vector<double> legends(rows, 0);
     for (std::size_t p = 0; !shared_legend_ && p < chart_.panels.size(); ++p)

@@ -22,10 +22,10 @@ run(${CXX_COMPILER} -std=c++20 -Wall -Wextra -Werror -pthread -I ${WORK_DIR}/pre
   ${CONSUMER_DIR}/speculate_alone.cpp -o ${WORK_DIR}/speculate_alone)
 run(${WORK_DIR}/speculate_alone)
 
-# The README shows this very program.
+# The documentation shows this very program.
 file(READ ${CONSUMER_DIR}/consumer.cpp program)
-file(READ ${CONSUMER_DIR}/../../../README.md readme)
-string(FIND "${readme}" "${program}" place)
+file(READ ${CONSUMER_DIR}/../../../docs/library.md page)
+string(FIND "${page}" "${program}" place)
 if(place EQUAL -1)
-  message(FATAL_ERROR "README.md does not show tests/package/consumer/consumer.cpp as it is")
+  message(FATAL_ERROR "docs/library.md does not show tests/package/consumer/consumer.cpp as it is")
 endif()

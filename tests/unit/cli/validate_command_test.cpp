@@ -214,7 +214,7 @@ TEST_CASE("bad input to validate is refused in one line that names it, with exit
            {good + "--tasks none", "--tasks"},
            {good + "--prompt x", "--prompt"},
            {good + "--show --prompt x", "tokenizer.model"},
-           {"--target /nowhere", "--draft"},
+           {"--target /nowhere", "a draft beside it"},
            {"--target /nowhere --draft /nowhere", "--prompts"},
            {"--target /nowhere --draft /nowhere --prompts /nowhere/p", "/nowhere"},
            {other.options() + small_run, "vocab_size"}}) {
