@@ -18,6 +18,18 @@ struct SimulateOptions {
   std::string policy = validation::policy_names().front();
   std::optional<std::string> system;
 
+  void require_one_method() const {
+    const auto refuse_beside_system = [&](const char* option, const std::string& chosen, const std::string& standard) {
+      if (system && chosen != standard)
+        throw UsageError(fmt::format("{} {} does not go with --system {}", option, chosen, *system));
+    };
+    refuse_beside_system("--draft", draft, validation::draft_names().front());
+    refuse_beside_system("--verifier", verifier, validation::verifier_names().front());
+    refuse_beside_system("--policy", policy, validation::policy_names().front());
+    if (!system && policy == "batch" && !shared.schedule)
+      throw UsageError("--policy batch needs --schedule beside it, the gammas by batch");
+  }
+
   std::vector<validation::Method> method(const validation::MethodContext& context) const {
     const validation::Method method = *validation::method_named(system.value_or(draft + "+" + verifier + "+" + policy));
     if (const std::string lack = lacking(method, context); !lack.empty())
@@ -41,6 +53,7 @@ std::function<Report()> set_up_simulation(Options& options) {
       "specdec simulate --draft copy --task code --c 0.05\n"
       "specdec simulate --source synthetic --verifier lenient --lenience 0.3 --c 0.1");
   return [values, &options] {
+    values->require_one_method();
     MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "simulating",
                                   [&](const validation::MethodContext& context) { return values->method(context); });
     runs.report.json = methods_json(runs);
