@@ -13,6 +13,7 @@
 #include "cli/given_options.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
+#include "cli/values.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -26,6 +27,10 @@ constexpr double per_millisecond = 1000;
 constexpr double last_load = 0.98;
 /// Where words stand beside a line on a logarithmic axis.
 constexpr double above_line = 1.12;
+/// How far right of a point they stand, as a share of the axis: clear of a line that falls.
+constexpr double beside_point = 0.05;
+/// Of a figure's load; simulation plans up to 10^6 and figures go beyond the load asked for.
+constexpr double most_replicas = 1e6;
 
 /// The place that takes the largest load of those that draft, or of those that do not; nothing where there are none.
 std::optional<std::size_t> largest_load_place(const sim::CapacityAnswer& answer, bool drafts) {
@@ -195,7 +200,7 @@ template <const LoadFigureKind& kind>
 std::function<Chart()> set_up_load_figure(Options& options) {
   const auto chosen = std::make_shared<CapacityOptions>();
   chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-  chosen->num_requests = 500;
+  chosen->num_requests = 400;
   declare(options, *chosen);
   options.footer(
       "Without options: what docs/examples/chat_70b.toml holds, prompts of 1000 and answers of 250 tokens, and 2.5 for "
@@ -204,8 +209,8 @@ std::function<Chart()> set_up_load_figure(Options& options) {
 }
 
 constexpr LoadFigureKind gpus_kind = {gpus_over_load, 0};
-constexpr LoadFigureKind latency_kind = {latency_over_load, 10};
-constexpr LoadFigureKind cost_kind = {cost_and_time, 10};
+constexpr LoadFigureKind latency_kind = {latency_over_load, 8};
+constexpr LoadFigureKind cost_kind = {cost_and_time, 8};
 
 void warn_of_simulation(const LoadFigureInputs& in, Chart& chart) {
   chart.assumptions.push_back(
@@ -267,6 +272,14 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
   if (std::none_of(in.scenarios.begin(), in.scenarios.end(), serves)) {
     throw UsageError("no load is served within --ttft-ms and --tpot-ms, with or without speculation");
   }
+  for (const ScenarioOverLoads& scenario : in.scenarios) {
+    if (in.asked && serves(scenario) && *in.asked > most_replicas / 2 * scenario.sustainable.value) {
+      refuse("--arrival-rate", fmt::format("{}", *in.asked),
+             fmt::format("at most {} for this figure: {} takes {} requests/s per replica",
+                         brief(most_replicas / 2 * scenario.sustainable.value, 3), scenario.name,
+                         brief(scenario.sustainable.value, 3)));
+    }
+  }
   const double up_to = largest_load(in);
   std::vector<ChartSeries> lines;
   std::vector<std::string> told;
@@ -278,7 +291,7 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
     }
     told.push_back(fmt::format("{} takes {} requests/s per replica", scenario.name, range_text(scenario.sustainable)));
     const auto steps = sim::gpus_by_load(scenario.sustainable.value, in.gpus_per_replica, up_to);
-    if (scenario.sustainable.lo > up_to / 1e6) {
+    if (scenario.sustainable.lo > up_to / most_replicas) {
       ChartSeries band = band_between(sim::gpus_by_load(scenario.sustainable.hi, in.gpus_per_replica, up_to),
                                       sim::gpus_by_load(scenario.sustainable.lo, in.gpus_per_replica, up_to), up_to);
       band.name = scenario.name + ", 95%";
@@ -306,7 +319,8 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
   if (in.asked) panel.series.push_back(vertical_at("load asked for", *in.asked, std::nullopt));
   chart.caption = fmt::format("{}: ", in.who);
   for (std::size_t i = 0; i < told.size(); ++i) chart.caption += (i > 0 ? "; " : "") + told[i];
-  chart.caption += fmt::format(". A replica is {} GPU{}.", in.gpus_per_replica, in.gpus_per_replica == 1 ? "" : "s");
+  chart.caption += fmt::format(". A replica is {} GPU{}. Simulated, {} each.", in.gpus_per_replica,
+                               in.gpus_per_replica == 1 ? "" : "s", in.runs);
   warn_of_simulation(in, chart);
   return chart;
 }
@@ -334,7 +348,8 @@ Chart latency_over_load(const LoadFigureInputs& in) {
         fmt::format("{}{} stays within the limits up to {} requests/s and its queue grows above {}", i > 0 ? "; " : "",
                     scenario.name, range_text(scenario.sustainable), brief(scenario.saturated.value, 3));
   }
-  chart.caption += fmt::format(". Limits hold for {}% of the requests.", brief(in.limits.percentile));
+  chart.caption += fmt::format(". Limits hold for {}% of the requests. Simulated, {} at each load.",
+                               brief(in.limits.percentile), in.runs);
   warn_of_simulation(in, chart);
   return chart;
 }
@@ -369,12 +384,13 @@ Chart cost_and_time(const LoadFigureInputs& in) {
       band.x.push_back(*point->cost_per_million_tokens);
       band.low.push_back(per_millisecond * std::max(time.lo, time.value / 100));
       band.high.push_back(per_millisecond * time.hi);
-      if (number % 3 != 1) continue;
+      if (number % 3 != 2) continue;
       batches.x.push_back(*point->cost_per_million_tokens);
       batches.y.push_back(above_line * per_millisecond * time.value);
       batches.labels.push_back(brief(point->mean_batch.value, 2));
     }
     if (line.x.empty()) continue;
+    for (double& x : batches.x) x += beside_point * line.x.back();
     chart.caption += fmt::format("{}{} reaches from {} ms at {} to {} ms at {} a million", s > 0 ? "; " : "",
                                  scenario.name, brief(line.y.front(), 3), brief(line.x.front(), 3),
                                  brief(line.y.back(), 3), brief(line.x.back(), 3));
@@ -382,7 +398,7 @@ Chart cost_and_time(const LoadFigureInputs& in) {
     panel.series.push_back(std::move(line));
     panel.series.push_back(std::move(batches));
   }
-  chart.caption += ".";
+  chart.caption += fmt::format(". Simulated, {} at each load.", in.runs);
   panel.y.high = 2 * largest_drawn(panel);
   warn_of_simulation(in, chart);
   return chart;

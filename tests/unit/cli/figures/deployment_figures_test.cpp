@@ -107,6 +107,8 @@ TEST_CASE("GPUs over load are those that capacity needs, and its range is the ba
   CHECK(line_of(figure, "", "load asked for", "requests_per_second", "gpus").x[0] == 300);
   check_run_refused("plot gpus-over-load --replicas 2",
                     "--replicas is given, but figures go over loads of one replica and of as many as a load needs");
+  CHECK(run_specdec("plot gpus-over-load --arrival-rate 1e12")
+            .err.starts_with("specdec: error: --arrival-rate is 1000000000000, but must be at most "));
   check_run_refused("plot gpus-over-load --tpot-ms 0.1",
                     "no load is served within --ttft-ms and --tpot-ms, with or without speculation");
 }
