@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/files.hpp"
+#include "cli/near_names.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -248,7 +249,9 @@ class CommandLine {
         return fmt::format("{} is not an option of{}; {}", unknown.front(), chosen.words, help);
       const std::string given = unknown.empty() ? fmt::format("no command{} given", of_group)
                                                 : fmt::format("{} is not a command{}", unknown.front(), of_group);
-      return fmt::format("{}, but one of {} is needed; {}", given, fmt::join(names_within(*chosen.app), ", "), help);
+      const std::string near = unknown.empty() ? "" : near_names(unknown.front(), names_within(*chosen.app));
+      return fmt::format("{}{}, but one of {} is needed; {}", given, near, fmt::join(names_within(*chosen.app), ", "),
+                         help);
     }
     if (!unknown.empty()) return fmt::format("{} is not an option of{}; {}", unknown.front(), chosen.words, help);
     if (dynamic_cast<const CLI::RequiredError*>(&error))

@@ -55,6 +55,11 @@ std::string sha256(std::string_view option, const std::string& path) {
 void require_writable(std::string_view option, const std::string& path) {
   const fs::path target(path);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  std::error_code error;
+  if (!fs::exists(target, error) && error.value() == ENAMETOOLONG) {
+    errno = error.value();
+    cannot(option, path, "written");
+  }
   if (!fs::is_directory(folder)) {
     throw UsageError(fmt::format("{} is {}, but must be a file in an existing directory", option, path));
   }

@@ -64,8 +64,8 @@ struct DrawingOptions {
     if (!is_print && !width.ends_with("px")) refuse("--width", width, "a length in mm or px, for instance 85mm");
     const std::string number = width.substr(0, width.size() - 2);
     constexpr double units_per_mm = 96 / 25.4;
-    style.width = is_print ? units_per_mm * parse_number("--width", number, {.lo = 50, .hi = 1000})
-                           : parse_number("--width", number, {.lo = 200, .hi = 4000});
+    style.width = is_print ? units_per_mm * parse_number("--width in mm", number, {.lo = 50, .hi = 1000})
+                           : parse_number("--width in px", number, {.lo = 200, .hi = 4000});
     // 300 dots an inch on paper; on a screen two dots a pixel look sharp, but a width in pixels means them.
     style.pixels = is_print ? 300.0 / 96 : 1;
     return style;

@@ -15,15 +15,17 @@ TEST_CASE("a missing, unknown or second command is refused") {
                     "simulate, compare, reproduce, validate, plot is needed; see "
                     "specdec --help");
   check_run_refused("plam",
-                    "plam is not a command, but one of plan, capacity, analyze, counters, replay, record, trace, list, "
+                    "plam is not a command (near it: plan), but one of plan, capacity, analyze, counters, replay, "
+                    "record, trace, list, "
                     "simulate, compare, reproduce, validate, plot "
                     "is needed; see "
                     "specdec --help");
-  check_run_refused("--plan",
-                    "--plan is not a command, but one of plan, capacity, analyze, counters, replay, record, trace, "
-                    "list, simulate, compare, reproduce, "
-                    "validate, plot is needed; see "
-                    "specdec --help");
+  check_run_refused(
+      "--plan",
+      "--plan is not a command (near it: plan), but one of plan, capacity, analyze, counters, replay, record, trace, "
+      "list, simulate, compare, reproduce, "
+      "validate, plot is needed; see "
+      "specdec --help");
   check_run_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
 }
 

@@ -366,11 +366,14 @@ TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
   check_run_refused("plot expected-tokens --output x.jpg",
                     "--output is x.jpg, but must be a file that ends in .svg, .png or .pdf, or with --format json or "
                     "csv any other");
+  const std::string long_name = std::string(300, 'a') + ".svg";
+  check_run_refused("plot expected-tokens --output " + long_name,
+                    "--output: " + long_name + " cannot be written: File name too long");
   check_run_refused("plot expected-tokens --width 85",
                     "--width is 85, but must be a length in mm or px, for instance "
                     "85mm");
   check_run_refused("plot expected-tokens --width 5mm --output " + file,
-                    "--width is 5, but must be a number in [50, 1000]");
+                    "--width in mm is 5, but must be a number in [50, 1000]");
   check_run_refused("plot expected-tokens --gamma 1,x --output " + file,
                     "--gamma is x, but must be an integer in [0, 1024]");
   check_run_refused("plot expected-tokens --min-alpha 0.5 --max-alpha 0.5",
@@ -378,7 +381,9 @@ TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
   check_run_refused("plot expected-tokens --script --format csv", "--script is given, but --format asks for the data");
   check_run_refused("plot expected-tokens --terminal --output " + file,
                     "--terminal is given, but --output " + file + " asks for a drawing of its own");
-  CHECK(run_specdec("plot tokens").err.starts_with("specdec: error: tokens is not a command of plot, but one of"));
+  CHECK(run_specdec("plot optimal_gamma")
+            .err.starts_with(
+                "specdec: error: optimal_gamma is not a command of plot (near it: optimal-gamma), but one of"));
   const std::string binary = SPECDEC_BINARY;
   const std::string without =
       "env PATH=/nowhere " + binary + " plot expected-tokens --output " + file + " 2>" + (scratch / "err").string();
