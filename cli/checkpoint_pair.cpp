@@ -48,8 +48,9 @@ fs::path shipped_models() {
   const fs::path installed = fs::read_symlink("/proc/self/exe", error).parent_path() / "../share/specdec/models";
   if (fs::exists(installed, error)) return installed.lexically_normal();
   if (fs::exists(SPECDEC_SHIPPED_MODELS, error)) return SPECDEC_SHIPPED_MODELS;
-  throw UsageError(fmt::format("the shipped models are missing (looked in {}); give --target, --draft and --prompts",
-                               installed.lexically_normal().string()));
+  throw UsageError(
+      fmt::format("the shipped models are missing (looked in {}), and what is asked for needs them or models of yours",
+                  installed.lexically_normal().string()));
 }
 
 CheckpointPair::CheckpointPair(const Paths& paths) {

@@ -278,9 +278,9 @@ MethodRuns run_methods(
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());
   if (const std::int64_t sequences = runs.results.front().sequences; sequences < prompts)
     runs.report.warnings.push_back(
-        {"prompts_left_out", fmt::format("--tokens asks for {} sequences, so that the last {} of {} prompts, and "
+        {"prompts_left_out", fmt::format("--tokens asks for {} sequence{}, so that the last {} of {} prompts, and "
                                          "perhaps tasks, were left out",
-                                         sequences, prompts - sequences, prompts)});
+                                         sequences, sequences == 1 ? "" : "s", prompts - sequences, prompts)});
   if (!runs.results.front().operations_factor)
     runs.report.warnings.push_back({"no_operations", "models of tables compute no operations", true});
   return runs;

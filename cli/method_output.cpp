@@ -119,8 +119,8 @@ ordered_json methods_json(const MethodRuns& runs) {
 std::string simulation_text(const MethodRuns& runs) {
   const std::vector<MethodResult>& results = runs.results;
   const MethodResult& r = results.front();
-  std::string text = fmt::format("{}: {} tokens in {} steps of {} sequences\n", name_of(r.method), r.counters.tokens,
-                                 r.counters.steps, r.sequences);
+  std::string text = fmt::format("{}: {} tokens in {} steps of {} sequence{}\n", name_of(r.method), r.counters.tokens,
+                                 r.counters.steps, r.sequences, r.sequences == 1 ? "" : "s");
   const auto line = [&](const char* what, const std::string& value) {
     text += fmt::format("  {:<24}{}\n", what, value);
   };

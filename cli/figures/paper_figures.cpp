@@ -237,7 +237,7 @@ Chart step_trace_chart(const StepTraceOptions& o) {
   const std::vector<std::int64_t> gammas = gammas_of(o.gamma);
   Chart chart;
   chart.name = "step-trace";
-  chart.title = fmt::format("The calls behind {} tokens", o.tokens);
+  chart.title = fmt::format("The calls behind {} token{}", o.tokens, o.tokens == 1 ? "" : "s");
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = {.key = "time_target_steps", .label = "time (target steps)", .low = 0};
   panel.y = {.key = "decoding", .label = "decoding"};
