@@ -56,7 +56,7 @@ fs::path shipped_models() {
 CheckpointPair::CheckpointPair(const Paths& paths) {
   const bool tables = paths.draft && tables_named(*paths.draft);
   if (paths.target && !paths.draft) throw UsageError("--target needs a draft beside it, of the same vocabulary");
-  if (paths.target && !paths.prompts) throw UsageError("--prompts must be given together with --target and --draft");
+  if (paths.target && !paths.prompts) throw UsageError("--target needs --prompts beside it");
   target_source_ = paths.target ? "user" : "default";
   draft_source_ = paths.draft ? "user" : "default";
   prompts_source_ = paths.prompts ? "user" : "default";

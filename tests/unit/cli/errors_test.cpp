@@ -10,22 +10,24 @@ using specdec::tests::run_specdec;
 using specdec::tests::ScratchFolder;
 
 TEST_CASE("a missing, unknown or second command is refused") {
-  check_run_refused("",
-                    "no command given, but one of plan, capacity, analyze, counters, replay, record, trace, list, "
-                    "simulate, compare, reproduce, validate, plot is needed; see "
-                    "specdec --help");
-  check_run_refused("plam",
-                    "plam is not a command (near it: plan), but one of plan, capacity, analyze, counters, replay, "
-                    "record, trace, list, "
-                    "simulate, compare, reproduce, validate, plot "
-                    "is needed; see "
-                    "specdec --help");
   check_run_refused(
-      "--plan",
-      "--plan is not a command (near it: plan), but one of plan, capacity, analyze, counters, replay, record, trace, "
-      "list, simulate, compare, reproduce, "
-      "validate, plot is needed; see "
+      "",
+      "no command given, but one of plan, report, capacity, analyze, counters, replay, record, trace, list, "
+      "simulate, compare, reproduce, validate, plot is needed; see "
       "specdec --help");
+  check_run_refused(
+      "plam",
+      "plam is not a command (near it: plan), but one of plan, report, capacity, analyze, counters, replay, "
+      "record, trace, list, "
+      "simulate, compare, reproduce, validate, plot "
+      "is needed; see "
+      "specdec --help");
+  check_run_refused("--plan",
+                    "--plan is not a command (near it: plan), but one of plan, report, capacity, analyze, counters, "
+                    "replay, record, trace, "
+                    "list, simulate, compare, reproduce, "
+                    "validate, plot is needed; see "
+                    "specdec --help");
   check_run_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
 }
 
