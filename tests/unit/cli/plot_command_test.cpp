@@ -265,8 +265,8 @@ TEST_CASE("an SVG shows the axes, the range and the series that the data have") 
   for (const std::string word : {"acceptance rate α", "tokens per step", "γ = 2", "γ = 6", "γ without end"})
     CHECK(count_of(svg, ">" + word + "</text>") == 1);
   CHECK(holds(svg, "<dc:source>specdec plot expected-tokens --gamma 2,6 --output " + file));
-  CHECK(count_of(svg, "<text> 0.8</text>") == 1);
-  CHECK(count_of(svg, "<text> 7</text>") == 1);
+  CHECK(count_of(svg, "<text>0.8</text>") == 1);
+  CHECK(count_of(svg, "<text>7</text>") == 1);
   CHECK(count_of(svg, "<text> 8</text>") == 0);
   // Three lines with data, and three in the legend.
   const ordered_json data = document_of_run("plot expected-tokens --gamma 2,6")["data"];

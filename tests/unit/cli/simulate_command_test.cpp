@@ -136,7 +136,7 @@ TEST_CASE("hindsight drafts no less cheaply than a fixed gamma, and a schedule i
   CHECK(json["results"][1]["drafted"] == json["results"][1]["accepted"]);
   CHECK(json["results"][3]["acceptance_by_position"].size() == 2);
   check_run_refused("simulate --policy batch", "--policy batch needs --schedule beside it, the gammas by batch");
-  check_run_refused("compare batch", "algorithm1+batch: there is no schedule of gammas by batch");
+  check_run_refused("compare batch", "batch: there is no schedule of gammas by batch");
   check_run_refused("simulate --system plain --draft copy", "--draft copy does not go with --system plain");
   check_run_refused("simulate --system calm --verifier block", "--verifier block does not go with --system calm");
   check_run_refused("simulate --policy known-beta --source synthetic",
