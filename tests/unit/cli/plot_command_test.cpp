@@ -267,7 +267,7 @@ TEST_CASE("an SVG shows the axes, the range and the series that the data have") 
   CHECK(holds(svg, "<dc:source>specdec plot expected-tokens --gamma 2,6 --output " + file));
   CHECK(count_of(svg, "<text>0.8</text>") == 1);
   CHECK(count_of(svg, "<text>7</text>") == 1);
-  CHECK(count_of(svg, "<text> 8</text>") == 0);
+  CHECK(count_of(svg, "<text>8</text>") == 0);
   // Three lines with data, and three in the legend.
   const ordered_json data = document_of_run("plot expected-tokens --gamma 2,6")["data"];
   CHECK(data.size() == 3 * 101);
