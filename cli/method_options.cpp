@@ -10,6 +10,7 @@
 #include "cli/interruption.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/progress.hpp"
+#include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 
@@ -45,6 +46,14 @@ void require_source(const MethodOptions& options) {
   refuse_with("--noise", options.noise.has_value(), synthetic);
   refuse_with("--laws", options.laws.has_value(), synthetic);
   refuse_with("--alpha", options.alpha.has_value(), synthetic);
+  const bool recorded = options.source == "trace";
+  refuse_with("--trace", options.trace.has_value(), recorded);
+  refuse_with("--tokens", options.tokens.has_value(), !recorded);
+  refuse_with("--until-error", options.settings.until_relative_error.has_value(), !recorded);
+  const validation::MethodSettings unchanged;
+  refuse_with("--temperature", options.settings.temperature != unchanged.temperature, !recorded);
+  refuse_with("--max-new-tokens", options.settings.max_new_tokens != unchanged.max_new_tokens, !recorded);
+  if (recorded && !options.trace) throw UsageError("--source trace needs --trace, a recording");
   if (!synthetic) return;
   const std::string laws = laws_of(options);
   if (laws == "iid" && !options.alpha) throw UsageError("--laws iid needs --alpha, the acceptance of every draft");
@@ -89,6 +98,15 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
 
 validation::MethodSource source_of(const MethodOptions& options, Report& report) {
   if (options.source == "pair") return pair_source(options, report);
+  if (options.source == "trace") {
+    report.assumptions = {{"trace", *options.trace, "user"}};
+    report.files.push_back(file_facts("--trace", *options.trace));
+    validation::MethodSource source;
+    source.recording = [files = std::vector<std::filesystem::path>{*options.trace}] {
+      return traces::open_trace(files);
+    };
+    return source;
+  }
   const std::string laws = laws_of(options);
   report.assumptions = {{"laws", laws, options.laws ? "user" : "default"}};
   if (laws == "iid") {
@@ -154,7 +172,7 @@ std::optional<core::StepCost> cost_of(const MethodOptions& options, const valida
     if (const std::optional<double> ratio = validation::operations_ratio(context)) cost = options.cost.with_c(*ratio);
   }
   if (!cost) {
-    report.warnings.push_back({"no_cost", "the speedup needs --c, since these models compute no operations"});
+    report.warnings.push_back({"no_cost", "the speedup needs --c, since the source tells no operations"});
     return cost;
   }
   report.assumptions.push_back({"c", cost->c, chosen_by});
@@ -181,6 +199,7 @@ void run_until_interrupted(const validation::MethodContext& context, const std::
   if (compared.results.empty()) throw UsageError("interrupted before a sequence was finished");
   runs.results = std::move(compared.results);
   runs.partial = compared.interrupted;
+  add_notes(compared.notes, runs.report);
   runs.tokens = compared.tokens;
   runs.seconds = compared.seconds;
   if (compared.interrupted) {
@@ -203,7 +222,8 @@ MethodOptions::MethodOptions() {
 
 void MethodOptions::declare_source(Options& options) {
   options.group("Source");
-  options.choice("--source", source, {"pair", "synthetic"}, "a pair of models and prompts, or a random table pair");
+  options.choice("--source", source, {"pair", "synthetic", "trace"},
+                 "a pair of models and prompts, a random table pair, or a recording");
   options.text("--target", paths.target, "DIR", "folder of the target's checkpoint (default: the shipped pair)");
   options.text("--draft-model", paths.draft, "DIR",
                "folder of the draft model's, with the same vocabulary, or n-gram tables");
@@ -216,6 +236,8 @@ void MethodOptions::declare_source(Options& options) {
                  "[iid with --alpha, fixed above 4096 tokens, else bigram]");
   options.integer("--vocab", vocab, {.lo = 2, .hi = std::int64_t{1} << 20}, "tokens of the synthetic vocabulary [64]");
   options.number("--noise", noise, {.lo = 0, .hi = 100}, "of the synthetic draft, in logits; 0 is the target [1]");
+  options.text("--trace", trace, "FILE",
+               "the recording that methods are replayed over, in any format of specdec replay");
   options.number("--alpha", alpha, {.lo = 0, .hi = 1}, "acceptance of every draft, for --laws iid");
 }
 
@@ -272,6 +294,7 @@ MethodRuns run_methods(
   const validation::MethodContext context(source, settings);
   settings.cost = cost_of(options, context, runs.report);
   const std::vector<validation::Method> chosen = methods(context);
+  if (chosen.empty()) throw UsageError("algorithm1: " + lacking({}, context));
   runs.trees = validation::planned_trees(chosen, settings);
   run_until_interrupted(context, chosen, progress_line(doing, quiet), runs);
   warn_of_deviations(runs.results, runs.report);
@@ -282,7 +305,9 @@ MethodRuns run_methods(
                                          "perhaps tasks, were left out",
                                          sequences, sequences == 1 ? "" : "s", prompts - sequences, prompts)});
   if (!runs.results.front().operations_factor)
-    runs.report.warnings.push_back({"no_operations", "models of tables compute no operations", true});
+    runs.report.warnings.push_back(
+        {"no_operations",
+         source.recording ? "a recording tells no operations" : "models of tables compute no operations", true});
   return runs;
 }
 

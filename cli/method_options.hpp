@@ -24,6 +24,7 @@ struct MethodOptions {
   std::optional<double> noise;
   std::optional<std::string> laws;
   std::optional<double> alpha;
+  std::optional<std::string> trace;
   std::optional<std::int64_t> tokens;
   validation::MethodSettings settings;
   std::optional<std::string> schedule;

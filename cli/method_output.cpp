@@ -39,7 +39,7 @@ ordered_json row_of(const MethodResult& r) {
           {"sequences", r.sequences},
           {"steps", r.counters.steps},
           {"tokens", r.counters.tokens},
-          {"drafted", r.counters.drafted},
+          {"drafted", r.draft_calls_per_token ? ordered_json(r.counters.drafted) : ordered_json()},
           {"accepted", r.counters.accepted},
           {"tokens_per_step", estimate_or_null(r.tokens_per_step)},
           {"closed_form",
@@ -48,7 +48,7 @@ ordered_json row_of(const MethodResult& r) {
           {"acceptance", estimate_or_null(r.acceptance)},
           {"acceptance_by_position", r.acceptance_by_position},
           {"target_calls_per_token", r.target_calls_per_token},
-          {"draft_calls_per_token", r.draft_calls_per_token},
+          {"draft_calls_per_token", number_or_null(r.draft_calls_per_token)},
           {"operations_factor", number_or_null(r.operations_factor)},
           {"memory_factor", number_or_null(r.memory_factor)},
           {"speedup", estimate_or_null(r.speedup)}};

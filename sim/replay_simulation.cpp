@@ -72,14 +72,19 @@ void ReplayCounters::add(const ReplayedRound& round) {
 }
 
 ReplaySimulation::ReplaySimulation(const ReplayedPolicy& policy, std::uint64_t seed, OnRound on_round)
-    : policy_(policy), seed_(seed), on_round_(std::move(on_round)) {
+    : policy_(policy), seed_(seed), on_round_(std::move(on_round)), gamma_(policy.gamma) {
   core::require_in("ReplaySimulation", "gamma", policy.gamma, 0, most_gamma);
   core::require_in("ReplaySimulation", "threshold", policy.threshold, 0, 1);
 }
 
+bool ReplaySimulation::looks_at_probabilities() const {
+  return policy_.policy == DraftPolicy::confidence || policy_.policy == DraftPolicy::product;
+}
+
 void ReplaySimulation::add(const ReplayedPositions& positions) {
-  require_valid(positions, static_cast<std::size_t>(policy_.gamma));
-  if (policy_.policy != DraftPolicy::fixed) {
+  const bool any_depth = policy_.policy == DraftPolicy::feedback;
+  require_valid(positions, static_cast<std::size_t>(any_depth ? positions.depths : policy_.gamma));
+  if (looks_at_probabilities()) {
     require_column(positions.draft_probability.size(), positions.sequence.size(), "draft_probability");
     for (std::size_t i = 0; i < positions.sequence.size(); ++i)
       require_probability(positions, i, "draft_probability", positions.draft_probability[i]);
@@ -106,20 +111,26 @@ void ReplaySimulation::take(const ReplayedPositions& positions, std::size_t i) {
   }
   ++length_;
   ++round_.emitted;
-  const bool drafts = round_.accepted < policy_.gamma && !stopped_;
+  const bool drafts = round_.accepted < gamma_ && !stopped_;
   if (drafts && luck(seed_, positions, i, 0) < acceptance_at(positions, i, round_.accepted)) {
     ++round_.accepted;
     stopped_ = policy_stops(positions, i);
     return;
   }
   round_.rejected = drafts;
-  in_round_ = false;
-  unsettled_.push_back(round_);
+  end_round();
   settle(false);
 }
 
+void ReplaySimulation::end_round() {
+  unsettled_.push_back({round_, gamma_});
+  in_round_ = false;
+  if (policy_.policy == DraftPolicy::feedback)
+    gamma_ = round_.accepted < gamma_ ? std::max<std::int64_t>(1, gamma_ - 1) : gamma_ + 2;
+}
+
 bool ReplaySimulation::policy_stops(const ReplayedPositions& positions, std::size_t i) {
-  if (policy_.policy == DraftPolicy::fixed) return false;
+  if (!looks_at_probabilities()) return false;
   const double own = positions.draft_probability[i];
   product_ *= own;
   return (policy_.policy == DraftPolicy::confidence ? own : product_) < policy_.threshold;
@@ -131,28 +142,28 @@ void ReplaySimulation::end_sequence() {
   if (!sequence_) return;
   if (in_round_) {
     round_.accepted = round_.emitted - 1;
-    unsettled_.push_back(round_);
-    in_round_ = false;
+    end_round();
   }
   if (!unsettled_.empty()) {
-    ReplayedRound& last = unsettled_.back();
+    ReplayedRound& last = unsettled_.back().round;
     last.rejected = last.rejected && last.accepted < length_ - 1 - last.place;
   }
   settle(true);
   sequence_.reset();
   length_ = 0;
+  gamma_ = policy_.gamma;
 }
 
-/// Hands over the rounds whose limit is known: those that `gamma` tokens and one more follow, or all at the end.
+/// Hands over the rounds whose limit is known: those that their gamma tokens and one more follow, or all at the end.
 void ReplaySimulation::settle(bool at_end) {
   std::size_t done = 0;
   for (; done < unsettled_.size(); ++done) {
-    ReplayedRound& round = unsettled_[done];
-    if (!at_end && length_ - round.place <= policy_.gamma) break;
-    const std::int64_t limit = std::min(policy_.gamma, length_ - round.place - 1);
+    auto& [round, gamma] = unsettled_[done];
+    if (!at_end && length_ - round.place <= gamma) break;
+    const std::int64_t limit = std::min(gamma, length_ - round.place - 1);
     round.drafted_least = round.drafted_most = round.accepted + (round.rejected ? 1 : 0);
     if (round.rejected) round.drafted_most = limit;
-    if (policy_.policy == DraftPolicy::fixed) round.drafted_least = round.drafted_most = limit;
+    if (!looks_at_probabilities()) round.drafted_least = round.drafted_most = limit;
     counters_.add(round);
     if (on_round_) on_round_(round);
   }

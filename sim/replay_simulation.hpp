@@ -12,17 +12,18 @@
 /// runs of different gammas and policies see the same luck, and results do not depend on how the text is read.
 namespace specdec::sim {
 
-/// When a round stops drafting before `gamma` tokens. Both rules look at the draft's probability of the token it has
-/// sampled, and stop AFTER it: the token is submitted all the same, since leaving it out because of its own probability
-/// would not be lossless.
+/// How far a round drafts. Confidence and product look at the draft's probability of the token it has sampled, and stop
+/// AFTER it: the token is submitted all the same, since leaving it out because of its own probability would not be
+/// lossless.
 enum class DraftPolicy {
   fixed,       ///< never
   confidence,  ///< when that probability is below the threshold
   product,     ///< when the product of the round's probabilities so far is below the threshold
+  feedback,    ///< at gamma, which rises by 2 behind a round that was accepted whole, else falls by 1, to 1 at least
 };
 
 struct ReplayedPolicy {
-  /// Most drafted tokens of a round, >= 0.
+  /// Most drafted tokens of a round, >= 0; with feedback of a sequence's first round.
   std::int64_t gamma = 5;
   DraftPolicy policy = DraftPolicy::fixed;
   /// [0, 1]; of the policies that have one.
@@ -40,7 +41,7 @@ struct ReplayedRound {
   bool rejected = false;
   /// Drafted tokens. Where a policy's round ends by a rejection, the recording does not hold the probability of the
   /// rejected token, by which the policy may have stopped or gone on: then anything from `drafted_least`, the rejected
-  /// token included, to `drafted_most`. A fixed gamma drafts min(gamma, tokens left - 1), exactly.
+  /// token included, to `drafted_most`. Fixed and feedback draft min(gamma, tokens left - 1).
   std::int64_t drafted_least = 0;
   std::int64_t drafted_most = 0;
 
@@ -95,7 +96,14 @@ class ReplaySimulation {
   const ReplayCounters& counters() const { return counters_; }
 
  private:
+  struct Unsettled {
+    ReplayedRound round;
+    std::int64_t gamma;
+  };
+
+  bool looks_at_probabilities() const;
   void take(const ReplayedPositions& positions, std::size_t i);
+  void end_round();
   bool policy_stops(const ReplayedPositions& positions, std::size_t i);
   void end_sequence();
   void settle(bool at_end);
@@ -107,11 +115,12 @@ class ReplaySimulation {
 
   std::optional<std::int64_t> sequence_;
   std::int64_t length_ = 0;  // positions of the sequence taken so far
+  std::int64_t gamma_;       // of the round
   bool in_round_ = false;
   bool stopped_ = false;  // the policy drafts no more in this round
   double product_ = 1;
   ReplayedRound round_;
-  std::vector<ReplayedRound> unsettled_;  // rounds that may yet meet the end of the text
+  std::vector<Unsettled> unsettled_;  // rounds that may yet meet the end of the text
 };
 
 struct MonteCarloTokens {

@@ -64,6 +64,9 @@ struct Observations {
   /// q_t(x_t): what a policy that looks at the drafted token sees.
   std::vector<double> draft_token_probability;
 
+  /// min q / p over the tokens that p has (Appendix A.2). Full tier only, where it was asked for.
+  std::vector<double> rejection_sampling_acceptance;
+
   /// One column per lenience asked for, shape (lenience, positions): alpha_l and the total variation of a drafted
   /// position's token from p under the two residuals. Full tier only.
   std::vector<std::vector<double>> lenient_acceptance;

@@ -27,6 +27,8 @@ struct ObserveOptions {
   std::vector<double> lenience;
   /// Bins of Observations::by_confidence, >= 0; 0 for none. Full tier only.
   std::int64_t confidence_bins = 0;
+  /// Observations::rejection_sampling_acceptance. Full tier only.
+  bool rejection_sampling = false;
   std::int64_t threads = 1;
   /// How full rows are reshaped; nothing reshapes raw rows as the recording says the text was sampled, and leaves
   /// processed ones. The other tiers cannot be reshaped: their normaliser is lost.

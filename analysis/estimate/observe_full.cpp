@@ -8,7 +8,9 @@
 #include <optional>
 #include <span>
 
+#include "analysis/core/distribution.hpp"
 #include "analysis/core/parallel.hpp"
+#include "analysis/theory/rejection_sampling.hpp"
 
 namespace specdec::estimate {
 
@@ -116,6 +118,19 @@ std::optional<core::RowFault> confidence_of_rows(const traces::TargetRow& target
   return fault;
 }
 
+std::optional<core::RowFault> rejection_sampling_of_rows(const traces::TargetRow& target, const traces::DraftRow& draft,
+                                                         std::vector<double>& p, std::vector<double>& q, double& out) {
+  p.resize(index(target.vocab));
+  q.resize(index(draft.vocab));
+  auto fault = core::read_probabilities(target, core::RowRole::target, p);
+  if (!fault) fault = core::read_probabilities(draft, core::RowRole::draft, q);
+  if (fault) return fault;
+  const core::TargetDistribution of_target(p, core::sum_tolerance(target));
+  out = std::min(
+      1.0, theory::rejection_sampling_acceptance(of_target, core::DraftDistribution(q, core::sum_tolerance(draft))));
+  return fault;
+}
+
 /// How far the stored sums are from 1; logits have none.
 double sum_error(const core::RowStatistics& s, const traces::Row& target, const traces::Row& draft) {
   const auto of = [](double sum, const traces::Row& row) {
@@ -143,6 +158,7 @@ bool Observer::may_have_underflowed(const traces::TargetRow& row, std::int64_t t
 void Observer::observe_full(const PositionSource& source, const PositionBatch& batch, Observations& out) {
   const std::size_t leniences = options_.lenience.size();
   allocate_full(out, !batch.token.empty(), leniences);
+  if (options_.rejection_sampling) out.rejection_sampling_acceptance = column(batch.size);
   out.by_confidence.assign(index(options_.confidence_bins), std::vector<core::DraftConfidence>(index(batch.size)));
   core::for_each_index(batch.size, options_.threads, [&](std::int64_t i, std::int64_t worker) {
     Workspace& work = *workspaces_[index(worker)];
@@ -179,6 +195,11 @@ void Observer::observe_full(const PositionSource& source, const PositionBatch& b
         confidence_of_argmax(work.statistics, rule_, work.by_confidence);
       }
       for (std::size_t b = 0; b < out.by_confidence.size(); ++b) out.by_confidence[b][index(i)] = work.by_confidence[b];
+    }
+    if (options_.rejection_sampling) {
+      fault = rejection_sampling_of_rows(target, draft, work.target_probabilities, work.draft_probabilities,
+                                         out.rejection_sampling_acceptance[index(i)]);
+      require_sound();
     }
     if (leniences == 0) return;
     work.lenience.resize(leniences);

@@ -10,6 +10,8 @@
 namespace specdec::theory {
 namespace {
 
+constexpr std::int64_t largest_depth = std::int64_t{1} << 24U;
+
 void require_acceptance(std::string_view function, std::span<const double> acceptance, std::int64_t gamma) {
   core::require_in(function, "gamma", gamma, 0, std::numeric_limits<std::int64_t>::max());
   for (std::size_t t = 0; t < acceptance.size(); ++t) {
@@ -19,32 +21,34 @@ void require_acceptance(std::string_view function, std::span<const double> accep
   }
 }
 
-// Calls visit(k, P(k | t)) for every number k of tokens that a step from t may emit; steps that reach beyond the text
-// end at k = T - t, since nothing remains after them.
-template <class Visit>
-void visit_step(std::span<const double> acceptance, std::size_t t, std::int64_t gamma, Visit visit) {
-  const std::size_t remaining = acceptance.size() - t;
+// Calls visit(k, P(k | t)) for every number k of tokens that a step from t may emit, draft k being accepted with
+// accept(t, k); steps that reach beyond the text end at k = T - t, since nothing remains after them.
+template <class Accept, class Visit>
+void visit_step(std::size_t length, std::size_t t, std::int64_t gamma, Accept accept, Visit visit) {
+  const std::size_t remaining = length - t;
   const std::size_t drafted = std::min(static_cast<std::size_t>(gamma), remaining - 1);
   long double reach = 1;
   for (std::size_t k = 1; k <= drafted && reach > 0; ++k) {
-    const double accept = acceptance[t + k - 1];
-    visit(k, reach * (1 - accept));
-    reach *= accept;
+    const double accepted = accept(t, k);
+    visit(k, reach * (1 - accepted));
+    reach *= accepted;
   }
   visit(drafted + 1, reach);
 }
 
-}  // namespace
+auto of_prefix(std::span<const double> acceptance) {
+  return [acceptance](std::size_t t, std::size_t k) { return acceptance[t + k - 1]; };
+}
 
-ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamma) {
-  require_acceptance("replay_steps", acceptance, gamma);
-  std::vector<long double> expected(acceptance.size() + 1, 0.0L);
-  std::vector<long double> variance(acceptance.size() + 1, 0.0L);
-  for (std::size_t t = acceptance.size(); t-- > 0;) {
+template <class Accept, class Limit>
+ReplayedSteps moments_of_steps(std::size_t length, Accept accept, Limit limit) {
+  std::vector<long double> expected(length + 1, 0.0L);
+  std::vector<long double> variance(length + 1, 0.0L);
+  for (std::size_t t = length; t-- > 0;) {
     long double mean = 1;
-    visit_step(acceptance, t, gamma, [&](std::size_t k, long double p) { mean += p * expected[t + k]; });
+    visit_step(length, t, limit(t), accept, [&](std::size_t k, long double p) { mean += p * expected[t + k]; });
     long double spread = 0;
-    visit_step(acceptance, t, gamma, [&](std::size_t k, long double p) {
+    visit_step(length, t, limit(t), accept, [&](std::size_t k, long double p) {
       const long double deviation = 1 + expected[t + k] - mean;
       spread += p * (variance[t + k] + deviation * deviation);
     });
@@ -52,6 +56,27 @@ ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamm
     variance[t] = spread;
   }
   return {static_cast<double>(expected[0]), static_cast<double>(variance[0])};
+}
+
+}  // namespace
+
+ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamma) {
+  require_acceptance("replay_steps", acceptance, gamma);
+  return moments_of_steps(acceptance.size(), of_prefix(acceptance), [gamma](std::size_t) { return gamma; });
+}
+
+ReplayedSteps replay_steps_within(std::span<const double> acceptance, std::int64_t depths,
+                                  std::span<const std::int64_t> limits) {
+  core::require_in("replay_steps_within", "depths", depths, 1, largest_depth);
+  const auto columns = static_cast<std::size_t>(depths);
+  core::require_same_size("replay_steps_within", "limits", limits.size() * columns, "acceptance", acceptance.size());
+  require_acceptance("replay_steps_within", acceptance, 0);
+  for (const std::int64_t limit : limits)
+    core::require_in("replay_steps_within", "limits", limit, 0, std::numeric_limits<std::int64_t>::max());
+  return moments_of_steps(
+      limits.size(),
+      [&](std::size_t t, std::size_t k) { return acceptance[(t + k - 1) * columns + std::min(k, columns) - 1]; },
+      [&](std::size_t t) { return limits[t]; });
 }
 
 std::vector<ReplayedSteps> replay_steps(std::span<const double> acceptance, std::span<const std::int64_t> gammas) {
@@ -69,7 +94,7 @@ std::vector<double> steps_distribution(std::span<const double> acceptance, std::
   at[length] = {1.0};
   for (std::size_t t = length; t-- > 0;) {
     at[t].assign(length - t + 1, 0.0);
-    visit_step(acceptance, t, gamma, [&](std::size_t k, long double p) {
+    visit_step(length, t, gamma, of_prefix(acceptance), [&](std::size_t k, long double p) {
       const auto probability = static_cast<double>(p);
       for (std::size_t n = 0; n < at[t + k].size(); ++n) at[t][n + 1] += probability * at[t + k][n];
     });

@@ -32,6 +32,16 @@ struct ReplayedSteps {
 /// Accuracy: relative error <= 1e-12
 ReplayedSteps replay_steps(std::span<const double> acceptance, std::int64_t gamma);
 
+/// The same where the step from t drafts at most limits[t] tokens, as a policy that looks at the drafted tokens has it
+/// (see policy_replay.hpp), and draft j + 1 of a step is accepted with a_(t, min(j, depths - 1)).
+/// Source:   docs/theory.md#adaptive-drafting
+/// Shape: limits (T), each >= 0; acceptance (T, depths), row-major
+/// @param depths  >= 1
+/// @throws std::invalid_argument if the sizes disagree
+/// Accuracy: relative error <= 1e-12
+ReplayedSteps replay_steps_within(std::span<const double> acceptance, std::int64_t depths,
+                                  std::span<const std::int64_t> limits);
+
 /// The same for several gammas.
 std::vector<ReplayedSteps> replay_steps(std::span<const double> acceptance, std::span<const std::int64_t> gammas);
 

@@ -12,6 +12,7 @@
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "sim/table_models.hpp"
 #include "sim/validation/independent_rounds.hpp"
+#include "sim/validation/recorded_methods.hpp"
 #include "sim/validation/validate.hpp"
 
 namespace specdec::validation {
@@ -32,7 +33,7 @@ void require_valid(const MethodSource& source, const MethodSettings& settings) {
   core::require_valid(core::Standardisation{.temperature = settings.temperature});
   if (settings.until_relative_error)
     core::require_in("compare", "until_relative_error", *settings.until_relative_error, 0, 1);
-  if (source.prompts.empty() && !source.alpha)
+  if (source.prompts.empty() && !source.alpha && !source.recording)
     throw std::invalid_argument("compare: prompts has 0 entries, but must have 1 or more");
 }
 
@@ -255,6 +256,8 @@ ComparedMethods compare(const MethodContext& context, std::span<const Method> me
     if (progress) progress(0);
     if (runs_in_rounds(methods[m], context))
       run_in_rounds(methods[m], context, {progress, hooks.interrupt}, compared);
+    else if (context.source().recording)
+      replay_method(methods[m], context, {progress, hooks.interrupt}, compared);
     else
       experiment.run(methods[m], progress, compared);
     compared.interrupted = hooks.interrupt && hooks.interrupt();

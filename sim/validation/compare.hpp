@@ -39,7 +39,8 @@ struct MethodResult {
   std::optional<double> blocks_per_token;
   std::optional<double> kullback_leibler_per_token;
   double target_calls_per_token = 0;
-  double draft_calls_per_token = 0;
+  /// Nothing where a recording does not tell how much was drafted; counters.drafted and drafted_at say nothing then.
+  std::optional<double> draft_calls_per_token;
   /// Operations per token over those of plain decoding; nothing for models that compute none.
   std::optional<double> operations_factor;
   /// Weights read per token over those of plain decoding, a call reading each weight of its model once; nothing for
@@ -63,6 +64,8 @@ struct ComparedMethods {
   bool interrupted = false;
   /// Methods that ended at settings.tokens before they were as precise as was asked for.
   std::vector<Method> imprecise;
+  /// What a reader should know of the recording that methods were replayed over.
+  std::vector<traces::Note> notes;
   /// Tokens of all methods, and the time that they took.
   std::int64_t tokens = 0;
   double seconds = 0;

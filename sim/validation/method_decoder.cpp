@@ -16,7 +16,7 @@ void RoundSums::book(double acceptance, bool stayed, double its_distance) {
 
 MethodContext::MethodContext(const MethodSource& source, const MethodSettings& settings)
     : source_(source), settings_(settings) {
-  if (source.alpha) return;
+  if (source.alpha || source.recording) return;
   const sim::OwnedModel target = source.models.target(1);
   vocab_size_ = target.ref().vocab_size();
   target_operations_ = target.ref().operations_per_token();

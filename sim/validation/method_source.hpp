@@ -10,6 +10,7 @@
 #include "analysis/core/step_cost.hpp"
 #include "sim/model_factory.hpp"
 #include "sim/serving/serving_simulation.hpp"
+#include "traces/position_source.hpp"
 
 namespace specdec::sim {
 struct ExitWeights;
@@ -49,6 +50,8 @@ struct MethodSource {
   std::optional<FixedLaws> fixed;
   /// The acceptance of every draft, where that is all there is: no models, no prompts, Algorithm 1 alone.
   std::optional<core::AcceptanceRate> alpha;
+  /// Opens a recording, where that is all there is: methods are replayed over it, see recorded_methods.hpp.
+  std::function<std::unique_ptr<traces::PositionSource>()> recording;
 };
 
 /// The parameters of all methods.

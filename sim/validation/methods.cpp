@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "sim/validation/independent_rounds.hpp"
+#include "sim/validation/recorded_methods.hpp"
 
 namespace specdec::validation {
 namespace {
@@ -83,6 +84,7 @@ std::optional<Method> method_named(std::string_view name) {
 }
 
 std::string lacking(const Method& method, const MethodContext& context) {
+  if (context.source().recording) return lacking_in_recording(method, context);
   if (context.source().alpha && !runs_in_rounds(method, context))
     return fmt::format("of independent acceptances there are rounds of algorithm1 alone, of a fixed gamma up to {}",
                        most_independent_drafts);

@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
+#include "tests/unit/cli/recordings.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
@@ -11,6 +12,8 @@ using specdec::tests::run_specdec;
 using specdec::tests::warns;
 
 namespace {
+
+using Names = std::vector<std::pair<std::string, std::string>>;
 
 constexpr char small[] = " --source synthetic --tokens 2048 --threads 2 ";
 
@@ -195,6 +198,112 @@ TEST_CASE("Ctrl-C prints what there is, marked partial") {
   CHECK(json["partial"] == true);
   CHECK(warns(json, "partial"));
   CHECK(json["simulated"]["tokens"].get<double>() < 1e12);
+}
+
+TEST_CASE("over a recording methods come to what replay plays and analyze computes") {
+  const std::string trace = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
+  const std::string source = " --gamma 4 --source trace --trace " + trace;
+  const auto row_of = [&](const std::string& method) {
+    return document_of_run("compare " + method + source + " --c 0.1")["results"][0];
+  };
+  const auto check_closed = [](const ordered_json& row, double exact) {
+    CHECK(row["closed_form"]["tokens_per_step"].get<double>() == Approx(exact).epsilon(1e-9));
+    // Whether a greedy draft is the text leaves nothing to chance. Once in 16,000 seeds; this one is fixed.
+    const ordered_json& deviation = row["closed_form"]["deviation_standard_errors"];
+    if (row["verifier"] == "greedy-draft")
+      CHECK(row["tokens_per_step"]["value"].get<double>() == Approx(exact).epsilon(1e-12));
+    else
+      CHECK(std::abs(deviation.get<double>()) < 4);
+  };
+  for (const auto& [method, rule] : Names{{"algorithm1", "rejection"}, {"greedy-draft", "greedy-draft"}}) {
+    INFO(method);
+    const ordered_json row = row_of(method);
+    const std::string how = " --acceptance " + rule;
+    const ordered_json run = document_of_run("replay " + trace + " --gamma 4" + how)["runs"][0];
+    for (const char* count : {"sequences", "tokens", "steps", "accepted"}) CHECK(row[count] == run[count]);
+    CHECK(row["drafted"] == run["drafted"]["value"]);
+    for (const ordered_json& gamma : document_of_run("analyze " + trace + how)["gammas"])
+      if (gamma["gamma"] == 4) check_closed(row, gamma["tokens_per_step"]["value"].get<double>());
+    const double cost = row["steps"].get<double>() + 0.1 * row["drafted"].get<double>();
+    CHECK(row["speedup"]["value"].get<double>() == Approx(row["tokens"].get<double>() / cost));
+  }
+  for (const auto& [method, policy] :
+       Names{{"algorithm1+threshold", "confidence"}, {"algorithm1+product", "product"}}) {
+    INFO(method);
+    const ordered_json row = row_of(method);
+    const ordered_json run =
+        document_of_run("replay " + trace + " --gamma 4 --threshold 0.4 --policy " + policy)["runs"][0];
+    CHECK(row["steps"] == run["steps"]);
+    check_closed(row, run["expected_tokens_per_step"].get<double>());
+    CHECK(row["speedup"].is_null());
+  }
+  const ordered_json heuristic = row_of("heuristic");
+  CHECK(heuristic["closed_form"]["tokens_per_step"].is_null());
+  CHECK(heuristic["acceptance_by_position"].size() > 4);
+  check_run_refused("compare rejection" + source,
+                    "rejection: the recording holds no whole rows, of which min q / p is taken");
+  check_run_refused("simulate --verifier block" + source,
+                    "block: block judges rejected drafts, too, which a recording does not hold");
+  check_run_refused("simulate --draft copy" + source,
+                    "copy+algorithm1: a recording replays the draft that was recorded, model, alone");
+  check_run_refused("compare typical" + source,
+                    "typical: a lossy rule makes another text than the one that was recorded");
+  check_run_refused("compare --source trace", "--source trace needs --trace, a recording");
+  check_run_refused("compare --tokens 9" + source, "--tokens does not go with --source trace");
+}
+
+TEST_CASE("over a recording with rows matching, rejection and confidence accept what the rows say") {
+  const specdec::tests::ScratchFolder scratch;
+  std::vector<double> match;
+  std::vector<double> reject;
+  std::vector<double> confident;
+  specdec::tests::RecordedPair pair;
+  pair.vocab = 2;
+  pair.positions = 4000;
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    const float p = i % 3 == 0 ? 0.75F : 0.5F;
+    const float q = i % 2 == 0 ? 0.25F : 0.625F;
+    const bool first = i % 5 < 3;
+    pair.target.insert(pair.target.end(), {p, 1 - p});
+    pair.draft.insert(pair.draft.end(), {q, 1 - q});
+    pair.token.push_back(first ? 0 : 1);
+    pair.sequence.push_back(i / 40);
+    const double of_token = first ? q : 1 - q;
+    match.push_back(of_token);
+    reject.push_back(std::min(q / p, (1 - q) / (1 - p)));
+    confident.push_back(std::max(q, 1 - q) < 0.7F ? 0 : std::min(1.0, of_token / (first ? p : 1 - p)));
+  }
+  const auto trace = specdec::tests::full_trace(scratch / "rows.safetensors", pair);
+  const ordered_json json = document_of_run(
+      "compare matching rejection confidence --gamma 3 --threshold 0.7 --source "
+      "trace --trace " +
+      trace.string());
+  const std::vector<std::vector<double>> acceptances = {match, reject, confident};
+  for (std::size_t m = 0; m < acceptances.size(); ++m) {
+    INFO(json["results"][m]["method"]);
+    // Steps from the back of each sequence: N(t) = 1 + sum over accepted drafts n of P(n) N(t + n + 1).
+    double steps = 0;
+    for (std::size_t begin = 0; begin < match.size(); begin += 40) {
+      std::vector<double> from(41, 0.0);
+      for (std::size_t t = 40; t-- > 0;) {
+        double reach = 1;
+        from[t] = 1;
+        for (std::size_t n = 0; t + n < 40; ++n) {
+          const double a = n < 3 ? acceptances[m][begin + t + n] : 0;
+          from[t] += reach * (1 - a) * from[t + n + 1];
+          reach *= a;
+        }
+      }
+      steps += from[0];
+    }
+    const ordered_json& closed = json["results"][m]["closed_form"];
+    CHECK(closed["tokens_per_step"].get<double>() == Approx(4000 / steps).epsilon(1e-6));
+    // Once in 16,000 seeds; this one is fixed.
+    CHECK(std::abs(closed["deviation_standard_errors"].get<double>()) < 4);
+  }
+  const ordered_json all = document_of_run("compare --source trace --trace " + trace.string());
+  // algorithm1, greedy-draft, matching, rejection; threshold, product, confidence, heuristic.
+  CHECK(all["results"].size() == 4 + 4);
 }
 
 TEST_CASE("both print a table for people and one line a method as CSV") {

@@ -63,6 +63,21 @@ const std::vector<double> example = {0.9, 0.3, 0.5, 0.8, 0.2, 0.7};
 
 }  // namespace
 
+TEST_CASE("limits that differ from place to place give the law of the policy that sets them") {
+  const std::vector<double> acceptance = {0.9, 0.2, 0.7, 0.5, 1, 0.4, 0.8, 0.6};
+  const std::vector<std::int64_t> equal(acceptance.size(), 3);
+  const theory::ReplayedSteps within = theory::replay_steps_within(acceptance, 1, equal);
+  CHECK(within.expected == Approx(theory::replay_steps(acceptance, 3).expected).epsilon(1e-12));
+  CHECK(within.variance == Approx(theory::replay_steps(acceptance, 3).variance).epsilon(1e-12));
+  // Two tokens, of which only the first may be drafted, and only with its own column: 2 steps, or 1 with 0.25.
+  const std::vector<double> by_depth = {0.25, 0.75, 0.5, 0.5};
+  const theory::ReplayedSteps two = theory::replay_steps_within(by_depth, 2, std::vector<std::int64_t>{5, 5});
+  CHECK(two.expected == Approx(1.75));
+  CHECK(two.variance == Approx(0.25 * 0.75));
+  CHECK(theory::replay_steps_within(by_depth, 2, std::vector<std::int64_t>{0, 5}).expected == 2);
+  CHECK_THROWS_AS(theory::replay_steps_within(by_depth, 1, std::vector<std::int64_t>{1}), std::invalid_argument);
+}
+
 TEST_CASE("the replayed steps of a text equal exact rational values") {
   for (const auto& [drafts, expected] :
        {std::pair<std::int64_t, double>{0, 6}, {1, 4.0554}, {2, 3.503}, {3, 3.4104}, {6, 3.3}, {1000, 3.3}}) {

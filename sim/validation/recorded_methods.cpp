@@ -1,0 +1,351 @@
+#include "sim/validation/recorded_methods.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/estimate/observe.hpp"
+#include "analysis/estimate/ratio_of_sums.hpp"
+#include "analysis/planning/replay_columns.hpp"
+#include "analysis/theory/replay.hpp"
+#include "sim/replay_simulation.hpp"
+#include "sim/validation/validate.hpp"
+
+namespace specdec::validation {
+namespace {
+
+/// What the recording lacks, as an exception: of the first positions, or of later ones.
+class NotRecorded : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+/// What is to be played: the acceptance's column, and the policy.
+struct RecordedPlay {
+  std::string_view verifier;
+  std::string_view policy;
+  sim::ReplayedPolicy replayed;
+  double threshold = 0;
+
+  bool needs_probability() const { return verifier == "matching" || policy == "threshold" || policy == "product"; }
+  /// Whether the recording tells how much was drafted behind a rejected token.
+  bool knows_drafted() const { return policy == "fixed" || policy == "heuristic" || policy == "batch"; }
+};
+
+RecordedPlay play_of(const Method& method, const MethodSettings& settings) {
+  RecordedPlay play{method.verifier->name, method.policy->name, {.gamma = settings.gamma}, settings.threshold};
+  play.replayed.threshold = settings.threshold;
+  if (play.policy == "threshold") play.replayed.policy = sim::DraftPolicy::confidence;
+  if (play.policy == "product") play.replayed.policy = sim::DraftPolicy::product;
+  if (play.policy == "heuristic") play.replayed.policy = sim::DraftPolicy::feedback;
+  if (play.policy == "batch") play.replayed.gamma = method.policy->length(settings).gamma;
+  return play;
+}
+
+/// The acceptances of a recording's positions, batch by batch.
+class RecordedAcceptance {
+ public:
+  RecordedAcceptance(const RecordedPlay& play, const MethodContext& context)
+      : play_(play), source_(context.source().recording()), observer_(source_->metadata(), options(play, context)) {
+    if (source_->metadata().path == traces::TextSource::other)
+      throw NotRecorded("the text is not the target's own (path is other), and only such a text can be replayed");
+  }
+
+  /// @return false at the end
+  bool read() {
+    if (!source_->read(batch_)) {
+      if (!columns_) throw NotRecorded("the recording holds no position");
+      return false;
+    }
+    seen_ = observer_.observe(*source_, batch_);
+    if (!columns_) columns_.emplace(play_.replayed.gamma, seen_);
+    require_recorded();
+    set_acceptance();
+    return true;
+  }
+
+  const traces::PositionSource& source() const { return *source_; }
+  const estimate::Observations& seen() const { return seen_; }
+  std::int64_t depths() const { return columns_->depths(); }
+  /// Shape: (positions, depths)
+  std::span<const double> acceptance() const { return acceptance_; }
+  /// Positions at which the policy confidence drafts nothing.
+  bool is_left_out(std::size_t i) const {
+    return play_.policy == "confidence" && seen_.draft_top_probability[i] < play_.threshold;
+  }
+  std::vector<traces::Note> notes() const {
+    std::vector<traces::Note> notes = observer_.notes();
+    for (traces::Note& note : source_->notes()) notes.push_back(std::move(note));
+    return notes;
+  }
+
+ private:
+  static estimate::ObserveOptions options(const RecordedPlay& play, const MethodContext& context) {
+    estimate::ObserveOptions options;
+    options.rule =
+        play.verifier == "greedy-draft" ? traces::AcceptanceRule::greedy_draft : traces::AcceptanceRule::rejection;
+    options.rejection_sampling = play.verifier == "rejection";
+    options.threads = context.settings().threads;
+    return options;
+  }
+
+  void require_recorded() {
+    const bool own_column = play_.verifier == "matching" || play_.verifier == "rejection";
+    if (!columns_->take(seen_)) throw NotRecorded("the recording says nothing of acceptance under this rule");
+    if (play_.verifier == "rejection" && seen_.rejection_sampling_acceptance.empty())
+      throw NotRecorded("the recording holds no whole rows, of which min q / p is taken");
+    if (play_.needs_probability() && seen_.draft_token_probability.empty())
+      throw NotRecorded("the recording does not hold the draft's probability of each token");
+    if (play_.policy == "confidence" && seen_.draft_top_probability.empty())
+      throw NotRecorded("the recording does not hold the draft's largest probability");
+    if (!own_column && !columns_->exact())
+      throw NotRecorded("acceptance is known within brackets only; specdec replay plays both ends");
+    if (depths() > 1 && (own_column || play_.policy == "heuristic" || play_.replayed.gamma > depths()))
+      throw NotRecorded(fmt::format("drafts are recorded to depth {}, and this needs other ones", depths()));
+    if (columns_->cuts_depths()) throw NotRecorded("the recording's files differ in depths");
+    if (play_.policy == "heuristic" && !seen_.accepted_length.empty())
+      throw NotRecorded("accepted lengths are those of a fixed gamma");
+  }
+
+  void set_acceptance() {
+    const std::span<const double> recorded = play_.verifier == "matching"    ? seen_.draft_token_probability
+                                             : play_.verifier == "rejection" ? seen_.rejection_sampling_acceptance
+                                                                             : columns_->lower();
+    acceptance_.assign(recorded.begin(), recorded.end());
+    const auto columns = static_cast<std::size_t>(depths());
+    for (std::size_t i = 0; i < acceptance_.size(); ++i)
+      if (is_left_out(i / columns)) acceptance_[i] = 0;
+  }
+
+  RecordedPlay play_;
+  std::unique_ptr<traces::PositionSource> source_;
+  estimate::Observer observer_;
+  traces::PositionBatch batch_;
+  estimate::Observations seen_;
+  std::optional<planning::ReplayColumns> columns_;
+  std::vector<double> acceptance_;
+};
+
+/// One sequence of the recording while it is collected, and what became of it.
+struct RecordedSequence {
+  std::int64_t number = 0;
+  std::int32_t task = -1;
+  std::vector<std::int64_t> numbers = {};
+  std::vector<std::int64_t> places = {};
+  std::vector<double> acceptance = {};
+  std::vector<double> probability = {};
+  std::vector<bool> left_out = {};
+};
+
+/// Sums over one sequence.
+struct ReplayedSequence {
+  std::int32_t task = -1;
+  sim::Counters counters;
+  theory::ReplayedSteps exact;
+  double accepted_expected = 0;
+  double judged = 0;
+  double cost = 0;
+};
+
+class RecordedExperiment {
+ public:
+  RecordedExperiment(const Method& method, const MethodContext& context)
+      : method_(method), context_(context), play_(play_of(method, context.settings())) {}
+
+  /// @return whether it came to the end
+  bool run(const ComparisonHooks& hooks, ComparedMethods& compared) {
+    RecordedAcceptance positions(play_, context_);
+    std::optional<RecordedSequence> sequence;
+    while (positions.read()) {
+      const estimate::Observations& seen = positions.seen();
+      for (std::size_t i = 0; i < seen.sequence.size(); ++i) {
+        if (!sequence || sequence->number != seen.sequence[i]) {
+          if (sequence) replay(*sequence, positions.depths());
+          if (hooks.interrupt && hooks.interrupt()) return summarise(positions, compared);
+          sequence = RecordedSequence{.number = seen.sequence[i], .task = seen.task.empty() ? -1 : seen.task[i]};
+        }
+        collect(positions, i, *sequence);
+      }
+      if (const auto all = positions.source().positions(); hooks.progress && all)
+        hooks.progress(static_cast<double>(seen.first + seen.size) / static_cast<double>(*all));
+    }
+    replay(*sequence, positions.depths());
+    return summarise(positions, compared);
+  }
+
+ private:
+  static void collect(const RecordedAcceptance& positions, std::size_t i, RecordedSequence& sequence) {
+    const estimate::Observations& seen = positions.seen();
+    const auto depths = static_cast<std::size_t>(positions.depths());
+    sequence.numbers.push_back(seen.sequence[i]);
+    sequence.places.push_back(std::ssize(sequence.places));
+    const std::span<const double> row = positions.acceptance().subspan(i * depths, depths);
+    sequence.acceptance.insert(sequence.acceptance.end(), row.begin(), row.end());
+    if (!seen.draft_token_probability.empty()) sequence.probability.push_back(seen.draft_token_probability[i]);
+    sequence.left_out.push_back(positions.is_left_out(i));
+  }
+
+  /// What the policy drafts from each position, once its drafts are accepted.
+  std::vector<std::int64_t> limits_of(const RecordedSequence& sequence) const {
+    std::vector<std::int64_t> limits(sequence.places.size(), play_.replayed.gamma);
+    const bool product = play_.policy == "product";
+    if (!product && play_.policy != "threshold") return limits;
+    for (std::size_t t = 0; t < limits.size(); ++t) {
+      double probability = 1;
+      for (std::int64_t drafted = 1; drafted < play_.replayed.gamma; ++drafted) {
+        const std::size_t at = t + static_cast<std::size_t>(drafted) - 1;
+        if (at >= limits.size()) break;
+        probability = sequence.probability[at] * (product ? probability : 1);
+        if (probability >= play_.threshold) continue;
+        limits[t] = drafted;
+        break;
+      }
+    }
+    return limits;
+  }
+
+  void replay(const RecordedSequence& sequence, std::int64_t depths) {
+    ReplayedSequence result;
+    result.task = sequence.task;
+    sim::Counters& counters = result.counters;
+    const auto at_depth = [&](std::int64_t place, std::int64_t depth) {
+      return sequence.acceptance[static_cast<std::size_t>(place * depths + std::min(depth, depths - 1))];
+    };
+    sim::ReplaySimulation simulation(play_.replayed, context_.settings().seed, [&](const sim::ReplayedRound& round) {
+      for (std::int64_t j = 0; j < round.accepted + (round.rejected ? 1 : 0); ++j) {
+        if (sequence.left_out[static_cast<std::size_t>(round.place + j)]) break;
+        result.accepted_expected += at_depth(round.place + j, j);
+        result.judged += 1;
+      }
+      if (!play_.knows_drafted()) return;
+      const auto slots = static_cast<std::size_t>(round.drafted_most);
+      counters.drafted_at.resize(std::max(counters.drafted_at.size(), slots));
+      for (std::size_t j = 0; j < slots; ++j) ++counters.drafted_at[j];
+      if (const std::optional<core::StepCost>& cost = context_.settings().cost)
+        result.cost += (*cost)(round.drafted_most);
+    });
+    simulation.add({sequence.numbers, sequence.places, sequence.acceptance, depths, sequence.probability});
+    simulation.finish();
+    const sim::ReplayCounters& played = simulation.counters();
+    counters.steps = counters.target_calls = played.rounds;
+    counters.tokens = played.tokens;
+    counters.accepted = played.accepted;
+    if (play_.knows_drafted()) {
+      counters.drafted = counters.draft_calls = counters.draft_positions = played.drafted_most;
+      counters.accepted_at = played.accepted_at;
+      counters.accepted_at.resize(counters.drafted_at.size());
+    }
+    if (play_.policy != "heuristic")
+      result.exact = theory::replay_steps_within(sequence.acceptance, depths, limits_of(sequence));
+    sequences_.push_back(std::move(result));
+  }
+
+  bool summarise(const RecordedAcceptance& positions, ComparedMethods& compared) const {
+    for (const traces::Note& note : positions.notes())
+      if (std::ranges::find(compared.notes, note.message, &traces::Note::message) == compared.notes.end())
+        compared.notes.push_back(note);
+    if (sequences_.empty()) return false;
+    std::map<std::int32_t, std::vector<const ReplayedSequence*>> by_task;
+    std::vector<const ReplayedSequence*> all;
+    for (const ReplayedSequence& sequence : sequences_) {
+      all.push_back(&sequence);
+      by_task[sequence.task].push_back(&sequence);
+    }
+    compared.results.push_back(summary("", all));
+    if (by_task.size() < 2) return true;
+    const traces::TraceMetadata& metadata = positions.source().metadata();
+    for (const auto& [task, members] : by_task)
+      compared.results.push_back(summary(traces::task_name(metadata.task_names, task), members));
+    return true;
+  }
+
+  MethodResult summary(const std::string& task, const std::vector<const ReplayedSequence*>& members) const {
+    MethodResult result;
+    result.method = method_;
+    result.task = task;
+    result.sequences = std::ssize(members);
+    theory::ReplayedSteps exact;
+    for (const ReplayedSequence* member : members) {
+      result.counters.merge(member->counters);
+      exact.expected += member->exact.expected;
+      exact.variance += member->exact.variance;
+    }
+    const auto steps = static_cast<double>(result.counters.steps);
+    const auto tokens = static_cast<double>(result.counters.tokens);
+    const auto tokens_of = [](const ReplayedSequence& s) { return static_cast<double>(s.counters.tokens); };
+    result.tokens_per_step =
+        *ratio(members, tokens_of, [](const ReplayedSequence& s) { return static_cast<double>(s.counters.steps); });
+    if (exact.expected > 0) result.closed_form_tokens_per_step = tokens / exact.expected;
+    if (exact.variance >= least_variance)
+      result.deviation_standard_errors = (exact.expected - steps) / std::sqrt(exact.variance);
+    result.acceptance = ratio(
+        members, [](const ReplayedSequence& s) { return s.accepted_expected; },
+        [](const ReplayedSequence& s) { return s.judged; });
+    for (std::size_t j = 0; j < result.counters.drafted_at.size(); ++j)
+      result.acceptance_by_position.push_back(static_cast<double>(result.counters.accepted_at[j]) /
+                                              static_cast<double>(result.counters.drafted_at[j]));
+    result.target_calls_per_token = steps / tokens;
+    if (!play_.knows_drafted()) return result;
+    result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
+    if (context_.settings().cost)
+      result.speedup = ratio(members, tokens_of, [](const ReplayedSequence& s) { return s.cost; });
+    return result;
+  }
+
+  // Sum over sum, each sequence a cluster; nothing where the lower sum is 0.
+  template <class Numerator, class Denominator>
+  static std::optional<estimate::Estimate> ratio(const std::vector<const ReplayedSequence*>& members,
+                                                 const Numerator& numerator, const Denominator& denominator) {
+    std::vector<double> sums;
+    std::vector<double> counts;
+    for (const ReplayedSequence* member : members) {
+      if (denominator(*member) == 0) continue;
+      sums.push_back(numerator(*member));
+      counts.push_back(denominator(*member));
+    }
+    if (counts.empty()) return std::nullopt;
+    return estimate::ratio_of_sums(sums, counts);
+  }
+
+  Method method_;
+  const MethodContext& context_;
+  RecordedPlay play_;
+  std::vector<ReplayedSequence> sequences_;
+};
+
+/// Why no recording can replay the method; empty where one may.
+std::string beyond_recordings(const Method& method, const MethodContext& context) {
+  if (method.system != nullptr) return "a recording replays a draft with a verifier, no system of its own";
+  if (method.draft != &draft_kinds().front()) return "a recording replays the draft that was recorded, model, alone";
+  const std::string_view verifier = method.verifier->name;
+  if (method.verifier->tree != nullptr) return "a recording knows one draft of a position, not several";
+  if (!method.verifier->lossless) return "a lossy rule makes another text than the one that was recorded";
+  if (verifier == "block") return "block judges rejected drafts, too, which a recording does not hold";
+  if (method.policy->in_hindsight) return "a recording does not hold what hindsight compares";
+  return method.policy->lacks == nullptr ? std::string() : method.policy->lacks(context, *method.verifier);
+}
+
+}  // namespace
+
+std::string lacking_in_recording(const Method& method, const MethodContext& context) {
+  if (std::string lack = beyond_recordings(method, context); !lack.empty()) return lack;
+  try {
+    RecordedAcceptance(play_of(method, context.settings()), context).read();
+  } catch (const NotRecorded& lack) {
+    return lack.what();
+  } catch (const estimate::RuleUndefined& lack) {
+    return lack.what();
+  }
+  return "";
+}
+
+void replay_method(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
+                   ComparedMethods& compared) {
+  RecordedExperiment(method, context).run(hooks, compared);
+}
+
+}  // namespace specdec::validation

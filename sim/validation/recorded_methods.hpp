@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "sim/validation/compare.hpp"
+
+/// Methods replayed over a recorded text of the target. Its token x is, as a draft, accepted with
+///
+///   algorithm1     min(1, q(x) / p(x))
+///   greedy-draft   1 where x = argmax q, else 0
+///   matching       q(x)
+///   rejection      min over y of q(y) / p(y): needs whole rows
+///
+/// independently given the text, so that the rounds over it have the method's law. The policy confidence needs the
+/// draft's largest probability: from a position where that is below the threshold nothing is accepted. Whatever else
+/// there is needs what no recording holds, other drafts or the text that other rules would have made.
+///
+/// The closed form is theory's exact replay of the same recording (docs/theory.md#replay); none for the policy
+/// heuristic. Its deviation is that of the steps, and positive where there are fewer.
+namespace specdec::validation {
+
+/// Why the source's recording cannot replay the method; empty where it can. Reads the recording's beginning.
+/// @throws traces::FileError if it cannot be read
+std::string lacking_in_recording(const Method& method, const MethodContext& context);
+
+/// Runs it over the whole recording, each sequence once, and puts its results and notes into `compared`. The longest
+/// sequence stands in memory.
+/// @throws traces::FileError; std::invalid_argument where a later position lacks what the first ones had
+void replay_method(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
+                   ComparedMethods& compared);
+
+}  // namespace specdec::validation
