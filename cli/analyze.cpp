@@ -121,6 +121,7 @@ planning::TraceAnalysisOptions analysis_options(const AnalyzeOptions& o) {
   options.observe.tolerance = o.row_tolerance;
   options.observe.lenience = leniences_of(o.lenience);
   options.observe.threads = o.threads;
+  options.observe.confidence_bins = o.confidence_bins;
   options.max_gamma = gammas_of(o.gamma).back();
   options.cost = o.cost.cost();
   if (o.standardise != "auto" && o.standardise != "none") options.sweep = sweep_of(o.standardise);
@@ -258,7 +259,7 @@ std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
 AnalysisReport analysis_report(const AnalyzeOptions& options, bool quiet) {
   const planning::TraceAnalysisOptions how = analysis_options(options);
   const auto source = options.input.open();
-  const AnalyzeAnswer answer = analysed(*source, options, how, progress_line("analysing", quiet));
+  AnalyzeAnswer answer = analysed(*source, options, how, progress_line("analysing", quiet));
   AnalysisReport analysis;
   Report& report = analysis.report;
   report.json = json_of(answer);
@@ -267,6 +268,7 @@ AnalysisReport analysis_report(const AnalyzeOptions& options, bool quiet) {
   report.warnings = warnings_of(answer);
   options.input.describe(*source, report);
   analysis.words = words_of(answer);
+  analysis.analysis = std::move(answer.analysis);
   return analysis;
 }
 
@@ -301,8 +303,9 @@ Command analyze_command() {
             chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
             declare(options, *chosen);
             chosen->input.declare(options);
-            return std::function<Report()>(
-                [chosen, &options] { return analysis_report(*chosen, options.effective().at("quiet").get<bool>()).report; });
+            return std::function<Report()>([chosen, &options] {
+              return analysis_report(*chosen, options.effective().at("quiet").get<bool>()).report;
+            });
           }};
 }
 

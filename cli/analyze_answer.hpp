@@ -27,6 +27,8 @@ struct AnalyzeOptions {
   std::string lenience = "0.9,0.7,0.5,0.3,0.1";
   std::string standardise = "auto";
   bool fixed_task_mix = false;
+  /// Bins of the draft's probability in which its calibration is told, for figures; 0 for none.
+  std::int64_t confidence_bins = 0;
   std::int64_t samples = 16;
   std::int64_t seed = 1;
   std::int64_t threads = 1;
@@ -64,6 +66,7 @@ std::vector<std::string> words_of(const AnalyzeAnswer& answer);
 struct AnalysisReport {
   Report report;
   std::vector<std::string> words;
+  planning::TraceAnalysis analysis;
 };
 
 /// @throws UsageError, traces::FileError

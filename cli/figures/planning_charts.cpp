@@ -199,8 +199,8 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
             .low = lowest_c,
             .high = highest_c},
       .z = ChartAxis{.key = "speedup", .label = "best speedup", .scale = AxisScale::logarithmic, .low = 1}};
-  const std::vector<double> rates = evenly(lowest_rate, highest_rate, 91);
-  const std::vector<double> costs = evenly_in_logarithm(lowest_c, highest_c, 61);
+  const std::vector<double> rates = evenly(lowest_rate, highest_rate, inputs.rates);
+  const std::vector<double> costs = evenly_in_logarithm(lowest_c, highest_c, inputs.costs);
   ChartSeries cells{.name = "best speedup", .mark = ChartMark::cells};
   cells.z = planning::speedup_map(rates, costs, inputs.cost, inputs.max_gamma).speedup;
   for (const double c : costs) {
@@ -233,6 +233,18 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
   chart.caption = map_caption(inputs);
   chart.panels.push_back(std::move(panel));
   return chart;
+}
+
+SpeedupOverGammaInputs speedup_over_gamma_inputs(const Deployment& deployment, double tolerance) {
+  SpeedupOverGammaInputs inputs{.points = deployment.points(), .acceptance = "benchmark runs", .tolerance = tolerance};
+  if (deployment.drafts.empty()) return inputs;
+  const PlannedAcceptance& acceptance = deployment.drafts[deployment.shown()].acceptance;
+  inputs.acceptance = acceptance.text;
+  if (acceptance.stated && acceptance.stated->interval) {
+    const planning::RateInterval& rates = *acceptance.stated->interval;
+    inputs.acceptance = fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
+  }
+  return inputs;
 }
 
 Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {

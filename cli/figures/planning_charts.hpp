@@ -10,6 +10,7 @@
 #include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/regret.hpp"
 #include "cli/figures/chart.hpp"
+#include "cli/plan_deployment.hpp"
 
 /// Figures of a plan, for whoever has one: `specdec plot` from its options, `specdec report` from the user's answer.
 /// What a chart rests on (assumptions, files) is filled in by its caller.
@@ -24,6 +25,9 @@ struct SpeedupMapInputs {
   std::optional<estimate::Interval> c = {};
   /// The gammas compared, [1, planning::largest_mapped_gamma].
   std::int64_t max_gamma = 256;
+  /// Cells along each axis, >= 2.
+  int rates = 91;
+  int costs = 61;
 };
 Chart speedup_map_chart(const SpeedupMapInputs& inputs);
 
@@ -35,6 +39,8 @@ struct SpeedupOverGammaInputs {
   /// Relative loss up to which gammas are near-optimal.
   double tolerance = 0.01;
 };
+/// Those of the draft that a plan shows.
+SpeedupOverGammaInputs speedup_over_gamma_inputs(const Deployment& deployment, double tolerance);
 /// Points beyond the sixth are left out with a warning.
 /// @throws std::invalid_argument if there is no point
 Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs);

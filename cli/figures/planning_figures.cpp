@@ -121,14 +121,6 @@ std::function<Chart()> set_up_speedup_map(Options& options) {
 
 // ---- speedup-over-gamma
 
-std::string acceptance_text(const Deployment& deployment) {
-  if (deployment.drafts.empty()) return "benchmark runs";
-  const PlannedAcceptance& acceptance = deployment.drafts[deployment.shown()].acceptance;
-  if (!acceptance.stated || !acceptance.stated->interval) return acceptance.text;
-  const planning::RateInterval& rates = *acceptance.stated->interval;
-  return fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
-}
-
 Chart speedup_over_gamma_figure(PlanOptions o) {
   Chart given;
   refuse_given(
@@ -149,12 +141,7 @@ Chart speedup_over_gamma_figure(PlanOptions o) {
   if (o.is_closed_form() && o.gamma) o.batch.emplace(1, '1');
   const PlanReport plan = plan_report(o);
   if (!plan.deployment) throw UsageError("the plan has no point to draw: " + plan.report.warnings.back().message);
-  const Deployment& deployment = *plan.deployment;
-  SpeedupOverGammaInputs inputs;
-  inputs.points = deployment.points();
-  inputs.tolerance = o.tolerance;
-  inputs.acceptance = acceptance_text(deployment);
-  Chart chart = speedup_over_gamma_chart(inputs);
+  Chart chart = speedup_over_gamma_chart(speedup_over_gamma_inputs(*plan.deployment, o.tolerance));
   chart.assumptions = std::move(given.assumptions);
   for (const Assumption& assumption : plan.report.assumptions) chart.assumptions.push_back(assumption);
   for (const Warning& warning : plan.report.warnings) {

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "analysis/planning/trace_analysis.hpp"
+#include "cli/acceptance_options.hpp"
 #include "cli/figures/chart.hpp"
 #include "sim/replay_simulation.hpp"
+#include "traces/position_source.hpp"
 
 /// Figures of a recording, for whoever has analysed one: `specdec plot` from its options, `specdec report` from the
 /// user's answer. What a chart rests on (assumptions, files, the analysis' notes) is filled in by its caller.
@@ -49,5 +51,22 @@ struct StripSequence {
 /// @param recording  as in TraceChartInputs
 Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, std::uint64_t seed,
                         const std::string& recording);
+
+struct TokenStripInputs {
+  AcceptanceOptions acceptance;
+  std::int64_t threads = 1;
+  /// Drafted tokens per step, [0, theory::largest_replayed_gamma].
+  std::int64_t gamma = 4;
+  /// The first ones of the recording, as many of each task.
+  std::int64_t sequences = 6;
+  /// First tokens of each.
+  std::int64_t tokens = 64;
+  std::uint64_t seed = 1;
+  /// For the caption: "the shipped pair's recording".
+  std::string recording;
+};
+/// The strip of a source, read to its end.
+/// @throws UsageError, traces::FileError
+Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInputs& inputs);
 
 }  // namespace specdec::cli

@@ -21,6 +21,14 @@
 namespace specdec::cli {
 namespace {
 
+estimate::ObserveOptions observed_by(const AcceptanceOptions& acceptance, std::int64_t threads) {
+  estimate::ObserveOptions how;
+  how.rule = acceptance.rule();
+  how.assume_processed = acceptance.assume_processed;
+  how.threads = threads;
+  return how;
+}
+
 /// Which recording, and how it is taken.
 struct RecordingOptions {
   std::vector<std::string> trace;
@@ -32,14 +40,6 @@ struct RecordingOptions {
     options.texts("--trace", trace, "FILE", "a recording, in any format of docs/trace_format.md\n[" + usual + "]");
     acceptance.declare(options);
     options.integer("--threads", threads, {.lo = 1, .hi = 1024}, "threads; results do not depend on them");
-  }
-
-  estimate::ObserveOptions observe() const {
-    estimate::ObserveOptions how;
-    how.rule = acceptance.rule();
-    how.assume_processed = acceptance.assume_processed;
-    how.threads = threads;
-    return how;
   }
 
   /// The one that comes with the program where none is named.
@@ -83,7 +83,7 @@ Chart chart_of(ChartOfTrace draw, const planning::TraceAnalysis& analysis, const
 
 planning::TraceAnalysisOptions analysis_of(const RecordingOptions& o) {
   planning::TraceAnalysisOptions how;
-  how.observe = o.observe();
+  how.observe = observed_by(o.acceptance, o.threads);
   how.force_replay = o.acceptance.force_replay;
   return how;
 }
@@ -259,44 +259,16 @@ class DrawnSequences {
 
 Chart token_strip_figure(const TokenStripOptions& o) {
   const auto source = o.recording.open();
-  if (source->metadata().path == traces::TextSource::other && !o.recording.acceptance.force_replay) {
-    throw UsageError(
-        "the text is not the target's own (path is other), and only such a text can be replayed; --force-replay does "
-        "it all the same");
-  }
-  estimate::Observer observer(source->metadata(), o.recording.observe());
-  DrawnSequences sequences(o.sequences, o.tokens);
-  sim::ReplaySimulation simulation({.gamma = o.gamma}, static_cast<std::uint64_t>(o.seed),
-                                   [&](const sim::ReplayedRound& round) { sequences.add(round); });
-  std::optional<planning::ReplayColumns> columns;
-  bool exact = true;
-  traces::PositionBatch batch;
-  while (source->read(batch)) {
-    const estimate::Observations seen = observer.observe(*source, batch);
-    if (!columns) columns.emplace(std::max<std::int64_t>(1, o.gamma), seen);
-    if (!columns->take(seen)) throw UsageError("the recording says nothing of acceptance under this rule");
-    exact = exact && columns->exact();
-    sequences.meet(seen, source->metadata().task_names);
-    simulation.add({.sequence = seen.sequence,
-                    .place = seen.place,
-                    .acceptance = columns->lower(),
-                    .depths = columns->depths(),
-                    .draft_probability = {}});
-  }
-  if (!columns) throw UsageError("the recording holds no position");
-  simulation.finish();
-  const std::int64_t drawn = std::ssize(sequences.drawn());
-  Chart chart = token_strip_chart(
-      sequences.drawn(), o.gamma, static_cast<std::uint64_t>(o.seed),
-      fmt::format("{} sequence{} of {}", drawn, drawn == 1 ? "" : "s",
-                  o.recording.trace.empty() ? std::string("the shipped pair's recording")
-                                            : std::filesystem::path(o.recording.trace.front()).filename().string()));
-  if (!exact) {
-    chart.warnings.push_back(
-        {"acceptance_bracketed", "acceptance is known within brackets only: the run is one at their lower ends"});
-  }
-  chart.assumptions = o.recording.acceptance.assumptions(source->metadata(), observer.rule());
-  for (const traces::Note& note : observer.notes()) chart.warnings.push_back({note.code, note.message});
+  TokenStripInputs inputs;
+  inputs.acceptance = o.recording.acceptance;
+  inputs.threads = o.recording.threads;
+  inputs.gamma = o.gamma;
+  inputs.sequences = o.sequences;
+  inputs.tokens = o.tokens;
+  inputs.seed = static_cast<std::uint64_t>(o.seed);
+  inputs.recording = o.recording.trace.empty() ? std::string("the shipped pair's recording")
+                                               : std::filesystem::path(o.recording.trace.front()).filename().string();
+  Chart chart = recorded_token_strip(*source, inputs);
   describe(o.recording, *source, chart);
   return chart;
 }
@@ -314,6 +286,45 @@ std::function<Chart()> set_up_token_strip(Options& options) {
 }
 
 }  // namespace
+
+Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInputs& inputs) {
+  if (source.metadata().path == traces::TextSource::other && !inputs.acceptance.force_replay) {
+    throw UsageError(
+        "the text is not the target's own (path is other), and only such a text can be replayed; --force-replay does "
+        "it all the same");
+  }
+  estimate::Observer observer(source.metadata(), observed_by(inputs.acceptance, inputs.threads));
+  DrawnSequences sequences(inputs.sequences, inputs.tokens);
+  sim::ReplaySimulation simulation({.gamma = inputs.gamma}, inputs.seed,
+                                   [&](const sim::ReplayedRound& round) { sequences.add(round); });
+  std::optional<planning::ReplayColumns> columns;
+  bool exact = true;
+  traces::PositionBatch batch;
+  while (source.read(batch)) {
+    const estimate::Observations seen = observer.observe(source, batch);
+    if (!columns) columns.emplace(std::max<std::int64_t>(1, inputs.gamma), seen);
+    if (!columns->take(seen)) throw UsageError("the recording says nothing of acceptance under this rule");
+    exact = exact && columns->exact();
+    sequences.meet(seen, source.metadata().task_names);
+    simulation.add({.sequence = seen.sequence,
+                    .place = seen.place,
+                    .acceptance = columns->lower(),
+                    .depths = columns->depths(),
+                    .draft_probability = {}});
+  }
+  if (!columns) throw UsageError("the recording holds no position");
+  simulation.finish();
+  const std::int64_t drawn = std::ssize(sequences.drawn());
+  Chart chart = token_strip_chart(sequences.drawn(), inputs.gamma, inputs.seed,
+                                  fmt::format("{} sequence{} of {}", drawn, drawn == 1 ? "" : "s", inputs.recording));
+  if (!exact) {
+    chart.warnings.push_back(
+        {"acceptance_bracketed", "acceptance is known within brackets only: the run is one at their lower ends"});
+  }
+  chart.assumptions = inputs.acceptance.assumptions(source.metadata(), observer.rule());
+  for (const traces::Note& note : observer.notes()) chart.warnings.push_back({note.code, note.message});
+  return chart;
+}
 
 std::vector<FigureKind> trace_figures() {
   return {{"beta-histogram", "how acceptance varies from prefix to prefix, by task", set_up_beta_histogram},

@@ -120,7 +120,11 @@ std::string figure_html(const PageChart& shown) {
   }
   std::string html = fmt::format("<figure id=\"figure-{}\">\n<h3>{}</h3>\n", escaped(chart.name), escaped(chart.title));
   html += fmt::format("<div class=\"drawing\" data-chart=\"{}\">{}</div>\n", escaped(chart.name), shown.drawing);
-  html += fmt::format("<figcaption>{}</figcaption>\n", escaped(chart.caption));
+  html += fmt::format("<figcaption>{}", escaped(chart.caption));
+  for (const Warning& warning : chart.warnings) {
+    html += fmt::format(" <span class=\"note\">Note: {}.</span>", escaped(warning.message));
+  }
+  html += "</figcaption>\n";
   if (!data.empty()) {
     html += fmt::format("<details{}><summary>Data of this figure</summary>\n{}</details>\n",
                         shown.drawing.empty() ? " open" : "", data);

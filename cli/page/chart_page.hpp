@@ -10,7 +10,7 @@ namespace specdec::cli {
 /// A chart on a page: as a <figure> with its drawing, caption and data.
 struct PageChart {
   Chart chart;
-  /// SVG; empty where it is not drawn, and then the data stand open in its place.
+  /// SVG; empty where it is not drawn, and then the data stand open in its place until the page's script draws it.
   std::string drawing;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -16,7 +17,7 @@
 #include "cli/analyze_answer.hpp"
 #include "cli/figures/drawing.hpp"
 #include "cli/page/answer_page.hpp"
-#include "cli/page/plan_charts.hpp"
+#include "cli/page/report_charts.hpp"
 #include "cli/plan.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -84,6 +85,8 @@ std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& comma
   return shown;
 }
 
+std::int64_t usual_threads() { return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64); }
+
 AnalysisReport analysed(const PlanOptions& o) {
   AnalyzeOptions options;
   options.input = TraceInput(o.trace);
@@ -91,8 +94,27 @@ AnalysisReport analysed(const PlanOptions& o) {
   options.cost = o.cost;
   options.standardise = "none";
   options.samples = 0;
-  options.threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  options.confidence_bins = 10;
+  options.threads = usual_threads();
   return analysis_report(options, true);
+}
+
+/// Appends the recording's figures.
+/// @param best  the gamma that is recommended, of the strip
+void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis, std::optional<std::int64_t> best,
+                   std::vector<Chart>& charts, Report& report) {
+  TokenStripInputs strip;
+  strip.acceptance.acceptance = o.acceptance;
+  strip.threads = usual_threads();
+  if (best && *best > 0) strip.gamma = std::min<std::int64_t>(*best, theory::largest_replayed_gamma);
+  strip.recording =
+      o.trace.size() == 1 ? fs::path(o.trace.front()).filename().string() : fmt::format("{} files", o.trace.size());
+  const auto source = TraceInput(o.trace).open();
+  RecordingCharts made = recording_charts(analysis, *source, strip);
+  std::move(made.charts.begin(), made.charts.end(), std::back_inserter(charts));
+  if (made.left_out.empty()) return;
+  report.warnings.push_back({"figures_left_out", fmt::format("figures that this recording cannot give are left out: {}",
+                                                             fmt::join(made.left_out, "; "))});
 }
 
 /// Names of the presets of one kind, "hardware" or "model", in the order in which they were used.
@@ -182,10 +204,12 @@ Report run(const ReportOptions& o, const Options& options) {
     throw UsageError("--output is missing: the page to write, for instance report.html");
   PlanReport plan = plan_report(o.plan);
   AnswerPage page;
+  std::vector<Chart> charts = plan_charts(o.plan, plan);
+  std::optional<AnalysisReport> analysis;
   if (!o.plan.trace.empty()) {
-    AnalysisReport analysis = analysed(o.plan);
-    page.analysis = std::move(analysis.report.json);
-    page.analysis_words = std::move(analysis.words);
+    analysis = analysed(o.plan);
+    page.analysis = std::move(analysis->report.json);
+    page.analysis_words = std::move(analysis->words);
   }
 
   Report report;
@@ -198,7 +222,18 @@ Report run(const ReportOptions& o, const Options& options) {
   page.command = options.command_line();
   page.made_on = day_of_making();
   page.words = plan.words;
-  page.charts = drawn(plan_charts(plan), page.command, report);
+  if (analysis) {
+    std::optional<std::int64_t> best;
+    if (plan.deployment) best = plan.deployment->points().front().optimal().gamma;
+    add_recording(o.plan, analysis->analysis, best, charts, report);
+  }
+  std::optional<std::string> script = o.is_static ? std::nullopt : page_script();
+  if (script) {
+    // It draws for itself.
+    for (Chart& chart : charts) page.charts.push_back({std::move(chart), {}});
+  } else {
+    page.charts = drawn(std::move(charts), page.command, report);
+  }
   plan.report.warnings = report.warnings;
   ordered_json inputs = effective;
   if (!report.files.empty()) inputs["files"] = report.files;
@@ -207,14 +242,16 @@ Report run(const ReportOptions& o, const Options& options) {
                                             [](const Warning& warning) { return warning.json_only; }),
                              plan.report.warnings.end());
   page.plan = with_envelope("plan", inputs, plan.report);
-  if (std::optional<std::string> script = o.is_static ? std::nullopt : page_script()) {
+  if (script) {
     page.program = PageProgram{std::move(*script), start_of(plan, page.plan, page.analysis)};
   }
   report.file = html_of(page);
 
   ordered_json figures = ordered_json::array();
   for (const PageChart& chart : page.charts) {
-    figures.push_back({{"name", chart.chart.name}, {"title", chart.chart.title}, {"is_drawn", !chart.drawing.empty()}});
+    figures.push_back({{"name", chart.chart.name},
+                       {"title", chart.chart.title},
+                       {"is_drawn", page.program || !chart.drawing.empty()}});
   }
   report.json = {{"recommendation", page.words},
                  {"is_interactive", page.program.has_value()},

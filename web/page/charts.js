@@ -57,7 +57,8 @@ function rectangle(api, from, to, style) {
 }
 
 function polygon(series, colour) {
-  const corners = [...series.x.map((x, i) => [x, series.high[i]]), ...series.x.map((x, i) => [x, series.low[i]]).reverse()];
+  const known = series.x.map((x, i) => [x, series.low[i], series.high[i]]).filter((one) => !one.includes(null));
+  const corners = [...known.map(([x, , high]) => [x, high]), ...known.map(([x, low]) => [x, low]).reverse()];
   return {
     type: "custom", name: series.name, silent: true, z: 1, data: corners, color: colour, clip: true,
     encode: { x: 0, y: 1 },
@@ -73,7 +74,8 @@ function polygon(series, colour) {
 function errorBars(series, colour) {
   return {
     type: "custom", name: series.name, silent: true, z: 3, color: colour,
-    data: series.x.map((x, i) => [x, series.low[i], series.high[i]]), encode: { x: 0, y: [1, 2] },
+    data: series.x.map((x, i) => [x, series.low[i], series.high[i]]).filter((one) => !one.includes(null)),
+    encode: { x: 0, y: [1, 2] },
     renderItem: (_, api) => {
       const low = api.coord([api.value(0), api.value(1)]);
       const high = api.coord([api.value(0), api.value(2)]);
@@ -90,33 +92,60 @@ function errorBars(series, colour) {
   };
 }
 
-function lines(series, look, along) {
+function lines(series, look, along, colour) {
   return {
-    type: "line", name: series.name, data: [], silent: true, color: look.faded,
+    type: "line", name: series.name, data: [], silent: true, color: colour,
     markLine: {
       symbol: "none", silent: true, animation: false,
-      lineStyle: { color: look.faded, type: "dashed", width: 1.5 },
+      lineStyle: { color: colour, type: "dashed", width: series.role === "highlight" ? 2.5 : 1.5 },
       label: { formatter: series.name, position: along === "x" ? "insideEndTop" : "insideStartBottom",
-        color: look.faded },
+        color: look.ink, textBorderColor: look.paper, textBorderWidth: 3 },
       data: series[along].map((value) => ({ [along + "Axis"]: value })),
+    },
+  };
+}
+
+/** Rectangles; an end that is not finite is that of the panel. */
+function boxes(series, named, look) {
+  const fill = { reference: look.faded, data: named.color, highlight: "none" }[series.role];
+  const style = { fill, opacity: series.role === "reference" ? 0.15 : 1, lineWidth: 2.5,
+    stroke: series.role === "highlight" ? look.ink : "none" };
+  return {
+    ...named, type: "custom", clip: true, z: series.role === "highlight" ? 5 : 0, silent: true, tooltip: { show: false },
+    data: series.x_low.map((_, i) => [series.x_low[i], series.x_high[i], series.low[i], series.high[i]]),
+    encode: { x: [0, 1], y: [2, 3] },
+    renderItem: (params, api) => {
+      const i = params.dataIndex, { x, y, width, height } = params.coordSys;
+      const at = (across, up) => api.coord([across ?? 0, up ?? 1]);
+      const low = at(series.x_low[i], series.low[i]), high = at(series.x_high[i], series.high[i]);
+      const left = series.x_low[i] === null ? x : low[0], right = series.x_high[i] === null ? x + width : high[0];
+      const bottom = series.low[i] === null ? y + height : low[1], top = series.high[i] === null ? y : high[1];
+      // What has no length is still to be seen.
+      const [wide, tall] = series.role === "highlight" ? [Math.max(right - left, 7), Math.max(bottom - top, 7)] : [right - left, bottom - top];
+      const shape = { x: (left + right - wide) / 2, y: (bottom + top - tall) / 2, width: wide, height: tall };
+      return { type: "rect", shape, style };
     },
   };
 }
 
 /** Cells of a heat map, and the scale that colours them. */
 function cells(series, panel) {
-  const step = (values) => {
+  // From the middle of a cell to its edge: a distance, or a factor on a logarithmic axis.
+  const half = (values, axis) => {
     const places = [...new Set(values)].sort((a, b) => a - b);
-    return places.length > 1 ? places[1] - places[0] : 1;
+    if (places.length < 2) return axis.logarithmic ? 1 : 0.5;
+    return axis.logarithmic ? Math.sqrt(places[1] / places[0]) : (places[1] - places[0]) / 2;
   };
-  const width = step(series.x) / 2, height = step(series.y) / 2;
+  const width = half(series.x, panel.x), height = half(series.y, panel.y);
+  const edge = (value, axis, by, up) => (axis.logarithmic ? (up ? value * by : value / by) : (up ? value + by : value - by));
   return {
     type: "custom", name: series.name, clip: true, z: 1,
     data: series.x.map((x, i) => [x, series.y[i], series.z[i], series.labels ? series.labels[i] : ""]),
     encode: { x: 0, y: 1 },
     renderItem: (_, api) => {
       const x = api.value(0), y = api.value(1);
-      return rectangle(api, [x - width, y - height], [x + width, y + height], { fill: api.visual("color"), stroke: api.visual("color"), lineWidth: 1 });
+      return rectangle(api, [edge(x, panel.x, width, false), edge(y, panel.y, height, false)],
+        [edge(x, panel.x, width, true), edge(y, panel.y, height, true)], { fill: api.visual("color"), stroke: api.visual("color"), lineWidth: 1 });
     },
     tooltip: {
       trigger: "item",
@@ -127,14 +156,22 @@ function cells(series, panel) {
   };
 }
 
-function axis(of, look, gap) {
+/** @param placed something lies between the places of an axis of names */
+function axis(of, look, gap, placed = false) {
   const common = {
     name: of.label, nameLocation: "middle", nameGap: gap, nameTextStyle: { color: look.ink, fontSize: 13, fontFamily: look.font },
     axisLine: { lineStyle: { color: look.faded }, onZero: false },
     axisLabel: { color: look.ink, hideOverlap: true },
     splitLine: { lineStyle: { color: look.line, opacity: 0.6 } },
   };
-  if (of.categories && of.categories.length > 0) return { ...common, type: "category", data: of.categories };
+  const names = of.categories || [];
+  if (names.length > 0 && placed) {
+    return {
+      ...common, type: "value", min: -0.5, max: names.length - 0.5, splitLine: { show: false }, axisTick: { show: false },
+      axisLabel: { color: look.ink, customValues: names.map((_, i) => i), formatter: (value) => names[value] ?? "" },
+    };
+  }
+  if (names.length > 0) return { ...common, type: "category", data: names };
   const type = of.logarithmic ? "log" : "value";
   return {
     ...common, type, logBase: of.logBase || 10, scale: of.low === null || of.low === undefined,
@@ -157,8 +194,14 @@ export function optionOf(panel, description) {
       trigger: "axis", axisPointer: { type: "line" }, confine: true, backgroundColor: look.paper,
       borderColor: look.line, textStyle: { color: look.ink }, valueFormatter: brief,
     },
-    xAxis: axis(panel.x, look, 30), yAxis: axis(panel.y, look, 44), series: [],
+    xAxis: axis(panel.x, look, 30), yAxis: axis(panel.y, look, 44, panel.series.some((s) => s.mark === "box")), series: [],
   };
+  if ((panel.y.categories || []).length > 0) {
+    // Names are wider than numbers.
+    const longest = Math.max(...panel.y.categories.map((name) => name.length));
+    option.yAxis.nameGap = 14 + 7 * longest;
+    option.grid.left = 32 + 7 * longest;
+  }
   let next = 0;
   for (const series of panel.series) {
     const place = series.colour ?? (series.role === "data" ? next++ : next);
@@ -185,23 +228,14 @@ export function optionOf(panel, description) {
         }
         break;
       case "bars":
-        option.series.push({ ...named, type: "bar", barMaxWidth: 32, data: points });
+        option.series.push({ ...named, type: "bar", barMaxWidth: 32, barCategoryGap: "12%", data: points });
         if (series.low) option.series.push(errorBars(series, look.ink));
         break;
       case "band":
         option.series.push(polygon(series, colour));
         break;
       case "box":
-        option.series.push({
-          ...named, type: "custom", silent: true, clip: true, z: 0, tooltip: { show: false },
-          data: series.x_low.map((_, i) => i),
-          renderItem: (params, api) => {
-            const i = params.dataIndex;
-            return rectangle(api, [series.x_low[i], series.low[i]], [series.x_high[i], series.high[i]],
-              { fill: series.hollow ? "none" : look.faded, opacity: series.hollow ? 1 : 0.15,
-                stroke: series.hollow ? look.ink : "none", lineWidth: 2 });
-          },
-        });
+        option.series.push(boxes(series, named, look));
         break;
       case "cells": {
         const values = series.z.filter((value) => value !== null);
@@ -220,15 +254,15 @@ export function optionOf(panel, description) {
         break;
       }
       case "vertical":
-        option.series.push(lines(series, look, "x"));
+        option.series.push(lines(series, look, "x", colour));
         break;
       case "horizontal":
-        option.series.push(lines(series, look, "y"));
+        option.series.push(lines(series, look, "y", colour));
         break;
       case "text":
         option.series.push({
           ...named, type: "scatter", data: points, symbolSize: 0.1, silent: true, z: 5, tooltip: { show: false },
-          label: { show: true, position: "top", color: look.ink, formatter: ({ dataIndex }) => series.labels[dataIndex] },
+          label: { show: true, position: "top", color: look.ink, textBorderColor: look.paper, textBorderWidth: 3, formatter: ({ dataIndex }) => series.labels[dataIndex] },
         });
         break;
       default:
@@ -291,15 +325,19 @@ export function replaceDrawings(charts) {
   for (const chart of charts) {
     const place = document.querySelector(`[data-chart="${CSS.escape(chart.name)}"]`);
     place.replaceChildren();
+    place.classList.toggle("panels", chart.columns > 1);
+    place.style.setProperty("--columns", chart.columns);
     for (const panel of chart.panels) {
+      const cell = document.createElement("div");
+      place.append(cell);
       if (panel.title) {
         const title = document.createElement("p");
         title.className = "panel-title";
         title.textContent = panel.title;
-        place.append(title);
+        cell.append(title);
       }
       const element = document.createElement("div");
-      place.append(element);
+      cell.append(element);
       new Drawing(element).draw(panel, chart.caption);
     }
     const details = place.parentElement.querySelector("details");

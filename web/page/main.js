@@ -87,7 +87,7 @@ function mapPanel(planner, request, low, high) {
     cell.labels.push(`best gamma ${gamma[row][column]}`);
   }));
   const width = Math.max(high - low, 0.01) / 2, middle = (low + high) / 2;
-  const box = { name: "your values", mark: "box", role: "highlight", hollow: true, x_low: [middle - width],
+  const box = { name: "your values", mark: "box", role: "highlight", x_low: [middle - width],
     x_high: [middle + width], low: [request.c - top / 100], high: [request.c + top / 100] };
   return {
     title: "", x: { label: "acceptance rate alpha", low: 0, high: 1 },
@@ -144,7 +144,9 @@ class PlannerView {
       figures.append(figure);
       this.figures.set(name, { figure, drawing: null, place });
     }
-    root.append(element("p", {}, start.about), this.controls.form, this.words, figures, this.numbers,
+    // The table stands beside the last figure, where there is room.
+    figures.append(this.numbers);
+    root.append(element("p", {}, start.about), this.controls.form, this.words, figures,
       element("p", { class: "about" }, `Recomputed in this page by specdec's own C++ code, compiled to WebAssembly. `
         + `Charts by Apache ECharts ${ECHARTS_VERSION}, Apache License 2.0 (www.apache.org/licenses/LICENSE-2.0).`));
     this.controls.addEventListener("change", () => this.schedule());

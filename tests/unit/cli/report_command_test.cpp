@@ -105,11 +105,27 @@ TEST_CASE("a report holds inputs with their hashes, the configuration and the er
 TEST_CASE("without gnuplot a report shows data in the place of drawings and says so") {
   const std::string page = page_of("--alpha 0.8 --c 0.05", "PATH=/nowhere");
   CHECK(count_of(page, "<svg") == 0);
-  CHECK(count_of(page, "<details open>") == 1);
+  CHECK(count_of(page, "<details open>") == 2);
   CHECK(count_of(page, "figures_not_drawn") == 1);
 }
 
 TEST_CASE("the same report is the same file to the bit") {
   const std::string once = page_of("--alpha 0.8 --c 0.05 --batch 1,8", "SOURCE_DATE_EPOCH=86400");
   CHECK(count_of(once, "Made on 1970-01-02") == 1);
+}
+
+TEST_CASE("a report on a recording shows what it gives, and names the figures that it cannot give") {
+  const tests::ScratchFolder scratch;
+  const std::string trace = (scratch / "t.safetensors").string();
+  REQUIRE(run_specdec("trace generate --sequences 6 --tokens 40 --output " + trace).exit_code == 0);
+  const std::string page = page_of("--trace " + trace + " --c 0.05");
+  for (const char* name : {"speedup-over-gamma", "speedup-map", "regret", "beta-histogram", "position-acceptance",
+                           "tokens-over-gamma", "autocorrelation", "token-strip"}) {
+    CHECK(count_of(page, std::string("<figure id=\"figure-") + name + "\">") == 1);
+  }
+  CHECK(page.size() < 2'000'000);
+  for (const char* name : {"lenience", "calibration"}) {
+    const bool drawn = count_of(page, std::string("<figure id=\"figure-") + name + "\">") == 1;
+    CHECK(drawn != (count_of(page, std::string(name) + " (the recording has no whole rows") == 1));
+  }
 }
