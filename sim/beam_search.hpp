@@ -48,8 +48,7 @@ struct BeamSearch {
 /// @param target  what it holds is discarded
 /// @param prompt  at least one token, at most the model's max_length
 /// @throws std::domain_error if the prompt is empty or too long, an option is out of range, or prompt and
-/// max_new_tokens
-///         do not fit into the model's max_length
+///         max_new_tokens do not fit into the model's max_length
 BeamSearch search_beams(LanguageModelRef target, std::span<const Token> prompt, const BeamSearchOptions& options);
 
 /// How a draft runs ahead.

@@ -57,8 +57,7 @@ struct BlockwiseOptions {
 /// @param target  what it holds is discarded
 /// @param prompt  at least one token, at most the model's max_length
 /// @throws std::domain_error if the prompt is empty or too long, an option is out of range, prompt and max_new_tokens
-/// do
-///         not fit into the model's max_length, or the heads give more tokens than asked for or one outside the
+///         do not fit into the model's max_length, or the heads give more tokens than asked for or one outside the
 ///         vocabulary
 Generation decode_blockwise(LanguageModelRef target, const OffsetPredictors& heads, std::span<const Token> prompt,
                             const BlockwiseOptions& options);

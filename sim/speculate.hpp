@@ -26,8 +26,9 @@ namespace specdec::sim {
 
 /// Gives independent uniform numbers in [0, 1), one a call.
 template <class U>
-concept UniformNumbers = std::invocable<U&> && std::convertible_to < std::invoke_result_t<U&>,
-double > ;
+concept UniformNumbers = requires(U& uniform) {
+  { uniform() } -> std::convertible_to<double>;
+};
 
 /// A law of the numbers 0, 1, 2, ... as their weights: each >= 0, the sum positive and finite; it is divided out.
 template <class L>
@@ -156,9 +157,8 @@ struct SettledGuess {
 /// Source:   Leviathan et al. 2023, section 2.3; docs/methods.md#speculative-execution
 /// @param guess  drawn from q, by other uniforms
 /// @throws std::domain_error as density_at; std::invalid_argument if p and q are weights of different numbers of
-/// values;
-///         std::runtime_error if none of most_residual_draws values was kept, as of densities that are not those of
-///         what is drawn (a sound pair gets there with probability below 4e-9)
+///         values; std::runtime_error if none of most_residual_draws values was kept, as of densities that are not
+///         those of what is drawn (a sound pair gets there with probability below 4e-9)
 template <InputLaw P, InputLaw Q, UniformNumbers U>
 requires std::same_as<ValueOf<P>, ValueOf<Q>> SettledGuess<ValueOf<P>> settle_guess(const P& p, const Q& q,
                                                                                     ValueOf<Q> guess, U& uniform) {
