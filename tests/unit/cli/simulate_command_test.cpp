@@ -222,7 +222,8 @@ TEST_CASE("over a recording methods come to what replay plays and analyze comput
     const ordered_json run = document_of_run("replay " + trace + " --gamma 4" + how)["runs"][0];
     for (const char* count : {"sequences", "tokens", "steps", "accepted"}) CHECK(row[count] == run[count]);
     CHECK(row["drafted"] == run["drafted"]["value"]);
-    for (const ordered_json& gamma : document_of_run("analyze " + trace + how)["gammas"])
+    const ordered_json analysis = document_of_run("analyze " + trace + how);
+    for (const ordered_json& gamma : analysis["gammas"])
       if (gamma["gamma"] == 4) check_closed(row, gamma["tokens_per_step"]["value"].get<double>());
     const double cost = row["steps"].get<double>() + 0.1 * row["drafted"].get<double>();
     CHECK(row["speedup"]["value"].get<double>() == Approx(row["tokens"].get<double>() / cost));
