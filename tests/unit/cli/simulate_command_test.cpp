@@ -224,7 +224,7 @@ TEST_CASE("over a recording methods come to what replay plays and analyze comput
     CHECK(row["drafted"] == run["drafted"]["value"]);
     const ordered_json analysis = document_of_run("analyze " + trace + how);
     for (const ordered_json& gamma : analysis["gammas"])
-      if (gamma["gamma"] == 4) check_closed(row, gamma["tokens_per_step"]["value"].get<double>());
+      if (gamma["gamma"] == 4) check_closed(row, gamma["tokens_per_step"]["replay"].get<double>());
     const double cost = row["steps"].get<double>() + 0.1 * row["drafted"].get<double>();
     CHECK(row["speedup"]["value"].get<double>() == Approx(row["tokens"].get<double>() / cost));
   }
