@@ -4,10 +4,12 @@
 import json
 import math
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+from types import SimpleNamespace
 
 import stub_servers
 from stub_servers import Stub
@@ -172,13 +174,13 @@ class Recording(unittest.TestCase):
                 self.assertFalse(os.path.exists(self.output))
 
     def test_a_server_that_is_not_there_is_named(self):
-        gone = self.server("vllm", "p")
-        url = gone.url
-        gone.shutdown()
-        gone.server_close()
-        result = self.run_script(gone, self.server("vllm", "q"))
+        # A bound socket that does not listen refuses connections and keeps its port from any other server.
+        with socket.socket() as unheard:
+            unheard.bind(("127.0.0.1", 0))
+            gone = SimpleNamespace(url=f"http://127.0.0.1:{unheard.getsockname()[1]}")
+            result = self.run_script(gone, self.server("vllm", "q"))
         self.assertEqual(result.returncode, 2)
-        self.assertIn(f"{url}/v1/models cannot be reached", result.stderr)
+        self.assertIn(f"{gone.url}/v1/models cannot be reached", result.stderr)
 
 
 if __name__ == "__main__":
