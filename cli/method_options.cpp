@@ -73,6 +73,7 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   const CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", options.tasks), pair.longest_prompt(options.settings.max_new_tokens));
   report.assumptions = pair.assumptions();
+  report.files = pair.files();
   prompts.warn_of_cut(report);
   validation::MethodSource source;
   source.models = pair.models();
@@ -92,7 +93,6 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
     source.unigram = CheckpointPair::table_model("unigram");
     source.bigram = CheckpointPair::table_model("bigram");
   }
-  report.files = pair.files();
   return source;
 }
 
