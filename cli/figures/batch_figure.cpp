@@ -30,15 +30,6 @@ ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std:
   return series;
 }
 
-ChartSeries horizontal_at(const std::string& name, double y) {
-  ChartSeries series;
-  series.name = name;
-  series.mark = ChartMark::horizontal;
-  series.y = {y};
-  series.role = ChartRole::reference;
-  return series;
-}
-
 /// The speedups of runs beside plain ones, one series for each gamma.
 void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64_t>& gammas, ChartPanel& panel) {
   for (std::size_t i = 0; i < gammas.size(); ++i) {
@@ -82,14 +73,10 @@ ChartPanel speedup_panel(const BatchFigureInputs& in, const BatchCurve& best, co
     panel.series.push_back(line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.speedup, static_cast<int>(i) + 1));
   }
   if (in.measured != nullptr) add_measured(*in.measured, in.gammas, panel);
-  panel.series.push_back(horizontal_at("plain decoding", 1));
+  panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
   if (crossover) {
-    ChartSeries mark;
-    mark.name = fmt::format("gain below {}%", brief(100 * in.min_gain));
-    mark.mark = ChartMark::vertical;
-    mark.x = {*crossover};
-    mark.role = ChartRole::reference;
-    panel.series.push_back(std::move(mark));
+    panel.series.push_back(
+        reference_line(ChartMark::vertical, fmt::format("gain below {}%", brief(100 * in.min_gain)), {*crossover}));
   }
   return panel;
 }
@@ -114,13 +101,7 @@ ChartPanel throughput_panel(const BatchFigureInputs& in, const std::optional<dou
   without.colour.reset();
   without.role = ChartRole::reference;
   panel.series.push_back(std::move(without));
-  if (crossover) {
-    ChartSeries mark;
-    mark.mark = ChartMark::vertical;
-    mark.x = {*crossover};
-    mark.role = ChartRole::reference;
-    panel.series.push_back(std::move(mark));
-  }
+  if (crossover) panel.series.push_back(reference_line(ChartMark::vertical, "", {*crossover}));
   return panel;
 }
 

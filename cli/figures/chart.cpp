@@ -168,4 +168,13 @@ void require_drawable(const Chart& chart) {
   }
 }
 
+ChartSeries reference_line(ChartMark mark, std::string name, std::vector<double> places) {
+  ChartSeries line;
+  line.name = std::move(name);
+  line.mark = mark;
+  (mark == ChartMark::horizontal ? line.y : line.x) = std::move(places);
+  line.role = ChartRole::reference;
+  return line;
+}
+
 }  // namespace specdec::cli

@@ -88,6 +88,10 @@ struct ChartPanel {
   std::vector<ChartSeries> series = {};
 };
 
+/// Lines across the panel at some places, what the data are held against.
+/// @param mark  horizontal or vertical
+ChartSeries reference_line(ChartMark mark, std::string name, std::vector<double> places);
+
 struct Chart {
   /// That of `specdec plot NAME`.
   std::string name = {};

@@ -67,25 +67,6 @@ std::vector<double> loads_up_to(double last, std::size_t count) {
   return loads;
 }
 
-ChartSeries vertical_at(const std::string& name, double x, std::optional<int> colour) {
-  ChartSeries series;
-  series.name = name;
-  series.mark = ChartMark::vertical;
-  series.x = {x};
-  series.colour = colour;
-  series.role = ChartRole::reference;
-  return series;
-}
-
-ChartSeries horizontal_at(const std::string& name, double y) {
-  ChartSeries series;
-  series.name = name;
-  series.mark = ChartMark::horizontal;
-  series.y = {y};
-  series.role = ChartRole::reference;
-  return series;
-}
-
 std::string range_text(const SimulatedValue& value) {
   return fmt::format("{} (95% {} to {})", brief(value.value, 3), brief(value.lo, 3), brief(value.hi, 3));
 }
@@ -316,7 +297,7 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
     lines.push_back(std::move(line));
   }
   for (ChartSeries& line : lines) panel.series.push_back(std::move(line));
-  if (in.asked) panel.series.push_back(vertical_at("load asked for", *in.asked, std::nullopt));
+  if (in.asked) panel.series.push_back(reference_line(ChartMark::vertical, "load asked for", {*in.asked}));
   chart.caption = fmt::format("{}: ", in.who);
   for (std::size_t i = 0; i < told.size(); ++i) chart.caption += (i > 0 ? "; " : "") + told[i];
   chart.caption += fmt::format(". A replica is {} GPU{}. Simulated, {} each.", in.gpus_per_replica,
@@ -338,7 +319,7 @@ Chart latency_over_load(const LoadFigureInputs& in) {
     panel.y = {first ? "ttft_ms" : "tpot_ms", "time (ms)", AxisScale::logarithmic};
     add_percentiles(in, first ? &ReplicaAtLoad::ttft_seconds : &ReplicaAtLoad::tpot_seconds, panel);
     const std::optional<double>& limit = first ? in.limits.ttft_seconds : in.limits.tpot_seconds;
-    if (limit) panel.series.push_back(horizontal_at("limit", per_millisecond * *limit));
+    if (limit) panel.series.push_back(reference_line(ChartMark::horizontal, "limit", {per_millisecond * *limit}));
     panel.y.high = 2 * largest_drawn(panel);
   }
   chart.caption = fmt::format("{}, one replica: ", in.who);

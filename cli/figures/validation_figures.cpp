@@ -19,15 +19,6 @@ namespace {
 /// Standard normal deviations beyond this come once in 370.
 constexpr double usual_deviation = 3;
 
-ChartSeries horizontals(const std::string& name, std::vector<double> y) {
-  ChartSeries series;
-  series.name = name;
-  series.mark = ChartMark::horizontal;
-  series.y = std::move(y);
-  series.role = ChartRole::reference;
-  return series;
-}
-
 ChartAxis gamma_axis() { return {"gamma", "γ (drafts per step)"}; }
 
 ChartPanel fixed_laws_panel(const MonteCarloFigureInputs& in, const std::vector<double>& alphas) {
@@ -121,8 +112,9 @@ ChartPanel deviations_panel(const MonteCarloFigureInputs& in, const std::vector<
     pair.y.push_back(-*run.steps_z);
   }
   if (!pair.x.empty()) panel.series.push_back(std::move(pair));
-  panel.series.push_back(horizontals("±3, beyond which 1 in 370", {-usual_deviation, usual_deviation}));
-  panel.series.push_back(horizontals("", {0}));
+  panel.series.push_back(
+      reference_line(ChartMark::horizontal, "±3, beyond which 1 in 370", {-usual_deviation, usual_deviation}));
+  panel.series.push_back(reference_line(ChartMark::horizontal, "", {0}));
   return panel;
 }
 
@@ -315,8 +307,9 @@ Chart distribution_test(DistributionFigureInputs in) {
                              validation::kolmogorov_p_value(distance, count) < 1e-99 ? "<" : "=",
                              brief(std::max(1e-99, validation::kolmogorov_p_value(distance, count)), 2));
     }
-    panel.series.push_back(horizontals(fmt::format("refused beyond, level {}", brief(in.level)), {-bound, bound}));
-    panel.series.push_back(horizontals("", {0}));
+    panel.series.push_back(reference_line(ChartMark::horizontal,
+                                          fmt::format("refused beyond, level {}", brief(in.level)), {-bound, bound}));
+    panel.series.push_back(reference_line(ChartMark::horizontal, "", {0}));
   }
   chart.caption = fmt::format("{}, {} tokens of each sampler; largest distances by q/p and by p: ", in.pair,
                               in.samplers.empty() ? 0 : in.samplers.front().sample.by_ratio.size());

@@ -266,12 +266,7 @@ Chart verification_cost(const VerificationFigureInputs& in) {
   if (in.roofline != nullptr) {
     const std::optional<double> knee = in.roofline->knee_positions();
     if (knee && *knee > 1 && *knee < static_cast<double>(in.up_to)) {
-      ChartSeries mark;
-      mark.name = "knee";
-      mark.mark = ChartMark::vertical;
-      mark.x = {*knee};
-      mark.role = ChartRole::reference;
-      panel.series.push_back(std::move(mark));
+      panel.series.push_back(reference_line(ChartMark::vertical, "knee", {*knee}));
     }
   }
   return chart;

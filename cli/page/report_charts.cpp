@@ -43,15 +43,6 @@ std::string place_of(const Deployment& d, const PointPlan& point) {
                                  : fmt::format("batch {}", count_of(point.batch));
 }
 
-ChartSeries plain_decoding() {
-  ChartSeries line;
-  line.name = "plain decoding";
-  line.mark = ChartMark::horizontal;
-  line.y = {1};
-  line.role = ChartRole::reference;
-  return line;
-}
-
 /// The points of each context, in order of batch.
 std::vector<std::vector<const PointPlan*>> points_by_context(const Deployment& d) {
   std::vector<std::vector<const PointPlan*>> contexts;
@@ -133,7 +124,7 @@ Chart drafts_chart(const Deployment& d) {
     bars.high.push_back(best.speedup_ci95.hi);
   }
   panel.series.push_back(std::move(bars));
-  panel.series.push_back(plain_decoding());
+  panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
   return chart;
 }
 
@@ -209,7 +200,7 @@ std::vector<Chart> plan_charts(const PlanOptions& o, const PlanReport& plan) {
     SpeedupMapInputs map{.cost = o.cost.with_c(0),
                          .alpha = estimate::Interval{rates->low.alpha(), rates->high.alpha()},
                          .c = estimate::Interval{*o.cost.c, *o.cost.c}};
-    // Each cell is a shape of its own in the file.
+    // Each cell is a row of the data that stand on the page.
     map.rates = 46;
     map.costs = 31;
     map.max_gamma = std::min(o.max_gamma.value_or(map.max_gamma), planning::largest_mapped_gamma);
