@@ -46,7 +46,7 @@ ordered_json row_of(const MethodResult& r) {
            {{"tokens_per_step", number_or_null(r.closed_form_tokens_per_step)},
             {"deviation_standard_errors", number_or_null(r.deviation_standard_errors)}}},
           {"acceptance", estimate_or_null(r.acceptance)},
-          {"acceptance_by_position", r.acceptance_by_position},
+          {"acceptance_by_position", r.acceptance_by_position()},
           {"target_calls_per_token", r.target_calls_per_token},
           {"draft_calls_per_token", number_or_null(r.draft_calls_per_token)},
           {"operations_factor", number_or_null(r.operations_factor)},
@@ -136,8 +136,8 @@ std::string simulation_text(const MethodRuns& runs) {
                                           : ""));
   }
   if (r.acceptance) line("acceptance of a draft", with_interval(*r.acceptance, 3));
-  if (!r.acceptance_by_position.empty())
-    line("  stays at position", fmt::format("{:.3f}", fmt::join(r.acceptance_by_position, " ")));
+  if (const std::vector<double> shares = r.acceptance_by_position(); !shares.empty())
+    line("  stays at position", fmt::format("{:.3f}", fmt::join(shares, " ")));
   for (const validation::PlannedTree& tree : runs.trees)
     line("tree",
          fmt::format(

@@ -1,13 +1,10 @@
 #include "sim/beam_search.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <set>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -185,10 +182,8 @@ constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
 void require_valid_search(std::string_view function, const LanguageModelRef& model, std::span<const Token> prompt,
                           const BeamSearchOptions& options) {
-  const auto length = static_cast<std::int64_t>(prompt.size());
-  core::require_in(function, "prompt length", length, 1, model.max_length());
+  require_room_for_text(function, model.max_length(), prompt, options.max_new_tokens);
   core::require_in(function, "width", options.width, 1, most);
-  core::require_in(function, "max_new_tokens", options.max_new_tokens, 0, model.max_length() - length + 1);
 }
 
 }  // namespace
@@ -211,9 +206,7 @@ BeamSearch search_beams(LanguageModelRef target, std::span<const Token> prompt, 
 BeamSearch search_beams_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
                                       const BeamSearchOptions& options, const BeamDrafting& drafting) {
   constexpr std::string_view function = "search_beams_speculatively";
-  if (target.vocab_size() != draft.vocab_size())
-    throw std::invalid_argument(fmt::format("{}: the target's vocabulary has {} tokens, but the draft's has {}",
-                                            function, target.vocab_size(), draft.vocab_size()));
+  require_one_vocabulary(function, target.vocab_size(), draft.vocab_size());
   require_valid_search(function, target, prompt, options);
   require_valid_search(function, draft, prompt, options);
   core::require_in(function, "drafted width", drafting.width, options.width, most);

@@ -1,11 +1,8 @@
 #include "sim/decoding.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,12 +14,6 @@ namespace specdec::sim {
 namespace {
 
 std::int64_t size_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
-
-void require_room(std::string_view function, std::int64_t max_length, std::span<const Token> prompt,
-                  const DecodingOptions& options) {
-  core::require_in(function, "prompt length", size_of(prompt), 1, max_length);
-  core::require_in(function, "max_new_tokens", options.max_new_tokens, 0, max_length - size_of(prompt) + 1);
-}
 
 /// Empties the model and lets it read the prompt but for its last token, which the first step carries.
 void read_prompt(LanguageModelRef& model, std::span<const Token> prompt) {
@@ -119,11 +110,9 @@ class SpeculativeRun {
 
 void require_valid(std::string_view function, const LanguageModelRef& target, std::int64_t draft_vocab,
                    std::int64_t draft_max_length, std::span<const Token> prompt, const DecodingOptions& options) {
-  if (target.vocab_size() != draft_vocab)
-    throw std::invalid_argument(fmt::format("{}: the target's vocabulary has {} tokens, but the draft's has {}",
-                                            function, target.vocab_size(), draft_vocab));
-  require_room(function, target.max_length(), prompt, options);
-  require_room(function, draft_max_length, prompt, options);
+  require_one_vocabulary(function, target.vocab_size(), draft_vocab);
+  for (const std::int64_t max_length : {target.max_length(), draft_max_length})
+    require_room_for_text(function, max_length, prompt, options.max_new_tokens);
   core::require_in(function, "gamma", options.gamma, 0, std::numeric_limits<std::int64_t>::max());
   core::require_valid(options.standardisation);
 }
@@ -145,7 +134,7 @@ Generation decode_with_draft(LanguageModelRef target, Draft& draft, std::span<co
 
 Generation decode_autoregressively(LanguageModelRef target, std::span<const Token> prompt,
                                    const DecodingOptions& options, const UniformSource& uniforms) {
-  require_room("decode_autoregressively", target.max_length(), prompt, options);
+  require_room_for_text("decode_autoregressively", target.max_length(), prompt, options.max_new_tokens);
   core::require_valid(options.standardisation);
   read_prompt(target, prompt);
 

@@ -1,7 +1,12 @@
 #include "sim/generation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <stdexcept>
+
+#include "analysis/core/checks.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -43,6 +48,19 @@ void Generation::emit(Token token, const std::optional<Token>& end_token) {
   steps.back().emitted += 1;
   counters.tokens += 1;
   ended = token == end_token;
+}
+
+void require_room_for_text(std::string_view function, std::int64_t max_length, std::span<const Token> prompt,
+                           std::int64_t max_new_tokens) {
+  const auto length = static_cast<std::int64_t>(prompt.size());
+  core::require_in(function, "prompt length", length, 1, max_length);
+  core::require_in(function, "max_new_tokens", max_new_tokens, 0, max_length - length + 1);
+}
+
+void require_one_vocabulary(std::string_view function, std::int64_t target_vocab, std::int64_t draft_vocab) {
+  if (target_vocab == draft_vocab) return;
+  throw std::invalid_argument(fmt::format("{}: the target's vocabulary has {} tokens, but the draft's has {}", function,
+                                          target_vocab, draft_vocab));
 }
 
 }  // namespace specdec::sim

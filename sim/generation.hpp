@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "sim/language_model.hpp"
@@ -55,5 +57,14 @@ struct Generation {
   /// Puts a token of the last step into the text, which ends with the end token.
   void emit(Token token, const std::optional<Token>& end_token);
 };
+
+/// What decoders ask of a prompt, of each of their models: the last token that is generated is never read.
+/// @throws std::domain_error if the prompt is empty or longer than max_length, or max_new_tokens is outside
+///         [0, max_length - prompt length + 1]
+void require_room_for_text(std::string_view function, std::int64_t max_length, std::span<const Token> prompt,
+                           std::int64_t max_new_tokens);
+
+/// @throws std::invalid_argument if the vocabularies differ in size
+void require_one_vocabulary(std::string_view function, std::int64_t target_vocab, std::int64_t draft_vocab);
 
 }  // namespace specdec::sim

@@ -1,11 +1,8 @@
 #include "sim/tree_decoding.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -206,12 +203,6 @@ class TreeRun {
   Generation result_;
 };
 
-void require_room(const LanguageModelRef& model, std::span<const Token> prompt, std::int64_t max_new_tokens) {
-  constexpr std::string_view function = "decode_with_tree";
-  core::require_in(function, "prompt length", length_of(prompt), 1, model.max_length());
-  core::require_in(function, "max_new_tokens", max_new_tokens, 0, model.max_length() - length_of(prompt) + 1);
-}
-
 }  // namespace
 
 std::vector<std::int64_t> chains_tree(std::int64_t chains, std::int64_t gamma) {
@@ -240,11 +231,9 @@ std::vector<std::int64_t> full_tree(std::int64_t children, std::int64_t depth) {
 Generation decode_with_tree(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
                             const TreeDecodingOptions& options, const UniformSource& uniforms) {
   constexpr std::string_view function = "decode_with_tree";
-  if (target.vocab_size() != draft.vocab_size())
-    throw std::invalid_argument(fmt::format("{}: the target's vocabulary has {} tokens, but the draft's has {}",
-                                            function, target.vocab_size(), draft.vocab_size()));
-  require_room(target, prompt, options.max_new_tokens);
-  require_room(draft, prompt, options.max_new_tokens);
+  require_one_vocabulary(function, target.vocab_size(), draft.vocab_size());
+  for (const LanguageModelRef& model : {target, draft})
+    require_room_for_text(function, model.max_length(), prompt, options.max_new_tokens);
   core::require_in(function, "nodes", static_cast<std::int64_t>(options.parents.size()), 1, most_nodes);
   core::require_in(function, "parent of the root", options.parents.front(), -1, -1);
   for (std::size_t i = 1; i < options.parents.size(); ++i)

@@ -162,9 +162,6 @@ class MethodExperiment {
       result.acceptance = ratio(
           task, [](const MethodRun& run) { return run.rounds.accepted.expected; },
           [](const MethodRun& run) { return run.rounds.judged; });
-    for (std::size_t j = 0; j < result.counters.drafted_at.size(); ++j)
-      result.acceptance_by_position.push_back(static_cast<double>(result.counters.accepted_at[j]) /
-                                              static_cast<double>(result.counters.drafted_at[j]));
     result.total_variation_per_token = rounds.distance / tokens;
     if (early_exit) {
       result.blocks_per_token = early_exit->blocks / tokens;
@@ -212,6 +209,13 @@ class MethodExperiment {
 };
 
 }  // namespace
+
+std::vector<double> MethodResult::acceptance_by_position() const {
+  std::vector<double> shares;
+  for (std::size_t j = 0; j < counters.drafted_at.size(); ++j)
+    shares.push_back(static_cast<double>(counters.accepted_at[j]) / static_cast<double>(counters.drafted_at[j]));
+  return shares;
+}
 
 std::optional<double> operations_ratio(const MethodContext& context) {
   if (context.target_operations() <= 0) return std::nullopt;

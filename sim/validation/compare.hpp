@@ -29,8 +29,6 @@ struct MethodResult {
   /// Mean closed-form acceptance of the drafts that were judged; nothing for block verification, which judges no draft
   /// by itself.
   std::optional<estimate::Estimate> acceptance;
-  /// [j]: of the rounds that drafted j + 1 tokens or more, the share in which so many stayed.
-  std::vector<double> acceptance_by_position;
   /// Mean over emitted tokens of the total variation between the law from which the token came, given its prefix and
   /// its place in the round, and the target's. 0 where the method is lossless.
   double total_variation_per_token = 0;
@@ -48,6 +46,9 @@ struct MethodResult {
   std::optional<double> memory_factor;
   /// Nothing without a cost.
   std::optional<estimate::Estimate> speedup;
+
+  /// [j]: of the rounds that drafted j + 1 tokens or more, the share in which so many stayed.
+  std::vector<double> acceptance_by_position() const;
 };
 
 /// What a run of compare tells while it goes on, and asks. Either may be empty.

@@ -113,8 +113,6 @@ void run_in_rounds(const Method& method, const MethodContext& context, const Com
   }
   result.closed_form_tokens_per_step = expected;
   result.acceptance = {alpha.alpha(), {}, "closed form of the laws"};
-  for (const std::int64_t accepted : result.counters.accepted_at)
-    result.acceptance_by_position.push_back(static_cast<double>(accepted) / static_cast<double>(result.counters.steps));
   result.target_calls_per_token = 1 / result.tokens_per_step.value;
   result.draft_calls_per_token = static_cast<double>(settings.gamma) / result.tokens_per_step.value;
   if (settings.cost) result.speedup = scaled(result.tokens_per_step, 1 / (*settings.cost)(settings.gamma));

@@ -156,8 +156,7 @@ class RecordedExperiment {
   RecordedExperiment(const Method& method, const MethodContext& context)
       : method_(method), context_(context), play_(play_of(method, context.settings())) {}
 
-  /// @return whether it came to the end
-  bool run(const ComparisonHooks& hooks, ComparedMethods& compared) {
+  void run(const ComparisonHooks& hooks, ComparedMethods& compared) {
     RecordedAcceptance positions(play_, context_);
     std::optional<RecordedSequence> sequence;
     while (positions.read()) {
@@ -174,7 +173,7 @@ class RecordedExperiment {
         hooks.progress(static_cast<double>(seen.first + seen.size) / static_cast<double>(*all));
     }
     replay(*sequence, positions.depths());
-    return summarise(positions, compared);
+    summarise(positions, compared);
   }
 
  private:
@@ -244,11 +243,11 @@ class RecordedExperiment {
     sequences_.push_back(std::move(result));
   }
 
-  bool summarise(const RecordedAcceptance& positions, ComparedMethods& compared) const {
+  void summarise(const RecordedAcceptance& positions, ComparedMethods& compared) const {
     for (const traces::Note& note : positions.notes())
       if (std::ranges::find(compared.notes, note.message, &traces::Note::message) == compared.notes.end())
         compared.notes.push_back(note);
-    if (sequences_.empty()) return false;
+    if (sequences_.empty()) return;
     std::map<std::int32_t, std::vector<const ReplayedSequence*>> by_task;
     std::vector<const ReplayedSequence*> all;
     for (const ReplayedSequence& sequence : sequences_) {
@@ -256,11 +255,10 @@ class RecordedExperiment {
       by_task[sequence.task].push_back(&sequence);
     }
     compared.results.push_back(summary("", all));
-    if (by_task.size() < 2) return true;
+    if (by_task.size() < 2) return;
     const traces::TraceMetadata& metadata = positions.source().metadata();
     for (const auto& [task, members] : by_task)
       compared.results.push_back(summary(traces::task_name(metadata.task_names, task), members));
-    return true;
   }
 
   MethodResult summary(const std::string& task, const std::vector<const ReplayedSequence*>& members) const {
@@ -285,9 +283,6 @@ class RecordedExperiment {
     result.acceptance = ratio(
         members, [](const ReplayedSequence& s) { return s.accepted_expected; },
         [](const ReplayedSequence& s) { return s.judged; });
-    for (std::size_t j = 0; j < result.counters.drafted_at.size(); ++j)
-      result.acceptance_by_position.push_back(static_cast<double>(result.counters.accepted_at[j]) /
-                                              static_cast<double>(result.counters.drafted_at[j]));
     result.target_calls_per_token = steps / tokens;
     if (!play_.knows_drafted()) return result;
     result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
