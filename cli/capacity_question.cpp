@@ -174,13 +174,9 @@ AcceptanceLaws laws_of(const CapacityOptions& o, const PlannedAcceptance& accept
 PlannedAcceptance acceptance_of(const CapacityOptions& o, std::int64_t max_gamma) {
   const PlanOptions& s = o.shared;
   if (s.counters.empty() && s.trace.empty()) return planned(stated_acceptance(s), s.acceptance);
-  AcceptanceSource source;
-  source.counters = s.counters;
-  source.trace = s.trace;
-  source.gamma = s.at;
-  source.rule = s.acceptance;
-  source.beyond = s.beyond;
-  source.max_gamma = max_gamma;
+  AcceptanceSource source = acceptance_source(s, max_gamma);
+  // Here --model names what is priced.
+  source.model.reset();
   source.by_request = true;
   return acceptance_from(source);
 }

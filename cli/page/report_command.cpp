@@ -54,14 +54,10 @@ std::optional<std::string> page_script() {
   return std::nullopt;
 }
 
-/// The chart's SVG element, without what stands before it in a file of its own and the name that gnuplot gives to every
-/// drawing.
+/// The chart's SVG element, without what stands before it in a file of its own.
 std::string svg_element(const std::string& file) {
   const std::size_t start = file.find("<svg");
-  std::string svg = start == std::string::npos ? file : file.substr(start);
-  constexpr std::string_view name = " id=\"gnuplot_canvas\"";
-  if (const std::size_t at = svg.find(name); at != std::string::npos) svg.erase(at, name.size());
-  return svg;
+  return start == std::string::npos ? file : file.substr(start);
 }
 
 std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& command, Report& report) {
