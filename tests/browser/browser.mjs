@@ -1,6 +1,6 @@
 // What the tests of pages share. Each is run as: node TEST.mjs SPECDEC FOLDER, with node_modules in FOLDER.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -26,6 +26,14 @@ function chromiumPath() {
 
 export function run(...words) {
   return execFileSync(specdec, words, { encoding: "utf8", maxBuffer: 1 << 26 });
+}
+
+/** The processor time in seconds that the program and all that it started took, other processes notwithstanding. */
+export function processorSeconds(...words) {
+  const { status, stderr } = spawnSync("bash", ["-c", 'TIMEFORMAT="%U %S"; time "$@"', "bash", specdec, ...words],
+    { encoding: "utf8", stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, LC_ALL: "C" } });
+  assert.equal(status, 0, stderr);
+  return stderr.trim().split("\n").pop().split(" ").map(Number).reduce((sum, seconds) => sum + seconds);
 }
 
 /** Calls `test(browser, scratch)` with a browser and a folder of its own. */
@@ -86,11 +94,12 @@ export async function requireReadable(page) {
 /** No part of the page sticks out of a phone's screen, except within what scrolls by itself. */
 export async function requireNarrow(page) {
   await page.setViewportSize({ width: 390, height: 800 });
-  await page.waitForTimeout(200);
-  const wide = await page.evaluate(() => [...document.querySelectorAll("body *")].filter((one) =>
+  const tooWide = () => page.evaluate(() => [...document.querySelectorAll("body *")].filter((one) =>
     one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .drawing, pre, svg, .skip"))
     .map((one) => one.outerHTML.slice(0, 80)));
-  assert.deepEqual(wide, []);
+  // Drawings follow the new width a little later.
+  for (let tries = 0; tries < 50 && (await tooWide()).length > 0; ++tries) await page.waitForTimeout(100);
+  assert.deepEqual(await tooWide(), []);
 }
 
 export { assert };

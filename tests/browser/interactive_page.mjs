@@ -4,7 +4,13 @@ import { assert, openPage, requireNarrow, requireReadable, run, withBrowser } fr
 
 const words = (page) => page.locator("#planner-words p").first().innerText();
 const drawing = (page, name) => page.locator(`#planner-figure-${name} svg`).innerHTML();
-const settled = (page) => page.waitForTimeout(700);
+// Whatever was changed is computed at the next frame, other batches 60 ms later, and drawings begin at the frame after.
+const settled = (page) => page.evaluate(async () => {
+  const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  await frames();
+  await new Promise((done) => setTimeout(done, 100));
+  await frames();
+});
 
 await withBrowser(async (browser, scratch) => {
   const file = join(scratch, "report.html");
@@ -62,8 +68,7 @@ await withBrowser(async (browser, scratch) => {
   await figure.scrollIntoViewIfNeeded();
   const box = await figure.boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-  await page.waitForTimeout(300);
-  assert.match(await figure.innerText(), /speedup/);
+  await figure.getByText("speedup").first().waitFor();
   quiet();
   await requireNarrow(page);
 

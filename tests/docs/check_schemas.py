@@ -152,7 +152,7 @@ OF_ANOTHER_TYPE = {str: 1, int: "text", float: "text", bool: "text", list: "text
 
 def run(specdec, command, options, scratch):
     words = [*command.split(), *options.replace("SCRATCH", scratch).split(), "--format", "json"]
-    done = subprocess.run([specdec, *words], capture_output=True, text=True)
+    done = subprocess.run([specdec, *words], capture_output=True, encoding="utf-8")
     if done.returncode not in (0, 1):
         sys.exit(f"specdec {command} {options}: exit {done.returncode}: {done.stderr}")
     return json.loads(done.stdout, parse_constant=lambda name: sys.exit(f"specdec {command} {options}: {name} in JSON"))
@@ -176,8 +176,9 @@ def main():
 
 def figures(specdec):
     """The figures' commands, which share one schema."""
-    listed = json.loads(subprocess.run([specdec, "plot", "--format", "json"], capture_output=True, text=True).stdout)
-    return {f"plot {figure['name']}": [""] for figure in listed["figures"] if figure["name"] != "steps"}
+    listed = subprocess.run([specdec, "plot", "--format", "json"], capture_output=True, encoding="utf-8")
+    figures_of = json.loads(listed.stdout)["figures"]
+    return {f"plot {figure['name']}": [""] for figure in figures_of if figure["name"] != "steps"}
 
 
 def check(specdec, folder, scratch):
@@ -185,7 +186,7 @@ def check(specdec, folder, scratch):
     failures = []
     for command, runs in {**RUNS, **figures(specdec)}.items():
         name = "plot.figure" if command.startswith("plot ") and command not in RUNS else command.replace(" ", ".")
-        schema = json.loads((folder / f"{name}.json").read_text())
+        schema = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         Draft7Validator.check_schema(schema)
         validator = Draft7Validator(schema)
         key_types = {}

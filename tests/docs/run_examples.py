@@ -5,7 +5,8 @@ usage: run_examples.py SPECDEC FILE.md...
 
 A fenced block of kind `console` holds commands (`$ specdec ...`) and their output. A line `...` stands for any
 lines. In a block of kind `console figures` numbers may differ (timings do): each number and the spaces beside it
-are folded before the comparison. Commands run in the repository root; only those that begin with `specdec` run.
+are folded before the comparison. Commands run in a folder of their own that shows what the repository's root holds, so
+that what they write is theirs alone; only those that begin with `specdec` run.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 
 NUMBER = re.compile(r"[-+~]?\d[\d.,]*(e[-+]?\d+)?%?")
+
+# What a page writes to the first, which others may use at the same time, goes to the second; as long, so that tables
+# keep their widths.
+SHARED, OWN = "/tmp/", ".tmp/"
 
 
 @dataclass
@@ -60,11 +66,11 @@ def matches(expected: list[str], printed: list[str]) -> bool:
     return bool(printed) and expected[0] == printed[0] and matches(expected[1:], printed[1:])
 
 
-def run(example: Example, specdec: str, root: pathlib.Path) -> str | None:
-    """Runs one example; returns what is wrong with it, or None."""
-    command = shlex.quote(specdec) + example.command[len("specdec"):]
-    done = subprocess.run(["bash", "-c", command], cwd=root, capture_output=True, text=True, check=False)
-    printed = (done.stdout + done.stderr).splitlines()
+def run(example: Example, specdec: str, folder: pathlib.Path) -> str | None:
+    """Runs one example in the folder; returns what is wrong with it, or None."""
+    command = shlex.quote(specdec) + example.command[len("specdec"):].replace(SHARED, OWN)
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    printed = (done.stdout + done.stderr).replace(OWN, SHARED).splitlines()
     while example.expected and not example.expected[-1].strip():
         example.expected.pop()
     fold = [[folded(line, example.figures_vary) for line in lines] for lines in (example.expected, printed)]
@@ -75,10 +81,15 @@ def run(example: Example, specdec: str, root: pathlib.Path) -> str | None:
 
 
 def main() -> int:
-    specdec = sys.argv[1]
+    specdec = str(pathlib.Path(sys.argv[1]).resolve())
     root = pathlib.Path(__file__).resolve().parents[2]
     examples = [example for page in sys.argv[2:] for example in examples_of(root / page)]
-    wrong = [problem for problem in (run(example, specdec, root) for example in examples) if problem]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for entry in root.iterdir():
+            (folder / entry.name).symlink_to(entry)
+        (folder / OWN).mkdir()
+        wrong = [problem for problem in (run(example, specdec, folder) for example in examples) if problem]
     for problem in wrong:
         print(problem)
     print(f"{len(examples) - len(wrong)} passed, {len(wrong)} failed")

@@ -64,7 +64,7 @@ def python_with_numpy() -> str:
 
 
 def require_output(command: list, folder: pathlib.Path, expected: str) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
     if done.returncode != 0 or done.stdout != expected:
         sys.exit(f"{command} exited with {done.returncode} and printed\n{done.stdout}{done.stderr}not\n{expected}")
 

@@ -349,9 +349,10 @@ TEST_CASE("the steps are a page whose pieces differ by more than their colour, a
   REQUIRE(run_specdec("plot steps --tokens 12 --gamma 3 --output " + file).exit_code == 0);
   const ordered_json steps = document_of_run("plot steps --tokens 12 --gamma 3")["steps"];
   CHECK(count_of(content_of(file), "<li>") == steps.size());
-  check_run_refused("plot steps --output x.svg",
-                    "--output is x.svg, but must be a file that ends in .html, or with "
-                    "--format json or csv any other");
+  const std::string drawing = (scratch / "x.svg").string();
+  check_run_refused("plot steps --output " + drawing, "--output is " + drawing +
+                                                          ", but must be a file that ends in .html, or with "
+                                                          "--format json or csv any other");
 }
 
 TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
@@ -363,9 +364,10 @@ TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
   check_run_refused("plot expected-tokens --all",
                     "--all is not an option of plot expected-tokens; see specdec plot expected-tokens --help");
   check_run_refused("plot --nothing", "--nothing is not an option of plot; see specdec plot --help");
-  check_run_refused("plot expected-tokens --output x.jpg",
-                    "--output is x.jpg, but must be a file that ends in .svg, .png or .pdf, or with --format json or "
-                    "csv any other");
+  const std::string photograph = (scratch / "x.jpg").string();
+  check_run_refused("plot expected-tokens --output " + photograph,
+                    "--output is " + photograph +
+                        ", but must be a file that ends in .svg, .png or .pdf, or with --format json or csv any other");
   const std::string long_name = std::string(300, 'a') + ".svg";
   check_run_refused("plot expected-tokens --output " + long_name,
                     "--output: " + long_name + " cannot be written: File name too long");

@@ -66,9 +66,10 @@ TEST_CASE("only the same recording is gone on with") {
 
 TEST_CASE("record refuses what it cannot do before it loads a model") {
   check_run_refused("record", "--output is missing: where the trace is written");
-  check_run_refused("record --output /tmp/x --tier whole", "--tier is whole, but must be one of full, topk, scalar");
-  check_run_refused("record --output /tmp/x --max-new-tokens 1",
-                    "--max-new-tokens is 1, but must be an integer in [2, 1000000]");
+  const ScratchFolder scratch;
+  const std::string output = "record --output " + (scratch / "trace").string();
+  check_run_refused(output + " --tier whole", "--tier is whole, but must be one of full, topk, scalar");
+  check_run_refused(output + " --max-new-tokens 1", "--max-new-tokens is 1, but must be an integer in [2, 1000000]");
 }
 
 TEST_CASE("a generated trace is read back with its truth") {
@@ -86,7 +87,8 @@ TEST_CASE("a generated trace is read back with its truth") {
 }
 
 TEST_CASE("trace generate refuses options that do not go with the law") {
-  const std::string start = "trace generate --output /tmp/x ";
+  const ScratchFolder scratch;
+  const std::string start = "trace generate --output " + (scratch / "trace").string() + ' ';
   check_run_refused("trace generate", "--output is missing: where the trace is written");
   check_run_refused(start + "--betas 0.5,0.1", "--betas is given, but goes with --law markov only");
   check_run_refused(start + "--law markov --alpha 0.5",

@@ -191,9 +191,12 @@ TEST_CASE("Ctrl-C prints what there is, marked partial") {
                                                "--format json");
   const specdec::tests::ScratchFolder scratch;
   const std::string out = (scratch / "out").string();
-  // A shell without job control starts background jobs with SIGINT ignored, so that env gives it back.
-  const std::string command =
-      "env --default-signal=INT " + run + " >" + out + " & program=$!; sleep 1; kill -INT $program; wait $program";
+  // A shell without job control starts background jobs with SIGINT ignored, so that env gives it back. The signal comes
+  // once the program catches it (bit 1 of the mask that the kernel shows), however long it took to start.
+  const std::string command = "env --default-signal=INT " + run + " >" + out +
+                              " & program=$!; for i in $(seq 1000); do "
+                              "grep -q '^SigCgt:.*[2367abef]$' /proc/$program/status && break; sleep 0.02; done; "
+                              "sleep 0.1; kill -INT $program; wait $program";
   CHECK(std::system(command.c_str()) == 0);
   const auto json = ordered_json::parse(specdec::tests::content_of(out));
   CHECK(json["partial"] == true);

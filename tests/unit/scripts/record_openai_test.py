@@ -45,7 +45,9 @@ class Recording(unittest.TestCase):
     def run_script(self, target, draft, *more, prompts=None):
         command = [sys.executable, SCRIPT, "--target", target.url, "--draft", draft.url, "--prompts",
                    prompts or self.prompts, "--output", self.output, "--max-tokens", "20", *more]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        # The servers are on this machine, whatever proxy the environment names.
+        return subprocess.run(command, capture_output=True, encoding="utf-8", check=False,
+                              env=os.environ | {"no_proxy": "127.0.0.1", "PYTHONIOENCODING": "utf-8"})
 
     def lines(self):
         with open(self.output, encoding="utf-8") as content:

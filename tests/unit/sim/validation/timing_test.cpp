@@ -27,7 +27,7 @@ TEST_CASE("a timed model answers as the model behind it and notes every call") {
 TEST_CASE("timing measures every part of a step and forms the ratios by the plain step") {
   const auto pair = sim::synthetic_bigram_pair(50, 1.0, 3);
   const sim::ModelPair models{[&](std::int64_t) { return sim::OwnedModel(pair.target); },
-                                     [&](std::int64_t) { return sim::OwnedModel(pair.draft); }};
+                              [&](std::int64_t) { return sim::OwnedModel(pair.draft); }};
   const std::vector<Token> prompt{1, 2, 3};
   const std::vector<std::span<const Token>> prompts{prompt, prompt};
   sim::DecodingOptions decoding;
@@ -36,7 +36,8 @@ TEST_CASE("timing measures every part of a step and forms the ratios by the plai
   CHECK(timing.target_step_seconds > 0);
   CHECK(timing.draft_step_seconds > 0);
   CHECK(timing.verify_seconds > 0);
-  CHECK(timing.overhead_seconds > 0);
+  // What sampling is taken to cost is subtracted, which on tables can be more than there is.
+  CHECK(timing.overhead_seconds >= 0);
   CHECK(timing.speedup > 0);
   CHECK(timing.c() == timing.draft_step_seconds / timing.target_step_seconds);
 }
