@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -20,30 +21,11 @@ int first_free(const std::set<int>& taken) {
 
 }  // namespace
 
-const DrawingPalette& palette_of(DrawingTheme theme) {
-  static const DrawingPalette light = {"#ffffff",
-                                       "#1b1b1f",
-                                       "#6e6e78",
-                                       "#dcdce2",
-                                       {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5195"}};
-  static const DrawingPalette dark = {"#14171c",
-                                      "#e8e8ec",
-                                      "#a0a0aa",
-                                      "#333840",
-                                      {"#56b4e9", "#ff8a3d", "#2fd0a0", "#e6a5cd", "#a6d8f7", "#f0c648", "#b894dd"}};
-  static const DrawingPalette page = {"none",
-                                      "#1b1b1f",
-                                      "#80808a",
-                                      "#a8a8b0",
-                                      {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#9467bd"}};
-  return theme == DrawingTheme::dark ? dark : theme == DrawingTheme::page ? page : light;
-}
-
-std::vector<std::vector<SeriesLook>> looks_of(const Chart& chart) {
+ChartLooks looks_of(const std::vector<ChartPanel>& panels) {
   using Name = std::pair<bool, std::string>;
   std::map<Name, int> known;
-  std::vector<std::vector<SeriesLook>> looks;
-  for (const ChartPanel& panel : chart.panels) {
+  ChartLooks looks;
+  for (const ChartPanel& panel : panels) {
     TakenNumbers taken;
     for (const ChartSeries& s : panel.series) {
       const bool is_reference = s.role == ChartRole::reference;
@@ -66,11 +48,11 @@ std::vector<std::vector<SeriesLook>> looks_of(const Chart& chart) {
   return looks;
 }
 
-bool shares_legend(const Chart& chart, const std::vector<std::vector<SeriesLook>>& looks) {
+bool shares_legend(const std::vector<ChartPanel>& panels, const ChartLooks& looks) {
   std::map<std::tuple<ChartMark, ChartRole, int>, std::string> names;
-  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
+  for (std::size_t p = 0; p < panels.size(); ++p) {
     for (std::size_t i = 0; i < looks[p].size(); ++i) {
-      const ChartSeries& s = chart.panels[p].series[i];
+      const ChartSeries& s = panels[p].series[i];
       if (!looks[p][i].in_legend) continue;
       if (names.emplace(std::tuple{s.mark, s.role, looks[p][i].number}, s.name).first->second != s.name) return false;
     }

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "cli/figures/chart_looks.hpp"
 #include "cli/figures/drawing_facts.hpp"
+#include "cli/figures/drawing_theme.hpp"
 #include "cli/figures/gnuplot.hpp"
 #include "cli/figures/gnuplot_script.hpp"
 

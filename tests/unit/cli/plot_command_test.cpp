@@ -14,6 +14,7 @@
 #include "cli/figures/chart_data.hpp"
 #include "cli/figures/drawing.hpp"
 #include "cli/figures/gnuplot_script.hpp"
+#include "cli/figures/gnuplot_text.hpp"
 #include "cli/step_figure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cli/figures/chart_drawing.hpp"
+#include "cli/figures/gnuplot_text.hpp"
+
+namespace specdec::cli {
+
+/// The plot command of a panel, and before it the arrows and labels among its marks. What covers most lies below.
+void write_marks(const ChartDrawing& drawing, std::size_t panel, GnuplotText& script);
+
+/// What stands behind "plot" to have no more of a series than its line of the legend.
+std::string legend_entry(const ChartDrawing& drawing, const DrawnSeries& drawn);
+
+}  // namespace specdec::cli

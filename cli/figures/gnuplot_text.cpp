@@ -1,0 +1,31 @@
+#include "cli/figures/gnuplot_text.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "cli/step_figure.hpp"
+
+namespace specdec::cli {
+
+std::string gnuplot_string(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : visible(text)) quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+std::string gnuplot_tic_label(std::string_view text) {
+  std::string label;
+  for (const char c : text) label += c == '%' ? "%%" : std::string(1, c);
+  return gnuplot_string(label);
+}
+
+std::string gnuplot_identifier(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+std::string gnuplot_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "NaN"; }
+
+}  // namespace specdec::cli
