@@ -148,6 +148,13 @@ void set_trees(const MethodOptions& options, validation::MethodSettings& setting
   }
 }
 
+void set_beams(const MethodOptions& options, validation::MethodSettings& settings) {
+  settings.draft_beams = options.draft_beams.value_or(2 * settings.beams);
+  if (settings.draft_beams < settings.beams)
+    refuse("--draft-beams", fmt::format("{}", settings.draft_beams),
+           fmt::format("at least --beams, {}", settings.beams));
+}
+
 void set_schedule(const MethodOptions& options, validation::MethodSettings& settings) {
   if (!options.schedule) {
     if (options.batch) throw UsageError("--batch is given, but needs --schedule beside it");
@@ -184,11 +191,22 @@ void warn_of_deviations(const std::vector<validation::MethodResult>& results, Re
   // A right sampler is further away once in 150,000 rows.
   constexpr double much = 4.5;
   for (const validation::MethodResult& r : results)
-    if (std::abs(r.deviation_standard_errors.value_or(0)) > much)
+    // Of beams the closed form assumes what steps are not, independent.
+    if (r.method.keeps() != validation::Keeps::beams && std::abs(r.deviation_standard_errors.value_or(0)) > much)
       report.warnings.push_back(
           {"deviates",
            fmt::format("{}{}: accepted drafts are {:.1f} standard errors from the closed form", name_of(r.method),
                        r.task.empty() ? "" : " on " + r.task, *r.deviation_standard_errors)});
+}
+
+void warn_of_other_beams(const std::vector<validation::MethodResult>& results, Report& report) {
+  for (const validation::MethodResult& r : results)
+    if (r.task.empty() && r.different_beams.value_or(0) > 0)
+      report.warnings.push_back(
+          {"beams_differ",
+           fmt::format("{}: in {} of {} sequences the beams are not those of plain search, as they must "
+                       "be; the target's rows depend on more than the prefix",
+                       name_of(r.method), *r.different_beams, r.sequences)});
 }
 
 /// Runs the methods; Ctrl-C ends that early, and the report says so.
@@ -254,6 +272,9 @@ void MethodOptions::declare_settings(Options& options) {
                   "drafted tokens per step at most of oracle and known-beta");
   options.text("--schedule", schedule, "LOW-HIGH:GAMMA,...", "gammas by batch, of the policy batch");
   options.integer("--batch,--concurrency", batch, {.lo = 1}, "the batch that it looks up [1]");
+  options.integer("--beams", settings.beams, {.lo = 1, .hi = 1024}, "w of beam: the texts that it keeps");
+  options.integer("--draft-beams", draft_beams, {.lo = 1, .hi = 1 << 20},
+                  "u of it: those that its draft keeps, at least w [2 w]");
   options.integer("--drafts", settings.drafts, {.lo = 1, .hi = 64}, "chains of recursive and k-sequential");
   options.text("--tree", tree, "CxD", "C children of every node, D levels: of tree and static-tree");
   options.integer("--tree-nodes", settings.tree_nodes, {.lo = 2, .hi = 1024},
@@ -291,6 +312,7 @@ MethodRuns run_methods(
   if (options.tokens || settings.until_relative_error) settings.tokens = options.tokens.value_or(most_tokens);
   set_trees(options, settings);
   set_schedule(options, settings);
+  set_beams(options, settings);
   const validation::MethodContext context(source, settings);
   settings.cost = cost_of(options, context, runs.report);
   const std::vector<validation::Method> chosen = methods(context);
@@ -298,6 +320,7 @@ MethodRuns run_methods(
   runs.trees = validation::planned_trees(chosen, settings);
   run_until_interrupted(context, chosen, progress_line(doing, quiet), runs);
   warn_of_deviations(runs.results, runs.report);
+  warn_of_other_beams(runs.results, runs.report);
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());
   if (const std::int64_t sequences = runs.results.front().sequences; sequences < prompts)
     runs.report.warnings.push_back(

@@ -29,6 +29,7 @@ struct MethodOptions {
   validation::MethodSettings settings;
   std::optional<std::string> schedule;
   std::optional<std::int64_t> batch;
+  std::optional<std::int64_t> draft_beams;
   std::string tree = "2x3";
   std::optional<std::string> tree_acceptance;
   std::int64_t seed = 1;

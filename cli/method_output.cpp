@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "cli/report.hpp"
@@ -12,6 +13,7 @@ namespace specdec::cli {
 namespace {
 
 using nlohmann::ordered_json;
+using validation::Keeps;
 using validation::MethodResult;
 
 ordered_json estimate_or_null(const std::optional<estimate::Estimate>& e) {
@@ -26,6 +28,10 @@ ordered_json name_or_null(const Kind* kind) {
   return kind == nullptr ? ordered_json() : ordered_json(kind->name);
 }
 
+std::string name_of(Keeps keeps) { return keeps == Keeps::law ? "law" : keeps == Keeps::beams ? "beams" : "nothing"; }
+
+bool is_search(const MethodResult& r) { return r.method.keeps() == Keeps::beams; }
+
 ordered_json row_of(const MethodResult& r) {
   return {{"method", name_of(r.method)},
           {"draft", name_or_null(r.method.draft)},
@@ -33,7 +39,10 @@ ordered_json row_of(const MethodResult& r) {
           {"policy", name_or_null(r.method.policy)},
           {"task", r.task.empty() ? ordered_json() : ordered_json(r.task)},
           {"lossless", r.method.lossless()},
-          {"total_variation_per_token", r.total_variation_per_token},
+          {"keeps", name_of(r.method.keeps())},
+          {"baseline", is_search(r) ? "plain beam search" : "plain decoding"},
+          {"different_beams", r.different_beams ? ordered_json(*r.different_beams) : ordered_json()},
+          {"total_variation_per_token", number_or_null(r.total_variation_per_token)},
           {"kullback_leibler_nats_per_token", number_or_null(r.kullback_leibler_per_token)},
           {"blocks_per_token", number_or_null(r.blocks_per_token)},
           {"sequences", r.sequences},
@@ -63,7 +72,18 @@ std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value
 }
 
 std::string law_of(const MethodResult& r) {
-  return r.method.lossless() ? "yes" : fmt::format("TV {:.3f}", r.total_variation_per_token);
+  if (is_search(r)) return *r.different_beams == 0 ? "beams" : fmt::format("{} DIFFER", *r.different_beams);
+  return r.method.lossless() ? "yes" : fmt::format("TV {:.3f}", *r.total_variation_per_token);
+}
+
+std::string long_law_of(const MethodResult& r) {
+  if (is_search(r)) {
+    const std::string found =
+        *r.different_beams == 0 ? "in every sequence" : fmt::format("but NOT in {}", *r.different_beams);
+    return fmt::format("no: the beams and scores of plain beam search, {}", found);
+  }
+  return r.method.lossless() ? "yes"
+                             : fmt::format("no, total variation {:.4f} per token", *r.total_variation_per_token);
 }
 
 /// The table of `compare`, or of the tasks of one method.
@@ -79,14 +99,24 @@ std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
                    {"ops"},
                    {"mem"},
                    {"speedup"}});
-  for (const MethodResult& r : results) {
-    if (r.task.empty() == by_task) continue;
+  const auto add = [&](const MethodResult& r) {
     table.add_row({by_task ? r.task : name_of(r.method), law_of(r), with_interval(r.tokens_per_step, 2),
                    decimals(r.closed_form_tokens_per_step, 2), decimals(r.deviation_standard_errors, 1),
                    decimals(r.target_calls_per_token, 2), decimals(r.draft_calls_per_token, 2),
                    decimals(r.operations_factor, 2), decimals(r.memory_factor, 2),
                    with_interval_or_dash(r.speedup, 2)});
+  };
+  std::vector<MethodResult> searches;
+  for (const MethodResult& r : results) {
+    if (r.task.empty() == by_task) continue;
+    if (is_search(r)) {
+      searches.push_back(r);
+    } else {
+      add(r);
+    }
   }
+  if (!searches.empty()) table.add_heading("beside plain beam search of the same width:");
+  for (const MethodResult& r : searches) add(r);
   return table.to_string();
 }
 
@@ -95,6 +125,17 @@ constexpr char legend[] =
     "closed: tokens per step by the rule's closed form at the prefixes that were met; z: the measured ones from it, "
     "in standard errors. target, draft: calls per token; ops, mem: operations, and weights read, per token over plain "
     "decoding's. speedup: over plain decoding, at these costs.";
+
+constexpr char search_legend[] =
+    "beam: its beams are those of plain beam search, compared in this run; a token is a step of the search, for all "
+    "beams at once, and ops, mem and speedup are over that search, which calls the target once a step. closed: by "
+    "Eq. (1) at the share of steps that were kept.";
+
+std::string legends(const std::vector<MethodResult>& results) {
+  std::string text = wrapped(legend) + '\n';
+  if (std::ranges::any_of(results, is_search)) text += wrapped(search_legend) + '\n';
+  return text;
+}
 
 }  // namespace
 
@@ -124,8 +165,7 @@ std::string simulation_text(const MethodRuns& runs) {
   const auto line = [&](const char* what, const std::string& value) {
     text += fmt::format("  {:<24}{}\n", what, value);
   };
-  line("lossless",
-       r.method.lossless() ? "yes" : fmt::format("no, total variation {:.4f} per token", r.total_variation_per_token));
+  line("lossless", long_law_of(r));
   if (r.kullback_leibler_per_token) line("divergence per token", decimals(r.kullback_leibler_per_token, 4) + " nats");
   if (r.blocks_per_token) line("blocks per token", decimals(r.blocks_per_token, 3));
   line("tokens per step", with_interval(r.tokens_per_step, 3));
@@ -148,12 +188,15 @@ std::string simulation_text(const MethodRuns& runs) {
   if (r.operations_factor) line("operations factor", decimals(r.operations_factor, 3));
   if (r.memory_factor) line("memory factor", decimals(r.memory_factor, 3));
   if (r.speedup) line("speedup", with_interval(*r.speedup, 3));
-  if (results.size() > 1) text += fmt::format("\n{}\n{}\n", table_of(results, true), wrapped(legend));
+  if (results.size() > 1)
+    text += fmt::format("\n{}\n{}", table_of(results, true), legends(results));
+  else if (is_search(r))
+    text += wrapped(search_legend) + '\n';
   return text;
 }
 
 std::string comparison_text(const MethodRuns& runs) {
-  return fmt::format("{}\n{}\n", table_of(runs.results, false), wrapped(legend));
+  return fmt::format("{}\n{}", table_of(runs.results, false), legends(runs.results));
 }
 
 }  // namespace specdec::cli

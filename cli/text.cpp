@@ -85,7 +85,11 @@ std::string TextTable::to_string() const {
     return text + '\n';
   };
   std::string table = line([&](std::size_t c) { return columns_[c].heading; });
-  for (const auto& row : rows_) table += line([&](std::size_t c) { return row[c]; });
+  auto heading = headings_.begin();
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    for (; heading != headings_.end() && heading->first == r; ++heading) table += heading->second + '\n';
+    table += line([&](std::size_t c) { return rows_[r][c]; });
+  }
   return table;
 }
 

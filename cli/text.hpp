@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/estimate/estimate.hpp"
@@ -43,11 +44,15 @@ class TextTable {
 
   /// @throws std::invalid_argument unless there is one cell for each column
   void add_row(std::vector<std::string> cells);
+  /// A line of its own across the columns, above the rows that follow.
+  void add_heading(std::string heading) { headings_.emplace_back(rows_.size(), std::move(heading)); }
   std::string to_string() const;
 
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
+  /// Before which row each stands.
+  std::vector<std::pair<std::size_t, std::string>> headings_;
 };
 
 }  // namespace specdec::cli

@@ -28,14 +28,19 @@ class RowsOfBeams {
     return model_.operations_per_token() * static_cast<double>(positions);
   }
 
-  /// Writes the row behind the prompt and the beam.
-  void score(const Beam& beam, std::span<double> row) {
+  /// Tokens of the prompt and the beam that the model holds already.
+  std::size_t held_of(const Beam& beam) const {
     const auto held = static_cast<std::size_t>(model_.length());
     std::size_t common = std::min(held, prompt_);
-    if (common == prompt_) {
-      while (common < held && common - prompt_ < beam.tokens.size() && text_[common] == beam.tokens[common - prompt_])
-        ++common;
-    }
+    if (common < prompt_) return common;
+    while (common < held && common - prompt_ < beam.tokens.size() && text_[common] == beam.tokens[common - prompt_])
+      ++common;
+    return common;
+  }
+
+  /// Writes the row behind the prompt and the beam.
+  void score(const Beam& beam, std::span<double> row) {
+    std::size_t common = held_of(beam);
     text_.resize(prompt_);
     text_.insert(text_.end(), beam.tokens.begin(), beam.tokens.end());
     // The last token is scored for its row.
@@ -67,12 +72,20 @@ Beams continued(const Beams& beams, RowsOfBeams& model, std::int64_t width, cons
     Token token;
   };
   std::vector<Continuation> candidates;
-  std::vector<double> row(static_cast<std::size_t>(model.vocab_size()));
+  std::vector<std::size_t> open;
   for (std::size_t b = 0; b < beams.size(); ++b) {
     if (beams[b].ended) {
       candidates.push_back({beams[b].log_probability, b, 0});
-      continue;
+    } else {
+      open.push_back(b);
     }
+  }
+  std::vector<double> row(static_cast<std::size_t>(model.vocab_size()));
+  while (!open.empty()) {
+    // The one of which the model has to read least.
+    const auto next = std::ranges::max_element(open, {}, [&](std::size_t b) { return model.held_of(beams[b]); });
+    const std::size_t b = *next;
+    open.erase(next);
     model.score(beams[b], row);
     for (std::size_t x = 0; x < row.size(); ++x)
       if (row[x] > 0) candidates.push_back({beams[b].log_probability + std::log(row[x]), b, static_cast<Token>(x)});
@@ -114,7 +127,11 @@ class SpeculativeSearch {
  public:
   SpeculativeSearch(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
                     const BeamSearchOptions& options, const BeamDrafting& drafting)
-      : target_(target, prompt), draft_(draft, prompt), options_(options), drafting_(drafting), found_{{Beam{}}, {}} {}
+      : target_(target, prompt),
+        draft_(draft, prompt),
+        options_(options),
+        drafting_(drafting),
+        found_{{Beam{}}, {}, {}} {}
 
   BeamSearch finish() {
     Counters& counters = found_.counters;
@@ -134,7 +151,8 @@ class SpeculativeSearch {
     const std::int64_t gamma = std::min(drafting_.gamma, options_.max_new_tokens - counters.tokens - 1);
     counters.steps += 1;
     counters.target_calls += 1;
-    counters.target_positions += open_beams(found_.beams);
+    found_.calls.push_back({.scored = open_beams(found_.beams)});
+    BeamCall& call = found_.calls.back();
     levels_.clear();
     while (static_cast<std::int64_t>(levels_.size()) < gamma) {
       const Beams& last = levels_.empty() ? found_.beams : levels_.back();
@@ -142,9 +160,11 @@ class SpeculativeSearch {
       counters.draft_calls += 1;
       counters.draft_positions += open_beams(last) + (levels_.empty() ? unread_ : 0);
       Beams next = continued(last, draft_, drafting_.width, options_.end_token);
-      counters.target_positions += open_beams(next);
+      call.scored += open_beams(next);
       levels_.push_back(std::move(next));
     }
+    call.drafted = static_cast<std::int64_t>(levels_.size());
+    counters.target_positions += call.scored;
   }
 
   /// The target's search, as far as it has rows. The rows are those of one call over all beams.
@@ -158,6 +178,7 @@ class SpeculativeSearch {
       ++kept;
       if (all_ended(found_.beams)) break;
     }
+    found_.calls.back().kept = static_cast<std::int64_t>(kept);
     counters.drafted += static_cast<std::int64_t>(levels_.size());
     counters.accepted += static_cast<std::int64_t>(kept);
     counters.drafted_at.resize(std::max(counters.drafted_at.size(), levels_.size()));
@@ -191,12 +212,13 @@ void require_valid_search(std::string_view function, const LanguageModelRef& mod
 BeamSearch search_beams(LanguageModelRef target, std::span<const Token> prompt, const BeamSearchOptions& options) {
   require_valid_search("search_beams", target, prompt, options);
   RowsOfBeams rows(target, prompt);
-  BeamSearch found{{Beam{}}, {}};
+  BeamSearch found{{Beam{}}, {}, {}};
   Counters& counters = found.counters;
   while (counters.tokens < options.max_new_tokens && !all_ended(found.beams)) {
     counters.tokens += 1;
     counters.target_calls += 1;
     counters.target_positions += open_beams(found.beams);
+    found.calls.push_back({.scored = open_beams(found.beams)});
     found.beams = continued(found.beams, rows, options.width, options.end_token);
   }
   counters.operations = rows.operations(counters.target_positions);

@@ -31,9 +31,18 @@ struct Beam {
   friend bool operator==(const Beam&, const Beam&) = default;
 };
 
+/// A call of the target, which scores prefixes all at once.
+struct BeamCall {
+  std::int64_t scored = 0;
+  /// Steps that the draft was ahead, and those of them that were kept.
+  std::int64_t drafted = 0;
+  std::int64_t kept = 0;
+};
+
 struct BeamSearch {
   /// The most probable first.
   std::vector<Beam> beams;
+  std::vector<BeamCall> calls;
   /// As of a decoder, a token being a step of the search: `tokens` steps, `drafted` of them by the draft, of which
   /// `accepted` were kept. A call scores all of its prefixes at once; `positions` are prefixes.
   Counters counters;

@@ -11,6 +11,7 @@
 #include "analysis/core/parallel.hpp"
 #include "analysis/estimate/ratio_of_sums.hpp"
 #include "sim/table_models.hpp"
+#include "sim/validation/beam_system.hpp"
 #include "sim/validation/independent_rounds.hpp"
 #include "sim/validation/recorded_methods.hpp"
 #include "sim/validation/validate.hpp"
@@ -28,6 +29,8 @@ void require_valid(const MethodSource& source, const MethodSettings& settings) {
   core::require_in("compare", "exit_response", settings.exit_response, 0, 1);
   core::require_in("compare", "exit_saturation", settings.exit_saturation, 0, 1);
   core::require_in("compare", "inner_gamma", settings.inner_gamma, std::int64_t{0}, std::int64_t{1024});
+  core::require_in("compare", "beams", settings.beams, std::int64_t{1}, std::int64_t{1024});
+  core::require_in("compare", "draft_beams", settings.draft_beams, settings.beams, std::int64_t{1} << 20);
   core::require_in("compare", "edit_share", settings.edit_share, 0, 1);
   core::require_in("compare", "threads", settings.threads, std::int64_t{1}, std::int64_t{1024});
   core::require_valid(core::Standardisation{.temperature = settings.temperature});
@@ -136,6 +139,7 @@ class MethodExperiment {
     RoundSums rounds;
     double weight_reads = 0;
     std::optional<EarlyExitSums> early_exit;
+    std::optional<BeamSums> beams;
     for (std::size_t s = 0; s < runs_.size(); ++s) {
       if (!belongs(s, task) || runs_[s].counters.tokens == 0) continue;
       result.sequences += 1;
@@ -146,6 +150,11 @@ class MethodExperiment {
         if (!early_exit) early_exit.emplace();
         early_exit->blocks += sums->blocks;
         early_exit->kullback_leibler += sums->kullback_leibler;
+      }
+      if (const std::optional<BeamSums>& sums = runs_[s].beams) {
+        if (!beams) beams.emplace();
+        beams->plain_operations += sums->plain_operations;
+        beams->different += sums->different;
       }
     }
     const auto steps = static_cast<double>(result.counters.steps);
@@ -163,6 +172,7 @@ class MethodExperiment {
           task, [](const MethodRun& run) { return run.rounds.accepted.expected; },
           [](const MethodRun& run) { return run.rounds.judged; });
     result.total_variation_per_token = rounds.distance / tokens;
+    if (beams) compare_with_plain_search(*beams, task, result);
     if (early_exit) {
       result.blocks_per_token = early_exit->blocks / tokens;
       if (std::isfinite(early_exit->kullback_leibler))
@@ -171,32 +181,55 @@ class MethodExperiment {
     result.target_calls_per_token = static_cast<double>(result.counters.target_calls) / tokens;
     result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
     if (const double operations = context_.target_operations(); operations > 0) {
-      result.operations_factor = result.counters.operations / (tokens * operations);
+      result.operations_factor = result.counters.operations / (beams ? beams->plain_operations : tokens * operations);
       result.memory_factor = weight_reads / tokens;
     }
     if (settings_.cost) result.speedup = ratio(task, tokens_of, [](const MethodRun& run) { return run.cost; });
     return result;
   }
 
-  // Sum over sum; the sequences of one prompt form a cluster, with a single prompt every sequence is one.
-  template <class Numerator, class Denominator>
-  estimate::Estimate ratio(const std::string& task, const Numerator& numerator, const Denominator& denominator) const {
+  void compare_with_plain_search(const BeamSums& beams, const std::string& task, MethodResult& result) const {
+    result.different_beams = beams.different;
+    result.total_variation_per_token.reset();
+    std::vector<BeamRounds> prompts;
+    for_each_cluster(task, [&](const std::vector<const MethodRun*>& runs) {
+      BeamRounds& prompt = prompts.emplace_back();
+      for (const MethodRun* run : runs) prompt.add(*run);
+    });
+    const IndependentBeams independent = independent_beams(prompts);
+    result.closed_form_tokens_per_step = independent.steps_per_round;
+    result.deviation_standard_errors = independent.deviation_standard_errors;
+  }
+
+  /// The sequences of one prompt form a cluster, with a single prompt every sequence is one. Those that were finished.
+  template <class Take>
+  void for_each_cluster(const std::string& task, const Take& take) const {
     const std::size_t clusters = source_.prompts.size() > 1 ? source_.prompts.size() : runs_.size();
-    std::vector<double> sums;
-    std::vector<double> counts;
     for (std::size_t first = 0; first < std::min(clusters, runs_.size()); ++first) {
       if (!belongs(first, task)) continue;
+      std::vector<const MethodRun*> runs;
+      for (std::size_t s = first; s < runs_.size(); s += clusters)
+        if (runs_[s].counters.tokens > 0) runs.push_back(&runs_[s]);
+      if (!runs.empty()) take(runs);
+    }
+  }
+
+  // Sum over sum.
+  template <class Numerator, class Denominator>
+  estimate::Estimate ratio(const std::string& task, const Numerator& numerator, const Denominator& denominator) const {
+    std::vector<double> sums;
+    std::vector<double> counts;
+    for_each_cluster(task, [&](const std::vector<const MethodRun*>& runs) {
       double sum = 0;
       double count = 0;
-      for (std::size_t s = first; s < runs_.size(); s += clusters) {
-        sum += numerator(runs_[s]);
-        count += denominator(runs_[s]);
+      for (const MethodRun* run : runs) {
+        sum += numerator(*run);
+        count += denominator(*run);
       }
-      // None of them was finished.
-      if (count == 0) continue;
+      if (count == 0) return;
       sums.push_back(sum);
       counts.push_back(count);
-    }
+    });
     return estimate::ratio_of_sums(sums, counts);
   }
 

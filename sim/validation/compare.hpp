@@ -21,8 +21,8 @@ struct MethodResult {
   std::int64_t sequences = 0;
   sim::Counters counters;
   estimate::Estimate tokens_per_step;
-  /// What the rule's closed form gives for the prefixes that were met, see docs/methods.md#the-table; nothing where no
-  /// draft was judged.
+  /// What the rule's closed form gives for the prefixes that were met, see docs/methods.md#the-table; of beams what
+  /// independence gives (beam_system.hpp). Nothing where no draft was judged.
   std::optional<double> closed_form_tokens_per_step;
   /// Of the measured figure from it; nothing where the closed form leaves too little to chance.
   std::optional<double> deviation_standard_errors;
@@ -30,19 +30,21 @@ struct MethodResult {
   /// by itself.
   std::optional<estimate::Estimate> acceptance;
   /// Mean over emitted tokens of the total variation between the law from which the token came, given its prefix and
-  /// its place in the round, and the target's. 0 where the method is lossless.
-  double total_variation_per_token = 0;
+  /// its place in the round, and the target's. 0 where the method is lossless, nothing where it searches beams.
+  std::optional<double> total_variation_per_token = 0;
   /// Blocks of the target that were run, and KL of a token's law from the target's, in nats; for methods that leave the
   /// target early. The latter is nothing where it is infinite, too.
   std::optional<double> blocks_per_token;
   std::optional<double> kullback_leibler_per_token;
+  /// For methods that search beams, see Keeps::beams: sequences whose beams are not those of plain search, which is 0.
+  std::optional<std::int64_t> different_beams;
   double target_calls_per_token = 0;
   /// Nothing where a recording does not tell how much was drafted; counters.drafted and drafted_at say nothing then.
   std::optional<double> draft_calls_per_token;
-  /// Operations per token over those of plain decoding; nothing for models that compute none.
+  /// Operations per token over those of plain decoding, or plain search; nothing for models that compute none.
   std::optional<double> operations_factor;
-  /// Weights read per token over those of plain decoding, a call reading each weight of its model once; nothing for
-  /// models that compute none.
+  /// Weights read per token over those of plain decoding, or plain search, a call reading each weight of its model
+  /// once; nothing for models that compute none.
   std::optional<double> memory_factor;
   /// Nothing without a cost.
   std::optional<estimate::Estimate> speedup;

@@ -46,6 +46,14 @@ struct EarlyExitSums {
   double kullback_leibler = 0;
 };
 
+/// Searches of beams beside plain searches of the same width.
+struct BeamSums {
+  /// Of the plain ones.
+  double plain_operations = 0;
+  /// Searches whose beams, their order or their scores are not those of the plain one.
+  std::int64_t different = 0;
+};
+
 /// One text of one method.
 struct MethodRun {
   sim::Counters counters = {};
@@ -56,6 +64,8 @@ struct MethodRun {
   double weight_reads = 0;
   /// Where the target is left early.
   std::optional<EarlyExitSums> early_exit = {};
+  /// Where beams are searched; a token is then a step of the search, and plain decoding is plain search.
+  std::optional<BeamSums> beams = {};
   /// What was generated.
   std::vector<sim::Token> text = {};
 };

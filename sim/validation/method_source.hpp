@@ -85,6 +85,9 @@ struct MethodSettings {
   std::int64_t inner_gamma = 2;
   /// Of the text that input-copy is given, the share of tokens that have been replaced.
   double edit_share = 0.05;
+  /// Of the system beam: texts that are kept, w, and those of its draft, u >= w.
+  std::int64_t beams = 2;
+  std::int64_t draft_beams = 4;
   /// Chains of the verifiers of several.
   std::int64_t drafts = 3;
   /// Of the full trees: children of a node, levels.

@@ -56,6 +56,11 @@ std::vector<std::string> verifier_names() { return names_in(verifier_kinds()); }
 std::vector<std::string> policy_names() { return names_in(policy_kinds()); }
 std::vector<std::string> system_names() { return names_in(system_kinds()); }
 
+Keeps Method::keeps() const {
+  if (system != nullptr) return system->keeps;
+  return verifier->lossless ? Keeps::law : Keeps::nothing;
+}
+
 std::string name_of(const Method& method) {
   if (method.system != nullptr) return std::string(method.system->name);
   std::string name;

@@ -55,9 +55,16 @@ struct PolicyKind {
   bool in_hindsight = false;
 };
 
+/// What of the target's output a method leaves as it is.
+enum class Keeps {
+  law,     ///< the law of the text (at temperature 0 that is: the greedy text)
+  beams,   ///< the beams and scores of plain search; the method is held against that search, not plain decoding
+  nothing  ///< the text is another model's
+};
+
 struct SystemKind {
   std::string_view name;
-  bool lossless;
+  Keeps keeps;
   std::string (*lacks)(const MethodContext& context);
   MethodDecoderFactory (*prepare)(const MethodContext& context);
 };
@@ -86,7 +93,8 @@ struct Method {
   /// Where there is one, the others are null.
   const SystemKind* system = nullptr;
 
-  bool lossless() const { return system != nullptr ? system->lossless : verifier->lossless; }
+  Keeps keeps() const;
+  bool lossless() const { return keeps() == Keeps::law; }
   friend bool operator==(const Method&, const Method&) = default;
 };
 

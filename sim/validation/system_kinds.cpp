@@ -3,6 +3,7 @@
 
 #include "sim/blockwise.hpp"
 #include "sim/decoding.hpp"
+#include "sim/validation/beam_system.hpp"
 #include "sim/validation/early_exit_system.hpp"
 #include "sim/validation/head_drafts.hpp"
 #include "sim/validation/methods.hpp"
@@ -87,10 +88,11 @@ MethodDecoderFactory blockwise(const MethodContext& context) {
 
 std::span<const SystemKind> system_kinds() {
   static constexpr std::array kinds{
-      SystemKind{"plain", true, nullptr, plain},
-      SystemKind{"blockwise", true, lacks_greedy_heads, blockwise},
-      SystemKind{"calm", false, lacks_early_exits, early_exit_by_response},
-      SystemKind{"calm-saturation", false, lacks_early_exits, early_exit_by_saturation},
+      SystemKind{"plain", Keeps::law, nullptr, plain},
+      SystemKind{"blockwise", Keeps::law, lacks_greedy_heads, blockwise},
+      SystemKind{"calm", Keeps::nothing, lacks_early_exits, early_exit_by_response},
+      SystemKind{"calm-saturation", Keeps::nothing, lacks_early_exits, early_exit_by_saturation},
+      SystemKind{"beam", Keeps::beams, nullptr, drafted_beams},
   };
   return kinds;
 }

@@ -31,13 +31,15 @@ TEST_CASE("simulate is one row of compare, whatever the threads and whatever run
 
 TEST_CASE("compare runs what the source has, and only lossy methods leave the target's law") {
   const ordered_json json = document_of_run(std::string("compare") + small);
-  CHECK(json["results"].size() == 1 + 9 + 6 + 4 + 5);
+  CHECK(json["results"].size() == 2 + 9 + 6 + 4 + 5);
   CHECK(warns(json, "no_cost"));
   CHECK(warns(json, "no_operations"));
   for (const ordered_json& row : json["results"]) {
     INFO(row["method"]);
     if (row["lossless"] == true)
       CHECK(row["total_variation_per_token"] == 0);
+    else if (row["method"] == "beam")
+      CHECK(row["total_variation_per_token"].is_null());
     else if (row["method"] != "argmax-lenient")
       CHECK(row["total_variation_per_token"] > 0);
     CHECK(row["tokens"] == 2048);
@@ -107,6 +109,41 @@ TEST_CASE("simulate and compare refuse methods that are none and options of the 
   CHECK(run_specdec("simulate --verifier none").exit_code == 2);
   check_run_refused("simulate --verify-factor 1.2 --source synthetic",
                     "--verify-factor is given, but needs --c beside it");
+}
+
+TEST_CASE("one beam is greedy decoding by Algorithm 1, and more are held against plain search") {
+  const specdec::tests::ScratchFolder scratch;
+  const specdec::tests::RandomCheckpoint target({16, 2, 2, 32, 40, 64});
+  const specdec::tests::RandomCheckpoint draft({8, 1, 1, 16, 40, 64});
+  std::ofstream(scratch / "prompts.jsonl") << "{\"tokens\": [2, 4]}\n{\"tokens\": [1, 3, 5]}\n{\"tokens\": [9]}\n";
+  const std::string pair = "compare --target " + target.folder().string() + " --draft-model " +
+                           draft.folder().string() + " --prompts " + (scratch / "prompts.jsonl").string() +
+                           " --max-new-tokens 24 --tokens 72 --c 0.1 --verify-factor 1.2 --overhead 0.05";
+  const ordered_json one =
+      document_of_run(pair + " --beams 1 --draft-beams 1 --temperature 0 --gamma 3 algorithm1 beam")["results"];
+  for (const char* key :
+       {"steps", "tokens", "drafted", "accepted", "tokens_per_step", "acceptance", "acceptance_by_position",
+        "target_calls_per_token", "draft_calls_per_token", "operations_factor", "memory_factor", "speedup"}) {
+    INFO(key);
+    CHECK(one[0][key] == one[1][key]);
+  }
+  const ordered_json two = document_of_run(pair + " --gamma 2 beam")["results"][0];
+  CHECK(two["keeps"] == "beams");
+  CHECK(two["lossless"] == false);
+  CHECK(two["baseline"] == "plain beam search");
+  CHECK(two["different_beams"] == 0);
+  CHECK(two["total_variation_per_token"].is_null());
+  CHECK(one[0]["keeps"] == "law");
+  CHECK(one[0]["baseline"] == "plain decoding");
+  CHECK(one[0]["different_beams"].is_null());
+  const std::string text = run_specdec(pair + " beam plain").out;
+  CHECK(text.find("beside plain beam search of the same width:\nbeam    beams ") > text.find("\nplain   yes "));
+  CHECK(text.find("beam: its beams are those of plain beam search") != std::string::npos);
+  CHECK(run_specdec(pair + " plain").out.find("beam") == std::string::npos);
+  CHECK(run_specdec("simulate --source synthetic --tokens 64 --system beam")
+            .out.find("no: the beams and scores of plain beam search, in every sequence") != std::string::npos);
+  check_run_refused("simulate --system beam --beams 4 --draft-beams 3",
+                    "--draft-beams is 3, but must be at least --beams, 4");
 }
 
 TEST_CASE("trees are planned for the acceptance and the costs that are given, and reported") {

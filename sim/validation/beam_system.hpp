@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/validation/method_decoder.hpp"
+
+/// The entry of system_kinds() for beam search with a draft (sim/beam_search.hpp), beside plain search.
+namespace specdec::validation {
+
+/// Decodes both ways: the run's cost is in steps of plain search, and its text is the best beam.
+MethodDecoderFactory drafted_beams(const MethodContext& context);
+
+/// Rounds of searches of one prompt.
+struct BeamRounds {
+  std::int64_t rounds = 0;
+  /// Of the search, >= rounds.
+  std::int64_t steps = 0;
+  /// Drafted steps whose beams were held against the target's, all before them in the round having been kept, and how
+  /// many of them were kept.
+  double judged = 0;
+  double kept = 0;
+  /// [j]: rounds that drafted j + 1 steps or more.
+  std::vector<std::int64_t> drafted_at;
+
+  void add(const MethodRun& run);
+};
+
+/// What independence makes of rounds.
+struct IndependentBeams {
+  double steps_per_round;
+  /// Of the measured ones from it; nothing where the prompts do not say.
+  std::optional<double> deviation_standard_errors;
+};
+
+/// Steps per round if every judged step were kept with the same probability a, independently: the mean of E(a, gamma)
+/// over the rounds, a being the share that was kept. The measured figure's deviation from it has the standard error of
+/// other prompts, to first order in each prompt's sums (a is measured, too).
+///
+/// Source:   Eq. (1) on beams, docs/methods.md#beam-search
+/// @param prompts  at least one, with a judged step among them
+IndependentBeams independent_beams(std::span<const BeamRounds> prompts);
+
+}  // namespace specdec::validation
