@@ -218,6 +218,10 @@ std::string type_text(const cost::PlacedModel& placed) {
   if (model.weight_bytes) return fmt::format("{} bytes", *model.weight_bytes);
   std::string text(name_of(model.weight_type.value_or(NumberType::bf16)));
   if (model.expert_weight_type) text += fmt::format(", experts {}", name_of(*model.expert_weight_type));
+  if (model.unquantized_type && model.unquantized_type != model.weight_type) {
+    text += fmt::format(", {} {}", model.quantized_head ? "embedding" : "embedding and head",
+                        name_of(*model.unquantized_type));
+  }
   return text;
 }
 

@@ -35,14 +35,21 @@ void require_countable(const ModelSpec& model) {
   if (!(sum < static_cast<double>(countable))) refuse_size();
 }
 
+void add_matrix(LayerGroup& layer, std::string_view name, std::int64_t parameters) {
+  layer.dense_parameters += parameters;
+  layer.matrices.push_back({name, parameters});
+}
+
 LayerGroup attention_layer(const AttentionShape& shape) {
   const std::int64_t input = shape.input > 0 ? shape.input : shape.width;
   const std::int64_t queries = product({shape.heads, shape.head_size});
   const std::int64_t keys = product({shape.key_value_heads, shape.head_size});
   const std::int64_t query_outputs = shape.gated ? 2 * queries : queries;
   LayerGroup layer{.count = 1};
-  layer.dense_parameters =
-      product({input, query_outputs}) + product({2, input, keys}) + product({queries, shape.width});
+  add_matrix(layer, "self_attn.q_proj", product({input, query_outputs}));
+  add_matrix(layer, "self_attn.k_proj", product({input, keys}));
+  add_matrix(layer, "self_attn.v_proj", product({input, keys}));
+  add_matrix(layer, "self_attn.o_proj", product({queries, shape.width}));
   layer.other_parameters = shape.width;
   if (shape.query_key_value_bias) layer.other_parameters += query_outputs + 2 * keys;
   if (shape.output_bias) layer.other_parameters += shape.width;
@@ -59,12 +66,15 @@ LayerGroup latent_attention_layer(const LatentAttentionShape& shape) {
   const std::int64_t queries = product({shape.heads, shape.content + shape.rotary});
   const std::int64_t values = product({shape.heads, shape.value});
   LayerGroup layer{.count = 1};
-  layer.dense_parameters = shape.query_rank
-                               ? product({shape.width, *shape.query_rank}) + product({*shape.query_rank, queries})
-                               : product({shape.width, queries});
-  layer.dense_parameters += product({shape.width, cached}) +
-                            product({shape.key_value_rank, shape.heads, shape.content + shape.value}) +
-                            product({values, shape.width});
+  if (shape.query_rank) {
+    add_matrix(layer, "self_attn.q_a_proj", product({shape.width, *shape.query_rank}));
+    add_matrix(layer, "self_attn.q_b_proj", product({*shape.query_rank, queries}));
+  } else {
+    add_matrix(layer, "self_attn.q_proj", product({shape.width, queries}));
+  }
+  add_matrix(layer, "self_attn.kv_a_proj_with_mqa", product({shape.width, cached}));
+  add_matrix(layer, "self_attn.kv_b_proj", product({shape.key_value_rank, shape.heads, shape.content + shape.value}));
+  add_matrix(layer, "self_attn.o_proj", product({values, shape.width}));
   layer.other_parameters = shape.width + shape.query_rank.value_or(0) + shape.key_value_rank;
   if (shape.bias) layer.other_parameters += shape.query_rank.value_or(0) + cached + shape.width;
   layer.cached_values_per_token = cached;
@@ -79,8 +89,9 @@ LayerGroup delta_net_layer(const DeltaNetShape& shape) {
   const std::int64_t states = product({shape.value_heads, shape.key_size, shape.value_size});
   LayerGroup layer{.count = 1};
   // Queries, keys, values and the gate of the output; decay and step size per value head; the output.
-  layer.dense_parameters = product({shape.width, 2 * keys + 2 * values}) +
-                           product({2, shape.width, shape.value_heads}) + product({values, shape.width});
+  add_matrix(layer, "linear_attn.in_proj_qkvz", product({shape.width, 2 * keys + 2 * values}));
+  add_matrix(layer, "linear_attn.in_proj_ba", product({2, shape.width, shape.value_heads}));
+  add_matrix(layer, "linear_attn.out_proj", product({values, shape.width}));
   layer.other_parameters = shape.width + product({channels, shape.kernel}) + 2 * shape.value_heads + shape.value_size;
   layer.state_values_per_sequence = states + product({channels, shape.kernel - 1});
   layer.state_flops_per_token = 7 * states + product({2, channels, shape.kernel});
@@ -91,9 +102,10 @@ LayerGroup delta_net_layer(const DeltaNetShape& shape) {
 LayerGroup mamba_layer(const StateSpaceShape& shape, std::int64_t time_step_rank) {
   const std::int64_t state = product({shape.inner, shape.state_size});
   LayerGroup layer{.count = 1};
-  layer.dense_parameters = product({3, shape.width, shape.inner}) +
-                           product({shape.inner, time_step_rank + 2 * shape.state_size}) +
-                           product({time_step_rank, shape.inner});
+  add_matrix(layer, "mixer.in_proj", product({2, shape.width, shape.inner}));
+  add_matrix(layer, "mixer.x_proj", product({shape.inner, time_step_rank + 2 * shape.state_size}));
+  add_matrix(layer, "mixer.dt_proj", product({time_step_rank, shape.inner}));
+  add_matrix(layer, "mixer.out_proj", product({shape.inner, shape.width}));
   // Norm, convolution, bias of the step sizes, decays, skip.
   layer.other_parameters = shape.width + product({shape.inner, shape.kernel}) + 2 * shape.inner + state;
   if (shape.bias) layer.other_parameters += 2 * shape.inner + shape.width;
@@ -110,7 +122,8 @@ LayerGroup mamba2_layer(const StateSpaceShape& shape, std::int64_t heads, std::i
   const std::int64_t channels = shape.inner + shared;
   const std::int64_t projected = 2 * shape.inner + shared + heads;
   LayerGroup layer{.count = 1};
-  layer.dense_parameters = product({shape.width, projected}) + product({shape.inner, shape.width});
+  add_matrix(layer, "mixer.in_proj", product({shape.width, projected}));
+  add_matrix(layer, "mixer.out_proj", product({shape.inner, shape.width}));
   // Two norms, convolution; step size, decay and skip per head.
   layer.other_parameters = shape.width + shape.inner + product({channels, shape.kernel}) + 3 * heads;
   if (shape.bias) layer.other_parameters += projected + shape.width;
@@ -122,14 +135,23 @@ LayerGroup mamba2_layer(const StateSpaceShape& shape, std::int64_t heads, std::i
 }
 
 void add_feed_forward(LayerGroup& layer, const FeedForwardShape& shape) {
-  layer.dense_parameters += product({shape.gated ? 3 : 2, shape.width, shape.hidden});
+  const std::int64_t matrix = product({shape.width, shape.hidden});
+  if (shape.gated) add_matrix(layer, "mlp.gate_proj", matrix);
+  add_matrix(layer, "mlp.up_proj", matrix);
+  add_matrix(layer, "mlp.down_proj", matrix);
   layer.other_parameters += shape.width;
   if (shape.bias) layer.other_parameters += (shape.gated ? 2 : 1) * shape.hidden + shape.width;
 }
 
 void add_experts(LayerGroup& layer, const ExpertShape& shape) {
-  layer.dense_parameters += product({shape.width, shape.experts}) + product({3, shape.width, shape.shared_hidden});
-  if (shape.shared_gate) layer.dense_parameters += shape.width;
+  add_matrix(layer, "mlp.gate", product({shape.width, shape.experts}));
+  if (shape.shared_hidden > 0) {
+    const std::int64_t matrix = product({shape.width, shape.shared_hidden});
+    add_matrix(layer, "mlp.shared_experts.gate_proj", matrix);
+    add_matrix(layer, "mlp.shared_experts.up_proj", matrix);
+    add_matrix(layer, "mlp.shared_experts.down_proj", matrix);
+  }
+  if (shape.shared_gate) add_matrix(layer, "mlp.shared_expert_gate", shape.width);
   layer.other_parameters += shape.width;
   if (shape.router_bias) layer.other_parameters += shape.experts;
   layer.experts = shape.experts;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "analysis/cost/model_spec.hpp"
@@ -17,6 +18,9 @@ std::int64_t product(std::initializer_list<std::int64_t> factors);
 /// Throws std::overflow_error where the model has 2^53 or more of parameters, cached values and operations together, so
 /// that no sum over it overflows.
 void require_countable(const ModelSpec& model);
+
+/// A matrix that every token is multiplied by.
+void add_matrix(LayerGroup& layer, std::string_view name, std::int64_t parameters);
 
 /// Attention with keys and values of their own: q, k, v from `input` values each, o back to the width, and the norm
 /// before it. Norms, biases and sinks count as other parameters.

@@ -63,6 +63,15 @@ std::optional<std::int64_t> indexed_bytes(const std::filesystem::path& folder) {
                   "an integer in [1, 2^53)");
 }
 
+/// What modelopt writes beside configurations that know nothing of it.
+void read_separate_quantization(const std::filesystem::path& folder, ModelSpec& model) {
+  const std::filesystem::path path = folder / "hf_quant_config.json";
+  if (model.unquantized_type || !std::filesystem::exists(path)) return;
+  const MappedFile file(path);
+  const json document = traces::parse_config(text_of(file), path);
+  read_quantization(ConfigFields(path, document).object("quantization"), model);
+}
+
 std::string name_for(const std::filesystem::path& path) {
   const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
   const std::filesystem::path named = whole.filename() == "config.json" ? whole.parent_path() : whole;
@@ -74,7 +83,10 @@ ModelSpec read_model_file(const std::filesystem::path& path) {
   if (text_of(file).substr(0, 4) == "GGUF") return model_spec_from_gguf(path);
   ModelSpec model = model_spec_from_document(text_of(file), path);
   if (model.name.empty()) model.name = name_for(path);
-  if (path.filename() == "config.json") model.weight_bytes = indexed_bytes(path.parent_path());
+  if (path.filename() == "config.json") {
+    read_separate_quantization(path.parent_path(), model);
+    model.weight_bytes = indexed_bytes(path.parent_path());
+  }
   return model;
 }
 

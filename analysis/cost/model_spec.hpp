@@ -12,6 +12,14 @@
 
 namespace specdec::cost {
 
+/// A matrix of a layer, by its name in a checkpoint behind "model.layers.N.": "self_attn.q_proj". Names are literals.
+struct LayerMatrix {
+  std::string_view name;
+  std::int64_t parameters = 0;
+
+  friend bool operator==(const LayerMatrix&, const LayerMatrix&) = default;
+};
+
 /// Layers of a model that are all alike, in numbers per layer.
 struct LayerGroup {
   std::int64_t count = 0;
@@ -33,6 +41,11 @@ struct LayerGroup {
   std::int64_t state_values_per_sequence = 0, state_flops_per_token = 0;
   /// Ways that the cache can be divided over accelerators before parts are kept twice: key/value heads; 1 for latents.
   std::int64_t cache_shards = 1;
+
+  /// What dense_parameters are made of, as far as a configuration tells: their sum is at most that.
+  std::vector<LayerMatrix> matrices = {};
+  /// Of dense_parameters, those that have ModelSpec::unquantized_type; of layers that differ, the mean.
+  std::int64_t unquantized_parameters = 0;
 
   friend bool operator==(const LayerGroup&, const LayerGroup&) = default;
 };
@@ -66,6 +79,13 @@ struct ModelSpec {
   std::optional<std::int64_t> weight_bytes = {};
   /// Types that the configuration stores weights in, where it says so; routed experts may have their own.
   std::optional<NumberType> weight_type = {}, expert_weight_type = {};
+  /// What a quantised checkpoint leaves as it was: norms, embedding, the head unless it is quantised, too, extra
+  /// parameters and the layers' unquantized_parameters. Nothing: they have weight_type.
+  std::optional<NumberType> unquantized_type = {};
+  bool quantized_head = false;
+  /// Of a quantised weight with its scales and zero points, where the configuration gives the size of their groups;
+  /// nothing: stored_bits of its type.
+  std::optional<double> quantized_bits = {};
   /// The next-token module that comes with the model (DeepSeek's MTP): one more layer, its projection, the target's
   /// head. Empty where there is none.
   std::vector<LayerGroup> next_token_layers = {};
@@ -108,8 +128,8 @@ double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, d
 ModelSpec next_token_module(const ModelSpec& model);
 
 /// A Hugging Face config.json, a file in the form of the presets (docs/capacity.md#models), a folder that holds a
-/// config.json (a safetensors index beside it gives weight_bytes), or a GGUF file (the first of its parts); told from
-/// the content.
+/// config.json (a safetensors index beside it gives weight_bytes, hf_quant_config.json the types), or a GGUF file (the
+/// first of its parts); told from the content.
 /// @throws traces::FileError  where a key is missing or out of its range, or the model_type is not among those known
 ModelSpec read_model_spec(const std::filesystem::path& path);
 /// The model types that read_model_spec knows, sorted.

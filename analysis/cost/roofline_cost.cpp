@@ -71,27 +71,47 @@ void require_legal_losses(const RooflineLosses& losses) {
   }
 }
 
-/// Types that the weights are stored in, and what the file's size says beside them.
+/// Types that the weights are stored in, their bits, and what the file's size says beside them.
 struct StoredWeights {
-  NumberType dense = NumberType::bf16, expert = NumberType::bf16;
+  NumberType dense = NumberType::bf16, expert = NumberType::bf16, unquantized = NumberType::bf16;
+  /// Of the model; the user's type is that of all weights.
+  std::optional<double> quantized_bits = {};
   /// Bytes of the file / bytes by types; 1 where the file does not say or the types are the user's.
   double file_share = 1;
 
-  double dense_bytes() const { return file_share * stored_bits(dense) / 8; }
-  double expert_bytes() const { return file_share * stored_bits(expert) / 8; }
+  double bytes_of(NumberType type) const {
+    const bool by_groups = quantized_bits && type != unquantized;
+    return file_share * (by_groups ? *quantized_bits : stored_bits(type)) / 8;
+  }
 };
 
-double expert_parameters(std::span<const LayerGroup> layers) {
-  double sum = 0;
-  for (const LayerGroup& group : layers)
-    sum += static_cast<double>(group.count * group.experts) * static_cast<double>(group.parameters_per_expert);
+/// Numbers of parameters by the type that they are stored in.
+struct ParametersByType {
+  double dense = 0, expert = 0, unquantized = 0;
+
+  double bytes(const StoredWeights& types) const {
+    return dense * types.bytes_of(types.dense) + expert * types.bytes_of(types.expert) +
+           unquantized * types.bytes_of(types.unquantized);
+  }
+};
+
+ParametersByType of_layers(std::span<const LayerGroup> layers) {
+  ParametersByType sum;
+  for (const LayerGroup& group : layers) {
+    const auto count = static_cast<double>(group.count);
+    sum.dense += count * static_cast<double>(group.dense_parameters - group.unquantized_parameters);
+    sum.unquantized += count * static_cast<double>(group.other_parameters + group.unquantized_parameters);
+    sum.expert += static_cast<double>(group.count * group.experts) * static_cast<double>(group.parameters_per_expert);
+  }
   return sum;
 }
 
-double bytes_by_types(const ModelSpec& model, const StoredWeights& types) {
-  const double experts = expert_parameters(model.layers);
-  const double dense = static_cast<double>(total_parameters(model)) - experts;
-  return dense * types.dense_bytes() + experts * types.expert_bytes();
+ParametersByType all_parameters(const ModelSpec& model) {
+  ParametersByType sum = of_layers(model.layers);
+  const bool own_head = !model.shared_head && !model.tied_head;
+  if (own_head && model.quantized_head) sum.dense += static_cast<double>(model.head_parameters);
+  sum.unquantized = static_cast<double>(total_parameters(model)) - sum.dense - sum.expert;
+  return sum;
 }
 
 StoredWeights stored_weights(const PlacedModel& placed) {
@@ -101,14 +121,14 @@ StoredWeights stored_weights(const PlacedModel& placed) {
   types.expert = placed.expert_weight_type ? *placed.expert_weight_type
                  : placed.weight_type      ? *placed.weight_type
                                            : model.expert_weight_type.value_or(types.dense);
-  if (placed.weight_type || placed.expert_weight_type || !model.weight_bytes) return types;
-  double by_types = bytes_by_types(model, types);
+  types.unquantized = placed.weight_type ? types.dense : model.unquantized_type.value_or(types.dense);
+  if (placed.weight_type || placed.expert_weight_type) return types;
+  types.quantized_bits = model.quantized_bits;
+  if (!model.weight_bytes) return types;
   // The file holds the next-token module too.
-  const double module_experts = expert_parameters(model.next_token_layers);
-  double module_dense = static_cast<double>(model.next_token_extra_parameters);
-  for (const LayerGroup& group : model.next_token_layers)
-    module_dense += static_cast<double>(group.count * (group.dense_parameters + group.other_parameters));
-  by_types += module_dense * types.dense_bytes() + module_experts * types.expert_bytes();
+  ParametersByType module = of_layers(model.next_token_layers);
+  module.unquantized += static_cast<double>(model.next_token_extra_parameters);
+  const double by_types = all_parameters(model).bytes(types) + module.bytes(types);
   types.file_share = static_cast<double>(*model.weight_bytes) / by_types;
   return types;
 }
@@ -293,16 +313,16 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
   };
   const StoredWeights types = stored_weights(placed);
   const double bytes_per_second = shared_by * one_bandwidth;
-  const double dense_peak = peak(types.dense);
   const double attention_peak = peak(placed.cache_type == NumberType::fp32 ? NumberType::fp32 : NumberType::bf16);
   const double cached_bytes = stored_bits(placed.cache_type) / 8;
 
   PricedModel priced;
-  auto dense = static_cast<double>(model.extra_dense_parameters);
+  double dense = 0, unquantized = static_cast<double>(model.extra_dense_parameters);
   for (const LayerGroup& group : model.layers) {
     const auto count = static_cast<double>(group.count);
     priced.layers += count;
-    dense += count * static_cast<double>(group.dense_parameters);
+    dense += count * static_cast<double>(group.dense_parameters - group.unquantized_parameters);
+    unquantized += count * static_cast<double>(group.unquantized_parameters);
     const double share = cache_share(group, placed.tensor_parallel);
     AttentionPart attention;
     attention.window = group.window ? static_cast<double>(*group.window) : std::numeric_limits<double>::infinity();
@@ -323,16 +343,20 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
     if (group.experts == 0) continue;
     const auto per_expert = static_cast<double>(group.parameters_per_expert);
     ExpertPart expert;
-    expert.weights = count * static_cast<double>(group.experts) * per_expert * types.expert_bytes() / bytes_per_second;
+    expert.weights =
+        count * static_cast<double>(group.experts) * per_expert * types.bytes_of(types.expert) / bytes_per_second;
     expert.log_missed = std::log1p(-static_cast<double>(group.experts_per_token) / static_cast<double>(group.experts));
     priced.experts.push_back(expert);
     priced.products_per_position +=
         2 * count * static_cast<double>(group.experts_per_token) * per_expert / peak(types.expert);
   }
   const auto head = static_cast<double>(model.head_parameters);
-  priced.weights = (dense + head) * types.dense_bytes() / bytes_per_second;
-  priced.products_per_position += 2 * dense / dense_peak;
-  priced.products_per_headed_position = 2 * head / dense_peak;
+  const NumberType head_type = model.quantized_head ? types.dense : types.unquantized;
+  priced.weights = (dense * types.bytes_of(types.dense) + unquantized * types.bytes_of(types.unquantized) +
+                    head * types.bytes_of(head_type)) /
+                   bytes_per_second;
+  priced.products_per_position += 2 * dense / peak(types.dense) + 2 * unquantized / peak(types.unquantized);
+  priced.products_per_headed_position = 2 * head / peak(head_type);
   if (placed.tensor_parallel > 1) {
     if (!hardware.link_bytes_per_second) {
       throw std::invalid_argument(
@@ -620,7 +644,7 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
 
 double weight_bytes_per_gpu(const PlacedModel& placed) {
   require_legal_placement(placed, "model");
-  return bytes_by_types(placed.model, stored_weights(placed)) / static_cast<double>(placed.tensor_parallel);
+  return all_parameters(placed.model).bytes(stored_weights(placed)) / static_cast<double>(placed.tensor_parallel);
 }
 
 double cache_bytes_per_token_per_gpu(const PlacedModel& placed) {

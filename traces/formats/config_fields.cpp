@@ -59,6 +59,11 @@ std::int64_t ConfigFields::count(std::string_view name, std::int64_t otherwise) 
   return value == nullptr ? otherwise : read_integer(name, *value, 0);
 }
 
+bool ConfigFields::is_negative(std::string_view name) const {
+  const json* value = find(name);
+  return value != nullptr && value->is_number() && value->get<double>() < 0;
+}
+
 double ConfigFields::positive(std::string_view name) const {
   const json& value = require(name);
   const double number = value.is_number() ? value.get<double>() : 0;

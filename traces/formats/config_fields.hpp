@@ -39,6 +39,8 @@ class ConfigFields {
   double positive(std::string_view name) const;
   double positive(std::string_view name, double otherwise) const;
   bool flag(std::string_view name, bool otherwise) const;
+  /// A number below 0 stands there, as some files write it where there is none.
+  bool is_negative(std::string_view name) const;
   std::string word(std::string_view name) const;
   std::string word(std::string_view name, std::string_view otherwise) const;
   /// An array of strings, of integers in [0, 2^31); empty where it is missing.

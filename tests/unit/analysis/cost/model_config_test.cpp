@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/cost/roofline_cost.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
@@ -83,6 +84,32 @@ const std::string glm_45 =
     R"("num_key_value_heads":8,"head_dim":128,"intermediate_size":12288,"moe_intermediate_size":1536,)"
     R"("n_routed_experts":160,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":3,)"
     R"("vocab_size":151552,"use_qk_norm":true,"attention_bias":true,"num_nextn_predict_layers":1})";
+
+const std::string llama_8b =
+    R"({"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,)"
+    R"("intermediate_size":14336,"vocab_size":128256,"tie_word_embeddings":false,"torch_dtype":"bfloat16"})";
+
+const std::string qwen3_32b =
+    R"({"model_type":"qwen3","hidden_size":5120,"num_hidden_layers":64,"num_attention_heads":64,)"
+    R"("num_key_value_heads":8,"head_dim":128,"intermediate_size":25600,"vocab_size":151936,)"
+    R"("tie_word_embeddings":false,"torch_dtype":"bfloat16"})";
+
+/// The configuration of a quantised checkpoint.
+std::string quantised(const std::string& config, const std::string& how) {
+  return with(config, R"("quantization_config":{)" + how + '}');
+}
+
+double stored_bytes(const ModelSpec& model) {
+  cost::PlacedModel placed;
+  placed.model = model;
+  return weight_bytes_per_gpu(placed);
+}
+
+/// Groups of compressed-tensors.
+std::string compressed(const std::string& weights, const std::string& ignore) {
+  return R"("quant_method":"compressed-tensors","ignore":[)" + ignore + R"(],"config_groups":{"group_0":{"targets":)" +
+         R"(["Linear"],"weights":{)" + weights + "}}}";
+}
 
 struct PublishedCount {
   std::string config;
@@ -279,7 +306,90 @@ TEST_CASE("weights have the type that the configuration is certain about") {
                   R"("b":{"weights":{"num_bits":4}}})") == std::nullopt);
   CHECK(quantized(R"("quant_method":"modelopt","quant_algo":"NVFP4")") == NumberType::nvfp4);
   CHECK(quantized(R"("quant_method":"bitsandbytes","load_in_4bit":true)") == std::nullopt);
-  CHECK(quantized(R"("quant_method":"fp8","ignore":["re:.*self_attn.*"])") == std::nullopt);
+  CHECK(quantized(R"("quant_algo":"FP8","ignore":["lm_head"])") == NumberType::fp8);
+  // Python's look-behind is none of the expressions that are understood here.
+  CHECK(quantized(R"("quant_method":"fp8","ignore":["re:(?<!mlp).*"])") == std::nullopt);
+}
+
+TEST_CASE("a quantised configuration gives the bytes that its published checkpoint has") {
+  struct PublishedBytes {
+    std::string config;
+    double bytes, within;
+  };
+  // Of the tensors, from the types and shapes that huggingface.co gives of each repository's safetensors headers. What
+  // is off: scales per row or tensor, which are not counted, and those of blocks and groups in other types.
+  const std::vector<PublishedBytes> checkpoints = {
+      // RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic: a scale per row
+      {quantised(llama_8b, compressed(R"("num_bits":8,"type":"float","strategy":"channel")", R"("lm_head")")),
+       9083953152, 0.0004},
+      // RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16, RedHatAI/Llama-3.3-70B-Instruct-quantized.w4a16
+      {quantised(llama_8b,
+                 compressed(R"("num_bits":4,"type":"int","group_size":128,"symmetric":true)", R"("lm_head")")),
+       5735587840, 0.007},
+      {quantised(llama_70b,
+                 compressed(R"("num_bits":4,"type":"int","group_size":128,"symmetric":true)", R"("lm_head")")),
+       39525311232, 0.001},
+      // nvidia/Llama-3.3-70B-Instruct-FP4
+      {quantised(llama_70b, R"("quant_method":"modelopt","quant_algo":"NVFP4","ignore":["lm_head"])"), 42709045632,
+       1e-6},
+      // Qwen/Qwen3-32B-FP8 (1558406144 BF16, 31205621760 F8_E4M3), Qwen/Qwen3-32B-AWQ
+      {quantised(qwen3_32b, R"("quant_method":"fp8","fmt":"e4m3","weight_block_size":[128,128])"), 34322434048, 0.0002},
+      {quantised(qwen3_32b, R"("quant_method":"awq","bits":4,"group_size":128,"zero_point":true,)"
+                            R"("modules_to_not_convert":null)"),
+       19325298688, 1e-9},
+      // openai/gpt-oss-120b; biases of experts are stored in 16 bits
+      {gpt_oss_120b, 65248815744, 0.001}};
+  for (const PublishedBytes& checkpoint : checkpoints) {
+    INFO(checkpoint.config);
+    CHECK(stored_bytes(read(checkpoint.config)) == Approx(checkpoint.bytes).epsilon(checkpoint.within));
+  }
+  // deepseek-ai/DeepSeek-V3: 680571043840 F8_E4M3, 3918786560 BF16, 41555600 F32, with the next-token module, which
+  // repeats embedding and head.
+  const ModelSpec deepseek = read(deepseek_v3);
+  const double repeated = 2.0 * static_cast<double>(deepseek.embedding_parameters + deepseek.head_parameters);
+  CHECK(stored_bytes(deepseek) + stored_bytes(next_token_module(deepseek)) + repeated ==
+        Approx(680571043840 + 2 * 3918786560.0 + 4 * 41555600.0).epsilon(1e-6));
+}
+
+TEST_CASE("modules that a configuration leaves alone keep the type of the unquantised model") {
+  const double plain = stored_bytes(read(llama_8b));
+  const std::string fp8 = R"("quant_method":"compressed-tensors","config_groups":{"a":{"weights":{"num_bits":8,)"
+                          R"("type":"float"},"targets":[)";
+  const auto bytes = [&](const std::string& targets, const std::string& ignored) {
+    return stored_bytes(read(quantised(llama_8b, fp8 + targets + "]}},\"ignore\":[" + ignored + ']')));
+  };
+  const double head = 128256 * 4096.0, attention = 4096.0 * (2 * 4096 + 2 * 1024), feed_forward = 3 * 4096.0 * 14336;
+  CHECK(bytes(R"("Linear")", "") == plain - 32 * (attention + feed_forward) - head);
+  CHECK(bytes(R"("Linear")", R"("lm_head")") == plain - 32 * (attention + feed_forward));
+  CHECK(bytes(R"("Linear")", R"("re:.*lm_head","re:.*self_attn.*")") == plain - 32 * feed_forward);
+  CHECK(bytes(R"("Linear")", R"("*lm_head*","model.layers.*.self_attn")") == plain - 32 * feed_forward);
+  CHECK(bytes(R"("Linear")", R"("lm_head","self_attn","mlp.gate_proj")") == plain - 32 * feed_forward * 2 / 3);
+  CHECK(bytes(R"("Linear")", R"("lm_head","language_model.model.layers.3.self_attn.qkv_proj")") ==
+        plain - 32 * (attention + feed_forward) + 4096.0 * (4096 + 2 * 1024));
+  CHECK(bytes(R"("Linear")", R"("lm_head","model.layers.1")") == plain - 31 * (attention + feed_forward));
+  CHECK(bytes(R"("re:.*mlp\\.(gate|up|down)_proj")", "") == plain - 32 * feed_forward);
+  // A tied head is the embedding, which is no linear layer.
+  CHECK(stored_bytes(read(with(quantised(llama_8b, fp8 + R"("Linear"]}})"), R"("tie_word_embeddings":true)"))) ==
+        plain - 2 * head - 32 * (attention + feed_forward));
+  const auto gptq = [](const std::string& more) {
+    return stored_bytes(read(quantised(llama_8b, R"("quant_method":"gptq","bits":8,"group_size":-1)" + more)));
+  };
+  CHECK(gptq("") == plain - 32 * (attention + feed_forward));
+  CHECK(gptq(R"(,"lm_head":true)") == plain - 32 * (attention + feed_forward) - head);
+  CHECK(gptq(R"(,"dynamic":{"-:.*down_proj":{}})") == plain - 32 * (attention + feed_forward * 2 / 3));
+
+  // Experts of 4 bits in groups of 32 beside all else in 16, as moonshotai/Kimi-K2.5 has them.
+  const std::string kimi =
+      R"("quant_method":"compressed-tensors","format":"pack-quantized","config_groups":{"group_0":)"
+      R"({"targets":["Linear"],"weights":{"num_bits":4,"type":"int","group_size":32,)"
+      R"("symmetric":true}}},"ignore":["lm_head","re:.*self_attn.*","re:.*shared_experts.*",)"
+      R"("re:.*mlp\\.(gate|up|gate_up|down)_proj.*"])";
+  const ModelSpec experts = read(quantised(deepseek_v3, kimi));
+  CHECK(experts.weight_type == NumberType::bf16);
+  CHECK(experts.expert_weight_type == NumberType::int4);
+  const double routed = 58.0 * 256 * 3 * 7168 * 2048;
+  CHECK(stored_bytes(experts) ==
+        Approx(2 * (static_cast<double>(total_parameters(experts)) - routed) + 4.5 / 8 * routed).epsilon(1e-14));
 }
 
 TEST_CASE("what a configuration lacks or cannot mean is refused with its key") {
@@ -318,6 +428,11 @@ TEST_CASE("a folder gives its configuration, its name and the size of its weight
   std::ofstream(model / "model.safetensors.index.json") << R"({"metadata":{"total_size":-1}})";
   CHECK_THROWS_WITH(cost::read_model_spec(model), Catch::Contains("metadata.total_size"));
   std::ofstream(folder.path() / "mine.json") << llama_70b;
+  std::ofstream(model / "hf_quant_config.json")
+      << R"({"producer":{"name":"modelopt"},"quantization":{"quant_algo":"FP8","exclude_modules":["lm_head"]}})";
+  std::filesystem::remove(model / "model.safetensors.index.json");
+  CHECK(cost::read_model_spec(model).weight_type == NumberType::fp8);
+  CHECK(cost::read_model_spec(model).unquantized_type == NumberType::bf16);
   CHECK(cost::read_model_spec(folder.path() / "mine.json").name == "mine");
   CHECK_THROWS_AS(cost::read_model_spec(folder.path()), traces::FileError);
 }
