@@ -124,24 +124,8 @@ void declare(Options& options, CapacityOptions& o) {
   options.number("--prefix-cache-hit-rate", o.prefix_cache_hit_rate, {0.0, 0.999999},
                  "share of the prompts that is found in the cache");
   options.flag("--decode-only", o.decode_only, "prompts are computed elsewhere");
-  options.group("Acceptance (at most one of)");
   PlanOptions& s = o.shared;
-  options.text("--alpha", s.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
-  options.text("--rejection", s.rejection, "E|LOW:HIGH", "1 - alpha");
-  options.text("--acceptance-length", s.acceptance_length, "L|G:L,...", "tokens per step, bonus token included");
-  options.text("--acceptance-per-position", s.acceptance_per_position, "P1,P2,...",
-               "rate at which draft 1, 2, ... is accepted");
-  options.texts("--counters", s.counters, "FILE",
-                "what a server counted; with requests, each has its own\nacceptance (docs/counters.md)");
-  options.texts("--trace", s.trace, "FILE", "a recording; each sequence has its own acceptance");
-  options.group("About the acceptance");
-  options.integer("--at", s.at, {1, largest_max_gamma}, "gamma at which it was measured, where nothing else says it");
-  options.flag("--conditional", s.conditional,
-               "--acceptance-per-position holds rates given that all\nbefore are accepted");
-  options.choice("--acceptance", s.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
-                 "the engine's acceptance rule; recorded: what the files say");
-  options.choice("--beyond", s.beyond, {"hold", "geometric", "zero"},
-                 "drafts behind the longest one that --counters saw");
+  declare_acceptance(options, s, "at most one of; requests and sequences in files each have their own");
   options.number("--alpha-spread", o.alpha_spread, {0.0, 0.5, true},
                  "standard deviation of a Beta law of the rate over\nrequests, each of which keeps its own");
   declare(options, o.roofline);

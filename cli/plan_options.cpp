@@ -135,8 +135,8 @@ bool PlanOptions::is_closed_form() const {
   return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
 }
 
-void declare_acceptance(Options& options, PlanOptions& o) {
-  options.group("Acceptance (one of)");
+void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many) {
+  options.group(fmt::format("Acceptance ({})", how_many));
   options.text("--alpha", o.alpha, "A|LOW:HIGH", "acceptance rate, or an interval of it");
   options.text("--rejection", o.rejection, "E|LOW:HIGH", "1 - alpha, exact where alpha is close to 1");
   options.text("--acceptance-length", o.acceptance_length, "L|G:L,...",

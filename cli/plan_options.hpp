@@ -71,8 +71,9 @@ inline constexpr double default_min_gain = 0.05;
 
 void declare(Options& options, PlanOptions& o);
 
-/// Those of the acceptance alone: --alpha to --trace and what is said about it.
-void declare_acceptance(Options& options, PlanOptions& o);
+/// Those of the acceptance alone: --alpha to --trace and what is said about it, for every command that takes one.
+/// @param how_many  of them may be given, for the heading
+void declare_acceptance(Options& options, PlanOptions& o, const std::string& how_many = "one of");
 
 /// @throws UsageError where options contradict each other
 void require_consistent(const PlanOptions& o);
