@@ -94,6 +94,8 @@ ordered_json json_point(const Deployment& d, std::size_t index) {
   object["next_measurement"] = json_of(d, point.next);
   object["optimal"] = json_optimal(point);
   object["optimal"]["speedup_estimate"] = json_of(point.speedup_estimate);
+  object["passed_over_gamma"] = nullptr;
+  if (point.passed_over_row) object["passed_over_gamma"] = point.rows[*point.passed_over_row].gamma;
   object["interval_share"] = nullptr;
   if (point.interval_share) {
     object["interval_share"] = {{"acceptance", point.interval_share->acceptance}, {"cost", point.interval_share->cost}};

@@ -55,7 +55,9 @@ std::string acceptance_sentence(const Answer& a) {
 /// What the first sentence says of a recommendation that the measurements do not reach, or reach only just.
 std::string beyond_what(const Answer& a, std::int64_t gamma) {
   const std::string positions = fmt::format("{} measured position{}", a.measured(), a.measured() == 1 ? "" : "s");
-  if (a.plan.basis == planning::Basis::measured) return ", the best within the " + positions;
+  if (a.plan.basis == planning::Basis::measured) {
+    return ", the best within " + (a.measured() > 0 ? "the " + positions : "what was measured");
+  }
   return planning::beyond_measured(a.question, gamma) ? ", extrapolated beyond the " + positions : "";
 }
 
@@ -84,6 +86,12 @@ std::string recommendation(const Answer& a) {
         plan.interval->best_at_high < planning::no_max_gamma ? fmt::format("{}", plan.interval->best_at_high)
                                                              : "no end",
         row.gamma == 0 ? "" : "; the speedup is that at the middle");
+  }
+  if (a.plan.prefers_measured()) {
+    text +=
+        fmt::format(" {} would reach {} if acceptance goes on as before; up to {} is given up for what was measured.",
+                    plan.best.attained() ? fmt::format("Gamma {}", plan.best.gamma) : "Ever larger gammas",
+                    factor(plan.best.speedup), percent(a.question.prefer_measured));
   }
   if (plan.basis == planning::Basis::share_of_limit) {
     const bool too_large = plan.best.kind == theory::OptimumKind::too_large;
@@ -143,6 +151,8 @@ std::string notes(const Answer& a, const planning::PlanRow& row) {
   const planning::Plan& plan = a.plan;
   const auto is_near = [&](const theory::GammaRange& r) { return r.first <= row.gamma && row.gamma <= r.last; };
   std::vector<std::string> words;
+  const bool is_preferred = a.plan.prefers_measured() && row.gamma == plan.recommended->gamma;
+  if (is_preferred) words.push_back("recommended");
   if (plan.best_row && row.gamma == plan.best_row->gamma) {
     words.push_back("best");
   } else if (std::any_of(plan.near_best.begin(), plan.near_best.end(), is_near)) {

@@ -1,6 +1,7 @@
 #include "analysis/planning/batch_schedule.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace specdec::planning {
@@ -61,35 +62,56 @@ class OpenStretch {
   std::vector<bool> allowed_;
 };
 
+bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, double context) {
+  const cost::RoundCost& cost = *scan.draft().cost;
+  return scan.tokens()[gamma].extrapolated ||
+         cost.extrapolates(scan.point(static_cast<std::int64_t>(gamma), batch, context)) ||
+         cost.extrapolates(scan.point(0, batch, context));
+}
+
+/// Takes the regrets at one more context into the largest ones; a speed of 0 does not count as one.
+void add_regrets(const std::vector<double>& speeds, double best, std::vector<double>& worst) {
+  if (worst.empty()) worst.resize(speeds.size());
+  worst.resize(std::min(worst.size(), speeds.size()));
+  for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) {
+    const double regret = speeds[gamma] > 0 ? 1 - speeds[gamma] / best : std::numeric_limits<double>::infinity();
+    worst[gamma] = std::max(worst[gamma], regret);
+  }
+}
+
 }  // namespace
 
-std::vector<double> worst_regrets(const DraftScan& scan, double batch, const std::vector<double>& contexts) {
-  std::vector<double> worst;
+std::vector<double> worst_regrets(const DraftScan& scan, double batch, const std::vector<double>& contexts,
+                                  double prefer_measured) {
+  // Against the best of all gammas, and of those that were measured.
+  std::vector<double> worst, worst_measured;
+  bool prefers_measured = true;
   std::vector<cost::RoundTime> times;
-  std::vector<double> speeds;
+  std::vector<double> speeds, measured_speeds;
   for (const double context : contexts) {
     if (!scan.draft().cost->answers(scan.point(0, batch, context))) return {};
     scan.price(batch, context, times);
     speeds.clear();
+    measured_speeds.clear();
     for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
       speeds.push_back(scan.tokens()[gamma].value / times[gamma].total());
+      measured_speeds.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speeds.back());
     }
     const double best = *std::max_element(speeds.begin(), speeds.end());
-    if (worst.empty()) worst.resize(speeds.size());
-    worst.resize(std::min(worst.size(), speeds.size()));
-    for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) {
-      worst[gamma] = std::max(worst[gamma], 1 - speeds[gamma] / best);
-    }
+    const double measured = *std::max_element(measured_speeds.begin(), measured_speeds.end());
+    prefers_measured = prefers_measured && measured > 0 && measured >= (1 - prefer_measured) * best;
+    add_regrets(speeds, best, worst);
+    add_regrets(measured_speeds, measured, worst_measured);
   }
-  return worst;
+  return prefers_measured ? worst_measured : worst;
 }
 
 std::vector<ScheduleStretch> batch_schedule(const DraftScan& scan, const std::vector<double>& contexts,
-                                            std::int64_t up_to, double tolerance) {
+                                            std::int64_t up_to, double tolerance, double prefer_measured) {
   std::vector<ScheduleStretch> schedule;
   std::optional<OpenStretch> open;
   for (std::int64_t batch = 1; batch <= up_to; ++batch) {
-    std::vector<double> regrets = worst_regrets(scan, static_cast<double>(batch), contexts);
+    std::vector<double> regrets = worst_regrets(scan, static_cast<double>(batch), contexts, prefer_measured);
     if (regrets.empty()) {
       if (open) open->hold(batch);
       continue;

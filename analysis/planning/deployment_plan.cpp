@@ -61,6 +61,7 @@ void require_question(const DeploymentQuestion& question) {
   }
   core::require_in("plan_deployment", "max_gamma", question.max_gamma, 1, largest_scanned_gamma);
   core::require_in("plan_deployment", "tolerance", question.tolerance, 0, 1 - 1e-9);
+  core::require_in("plan_deployment", "prefer_measured", question.prefer_measured, 0, 1 - 1e-9);
   core::require_in("plan_deployment", "min_gain", question.min_gain, 0, largest);
   if (question.max_regret) core::require_in("plan_deployment", "max_regret", *question.max_regret, 0, 1);
   if (question.schedule_up_to) {
@@ -79,6 +80,24 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
     }
   }
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
+}
+
+/// Says where a gamma that was measured was preferred to a faster one beyond.
+template <class Note>
+void note_preference(const DraftPlan& plan, const Note& note) {
+  std::size_t points = 0;
+  double most = 0;
+  for (const PointPlan& point : plan.points) {
+    if (!point.passed_over_row) continue;
+    ++points;
+    most = std::max(most, point.rows[*point.passed_over_row].speedup / point.optimal().speedup - 1);
+  }
+  if (points == 0) return;
+  note(
+      "measured_preferred",
+      fmt::format("at {} of {} points a gamma beyond what was measured would be up to {:.2g}% faster if all goes on as "
+                  "before; the best one that was measured is taken",
+                  points, plan.points.size(), 100 * most));
 }
 
 /// Says where points of a draft are less than what was asked for.
@@ -114,6 +133,7 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
                      "nothing of",
                      extrapolated, plan.points.size()));
   }
+  note_preference(plan, note);
   if (!question.schedule_up_to) return;
   const auto held = [](const ScheduleStretch& stretch) { return stretch.held; };
   if (plan.schedule.empty()) {
@@ -142,7 +162,8 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
     plan.points.push_back(plan_point(scan, batch, context, question, deployed_at(question, batch)));
   }
   if (question.schedule_up_to) {
-    plan.schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, question.tolerance);
+    plan.schedule =
+        batch_schedule(scan, question.contexts, *question.schedule_up_to, question.tolerance, question.prefer_measured);
     plan.crossover_batch = crossover_batch(plan.schedule);
   }
   note_limits(scan, question, plan);

@@ -10,6 +10,7 @@
 #include "analysis/cost/round_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/estimate.hpp"
+#include "analysis/planning/measured_preference.hpp"
 
 /// What to deploy: gamma, draft and a decision for every batch and context, from measured acceptance and measured cost.
 namespace specdec::planning {
@@ -58,6 +59,8 @@ struct DeploymentQuestion {
   double tolerance = 0.01;
   /// g: speculation is worth its trouble where it is at least 1 + g times as fast, [0, inf).
   double min_gain = 0.05;
+  /// Largest relative loss of speedup at which the best gamma that was measured is preferred to one beyond, [0, 1).
+  double prefer_measured = measured_preference;
   /// What is deployed: rising stretches that cover every batch asked for. Empty where that is not known.
   std::vector<ScheduleStretch> deployed = {};
   /// Largest acceptable regret of what is deployed, [0, 1].
@@ -80,7 +83,7 @@ struct DeploymentRow {
   /// Of plain decoding at the same batch and context.
   double speedup = 1;
   estimate::Interval speedup_ci95 = {1, 1};
-  /// 1 - speedup / the best speedup of the rows, [0, 1].
+  /// 1 - speedup / the largest speedup of the rows, [0, 1].
   double regret = 0;
   /// The acceptance or the cost lies beyond what was measured.
   bool extrapolated = false;
@@ -145,8 +148,11 @@ struct PointPlan {
 
   /// Gammas 0, 1, 2, ... as far as acceptance and cost are known; that of what is deployed too.
   std::vector<DeploymentRow> rows;
-  /// Of the best gamma, the smallest one of ties.
+  /// Of the best gamma, the smallest one of ties: the fastest; where that one is extrapolated, the fastest of those
+  /// that are not, if it loses no more than prefer_measured.
   std::size_t optimal_row = 0;
+  /// Of the fastest gamma, where it is not the best.
+  std::optional<std::size_t> passed_over_row = {};
   estimate::Estimate speedup_estimate;
   /// Nothing where the interval has no width.
   std::optional<IntervalShare> interval_share;
@@ -177,7 +183,8 @@ struct PointPlan {
 
 /// Something that the reader of a plan should know.
 struct PlanNote {
-  /// snake_case: "gamma_not_priced", "optimum_at_limit", "optimum_extrapolated", "batch_not_priced".
+  /// snake_case: "gamma_not_priced", "optimum_at_limit", "optimum_extrapolated", "measured_preferred",
+  /// "batch_not_priced".
   std::string code;
   std::string message;
 };
@@ -206,7 +213,8 @@ struct DeploymentPlan {
 };
 
 /// Answers the question. Baseline and speculative are compared at equal batch and context; the best gamma is found by
-/// scanning all of them, since costs with steps make the speedup rise and fall more than once.
+/// scanning all of them, since costs with steps make the speedup rise and fall more than once. A gamma beyond what was
+/// measured is the best one only where it gains more than prefer_measured.
 ///
 ///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
 ///

@@ -34,6 +34,7 @@ std::optional<std::int64_t> measured_drafts(const PlanQuestion& q) {
 
 void require_question(const PlanQuestion& q) {
   core::require_in("plan", "tolerance", q.tolerance, std::numeric_limits<double>::min(), 0.999);
+  core::require_in("plan", "prefer_measured", q.prefer_measured, 0, 1 - 1e-9);
   if (q.measured_at) core::require_in("plan", "measured_at", *q.measured_at, 1, no_max_gamma);
   if (q.deployed) {
     core::require_in("plan", "deployed", *q.deployed, 0, std::min(q.space.max_gamma, largest_known_gamma(q)));
@@ -159,12 +160,30 @@ struct Recommendation {
   std::optional<std::int64_t> gamma;
 };
 
+/// The largest gamma that is not extrapolated; nothing where none is.
+std::optional<std::int64_t> largest_measured_gamma(const PlanQuestion& q) {
+  std::int64_t largest = measured_drafts(q).value_or(no_max_gamma);
+  if (q.space.cost.extrapolates(largest)) largest = q.space.cost.verification.points().back().tokens - 1;
+  return largest < no_max_gamma ? std::optional(largest) : std::nullopt;
+}
+
+/// The best gamma that was measured, where the best of all lies beyond and gains too little.
+std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
+  const std::optional<std::int64_t> measured = largest_measured_gamma(q);
+  const bool lies_within = plan.best.attained() && measured && plan.best.gamma <= *measured;
+  if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
+  const theory::OptimalGamma best = best_gamma(q.acceptance, {q.space.cost, std::min(*measured, q.space.max_gamma)});
+  if (!best.attained() || best.speedup < (1 - q.prefer_measured) * plan.best.speedup) return std::nullopt;
+  return best.gamma;
+}
+
 Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
   if (plan.interval && plan.interval->minimax.attained) {
     const bool pays = plan.interval->best_at_high > 0;
     return {pays ? Basis::minimax_regret : Basis::not_worth_it, plan.interval->minimax.gamma};
   }
   if (!plan.worth_it) return {Basis::not_worth_it, 0};
+  if (const auto measured = preferred_gamma(q, plan)) return {Basis::measured, *measured};
   if (!plan.best.attained()) {
     const std::optional<std::int64_t> gamma = share_gamma(q);
     return {gamma ? Basis::share_of_limit : Basis::none, gamma};

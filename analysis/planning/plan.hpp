@@ -6,6 +6,7 @@
 
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/core/step_cost.hpp"
+#include "analysis/planning/measured_preference.hpp"
 #include "analysis/planning/regret.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 
@@ -23,6 +24,8 @@ struct PlanQuestion {
   double c_hat = 0;
   /// Relative loss of speedup up to which a gamma counts as near-optimal, in (0, 1).
   double tolerance = 0.01;
+  /// Largest relative loss of speedup at which the best gamma that was measured is preferred to one beyond, [0, 1).
+  double prefer_measured = measured_preference;
   /// The gamma in use, in [0, min(space.max_gamma, largest_known_gamma)].
   std::optional<std::int64_t> deployed = {};
   /// Largest acceptable regret of the gamma in use, in [0, 1].
@@ -54,7 +57,7 @@ enum class Basis {
   optimum,
   share_of_limit,  ///< nothing is optimal; the smallest gamma within the tolerance of the supremum
   max_gamma,       ///< the optimum lies beyond max_gamma, this is the best one up to it
-  measured,        ///< the best one up to largest_known_gamma
+  measured,        ///< the best one that was measured: nothing is known beyond, or too little is gained there
   minimax_regret,  ///< least worst regret over the interval of rates
   not_worth_it,    ///< plain decoding is fastest
   none,            ///< the speedup grows without bound
@@ -114,6 +117,11 @@ struct Plan {
   std::optional<DeployedGamma> deployed;
   std::optional<FinitePlan> finite;
   std::optional<IntervalPlan> interval;
+
+  /// What is recommended was measured, and the best gamma, beyond that, gains too little.
+  bool prefers_measured() const {
+    return basis == Basis::measured && (!best.attained() || best.gamma != recommended->gamma);
+  }
 };
 
 /// The largest gamma that the acceptance speaks of: no_max_gamma, but the largest gamma measured where the measurements

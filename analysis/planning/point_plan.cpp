@@ -45,6 +45,7 @@ class PointPlanner {
   }
 
   void make_rows();
+  void prefer_measured();
   void judge();
   void explain_doubt(std::size_t row);
   std::optional<std::int64_t> requests_needed(std::size_t row) const;
@@ -82,6 +83,18 @@ void PointPlanner::make_rows() {
     if (row.speedup > plan_.rows[plan_.optimal_row].speedup) plan_.optimal_row = gamma;
   }
   for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.optimal().speedup;
+  prefer_measured();
+}
+
+void PointPlanner::prefer_measured() {
+  if (!plan_.optimal().extrapolated) return;
+  std::optional<std::size_t> measured;
+  for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
+    const DeploymentRow& row = plan_.rows[gamma];
+    if (!row.extrapolated && (!measured || row.speedup > plan_.rows[*measured].speedup)) measured = gamma;
+  }
+  if (!measured || plan_.rows[*measured].regret > question_.prefer_measured) return;
+  plan_.passed_over_row = std::exchange(plan_.optimal_row, *measured);
 }
 
 void PointPlanner::judge() {
@@ -157,7 +170,9 @@ void PointPlanner::describe_optimum() {
   }
   plan_.worst_regret = worst_regret(plan_.optimal_row);
   for (const DeploymentRow& row : plan_.rows) {
-    if (row.speedup >= (1 - question_.tolerance) * best.speedup) plan_.near_optimal_gammas.push_back(row.gamma);
+    const bool passed_over = row.extrapolated && row.speedup > best.speedup;
+    const bool near = row.speedup >= (1 - question_.tolerance) * best.speedup;
+    if (near && !passed_over) plan_.near_optimal_gammas.push_back(row.gamma);
   }
   plan_.at_limit = plan_.optimal_row > 0 && plan_.optimal_row + 1 == plan_.rows.size();
   if (scan_.draft().cost->in_seconds()) {

@@ -141,6 +141,21 @@ TEST_CASE("input that gives no rate to go on with is planned for within the meas
         "specdec: error: --gamma is 3, but must be at most 2: the measured acceptance gives no rate to go on with\n");
 }
 
+TEST_CASE("what was measured is recommended where going beyond gains little, and one sentence says what is given up") {
+  const std::string options = "--acceptance-length 1:1.84,2:2.51,3:3.01 --c 0.15";
+  const ordered_json plan = json_of(options);
+  CHECK(plan["recommended"] == ordered_json({{"gamma", 3}, {"basis", "measured"}}));
+  CHECK(plan["optimal"]["gamma"] == 4);
+  const std::string text = run_specdec("plan " + options).out;
+  CHECK(text.find("Draft 3 tokens per step: 2.08x") == 0);
+  CHECK(text.find("Gamma 4 would reach 2.11x if") != std::string::npos);
+  const ordered_json points = json_of(options + " --batch 1,2");
+  CHECK(points["points"][0]["optimal"]["gamma"] == 3);
+  CHECK(points["points"][0]["passed_over_gamma"] == 4);
+  CHECK(warns(points, "measured_preferred"));
+  CHECK(json_of("--alpha 0.8 --c 0.15 --batch 1,2")["points"][0]["passed_over_gamma"].is_null());
+}
+
 TEST_CASE("a recommendation beyond the measured positions says so in its first sentence") {
   for (const char* acceptance : {"--acceptance-length 1:1.84,2:2.51,3:3.01", "--acceptance-length 2.92 --at 3"}) {
     const std::string text = run_specdec(std::string("plan --c 0.02 ") + acceptance).out;

@@ -153,6 +153,7 @@ TEST_CASE("with free verification and no overhead every provider plans as Theore
       DeploymentQuestion q = question(rate(alpha), provider);
       q.batches = {1, 4};
       q.max_gamma = 12;
+      q.prefer_measured = 0;
       planning::PlanQuestion same{AcceptanceRate(alpha)};
       same.space = {{c, 0, {}}, 12};
       const planning::Plan plan = planning::plan(same);
@@ -575,6 +576,42 @@ TEST_CASE("an optimum beyond what was measured is flagged") {
   CHECK(measured->tokens_per_step(3).extrapolated);
   CHECK(measured->tokens_per_step(3).value == Approx(2.4 + 0.6 * 0.75).epsilon(1e-14));
   CHECK(measured->tokens_per_step(2).full_accepts == Approx(0.6).epsilon(1e-14));
+}
+
+TEST_CASE("a measured gamma is preferred to a faster one beyond it that gains too little") {
+  // (1 - 0.8^(gamma + 1)) / 0.2 / (1 + 0.2 gamma): 1.845 at 3, 1.868 at 4, less elsewhere.
+  const auto cost = std::make_shared<fakes::Cost>([](const cost::RoundPoint& at) {
+    return cost::RoundTime{1, 0.2 * static_cast<double>(at.gamma), 0};
+  });
+  DeploymentQuestion asked = question(rate(0.8), cost);
+  asked.schedule_up_to = 4;
+  REQUIRE(planning::plan_deployment(asked).drafts[0].points[0].optimal_row == 4);
+  cost->measured = [](const cost::RoundPoint& at) { return at.gamma <= 3; };
+  const planning::DraftPlan plan = planning::plan_deployment(asked).drafts[0];
+  const PointPlan& point = plan.points[0];
+  CHECK(point.optimal_row == 3);
+  CHECK(point.passed_over_row == 4);
+  CHECK(point.rows[4].regret == 0);
+  CHECK(point.optimal().regret == Approx(1 - 2.952 / 1.6 / (3.3616 / 1.8)).epsilon(1e-12));
+  CHECK(point.speedup_estimate.value == point.rows[3].speedup);
+  CHECK(point.near_optimal_gammas == std::vector<std::int64_t>{3, 5});  // 1.8446 at 5
+  CHECK(has_note(plan, "measured_preferred"));
+  CHECK_FALSE(has_note(plan, "optimum_extrapolated"));
+  REQUIRE(plan.schedule.size() == 1);
+  CHECK(plan.schedule[0].gamma == 3);
+
+  asked.prefer_measured = 0.01;
+  const planning::DraftPlan bold = planning::plan_deployment(asked).drafts[0];
+  CHECK(bold.points[0].optimal_row == 4);
+  CHECK_FALSE(bold.points[0].passed_over_row);
+  CHECK(has_note(bold, "optimum_extrapolated"));
+  CHECK(bold.schedule[0].gamma == 4);
+  // Where nothing was measured, nothing can be preferred.
+  asked.prefer_measured = 0.9;
+  cost->measured = [](const cost::RoundPoint&) { return false; };
+  CHECK(planning::plan_deployment(asked).drafts[0].points[0].optimal_row == 4);
+  asked.prefer_measured = 1;
+  CHECK_THROWS_AS(planning::plan_deployment(asked), std::domain_error);
 }
 
 TEST_CASE("questions outside their ranges are refused") {

@@ -206,6 +206,37 @@ TEST_CASE("rows above the gamma that one length was measured at are marked") {
   CHECK(planning::plan(q).rows.at(4).extrapolated);
 }
 
+TEST_CASE("a closed form prefers a measured gamma to one beyond that gains too little") {
+  PlanQuestion q = question(0.8, 0.2);
+  REQUIRE(planning::plan(q).recommended->gamma == 4);
+  q.measured_at = 3;
+  const Plan plan = planning::plan(q);
+  CHECK(plan.recommended->gamma == 3);
+  CHECK(plan.basis == planning::Basis::measured);
+  CHECK(plan.prefers_measured());
+  CHECK(plan.best.gamma == 4);
+  q.measured_at = 4;
+  CHECK(planning::plan(q).basis == planning::Basis::optimum);
+  CHECK_FALSE(planning::plan(q).prefers_measured());
+  q.measured_at = 3;
+  q.prefer_measured = 0.01;  // 1.2% would be lost
+  CHECK(planning::plan(q).recommended->gamma == 4);
+
+  // Free drafts: 1 / 0.2 = 5 tokens per step in the limit, 2.95 at gamma 3 and 4.95 at 20.
+  PlanQuestion free = question(0.8, 0);
+  free.measured_at = 3;
+  CHECK(planning::plan(free).basis == planning::Basis::share_of_limit);
+  free.measured_at = 20;
+  CHECK(planning::plan(free).basis == planning::Basis::measured);
+  CHECK(planning::plan(free).recommended->gamma == 20);
+
+  // A table of verification that ends at 4 tokens measures gammas up to 3.
+  PlanQuestion table = question(0.8, 0.2);
+  const core::VerificationCost::Point points[] = {{2, 1}, {4, 1}};
+  table.space.cost.verification = core::VerificationCost::table(points);
+  CHECK(planning::plan(table).recommended->gamma == 3);
+}
+
 TEST_CASE("no row lies above the largest gamma there is") {
   PlanQuestion q = question(0.75, 0.05);
   q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
