@@ -11,6 +11,7 @@
 
 #include "cli/capacity_answer.hpp"
 #include "cli/capacity_question.hpp"
+#include "cli/plan_deployment.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/text.hpp"
 
@@ -60,7 +61,15 @@ void add_warnings(const CapacityReport& r, std::vector<Warning>& warnings) {
          fmt::format("{} drafts beyond gamma {}, the longest draft that was measured, of which "
                      "its intervals know nothing; --gamma 1-{} compares what was measured",
                      r.scenarios()[*r.answer().recommended].scenario.name, r.measured_gamma, r.measured_gamma)});
-  } else if (std::find(r.extrapolated.begin(), r.extrapolated.end(), true) != r.extrapolated.end()) {
+  } else if (r.answer().passed_over) {
+    warnings.push_back(
+        {"measured_preferred",
+         fmt::format(
+             "{} would do with less, or be faster, if acceptance goes on as before beyond gamma {}, the longest "
+             "draft that was measured, but by no more than {}; the best one that was measured is taken",
+             r.scenarios()[*r.answer().passed_over].scenario.name, r.measured_gamma,
+             percent(r.question.prefer_measured))});
+  } else if (r.has_extrapolated()) {
     warnings.push_back(
         {"extrapolated", fmt::format("gammas above {}, the longest draft that was measured, rest on an acceptance that "
                                      "goes on as before, of which their intervals know nothing",
@@ -110,6 +119,27 @@ std::optional<std::int64_t> gamma_of(const sim::CapacityScenario& scenario) {
   const bool one = std::all_of(schedule.begin(), schedule.end(),
                                [gamma](const sim::GammaFrom& stretch) { return stretch.gamma == gamma; });
   return one ? std::optional(gamma) : std::nullopt;
+}
+
+bool CapacityReport::has_extrapolated() const {
+  return std::any_of(scenarios().begin(), scenarios().end(),
+                     [](const sim::ScenarioCapacity& s) { return s.scenario.extrapolated; });
+}
+
+std::optional<sim::CapacityDoubt> CapacityReport::doubt() const {
+  auto found = sim::capacity_doubt(question, range, shown());
+  const bool is_done = found && found->source == planning::UncertaintySource::cost && calibrated.value_or(false);
+  return is_done ? std::nullopt : found;
+}
+
+std::string command_for(const CapacityReport& r, const sim::CapacityDoubt& doubt) {
+  // Random prompts say nothing of acceptance.
+  std::optional<PromptLengths> lengths;
+  const sim::Workload& workload = r.question.workload;
+  if (doubt.source == planning::UncertaintySource::cost && workload.recorded.empty()) {
+    lengths = PromptLengths{workload.prompt_tokens.mean, workload.output_tokens.mean};
+  }
+  return command_for(r.engine, r.served_model, doubt.next, lengths);
 }
 
 std::size_t CapacityReport::plain() const {

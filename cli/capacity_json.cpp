@@ -1,6 +1,7 @@
 #include <string>
 
 #include "cli/capacity_answer.hpp"
+#include "cli/plan_deployment.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -117,6 +118,17 @@ ordered_json json_place(const CapacityReport& r, std::size_t i) {
           {"tpot_seconds_p50", s.tpot_seconds ? ordered_json(s.tpot_seconds->p50.value) : ordered_json()}};
 }
 
+ordered_json json_next(const CapacityReport& r) {
+  const std::optional<sim::CapacityDoubt> doubt = r.doubt();
+  if (!doubt) return nullptr;
+  return {{"source", name_of(doubt->source)},
+          {"gamma", doubt->next.gamma},
+          {"batch", doubt->next.batch},
+          {"context", doubt->next.context},
+          {"with_baseline", doubt->next.with_baseline},
+          {"command", command_for(r, *doubt)}};
+}
+
 }  // namespace
 
 ordered_json json_of(const CapacityReport& r) {
@@ -137,6 +149,7 @@ ordered_json json_of(const CapacityReport& r) {
   ordered_json& frontier = json["frontier"] = ordered_json::array();
   for (const std::size_t place : r.answer().frontier) frontier.push_back(json_place(r, place));
   json["engines_agree"] = json_engines(r.scenarios()[r.shown()]);
+  json["next_measurement"] = json_next(r);
   return json;
 }
 

@@ -236,6 +236,7 @@ class Deployed {
     for (Warning& warning : priced.warnings) inputs_.warnings.push_back(std::move(warning));
     const cost::RooflineOptions& placed = priced.cost->options();
     r_.calibrated = priced.cost->is_calibrated();
+    r_.served_model = served_name(placed.target.model, *o_.shared.model);
     warn_of_length(placed.target.model);
     r_.question.cost = priced.cost;
     r_.question.gpus_per_replica = placed.target.tensor_parallel;
@@ -334,8 +335,8 @@ class Deployed {
 void mark_extrapolated(const estimate::AcceptanceCurve& acceptance, CapacityReport& r) {
   r.measured_gamma = max_gamma_of(r.question.scenarios);
   while (r.measured_gamma > 0 && acceptance.tokens_per_step(r.measured_gamma).extrapolated) --r.measured_gamma;
-  for (const sim::CapacityScenario& scenario : r.question.scenarios) {
-    r.extrapolated.push_back(max_gamma_of(scenario) > r.measured_gamma);
+  for (sim::CapacityScenario& scenario : r.question.scenarios) {
+    scenario.extrapolated = max_gamma_of(scenario) > r.measured_gamma;
   }
 }
 
@@ -361,7 +362,7 @@ void add_assumptions(const CapacityOptions& o, const CapacityReport& r, Capacity
 
 CapacityReport asked_capacity(const CapacityOptions& o, CapacityInputs& inputs) {
   require_consistent(o);
-  CapacityReport r{o, {}, {}, {}, {}, {}, 0, {}, 0, std::nullopt, std::nullopt};
+  CapacityReport r{o, {}, {}, {}, {}, {}, 0, 0, std::nullopt, {}, {}, std::nullopt};
   r.question.workload = workload_of(o, inputs);
   r.question.scenarios = scenarios_of(o);
   r.question.limits.percentile = o.percentile;
@@ -374,6 +375,7 @@ CapacityReport asked_capacity(const CapacityOptions& o, CapacityInputs& inputs) 
   r.question.threads = o.threads;
 
   const std::int64_t max_gamma = max_gamma_of(r.question.scenarios);
+  r.served_model = o.shared.model.value_or("");
   Deployed deployed(o, r, inputs);
   std::optional<PlannedAcceptance> acceptance;
   if (!o.shared.bench.empty()) {
@@ -396,6 +398,7 @@ CapacityReport asked_capacity(const CapacityOptions& o, CapacityInputs& inputs) 
   if (acceptance && max_gamma > 0) {
     AcceptanceLaws laws = laws_of(o, *acceptance, max_gamma);
     r.acceptance = acceptance->text;
+    r.engine = acceptance->engine.value_or("");
     r.acceptance_laws = laws.laws.size();
     r.question.acceptance = std::move(laws.laws);
     r.acceptance_ends = std::move(laws.ends);

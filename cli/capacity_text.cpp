@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/capacity_answer.hpp"
+#include "cli/plan_deployment.hpp"
 #include "cli/text.hpp"
 
 namespace specdec::cli {
@@ -201,7 +202,7 @@ std::string table_of(const CapacityReport& r) {
   std::string text =
       table.to_string() +
       "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
-  if (std::find(r.extrapolated.begin(), r.extrapolated.end(), true) != r.extrapolated.end()) {
+  if (r.has_extrapolated()) {
     text += fmt::format("*: extrapolated beyond gamma {}, the longest draft that was measured.\n", r.measured_gamma);
   }
   return text;
@@ -251,8 +252,7 @@ std::string certainty_text(const CapacityReport& r) {
   }
   if (r.calibrated) {
     text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."
-                          : " Costs are a roofline, uncalibrated: intervals hold the range of its efficiencies; "
-                            "--calibrate narrows it.";
+                          : " Costs are a roofline; intervals hold the ranges of its losses.";
   } else if (!r.range.replicates.empty()) {
     text += " Intervals hold the error of the measured costs.";
   }
@@ -265,6 +265,27 @@ std::string certainty_text(const CapacityReport& r) {
   return wrapped(text) + '\n';
 }
 
+/// The run that would tell most.
+std::string next_text(const CapacityReport& r) {
+  const std::optional<sim::CapacityDoubt> doubt = r.doubt();
+  if (!doubt) return "";
+  const planning::NextMeasurement& next = doubt->next;
+  std::string how = next.gamma > 0 ? fmt::format("with num_speculative_tokens {}", next.gamma) : "without speculation";
+  if (next.with_baseline) how += ", and once without speculation";
+  std::string text = '\n' +
+                     wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
+                                         name_of(doubt->source), how)) +
+                     '\n' + command_lines(command_for(r, *doubt));
+  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) {
+    const std::string drafts =
+        next.gamma > 0 ? fmt::format(", that of the drafts with gamma={},tokens_per_step=E, too", next.gamma) : "";
+    text += wrapped(fmt::format("Give its time per token to --calibrate batch={},tpot_ms=T,context={}{}.",
+                                brief(next.batch, 3), brief(next.context, 4), drafts)) +
+            '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string text_of(const CapacityReport& r) {
@@ -272,7 +293,7 @@ std::string text_of(const CapacityReport& r) {
   text += comparison(r);
   text += certainty_text(r) + '\n' + table_of(r) + '\n';
   text += frontier_text(r) + memory_text(r) + engines_text(r);
-  return text;
+  return text + next_text(r);
 }
 
 }  // namespace specdec::cli

@@ -75,8 +75,20 @@ std::shared_ptr<const cost::RoundCost> priced_rounds(const PlanOptions& o, cost:
 
 /// What bounds the target's pass of a round: "weights", "cache", ...; nothing where --hardware does not price it.
 std::optional<std::string_view> bound_of(const Deployment& d, const planning::PointPlan& point, std::int64_t gamma);
+/// What servers call the model of a preset, else `name`.
+std::string served_name(const cost::ModelSpec& model, const std::string& name);
+/// Tokens per request, means.
+struct PromptLengths {
+  double prompt = 0, output = 0;
+};
 /// "vllm bench serve ..." or what else measures it.
+/// @param engine  empty: vllm   @param model  empty: "MODEL"
+/// @param lengths  of random prompts; nothing: the benchmark's own
+std::string command_for(std::string_view engine, std::string_view model, const planning::NextMeasurement& next,
+                        const std::optional<PromptLengths>& lengths);
 std::string command_for(const Deployment& d, const planning::NextMeasurement& next);
+/// A command on lines of their own, broken before options where it is long.
+std::string command_lines(const std::string& command);
 std::string_view name_of(planning::Verdict verdict);
 std::string_view name_of(planning::UncertaintySource source);
 

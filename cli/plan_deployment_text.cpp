@@ -252,6 +252,8 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
   const auto& near = point.near_optimal_gammas;
   if (row.gamma == point.optimal().gamma) {
     words.push_back("best");
+  } else if (point.passed_over_row && row.gamma == point.rows[*point.passed_over_row].gamma) {
+    words.push_back("fastest");
   } else if (std::find(near.begin(), near.end(), row.gamma) != near.end()) {
     words.push_back("near-best");
   }
@@ -350,26 +352,6 @@ std::string break_even(const PointPlan& point) {
   return fmt::format("Speculation pays where {}, all else equal.", fmt::join(parts, ", or where "));
 }
 
-/// A command on lines of their own, broken before options where it is long.
-std::string command_lines(const std::string& command) {
-  constexpr std::size_t indent = 2;
-  if (indent + command.size() <= text_width) return std::string(indent, ' ') + command + '\n';
-  std::string text, line = std::string(indent, ' ');
-  std::size_t at = 0;
-  while (at < command.size()) {
-    std::size_t next = command.find(" --", at + 1);
-    if (next == std::string::npos) next = command.size();
-    const std::string part = command.substr(at, next - at);
-    if (line.size() + part.size() + 2 > text_width && line.size() > indent) {
-      text += line + " \\\n";
-      line = std::string(indent + 1, ' ');
-    }
-    line += part;
-    at = next;
-  }
-  return text + line + '\n';
-}
-
 std::string next_measurements(const Deployment& d) {
   std::string text;
   std::size_t shown = 0, left = 0;
@@ -444,6 +426,25 @@ std::string about_config(const Deployment& d) {
 }
 
 }  // namespace
+
+std::string command_lines(const std::string& command) {
+  constexpr std::size_t indent = 2;
+  if (indent + command.size() <= text_width) return std::string(indent, ' ') + command + '\n';
+  std::string text, line = std::string(indent, ' ');
+  std::size_t at = 0;
+  while (at < command.size()) {
+    std::size_t next = command.find(" --", at + 1);
+    if (next == std::string::npos) next = command.size();
+    const std::string part = command.substr(at, next - at);
+    if (line.size() + part.size() + 2 > text_width && line.size() > indent) {
+      text += line + " \\\n";
+      line = std::string(indent + 1, ' ');
+    }
+    line += part;
+    at = next;
+  }
+  return text + line + '\n';
+}
 
 std::vector<std::string> words_of(const Deployment& d) {
   std::vector<std::string> words;

@@ -263,15 +263,33 @@ std::string_view name_of(planning::UncertaintySource source) {
   return "extrapolation";
 }
 
+std::string served_name(const cost::ModelSpec& model, const std::string& name) {
+  const auto is_repository = [](const std::string& alias) { return alias.find('/') != std::string::npos; };
+  const auto found = std::find_if(model.aliases.begin(), model.aliases.end(), is_repository);
+  return found == model.aliases.end() || is_repository(name) ? name : *found;
+}
+
 std::string command_for(const Deployment& d, const planning::NextMeasurement& next) {
-  const std::string model = d.target_model.empty() ? "MODEL" : d.target_model;
+  const std::string model = d.has_roofline()
+                                ? served_name(d.drafts[d.shown()].roofline->options().target.model, d.target_model)
+                                : d.target_model;
+  return command_for(d.engine.value_or(""), model, next, std::nullopt);
+}
+
+std::string command_for(std::string_view asked_engine, std::string_view asked_model,
+                        const planning::NextMeasurement& next, const std::optional<PromptLengths>& lengths) {
+  const std::string_view model = asked_model.empty() ? "MODEL" : asked_model;
+  const std::string_view engine = asked_engine.empty() ? "vllm" : asked_engine;
   const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch)));
   const std::int64_t requests = std::max(next.requests.value_or(8 * concurrency), concurrency);
-  const std::string engine = d.engine.value_or("vllm");
+  const std::string random =
+      lengths ? fmt::format(" --dataset-name random --random-input-len {:.0f} --random-output-len {:.0f}",
+                            lengths->prompt, lengths->output)
+              : "";
   if (engine == "sglang") {
     return fmt::format(
-        "python -m sglang.bench_serving --model {} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
-        model, requests, concurrency);
+        "python -m sglang.bench_serving --model {}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
+        model, random, requests, concurrency);
   }
   if (engine == "trtllm" || engine == "tensorrt-llm") {
     return fmt::format(
@@ -284,8 +302,8 @@ std::string command_for(const Deployment& d, const planning::NextMeasurement& ne
     return fmt::format("SERVER_BENCH_N_PROMPTS={} k6 run script.js --duration 24h --iterations {} --vus {}", requests,
                        requests, concurrency);
   }
-  return fmt::format("vllm bench serve --model {} --num-prompts {} --max-concurrency {} --save-result", model, requests,
-                     concurrency);
+  return fmt::format("vllm bench serve --model {}{} --num-prompts {} --max-concurrency {} --save-result", model, random,
+                     requests, concurrency);
 }
 
 }  // namespace specdec::cli

@@ -75,6 +75,7 @@ void require_legal(const CapacityQuestion& question) {
   core::require_in(function, "gpus_per_replica", question.gpus_per_replica, std::int64_t{1}, std::int64_t{1} << 20U);
   if (question.replicas)
     core::require_in(function, "replicas", *question.replicas, std::int64_t{1}, std::int64_t{1} << 30U);
+  core::require_in(function, "prefer_measured", question.prefer_measured, 0.0, 1 - 1e-9);
   core::require_in(function, "replications", question.replications, std::int64_t{2}, std::int64_t{1000});
   core::require_in(function, "threads", question.threads, std::int64_t{1}, std::int64_t{1024});
 }
@@ -467,6 +468,15 @@ class CapacityPlanner {
       return std::pair(seconds(a), median(a)) < std::pair(seconds(b), median(b));
     });
     if (!order.empty()) answer.recommended = order.front();
+    const auto loses_little = [&](std::size_t s) {
+      const double most = 1 / (1 - question_.prefer_measured);
+      return !answer.scenarios[s].scenario.extrapolated && seconds(s) <= most * seconds(order.front()) &&
+             median(s) <= most * median(order.front());
+    };
+    if (!order.empty() && answer.scenarios[order.front()].scenario.extrapolated) {
+      const auto measured = std::find_if(order.begin(), order.end(), loses_little);
+      if (measured != order.end()) answer.passed_over = std::exchange(answer.recommended, *measured);
+    }
     for (const std::size_t s : order) {
       if (answer.frontier.empty() || median(s) < median(answer.frontier.back())) answer.frontier.push_back(s);
     }

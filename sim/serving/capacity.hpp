@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/cost/iteration_cost.hpp"
+#include "analysis/planning/measured_preference.hpp"
 #include "analysis/planning/steady_state.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
@@ -42,6 +43,8 @@ struct CapacityScenario {
   /// "plain", "gamma 3", "schedule".
   std::string name;
   ServingEngine engine;
+  /// It drafts more than the longest draft that its acceptance was measured at.
+  bool extrapolated = false;
 };
 
 struct CapacityLimits {
@@ -65,6 +68,9 @@ struct CapacityQuestion {
   std::optional<std::int64_t> replicas = {};
   std::optional<double> price_per_gpu_hour = {};
   std::optional<double> watts_per_gpu = {};
+  /// Largest relative loss in accelerators' time and in median time per token at which the best scenario that is not
+  /// extrapolated is preferred to one that is, [0, 1).
+  double prefer_measured = planning::measured_preference;
   /// Independent simulated runs behind each figure, [2, 1000].
   std::int64_t replications = 8;
   std::uint64_t seed = 0;
@@ -109,8 +115,11 @@ struct ScenarioCapacity {
 
 struct CapacityAnswer {
   std::vector<ScenarioCapacity> scenarios;
-  /// Place of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token.
+  /// Place of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token. Where
+  /// that one is extrapolated, the first in this order that is not, if it loses no more than prefer_measured in both.
   std::optional<std::size_t> recommended;
+  /// Place of the cheapest, where it is not the recommended one.
+  std::optional<std::size_t> passed_over;
   /// Places of scenarios that no other beats in both GPUs per token, and so cost, and median time per token, by cost.
   std::vector<std::size_t> frontier;
 };

@@ -125,6 +125,17 @@ std::optional<GpuRange> range_of(const std::vector<std::optional<std::int64_t>>&
   return range;
 }
 
+/// ln(largest / smallest) of the first rate and of those in [begin, end); infinite where one is 0 and not all are.
+double log_width(const std::vector<double>& rates, std::size_t begin, std::size_t end) {
+  double lo = rates.at(0), hi = rates.at(0);
+  for (std::size_t i = begin; i < end; ++i) {
+    lo = std::min(lo, rates.at(i));
+    hi = std::max(hi, rates.at(i));
+  }
+  if (lo == hi) return 0;
+  return lo > 0 ? std::log(hi / lo) : std::numeric_limits<double>::infinity();
+}
+
 /// Each once.
 std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, const CapacityAnswer& answer) {
   std::vector<std::size_t> found;
@@ -149,6 +160,9 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   const std::size_t scenarios = question.scenarios.size();
   range.gpus.resize(scenarios);
   range.gpus_by_version.resize(scenarios);
+  range.rates_by_version.resize(scenarios);
+  for (std::size_t i = 0; i < scenarios; ++i)
+    range.rates_by_version[i].push_back(range.answer.scenarios[i].requests_per_second_per_replica.value);
   for (std::size_t i = 0; asks_for_load && i < scenarios; ++i) {
     range.gpus_by_version[i].push_back(gpus_of(question, range.answer.scenarios[i]));
   }
@@ -161,6 +175,7 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
       version.replicas = question.replicas ? question.replicas : range.answer.scenarios[i].replicas;
       const ScenarioCapacity other = plan_capacity(version).scenarios.front();
       cover(range.answer.scenarios[i], other);
+      range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
       if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(question, other));
     }
   };
@@ -191,6 +206,27 @@ GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std
     comparison.more += with > without ? 1 : 0;
   }
   return comparison;
+}
+
+std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
+                                            std::size_t scenario) {
+  const ScenarioCapacity& asked = range.answer.scenarios.at(scenario);
+  const std::vector<double>& rates = range.rates_by_version.at(scenario);
+  const std::size_t acceptances = 1 + range.replicates.size();
+  const double of_cost = log_width(rates, 1, acceptances), of_acceptance = log_width(rates, acceptances, rates.size());
+  const bool extrapolated = asked.scenario.extrapolated;
+  if (of_cost == 0 && of_acceptance == 0 && !extrapolated) return std::nullopt;
+  const cost::Iteration iteration = usual_iteration(question, asked);
+  CapacityDoubt doubt;
+  doubt.source = extrapolated              ? planning::UncertaintySource::extrapolation
+                 : of_cost > of_acceptance ? planning::UncertaintySource::cost
+                                           : planning::UncertaintySource::acceptance;
+  for (const GammaFrom& stretch : asked.scenario.engine.schedule)
+    doubt.next.gamma = std::max(doubt.next.gamma, stretch.gamma);
+  doubt.next.batch = iteration.sequences;
+  doubt.next.context = iteration.context_tokens / iteration.sequences;
+  doubt.next.with_baseline = doubt.source == planning::UncertaintySource::cost && doubt.next.gamma > 0;
+  return doubt;
 }
 
 std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& question, std::size_t scenario,

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "analysis/planning/deployment_plan.hpp"
 #include "sim/serving/capacity.hpp"
 
 /// What the errors of the cost and of the acceptance do to a capacity answer.
@@ -26,6 +27,9 @@ struct CapacityRange {
   std::vector<std::optional<GpuRange>> gpus;
   /// [scenario][version]: the same in each version, in one order for all scenarios; the answer's own comes first.
   std::vector<std::vector<std::optional<std::int64_t>>> gpus_by_version;
+  /// [scenario][version]: requests/s that a replica sustains, in the same order: the answer's own, those with each of
+  /// the replicates, those with each of the acceptances.
+  std::vector<std::vector<double>> rates_by_version;
   /// Places of the replicates that were run; empty where the cost is taken as exact.
   std::vector<std::size_t> replicates;
 };
@@ -50,6 +54,21 @@ struct GpuComparison {
 /// @param scenario, other  places in range.gpus_by_version; that many versions of both
 /// @throws std::out_of_range, std::invalid_argument if they are not
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other);
+
+/// What most of the uncertainty of a scenario's capacity is, and the run that would tell.
+struct CapacityDoubt {
+  planning::UncertaintySource source = planning::UncertaintySource::cost;
+  planning::NextMeasurement next;
+};
+
+/// Compares how far ln(requests/s per replica) reaches over the versions of the cost and over those of the acceptance,
+/// the answer's own among both; a scenario that is extrapolated has extrapolation for its source. The run is one of the
+/// scenario's largest gamma at its mean batch, with plain decoding beside it where the cost is asked for.
+/// @param scenario  place in range.answer.scenarios
+/// @return nothing where no version differs
+/// @throws std::out_of_range if there is no such scenario
+std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
+                                            std::size_t scenario);
 
 /// replica_at_loads(), its intervals widened to what the same figures are with each of the replicates of the cost and
 /// each of the acceptances. Where a version does not take a load, its queue grows and its times are those of this run.

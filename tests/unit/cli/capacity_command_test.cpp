@@ -78,6 +78,27 @@ TEST_CASE("counters of requests give each request its own acceptance, and a Beta
   CHECK(json_of(small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 4")["acceptance_laws"] == 1);
 }
 
+TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
+  const std::string question = small_model + lengths + " --draft-kind ngram --gamma 2 --arrival-rate 5";
+  const std::string options = question + " --alpha 0.7";
+  const ordered_json next = json_of(options)["next_measurement"];
+  CHECK(next["source"] == "cost");
+  CHECK(next["gamma"] == 2);
+  CHECK(next["with_baseline"] == true);
+  const std::string command = next["command"];
+  CHECK(command.rfind("vllm bench serve --model meta-llama/Llama-3.1-8B", 0) == 0);
+  CHECK(command.find("--dataset-name random") != std::string::npos);
+  const std::string out = run_specdec("capacity " + options).out;
+  CHECK(out.find("Most of what is uncertain is the cost.") != std::string::npos);
+  CHECK(out.find("--calibrate batch=") != std::string::npos);
+  // Ranges stand among the assumptions, and there alone.
+  CHECK(out.find("uncalibrated:") == std::string::npos);
+  CHECK(out.find("0.69 to 0.92") == std::string::npos);
+  CHECK(json_of(options + " --calibrate batch=4,tpot_ms=8")["next_measurement"].is_null());
+  CHECK(json_of(question + " --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9")["next_measurement"]["source"] ==
+        "acceptance");
+}
+
 TEST_CASE("gammas beyond the longest draft that was measured are marked, and not recommended without a word") {
   const std::string measured = small_model + lengths + " --draft-kind ngram --acceptance-length 3.4 --at 3 --gamma ";
   const ordered_json best = json_of(measured + "3,4 --arrival-rate 5");

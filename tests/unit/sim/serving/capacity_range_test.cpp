@@ -162,6 +162,55 @@ TEST_CASE("cases with fewer and with more GPUs are counted, and no number of the
   CHECK_THROWS_AS(sim::compare_gpus(range, 3, 0), std::out_of_range);
 }
 
+TEST_CASE("a scenario within what was measured is preferred to a cheaper one beyond that gains too little") {
+  sim::CapacityQuestion question = question_for(std::make_shared<OneReplicate>(40));
+  question.scenarios.push_back({"gamma 3", {}});
+  question.scenarios[2].engine = question.scenarios[1].engine;
+  question.scenarios[2].engine.schedule = {{1, 3}};
+  const sim::CapacityAnswer free = sim::plan_capacity(question);
+  REQUIRE(free.recommended == 2);
+  CHECK_FALSE(free.passed_over);
+  const sim::ScenarioCapacity &two = free.scenarios[1], &three = free.scenarios[2];
+  REQUIRE(two.gpus == three.gpus);
+  const double loss = 1 - three.tpot_seconds->p50.value / two.tpot_seconds->p50.value;
+  REQUIRE((loss > 0 && loss < 0.5));
+
+  question.scenarios[2].extrapolated = true;
+  question.prefer_measured = 1.01 * loss;
+  CHECK(sim::plan_capacity(question).recommended == 1);
+  CHECK(sim::plan_capacity(question).passed_over == 2);
+  question.prefer_measured = 0.99 * loss;
+  CHECK(sim::plan_capacity(question).recommended == 2);
+  CHECK_FALSE(sim::plan_capacity(question).passed_over);
+}
+
+TEST_CASE("the next measurement is of what most of a capacity's uncertainty comes from") {
+  using planning::UncertaintySource;
+  sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  const std::vector<sim::RequestAcceptance> near = {{{0.79}}}, far = {{{0.05}}};
+  const auto of_cost = sim::capacity_doubt(question, range_of(question, {near}), 1);
+  REQUIRE(of_cost);
+  CHECK(of_cost->source == UncertaintySource::cost);
+  CHECK(of_cost->next.gamma == 2);
+  CHECK(of_cost->next.with_baseline);
+  CHECK(of_cost->next.context == Approx(50 + 40 / 2));
+  CHECK(of_cost->next.batch >= 1);
+  const auto of_plain = sim::capacity_doubt(question, range_of(question, {far}), 0);
+  REQUIRE(of_plain);
+  CHECK(of_plain->source == UncertaintySource::cost);
+  CHECK(of_plain->next.gamma == 0);
+  CHECK_FALSE(of_plain->next.with_baseline);
+
+  sim::CapacityQuestion exact = question_for(std::make_shared<OneReplicate>(40));
+  CHECK_FALSE(sim::capacity_doubt(exact, range_of(exact), 1));
+  const auto of_acceptance = sim::capacity_doubt(exact, range_of(exact, {far}), 1);
+  REQUIRE(of_acceptance);
+  CHECK(of_acceptance->source == UncertaintySource::acceptance);
+  CHECK_FALSE(of_acceptance->next.with_baseline);
+  exact.scenarios[1].extrapolated = true;
+  CHECK(sim::capacity_doubt(exact, range_of(exact), 1)->source == UncertaintySource::extrapolation);
+}
+
 TEST_CASE("a replica at a load has the figures that a capacity at that load has, with and without other versions") {
   sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
   question.price_per_gpu_hour = 3;
