@@ -1,13 +1,14 @@
 #include "sim/multi_draft.hpp"
 
 #include <algorithm>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string_view>
 
 #include "analysis/core/checks.hpp"
 #include "sim/sampling.hpp"
+#include "sim/weight_sums.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -24,15 +25,15 @@ void require_candidates(std::string_view function, const DraftedCandidates& cand
                      static_cast<std::int64_t>(candidates.target_row.size()) - 1);
 }
 
-double sum(std::span<const double> row) { return std::accumulate(row.begin(), row.end(), 0.0); }
+double sum(std::span<const double> row) {
+  return sum_of_weights(row.size(), [&](std::size_t x) { return row[x]; });
+}
 
 /// norm(max(0, p - q)); p itself where rounding alone leads here.
 void subtract(ProbabilityRow& p, std::span<const double> q) {
-  ProbabilityRow rest(p.size());
-  for (std::size_t x = 0; x < p.size(); ++x) rest[x] = std::max(0.0, p[x] - q[x]);
-  const double mass = sum(rest);
+  const double mass = sum_of_weights(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - q[x]); });
   if (mass <= rounding) return;
-  for (std::size_t x = 0; x < p.size(); ++x) p[x] = rest[x] / mass;
+  for (std::size_t x = 0; x < p.size(); ++x) p[x] = std::max(0.0, p[x] - q[x]) / mass;
 }
 
 /// Takes a token out of a law. @return whether something is left
@@ -46,16 +47,22 @@ bool remove(ProbabilityRow& q, std::size_t token) {
 
 CandidateVerdict verify_in_turn(const DraftedCandidates& candidates, bool with_replacement,
                                 const UniformSource& uniforms, std::int64_t round, std::int64_t slot) {
-  ProbabilityRow p(candidates.target_row.begin(), candidates.target_row.end());
-  ProbabilityRow q(candidates.draft_row.begin(), candidates.draft_row.end());
+  // Of the first candidate the rows as they are; copies are made where it is rejected.
+  std::span<const double> target = candidates.target_row;
+  std::span<const double> draft = candidates.draft_row;
+  ProbabilityRow p;
+  ProbabilityRow q;
   for (std::size_t i = 0; i < candidates.drafted.size(); ++i) {
     const auto x = static_cast<std::size_t>(candidates.drafted[i]);
     const double u = uniforms.uniform(round, slot + static_cast<std::int64_t>(i), Purpose::acceptance);
-    if (accepts(p[x], q[x], u)) return {i, candidates.drafted[i]};
-    subtract(p, q);
-    if (!with_replacement && !remove(q, x)) break;
+    if (accepts(target[x], draft[x], u)) return {i, candidates.drafted[i]};
+    if (i == 0) target = p = ProbabilityRow(target.begin(), target.end());
+    subtract(p, draft);
+    if (with_replacement || i + 1 == candidates.drafted.size()) continue;
+    if (i == 0) draft = q = ProbabilityRow(draft.begin(), draft.end());
+    if (!remove(q, x)) break;
   }
-  return {std::nullopt, sample(p, uniforms.uniform(round, slot, Purpose::residual))};
+  return {std::nullopt, sample(target, uniforms.uniform(round, slot, Purpose::residual))};
 }
 
 /// 1 - b(rho), and 1 - rho b(rho), each summed without cancellation.
@@ -65,12 +72,8 @@ struct Shortfalls {
 };
 
 Shortfalls shortfalls(std::span<const double> p, std::span<const double> q, double divisor) {
-  Shortfalls sums;
-  for (std::size_t x = 0; x < p.size(); ++x) {
-    sums.rejected += std::max(0.0, q[x] - p[x] / divisor);
-    sums.missing += std::max(0.0, p[x] - divisor * q[x]);
-  }
-  return sums;
+  return {sum_of_weights(p.size(), [&](std::size_t x) { return std::max(0.0, q[x] - p[x] / divisor); }),
+          sum_of_weights(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - divisor * q[x]); })};
 }
 
 }  // namespace
@@ -125,24 +128,29 @@ double k_sequential_divisor(std::span<const double> target_row, std::span<const 
   core::require_same_size("k_sequential_divisor", "target_row", target_row.size(), "draft_row", draft_row.size());
   core::require_in("k_sequential_divisor", "candidates", candidates, 1, std::numeric_limits<std::int64_t>::max());
   const auto k = static_cast<double>(candidates);
-  double lo = 1;
-  double hi = k;
-  while (hi - lo > std::numeric_limits<double>::epsilon() * hi) {
-    const double middle = lo + (hi - lo) / 2;
-    const Shortfalls sums = shortfalls(target_row, draft_row, middle);
-    (std::pow(sums.rejected, k) < sums.missing ? lo : hi) = middle;
-  }
-  return hi;
+  const auto f = [&](double divisor) {
+    const Shortfalls sums = shortfalls(target_row, draft_row, divisor);
+    return sums.missing - std::pow(sums.rejected, k);
+  };
+  const double at_least = f(1);
+  if (at_least <= 0) return 1;
+  const double at_most = f(k);
+  if (at_most >= 0) return k;
+  std::uintmax_t evaluations = 100;
+  return boost::math::tools::toms748_solve(f, 1.0, k, at_least, at_most, boost::math::tools::eps_tolerance<double>(),
+                                           evaluations)
+      .second;
 }
 
 std::vector<Token> sample_without_replacement(std::span<const double> draft_row, std::int64_t k,
                                               const UniformSource& uniforms, std::int64_t round, std::int64_t slot) {
   core::require_in("sample_without_replacement", "k", k, 0, std::numeric_limits<std::int64_t>::max());
-  ProbabilityRow q(draft_row.begin(), draft_row.end());
   std::vector<Token> drawn;
+  ProbabilityRow q;
   for (std::int64_t i = 0; i < k; ++i) {
-    drawn.push_back(sample(q, uniforms.uniform(round, slot + i, Purpose::draft)));
-    if (!remove(q, static_cast<std::size_t>(drawn.back()))) break;
+    if (i == 1) q.assign(draft_row.begin(), draft_row.end());
+    if (i > 0 && !remove(q, static_cast<std::size_t>(drawn.back()))) break;
+    drawn.push_back(sample(i == 0 ? draft_row : q, uniforms.uniform(round, slot + i, Purpose::draft)));
   }
   return drawn;
 }

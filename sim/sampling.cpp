@@ -5,37 +5,38 @@
 #include <limits>
 
 #include "analysis/core/checks.hpp"
+#include "sim/weight_sums.hpp"
 
 namespace specdec::sim {
 namespace {
 
+/// Adds up as sum_of_weights() does, so that the last cumulative sum is `total` itself and exceeds u times it: past the
+/// blocks before the token's, then token by token.
 template <class Weight>
-double sum(std::size_t size, Weight weight) {
-  double total = 0;
-  for (std::size_t x = 0; x < size; ++x) total += weight(x);
-  return total;
-}
-
-/// Adds up in the order of sum(), so that the last cumulative sum is `total` itself and exceeds u times it.
-template <class Weight>
-Token invert_cumulative(std::size_t size, Weight weight, double total, double u) {
+Token invert_cumulative(std::size_t size, const Weight& weight, double total, double u) {
   const double threshold = u * total;
   double cumulative = 0;
-  std::size_t last_possible = 0;
-  for (std::size_t x = 0; x < size; ++x) {
-    if (!(weight(x) > 0)) continue;
-    cumulative += weight(x);
-    last_possible = x;
-    if (cumulative > threshold) break;
+  std::size_t x = 0;
+  for (; x + block_of_weights <= size; x += block_of_weights) {
+    const double behind = cumulative + sum_of_block(x, weight);
+    if (behind > threshold) break;
+    cumulative = behind;
   }
-  return static_cast<Token>(last_possible);
+  const std::size_t end = std::min(x + block_of_weights, size);
+  for (; x < end; ++x) {
+    cumulative += weight(x);
+    if (weight(x) > 0 && cumulative > threshold) return static_cast<Token>(x);
+  }
+  // By rounding alone: the last token that is possible.
+  while (x > 1 && !(weight(x - 1) > 0)) --x;
+  return static_cast<Token>(x - 1);
 }
 
 }  // namespace
 
 Token sample(std::span<const double> probabilities, double u) {
   const auto weight = [probabilities](std::size_t x) { return probabilities[x]; };
-  const double total = sum(probabilities.size(), weight);
+  const double total = sum_of_weights(probabilities.size(), weight);
   core::require_in("sample", "total", total, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
   return invert_cumulative(probabilities.size(), weight, total, u);
 }
@@ -44,7 +45,7 @@ Token sample_residual(const core::TargetDistribution& p, const core::DraftDistri
                       const ResidualScale& scale) {
   core::require_same_size("sample_residual", "p", p.size(), "q", q.size());
   const auto weight = [&](std::size_t x) { return std::max(0.0, scale.target * p[x] - scale.draft * q[x]); };
-  const double mass = sum(p.size(), weight);
+  const double mass = sum_of_weights(p.size(), weight);
   // Rows that agree to rounding differ by a few ulp of 1 in sum; the branch is then reached by rounding alone.
   constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
   if (mass <= rounding) return sample(p.probabilities(), u);

@@ -112,7 +112,8 @@ std::span<const double> ContextTableModel::row(std::span<const Token> prefix) co
 void ContextTableModel::score(std::span<const Token> block, std::span<double> rows) {
   const std::int64_t count = prefix_.append(block, rows);
   write_rows(prefix_, count, rows, [this](std::span<const Token> prefix, std::span<double> out) {
-    std::ranges::copy(row(prefix), out.begin());
+    const std::span<const double> stored = row(prefix);
+    std::copy_n(stored.data(), stored.size(), out.data());
   });
 }
 

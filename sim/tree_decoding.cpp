@@ -43,8 +43,8 @@ struct DraftedNode {
   std::size_t parent = 0;
   std::int64_t depth = 0;
   std::vector<std::size_t> children = {};
-  /// The draft's, behind the node; empty where no children were drafted.
-  std::vector<double> row = {};
+  /// Which of the round's rows is the draft's behind the node; none where no children were drafted.
+  std::optional<std::size_t> row = {};
 };
 
 class TreeRun {
@@ -89,15 +89,16 @@ class TreeRun {
 
   void draft_tree(std::int64_t round, std::int64_t deepest) {
     nodes_.assign(1, DraftedNode{});
+    rows_in_use_ = 0;
     std::int64_t deepest_call = -1;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const std::size_t wanted = children_in_tree_[nodes_[n].in_tree].size();
       const std::int64_t depth = nodes_[n].depth;
       if (wanted == 0 || depth >= deepest) continue;
-      nodes_[n].row = row_behind(n);
+      const std::span<const double> row = row_behind(n);
       result_.counters.draft_calls += depth > deepest_call;
       deepest_call = std::max(deepest_call, depth);
-      const std::vector<Token> tokens = propose(nodes_[n].row, wanted, round);
+      const std::vector<Token> tokens = propose(row, wanted, round);
       for (std::size_t j = 0; j < tokens.size(); ++j) {
         nodes_[n].children.push_back(nodes_.size());
         nodes_.push_back({children_in_tree_[nodes_[n].in_tree][j], tokens[j], n, depth + 1});
@@ -106,8 +107,10 @@ class TreeRun {
     draft_.roll_back(std::min(draft_.length(), length_of(text_)));
   }
 
-  std::vector<double> row_behind(std::size_t node) {
-    std::vector<double> row(vocab_);
+  std::span<const double> row_behind(std::size_t node) {
+    nodes_[node].row = rows_in_use_++;
+    if (rows_in_use_ > rows_.size()) rows_.emplace_back(vocab_);
+    const std::span<double> row = rows_[*nodes_[node].row];
     result_.counters.draft_positions += node == 0 ? length_of(text_) - draft_has_read_ : 1;
     std::vector<Token> unread;
     if (node == 0) {
@@ -139,7 +142,8 @@ class TreeRun {
   Walk walk(std::int64_t round) {
     Walk walk;
     std::vector<std::size_t> here{0};
-    std::vector<double> p(vocab_);
+    target_row_.resize(vocab_);
+    const std::span<double> p = target_row_;
     Token last = text_.back();
     for (std::int64_t slot = 0;;) {
       target_.score(std::span(&last, 1), p);
@@ -155,7 +159,7 @@ class TreeRun {
         walk.extra = sample(p, uniforms_.uniform(round, slot, Purpose::bonus));
         return walk;
       }
-      const std::vector<double>& q = nodes_[nodes_[children.front()].parent].row;
+      const std::vector<double>& q = rows_[*nodes_[nodes_[children.front()].parent].row];
       const CandidateVerdict verdict = verify_({p, q, tokens}, uniforms_, round, slot);
       last = verdict.token;
       if (!verdict.accepted) {
@@ -175,9 +179,9 @@ class TreeRun {
     result_.begin_step({drafted, static_cast<std::int64_t>(walk.reached.size()), 0, -1}, nodes_.back().depth);
     result_.counters.target_calls += 1;
     result_.counters.target_positions += drafted + 1;
-    draft_has_read_ = nodes_.front().row.empty() ? draft_has_read_ : length_of(text_);
+    draft_has_read_ = nodes_.front().row ? length_of(text_) : draft_has_read_;
     for (const std::size_t node : walk.reached) {
-      draft_has_read_ += !nodes_[node].row.empty();
+      draft_has_read_ += nodes_[node].row.has_value();
       if (!result_.ended) emit(nodes_[node].token);
     }
     if (!result_.ended) emit(walk.extra);
@@ -201,6 +205,10 @@ class TreeRun {
   std::int64_t draft_has_read_;
   std::vector<DraftedNode> nodes_;
   Generation result_;
+  // Of the current round; kept to reuse their memory.
+  std::vector<std::vector<double>> rows_;
+  std::size_t rows_in_use_ = 0;
+  std::vector<double> target_row_;
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 namespace specdec::core {
 
@@ -19,5 +21,25 @@ class CompensatedSum {
   double sum_ = 0;
   double error_ = 0;
 };
+
+/// term(0) + ... + term(n - 1), several times as fast as a CompensatedSum: blocks of 32 terms are added in eight lanes,
+/// which processors add at once, and the blocks' sums with compensation. Fewer terms are a CompensatedSum.
+/// Accuracy: relative error <= 1e-15 for a million terms of one sign
+template <class Term>
+double sum_of_terms(std::size_t n, const Term& term) {
+  constexpr std::size_t block = 32;
+  constexpr std::size_t width = 8;
+  CompensatedSum sum;
+  std::size_t i = 0;
+  for (; i + block <= n; i += block) {
+    std::array<double, width> lanes;
+    for (std::size_t l = 0; l < width; ++l) lanes[l] = term(i + l);
+    for (std::size_t first = i + width; first < i + block; first += width)
+      for (std::size_t l = 0; l < width; ++l) lanes[l] += term(first + l);
+    sum.add(((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])));
+  }
+  for (; i < n; ++i) sum.add(term(i));
+  return sum.value();
+}
 
 }  // namespace specdec::core

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/compensated_sum.hpp"
 
 namespace specdec::core {
 
@@ -13,14 +14,29 @@ void draft_confidence(std::span<const double> target, std::span<const double> dr
   if (bins.empty()) throw std::invalid_argument("draft_confidence: bins is empty, but must have at least one");
   std::fill(bins.begin(), bins.end(), DraftConfidence{});
   const auto count = static_cast<double>(bins.size());
-  for (std::size_t x = 0; x < draft.size(); ++x) {
+  const auto add = [&](std::size_t x) {
     const double q = draft[x];
-    if (!(q > 0)) continue;
+    if (!(q > 0)) return;
     DraftConfidence& bin = bins[static_cast<std::size_t>(std::min(q * count, count - 1))];
     bin.drafted += q;
     bin.confidence += q * q;
     bin.accepted += std::min(target[x], q);
+  };
+  // Of a large vocabulary nearly all tokens belong to the first bin: whole blocks of them are added at once.
+  constexpr std::size_t block = 32;
+  std::size_t x = 0;
+  for (; x + block <= draft.size(); x += block) {
+    const double* const p = &target[x];
+    const double* const q = &draft[x];
+    if (const double drafted = sum_of_terms(block, [&](std::size_t i) { return q[i]; }); drafted * count < 1) {
+      bins[0].drafted += drafted;
+      bins[0].confidence += sum_of_terms(block, [&](std::size_t i) { return q[i] * q[i]; });
+      bins[0].accepted += sum_of_terms(block, [&](std::size_t i) { return std::min(p[i], q[i]); });
+    } else {
+      for (std::size_t i = x; i < x + block; ++i) add(i);
+    }
   }
+  for (; x < draft.size(); ++x) add(x);
 }
 
 }  // namespace specdec::core

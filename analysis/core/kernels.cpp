@@ -15,9 +15,7 @@ namespace {
 template <class Term>
 double sum_over_tokens(std::string_view function, const TargetDistribution& p, const DraftDistribution& q, Term term) {
   require_same_size(function, "target distribution", p.size(), "draft distribution", q.size());
-  CompensatedSum sum;
-  for (std::size_t x = 0; x < p.size(); ++x) sum.add(term(p[x], q[x]));
-  return sum.value();
+  return sum_of_terms(p.size(), [&](std::size_t x) { return term(p[x], q[x]); });
 }
 
 AcceptanceRate row_acceptance(std::size_t row, std::span<const double> target, std::span<const double> draft,

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -20,6 +23,32 @@ using traces::Row;
 using traces::RowSpace;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// All stored values; exact.
+void read_stored(const Row& row, std::span<double> out) {
+  const auto read = [&](auto bits, auto value_of) {
+    const std::byte* at = row.data;
+    for (double& value : out) {
+      std::memcpy(&bits, at, sizeof bits);
+      value = double{value_of(bits)};
+      at += sizeof bits;
+    }
+  };
+  if (row.type == ElementType::f32) return read(float{}, [](float value) { return value; });
+  if (row.type == ElementType::f16) return read(std::uint16_t{}, traces::float_from_f16);
+  read(std::uint16_t{}, traces::float_from_bf16);
+}
+
+/// In eight lanes, which processors compare at once; NaN is passed over.
+double largest_of(std::span<const double> numbers) {
+  std::array<double, 8> lanes;
+  lanes.fill(-infinity);
+  std::size_t i = 0;
+  for (; i + lanes.size() <= numbers.size(); i += lanes.size())
+    for (std::size_t l = 0; l < lanes.size(); ++l) lanes[l] = lanes[l] < numbers[i + l] ? numbers[i + l] : lanes[l];
+  for (; i < numbers.size(); ++i) lanes[0] = std::max(lanes[0], numbers[i]);
+  return *std::max_element(lanes.begin(), lanes.end());
+}
 
 /// The first entry that no distribution can have.
 std::optional<RowFault> faulty_entry(const Row& row, RowRole role) {
@@ -71,28 +100,32 @@ bool is_floor(double logarithm) { return logarithm <= double{row_kernels::floor_
 
 std::optional<RowFault> fault_in_probabilities(const Row& row, RowRole role) {
   if (const auto fault = faulty_entry(row, role)) return fault;
-  CompensatedSum sum;
-  for (std::int64_t i = 0; i < row.vocab; ++i) sum.add(stored_value(row, i));
-  return faulty_sum(row, role, sum.value());
+  const auto value = [&](std::size_t i) { return stored_value(row, static_cast<std::int64_t>(i)); };
+  return faulty_sum(row, role, sum_of_terms(static_cast<std::size_t>(row.vocab), value));
 }
 
 std::optional<RowFault> read_row(const Row& row, RowRole role, std::span<double> out, double& sum) {
-  if (const auto fault = faulty_entry(row, role)) return fault;
-  for (std::int64_t i = 0; i < row.vocab; ++i) out[static_cast<std::size_t>(i)] = stored_value(row, i);
-  CompensatedSum total;
+  read_stored(row, out);
+  const auto total_of_out = [&] { return sum_of_terms(out.size(), [&](std::size_t i) { return out[i]; }); };
   if (row.space == RowSpace::probabilities) {
-    for (const double p : out) total.add(p);
-    sum = total.value();
+    sum = total_of_out();
+    // Whatever is no probability is infinite, NaN or has its sign set.
+    std::uint64_t signs = 0;
+    for (const double p : out) signs |= std::bit_cast<std::uint64_t>(p);
+    if (signs >> 63U != 0 || !std::isfinite(sum))
+      if (const auto fault = faulty_entry(row, role)) return fault;
     return faulty_sum(row, role, sum);
   }
-  const double largest = *std::max_element(out.begin(), out.end());
-  if (is_floor(largest)) return RowFault{RowFault::Kind::no_mass, role, -1, 0};
-  for (double& p : out) {
-    p = is_floor(p) ? 0 : std::exp(p - largest);
-    total.add(p);
+  // A row with NaN or infinity among its logarithms has no finite total above 0.
+  const double largest = largest_of(out);
+  for (double& p : out) p = is_floor(p) ? 0 : std::exp(p - largest);
+  const double total = total_of_out();
+  if (!(0 < total && total < infinity)) {
+    if (const auto fault = faulty_entry(row, role)) return fault;
+    return RowFault{RowFault::Kind::no_mass, role, -1, 0};
   }
-  for (double& p : out) p /= total.value();
-  const double log_sum = largest + std::log(total.value());
+  for (double& p : out) p /= total;
+  const double log_sum = largest + std::log(total);
   sum = row.space == RowSpace::logits ? log_sum : std::exp(log_sum);
   return faulty_sum(row, role, sum);
 }

@@ -17,9 +17,7 @@ constexpr std::size_t most_values = 1'000'000;
 
 /// sum_x max(0, prefix p(x) - q(x)).
 double missing_mass(const core::TargetDistribution& p, const core::DraftDistribution& q, double prefix) {
-  core::CompensatedSum missing;
-  for (std::size_t x = 0; x < p.size(); ++x) missing.add(std::max(0.0, prefix * p[x] - q[x]));
-  return missing.value();
+  return core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, prefix * p[x] - q[x]); });
 }
 
 }  // namespace

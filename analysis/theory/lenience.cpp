@@ -26,9 +26,7 @@ void require_rows(std::string_view function, const core::TargetDistribution& p, 
 
 template <class Term>
 double sum_over_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, Term term) {
-  core::CompensatedSum sum;
-  for (std::size_t x = 0; x < p.size(); ++x) sum.add(term(p[x], q[x]));
-  return sum.value();
+  return core::sum_of_terms(p.size(), [&](std::size_t x) { return term(p[x], q[x]); });
 }
 
 }  // namespace
@@ -62,9 +60,7 @@ double lenient_distance(const core::TargetDistribution& p, const core::DraftDist
     return sum_over_tokens(p, q, [&](double px, double qx) { return std::min(px / lenience, qx) - std::min(px, qx); });
   }
   const std::vector<double> output = lenient_output(p, q, lenience, residual);
-  core::CompensatedSum distance;
-  for (std::size_t x = 0; x < p.size(); ++x) distance.add(std::max(0.0, output[x] - p[x]));
-  return distance.value();
+  return core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, output[x] - p[x]); });
 }
 
 double exact_token_fraction(const core::AcceptanceRate& lenient_rate, std::int64_t gamma) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <set>
 #include <stdexcept>
@@ -25,9 +27,7 @@ void require_inputs(std::string_view function, const core::TargetDistribution& p
 }
 
 double sum_of(std::span<const double> row) {
-  core::CompensatedSum sum;
-  for (const double value : row) sum.add(value);
-  return sum.value();
+  return core::sum_of_terms(row.size(), [&](std::size_t x) { return row[x]; });
 }
 
 std::vector<double> scaled_to_one(std::span<const double> row) {
@@ -55,9 +55,7 @@ MultiDraftLaw empty_law(std::size_t vocab, std::int64_t k) {
 
 /// norm(max(0, p - q)) in place of p. Returns the mass that was left; p stays as it is where that is 0.
 double leave_residual(std::vector<double>& p, std::span<const double> q) {
-  core::CompensatedSum missing;
-  for (std::size_t x = 0; x < p.size(); ++x) missing.add(std::max(0.0, p[x] - q[x]));
-  const double mass = missing.value();
+  const double mass = core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - q[x]); });
   if (mass > 0)
     for (std::size_t x = 0; x < p.size(); ++x) p[x] = std::max(0.0, p[x] - q[x]) / mass;
   return mass;
@@ -128,9 +126,7 @@ MultiDraftLaw recursive_rejection_without_replacement(const core::TargetDistribu
 }
 
 double overlap_at(const core::TargetDistribution& p, const core::DraftDistribution& q, double rho) {
-  core::CompensatedSum sum;
-  for (std::size_t x = 0; x < p.size(); ++x) sum.add(std::min(p[x] / rho, q[x]));
-  return sum.value();
+  return core::sum_of_terms(p.size(), [&](std::size_t x) { return std::min(p[x] / rho, q[x]); });
 }
 
 /// (1 - (1 - b)^k) / b, how often a draft that would be accepted is taken.
@@ -255,28 +251,34 @@ double recursive_acceptance_of(const core::TargetDistribution& p, const core::Dr
   std::vector<double> target(p.probabilities().begin(), p.probabilities().end());
   std::vector<double> draft(q.probabilities().begin(), q.probabilities().end());
   double rejected = 1;
-  for (const std::int64_t token : drafts) {
+  for (const std::int64_t token : drafts)
     core::require_in(function, "draft", token, std::int64_t{0}, static_cast<std::int64_t>(p.size()) - 1);
-    const auto x = static_cast<std::size_t>(token);
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    const auto x = static_cast<std::size_t>(drafts[i]);
     rejected *= std::max(0.0, draft[x] - target[x]) / (draft[x] > 0 ? draft[x] : 1);
-    if (rejected == 0 || leave_residual(target, draft) == 0) break;
+    if (rejected == 0 || i + 1 == drafts.size() || leave_residual(target, draft) == 0) break;
     if (replacement == Replacement::with) continue;
     draft[x] = 0;
-    if (!(sum_of(draft) > 0)) break;
-    draft = scaled_to_one(draft);
+    const double left = sum_of(draft);
+    if (!(left > 0)) break;
+    for (double& probability : draft) probability /= left;
   }
   return 1 - rejected;
 }
 
 double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k) {
   require_inputs("k_seq_least_rho", p, q, k);
-  double below = 1;
-  if (const double b = overlap_at(p, q, below); b == 0 || taken_per_overlap(b, k) <= below) return below;
-  double above = static_cast<double>(k);
-  for (double middle = (below + above) / 2; below < middle && middle < above; middle = (below + above) / 2) {
-    (taken_per_overlap(overlap_at(p, q, middle), k) <= middle ? above : below) = middle;
-  }
-  return above;
+  const double most = static_cast<double>(k);
+  const double b = overlap_at(p, q, 1);
+  const double excess = taken_per_overlap(b, k) - 1;
+  if (b == 0 || excess <= 0) return 1;
+  const auto f = [&](double rho) { return taken_per_overlap(overlap_at(p, q, rho), k) - rho; };
+  const double at_most = f(most);
+  if (at_most >= 0) return most;
+  std::uintmax_t evaluations = 100;
+  return boost::math::tools::toms748_solve(f, 1.0, most, excess, at_most, boost::math::tools::eps_tolerance<double>(),
+                                           evaluations)
+      .second;
 }
 
 MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k, double rho) {
@@ -291,8 +293,9 @@ MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribu
     probability = first;
     first *= 1 - std::min(b, 1.0);
   }
+  const double taken = taken_per_overlap(b, k);
   for (std::size_t x = 0; x < p.size(); ++x) {
-    law.accepted[x] = std::min(p[x] / rho, q[x]) * taken_per_overlap(b, k);
+    law.accepted[x] = std::min(p[x] / rho, q[x]) * taken;
     law.corrected[x] = std::max(0.0, p[x] - law.accepted[x]);
   }
   return law;
@@ -316,15 +319,22 @@ double transport_upper_bound(const core::TargetDistribution& p, const core::Draf
 core::AcceptanceRate distinct_drafts_acceptance(const core::TargetDistribution& p,
                                                 std::span<const std::int64_t> drafts) {
   std::set<std::int64_t> named;
+  core::CompensatedSum accepted;
   for (const std::int64_t token : drafts) {
     core::require_in("distinct_drafts_acceptance", "draft", token, 0, static_cast<std::int64_t>(p.size()) - 1);
     if (!named.insert(token).second)
       throw std::domain_error(fmt::format("distinct_drafts_acceptance: draft {} is named twice", token));
+    accepted.add(p[static_cast<std::size_t>(token)]);
   }
-  core::CompensatedSum accepted;
+  // The tokens between those that are named.
   core::CompensatedSum rejected;
-  for (std::size_t x = 0; x < p.size(); ++x)
-    (named.count(static_cast<std::int64_t>(x)) == 1 ? accepted : rejected).add(p[x]);
+  std::size_t first = 0;
+  const auto add_up_to = [&](std::size_t end) {
+    rejected.add(core::sum_of_terms(end - first, [&](std::size_t i) { return p[first + i]; }));
+    first = end + 1;
+  };
+  for (const std::int64_t token : named) add_up_to(static_cast<std::size_t>(token));
+  if (first < p.size()) add_up_to(p.size());
   return core::AcceptanceRate::from_masses(accepted.value(), rejected.value());
 }
 

@@ -19,9 +19,7 @@ double rejection_sampling_acceptance(const core::TargetDistribution& p, const co
 
 double matching_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q) {
   core::require_same_size("matching_acceptance", "target distribution", p.size(), "draft distribution", q.size());
-  core::CompensatedSum sum;
-  for (std::size_t x = 0; x < p.size(); ++x) sum.add(p[x] * q[x]);
-  return sum.value();
+  return core::sum_of_terms(p.size(), [&](std::size_t x) { return p[x] * q[x]; });
 }
 
 }  // namespace specdec::theory

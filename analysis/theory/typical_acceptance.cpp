@@ -7,6 +7,17 @@
 #include "analysis/core/compensated_sum.hpp"
 
 namespace specdec::theory {
+namespace {
+
+core::AcceptanceRate acceptance_above(double threshold, const core::TargetDistribution& p,
+                                      const core::DraftDistribution& q) {
+  core::require_same_size("typical_acceptance", "target distribution", p.size(), "draft distribution", q.size());
+  return core::AcceptanceRate::from_masses(
+      core::sum_of_terms(p.size(), [&](std::size_t x) { return p[x] > threshold ? q[x] : 0; }),
+      core::sum_of_terms(p.size(), [&](std::size_t x) { return p[x] > threshold ? 0 : q[x]; }));
+}
+
+}  // namespace
 
 double entropy_nats(const core::TargetDistribution& p) {
   core::CompensatedSum entropy;
@@ -23,18 +34,13 @@ double typical_threshold(const core::TargetDistribution& p, const TypicalRule& r
 
 core::AcceptanceRate typical_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                         const TypicalRule& rule) {
-  core::require_same_size("typical_acceptance", "target distribution", p.size(), "draft distribution", q.size());
-  const double threshold = typical_threshold(p, rule);
-  core::CompensatedSum accepted;
-  core::CompensatedSum rejected;
-  for (std::size_t x = 0; x < p.size(); ++x) (p[x] > threshold ? accepted : rejected).add(q[x]);
-  return core::AcceptanceRate::from_masses(accepted.value(), rejected.value());
+  return acceptance_above(typical_threshold(p, rule), p, q);
 }
 
 std::vector<double> typical_output(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                    const TypicalRule& rule) {
-  const double rejected = typical_acceptance(p, q, rule).rejection();
   const double threshold = typical_threshold(p, rule);
+  const double rejected = acceptance_above(threshold, p, q).rejection();
   std::vector<double> output(p.size());
   for (std::size_t x = 0; x < p.size(); ++x) output[x] = (p[x] > threshold ? q[x] : 0) + rejected * p[x];
   return output;
@@ -42,9 +48,7 @@ std::vector<double> typical_output(const core::TargetDistribution& p, const core
 
 double typical_distance(const core::TargetDistribution& p, const core::DraftDistribution& q, const TypicalRule& rule) {
   const std::vector<double> output = typical_output(p, q, rule);
-  core::CompensatedSum distance;
-  for (std::size_t x = 0; x < p.size(); ++x) distance.add(std::abs(output[x] - p[x]) / 2);
-  return distance.value();
+  return core::sum_of_terms(p.size(), [&](std::size_t x) { return std::abs(output[x] - p[x]) / 2; });
 }
 
 }  // namespace specdec::theory

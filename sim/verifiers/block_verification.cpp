@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "sim/sampling.hpp"
+#include "sim/weight_sums.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -17,8 +18,7 @@ double kept_probability(double before, double target_probability, double draft_p
 
 /// h_i: how probable it is that drafts 1..i stay when those behind them do not.
 double stopping_probability(double kept, std::span<const double> p, std::span<const double> q) {
-  double residual = 0;
-  for (std::size_t x = 0; x < p.size(); ++x) residual += std::max(0.0, kept * p[x] - q[x]);
+  const double residual = sum_of_weights(p.size(), [&](std::size_t x) { return std::max(0.0, kept * p[x] - q[x]); });
   const double total = residual + (1 - kept);
   return total > 0 ? residual / total : 1;
 }

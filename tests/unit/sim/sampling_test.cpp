@@ -1,5 +1,6 @@
 #include "sim/sampling.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -34,6 +35,25 @@ TEST_CASE("a token of probability 0 is never sampled, not even at the ends") {
   CHECK(sample(row, 0) == 1);
   CHECK(sample(row, 0.5) == 3);
   CHECK(sample(row, largest_uniform) == 3);
+}
+
+TEST_CASE("in rows of any length a uniform finds the token at which the cumulative sum exceeds it") {
+  // Sums of multiples of 2^-30 are exact in any order. Every fifth token has weight, and none of the last 70.
+  for (const std::size_t size : {75U, 128U, 193U, 1000U, 4096U}) {
+    Row row(size);
+    double total = 0;
+    for (std::size_t x = 3; x + 70 < size; x += 5) total += row[x] = static_cast<double>(1 + x * 7919 % 1000) * 0x1p-30;
+    double before = 0;
+    for (std::size_t x = 0; x < size; ++x) {
+      if (row[x] == 0) continue;
+      CHECK(sample(row, (before + row[x] / 2) / total) == static_cast<Token>(x));
+      before += row[x];
+    }
+    CHECK(sample(row, 0) == 3);
+    const Token last = sample(row, largest_uniform);
+    CHECK(row[static_cast<std::size_t>(last)] > 0);
+    CHECK(std::count(row.begin() + last + 1, row.end(), 0.0) == static_cast<std::ptrdiff_t>(size) - last - 1);
+  }
 }
 
 TEST_CASE("a sum slightly off 1 is divided out") {
