@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -64,6 +65,21 @@ std::int64_t open_beams(const Beams& beams) {
   return std::count_if(beams.begin(), beams.end(), [](const Beam& beam) { return !beam.ended; });
 }
 
+/// A probability that the best `width` tokens of a row reach, and whatever else has the same logarithm by rounding.
+double least_to_keep(std::span<const double> row, std::size_t width) {
+  if (width >= row.size()) return 0;
+  constexpr std::greater<> least_first;
+  std::vector<double> best(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(width));
+  std::ranges::make_heap(best, least_first);
+  for (const double p : row.subspan(width)) {
+    if (p <= best.front()) continue;
+    std::ranges::pop_heap(best, least_first);
+    best.back() = p;
+    std::ranges::push_heap(best, least_first);
+  }
+  return best.front() * (1 - 1e-9);
+}
+
 /// One step of a search: the best continuations of the beams, ended ones as they are.
 Beams continued(const Beams& beams, RowsOfBeams& model, std::int64_t width, const std::optional<Token>& end_token) {
   struct Continuation {
@@ -87,8 +103,10 @@ Beams continued(const Beams& beams, RowsOfBeams& model, std::int64_t width, cons
     const std::size_t b = *next;
     open.erase(next);
     model.score(beams[b], row);
+    const double least = least_to_keep(row, static_cast<std::size_t>(width));
     for (std::size_t x = 0; x < row.size(); ++x)
-      if (row[x] > 0) candidates.push_back({beams[b].log_probability + std::log(row[x]), b, static_cast<Token>(x)});
+      if (row[x] > 0 && row[x] >= least)
+        candidates.push_back({beams[b].log_probability + std::log(row[x]), b, static_cast<Token>(x)});
   }
   const auto kept = std::min(static_cast<std::size_t>(width), candidates.size());
   const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(kept);

@@ -1,8 +1,11 @@
 #include "analysis/core/standardisation.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -46,12 +49,26 @@ void keep_top_k(std::span<double> row, std::size_t k) {
   zero_from(row, tokens, k);
 }
 
+/// The binary exponent of a number >= 0, as it is stored.
+std::size_t exponent_of(double p) { return static_cast<std::size_t>(std::bit_cast<std::uint64_t>(std::abs(p)) >> 52U); }
+
+// Few tokens of a large vocabulary are kept; only those of the binary exponents that hold so much are sorted.
 void keep_top_p(std::span<double> row, double top_p) {
-  std::vector<std::size_t> tokens = all_tokens(row.size());
-  std::erase_if(tokens, [row](std::size_t x) { return row[x] == 0; });
+  std::array<double, 2048> mass_by_exponent{};
+  for (const double p : row) mass_by_exponent[exponent_of(p)] += p;
+  const double total = std::accumulate(mass_by_exponent.begin(), mass_by_exponent.end(), 0.0);
+  std::size_t lowest = mass_by_exponent.size();
+  constexpr double rounding = 1e-9;
+  for (double above = 0; lowest > 0 && above <= top_p * total * (1 + rounding);) above += mass_by_exponent[--lowest];
+  std::vector<std::size_t> tokens;
+  for (std::size_t x = 0; x < row.size(); ++x) {
+    if (row[x] == 0) continue;
+    if (exponent_of(row[x]) < lowest)
+      row[x] = 0;
+    else
+      tokens.push_back(x);
+  }
   std::sort(tokens.begin(), tokens.end(), MoreProbable{row});
-  double total = 0;
-  for (const std::size_t x : tokens) total += row[x];
   double sum = 0;
   std::size_t kept = 0;
   while (kept < tokens.size() && (kept == 0 || sum < top_p * total)) sum += row[tokens[kept++]];

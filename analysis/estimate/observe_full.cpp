@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -29,8 +30,9 @@ RowOfRole reshaped(const RowOfRole& row, const core::Standardisation& how, core:
   if (fault) return row;
   core::standardise(probabilities, how);
   logprobs.resize(probabilities.size());
-  std::transform(probabilities.begin(), probabilities.end(), logprobs.begin(),
-                 [](double p) { return static_cast<float>(std::log(p)); });
+  std::transform(probabilities.begin(), probabilities.end(), logprobs.begin(), [](double p) {
+    return p > 0 ? static_cast<float>(std::log(p)) : -std::numeric_limits<float>::infinity();
+  });
   RowOfRole result = row;
   result.space = traces::RowSpace::log_probabilities;
   result.type = traces::ElementType::f32;

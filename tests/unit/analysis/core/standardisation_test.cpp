@@ -90,6 +90,28 @@ TEST_CASE("top-p keeps the smallest set of most probable tokens that reaches p")
   check_close(standardised({0.7, 0.3}, {1, 0, 1e-300}), {1, 0});
 }
 
+TEST_CASE("top-p of a large row keeps what sorting all tokens keeps") {
+  Row row(5000);
+  for (std::size_t x = 0; x < row.size(); ++x)
+    row[x] = x % 3 == 0 ? 0 : std::exp(-static_cast<double>(x * 7919 % 997) / 40);
+  double total = 0;
+  for (const double p : row) total += p;
+  Row sorted = row;
+  std::sort(sorted.rbegin(), sorted.rend());
+  for (const double top_p : {1e-6, 0.3, 0.9, 0.999}) {
+    double sum = 0;
+    std::ptrdiff_t kept = 0;
+    while (kept == 0 || sum < top_p * total) sum += sorted[static_cast<std::size_t>(kept++)];
+    const Row left = standardised(row, {1, 0, top_p});
+    CHECK(std::count_if(left.begin(), left.end(), [](double p) { return p > 0; }) == kept);
+    const double least = sorted[static_cast<std::size_t>(kept) - 1];
+    for (std::size_t x = 0; x < row.size(); ++x) {
+      if (row[x] > least) CHECK(left[x] == Approx(row[x] / sum).epsilon(1e-12));
+      if (row[x] < least) CHECK(left[x] == 0);
+    }
+  }
+}
+
 TEST_CASE("top-p counts what top-k left, and both come after the temperature") {
   // Of (4, 3)/7 the first alone reaches 0.57; of the untouched row it would take two.
   check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 2, 0.57}), {1, 0, 0, 0});
