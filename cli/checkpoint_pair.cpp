@@ -121,19 +121,22 @@ void CheckpointPair::require_one_vocabulary() const {
 
 sim::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
 
-std::shared_ptr<const sim::EagleHead> CheckpointPair::read_shipped_eagle_head() {
-  head_files_.push_back(shipped_models() / "eagle_head.safetensors");
-  return sim::load_eagle_head(head_files_.back(), target_);
+std::optional<fs::path> CheckpointPair::head_file(const char* option, const std::optional<std::string>& named,
+                                                  const char* shipped) {
+  if (!named && target_source_ == "user") return std::nullopt;
+  head_files_.push_back({option, named ? fs::path(*named) : shipped_models() / shipped});
+  return head_files_.back().path;
 }
 
-std::shared_ptr<const sim::ParallelHeads> CheckpointPair::read_shipped_parallel_heads() {
-  head_files_.push_back(shipped_models() / "parallel_heads.safetensors");
-  return sim::load_parallel_heads(head_files_.back(), target_);
-}
-
-std::shared_ptr<const sim::ExitWeights> CheckpointPair::read_shipped_exits() {
-  head_files_.push_back(shipped_models() / "exits.safetensors");
-  return sim::load_exits(head_files_.back(), sim::config_of(*target_));
+CheckpointPair::Heads CheckpointPair::read_heads(const HeadPaths& paths) {
+  Heads heads;
+  if (const auto file = head_file("--eagle-head", paths.eagle_head, "eagle_head.safetensors"))
+    heads.eagle_head = sim::load_eagle_head(*file, target_);
+  if (const auto file = head_file("--parallel-heads", paths.parallel_heads, "parallel_heads.safetensors"))
+    heads.parallel_heads = sim::load_parallel_heads(*file, target_);
+  if (const auto file = head_file("--exits", paths.exits, "exits.safetensors"))
+    heads.exits = sim::load_exits(*file, sim::config_of(*target_));
+  return heads;
 }
 
 std::int64_t CheckpointPair::vocab_size() const { return sim::config_of(*target_).vocab_size; }
@@ -208,7 +211,7 @@ std::vector<nlohmann::ordered_json> CheckpointPair::files() const {
     if (fs::exists(path)) facts.push_back(file_facts(option, path.string()));
   };
   for (const fs::path& path : files_of(target_folder_)) add("--target", path);
-  for (const fs::path& path : head_files_) add("--target", path);
+  for (const OptionFile& file : head_files_) add(file.option, file.path);
   for (const fs::path& path : draft_.files) add("--draft", path);
   add("--prompts", prompts_file_);
   return facts;

@@ -44,11 +44,22 @@ class CheckpointPair {
   const Weights& target_weights() const { return target_; }
   /// Null where the draft is n-gram tables.
   const Weights& draft_weights() const { return draft_.weights; }
-  /// Heads and exits for the shipped target, which this pair's must be; files() has theirs from then on.
-  /// @throws traces::FileError
-  std::shared_ptr<const sim::EagleHead> read_shipped_eagle_head();
-  std::shared_ptr<const sim::ParallelHeads> read_shipped_parallel_heads();
-  std::shared_ptr<const sim::ExitWeights> read_shipped_exits();
+
+  /// Files of what was trained on this pair's target; what is missing is the shipped target's where that is the target,
+  /// and else not there.
+  struct HeadPaths {
+    std::optional<std::string> eagle_head;
+    std::optional<std::string> parallel_heads;
+    std::optional<std::string> exits;
+  };
+  /// Null what is not there.
+  struct Heads {
+    std::shared_ptr<const sim::EagleHead> eagle_head;
+    std::shared_ptr<const sim::ParallelHeads> parallel_heads;
+    std::shared_ptr<const sim::ExitWeights> exits;
+  };
+  /// Reads them; files() has theirs from then on. @throws traces::FileError
+  Heads read_heads(const HeadPaths& paths);
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
   static sim::ModelFactory table_model(const std::string& name) { return table_draft(name).make; }
   std::int64_t vocab_size() const;
@@ -92,6 +103,9 @@ class CheckpointPair {
   static Draft table_draft(const std::string& name);
   static std::optional<std::filesystem::path> tables_named(const std::string& draft);
 
+  /// Notes the file for files(); nothing where there is none.
+  std::optional<std::filesystem::path> head_file(const char* option, const std::optional<std::string>& named,
+                                                 const char* shipped);
   void require_one_vocabulary() const;
   std::vector<sim::Token> tokens_of(const traces::Prompt& prompt, const char* option, const std::string& file) const;
 
@@ -100,7 +114,11 @@ class CheckpointPair {
   std::string prompts_source_;
   std::filesystem::path target_folder_;
   std::filesystem::path prompts_file_;
-  std::vector<std::filesystem::path> head_files_;
+  struct OptionFile {
+    const char* option;
+    std::filesystem::path path;
+  };
+  std::vector<OptionFile> head_files_;
   Weights target_;
   Draft draft_;
   std::optional<sim::Tokenizer> tokenizer_;

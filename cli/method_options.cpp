@@ -41,6 +41,9 @@ void require_source(const MethodOptions& options) {
   refuse_with("--prompts", options.paths.prompts.has_value(), pair);
   refuse_with("--tasks", options.tasks.has_value(), pair);
   refuse_with("--ngram-text", options.ngram_text.has_value(), pair);
+  refuse_with("--eagle-head", options.heads.eagle_head.has_value(), pair);
+  refuse_with("--parallel-heads", options.heads.parallel_heads.has_value(), pair);
+  refuse_with("--exits", options.heads.exits.has_value(), pair);
   const bool synthetic = options.source == "synthetic";
   refuse_with("--vocab", options.vocab.has_value(), synthetic);
   refuse_with("--noise", options.noise.has_value(), synthetic);
@@ -72,6 +75,7 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   CheckpointPair pair(options.paths);
   const CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", options.tasks), pair.longest_prompt(options.settings.max_new_tokens));
+  const CheckpointPair::Heads heads = pair.read_heads(options.heads);
   report.assumptions = pair.assumptions();
   report.files = pair.files();
   prompts.warn_of_cut(report);
@@ -79,6 +83,9 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
   source.models = pair.models();
   source.target_weights = pair.target_weights();
   source.draft_weights = pair.draft_weights();
+  source.eagle_head = heads.eagle_head;
+  source.parallel_heads = heads.parallel_heads;
+  source.exits = heads.exits;
   source.prompts = prompts.kept;
   if (options.ngram_text) {
     source.texts = pair.texts(*options.ngram_text);
@@ -87,9 +94,6 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
     for (const sim::Prompt& prompt : source.prompts) source.texts.push_back(prompt.tokens);
   }
   if (!options.paths.target) {
-    source.eagle_head = pair.read_shipped_eagle_head();
-    source.parallel_heads = pair.read_shipped_parallel_heads();
-    source.exits = pair.read_shipped_exits();
     source.unigram = CheckpointPair::table_model("unigram");
     source.bigram = CheckpointPair::table_model("bigram");
   }
@@ -249,6 +253,10 @@ void MethodOptions::declare_source(Options& options) {
   options.text("--tasks,--task", tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
   options.text("--ngram-text", ngram_text, "FILE",
                "texts that n-grams are counted in, as --prompts (default: the prompts themselves)");
+  options.text("--eagle-head", heads.eagle_head, "FILE",
+               "head trained on the target, of the draft eagle (default: the shipped target's)");
+  options.text("--parallel-heads", heads.parallel_heads, "FILE", "heads trained on it, of parallel and blockwise");
+  options.text("--exits", heads.exits, "FILE", "exits trained on it, of early-exit, calm and calm-saturation");
   options.choice("--laws", laws, {"bigram", "fixed", "iid"},
                  "of a synthetic source: by the token before, the same everywhere, or acceptances alone\n"
                  "[iid with --alpha, fixed above 4096 tokens, else bigram]");

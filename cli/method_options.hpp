@@ -18,6 +18,7 @@ namespace specdec::cli {
 struct MethodOptions {
   std::string source = "pair";
   CheckpointPair::Paths paths;
+  CheckpointPair::HeadPaths heads;
   std::optional<std::string> tasks;
   std::optional<std::string> ngram_text;
   std::optional<std::int64_t> vocab;

@@ -1,7 +1,6 @@
 #include "sim/drafts/eagle.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "sim/transformer/transformer_pass.hpp"
 #include "sim/transformer/weight_reader.hpp"
 #include "sim/transformer/weights.hpp"
+#include "traces/file_error.hpp"
 
 namespace specdec::sim {
 
@@ -37,11 +37,12 @@ void read_head(WeightReader& reader, EagleHead& head) {
 std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& path,
                                                  std::shared_ptr<const TransformerWeights> target) {
   if (target->config.family != TransformerConfig::Family::llama)
-    throw std::invalid_argument("load_eagle_head: target is of the GPT-2 family, but must be of the Llama family");
+    throw traces::FileError(path, traces::FileError::whole_file(), "its target", "of the GPT-2 family",
+                            "of the Llama family");
   auto head = std::make_shared<EagleHead>();
   head->block.config = target->config;
   head->block.config.layers = 1;
-  TensorStore store = TensorStore::of_heads(path, "specdec-eagle-head");
+  TensorStore store = TensorStore::of_heads(path, "specdec-eagle-head", target->config);
   WeightReader reader(store);
   read_head(reader, *head);
   store.require_nothing_else([](const std::string&) { return false; });

@@ -27,8 +27,8 @@ struct EagleHead;
 
 /// Reads a head trained for `target` (sim/models/README.md has the format).
 /// @throws FileError naming the metadata entry or tensor that is missing, has another shape or type than the target
-///   demands, holds a number that is not finite, or has no place in the head
-/// @throws std::invalid_argument if the target is not of the Llama family
+///   demands, holds a number that is not finite, or has no place in the head; or if the target is not of the Llama
+///   family
 std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& path,
                                                  std::shared_ptr<const TransformerWeights> target);
 

@@ -22,7 +22,7 @@ struct ParallelHeads {
 
 std::shared_ptr<const ParallelHeads> load_parallel_heads(const std::filesystem::path& path,
                                                          std::shared_ptr<const TransformerWeights> target) {
-  TensorStore store = TensorStore::of_heads(path, "specdec-parallel-heads");
+  TensorStore store = TensorStore::of_heads(path, "specdec-parallel-heads", target->config);
   WeightReader reader(store);
   const auto weight = [](std::size_t j) { return fmt::format("parallel.{}", j); };
   auto heads = std::make_shared<ParallelHeads>();

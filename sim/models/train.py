@@ -28,7 +28,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +54,16 @@ class Shape:
     layers: int
     heads: int
     intermediate: int
-    lr: float  # peak learning rate
-    batch: int  # sequences of 256 tokens in a step
+    lr: float = 0.0  # peak learning rate
+    batch: int = 0  # sequences of 256 tokens in a step
+    # What models made elsewhere may have otherwise; 0 stands for what follows from the sizes above.
+    key_value_heads: int = 0
+    head_size: int = 0
+    vocab: int = VOCAB
+    positions: int = MAX_POSITIONS
+    theta: float = THETA
+    eps: float = EPS
+    tied: bool = True  # the output matrix is the embedding
 
 
 SHAPES = {
@@ -114,17 +122,19 @@ def load_tokenizer(work: Path):
 
 
 def cmd_encode(args: argparse.Namespace) -> None:
-    """Write tokens (uint16, <s> before each document) and document offsets."""
+    """Write tokens (uint16, uint32 where needed, <s> before each document) and document offsets."""
     sp = load_tokenizer(args.work)
+    kind = np.uint16 if sp.vocab_size() <= 2 ** 16 else np.uint32
+    first = [sp.bos_id()] if sp.bos_id() >= 0 else []
     out = args.work / "tokens"
     out.mkdir(exist_ok=True)
-    for task in TASKS:
+    for task in args.tasks:
         for part in ("train", "heldout"):
             ids: list[np.ndarray] = []
             texts = [row["text"] for row in rows(args.work, task, part)]
             for at in range(0, len(texts), 64):
                 for doc in sp.encode(texts[at:at + 64], num_threads=1):
-                    ids.append(np.array([BOS] + doc, np.uint16))
+                    ids.append(np.array(first + doc, kind))
             offsets = np.cumsum([0] + [len(d) for d in ids])
             np.save(out / f"{task}.{part}.tokens.npy", np.concatenate(ids))
             np.save(out / f"{task}.{part}.offsets.npy", offsets.astype(np.int64))
@@ -190,13 +200,16 @@ def build_model(shape: Shape):
     import torch.nn as nn
     import torch.nn.functional as F
 
+    size = shape.head_size or shape.hidden // shape.heads
+    kv_heads = shape.key_value_heads or shape.heads
+
     class RMSNorm(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.weight = nn.Parameter(torch.ones(shape.hidden))
 
         def forward(self, x):
-            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPS) * self.weight
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + shape.eps) * self.weight
 
     def linear(n_in: int, n_out: int) -> nn.Linear:
         return nn.Linear(n_in, n_out, bias=False)
@@ -204,17 +217,29 @@ def build_model(shape: Shape):
     class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
-                setattr(self, name, linear(shape.hidden, shape.hidden))
+            self.q_proj = linear(shape.hidden, shape.heads * size)
+            self.k_proj = linear(shape.hidden, kv_heads * size)
+            self.v_proj = linear(shape.hidden, kv_heads * size)
+            self.o_proj = linear(shape.heads * size, shape.hidden)
+
+        def projected(self, x, cos, sin):
+            """Queries, keys and values [B, heads, T, size], a key head once for each of its queries."""
+            b, t, _ = x.shape
+            w = torch.cat((self.q_proj.weight, self.k_proj.weight, self.v_proj.weight))
+            parts = F.linear(x, w).view(b, t, -1, size).transpose(1, 2)
+            q, k, v = parts.split((shape.heads, kv_heads, kv_heads), 1)
+            q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+            if kv_heads != shape.heads:
+                k, v = (y.repeat_interleave(shape.heads // kv_heads, 1) for y in (k, v))
+            return q, k, v
 
         def forward(self, x, cos, sin):  # x [B, T, hidden]
-            b, t, d = x.shape
-            h = shape.heads
-            w = torch.cat((self.q_proj.weight, self.k_proj.weight, self.v_proj.weight))
-            q, k, v = F.linear(x, w).view(b, t, 3, h, d // h).permute(2, 0, 3, 1, 4)
-            q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            return self.o_proj(y.transpose(1, 2).reshape(b, t, d))
+            q, k, v = self.projected(x, cos, sin)
+            return self.output(F.scaled_dot_product_attention(q, k, v, is_causal=True))
+
+        def output(self, y):  # y [B, heads, T, size]
+            b, _, t, _ = y.shape
+            return self.o_proj(y.transpose(1, 2).reshape(b, t, -1))
 
     def rotate(x, cos, sin):  # split-half rotary positions
         a, b = x.chunk(2, -1)
@@ -247,19 +272,25 @@ def build_model(shape: Shape):
     class Body(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.embed_tokens = nn.Embedding(VOCAB, shape.hidden)
+            self.embed_tokens = nn.Embedding(shape.vocab, shape.hidden)
             self.layers = nn.ModuleList(Block() for _ in range(shape.layers))
             self.norm = RMSNorm()
 
     class Llama(nn.Module):
         def __init__(self) -> None:
             super().__init__()
+            self.shape = shape
             self.model = Body()
-            half = shape.hidden // shape.heads // 2
-            freq = THETA ** (-torch.arange(half, dtype=torch.float64) / half)
-            angle = torch.arange(MAX_POSITIONS, dtype=torch.float64)[:, None] * freq
+            if not shape.tied:
+                self.lm_head = linear(shape.hidden, shape.vocab)
+            half = size // 2
+            freq = shape.theta ** (-torch.arange(half, dtype=torch.float64) / half)
+            angle = torch.arange(shape.positions, dtype=torch.float64)[:, None] * freq
             self.register_buffer("cos", angle.cos().float(), persistent=False)
             self.register_buffer("sin", angle.sin().float(), persistent=False)
+
+        def output_matrix(self):
+            return self.model.embed_tokens.weight if shape.tied else self.lm_head.weight
 
         def forward(self, tokens, targets, reduction: str = "mean"):
             """Cross entropy of targets [B, T] after tokens [B, T]; -100 is ignored."""
@@ -267,8 +298,8 @@ def build_model(shape: Shape):
             x = self.model.embed_tokens(tokens)
             for block in self.model.layers:
                 x = block(x, self.cos[:t], self.sin[:t])
-            logits = F.linear(self.model.norm(x), self.model.embed_tokens.weight).float()
-            return F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1),
+            logits = F.linear(self.model.norm(x), self.output_matrix()).float()
+            return F.cross_entropy(logits.reshape(-1, shape.vocab), targets.reshape(-1),
                                    reduction=reduction)
 
     net = Llama()
@@ -292,8 +323,9 @@ class Stream:
     into sequences and shuffles these.
     """
 
-    def __init__(self, work: Path, length: int, epoch: int = 0, position: int = 0) -> None:
-        self.docs = [d for task in TASKS for d in load_docs(work, task, "train")]
+    def __init__(self, work: Path, length: int, epoch: int = 0, position: int = 0,
+                 tasks: Sequence[str] = TASKS) -> None:
+        self.docs = [d for task in tasks for d in load_docs(work, task, "train")]
         self.length, self.epoch, self.position = length, epoch, position
         self.load()
 
@@ -655,7 +687,9 @@ def main() -> int:
         return p
 
     command("tokenizer", cmd_tokenizer)
-    command("encode", cmd_encode)
+    p = command("encode", cmd_encode)
+    p.add_argument("--tasks", nargs="+", default=TASKS,
+                   help="names NAME of corpus/NAME.train.jsonl and corpus/NAME.heldout.jsonl")
     command("ngrams", cmd_ngrams)
     p = command("train", cmd_train)
     p.add_argument("--model", choices=SHAPES, required=True)

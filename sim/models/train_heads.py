@@ -1,22 +1,27 @@
 #!/usr/bin/env python3
-"""Train drafting heads and early exits on the shipped target, which stays as it is.
+"""Train drafting heads and early exits on a finished target, which stays as it is.
 
-Usage (after prepare_corpus.py, and train.py encode with the shipped tokenizer):
+Usage (after prepare_corpus.py, and train.py encode with the target's tokenizer):
     train_heads.py train    --work DIR --heads exits    --minutes 6
     train_heads.py train    --work DIR --heads parallel --minutes 12
     train_heads.py train    --work DIR --heads eagle    --minutes 40
     train_heads.py evaluate --work DIR --heads NAME
     train_heads.py export   --work DIR --heads NAME --out sim/models
 
+The target is the shipped one, or with --target a folder with config.json and
+model*.safetensors of the Llama family, without biases and stretched positions.
+README.md says how to train on other text.
+
 Every kind of head ends in a vector that the target's output matrix turns into
 logits. f is the target's state after its final norm, h_k its state after k of
-its blocks, E its embedding, which is its output matrix as well.
+its blocks, E its embedding, O its output matrix (E where they are shared).
 
-exits     e_k = h_k + W_k norm_k(h_k), logits E final_norm(e_k), k = 1..5
-parallel  r_j = f + silu(W_j f + b_j), logits E r_j: the token j places beyond
+exits     e_k = h_k + W_k norm_k(h_k), logits O final_norm(e_k), k = 1, 2, ..
+          up to the last block but one
+parallel  r_j = f + silu(W_j f + b_j), logits O r_j: the token j places beyond
           the next one, j = 1..5
 eagle     the feature of the next position, g = norm(block(fc [E x; f])) with x
-          the token after f's; logits E g.  Deeper in a round g takes f's place.
+          the token after f's; logits O g.  Deeper in a round g takes f's place.
 
 All are trained on cross entropy against the target's own distribution at the
 position that they predict.
@@ -25,6 +30,7 @@ position that they predict.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -32,12 +38,10 @@ from pathlib import Path
 
 import numpy as np
 
-from train import (EPS, SHAPES, TASKS, VOCAB, SEED, Stream, build_model, heldout_windows,
-                   parse_deadline, save)
+from train import (TASKS, SEED, Shape, Stream, build_model, heldout_windows, parse_deadline,
+                   save)
 
 HERE = Path(__file__).resolve().parent
-HIDDEN = SHAPES["target"].hidden
-LAYERS = SHAPES["target"].layers
 OFFSETS = 5  # parallel heads
 DEPTHS = 5  # depths of a round that evaluation looks at
 LENGTH = 256  # tokens of a training sequence
@@ -51,17 +55,50 @@ FILES = {"exits": ("exits.safetensors", "specdec-exits"),  # name and format in 
 # ---------------------------------------------------------------- target
 
 
+def read_shape(path: Path) -> Shape:
+    """The shape in a config.json; what build_model does not do is refused."""
+    config = json.loads(path.read_text(encoding="utf-8"))
+    rope = config.get("rope_parameters") or {}
+    scaling = config.get("rope_scaling") or rope
+    fixed = {"model_type": (config.get("model_type"), "llama"),
+             "hidden_act": (config.get("hidden_act", "silu"), "silu"),
+             "attention_bias": (config.get("attention_bias", False), False),
+             "mlp_bias": (config.get("mlp_bias", False), False),
+             "rope type": (scaling.get("rope_type", scaling.get("type", "default")), "default")}
+    for name, (found, expected) in fixed.items():
+        if found != expected:
+            raise SystemExit(f"{path}: {name} is {found}, but must be {expected}")
+    return Shape(
+        hidden=config["hidden_size"], layers=config["num_hidden_layers"],
+        heads=config["num_attention_heads"], intermediate=config["intermediate_size"],
+        key_value_heads=config.get("num_key_value_heads") or 0,
+        head_size=config.get("head_dim") or 0, vocab=config["vocab_size"],
+        positions=config.get("max_position_embeddings", 2048),
+        theta=config.get("rope_theta") or rope.get("rope_theta") or 10000.0,
+        eps=config.get("rms_norm_eps", 1e-6), tied=config.get("tie_word_embeddings", False))
+
+
 def load_target(folder: Path):
-    """The shipped target with its F16 weights in F32, frozen."""
+    """A target with its weights in F32, frozen."""
     from safetensors.torch import load_file
 
-    net = build_model(SHAPES["target"])
-    net.load_state_dict({k: v.float() for k, v in load_file(folder / "model.safetensors").items()})
+    net = build_model(read_shape(folder / "config.json"))
+    stored: dict = {}
+    for part in sorted(folder.glob("model*.safetensors")):
+        stored.update(load_file(part))
+    if net.shape.tied:
+        stored.pop("lm_head.weight", None)
+    net.load_state_dict({k: v.float() for k, v in stored.items()})
     return net.requires_grad_(False).eval()
 
 
+def window_of(net) -> int:
+    """Tokens of a sequence; the depths of a round stand behind it."""
+    return min(LENGTH, net.shape.positions - DEPTHS)
+
+
 def states(net, tokens) -> list:
-    """h_0 .. h_6 [B, T, H]: the stream before and after each block."""
+    """h_0, h_1, .. [B, T, H]: the stream before and after each block."""
     t = tokens.shape[1]
     x = net.model.embed_tokens(tokens)
     out = [x]
@@ -72,10 +109,10 @@ def states(net, tokens) -> list:
 
 
 def logits_of(net, features):
-    """E times the features, in F32."""
+    """O times the features, in F32."""
     import torch.nn.functional as F
 
-    return F.linear(features, net.model.embed_tokens.weight).float()
+    return F.linear(features, net.output_matrix()).float()
 
 
 # ----------------------------------------------------------------- heads
@@ -87,17 +124,19 @@ def build_heads(kind: str, net):
     import torch.nn as nn
     import torch.nn.functional as F
 
+    hidden = net.shape.hidden
+
     def rms(x, weight):
         x = x.float()
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPS) * weight
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + net.shape.eps) * weight
 
     class Exits(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            for k in range(1, LAYERS):
+            for k in range(1, net.shape.layers):
                 part = nn.Module()
-                part.norm, part.proj = nn.Module(), nn.Linear(HIDDEN, HIDDEN, bias=False)
-                part.norm.weight = nn.Parameter(torch.ones(HIDDEN))
+                part.norm, part.proj = nn.Module(), nn.Linear(hidden, hidden, bias=False)
+                part.norm.weight = nn.Parameter(torch.ones(hidden))
                 part.proj.weight.data.zero_()
                 setattr(self, str(k), part)
 
@@ -110,7 +149,7 @@ def build_heads(kind: str, net):
         def __init__(self) -> None:
             super().__init__()
             for j in range(1, OFFSETS + 1):
-                part = nn.Linear(HIDDEN, HIDDEN)
+                part = nn.Linear(hidden, hidden)
                 part.weight.data.zero_()
                 part.bias.data.zero_()
                 setattr(self, str(j), part)
@@ -121,19 +160,11 @@ def build_heads(kind: str, net):
     class Eagle(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            one = build_model(SHAPES["target"])
-            self.fc = nn.Linear(2 * HIDDEN, HIDDEN, bias=False)
+            one = build_model(net.shape)
+            self.fc = nn.Linear(2 * hidden, hidden, bias=False)
             self.layer = one.model.layers[0]
             self.norm = one.model.norm
             self.norm.weight.data.copy_(net.model.norm.weight)
-
-        def projected(self, x):
-            """Queries, keys and values [B, heads, T, size] without positions."""
-            att = self.layer.self_attn
-            b, t, _ = x.shape
-            w = torch.cat((att.q_proj.weight, att.k_proj.weight, att.v_proj.weight))
-            shape = (b, t, 3, SHAPES["target"].heads, -1)
-            return F.linear(self.layer.input_layernorm(x), w).view(shape).permute(2, 0, 3, 1, 4)
 
         def forward(self, embedded, f, kept: list, depth: int):
             """Features of the next positions, [B, T, H], at one depth of the round.
@@ -143,12 +174,11 @@ def build_heads(kind: str, net):
             depths; entry t sees depth 1's entries to t and one entry of every later depth,
             which are those that a round begun at t makes.
             """
-            b, t, _ = f.shape
-            heads = SHAPES["target"].heads
+            t = f.shape[1]
             x = self.fc(torch.cat((embedded, f.to(embedded.dtype)), -1))
-            q, k, v = self.projected(x)
             at = slice(depth - 1, depth - 1 + t)  # positions of the entries
-            q, k = rotate(q, net.cos[at], net.sin[at]), rotate(k, net.cos[at], net.sin[at])
+            attention = self.layer.self_attn
+            q, k, v = attention.projected(self.layer.input_layernorm(x), net.cos[at], net.sin[at])
             kept.append((k, v))
             if depth == 1:
                 y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -162,18 +192,14 @@ def build_heads(kind: str, net):
                 y = weight[..., :first_k.shape[2]] @ first_v
                 for i, (_, vv) in enumerate(kept[1:]):
                     y = y + weight[..., first_k.shape[2] + i, None] * vv[:, :, :t]
-            x = x + self.layer.self_attn.o_proj(y.transpose(1, 2).reshape(b, t, HIDDEN))
+            x = x + attention.output(y)
             x = x + self.layer.mlp(self.layer.post_attention_layernorm(x))
             return self.norm(x.float())
-
-    def rotate(x, cos, sin):  # split-half rotary positions, as in the target
-        a, b = x.chunk(2, -1)
-        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
 
     torch.manual_seed(SEED)
     heads = {"exits": Exits, "parallel": Parallel, "eagle": Eagle}[kind]()
     if kind == "eagle":
-        heads.fc.weight.data.normal_(0.0, 0.6 * (2 * HIDDEN) ** -0.5)
+        heads.fc.weight.data.normal_(0.0, 0.6 * (2 * hidden) ** -0.5)
     return heads
 
 
@@ -188,7 +214,7 @@ def predictions(kind: str, heads, net, tokens, depths: int):
         stream = states(net, tokens)
         final = net.model.norm(stream[-1])
     if kind == "exits":
-        for k in range(1, LAYERS):
+        for k in range(1, net.shape.layers):
             yield k, lambda k=k: heads(k, stream[k]), final, 0
     elif kind == "parallel":
         for j in range(1, OFFSETS + 1):
@@ -232,7 +258,10 @@ def cmd_train(args: argparse.Namespace) -> None:
         heads.load_state_dict(state["heads"])
         optimizer.load_state_dict(state["optimizer"])
         step, elapsed, cursor = state["step"], state["elapsed"], tuple(state["cursor"])
-    stream = Stream(args.work, LENGTH, *cursor)
+    length, hidden = window_of(net), net.shape.hidden
+    stream = Stream(args.work, length, *cursor, tasks=args.tasks)
+    if (most := max(int(d.max()) for d in stream.docs if len(d))) >= net.shape.vocab:
+        raise SystemExit(f"a token is {most}, but the target has {net.shape.vocab}")
     log = open(run / "log.txt", "a", encoding="utf-8")
 
     def say(text: str) -> None:
@@ -261,9 +290,9 @@ def cmd_train(args: argparse.Namespace) -> None:
             for name, make, final, _ in predictions(args.heads, heads, net, tokens,
                                                     args.depths if left < 0.6 else 1):
                 # The loss looks at a random half of the positions: the logits are what costs.
-                flat = final.reshape(-1, HIDDEN)
+                flat = final.reshape(-1, hidden)
                 chosen = torch.randperm(len(flat))[:len(flat) // 2]
-                feature = make().reshape(-1, HIDDEN)[chosen]
+                feature = make().reshape(-1, hidden)[chosen]
                 with torch.no_grad():
                     teacher = torch.softmax(logits_of(net, flat[chosen]), -1)
                 loss = -(teacher * torch.log_softmax(logits_of(net, feature), -1)).sum(-1).mean()
@@ -283,7 +312,7 @@ def cmd_train(args: argparse.Namespace) -> None:
         now = time.time()
         elapsed += now - last
         if step % args.log_every == 0:
-            say(f"step {step} tokens {step * BATCH * LENGTH} lr {optimizer.param_groups[0]['lr']:.1e} loss "
+            say(f"step {step} tokens {step * BATCH * length} lr {optimizer.param_groups[0]['lr']:.1e} loss "
                 + " ".join(f"{name}:{value / since:.4f}" for name, value in losses.items())
                 + f" seconds/step {elapsed / step:.3f}")
             losses, since = {}, 0
@@ -292,7 +321,7 @@ def cmd_train(args: argparse.Namespace) -> None:
             checkpoint()
             saved = now
     checkpoint()
-    say(f"end step {step} tokens {step * BATCH * LENGTH} minutes {elapsed / 60:.1f}")
+    say(f"end step {step} tokens {step * BATCH * length} minutes {elapsed / 60:.1f}")
 
 
 # ---------------------------------------------------- evaluation, export
@@ -316,17 +345,18 @@ def cmd_evaluate(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.threads)
     net = load_target(args.target)
     heads = rounded(args, net)
+    hidden = net.shape.hidden
     print(f"{args.heads:8s} task   depth  text   same   sum min   tokens")
     with torch.no_grad():
-        for task in TASKS:
+        for task in args.tasks:
             sums: dict[int, np.ndarray] = {}
-            for x, y in heldout_windows(args.work, task, LENGTH, args.limit):
+            for x, y in heldout_windows(args.work, task, window_of(net), args.limit):
                 tokens, targets = torch.from_numpy(x), torch.from_numpy(y)
                 for name, make, final, shift in predictions(args.heads, heads, net, tokens, DEPTHS):
                     text = targets[:, shift:].reshape(-1)
                     real = text >= 0
-                    p = torch.softmax(logits_of(net, final.reshape(-1, HIDDEN)[real]), -1)
-                    q = torch.softmax(logits_of(net, make().reshape(-1, HIDDEN)[real]), -1)
+                    p = torch.softmax(logits_of(net, final.reshape(-1, hidden)[real]), -1)
+                    q = torch.softmax(logits_of(net, make().reshape(-1, hidden)[real]), -1)
                     first = q.argmax(-1)
                     sums[name] = sums.get(name, np.zeros(4)) + np.array([
                         float((first == text[real]).sum()), float((first == p.argmax(-1)).sum()),
@@ -337,24 +367,25 @@ def cmd_evaluate(args: argparse.Namespace) -> None:
 
 
 def cmd_export(args: argparse.Namespace) -> None:
-    """Write the heads of the last checkpoint as F16."""
+    """Write the heads of the last checkpoint as F16, with the sizes of the target that they are for."""
     import torch
     from safetensors.torch import save_file
 
     name, form = FILES[args.heads]
-    heads = rounded(args, load_target(args.target))
+    net = load_target(args.target)
+    heads = rounded(args, net)
     tensors = {f"{args.heads}.{k}": v.to(torch.float16).contiguous()
                for k, v in heads.state_dict().items()}
     if not all(torch.isfinite(v).all() for v in tensors.values()):
         raise SystemExit("a weight is outside the range of F16")
     part = args.out / f".{name}.part"
-    save_file(tensors, part, metadata={"format": form, "version": "1"})
+    save_file(tensors, part, metadata={
+        "format": form, "version": "1", "hidden_size": str(net.shape.hidden),
+        "vocab_size": str(net.shape.vocab), "num_hidden_layers": str(net.shape.layers)})
     part.chmod(0o644)
     os.replace(part, args.out / name)
     for key, value in sorted(tensors.items()):
         print(f"{key:50s} {list(value.shape)}")
-
-
 
 
 def main() -> int:
@@ -364,10 +395,11 @@ def main() -> int:
         p = sub.add_parser(name, help=call.__doc__.split("\n", 1)[0])
         p.add_argument("--work", type=Path, required=True, help="working directory")
         p.add_argument("--heads", choices=FILES, required=True)
-        p.add_argument("--target", type=Path, default=HERE / "target")
+        p.add_argument("--target", type=Path, default=HERE / "target", help="folder of a checkpoint")
         p.add_argument("--threads", type=int, default=2)
         p.set_defaults(call=call)
         if name == "train":
+            p.add_argument("--tasks", nargs="+", default=TASKS, help="of tokens/NAME.train.tokens.npy")
             p.add_argument("--deadline", help="end of the run, HH:MM in UTC")
             p.add_argument("--minutes", type=float, default=15.0, help="length without --deadline")
             p.add_argument("--resume", action="store_true", help="continue from the last checkpoint")
@@ -377,6 +409,7 @@ def main() -> int:
             p.add_argument("--log-every", type=int, default=25)
             p.add_argument("--save-seconds", type=float, default=120.0)
         elif name == "evaluate":
+            p.add_argument("--tasks", nargs="+", default=TASKS)
             p.add_argument("--limit", type=int, help="windows of a task to look at")
         else:
             p.add_argument("--out", type=Path, required=True)

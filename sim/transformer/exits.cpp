@@ -11,7 +11,7 @@
 namespace specdec::sim {
 
 std::shared_ptr<const ExitWeights> load_exits(const std::filesystem::path& path, const TransformerConfig& config) {
-  TensorStore store = TensorStore::of_heads(path, "specdec-exits");
+  TensorStore store = TensorStore::of_heads(path, "specdec-exits", config);
   WeightReader reader(store);
   const auto walk = [&](ExitWeights& exits) {
     for (std::int64_t k = 1; k < config.layers; ++k) {

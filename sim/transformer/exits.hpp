@@ -9,8 +9,9 @@
 
 namespace specdec::sim {
 
-// Exits of a transformer, safetensors with the metadata "format": "specdec-exits", "version": "1". For each exit, k
-// being the number of blocks before it, 1 <= k < layers, and H the width:
+// Exits of a transformer, safetensors with the metadata "format": "specdec-exits", "version": "1", and "hidden_size",
+// "vocab_size" and "num_hidden_layers" of the model that they were trained on. For each exit, k being the number of
+// blocks before it, 1 <= k < layers, and H the width:
 //
 //   exits.{k}.norm.weight [H], exits.{k}.proj.weight [H, H]; F32, F16 or BF16
 //

@@ -23,11 +23,12 @@ using traces::Tensor;
                   std::move(expected));
 }
 
-void require_metadata(const SafetensorsFile& file, const std::string& key, std::string_view expected) {
+void require_metadata(const SafetensorsFile& file, const std::string& key, const std::string& expected,
+                      const std::string& reason = "") {
   const auto entry = file.metadata().find(key);
   const std::string found = entry == file.metadata().end() ? "missing" : entry->second;
   if (found != expected)
-    throw FileError(file.path(), FileError::whole_file(), "metadata " + key, found, std::string(expected));
+    throw FileError(file.path(), FileError::whole_file(), "metadata " + key, found, expected + reason);
 }
 
 }  // namespace
@@ -45,11 +46,18 @@ TensorStore TensorStore::of_checkpoint(const std::filesystem::path& folder) {
   return store;
 }
 
-TensorStore TensorStore::of_heads(const std::filesystem::path& path, std::string_view format) {
+TensorStore TensorStore::of_heads(const std::filesystem::path& path, std::string_view format,
+                                  const TransformerConfig& target) {
   TensorStore store(path, "the target");
   const SafetensorsFile& file = store.open_whole(path);
-  require_metadata(file, "format", format);
+  require_metadata(file, "format", std::string(format));
   require_metadata(file, "version", "1");
+  const auto require_size = [&](const char* key, std::int64_t size) {
+    require_metadata(file, key, fmt::format("{}", size), ", as the target has");
+  };
+  require_size("hidden_size", target.width);
+  require_size("vocab_size", target.vocab_size);
+  require_size("num_hidden_layers", target.layers);
   return store;
 }
 

@@ -23,9 +23,11 @@ class TensorStore {
   /// model.safetensors of a checkpoint's folder, or the shards that model.safetensors.index.json names.
   /// @throws FileError if a file is not readable, or a shard lacks what the index says it has
   static TensorStore of_checkpoint(const std::filesystem::path& folder);
-  /// One file whose metadata has this `format` and version 1; what its shapes must fit is the target.
+  /// One file whose metadata has this `format` and version 1, and as `hidden_size`, `vocab_size` and
+  /// `num_hidden_layers` those of the target.
   /// @throws FileError if the file is not readable or its metadata is another
-  static TensorStore of_heads(const std::filesystem::path& path, std::string_view format);
+  static TensorStore of_heads(const std::filesystem::path& path, std::string_view format,
+                              const TransformerConfig& target);
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
   /// Checks a tensor's presence, shape and type. @throws FileError naming the tensor

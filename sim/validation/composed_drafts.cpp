@@ -1,11 +1,14 @@
 #include "sim/validation/composed_drafts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "sim/decoding.hpp"
 #include "sim/drafts/hierarchical.hpp"
@@ -80,8 +83,12 @@ struct InputCopyBench {
 std::string lacks_early_exit(const MethodContext& context) {
   if (!context.source().target_weights) return "the source's target has no blocks";
   const std::int64_t blocks = sim::config_of(*context.source().target_weights).layers;
-  return context.settings().exit_layer < blocks ? ""
-                                                : fmt::format("the target has {} blocks and no exit so late", blocks);
+  const std::int64_t layer = context.settings().exit_layer;
+  if (layer >= blocks) return fmt::format("the target has {} blocks and no exit so late", blocks);
+  if (!context.source().exits) return "";
+  const std::vector<std::int64_t> exits = sim::exits_of(*context.source().exits);
+  if (std::ranges::find(exits, layer) != exits.end()) return "";
+  return fmt::format("there is no exit behind {} blocks, but behind {}", layer, fmt::join(exits, ", "));
 }
 
 DraftBenchFactory early_exit_benches(const MethodContext& context) {

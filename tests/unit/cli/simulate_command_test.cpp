@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/catch.hpp"
@@ -144,6 +145,48 @@ TEST_CASE("one beam is greedy decoding by Algorithm 1, and more are held against
             .out.find("no: the beams and scores of plain beam search, in every sequence") != std::string::npos);
   check_run_refused("simulate --system beam --beams 4 --draft-beams 3",
                     "--draft-beams is 3, but must be at least --beams, 4");
+}
+
+TEST_CASE("heads and exits of the user's do what the shipped ones do, and files of anything else are refused") {
+  const std::string models = SPECDEC_SOURCE_DIR "/sim/models/";
+  const std::string pair = "compare --target " + models + "target --draft-model " + models + "draft --prompts " +
+                           models + "prompts.jsonl --tokens 24 --max-new-tokens 8 ";
+  const std::string heads = " --eagle-head " + models + "eagle_head.safetensors --parallel-heads " + models +
+                            "parallel_heads.safetensors --exits " + models + "exits.safetensors ";
+  const std::string methods = "eagle parallel early-exit calm calm-saturation";
+  const ordered_json shipped = document_of_run("compare --tokens 24 --max-new-tokens 8 " + methods);
+  const ordered_json named = document_of_run(pair + heads + methods);
+  CHECK(named["results"] == shipped["results"]);
+  // What the run has read: config, weights and tokenizer of each, prompts, and the three.
+  CHECK(named["inputs"]["files"].size() == 10);
+  CHECK(named["inputs"]["eagle_head"] == models + "eagle_head.safetensors");
+  check_run_refused(pair + "parallel", "parallel: the source has no parallel heads for its target");
+  CHECK(document_of_run(pair + "early-exit calm")["results"] != shipped["results"]);
+
+  const auto refused_with = [&](const std::string& options, const std::string& message) {
+    const specdec::tests::Run run = run_specdec("simulate " + options);
+    INFO(options << '\n' << run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find(message) != std::string::npos);
+    CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+  };
+  const std::string grouped = "--target " SPECDEC_SOURCE_DIR "/tests/fixtures/transformer/llama_gqa --draft-model " +
+                              std::string(SPECDEC_SOURCE_DIR) + "/tests/fixtures/transformer/llama_gqa --prompts " +
+                              SPECDEC_SOURCE_DIR "/tests/fixtures/transformer/prompts.jsonl";
+  refused_with(grouped + heads,
+               "eagle_head.safetensors: metadata hidden_size is 192, but must be 40, as the target has");
+  refused_with("--parallel-heads " + models + "eagle_head.safetensors",
+               "metadata format is specdec-eagle-head, but must be specdec-parallel-heads");
+  refused_with("--exits " + models + "target/model.safetensors", "metadata format is pt, but must be specdec-exits");
+  const specdec::tests::ScratchFolder scratch;
+  const std::string whole = specdec::tests::content_of(models + "exits.safetensors");
+  std::ofstream(scratch / "cut.safetensors", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  refused_with("--exits " + (scratch / "cut.safetensors").string(), "cut.safetensors");
+  refused_with("--eagle-head " + (scratch / "none.safetensors").string(), "none.safetensors");
+  refused_with("--draft early-exit --exit-layer 6",
+               "early-exit+algorithm1: the target has 6 blocks and no exit so late");
+  check_run_refused("simulate --source synthetic --exits x", "--exits does not go with --source synthetic");
 }
 
 TEST_CASE("trees are planned for the acceptance and the costs that are given, and reported") {

@@ -64,7 +64,8 @@ struct Spoiling {
   std::vector<std::int64_t> shape = {};
   float first_value = 0;
   bool left_out = false;
-  std::string format = {};
+  /// Entries of the metadata that are other ones; an empty one is left out.
+  std::map<std::string, std::string> metadata = {};
 };
 
 /// Random heads for a shape in a file.
@@ -86,8 +87,14 @@ void write_heads(HeadKind kind, const tests::Shape& shape, const std::filesystem
     if (name == spoilt.tensor && spoilt.first_value != 0) v.front() = spoilt.first_value;
     data.push_back({{name, traces::ElementType::f32, dimensions}, std::as_bytes(std::span(v))});
   }
-  traces::write_safetensors(path, data,
-                            {{"format", spoilt.format.empty() ? format_of(kind) : spoilt.format}, {"version", "1"}});
+  std::map<std::string, std::string> metadata{{"format", format_of(kind)},
+                                              {"version", "1"},
+                                              {"hidden_size", std::to_string(shape.width)},
+                                              {"vocab_size", std::to_string(shape.vocab_size)},
+                                              {"num_hidden_layers", std::to_string(shape.layers)}};
+  for (const auto& [key, value] : spoilt.metadata) metadata[key] = value;
+  std::erase_if(metadata, [](const auto& entry) { return entry.second.empty(); });
+  traces::write_safetensors(path, data, metadata);
 }
 
 /// A random target with random heads.
@@ -387,7 +394,11 @@ TEST_CASE("files of heads are refused by tensor, and targets that the heads were
     CHECK_THAT(refusal({.tensor = matrix, .first_value = std::numeric_limits<float>::infinity()}),
                Contains(matrix + ", element 0 is inf, but must be finite"));
     CHECK_THAT(refusal({.tensor = "other", .shape = {2}}), Contains("other is present"));
-    CHECK_THAT(refusal({.format = "pt"}), Contains("metadata format is pt"));
+    CHECK_THAT(refusal({.metadata = {{"format", "pt"}}}), Contains("metadata format is pt"));
+    CHECK_THAT(refusal({.metadata = {{"hidden_size", "64"}}}),
+               Contains("metadata hidden_size is 64, but must be 48, as the target has"));
+    CHECK_THAT(refusal({.metadata = {{"vocab_size", ""}}}), Contains("metadata vocab_size is missing, but must be 90"));
+    CHECK_THAT(refusal({.metadata = {{"num_hidden_layers", "3"}}}), Contains("num_hidden_layers is 3, but must be 2"));
   }
   const HeadedTarget world(middle);
   Transformer featureless(world.weights);

@@ -38,17 +38,22 @@ std::vector<Token> token_walk(std::size_t n) {
   return tokens;
 }
 
-/// Exits behind the named numbers of blocks, with made-up weights, in a file.
+const std::map<std::string, std::string> of_small{{"format", "specdec-exits"},
+                                                  {"version", "1"},
+                                                  {"hidden_size", "32"},
+                                                  {"vocab_size", "50"},
+                                                  {"num_hidden_layers", "4"}};
+
+/// Exits of `small` behind the named numbers of blocks, with made-up weights, in a file.
 class ExitFile {
  public:
-  explicit ExitFile(const std::vector<int>& behind,
-                    std::map<std::string, std::string> metadata = {{"format", "specdec-exits"}, {"version", "1"}}) {
+  explicit ExitFile(const std::vector<int>& behind) {
     for (const int k : behind) {
       const std::string name = "exits." + std::to_string(k);
       add(name + ".norm.weight", {32});
       add(name + ".proj.weight", {32, 32});
     }
-    write(metadata);
+    write();
   }
 
   void add(const std::string& name, const std::vector<std::int64_t>& shape) {
@@ -59,7 +64,7 @@ class ExitFile {
     tensors_.push_back({name, shape, values});
   }
 
-  void write(const std::map<std::string, std::string>& metadata = {{"format", "specdec-exits"}, {"version", "1"}}) {
+  void write(const std::map<std::string, std::string>& metadata = of_small) {
     std::vector<traces::TensorData> data;
     for (const tests::NamedTensor& tensor : tensors_)
       data.push_back({{tensor.name, traces::ElementType::f32, tensor.shape}, std::as_bytes(std::span(tensor.values))});
@@ -407,10 +412,12 @@ TEST_CASE("files that hold no exits of this model are refused with the tensor's 
   };
   ExitFile file({1});
   CHECK(refused_for(file) == "nothing");
-  file.write({{"format", "specdec-heads"}, {"version", "1"}});
-  CHECK(refused_for(file) == "metadata format");
-  file.write({{"format", "specdec-exits"}, {"version", "2"}});
-  CHECK(refused_for(file) == "metadata version");
+  for (const char* key : {"format", "version", "hidden_size", "vocab_size", "num_hidden_layers"}) {
+    std::map<std::string, std::string> metadata = of_small;
+    metadata[key] = "2";
+    file.write(metadata);
+    CHECK(refused_for(file) == std::string("metadata ") + key);
+  }
   file.tensors()[1].values[40] = std::numeric_limits<float>::infinity();
   file.write();
   CHECK(refused_for(file) == "exits.1.proj.weight, element 40");
