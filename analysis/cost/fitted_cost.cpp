@@ -4,7 +4,6 @@
 #include <Eigen/Dense>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::cost {
@@ -51,12 +51,11 @@ VectorXd widened_residuals(const MatrixXd& design, const VectorXd& theta, const 
   const MatrixXd basis = qr.householderQ() * MatrixXd::Identity(design.rows(), qr.rank());
   const double student =
       boost::math::quantile(boost::math::students_t(static_cast<double>(design.rows() - rank)), 0.975);
-  const double normal = boost::math::quantile(boost::math::normal(), 0.975);
   VectorXd widened(residuals.size());
   for (Index i = 0; i < residuals.size(); ++i) {
     // A run that alone tells a term has no residual.
     const double others = 1 - basis.row(i).squaredNorm();
-    widened[i] = others > rounding ? residuals[i] / others * student / normal : 0.0;
+    widened[i] = others > rounding ? residuals[i] / others * student / core::normal_half_width_95 : 0.0;
   }
   return widened;
 }

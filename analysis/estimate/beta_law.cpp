@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 
 namespace specdec::estimate {
 namespace {
@@ -103,7 +104,7 @@ std::vector<std::int64_t> Autocorrelation::pairs() const {
 
 double independence_bound(std::int64_t pairs) {
   core::require_in("independence_bound", "pairs", pairs, std::int64_t{1}, std::numeric_limits<std::int64_t>::max());
-  return 1.959963984540054 / std::sqrt(static_cast<double>(pairs));
+  return core::normal_half_width_95 / std::sqrt(static_cast<double>(pairs));
 }
 
 BetaLawAccumulator::BetaLawAccumulator(BetaLawOptions options)

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "cli/figures/chart_words.hpp"
 #include "cli/figures/trace_charts.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -20,7 +21,7 @@ constexpr std::size_t most_task_panels = 9;
 
 std::string rate_text(const estimate::AcceptanceEstimate& rate) {
   if (!rate.value) return fmt::format("{:.3f} to {:.3f}", rate.bounds.lo, rate.bounds.hi);
-  return with_interval({*rate.value, rate.ci95, ""}, 3);
+  return interval_text({*rate.value, rate.ci95, ""}, 3);
 }
 
 /// Counts as shares of all of them, at the middles of their bins.
@@ -37,7 +38,7 @@ void put_shares(const std::vector<std::int64_t>& counts, ChartSeries& series) {
 ChartPanel histogram_panel(const std::string& name, const estimate::BetaSummary::Histogram& histogram,
                            const std::optional<estimate::AcceptanceEstimate>& mean) {
   ChartPanel panel{.title = name,
-                   .x = {.key = "beta", .label = "acceptance beta of a prefix", .low = 0, .high = 1},
+                   .x = {.key = "beta", .label = "acceptance β of a prefix", .low = 0, .high = 1},
                    .y = {.key = "share_of_positions", .label = "share of positions", .low = 0}};
   const bool exact = histogram.lower == histogram.upper;
   ChartSeries bars{.name = exact ? "positions" : "positions, lower ends", .mark = ChartMark::bars, .colour = 0};
@@ -52,7 +53,7 @@ ChartPanel histogram_panel(const std::string& name, const estimate::BetaSummary:
     panel.series.push_back(
         {.name = "mean", .mark = ChartMark::vertical, .x = {*mean->value}, .role = ChartRole::highlight, .colour = 2});
   }
-  if (mean) panel.title += (name.empty() ? "mean " : ": mean ") + rate_text(*mean);
+  if (mean) panel.title += (name.empty() ? "mean " : ": ") + rate_text(*mean);
   return panel;
 }
 
@@ -62,20 +63,24 @@ ChartPanel histogram_panel(const std::string& name, const estimate::BetaSummary:
 void add_rate(const estimate::AcceptanceEstimate& alpha, const std::vector<double>& x, ChartPanel& panel) {
   if (!alpha.value) return;
   if (alpha.ci95) {
-    panel.series.push_back({.name = "i.i.d., 95% interval",
+    panel.series.push_back({.name = "i.i.d. at α, 95% interval",
                             .mark = ChartMark::band,
                             .x = x,
                             .low = std::vector<double>(x.size(), alpha.ci95->lo),
                             .high = std::vector<double>(x.size(), alpha.ci95->hi),
-                            .colour = 1});
+                            .role = ChartRole::reference,
+                            .colour = 0});
   }
-  panel.series.push_back(
-      {.name = "i.i.d.: alpha", .x = x, .y = std::vector<double>(x.size(), *alpha.value), .colour = 1});
+  panel.series.push_back({.name = "i.i.d. at α",
+                          .x = x,
+                          .y = std::vector<double>(x.size(), *alpha.value),
+                          .role = ChartRole::reference,
+                          .colour = 0});
 }
 
 /// Where acceptance is known exactly.
 ChartSeries observed_points(const std::vector<planning::PositionAcceptance>& positions, const std::vector<double>& x) {
-  ChartSeries points{.name = "observed", .mark = ChartMark::points, .x = x, .colour = 0};
+  ChartSeries points{.name = "observed", .mark = ChartMark::points, .x = x, .role = ChartRole::highlight, .colour = 0};
   bool any_interval = false;
   for (const planning::PositionAcceptance& row : positions) {
     points.y.push_back(row.conditional ? row.conditional->lo : no_value);
@@ -158,7 +163,7 @@ Chart beta_histogram_chart(const TraceChartInputs& inputs) {
   }
   for (ChartPanel& panel : chart.panels) panel.y.high = 1.05 * highest;
   if (analysis.alpha) {
-    chart.caption = fmt::format("alpha {} over {}", rate_text(*analysis.alpha), inputs.recording);
+    chart.caption = fmt::format("α {} over {}", rate_text(*analysis.alpha), inputs.recording);
     if (!analysis.law.quantiles.empty()) {
       const auto quantile = [&](double probability) {
         for (const auto& q : analysis.law.quantiles) {
@@ -198,7 +203,7 @@ Chart position_acceptance_chart(const TraceChartInputs& inputs) {
     panel.series.push_back(std::move(markov));
   }
   panel.series.push_back(bracketed ? observed_brackets(positions, x) : observed_points(positions, x));
-  chart.caption = fmt::format("Replay of {} at gamma {}", inputs.recording, positions.size());
+  chart.caption = fmt::format("Replay of {} at γ = {}", inputs.recording, positions.size());
   if (!bracketed && positions.front().conditional) {
     const auto last =
         std::find_if(positions.rbegin(), positions.rend(), [](const auto& row) { return row.conditional; });
@@ -233,22 +238,23 @@ Chart autocorrelation_chart(const TraceChartInputs& inputs) {
   }
   Chart chart{.name = "autocorrelation", .title = "Autocorrelation of acceptance along the text"};
   ChartPanel panel{.x = {.key = "lag", .label = "distance in tokens"},
-                   .y = {.key = "correlation", .label = "correlation of beta"}};
-  ChartSeries band{.name = "independent positions, 95%", .mark = ChartMark::band, .colour = 1};
-  ChartSeries bars{.name = "correlation", .mark = ChartMark::bars, .colour = 0};
+                   .y = {.key = "correlation", .label = "correlation of β"}};
+  ChartSeries band{
+      .name = "independent positions, 95%", .mark = ChartMark::band, .role = ChartRole::reference, .colour = 0};
+  ChartSeries points{.name = "correlation", .mark = ChartMark::points, .role = ChartRole::highlight, .colour = 0};
   bool gaps = false;
   for (std::size_t lag = 0; lag < law.autocorrelation.size(); ++lag) {
     const std::int64_t pairs = law.autocorrelation_pairs[lag];
     const auto& value = law.autocorrelation[lag];
     const double bound = value ? estimate::independence_bound(pairs) : no_value;
-    bars.x.push_back(static_cast<double>(lag + 1));
-    bars.y.push_back(value.value_or(no_value));
+    points.x.push_back(static_cast<double>(lag + 1));
+    points.y.push_back(value.value_or(no_value));
     band.x.push_back(static_cast<double>(lag + 1));
     band.low.push_back(-bound);
     band.high.push_back(bound);
     gaps = gaps || !value;
   }
-  if (std::all_of(bars.y.begin(), bars.y.end(), [](double y) { return std::isnan(y); })) {
+  if (std::all_of(points.y.begin(), points.y.end(), [](double y) { return std::isnan(y); })) {
     throw UsageError(
         "beta is the same at every position or sequences are single positions: there is no "
         "autocorrelation");
@@ -258,19 +264,22 @@ Chart autocorrelation_chart(const TraceChartInputs& inputs) {
                               "the sequences are too short for the largest distances, which are "
                               "gaps"});
   }
-  const auto is_beyond = [&](std::size_t lag) { return std::abs(bars.y[lag]) > band.high[lag]; };
+  const auto is_beyond = [&](std::size_t lag) { return std::abs(points.y[lag]) > band.high[lag]; };
   std::size_t far = 0;
-  while (far < bars.y.size() && is_beyond(far)) ++far;
+  while (far < points.y.size() && is_beyond(far)) ++far;
   chart.caption = fmt::format(
       "Correlation {} between neighbours, {}: easy and hard stretches last {}. Of independent "
-      "positions 95% stay within {} (1.96 / sqrt of the pairs).",
-      brief(bars.y[0], 2), inputs.recording,
+      "positions 95% stay within {} (1.96 / √pairs).",
+      brief(points.y[0], 2), inputs.recording,
       far == 0   ? std::string("less than a token")
       : far == 1 ? std::string("a token")
                  : fmt::format("{} tokens and more", far),
       brief(band.high[0], 2));
+  panel.x.low = 0.5;
+  panel.x.high = static_cast<double>(points.x.size()) + 0.5;
   panel.series.push_back(std::move(band));
-  panel.series.push_back(std::move(bars));
+  panel.series.push_back(reference_line(ChartMark::horizontal, "", {0}));
+  panel.series.push_back(std::move(points));
   chart.panels.push_back(std::move(panel));
   return chart;
 }

@@ -19,6 +19,9 @@ namespace {
 
 using planning::BatchCurve;
 
+/// Of single gammas, beside what has a colour of its own.
+constexpr int first_gamma_colour = 2;
+
 ChartAxis batch_axis() { return {"batch", "batch (sequences)", AxisScale::logarithmic}; }
 
 ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std::vector<double>& y, int colour) {
@@ -36,7 +39,7 @@ void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64
     ChartSeries series;
     series.name = fmt::format("γ = {}, measured", gammas[i]);
     series.mark = ChartMark::points;
-    series.colour = static_cast<int>(i) + 1;
+    series.colour = first_gamma_colour + static_cast<int>(i);
     for (const planning::BenchSpeedup& speedup : bench.speedups) {
       const planning::BenchFigures& run = bench.runs[speedup.speculative];
       if (run.gamma != gammas[i]) continue;
@@ -62,15 +65,16 @@ ChartPanel speedup_panel(const BatchFigureInputs& in, const BatchCurve& best, co
   band.x = best.batch;
   band.low = best.speedup_low;
   band.high = best.speedup_high;
-  band.colour = 0;
+  band.colour = chart_colours::speculation;
   panel.series.push_back(std::move(band));
-  ChartSeries line = line_of("best γ", best, best.speedup, 0);
+  ChartSeries line = line_of("best γ", best, best.speedup, chart_colours::speculation);
   line.role = ChartRole::highlight;
   panel.series.push_back(std::move(line));
   for (std::size_t i = 0; i < in.gammas.size(); ++i) {
     const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], in.in_seconds);
     if (curve.batch.empty()) continue;
-    panel.series.push_back(line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.speedup, static_cast<int>(i) + 1));
+    panel.series.push_back(
+        line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.speedup, first_gamma_colour + static_cast<int>(i)));
   }
   if (in.measured != nullptr) add_measured(*in.measured, in.gammas, panel);
   panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
@@ -87,14 +91,14 @@ ChartPanel throughput_panel(const BatchFigureInputs& in, const std::optional<dou
   panel.x = batch_axis();
   panel.y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic};
   const BatchCurve best = best_over_batches(in.points, in.context, true);
-  ChartSeries line = line_of("best γ", best, best.output_tokens_per_second, 0);
+  ChartSeries line = line_of("best γ", best, best.output_tokens_per_second, chart_colours::speculation);
   line.role = ChartRole::highlight;
   panel.series.push_back(std::move(line));
   for (std::size_t i = 0; i < in.gammas.size(); ++i) {
     const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], true);
     if (curve.batch.empty()) continue;
-    panel.series.push_back(
-        line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.output_tokens_per_second, static_cast<int>(i) + 1));
+    panel.series.push_back(line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.output_tokens_per_second,
+                                   first_gamma_colour + static_cast<int>(i)));
   }
   const BatchCurve plain = gamma_over_batches(in.points, in.context, 0, true);
   ChartSeries without = line_of("plain decoding", plain, plain.output_tokens_per_second, 0);

@@ -67,7 +67,20 @@ void check_lengths(const std::string& place, const ChartSeries& s) {
   }
 }
 
-void check_grid(const std::string& place, const ChartSeries& s) {
+/// Cells are drawn as one image, whose columns and rows have one size each.
+void check_even(const std::string& place, const ChartAxis& axis, const std::vector<double>& values) {
+  const auto on_axis = [&](double value) { return axis.scale == AxisScale::logarithmic ? std::log(value) : value; };
+  const double first = on_axis(values.front());
+  const double step = (on_axis(values.back()) - first) / static_cast<double>(values.size() - 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double off = on_axis(values[i]) - (first + step * static_cast<double>(i));
+    if (!(std::abs(off) <= 1e-6 * step))
+      wrong_chart(place, fmt::format("cell {} along {} is at {}, but cells must be evenly spaced on its {} axis", i + 1,
+                                     axis.key, values[i], name_of(axis.scale)));
+  }
+}
+
+void check_grid(const std::string& place, const ChartPanel& panel, const ChartSeries& s) {
   std::size_t columns = 1;
   while (columns < s.x.size() && s.y[columns] == s.y.front()) ++columns;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
@@ -79,6 +92,10 @@ void check_grid(const std::string& place, const ChartSeries& s) {
   }
   if (s.x.size() % columns != 0) wrong_chart(place, "the last row of cells is not complete");
   if (columns < 2 || s.x.size() / columns < 2) wrong_chart(place, "cells need two rows and two columns");
+  std::vector<double> rows;
+  for (std::size_t i = 0; i < s.y.size(); i += columns) rows.push_back(s.y[i]);
+  check_even(place, panel.x, {s.x.begin(), s.x.begin() + static_cast<std::ptrdiff_t>(columns)});
+  check_even(place, panel.y, rows);
 }
 
 void check_series(const std::string& place, const ChartPanel& panel, const ChartSeries& s) {
@@ -87,7 +104,7 @@ void check_series(const std::string& place, const ChartPanel& panel, const Chart
   check_places(place, panel.y, s.y);
   if (s.mark == ChartMark::cells) {
     if (!panel.z) wrong_chart(place, "cells without a z axis");
-    check_grid(place, s);
+    check_grid(place, panel, s);
     check_places(place, *panel.z, s.z);
   }
   if (s.colour && *s.colour < 0) wrong_chart(place, fmt::format("the colour is {}", *s.colour));

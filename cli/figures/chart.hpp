@@ -31,7 +31,7 @@ struct Chart {
 };
 
 /// Refuses a chart that cannot be drawn: no panel, a key that is empty or stands for both x and y, vectors of a series
-/// that its mark does not use or whose lengths differ, cells that are no regular grid or have no z axis, places
+/// that its mark does not use or whose lengths differ, cells that are no evenly spaced grid or have no z axis, places
 /// outside an axis of categories, places that are not positive on a logarithmic one, an empty range.
 /// @throws std::invalid_argument naming the chart, the panel and the series
 void require_drawable(const Chart& chart);

@@ -8,18 +8,30 @@ namespace {
 
 std::string colour_of(const ChartDrawing& drawing, const ChartSeries& s, const SeriesLook& look) {
   if (s.role == ChartRole::reference) return drawing.colours.faded;
-  const std::vector<std::string>& data = drawing.colours.data;
-  return data[static_cast<std::size_t>(look.number) % data.size()];
+  return drawing.colours.data[static_cast<std::size_t>(look.number % chart_colours::count)];
 }
 
 std::string dash_of(const ChartSeries& s, const SeriesLook& look) {
-  if (s.role == ChartRole::reference) return dash_of_number(look.number + 2);
-  return s.role == ChartRole::highlight ? "solid" : dash_of_number(look.number);
+  if (s.role == ChartRole::reference) return dash_of_number(look.number + 1);
+  // A line across the panel has no points that tell it from another.
+  const bool is_solid = s.role == ChartRole::highlight && s.mark != ChartMark::vertical;
+  return is_solid ? "solid" : dash_of_number(look.number);
+}
+
+/// gnuplot's line type in a terminal: data have * # $ % @ & =, from the first one on, references a thin line and then
+/// these from the last one on, intervals dots.
+int terminal_line_type(const ChartSeries& s, const SeriesLook& look) {
+  constexpr int thin = -1, dots = 0, characters = 7;
+  if (s.mark == ChartMark::band) return dots;
+  if (s.role != ChartRole::reference) return 1 + look.number % characters;
+  return look.number == 0 ? thin : characters - (look.number - 1) % characters;
 }
 
 double width_of(ChartRole role) {
-  return role == ChartRole::reference ? 1.1 : role == ChartRole::highlight ? 2.8 : 1.7;
+  return role == ChartRole::reference ? 1.5 : role == ChartRole::highlight ? 2.8 : 1.7;
 }
+
+double size_of_points(ChartRole role) { return role == ChartRole::highlight ? 0.75 : 0.55; }
 
 }  // namespace
 
@@ -41,8 +53,9 @@ DrawnSeries drawn_series(const ChartDrawing& drawing, std::size_t panel, std::si
           fmt::format("$panel{}_series{}", panel + 1, series + 1),
           colour_of(drawing, s, look),
           dash_of(s, look),
+          terminal_line_type(s, look),
           width_of(s.role) * drawing.line,
-          (s.role == ChartRole::highlight ? 0.75 : 0.55) * drawing.line,
+          size_of_points(s.role) * drawing.line,
           has_cells(drawing.panels[panel]) && !drawing.is_terminal()};
 }
 

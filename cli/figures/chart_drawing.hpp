@@ -38,6 +38,8 @@ struct DrawnSeries {
   std::string data;
   std::string colour;
   std::string dash;
+  /// Of a terminal, whose lines are of characters of their own.
+  int line_type;
   double line_width;
   double point_size;
   /// On paper its panel has cells, whose colours leave none for lines.

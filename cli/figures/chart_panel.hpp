@@ -51,6 +51,16 @@ enum class ChartRole {
 
 std::string_view name_of(ChartRole role);
 
+/// Colours that mean the same in every figure that has these things; lists of gammas and the like take them in turn.
+/// Plain decoding, closed forms and limits, what data are held against, are references and so grey.
+namespace chart_colours {
+inline constexpr int speculation = 0;  ///< the draft, its accepted tokens, the best or recommended gamma
+inline constexpr int target = 1;       ///< the target, its own tokens
+inline constexpr int in_use = 2;       ///< the gamma in use
+/// A colour's number with this added has the same colour, and another dash and point.
+inline constexpr int count = 7;
+}  // namespace chart_colours
+
 /// All vectors that a mark uses have one length; the others are empty.
 struct ChartSeries {
   /// In the legend and in the table; empty for what the legend leaves out. Series of the same name in several panels

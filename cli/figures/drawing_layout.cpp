@@ -15,23 +15,30 @@ namespace {
 /// In heights of the font; with less, panels stand one below the other.
 constexpr double narrowest_panel = 18;
 /// Of a bold letter, in widths of a plain one.
-constexpr double bold_width = 1.15;
-
-/// How many characters of a font go into a width.
-std::size_t fitting(double width, double font) {
-  return static_cast<std::size_t>(std::max(10.0, width / (0.53 * font)));
-}
+constexpr double bold_width = 1.1;
+/// Of a legend's line, beside its name, in heights of the font.
+constexpr double legend_sample = 4.5;
+// What stands beside the axes, likewise: numbers and the label, and the scale of colours.
+constexpr double beside_y_axis = 6;
+constexpr double below_x_axis = 4.5;
+/// A title stands in the middle above the axes, which lie to the right of the panel's middle.
+constexpr double beside_title = 4;
+constexpr double beside_cells = 8;
 
 double height_of(const PlacedText& text) { return static_cast<double>(text.lines.size()) * line_height(text.font); }
 
-void add_to_legend(const ChartDrawing& drawing, std::size_t panel, DrawingLegend& legend) {
+/// What gnuplot reckons with, in heights of the font, and leaves out columns by.
+double gnuplot_width(std::string_view name) { return 0.6 * static_cast<double>(character_count(name)); }
+
+void add_to_legend(const ChartDrawing& drawing, std::size_t panel, double width, DrawingLegend& legend) {
   for (std::size_t i = 0; i < drawing.panels[panel].series.size(); ++i) {
     const DrawnSeries drawn = drawn_series(drawing, panel, i);
     const ChartMark mark = drawn.series.mark;
     if (!drawn.look.in_legend || mark == ChartMark::cells || mark == ChartMark::text) continue;
-    std::string entry = legend_entry(drawing, drawn);
+    const std::string name = shortened(visible(drawn.series.name), width / drawing.font - legend_sample);
+    std::string entry = legend_entry(drawing, drawn, name);
     if (std::find(legend.entries.begin(), legend.entries.end(), entry) != legend.entries.end()) continue;
-    legend.longest = std::max(legend.longest, characters(visible(drawn.series.name)));
+    legend.longest = std::max({legend.longest, width_in_ems(name), gnuplot_width(name)});
     legend.entries.push_back(std::move(entry));
   }
 }
@@ -75,8 +82,8 @@ void set_words(const ChartDrawing& drawing, const std::string& title, const std:
   layout.title.font = 1.15 * drawing.font;
   layout.caption.font = 0.86 * drawing.font;
   if (!drawing.style.has_words) return;
-  layout.title.lines = lines_of(visible(title), fitting(width, bold_width * layout.title.font));
-  layout.caption.lines = lines_of(visible(caption), fitting(width, layout.caption.font));
+  layout.title.lines = lines_of(visible(title), width / (bold_width * layout.title.font));
+  layout.caption.lines = lines_of(visible(caption), width / layout.caption.font);
 }
 
 /// The tallest legend of each row.
@@ -87,6 +94,24 @@ std::vector<double> legend_heights(const DrawingLayout& layout, const PanelGrid&
     height = std::max(height, legend_height(layout.legends[p], grid.width - grid.gap, font));
   }
   return heights;
+}
+
+/// The titles of panels, and in every row as much more height as the tallest of all needs.
+void set_panel_titles(const ChartDrawing& drawing, PanelGrid& grid, DrawingLayout& layout) {
+  std::size_t most_lines = 1;
+  for (std::size_t p = 0; p < layout.panels.size(); ++p) {
+    const std::string& title = drawing.panels[p].title;
+    if (title.empty()) continue;
+    layout.panels[p].title = lines_of(visible(title), (grid.width - grid.gap) / drawing.font - beside_title);
+    most_lines = std::max(most_lines, layout.panels[p].title.size());
+  }
+  grid.plot_height += static_cast<double>(most_lines - 1) * line_height(drawing.font);
+}
+
+PanelRoom room_of(const ChartDrawing& drawing, std::size_t panel, const PanelPlace& place) {
+  const double lines = static_cast<double>(place.title.size()) + below_x_axis;
+  return {place.plot.width / drawing.font - beside_y_axis - (drawing.panels[panel].z ? beside_cells : 0),
+          place.plot.height / drawing.font - lines};
 }
 
 void place_panels(const PanelGrid& grid, const std::vector<double>& legends, double pad, double top,
@@ -106,7 +131,7 @@ void place_panels(const PanelGrid& grid, const std::vector<double>& legends, dou
 double line_height(double font) { return 1.35 * font; }
 
 double legend_columns(const DrawingLegend& legend, double width, double font) {
-  const double entry = 0.58 * font * static_cast<double>(legend.longest) + 4.5 * font;
+  const double entry = (legend.longest + legend_sample) * font;
   return std::clamp(std::floor(width / entry), 1.0, std::max(1.0, static_cast<double>(legend.entries.size())));
 }
 
@@ -121,9 +146,15 @@ DrawingLayout layout_of(const ChartDrawing& drawing, const std::string& title, c
   set_words(drawing, title, caption, layout.width - 2 * pad, layout);
 
   const bool has_common_legend = shares_legend(drawing.panels, drawing.looks);
-  for (std::size_t p = 0; p < drawing.panels.size(); ++p)
-    add_to_legend(drawing, p, has_common_legend ? layout.common_legend : layout.legends[p]);
-  const PanelGrid grid = panel_grid(drawing, columns, pad);
+  PanelGrid grid = panel_grid(drawing, columns, pad);
+  set_panel_titles(drawing, grid, layout);
+  for (std::size_t p = 0; p < drawing.panels.size(); ++p) {
+    if (has_common_legend) {
+      add_to_legend(drawing, p, layout.width - 2 * pad, layout.common_legend);
+    } else {
+      add_to_legend(drawing, p, grid.width - grid.gap, layout.legends[p]);
+    }
+  }
   const std::vector<double> legends = legend_heights(layout, grid, font);
 
   const double title_height = height_of(layout.title) + 1.2 * pad;
@@ -136,6 +167,7 @@ DrawingLayout layout_of(const ChartDrawing& drawing, const std::string& title, c
   layout.caption.top = caption_height - 0.4 * pad;
   layout.common_legend_area = {pad, caption_height, layout.width - 2 * pad, common_height};
   place_panels(grid, legends, pad, layout.height - title_height, layout);
+  for (std::size_t p = 0; p < layout.panels.size(); ++p) layout.panels[p].room = room_of(drawing, p, layout.panels[p]);
   return layout;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/figures/axis_tics.hpp"
 #include "cli/figures/chart_drawing.hpp"
 
 /// Where the parts of a drawing on paper stand. Lengths are in units of 1/96 inch.
@@ -12,8 +13,8 @@ namespace specdec::cli {
 /// Lines of a legend, as gnuplot draws them.
 struct DrawingLegend {
   std::vector<std::string> entries = {};
-  /// Characters of the longest name.
-  std::size_t longest = 0;
+  /// Width of the longest name, in heights of the font.
+  double longest = 0;
 };
 
 /// A part of the drawing, from its lower left corner.
@@ -27,6 +28,9 @@ struct DrawingArea {
 struct PanelPlace {
   DrawingArea plot;
   DrawingArea legend;
+  /// Between the axes.
+  PanelRoom room = {};
+  std::vector<std::string> title = {};
 };
 
 /// A block of text of one size, from its upper left corner.

@@ -5,7 +5,7 @@
 namespace specdec::cli {
 namespace {
 
-constexpr const char* dashes[] = {"solid", "(9,4)", "(2,3)", "(9,3,2,3)", "(16,5)", "(5,3,2,3,2,3)", "(4,2)"};
+constexpr const char* dashes[] = {"solid", "(9,4)", "(3,2)", "(9,3,2,3)", "(16,5)", "(5,3,2,3,2,3)", "(20,4,5,4)"};
 constexpr int points[] = {7, 5, 9, 13, 11, 6, 4};
 constexpr int patterns[] = {3, 4, 5, 1, 6, 7, 2};
 

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <array>
 #include <string>
-#include <vector>
 
+#include "cli/figures/chart_panel.hpp"
 #include "cli/figures/drawing_style.hpp"
 
 /// What drawings are made of: colours, dashes, points and fillings. A number stands for one of each, so that a copy in
@@ -15,7 +16,7 @@ struct DrawingPalette {
   std::string ink;    ///< words and axes
   std::string faded;  ///< references
   std::string grid;
-  std::vector<std::string> data;
+  std::array<std::string, chart_colours::count> data;
 };
 
 /// Okabe and Ito's colours, in an order that keeps neighbours apart in grey as well; on a dark screen lighter ones of

@@ -18,7 +18,7 @@ constexpr const char* over_cells_line = "#ffffff";
 constexpr double rim = 2;
 
 std::string line_style(const ChartDrawing& drawing, const DrawnSeries& drawn) {
-  if (drawing.is_terminal()) return fmt::format("lt {} lc rgb '{}'", drawn.look.number + 1, drawn.colour);
+  if (drawing.is_terminal()) return fmt::format("lt {} lc rgb '{}'", drawn.line_type, drawn.colour);
   return fmt::format("lc rgb '{}' lw {:.3g} dt {}", drawn.colour, drawn.line_width, drawn.dash);
 }
 
@@ -88,7 +88,11 @@ class PanelMarks {
 
   /// A terminal has no legend but gnuplot's own.
   std::string title_of(const DrawnSeries& drawn) const {
-    return drawing_.is_terminal() && drawn.look.in_legend ? "title " + gnuplot_string(drawn.series.name) : "notitle";
+    if (!drawing_.is_terminal() || !drawn.look.in_legend) return "notitle";
+    const ChartSeries& s = drawn.series;
+    // All of these lines are of the same characters.
+    const bool one_vertical = s.mark == ChartMark::vertical && s.x.size() == 1;
+    return "title " + gnuplot_string(one_vertical ? fmt::format("{} at {:.4g}", s.name, s.x.front()) : s.name);
   }
 
   void add_line(const DrawnSeries& drawn) {
@@ -158,7 +162,7 @@ class PanelMarks {
       script_.say("set arrow from first {0}, graph 0 to first {0}, graph 1 nohead front {1}", gnuplot_number(x),
                   line_style(drawing_, drawn));
     }
-    if (title_of(drawn) != "notitle") add("NaN with lines {} {}", line_style(drawing_, drawn), title_of(drawn));
+    if (title_of(drawn) != "notitle") add("NaN with points pt '|' lc rgb '{}' {}", drawn.colour, title_of(drawn));
   }
 
   void say_text(const DrawnSeries& drawn) {
@@ -195,8 +199,8 @@ void write_marks(const ChartDrawing& drawing, std::size_t panel, GnuplotText& sc
   script.say("plot \\\n  {}", fmt::join(marks.elements(), ", \\\n  "));
 }
 
-std::string legend_entry(const ChartDrawing& drawing, const DrawnSeries& drawn) {
-  const std::string title = "title " + gnuplot_string(drawn.series.name);
+std::string legend_entry(const ChartDrawing& drawing, const DrawnSeries& drawn, std::string_view name) {
+  const std::string title = "title " + gnuplot_string(name);
   const std::string& ink = drawing.colours.ink;
   switch (drawn.series.mark) {
     case ChartMark::line:

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "cli/figures/chart_drawing.hpp"
 #include "cli/figures/gnuplot_text.hpp"
@@ -11,7 +12,7 @@ namespace specdec::cli {
 /// The plot command of a panel, and before it the arrows and labels among its marks. What covers most lies below.
 void write_marks(const ChartDrawing& drawing, std::size_t panel, GnuplotText& script);
 
-/// What stands behind "plot" to have no more of a series than its line of the legend.
-std::string legend_entry(const ChartDrawing& drawing, const DrawnSeries& drawn);
+/// What stands behind "plot" to have no more of a series than its line of the legend, which says `name`.
+std::string legend_entry(const ChartDrawing& drawing, const DrawnSeries& drawn, std::string_view name);
 
 }  // namespace specdec::cli

@@ -7,6 +7,7 @@
 #include "cli/figures/axis_tics.hpp"
 #include "cli/figures/chart_drawing.hpp"
 #include "cli/figures/drawing_layout.hpp"
+#include "cli/figures/drawing_text.hpp"
 #include "cli/figures/gnuplot_data.hpp"
 #include "cli/figures/gnuplot_marks.hpp"
 #include "cli/figures/gnuplot_text.hpp"
@@ -17,58 +18,98 @@ namespace {
 
 // ---- Axes.
 
-void write_axis(const ChartDrawing& drawing, char name, const ChartAxis& axis, const AxisRange& range,
+/// Names of categories, as long as there is room for: beside y for a third of the panel, below x for what is each
+/// one's.
+void write_categories(PanelAxis which, const ChartAxis& axis, const PanelRoom& room, GnuplotText& script) {
+  const double width =
+      which == PanelAxis::y ? room.width / 3 : room.width / static_cast<double>(axis.categories.size()) - 1;
+  std::vector<std::string> tics;
+  for (std::size_t i = 0; i < axis.categories.size(); ++i)
+    tics.push_back(fmt::format("{} {}", gnuplot_tic_label(shortened(visible(axis.categories[i]), width)), i));
+  script.say("set {}tics ({})", which == PanelAxis::x ? 'x' : 'y', fmt::join(tics, ", "));
+}
+
+void write_places(std::string_view axis, const std::vector<double>& tics, GnuplotText& script) {
+  if (tics.empty()) return;
+  std::vector<std::string> places;
+  for (const double tic : tics) places.push_back(gnuplot_number(tic));
+  script.say("set {}tics ({})", axis, fmt::join(places, ", "));
+}
+
+void write_axis(const ChartDrawing& drawing, std::size_t p, PanelAxis which, const PanelRoom& room,
                 GnuplotText& script) {
-  script.say("set {}label {}", name, gnuplot_string(axis.label));
+  const bool is_x = which == PanelAxis::x;
+  const char* const name = is_x ? "x" : "y";
+  const ChartPanel& panel = drawing.panels[p];
+  const ChartAxis& axis = is_x ? panel.x : panel.y;
+  const AxisRange& range = is_x ? drawing.ranges[p].x : drawing.ranges[p].y;
+  script.say("set {}label {}", name, gnuplot_lines(lines_of(visible(axis.label), is_x ? room.width : room.height)));
   script.say("{} logscale {}", is_logarithmic(axis) ? "set" : "unset", name);
   script.say("set {}range [{}:{}]", name, gnuplot_number(range.low), gnuplot_number(range.high));
   script.say("set {}tics {}nomirror autofreq", name, drawing.is_terminal() ? "" : "out ");
   // Without the blank for a sign that gnuplot leaves, which moves numbers aside from their tics.
   script.say("set format {} '%h'", name);
-  if (axis.categories.empty()) return;
-  std::vector<std::string> tics;
-  for (std::size_t i = 0; i < axis.categories.size(); ++i)
-    tics.push_back(fmt::format("{} {}", gnuplot_tic_label(axis.categories[i]), i));
-  script.say("set {}tics ({})", name, fmt::join(tics, ", "));
-}
-
-void write_tics(char name, const AxisTics& tics, GnuplotText& script) {
+  if (!axis.categories.empty()) return write_categories(which, axis, room, script);
+  const AxisTics tics = tics_of(panel, which, range, room);
   if (tics.step) script.say("set {}tics {}", name, gnuplot_number(*tics.step));
-  if (tics.places.empty()) return;
-  std::vector<std::string> places;
-  for (const double place : tics.places) places.push_back(gnuplot_number(place));
-  script.say("set {}tics ({})", name, fmt::join(places, ", "));
+  write_places(name, tics.places, script);
 }
 
-void write_axes(const ChartDrawing& drawing, std::size_t p, GnuplotText& script) {
-  const ChartPanel& panel = drawing.panels[p];
-  const PanelRanges& ranges = drawing.ranges[p];
-  script.say("unset arrow");
-  script.say("unset label");
-  write_axis(drawing, 'x', panel.x, ranges.x, script);
-  write_axis(drawing, 'y', panel.y, ranges.y, script);
-  if (panel.x.categories.empty()) write_tics('x', tics_of(panel, PanelAxis::x, ranges.x), script);
-  if (panel.y.categories.empty()) write_tics('y', tics_of(panel, PanelAxis::y, ranges.y), script);
-  if (!panel.z) return;
+void write_colour_axis(const ChartPanel& panel, GnuplotText& script) {
   script.say("set cblabel {}", gnuplot_string(panel.z->label));
   script.say("{} logscale cb", is_logarithmic(*panel.z) ? "set" : "unset");
-  script.say("set cbrange [{}:{}]", panel.z->low ? gnuplot_number(*panel.z->low) : "*",
-             panel.z->high ? gnuplot_number(*panel.z->high) : "*");
+  const auto cells = std::find_if(panel.series.begin(), panel.series.end(),
+                                  [](const ChartSeries& s) { return s.mark == ChartMark::cells; });
+  if (cells == panel.series.end()) return;
+  const AxisRange range = colour_range_of(*panel.z, *cells);
+  script.say("set cbrange [{}:{}]", gnuplot_number(range.low), gnuplot_number(range.high));
+  script.say("set format cb '%h'");
+  script.say("set cbtics autofreq");
+  if (is_logarithmic(*panel.z)) write_places("cb", logarithmic_tics(range), script);
+}
+
+void write_axes(const ChartDrawing& drawing, std::size_t p, const PanelRoom& room, GnuplotText& script) {
+  script.say("unset arrow");
+  script.say("unset label");
+  write_axis(drawing, p, PanelAxis::x, room, script);
+  write_axis(drawing, p, PanelAxis::y, room, script);
+  if (drawing.panels[p].z) write_colour_axis(drawing.panels[p], script);
 }
 
 // ---- In a terminal.
+
+/// Characters are narrower than high, which is what room is counted in.
+PanelRoom terminal_room(const DrawingStyle& style) {
+  constexpr double character = 0.55, beside_y_axis = 12, legend_and_labels = 8;
+  return {character * (style.columns - beside_y_axis), style.rows - legend_and_labels};
+}
+
+/// The chart's title and what is above a panel; what the vertical axis shows, beside which only short words have room;
+/// of cells which number each digit stands for.
+std::vector<std::string> terminal_title(const ChartDrawing& drawing, std::size_t p, const std::string& title) {
+  const ChartPanel& panel = drawing.panels[p];
+  std::vector<std::string> lines = {panel.title.empty() ? title : fmt::format("{}: {}", title, panel.title)};
+  for (const ChartSeries& s : panel.series) {
+    if (s.mark != ChartMark::cells) continue;
+    const AxisRange range = colour_range_of(*panel.z, s);
+    lines.push_back(fmt::format("{}: {:.3g} (0) to {:.3g} (9){}", panel.z->label, range.low, range.high,
+                                is_logarithmic(*panel.z) ? ", logarithmic" : ""));
+  }
+  lines.push_back(fmt::format("\u2191 {}", panel.y.label));
+  return lines;
+}
 
 void write_for_terminal(const ChartDrawing& drawing, const Chart& chart, GnuplotText& script) {
   const DrawingStyle& style = drawing.style;
   // Two lines are the prompt's and the caption's.
   script.say("set terminal dumb size {},{} noenhanced {}", style.columns, std::max(10, style.rows - 2),
              style.colour ? "ansirgb" : "mono");
-  script.say("set key outside below center horizontal");
+  script.say("set key outside below center horizontal width 2");
   script.say("set tics nomirror");
   for (std::size_t p = 0; p < drawing.panels.size(); ++p) {
-    const std::string& title = drawing.panels[p].title;
-    script.say("set title {}", gnuplot_string(title.empty() ? chart.title : title));
-    write_axes(drawing, p, script);
+    script.say("set title {}", gnuplot_lines(terminal_title(drawing, p, chart.title)));
+    write_axes(drawing, p, terminal_room(style), script);
+    script.say("unset ylabel");
     script.say("unset colorbox");
     write_marks(drawing, p, script);
   }
@@ -76,8 +117,11 @@ void write_for_terminal(const ChartDrawing& drawing, const Chart& chart, Gnuplot
 
 // ---- On paper.
 
-/// Sizes of fonts are in points where Cairo draws.
+/// Sizes of fonts are in points where Cairo draws, which takes 96 units to an inch for granted; those of a PDF are
+/// points themselves.
 constexpr double points_per_unit = 72.0 / 96;
+/// Points of the size that they have in an SVG.
+constexpr double cairo_points = 1.4;
 
 class PaperScript {
  public:
@@ -94,7 +138,7 @@ class PaperScript {
     script_.say("plot NaN notitle");
     for (std::size_t p = 0; p < layout_.panels.size(); ++p) {
       write_legend(layout_.legends[p], layout_.panels[p].legend);
-      write_panel(p, layout_.panels[p].plot);
+      write_panel(p);
     }
     write_legend(layout_.common_legend, layout_.common_legend_area);
     script_.say("unset multiplot");
@@ -119,11 +163,12 @@ class PaperScript {
       case DrawingKind::png:
         script_.say("set terminal pngcairo size {:.0f},{:.0f} noenhanced {} fontscale {} linewidth {} pointscale {}{}",
                     layout_.width * style.pixels, layout_.height * style.pixels, font, style.pixels, style.pixels,
-                    style.pixels, paper);
+                    cairo_points * style.pixels, paper);
         break;
       case DrawingKind::pdf:
-        script_.say("set terminal pdfcairo size {:.4f}in,{:.4f}in noenhanced {} fontscale 1 linewidth {}{}",
-                    layout_.width / 96, layout_.height / 96, font, points_per_unit, paper);
+        script_.say(
+            "set terminal pdfcairo size {:.4f}in,{:.4f}in noenhanced {} fontscale {} linewidth {} pointscale {}{}",
+            layout_.width / 96, layout_.height / 96, font, points_per_unit, points_per_unit, cairo_points, paper);
         break;
       case DrawingKind::terminal:
         break;
@@ -163,23 +208,24 @@ class PaperScript {
     script_.say("plot \\\n  {}", fmt::join(legend.entries, ", \\\n  "));
   }
 
-  void write_panel(std::size_t p, const DrawingArea& area) {
+  void write_panel(std::size_t p) {
     const ChartPanel& panel = drawing_.panels[p];
+    const PanelPlace& placed = layout_.panels[p];
     const DrawingPalette& colours = drawing_.colours;
     script_.say("set border 3 lc rgb '{}' lw {:.3g}", colours.ink, 0.9 * drawing_.line);
     script_.say("set tics out nomirror textcolor rgb '{}'", colours.ink);
     script_.say("set grid lt 1 lc rgb '{0}' lw {1:.3g} dt solid, lt 1 lc rgb '{0}' lw {1:.3g} dt solid", colours.grid,
                 0.6 * drawing_.line);
     script_.say("unset margins\nunset key");
-    write_axes(drawing_, p, script_);
+    write_axes(drawing_, p, placed.room, script_);
     script_.say("set xlabel textcolor rgb '{0}'\nset ylabel textcolor rgb '{0}'", colours.ink);
-    if (panel.title.empty()) {
+    if (placed.title.empty()) {
       script_.say("unset title");
     } else {
-      script_.say("set title {} textcolor rgb '{}'", gnuplot_string(panel.title), colours.ink);
+      script_.say("set title {} textcolor rgb '{}'", gnuplot_lines(placed.title), colours.ink);
     }
     if (panel.z) write_colour_scale();
-    place(area);
+    place(placed.plot);
     write_marks(drawing_, p, script_);
   }
 

@@ -1,5 +1,6 @@
 #include "cli/figures/gnuplot_text.hpp"
 
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -12,6 +13,12 @@ std::string gnuplot_string(std::string_view text) {
   std::string quoted = "'";
   for (const char c : visible(text)) quoted += c == '\'' ? std::string("''") : std::string(1, c);
   return quoted + '\'';
+}
+
+std::string gnuplot_lines(const std::vector<std::string>& lines) {
+  std::vector<std::string> strings;
+  for (const std::string& line : lines) strings.push_back(gnuplot_string(line));
+  return fmt::format("{}", fmt::join(strings, ".\"\\n\"."));
 }
 
 std::string gnuplot_tic_label(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 /// Lines of a script for gnuplot and the words in them.
 namespace specdec::cli {
@@ -27,6 +28,9 @@ class GnuplotText {
 /// `text` as a gnuplot string in single quotes, within which gnuplot substitutes nothing. Control characters and bytes
 /// that are no UTF-8 are escaped, see visible.
 std::string gnuplot_string(std::string_view text);
+
+/// Lines one below the other, as an expression of gnuplot.
+std::string gnuplot_lines(const std::vector<std::string>& lines);
 
 /// A string for the label of a tic, which gnuplot takes for a form of printf.
 std::string gnuplot_tic_label(std::string_view text);

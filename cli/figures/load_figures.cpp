@@ -26,9 +26,9 @@ constexpr double per_millisecond = 1000;
 /// Loads of a figure go up to this share of the saturated rate; beyond it times are those of a queue that grows.
 constexpr double last_load = 0.98;
 /// Where words stand beside a line on a logarithmic axis.
-constexpr double above_line = 1.12;
+constexpr double above_line = 1.04;
 /// How far right of a point they stand, as a share of the axis: clear of a line that falls.
-constexpr double beside_point = 0.05;
+constexpr double beside_point = 0.115;
 /// Of a figure's load; simulation plans up to 10^6 and figures go beyond the load asked for.
 constexpr double most_replicas = 1e6;
 
@@ -115,6 +115,17 @@ double largest_drawn(const ChartPanel& panel) {
   return largest;
 }
 
+/// Plain decoding is what speculation is held against.
+void set_look(const ScenarioOverLoads& scenario, ChartSeries& series) {
+  if (scenario.is_plain) {
+    series.role = ChartRole::reference;
+    series.colour = 0;
+  } else {
+    series.colour = chart_colours::speculation;
+    if (series.mark != ChartMark::band) series.role = ChartRole::highlight;
+  }
+}
+
 struct NamedPercentile {
   const char* name;
   SimulatedValue SimulatedPercentiles::*place;
@@ -131,7 +142,12 @@ void add_percentiles(const LoadFigureInputs& in, std::optional<SimulatedPercenti
       line.name = fmt::format("{}, {}", in.scenarios[s].name, percentile.name);
       band.name = line.name + ", 95%";
       band.mark = ChartMark::band;
-      band.colour = line.colour = static_cast<int>(s);
+      set_look(in.scenarios[s], band);
+      set_look(in.scenarios[s], line);
+      if (!percentile.has_band) {
+        line.colour = *line.colour + (in.scenarios[s].is_plain ? 1 : chart_colours::count);
+        if (!in.scenarios[s].is_plain) line.role = ChartRole::data;
+      }
       for (const ReplicaAtLoad& point : in.scenarios[s].points) {
         if (!(point.*time)) continue;
         const SimulatedValue& value = (*(point.*time)).*percentile.place;
@@ -142,7 +158,6 @@ void add_percentiles(const LoadFigureInputs& in, std::optional<SimulatedPercenti
         band.high.push_back(per_millisecond * value.hi);
       }
       if (percentile.has_band) panel.series.push_back(std::move(band));
-      if (percentile.has_band) line.role = ChartRole::highlight;
       panel.series.push_back(std::move(line));
     }
   }
@@ -231,6 +246,7 @@ LoadFigureInputs load_figure_inputs(const sim::CapacityQuestion& question, const
     const sim::ScenarioCapacity& found = range.answer.scenarios[place];
     ScenarioOverLoads& scenario = in.scenarios.emplace_back();
     scenario.name = scenario_text(found.scenario);
+    scenario.is_plain = sim::is_plain(found.scenario);
     scenario.sustainable = found.requests_per_second_per_replica;
     scenario.saturated = found.saturated_requests_per_second_per_replica;
     if (loads == 0) continue;
@@ -276,7 +292,7 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
       ChartSeries band = band_between(sim::gpus_by_load(scenario.sustainable.hi, in.gpus_per_replica, up_to),
                                       sim::gpus_by_load(scenario.sustainable.lo, in.gpus_per_replica, up_to), up_to);
       band.name = scenario.name + ", 95%";
-      band.colour = static_cast<int>(s);
+      set_look(scenario, band);
       panel.series.push_back(std::move(band));
     } else {
       chart.warnings.push_back({"no_upper_end", fmt::format("{} may not meet the limits at any load, so that its GPUs "
@@ -292,8 +308,7 @@ Chart gpus_over_load(const LoadFigureInputs& in) {
     }
     line.x.push_back(up_to);
     line.y.push_back(line.y.back());
-    line.colour = static_cast<int>(s);
-    line.role = ChartRole::highlight;
+    set_look(scenario, line);
     lines.push_back(std::move(line));
   }
   for (ChartSeries& line : lines) panel.series.push_back(std::move(line));
@@ -344,9 +359,8 @@ Chart cost_and_time(const LoadFigureInputs& in) {
   panel.x = {"cost_per_million_tokens", "cost per million output tokens (unit of --price)"};
   panel.x.low = 0;
   panel.y = {"tpot_ms", "median time per output token (ms)", AxisScale::logarithmic};
-  chart.caption =
-      fmt::format("{}, {} per GPU hour; the load falls from left to right, numbers are mean batches: ", in.who,
-                  brief(*in.price_per_gpu_hour));
+  chart.caption = fmt::format("{}, {} per GPU hour; the load and the mean batch fall from left to right: ", in.who,
+                              brief(*in.price_per_gpu_hour));
   for (std::size_t s = 0; s < in.scenarios.size(); ++s) {
     const ScenarioOverLoads& scenario = in.scenarios[s];
     ChartSeries band, line, batches;
@@ -354,8 +368,9 @@ Chart cost_and_time(const LoadFigureInputs& in) {
     band.name = scenario.name + ", 95%";
     band.mark = ChartMark::band;
     batches.mark = ChartMark::text;
-    line.colour = band.colour = batches.colour = static_cast<int>(s);
-    line.role = ChartRole::highlight;
+    set_look(scenario, band);
+    set_look(scenario, line);
+    batches.role = ChartRole::reference;
     std::size_t number = 0;
     for (auto point = scenario.points.rbegin(); point != scenario.points.rend(); ++point, ++number) {
       if (!point->tpot_seconds || !point->cost_per_million_tokens) continue;
@@ -368,7 +383,7 @@ Chart cost_and_time(const LoadFigureInputs& in) {
       if (number % 3 != 2) continue;
       batches.x.push_back(*point->cost_per_million_tokens);
       batches.y.push_back(above_line * per_millisecond * time.value);
-      batches.labels.push_back(brief(point->mean_batch.value, 2));
+      batches.labels.push_back(fmt::format("batch {}", brief(point->mean_batch.value, 2)));
     }
     if (line.x.empty()) continue;
     for (double& x : batches.x) x += beside_point * line.x.back();

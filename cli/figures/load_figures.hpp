@@ -14,6 +14,7 @@ namespace specdec::cli {
 /// A way of decoding over the loads of one replica.
 struct ScenarioOverLoads {
   std::string name;
+  bool is_plain = false;
   /// Rising; intervals hold the errors of simulation, cost and acceptance.
   std::vector<sim::ReplicaAtLoad> points;
   /// The largest load that one replica takes within the limits, and the one above which its queue grows.

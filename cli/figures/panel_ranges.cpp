@@ -126,7 +126,7 @@ PanelRanges ranges_of(const ChartPanel& panel) {
 AxisRange colour_range_of(const ChartAxis& z, const ChartSeries& cells) {
   CoveredRange covered;
   covered.cover(cells.z, z.scale);
-  return {z.low.value_or(covered.low), z.high.value_or(covered.high)};
+  return range_of(z, covered, false);
 }
 
 double end_within(double value, const AxisRange& range, const ChartAxis& axis) {

@@ -134,7 +134,7 @@ Chart optimal_gamma_chart(const OptimalGammaOptions& o) {
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = o.alpha.axis();
   panel.y = {
-      .key = "gamma", .label = "optimal γ (drafts per step)", .low = 0, .high = static_cast<double>(o.max_gamma)};
+      .key = "gamma", .label = "best γ (drafted tokens per step)", .low = 0, .high = static_cast<double>(o.max_gamma)};
   for (const std::string& entry : listed("--c", o.c)) {
     const double c = parse_number("--c", entry, {});
     ChartSeries& series = panel.series.emplace_back(
@@ -177,12 +177,12 @@ Chart trade_off_chart(const TradeOffOptions& o) {
       brief(o.c), brief(o.c_hat));
   chart.columns = 2;
   chart.panels.resize(2);
-  chart.panels[0].title = "speedup";
+  chart.panels[0].title = "time";
   chart.panels[0].x = o.alpha.axis();
-  chart.panels[0].y = {.key = "speedup", .label = "speedup (plain decoding = 1)", .low = 0};
+  chart.panels[0].y = {.key = "speedup", .label = "speedup (×)", .low = 0};
   chart.panels[1].title = "operations";
   chart.panels[1].x = o.alpha.axis();
-  chart.panels[1].y = {.key = "operations", .label = "operations (plain decoding = 1)", .low = 0};
+  chart.panels[1].y = {.key = "operations", .label = "operations (×)", .low = 0};
   for (const std::int64_t gamma : gammas_of(o.gamma)) {
     chart.panels[0].series.push_back(
         series_over(o.alpha.values(), gamma_name(gamma),
@@ -244,6 +244,8 @@ Chart step_trace_chart(const StepTraceOptions& o) {
   panel.y.categories = {"plain"};
   for (auto gamma = gammas.rbegin(); gamma != gammas.rend(); ++gamma) panel.y.categories.push_back(gamma_name(*gamma));
   ChartSeries drafts = calls_of("draft"), verifications = calls_of("target");
+  drafts.colour = chart_colours::speculation;
+  verifications.colour = chart_colours::target;
   std::vector<std::string> means;
   for (std::size_t i = 0; i < gammas.size(); ++i) {
     const auto lane = static_cast<double>(gammas.size() - i);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "analysis/planning/speedup_map.hpp"
+#include "cli/figures/chart_words.hpp"
 #include "cli/text.hpp"
 
 namespace specdec::cli {
@@ -50,8 +51,8 @@ std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
     if (gamma <= inputs.max_gamma) gammas.push_back(gamma);
   }
   const std::vector<double> rates = evenly(lowest_rate, highest_rate, 181);
-  ChartSeries lines{.name = "boundary between best gammas", .colour = 0};
-  ChartSeries numbers{.name = "least gamma below the boundary", .mark = ChartMark::text};
+  ChartSeries lines{.name = "boundary between best γ", .colour = 0};
+  ChartSeries numbers{.name = "least γ below the boundary", .mark = ChartMark::text};
   for (const auto& boundary : planning::gamma_boundaries(rates, gammas, inputs.cost, inputs.max_gamma)) {
     std::vector<std::size_t> shown;
     for (std::size_t i = 0; i < rates.size(); ++i) {
@@ -76,21 +77,19 @@ std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
 }
 
 std::string map_caption(const SpeedupMapInputs& inputs) {
-  std::string caption =
-      "Below a line so many drafted tokens, or more, are best; above the first one plain decoding is.";
+  std::string caption = "Below a line this γ or a larger one is best; above the first line plain decoding is.";
   if (!inputs.alpha || !inputs.c) return caption;
   std::string best;
   for (const double alpha : {inputs.alpha->lo, inputs.alpha->hi}) {
     for (const double c : {inputs.c->hi, inputs.c->lo}) {
       const auto corner = planning::speedup_map({alpha}, {c}, inputs.cost, inputs.max_gamma);
       const std::string says =
-          fmt::format("{}x by gamma {} at alpha {}{}", brief(corner.speedup[0], 3), corner.gamma[0], brief(alpha),
-                      inputs.c->lo == inputs.c->hi ? "" : fmt::format(", c {}", brief(c)));
+          fmt::format("{}× by γ = {} at α = {}{}", brief(corner.speedup[0], 3), corner.gamma[0], brief(alpha),
+                      inputs.c->lo == inputs.c->hi ? "" : fmt::format(", c = {}", brief(c)));
       if (best.find(says) == std::string::npos) best += (best.empty() ? "" : "; ") + says;
     }
   }
-  return fmt::format("The box, alpha {} at c {}: {}. {}", range_text(*inputs.alpha), range_text(*inputs.c), best,
-                     caption);
+  return fmt::format("The box, α {} at c {}: {}. {}", range_text(*inputs.alpha), range_text(*inputs.c), best, caption);
 }
 
 // ---- Speedup over gamma.
@@ -109,7 +108,7 @@ std::size_t shown_rows(const planning::PointPlan& point) {
 
 /// Gammas that follow each other become one box.
 ChartSeries near_optimal_boxes(const planning::PointPlan& point) {
-  ChartSeries boxes{.name = "near-optimal", .mark = ChartMark::box, .role = ChartRole::reference};
+  ChartSeries boxes{.name = "near-optimal γ", .mark = ChartMark::box, .role = ChartRole::reference};
   for (const std::int64_t gamma : point.near_optimal_gammas) {
     const auto place = static_cast<double>(gamma);
     if (!boxes.x_high.empty() && boxes.x_high.back() == place - 0.5) {
@@ -126,12 +125,12 @@ ChartSeries near_optimal_boxes(const planning::PointPlan& point) {
 
 ChartPanel speedup_panel(const planning::PointPlan& point) {
   ChartPanel panel{.title = fmt::format("batch {}, context {}", brief(point.batch), brief(point.context)),
-                   .x = {.key = "gamma", .label = "drafted tokens per step"},
-                   .y = {.key = "speedup", .label = "speedup over plain decoding"}};
+                   .x = {.key = "gamma", .label = "γ (drafted tokens per step)"},
+                   .y = {.key = "speedup", .label = "speedup over plain decoding (×)"}};
   ChartSeries near = near_optimal_boxes(point);
   if (!near.x_low.empty()) panel.series.push_back(std::move(near));
-  ChartSeries band{.name = "95% interval", .mark = ChartMark::band, .colour = 0};
-  ChartSeries line{.name = "speedup", .role = ChartRole::highlight, .colour = 0};
+  ChartSeries band{.name = "95% interval", .mark = ChartMark::band, .colour = chart_colours::speculation};
+  ChartSeries line{.name = "speedup", .role = ChartRole::highlight, .colour = chart_colours::speculation};
   bool has_width = false;
   for (std::size_t i = 0; i < shown_rows(point); ++i) {
     const planning::DeploymentRow& row = point.rows[i];
@@ -146,12 +145,17 @@ ChartPanel speedup_panel(const planning::PointPlan& point) {
   panel.series.push_back(std::move(line));
   panel.series.push_back(
       {.name = "plain decoding", .mark = ChartMark::horizontal, .y = {1}, .role = ChartRole::reference});
+  panel.series.push_back({.name = "best γ",
+                          .mark = ChartMark::vertical,
+                          .x = {static_cast<double>(point.optimal().gamma)},
+                          .role = ChartRole::highlight,
+                          .colour = chart_colours::speculation});
   if (point.deployed) {
-    panel.series.push_back({.name = "in use",
+    panel.series.push_back({.name = "γ in use",
                             .mark = ChartMark::vertical,
                             .x = {static_cast<double>(point.deployed->gamma)},
                             .role = ChartRole::highlight,
-                            .colour = 1});
+                            .colour = chart_colours::in_use});
   }
   return panel;
 }
@@ -161,10 +165,10 @@ std::string speedup_words(const planning::PointPlan& point) {
   estimate::Estimate speedup{best.speedup, best.speedup_ci95, ""};
   if (!(best.speedup_ci95.lo < best.speedup_ci95.hi)) speedup.ci95.reset();
   std::string words = best.gamma == 0 ? std::string("plain decoding is fastest")
-                                      : fmt::format("gamma {} is best, {} times as fast as plain decoding", best.gamma,
-                                                    with_interval(speedup, 2));
+                                      : fmt::format("γ = {} is best, {}× as fast as plain decoding", best.gamma,
+                                                    interval_text(speedup, 2));
   if (point.deployed) {
-    words += fmt::format("; gamma {} in use gives {}x, a regret of {}{}", point.deployed->gamma,
+    words += fmt::format("; γ = {}, in use, gives {}×, a regret of {}{}", point.deployed->gamma,
                          brief(point.deployed->speedup, 3), percent(point.deployed->regret),
                          point.deployed->worst_regret > point.deployed->regret
                              ? fmt::format(" (up to {})", percent(point.deployed->worst_regret))
@@ -192,13 +196,13 @@ std::set<std::int64_t> spread(const std::vector<planning::BestStretch>& best, st
 Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
   Chart chart{.name = "speedup-map", .title = "Best speedup over acceptance rate and draft cost"};
   ChartPanel panel{
-      .x = {.key = "alpha", .label = "acceptance rate alpha", .low = 0.045, .high = 0.955},
+      .x = {.key = "alpha", .label = "acceptance rate α", .low = 0.045, .high = 0.955},
       .y = {.key = "c",
-            .label = "draft step time / target step time c",
+            .label = "c (draft step / target step time)",
             .scale = AxisScale::logarithmic,
             .low = lowest_c,
             .high = highest_c},
-      .z = ChartAxis{.key = "speedup", .label = "best speedup", .scale = AxisScale::logarithmic, .low = 1}};
+      .z = ChartAxis{.key = "speedup", .label = "best speedup (×)", .scale = AxisScale::logarithmic, .low = 1}};
   const std::vector<double> rates = evenly(lowest_rate, highest_rate, inputs.rates);
   const std::vector<double> costs = evenly_in_logarithm(lowest_c, highest_c, inputs.costs);
   ChartSeries cells{.name = "best speedup", .mark = ChartMark::cells};
@@ -216,7 +220,7 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
       return low <= interval.hi && interval.lo <= high;
     };
     if (shown(*inputs.alpha, lowest_rate, highest_rate) && shown(*inputs.c, lowest_c, highest_c)) {
-      panel.series.push_back({.name = "yours",
+      panel.series.push_back({.name = "α and c in question",
                               .mark = ChartMark::box,
                               .low = {std::max(inputs.c->lo, lowest_c)},
                               .high = {std::min(inputs.c->hi, highest_c)},
@@ -224,7 +228,7 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
                               .x_high = {std::min(inputs.alpha->hi, highest_rate)},
                               .role = ChartRole::highlight});
     } else {
-      chart.warnings.push_back({"outside_map", fmt::format("alpha {} at c {} lies outside the map, which shows alpha "
+      chart.warnings.push_back({"outside_map", fmt::format("α {} at c {} lies outside the map, which shows α "
                                                            "from {} to {} and c from {} to {}",
                                                            range_text(*inputs.alpha), range_text(*inputs.c),
                                                            lowest_rate, highest_rate, lowest_c, highest_c)});
@@ -242,7 +246,7 @@ SpeedupOverGammaInputs speedup_over_gamma_inputs(const Deployment& deployment, d
   inputs.acceptance = acceptance.text;
   if (acceptance.stated && acceptance.stated->interval) {
     const planning::RateInterval& rates = *acceptance.stated->interval;
-    inputs.acceptance = fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
+    inputs.acceptance = fmt::format("α {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
   }
   return inputs;
 }
@@ -276,8 +280,8 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
 }
 
 Chart regret_chart(const RegretInputs& inputs) {
-  Chart chart{.name = "regret", .title = "Regret of each gamma over the acceptance interval"};
-  ChartPanel panel{.x = {.key = "alpha", .label = "acceptance rate alpha"},
+  Chart chart{.name = "regret", .title = "Regret of each γ over the acceptance interval"};
+  ChartPanel panel{.x = {.key = "alpha", .label = "acceptance rate α"},
                    .y = {.key = "regret", .label = "share of the best speedup lost", .low = 0}};
   const double low = inputs.rates.low.alpha();
   const double high = inputs.rates.high.alpha();
@@ -290,9 +294,16 @@ Chart regret_chart(const RegretInputs& inputs) {
   const std::vector<double> rates = evenly(low, high, 121);
   for (const std::int64_t gamma : gammas) {
     const bool is_minimax = minimax.attained && gamma == minimax.gamma;
-    ChartSeries line{.name = fmt::format("gamma {}{}", gamma, gamma == inputs.deployed ? ", in use" : ""),
-                     .x = rates,
-                     .role = is_minimax ? ChartRole::highlight : ChartRole::data};
+    const bool in_use = gamma == inputs.deployed;
+    ChartSeries line{
+        .name = fmt::format("γ = {}{}{}", gamma, is_minimax ? ", least worst regret" : "", in_use ? ", in use" : ""),
+        .x = rates,
+        .role = is_minimax ? ChartRole::highlight : ChartRole::data};
+    if (is_minimax) {
+      line.colour = chart_colours::speculation;
+    } else if (in_use) {
+      line.colour = chart_colours::in_use;
+    }
     for (const double rate : rates) {
       line.y.push_back(planning::regret(core::AcceptanceRate(rate), gamma, inputs.space));
     }
@@ -301,17 +312,17 @@ Chart regret_chart(const RegretInputs& inputs) {
   if (panel.series.empty()) {
     throw std::invalid_argument("regret_chart: the speedup grows with every larger gamma, so no gamma is best");
   }
-  chart.caption = fmt::format("For alpha from {} to {} ", brief(low), brief(high));
-  chart.caption += minimax.attained ? fmt::format("gamma {} has the least worst regret, {}.", minimax.gamma,
+  chart.caption = fmt::format("For α from {} to {} ", brief(low), brief(high));
+  chart.caption += minimax.attained ? fmt::format("γ = {} has the least worst regret, {}.", minimax.gamma,
                                                   percent(minimax.worst_regret))
-                                    : std::string("no gamma has the least worst regret: every larger one does better.");
+                                    : std::string("no γ has the least worst regret: every larger one does better.");
   if (inputs.deployed && inputs.deployed != minimax.gamma) {
-    chart.caption += fmt::format(" Gamma {}, in use, loses up to {}.", *inputs.deployed,
+    chart.caption += fmt::format(" γ = {}, in use, loses up to {}.", *inputs.deployed,
                                  percent(planning::worst_regret(inputs.rates, *inputs.deployed, inputs.space)));
   }
   if (best.size() > 1) {
     chart.caption +=
-        fmt::format(" Best is gamma {} at the low end and {} at the high end.", best.front().gamma, best.back().gamma);
+        fmt::format(" Best is γ = {} at the low end and {} at the high end.", best.front().gamma, best.back().gamma);
   }
   chart.panels.push_back(std::move(panel));
   return chart;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "cli/figures/chart_words.hpp"
 #include "cli/figures/trace_charts.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -64,14 +65,14 @@ Chart tokens_over_gamma_chart(const TraceChartInputs& inputs) {
   if (!inputs.analysis.replay) throw UsageError("the recording cannot be replayed, so nothing is known by gamma");
   const planning::ReplayAnalysis& replay = *inputs.analysis.replay;
   Chart chart{.name = "tokens-over-gamma", .title = "Tokens per step against drafted tokens"};
-  ChartPanel panel{.x = {.key = "gamma", .label = "drafted tokens per step"},
+  ChartPanel panel{.x = {.key = "gamma", .label = "γ (drafted tokens per step)"},
                    .y = {.key = "tokens_per_step", .label = "tokens per step", .low = 1}};
   if (has_intervals(replay.lower) && has_intervals(replay.highest())) {
     panel.series.push_back(replayed_band(replay));
   } else {
     chart.warnings.push_back({"no_interval", "the recording determines no interval of its tokens per step"});
   }
-  ChartSeries iid{.name = "i.i.d. at alpha", .colour = 1};
+  ChartSeries iid{.name = "i.i.d. at α", .role = ChartRole::reference, .colour = 0};
   for (const estimate::GammaReplay& row : replay.lower.gammas) {
     iid.x.push_back(static_cast<double>(row.gamma));
     iid.y.push_back(!replay.upper && row.iid_tokens_per_step ? *row.iid_tokens_per_step : missing);
@@ -90,7 +91,7 @@ Chart tokens_over_gamma_chart(const TraceChartInputs& inputs) {
   }
   const estimate::GammaReplay& told = replay.lower.gammas[std::min<std::size_t>(4, replay.lower.gammas.size() - 1)];
   chart.caption =
-      fmt::format("{}: {} tokens per step at gamma {}{}", inputs.recording, with_interval(told.tokens_per_step, 2),
+      fmt::format("{}: {} tokens per step at γ = {}{}", inputs.recording, interval_text(told.tokens_per_step, 2),
                   told.gamma, replay.upper ? " at the lower ends of the brackets" : "");
   if (has_iid && told.difference) {
     chart.caption += fmt::format(", where one rate says {:.2f} ({:+.1f}%)", *told.iid_tokens_per_step,
@@ -107,8 +108,9 @@ Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t g
   Chart chart{.name = "token-strip", .title = "Accepted and rejected tokens of one run"};
   ChartPanel panel{.x = {.key = "place", .label = "token of the text", .low = 0},
                    .y = {.key = "sequence", .label = "sequence"}};
-  TokenBoxes accepted{{.name = "accepted draft", .mark = ChartMark::box, .colour = 0}, 0.4};
-  TokenBoxes corrected{{.name = "target's token for a rejected draft", .mark = ChartMark::box, .colour = 1}, 0.2};
+  TokenBoxes accepted{{.name = "accepted draft", .mark = ChartMark::box, .colour = chart_colours::speculation}, 0.4};
+  TokenBoxes corrected{
+      {.name = "target's token for a rejected draft", .mark = ChartMark::box, .colour = chart_colours::target}, 0.2};
   TokenBoxes bonus{{.name = "target's token after accepted drafts", .mark = ChartMark::box, .colour = 2}, 0.3};
   std::int64_t tokens = 0, rounds = 0, accepted_tokens = 0;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
@@ -125,7 +127,7 @@ Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t g
     }
   }
   chart.caption = fmt::format(
-      "{} at gamma {}: {} tokens in {} steps, {} tokens per step; {} of the tokens are accepted "
+      "{} at γ = {}: {} tokens in {} steps, {} tokens per step; {} of the tokens are accepted "
       "drafts. One run of chance, seed {}.",
       recording, gamma, tokens, rounds, brief(static_cast<double>(tokens) / static_cast<double>(rounds), 3),
       percent(static_cast<double>(accepted_tokens) / static_cast<double>(tokens)), seed);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "cli/figures/chart_words.hpp"
 #include "cli/figures/trace_charts.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -42,8 +43,8 @@ Chart lenience_chart(const TraceChartInputs& inputs) {
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.lenience < b.lenience; });
   Chart chart{.name = "lenience", .title = "Acceptance and distance from the target by lenience", .columns = 2};
   const ChartAxis x{.key = "lenience", .label = "lenience l (1: exact)", .low = 0, .high = 1};
-  ChartPanel alpha{.title = "acceptance", .x = x, .y = {.key = "alpha", .label = "acceptance rate alpha"}};
-  add_estimates(rows, "alpha", 0, &planning::LenienceEstimate::alpha, alpha);
+  ChartPanel alpha{.title = "acceptance", .x = x, .y = {.key = "alpha", .label = "acceptance rate α"}};
+  add_estimates(rows, "α", 0, &planning::LenienceEstimate::alpha, alpha);
   ChartPanel distance{.title = "distance from the target",
                       .x = x,
                       .y = {.key = "total_variation", .label = "total variation", .low = 0}};
@@ -54,10 +55,10 @@ Chart lenience_chart(const TraceChartInputs& inputs) {
   });
   const planning::LenienceEstimate& exact = rows.back();
   chart.caption = fmt::format(
-      "{}: alpha {} at l = {}, {} at l = {}, where a drafted token's law lies {} from the "
+      "{}: α {} at l = {}, {} at l = {}, where a drafted token's law lies {} from the "
       "target's with the residual kept, {} with it scaled.",
-      inputs.recording, with_interval(exact.alpha, 3), brief(exact.lenience), with_interval(half->alpha, 3),
-      brief(half->lenience), with_interval(half->distance_strict, 3), with_interval(half->distance_lenient, 3));
+      inputs.recording, interval_text(exact.alpha, 3), brief(exact.lenience), interval_text(half->alpha, 3),
+      brief(half->lenience), interval_text(half->distance_strict, 3), interval_text(half->distance_lenient, 3));
   if (exact.alpha.ci95) {
     chart.caption += fmt::format(" Intervals: 95%, {}.", exact.alpha.method);
   } else {
@@ -74,12 +75,13 @@ Chart calibration_chart(const TraceChartInputs& inputs) {
   }
   Chart chart{.name = "calibration", .title = "Acceptance of drafted tokens by the draft's confidence", .columns = 2};
   const ChartAxis x{.key = "confidence", .label = "draft's probability of its token", .low = 0, .high = 1};
-  ChartPanel panel{.title = "acceptance", .x = x, .y = {.key = "acceptance", .label = "accepted", .low = 0}};
+  ChartPanel panel{.title = "acceptance", .x = x, .y = {.key = "acceptance", .label = "share accepted", .low = 0}};
   ChartPanel counts{
       .title = "how often", .x = x, .y = {.key = "share_of_drafts", .label = "share of drafted tokens", .low = 0}};
   panel.series.push_back(
-      {.name = "acceptance = probability", .x = {0, 0.5, 1}, .y = {0, 0.5, 1}, .role = ChartRole::reference});
-  ChartSeries points{.name = "accepted, with 95% interval", .mark = ChartMark::points, .colour = 0};
+      {.name = "accepted = probability", .x = {0, 0.5, 1}, .y = {0, 0.5, 1}, .role = ChartRole::reference});
+  ChartSeries points{
+      .name = "accepted, with 95% interval", .mark = ChartMark::points, .role = ChartRole::highlight, .colour = 0};
   ChartSeries bars{.name = "drafted tokens", .mark = ChartMark::bars, .colour = 0};
   std::string method;
   bool gaps = false;

@@ -19,7 +19,17 @@ namespace {
 /// Standard normal deviations beyond this come once in 370.
 constexpr double usual_deviation = 3;
 
-ChartAxis gamma_axis() { return {"gamma", "γ (drafts per step)"}; }
+ChartAxis gamma_axis() { return {"gamma", "γ (drafted tokens per step)"}; }
+
+/// Half a place beyond the outer gammas, so that their points are not on the panel's edge.
+void show_all_of(ChartPanel& panel) {
+  double last = 1;
+  for (const ChartSeries& series : panel.series) {
+    for (const double x : series.x) last = std::max(last, x);
+  }
+  panel.x.low = 0.5;
+  panel.x.high = last + 0.5;
+}
 
 ChartPanel fixed_laws_panel(const MonteCarloFigureInputs& in, const std::vector<double>& alphas) {
   ChartPanel panel;
@@ -113,7 +123,7 @@ ChartPanel deviations_panel(const MonteCarloFigureInputs& in, const std::vector<
   }
   if (!pair.x.empty()) panel.series.push_back(std::move(pair));
   panel.series.push_back(
-      reference_line(ChartMark::horizontal, "±3, beyond which 1 in 370", {-usual_deviation, usual_deviation}));
+      reference_line(ChartMark::horizontal, "±3, 1 in 370 beyond", {-usual_deviation, usual_deviation}));
   panel.series.push_back(reference_line(ChartMark::horizontal, "", {0}));
   return panel;
 }
@@ -249,6 +259,7 @@ Chart theory_against_simulation(const MonteCarloFigureInputs& in) {
   chart.panels.push_back(fixed_laws_panel(in, alphas));
   if (!in.runs.empty()) chart.panels.push_back(pair_panel(in, static_cast<int>(alphas.size())));
   chart.panels.push_back(deviations_panel(in, alphas));
+  for (ChartPanel& panel : chart.panels) show_all_of(panel);
   double largest = 0;
   std::size_t deviations = 0;
   for (const ChartSeries& series : chart.panels.back().series) {
@@ -284,7 +295,7 @@ Chart distribution_test(DistributionFigureInputs in) {
   for (const bool by_ratio : {true, false}) {
     ChartPanel& panel = chart.panels.emplace_back();
     panel.title = by_ratio ? "tokens ordered by q/p" : "tokens ordered by p";
-    panel.x = {"u", "u"};
+    panel.x = {"u", "transform u"};
     panel.x.low = 0;
     panel.x.high = 1;
     panel.y = {"share_minus_u", "share up to u, minus u"};

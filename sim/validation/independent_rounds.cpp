@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/core/kernels.hpp"
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/core/standardisation.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "sim/synthetic_rounds.hpp"
@@ -37,8 +38,8 @@ sim::SyntheticRoundsOptions options_of(const MethodContext& context, double toke
   options.sequences = (rounds + options.rounds_per_sequence - 1) / options.rounds_per_sequence;
   options.threads = settings.threads;
   options.seed = settings.seed;
-  // Half of a 95% interval is 1.96 standard errors.
-  if (settings.until_relative_error) options.until_relative_error = *settings.until_relative_error / 1.959964;
+  if (settings.until_relative_error)
+    options.until_relative_error = *settings.until_relative_error / core::normal_half_width_95;
   options.interrupt = hooks.interrupt;
   if (hooks.progress)
     options.progress = [progress = hooks.progress, rounds](const sim::SyntheticRounds& so_far) {
@@ -106,7 +107,7 @@ void run_in_rounds(const Method& method, const MethodContext& context, const Com
   result.counters = counters_of(rounds, settings.gamma);
   result.tokens_per_step = {*rounds.tokens_per_step(), {}, "mean of independent rounds"};
   if (const std::optional<double> error = rounds.standard_error()) {
-    const double half = 1.959964 * *error;
+    const double half = core::normal_half_width_95 * *error;
     result.tokens_per_step.ci95 =
         estimate::Interval{result.tokens_per_step.value - half, result.tokens_per_step.value + half};
     if (*error > 0) result.deviation_standard_errors = (result.tokens_per_step.value - expected) / *error;

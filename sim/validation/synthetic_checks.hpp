@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "sim/decoding.hpp"
 #include "sim/model_factory.hpp"
@@ -38,7 +39,10 @@ struct TokensCheck {
   /// (measured - expected) / standard error
   double deviation() const { return (measured - expected) / standard_error; }
   /// 95%, normal, of `measured`.
-  estimate::Interval interval() const { return {measured - 1.96 * standard_error, measured + 1.96 * standard_error}; }
+  estimate::Interval interval() const {
+    const double half = core::normal_half_width_95 * standard_error;
+    return {measured - half, measured + half};
+  }
 };
 
 struct TokensCheckOptions {

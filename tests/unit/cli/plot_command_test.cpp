@@ -172,6 +172,20 @@ TEST_CASE("a chart that cannot be drawn is refused, with the series and the vect
   };
   map_refused([](ChartPanel& panel, ChartSeries&) { panel.z.reset(); });
   map_refused([](ChartPanel&, ChartSeries& cells) { std::swap(cells.x[0], cells.x[1]); });
+  // They are drawn as one image, whose rows have one height.
+  const auto with_three_rows = [](double middle, AxisScale scale) {
+    Chart chart = chart_of_all_marks();
+    chart.panels[1].y.scale = scale;
+    ChartSeries& cells = chart.panels[1].series.front();
+    cells.x = {0, 1, 0, 1, 0, 1};
+    cells.y = {0.1, 0.1, middle, middle, 1, 1};
+    cells.z = {1, 2, 3, 4, 5, 6};
+    return chart;
+  };
+  CHECK_NOTHROW(require_drawable(with_three_rows(0.55, AxisScale::linear)));
+  CHECK_NOTHROW(require_drawable(with_three_rows(std::sqrt(0.1), AxisScale::logarithmic)));
+  CHECK_THROWS_AS(require_drawable(with_three_rows(0.55, AxisScale::logarithmic)), std::invalid_argument);
+  CHECK_THROWS_AS(require_drawable(with_three_rows(0.5, AxisScale::linear)), std::invalid_argument);
   map_refused([](ChartPanel&, ChartSeries& cells) {
     for (auto* values : {&cells.x, &cells.y, &cells.z}) values->pop_back();
   });

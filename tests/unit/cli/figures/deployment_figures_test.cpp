@@ -189,7 +189,7 @@ TEST_CASE("deviations of simulations are their distance from Eq. (1) in standard
       double tokens = 0;
       for (std::size_t n = 0; n <= i + 1; ++n) tokens += std::pow(std::stod(alpha), static_cast<double>(n));
       CHECK(theory.y[i] == Approx(tokens));
-      const double error = (simulated.high[i] - simulated.low[i]) / (2 * 1.96);
+      const double error = (simulated.high[i] - simulated.low[i]) / (2 * 1.959963984540054);
       CHECK(deviations.y[i] == Approx((simulated.y[i] - tokens) / error).margin(1e-6));
     }
   }

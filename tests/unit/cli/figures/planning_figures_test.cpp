@@ -1,5 +1,6 @@
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include "analysis/planning/regret.hpp"
 #include "analysis/planning/speedup_map.hpp"
@@ -28,9 +29,9 @@ TEST_CASE("speedup against gamma shows the rows that plan prints, and what is in
     CHECK(band[gamma]["speedup_low"] == row["speedup_ci95"][0]);
     CHECK(band[gamma]["speedup_high"] == row["speedup_ci95"][1]);
   }
-  CHECK(rows_named(figure, "in use")[0]["gamma"] == 5);
+  CHECK(rows_named(figure, "γ in use")[0]["gamma"] == 5);
   double near = 0;
-  for (const auto& box : rows_named(figure, "near-optimal")) {
+  for (const auto& box : rows_named(figure, "near-optimal γ")) {
     near += box["gamma_high"].get<double>() - box["gamma_low"].get<double>();
   }
   CHECK(near == static_cast<double>(point["near_optimal_gammas"].size()));
@@ -48,13 +49,13 @@ TEST_CASE("the map's cells, boundaries and box are those of the library and of t
     const auto best = planning::best_gamma(core::AcceptanceRate(cells[i]["alpha"].get<double>()), {cost, 256});
     CHECK(cells[i]["speedup"].get<double>() == Approx(best.speedup).epsilon(1e-12));
   }
-  for (const auto& number : rows_named(figure, "least gamma below the boundary")) {
+  for (const auto& number : rows_named(figure, "least γ below the boundary")) {
     const std::string label = number["label"].get<std::string>();
     const std::int64_t gamma = std::stoll(label.substr(label.find_first_of("0123456789")));
     const auto line = planning::gamma_boundaries({number["alpha"].get<double>()}, {gamma}, cost, 256);
     CHECK(number["c"].get<double>() == Approx(line[0].c[0]).epsilon(1e-12));
   }
-  const auto box = rows_named(figure, "yours")[0];
+  const auto box = rows_named(figure, "α and c in question")[0];
   CHECK(box["alpha_low"] == 0.5);
   CHECK(box["alpha_high"].get<double>() == Approx(0.7));
   CHECK(box["c_low"] == 0.02);
@@ -70,7 +71,7 @@ TEST_CASE("the regret of each gamma is that of the library, and the thick line h
   int thick = 0;
   for (const auto& series : figure["figure"]["panels"][0]["series"]) {
     const std::string name = series["name"].get<std::string>();
-    const std::int64_t gamma = std::stoll(name.substr(6));
+    const std::int64_t gamma = std::stoll(name.substr(std::string_view("γ = ").size()));
     const auto rows = rows_named(figure, name);
     double worst = 0;
     for (const auto& row : rows) worst = std::max(worst, row["regret"].get<double>());
@@ -83,7 +84,7 @@ TEST_CASE("the regret of each gamma is that of the library, and the thick line h
     }
   }
   CHECK(thick == 1);
-  CHECK(rows_named(figure, "gamma 2, in use").size() == 121);
+  CHECK(rows_named(figure, "γ = 2, in use").size() == 121);
 }
 
 TEST_CASE("planning figures refuse in a line what they cannot draw") {
