@@ -28,7 +28,7 @@ constexpr double beside_cells = 8;
 double height_of(const PlacedText& text) { return static_cast<double>(text.lines.size()) * line_height(text.font); }
 
 /// What gnuplot reckons with, in heights of the font, and leaves out columns by.
-double gnuplot_width(std::string_view name) { return 0.6 * static_cast<double>(character_count(name)); }
+double gnuplot_width(std::string_view name) { return 0.75 * static_cast<double>(character_count(name)); }
 
 void add_to_legend(const ChartDrawing& drawing, std::size_t panel, double width, DrawingLegend& legend) {
   for (std::size_t i = 0; i < drawing.panels[panel].series.size(); ++i) {
