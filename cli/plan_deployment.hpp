@@ -52,6 +52,8 @@ struct Deployment {
   /// Rounds were priced by the windows of a log, so that nothing else is said of the cost.
   bool cost_from_log = false;
   std::vector<std::string> files;
+  /// What those of --hardware, --model and --draft-model describe.
+  NamedSpecs specs;
   std::vector<nlohmann::ordered_json> presets;
   /// About the cost, where --hardware prices it.
   std::vector<Assumption> cost_assumptions;

@@ -1,6 +1,7 @@
 #include "cli/plan_grammar.hpp"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -9,12 +10,21 @@ namespace specdec::cli {
 using cost::DraftKind;
 using planning::ScheduleStretch;
 
+namespace {
+
+constexpr std::array<std::pair<std::string_view, DraftKind>, 5> kinds = {{{"model", DraftKind::model},
+                                                                          {"eagle", DraftKind::eagle},
+                                                                          {"mtp", DraftKind::mtp},
+                                                                          {"parallel", DraftKind::parallel},
+                                                                          {"ngram", DraftKind::ngram}}};
+
+}  // namespace
+
+std::string_view name_of(DraftKind kind) {
+  return std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.second == kind; })->first;
+}
+
 DraftKind kind_named(std::string_view option, std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, DraftKind>, 5> kinds = {{{"model", DraftKind::model},
-                                                                            {"eagle", DraftKind::eagle},
-                                                                            {"mtp", DraftKind::mtp},
-                                                                            {"parallel", DraftKind::parallel},
-                                                                            {"ngram", DraftKind::ngram}}};
   for (const auto& [its_name, kind] : kinds) {
     if (its_name == name) return kind;
   }

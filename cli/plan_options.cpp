@@ -53,6 +53,7 @@ void require_distinct_files(std::string_view option, const std::vector<std::stri
 void require_acceptance(const PlanOptions& o) {
   const auto given = names_given(acceptance_options(o));
   if (!o.drafts.empty()) return refuse_given(acceptance_options(o), "each --draft brings its own acceptance");
+  if (o.known_acceptance) return refuse_given(acceptance_options(o), "the acceptance is known");
   if (given.empty()) {
     if (!o.bench.empty()) return;
     std::vector<std::string_view> choices;
@@ -124,13 +125,15 @@ void require_question(const PlanOptions& o) {
 
 }  // namespace
 
-bool PlanOptions::states_acceptance() const { return !names_given(acceptance_options(*this)).empty(); }
+bool PlanOptions::states_acceptance() const {
+  return known_acceptance || !names_given(acceptance_options(*this)).empty();
+}
 
 bool PlanOptions::states_cost() const { return !names_given(cost_options(*this)).empty(); }
 
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
-                     !bench.empty() || !holdout.empty() || roofline.hardware;
+                     !bench.empty() || !holdout.empty() || roofline.hardware || known_acceptance;
   const bool question = !drafts.empty() || batch || context || max_num_seqs || min_gain || schedule || emit;
   return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 
 namespace specdec::cli {
 
+struct PlannedAcceptance;
+
 /// Everything that `specdec plan` can be asked.
 struct PlanOptions {
   // Acceptance.
@@ -20,6 +23,8 @@ struct PlanOptions {
   std::optional<std::string> acceptance_per_position;
   std::vector<std::string> counters;
   std::vector<std::string> trace;
+  /// Instead of all these: one that was read before.
+  std::shared_ptr<const PlannedAcceptance> known_acceptance;
   // About it.
   std::optional<std::int64_t> at;
   bool conditional = false;

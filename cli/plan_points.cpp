@@ -177,6 +177,8 @@ void price_by_hardware(const PlanOptions& o, const std::optional<std::string>& m
   add_new(d.warnings, priced.warnings,
           [](const Warning& a, const Warning& b) { return a.code == b.code && a.message == b.message; });
   d.files.insert(d.files.end(), priced.files.begin(), priced.files.end());
+  d.specs.hardware.merge(priced.specs.hardware);
+  d.specs.models.merge(priced.specs.models);
   draft.cost = draft.roofline = std::move(priced.cost);
 }
 

@@ -67,33 +67,36 @@ std::vector<std::string> names_of(std::span<const Preset> presets) {
   return names;
 }
 
-cost::HardwareSpec hardware_of(const std::string& name, PricedRoofline& priced) {
+cost::HardwareSpec hardware_of(const std::string& name, const NamedSpecs& known, PricedRoofline& priced) {
   if (const cost::HardwareSpec* const preset = cost::hardware_preset(name)) {
     priced.presets.push_back(preset_json("hardware", preset->name, sources_of(*preset)));
     if (name != preset->name) priced.assumptions.push_back({"hardware", preset->name, "preset"});
     return *preset;
   }
+  if (const auto spec = known.hardware.find(name); spec != known.hardware.end()) return spec->second;
   if (!std::filesystem::exists(name)) {
     refuse("--hardware", name,
            "a file or one of `specdec list hardware`" + near_names(name, names_of(cost::hardware_presets())));
   }
   priced.files.push_back(name);
-  return cost::read_hardware_spec(name);
+  return priced.specs.hardware[name] = cost::read_hardware_spec(name);
 }
 
-cost::ModelSpec model_of(std::string_view option, const std::string& name, PricedRoofline& priced) {
+cost::ModelSpec model_of(std::string_view option, const std::string& name, const NamedSpecs& known,
+                         PricedRoofline& priced) {
   if (const cost::ModelSpec* const preset = cost::model_preset(name)) {
     priced.presets.push_back(preset_json("model", preset->name, preset->sources));
     if (name != preset->name) priced.assumptions.push_back({std::string(option.substr(2)), preset->name, "preset"});
     return *preset;
   }
+  if (const auto spec = known.models.find(name); spec != known.models.end()) return spec->second;
   if (!std::filesystem::exists(name)) {
     refuse(option, name,
            "a config.json, its folder, a GGUF file or one of `specdec list models`" +
                near_names(name, names_of(cost::model_presets())));
   }
   const std::filesystem::path path = name;
-  cost::ModelSpec model = cost::read_model_spec(path);
+  cost::ModelSpec model = priced.specs.models[name] = cost::read_model_spec(path);
   if (!std::filesystem::is_directory(path)) {
     priced.files.push_back(name);
     return model;
@@ -236,7 +239,7 @@ cost::PlacedModel draft_of(const RooflineArguments& a, const RooflineModels& mod
                            PricedRoofline& priced) {
   cost::PlacedModel draft = target;
   if (models.draft) {
-    draft.model = model_of(models.draft_option, *models.draft, priced);
+    draft.model = model_of(models.draft_option, *models.draft, a.known, priced);
     draft.weight_type.reset();
     // Engines take the module of a model that is named as its own draft.
     const bool has_module = !draft.model.next_token_layers.empty();
@@ -305,8 +308,8 @@ PricedRoofline roofline_from(const RooflineArguments& a, const RooflineModels& m
   if (!models.target) throw UsageError(fmt::format("{} is missing: --hardware prices it", models.target_option));
   PricedRoofline priced;
   cost::RooflineOptions options;
-  options.hardware = hardware_of(*a.hardware, priced);
-  options.target.model = model_of(models.target_option, *models.target, priced);
+  options.hardware = hardware_of(*a.hardware, a.known, priced);
+  options.target.model = model_of(models.target_option, *models.target, a.known, priced);
   options.target.tensor_parallel = a.tensor_parallel.value_or(1);
   if (a.weight_dtype) options.target.weight_type = number_type("--weight-dtype", *a.weight_dtype);
   if (a.kv_cache_dtype) options.target.cache_type = number_type("--kv-cache-dtype", *a.kv_cache_dtype);

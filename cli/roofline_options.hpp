@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/cost/roofline_cost.hpp"
+#include "cli/named_specs.hpp"
 #include "cli/options.hpp"
 #include "cli/report.hpp"
 
@@ -33,6 +34,8 @@ struct RooflineArguments {
   std::optional<std::string> layer_seconds;
   std::optional<std::string> scheduling_seconds;
   std::vector<std::string> calibrate;
+  /// Files that were read before, and are not read again.
+  NamedSpecs known;
 };
 
 /// Declares them under headings of their own.
@@ -60,6 +63,8 @@ struct RooflineModels {
 struct PricedRoofline {
   std::shared_ptr<const cost::RooflineCost> cost;
   std::vector<std::string> files;
+  /// What the files among them describe.
+  NamedSpecs specs;
   /// {"kind", "name", "sources"}: stand in "inputs" as "presets".
   std::vector<nlohmann::ordered_json> presets;
   /// Losses and number types, with where each comes from.

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "analysis/planning/regret.hpp"
+#include "cli/page/page_inputs.hpp"
 #include "cli/plan_answer.hpp"
 #include "cli/plan_points.hpp"
 #include "cli/values.hpp"
@@ -19,15 +21,28 @@ using cli::PlanOptions;
 using nlohmann::ordered_json;
 
 template <class Value>
+void take(const ordered_json& request, const char* key, Value& target) {
+  if (request.contains(key) && !request[key].is_null()) target = request[key].get<Value>();
+}
+
+template <class Value>
 void take(const ordered_json& request, const char* key, std::optional<Value>& target) {
   if (request.contains(key) && !request[key].is_null()) target = request[key].get<Value>();
 }
 
-/// The keys are those of "inputs" in the output of `specdec plan`; the ones that name files are not known here.
+/// The keys are those of "inputs" in the output of `specdec plan`. The ones that name files are not known here; in
+/// their place stand "acceptance" and "specs", as cli/page/page_inputs.hpp writes them.
 PlanOptions options_of(const ordered_json& request) {
   PlanOptions o;
   take(request, "alpha", o.alpha);
   take(request, "rejection", o.rejection);
+  take(request, "acceptance_length", o.acceptance_length);
+  take(request, "acceptance_per_position", o.acceptance_per_position);
+  take(request, "at", o.at);
+  take(request, "conditional", o.conditional);
+  if (request.contains("acceptance")) {
+    o.known_acceptance = std::make_shared<cli::PlannedAcceptance>(cli::page_acceptance(request["acceptance"]));
+  }
   take(request, "c", o.cost.c);
   take(request, "verify_factor", o.cost.verify_factor);
   take(request, "overhead", o.cost.overhead);
@@ -40,6 +55,11 @@ PlanOptions options_of(const ordered_json& request) {
   take(request, "min_gain", o.min_gain);
   take(request, "gamma", o.gamma);
   take(request, "max_gamma", o.max_gamma);
+  take(request, "max_num_seqs", o.max_num_seqs);
+  take(request, "schedule", o.schedule);
+  take(request, "max_regret", o.max_regret);
+  take(request, "tokens", o.tokens);
+  take(request, "tolerance", o.tolerance);
   cli::RooflineArguments& r = o.roofline;
   take(request, "hardware", r.hardware);
   take(request, "tensor_parallel_size", r.tensor_parallel);
@@ -55,7 +75,8 @@ PlanOptions options_of(const ordered_json& request) {
   take(request, "draft_launch_seconds", r.draft_launch_seconds);
   take(request, "layer_seconds", r.layer_seconds);
   take(request, "scheduling_seconds", r.scheduling_seconds);
-  if (request.contains("calibrate")) r.calibrate = request["calibrate"].get<std::vector<std::string>>();
+  take(request, "calibrate", r.calibrate);
+  if (request.contains("specs")) r.known = cli::page_specs(request["specs"]);
   return o;
 }
 
@@ -67,10 +88,15 @@ ordered_json warnings_json(const std::vector<cli::Warning>& warnings) {
   return list;
 }
 
+cli::PlannedAcceptance acceptance_of(const PlanOptions& o) {
+  return o.known_acceptance ? *o.known_acceptance : cli::planned(cli::stated_acceptance(o), o.acceptance);
+}
+
 cli::Deployment deployment_of(const PlanOptions& o) {
   cli::Deployment d = cli::asked_deployment(o);
   cli::PlannedDraft& draft = d.drafts.emplace_back(cli::named_draft(o));
-  draft.acceptance = cli::planned(cli::stated_acceptance(o), o.acceptance);
+  draft.acceptance = acceptance_of(o);
+  d.engine = draft.acceptance.engine;
   if (o.roofline.hardware) {
     cli::price_by_hardware(o, o.draft_model, "--", draft, d);
   } else {
@@ -137,6 +163,29 @@ ordered_json regret_of(const ordered_json& request) {
   return {{"regret", rows}};
 }
 
+/// The best gamma, its speedup and the 95% interval for every c of "cs", in its order; interval null where acceptance
+/// is stated alone.
+ordered_json over_c(const ordered_json& request) {
+  PlanOptions o = options_of(request);
+  ordered_json gammas = ordered_json::array(), speedups = ordered_json::array(), intervals = ordered_json::array();
+  for (const ordered_json& c : request.at("cs")) {
+    o.cost.c = c.get<double>();
+    if (o.is_closed_form()) {
+      const cli::Answer answer = cli::closed_form(o);
+      gammas.push_back(answer.plan.best.attained() ? ordered_json(answer.plan.best.gamma) : ordered_json());
+      speedups.push_back(answer.plan.best.attained() ? ordered_json(answer.plan.best.speedup) : ordered_json());
+      intervals.push_back(nullptr);
+      continue;
+    }
+    const cli::Deployment d = deployment_of(o);
+    const planning::DeploymentRow& best = d.points().front().optimal();
+    gammas.push_back(best.gamma);
+    speedups.push_back(best.speedup);
+    intervals.push_back({best.speedup_ci95.lo, best.speedup_ci95.hi});
+  }
+  return {{"gamma", gammas}, {"speedup", speedups}, {"ci95", intervals}};
+}
+
 /// Names of the presets that the controls offer.
 ordered_json presets_of(const ordered_json&) {
   ordered_json hardware = ordered_json::array(), models = ordered_json::array();
@@ -178,6 +227,10 @@ const char* specdec_map(const char* request) {
 
 const char* specdec_regret(const char* request) {
   return specdec::web::kept(specdec::web::answered(specdec::web::regret_of, request));
+}
+
+const char* specdec_over_c(const char* request) {
+  return specdec::web::kept(specdec::web::answered(specdec::web::over_c, request));
 }
 
 const char* specdec_presets(const char* request) {

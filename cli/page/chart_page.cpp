@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cli/figures/chart_looks.hpp"
 #include "cli/page/html.hpp"
 #include "cli/text.hpp"
 
@@ -133,14 +134,15 @@ std::string figure_html(const PageChart& shown) {
 }
 
 ordered_json page_chart_json(const Chart& chart) {
+  const ChartLooks looks = looks_of(chart.panels);
   ordered_json panels = ordered_json::array();
-  for (const ChartPanel& panel : chart.panels) {
+  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
+    const ChartPanel& panel = chart.panels[p];
     ordered_json series = ordered_json::array();
-    for (const ChartSeries& s : panel.series) {
-      ordered_json one = {{"name", s.name},
-                          {"mark", word_of(s.mark)},
-                          {"role", word_of(s.role)},
-                          {"colour", s.colour ? ordered_json(*s.colour) : ordered_json()}};
+    for (std::size_t i = 0; i < panel.series.size(); ++i) {
+      const ChartSeries& s = panel.series[i];
+      ordered_json one = {
+          {"name", s.name}, {"mark", word_of(s.mark)}, {"role", word_of(s.role)}, {"colour", looks[p][i].number}};
       const std::pair<const char*, const std::vector<double>*> vectors[] = {
           {"x", &s.x},         {"y", &s.y},           {"low", &s.low}, {"high", &s.high},
           {"x_low", &s.x_low}, {"x_high", &s.x_high}, {"z", &s.z}};

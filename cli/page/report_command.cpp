@@ -17,6 +17,7 @@
 #include "cli/analyze_answer.hpp"
 #include "cli/figures/drawing.hpp"
 #include "cli/page/answer_page.hpp"
+#include "cli/page/planner_start.hpp"
 #include "cli/page/report_charts.hpp"
 #include "cli/plan.hpp"
 #include "cli/text.hpp"
@@ -113,87 +114,6 @@ void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis
                                                              fmt::join(made.left_out, "; "))});
 }
 
-/// Names of the presets of one kind, "hardware" or "model", in the order in which they were used.
-std::vector<std::string> presets_named(const ordered_json& plan, std::string_view kind) {
-  std::vector<std::string> names;
-  const ordered_json& inputs = plan["inputs"];
-  if (!inputs.contains("presets")) return names;
-  for (const ordered_json& preset : inputs["presets"]) {
-    if (preset["kind"] == kind) names.push_back(preset["name"].get<std::string>());
-  }
-  return names;
-}
-
-/// What the controls of the interactive page begin with.
-ordered_json start_of(const PlanReport& plan, const ordered_json& document, const ordered_json& analysis) {
-  const Deployment* const d = plan.deployment.get();
-  const ordered_json& inputs = document["inputs"];
-  ordered_json start = {{"about", "The first values are those of the report."}};
-  std::optional<double> low, high;
-  if (plan.closed_form && document["interval"].is_object()) {
-    low = document["interval"]["alpha_interval"][0].get<double>();
-    high = document["interval"]["alpha_interval"][1].get<double>();
-  } else if (!analysis.is_null() && analysis["alpha"].is_object() && analysis["alpha"]["ci95"].is_array()) {
-    low = analysis["alpha"]["ci95"][0].get<double>();
-    high = analysis["alpha"]["ci95"][1].get<double>();
-  } else if (document["alpha"].is_number()) {
-    low = high = document["alpha"].get<double>();
-  } else if (d != nullptr && !d->drafts.empty() && d->drafts[d->shown()].acceptance.alpha) {
-    low = high = d->drafts[d->shown()].acceptance.alpha;
-  }
-  const bool stated = d != nullptr && !d->drafts.empty() && d->drafts[d->shown()].acceptance.stated.has_value();
-  if (!plan.closed_form && !stated) {
-    start["about"] =
-        "Here acceptance is one rate, the same and independent at every draft; the recommendation above rests on what "
-        "was measured at each, so its figures differ a little.";
-  }
-  start["alpha_low"] = low.value_or(0.7);
-  start["alpha_high"] = high.value_or(low.value_or(0.7));
-  // Files of models and hardware are not in the page.
-  const std::vector<std::string> hardware_names = presets_named(document, "hardware");
-  const std::vector<std::string> model_names = presets_named(document, "model");
-  const std::size_t models = 1U + (inputs["draft_model"].is_null() ? 0U : 1U);
-  const bool priced = hardware_names.size() == 1 && inputs["draft"].empty() &&
-                      (model_names.size() == models || inputs["model"] == inputs["draft_model"]);
-  start["cost"] = priced ? "hardware" : "c";
-  std::optional<double> c = plan.closed_form ? std::optional(document["c"].get<double>()) : std::nullopt;
-  if (!c && d != nullptr && !d->points().empty()) c = d->points().front().c;
-  start["c"] = c.value_or(0.05);
-  const auto given = [&](const char* key, ordered_json usual) {
-    start[key] = priced && inputs.contains(key) && !inputs[key].is_null() ? inputs[key] : std::move(usual);
-  };
-  start["hardware"] = priced ? hardware_names.front() : "h100-sxm";
-  start["model"] = priced ? model_names.front() : "llama-3.1-70b";
-  start["draft_model"] = priced ? model_names.back() : "llama-3.2-1b";
-  given("draft_kind", "model");
-  given("tensor_parallel_size", priced ? 1 : 4);
-  start["batch"] = d != nullptr && !plan.closed_form && d->points().front().batch > 0 ? d->points().front().batch : 8.0;
-  start["context"] = d != nullptr && !plan.closed_form ? d->points().front().context : 1024.0;
-  start["gamma"] = inputs["gamma"];
-  ordered_json& options = start["options"] = ordered_json::object();
-  ordered_json& roofline = start["hardware_options"] = ordered_json::object();
-  const auto take = [&](ordered_json& into, const char* key) {
-    if (inputs.contains(key) && !inputs[key].is_null()) into[key] = inputs[key];
-  };
-  if (!priced) {
-    for (const char* key : {"verify_factor", "overhead"}) take(options, key);
-  } else {
-    for (const char* key :
-         {"draft_tensor_parallel_size", "weight_dtype", "draft_weight_dtype", "kv_cache_dtype", "bandwidth_efficiency",
-          "compute_efficiency", "link_efficiency", "all_reduce_latency_us", "launch_seconds", "draft_launch_seconds",
-          "layer_seconds", "scheduling_seconds", "calibrate", "min_gain"}) {
-      take(roofline, key);
-    }
-  }
-  ordered_json& lenience = start["lenience"] = ordered_json::array();
-  if (!analysis.is_null()) {
-    for (const ordered_json& row : analysis["lenience"]) {
-      lenience.push_back({{"lenience", row["lenience"]}, {"alpha", row["alpha"]}, {"interval", row["alpha_ci95"]}});
-    }
-  }
-  return start;
-}
-
 Report run(const ReportOptions& o, const Options& options) {
   const ordered_json effective = options.effective();
   if (effective.at("output").is_null())
@@ -239,7 +159,7 @@ Report run(const ReportOptions& o, const Options& options) {
                              plan.report.warnings.end());
   page.plan = with_envelope("plan", inputs, plan.report);
   if (script) {
-    page.program = PageProgram{std::move(*script), start_of(plan, page.plan, page.analysis)};
+    page.program = PageProgram{std::move(*script), planner_start(o.plan, plan, page.plan["inputs"], page.analysis)};
   }
   report.file = html_of(page);
 

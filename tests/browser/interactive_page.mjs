@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { assert, openPage, requireNarrow, requireReadable, run, withBrowser } from "./browser.mjs";
 
 const words = (page) => page.locator("#planner-words p").first().innerText();
-const drawing = (page, name) => page.locator(`#planner-figure-${name} svg`).innerHTML();
+const drawing = (page, name) => page.locator(`#planner-figure-${name} [role="img"] svg`).innerHTML();
 // Whatever was changed is computed at the next frame, other batches 60 ms later, and drawings begin at the frame after.
 const settled = (page) => page.evaluate(async () => {
   const frames = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
@@ -80,8 +80,36 @@ await withBrowser(async (browser, scratch) => {
   const second = await openPage(browser, recorded);
   await second.page.evaluate(() => window.specdec);
   const strict = await words(second.page);
+  // It starts from what was measured, which no rate says; a lenience is known by its rate alone.
+  assert.equal(strict, await second.page.locator(".answer p").first().innerText());
+  assert.ok(!(await second.page.isVisible("#planner-alpha_low")));
   await second.page.selectOption("#planner-lenience", "0.5");
   await settled(second.page);
   assert.notEqual(await words(second.page), strict);
+  assert.equal(await second.page.inputValue("#planner-acceptance"), "rate");
+  // Another rate is no longer that of the lenience.
+  await second.page.fill("#planner-alpha_high", "0.99");
+  assert.equal(await second.page.inputValue("#planner-lenience"), "");
+  await second.page.selectOption("#planner-acceptance", "report");
+  await settled(second.page);
+  assert.equal(await second.page.inputValue("#planner-lenience"), "1");
+  assert.equal(await words(second.page), strict);
+  // Times and what bounds a pass, with hardware; a series that is hidden by keyboard; rows of a legend, not a scroller.
+  await second.page.selectOption("#planner-cost", "hardware");
+  await settled(second.page);
+  assert.match(await second.page.locator("#planner-numbers thead").innerText(), /ms per token[^]*Target's pass bound by/);
+  for (const name of ["batch", "time"]) assert.ok(await second.page.isVisible(`#planner-figure-${name}`));
+  const legend = second.page.locator("#planner-figure-tokens .legend");
+  const shown = await drawing(second.page, "tokens");
+  await legend.getByRole("button").first().focus();
+  await second.page.keyboard.press("ArrowRight");
+  await second.page.keyboard.press("Enter");
+  await settled(second.page);
+  assert.equal(await legend.getByRole("button", { name: "as measured" }).getAttribute("aria-pressed"), "false");
+  assert.notEqual(await drawing(second.page, "tokens"), shown);
   second.quiet();
+  await requireNarrow(second.page);
+  for (const one of await second.page.locator(".legend").all()) {
+    assert.ok(await one.evaluate((element) => element.scrollWidth <= element.clientWidth));
+  }
 });

@@ -1,5 +1,9 @@
-import { join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { assert, openPage, run, withBrowser } from "./browser.mjs";
+
+const samples = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "traces", "samples");
 
 const tolerance = 1e-12;
 
@@ -38,6 +42,35 @@ requests.push(
   { alpha: "0.8", c: 0.05, batch: "1,8" });
 
 const option = (key) => `--${key.replaceAll("_", "-")}`;
+const wordsOf = (request) => Object.entries(request).flatMap(([key, value]) => [option(key), String(value)]);
+
+/** A report of `words`, beside which `questions` are asked of its own acceptance and files; `files` are the words that
+ * name those, which the command line needs for each question. */
+async function requireSameAsReport(browser, scratch, words, files, questions) {
+  const file = join(scratch, "measured.html");
+  run("report", ...words, "--output", file);
+  const { page, quiet } = await openPage(browser, file);
+  const { first, said, answers } = await page.evaluate(async (all) => {
+    const { planner, view } = await window.specdec;
+    const { acceptance, options, specs } = view.controls.start;
+    return {
+      first: view.answer.plan, said: view.answer.words,
+      answers: all.map((question) => planner.plan({ ...options, ...acceptance?.request, specs, ...question })),
+    };
+  }, questions);
+  quiet();
+  await page.close();
+
+  // Untouched it says what the report says.
+  const report = JSON.parse(run("plan", ...words, "--format", "json"));
+  for (const key of ["rows", "points", "optimal", "recommended"]) requireSame(first[key] ?? null, first[key] ? report[key] : null, `${words} ${key}`);
+  assert.ok(run("plan", ...words).replace(/\s+/g, " ").includes(said[0]), said[0]);
+  questions.forEach((question, i) => {
+    const theirs = JSON.parse(run("plan", ...files, ...wordsOf(question), "--format", "json"));
+    requireSame(answers[i].plan, theirs, `${files} ${wordsOf(question)}`);
+    for (const { code } of answers[i].warnings) assert.ok(theirs.warnings.some((warning) => warning.code === code), code);
+  });
+}
 
 await withBrowser(async (browser, scratch) => {
   const file = join(scratch, "report.html");
@@ -50,7 +83,7 @@ await withBrowser(async (browser, scratch) => {
   quiet();
   let numbers = 0;
   requests.forEach((request, i) => {
-    const words = Object.entries(request).flatMap(([key, value]) => [option(key), String(value)]);
+    const words = wordsOf(request);
     const theirs = JSON.parse(run("plan", ...words, "--format", "json"));
     const place = words.join(" ");
     requireSame(answers[i].plan, theirs, place);
@@ -90,4 +123,37 @@ await withBrowser(async (browser, scratch) => {
     const plan = JSON.parse(run("plan", "--alpha", "0.8", "--c", "0.05", "--gamma", String(gamma), "--format", "json"));
     requireSame(regret.regret[gamma][0], plan.deployed.regret, `regret ${gamma}`);
   });
+
+  // What was measured: every gamma by replay; by the readings of counters; rates by position; benchmark runs.
+  const trace = join(scratch, "trace.safetensors");
+  run("trace", "generate", "--output", trace, "--law", "logit-noise", "--alpha", "0.7", "--vocab", "30", "--sequences", "8",
+    "--tokens", "60");
+  const device = { hardware: "h100-sxm", model: "llama-3.1-70b", draft_model: "llama-3.2-1b", tensor_parallel_size: 4 };
+  const asked = [];
+  for (const c of [0, 0.02, 0.1, 0.3, 0.7]) {
+    for (const gamma of [undefined, 1, 4]) asked.push(gamma === undefined ? { c } : { c, gamma });
+  }
+  for (const batch of ["1", "2,16,64"]) {
+    for (const gamma of [0, 5]) asked.push({ ...device, batch, context: "1024", gamma });
+  }
+  const counters = ["--counters", join(samples, "serving", "vllm_before.prom"), "--counters", join(samples, "serving", "vllm_after.prom")];
+  for (const files of [["--trace", trace], counters, ["--acceptance-per-position", "0.8,0.5,0.3"], ["--acceptance-length", "1:1.7,3:2.4"]]) {
+    const near = files[0] === "--acceptance-length" || files[0] === "--acceptance-per-position" ? asked.filter(({ gamma }) => !(gamma > 3)) : asked;
+    await requireSameAsReport(browser, scratch, [...files, "--c", "0.05", "--gamma", "2"], files, near);
+  }
+
+  // Hardware and models of the user's own.
+  const hardware = join(scratch, "card.json"), model = join(scratch, "model");
+  writeFileSync(hardware, JSON.stringify({ name: "card", memory_bytes: 48e9, memory_bandwidth_bytes_per_second: 864e9, peak_flops: { fp32: 91e12, bf16: 181e12, fp8: 362e12 } }));
+  mkdirSync(model);
+  writeFileSync(join(model, "config.json"), JSON.stringify({ model_type: "mixtral", hidden_size: 2048, intermediate_size: 4096,
+    num_hidden_layers: 16, num_attention_heads: 16, num_key_value_heads: 4, vocab_size: 32000, num_local_experts: 8,
+    num_experts_per_tok: 2, sliding_window: 4096, torch_dtype: "bfloat16" }));
+  const own = ["--hardware", hardware, "--model", model];
+  await requireSameAsReport(browser, scratch, ["--alpha", "0.7:0.8", ...own, "--draft-kind", "ngram", "--context", "2048"], [], [
+    { alpha: "0.6", hardware, model, draft_model: "llama-68m", batch: "1,32", context: "8192" },
+    { alpha: "0.6", hardware, model, draft_model: model, draft_weight_dtype: "fp8", kv_cache_dtype: "fp8", weight_dtype: "int4" },
+    { alpha: "0.6", hardware: "l40s", model, draft_kind: "ngram", gamma: 3 }]);
+  await requireSameAsReport(browser, scratch, ["--trace", trace, ...own, "--draft-model", model, "--draft-tensor-parallel-size", "1"],
+    ["--trace", trace], [{ hardware, model, draft_model: "llama-68m", batch: "1,8" }]);
 });

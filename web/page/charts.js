@@ -2,15 +2,14 @@
 // pointer is.
 import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
 import {
-  AriaComponent, GridComponent, LegendComponent, LegendScrollComponent, MarkLineComponent, TooltipComponent,
-  VisualMapComponent,
+  AriaComponent, GridComponent, LegendComponent, MarkLineComponent, TooltipComponent, VisualMapComponent,
 } from "echarts/components";
 import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
 
 use([
-  AriaComponent, BarChart, CustomChart, GridComponent, LegendComponent, LegendScrollComponent, LineChart,
-  MarkLineComponent, SVGRenderer, ScatterChart, TooltipComponent, VisualMapComponent,
+  AriaComponent, BarChart, CustomChart, GridComponent, LegendComponent, LineChart, MarkLineComponent, SVGRenderer,
+  ScatterChart, TooltipComponent, VisualMapComponent,
 ]);
 
 // Okabe and Ito's colours; dashes and points tell the series apart without them.
@@ -37,6 +36,11 @@ function theme() {
 export function brief(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "-";
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(4)));
+}
+
+/** The same at an axis: 10,000. */
+function grouped(value) {
+  return Math.abs(value) >= 1000 && Number.isInteger(value) ? value.toLocaleString("en") : brief(value);
 }
 
 function text(value) {
@@ -92,13 +96,25 @@ function errorBars(series, colour) {
   };
 }
 
-function lines(series, look, along, colour) {
+/** Where the data leave room for the name of a line across the panel. */
+function nameOfLine(series, panel, along) {
+  const value = series[along][0];
+  const points = panel.series.flatMap((s) => (["line", "steps", "points"].includes(s.mark) && s.y ? s.x.map((x, i) => [x, s.y[i]]) : []))
+    .filter(([, y]) => y !== null);
+  if (points.length === 0 || value === undefined) return "insideEndTop";
+  const [first, last] = [points.reduce((a, b) => (b[0] < a[0] ? b : a)), points.reduce((a, b) => (b[0] > a[0] ? b : a))];
+  if (along === "y") return Math.abs(first[1] - value) > Math.abs(last[1] - value) ? "insideStartTop" : "insideEndTop";
+  const heights = points.map(([, y]) => y), near = points.reduce((a, b) => (Math.abs(b[0] - value) < Math.abs(a[0] - value) ? b : a));
+  return near[1] > (Math.min(...heights) + Math.max(...heights)) / 2 ? "insideStartTop" : "insideEndTop";
+}
+
+function lines(series, look, along, colour, panel) {
   return {
     type: "line", name: series.name, data: [], silent: true, color: colour,
     markLine: {
       symbol: "none", silent: true, animation: false,
       lineStyle: { color: colour, type: "dashed", width: series.role === "highlight" ? 2.5 : 1.5 },
-      label: { formatter: series.name, position: along === "x" ? "insideEndTop" : "insideStartBottom",
+      label: { formatter: series.name, position: nameOfLine(series, panel, along),
         color: look.ink, textBorderColor: look.paper, textBorderWidth: 3 },
       data: series[along].map((value) => ({ [along + "Axis"]: value })),
     },
@@ -156,12 +172,18 @@ function cells(series, panel) {
   };
 }
 
-/** @param placed something lies between the places of an axis of names */
-function axis(of, look, gap, placed = false) {
+/** Whether the end of an axis is worth a number; undefined where there is no end, and the chart chooses one. */
+function isRound(end) {
+  return end === null || end === undefined ? undefined : Number(end.toPrecision(2)) === end;
+}
+
+/** @param placed   something lies between the places of an axis of names
+ *  @param doubles  the data lie at powers of 2 */
+function axis(of, look, gap, placed = false, doubles = false) {
   const common = {
     name: of.label, nameLocation: "middle", nameGap: gap, nameTextStyle: { color: look.ink, fontSize: 13, fontFamily: look.font },
     axisLine: { lineStyle: { color: look.faded }, onZero: false },
-    axisLabel: { color: look.ink, hideOverlap: true },
+    axisLabel: { color: look.ink, hideOverlap: true, fontFamily: look.font },
     splitLine: { lineStyle: { color: look.line, opacity: 0.6 } },
   };
   const names = of.categories || [];
@@ -174,9 +196,23 @@ function axis(of, look, gap, placed = false) {
   if (names.length > 0) return { ...common, type: "category", data: names };
   const type = of.logarithmic ? "log" : "value";
   return {
-    ...common, type, logBase: of.logBase || 10, scale: of.low === null || of.low === undefined,
+    ...common, type, logBase: doubles ? 2 : 10, scale: of.low === null || of.low === undefined,
     min: of.low ?? undefined, max: of.high ?? undefined, axisPointer: { label: { formatter: ({ value }) => brief(value) } },
+    axisLabel: { ...common.axisLabel, formatter: grouped, showMinLabel: isRound(of.low), showMaxLabel: isRound(of.high) },
   };
+}
+
+/** Each series says which of the colours, dashes and symbols it has. */
+function colourOf(series, look) {
+  return series.role === "reference" ? look.faded : look.colours[(series.colour ?? 0) % look.colours.length];
+}
+
+const shades = ["#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"];
+
+/** The values of the lightest and of the darkest cell. */
+function scaleOf(panel, series) {
+  const values = series.z.filter((value) => value !== null);
+  return { min: panel.z.low ?? Math.min(...values), max: panel.z.high ?? Math.max(...values) };
 }
 
 /** @param panel as page_chart_json of cli/page/chart_page.cpp writes it */
@@ -185,16 +221,14 @@ export function optionOf(panel, description) {
   const option = {
     animation: !calm.matches, animationDuration: 250, textStyle: { color: look.ink, fontFamily: look.font },
     aria: { enabled: true, label: { description } },
-    grid: { left: 62, right: 24, top: 40, bottom: 52, containLabel: false },
-    legend: {
-      type: "scroll", top: 0, left: 0, right: 0, itemWidth: 20, itemGap: 8, data: [], pageTextStyle: { color: look.ink },
-      pageIconColor: look.ink, textStyle: { color: look.ink, fontFamily: look.font, fontSize: 11 },
-    },
+    grid: { left: 62, right: 24, top: 14, bottom: 52, containLabel: false },
+    // Stands above the drawing (legendOf), where it wraps; this one keeps what is hidden.
+    legend: { show: false, data: [] },
     tooltip: {
       trigger: "axis", axisPointer: { type: "line" }, confine: true, backgroundColor: look.paper,
       borderColor: look.line, textStyle: { color: look.ink }, valueFormatter: brief,
     },
-    xAxis: axis(panel.x, look, 30), yAxis: axis(panel.y, look, 44, panel.series.some((s) => s.mark === "box")), series: [],
+    xAxis: axis(panel.x, look, 30, false, panel.series.every((s) => (s.x || []).every((x) => Number.isInteger(Math.log2(x))))), yAxis: axis(panel.y, look, 44, panel.series.some((s) => s.mark === "box")), series: [],
   };
   if ((panel.y.categories || []).length > 0) {
     // Names are wider than numbers.
@@ -202,10 +236,9 @@ export function optionOf(panel, description) {
     option.yAxis.nameGap = 14 + 7 * longest;
     option.grid.left = 32 + 7 * longest;
   }
-  let next = 0;
   for (const series of panel.series) {
-    const place = series.colour ?? (series.role === "data" ? next++ : next);
-    const colour = series.role === "reference" ? look.faded : look.colours[place % look.colours.length];
+    const place = series.colour ?? 0;
+    const colour = colourOf(series, look);
     const named = { name: series.name, color: colour };
     const points = (series.x || []).map((x, i) => [x, series.y ? series.y[i] : null]);
     if (series.name) option.legend.data.push(series.name);
@@ -223,8 +256,9 @@ export function optionOf(panel, description) {
         if (series.low) option.series.push(errorBars(series, colour));
         if (series.y) {
           option.series.push({ ...named, type: "scatter", data: points, z: 4,
-            symbol: series.role === "highlight" ? "pin" : symbols[place % symbols.length],
-            symbolSize: series.role === "highlight" ? 26 : 8 });
+            ...(series.role === "highlight"
+              ? { symbol: "circle", symbolSize: 13, itemStyle: { color: "transparent", borderColor: colour, borderWidth: 3.5 } }
+              : { symbol: symbols[place % symbols.length], symbolSize: 8 }) });
         }
         break;
       case "bars":
@@ -238,26 +272,17 @@ export function optionOf(panel, description) {
         option.series.push(boxes(series, named, look));
         break;
       case "cells": {
-        const values = series.z.filter((value) => value !== null);
         const seriesIndex = option.series.length;
         option.series.push(cells(series, panel));
-        option.legend.show = false;
-        option.grid.top = 16;
         option.tooltip.trigger = "item";
-        option.grid.right = 92;
-        option.visualMap = {
-          seriesIndex, dimension: 2, min: panel.z.low ?? Math.min(...values), max: panel.z.high ?? Math.max(...values),
-          calculable: false, right: 0, top: "center", itemHeight: 150, precision: 2, textStyle: { color: look.ink },
-          text: [panel.z.label, ""],
-          inRange: { color: ["#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"] },
-        };
+        option.visualMap = { show: false, seriesIndex, dimension: 2, ...scaleOf(panel, series), inRange: { color: shades } };
         break;
       }
       case "vertical":
-        option.series.push(lines(series, look, "x", colour));
+        option.series.push(lines(series, look, "x", colour, panel));
         break;
       case "horizontal":
-        option.series.push(lines(series, look, "y", colour));
+        option.series.push(lines(series, look, "y", colour, panel));
         break;
       case "text":
         option.series.push({
@@ -269,37 +294,145 @@ export function optionOf(panel, description) {
         throw new Error(`unknown mark ${series.mark}`);
     }
   }
-  // What only marks a place needs no line of the legend; its label stands beside it.
-  const marked = new Set(panel.series.filter((s) => s.mark === "vertical" || s.mark === "horizontal").map((s) => s.name));
-  option.legend.data = [...new Set(option.legend.data)].filter((name) => !marked.has(name));
+  option.legend.data = [...new Set(option.legend.data)];
   return option;
+}
+
+const svgPaths = {
+  circle: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", rect: "M-3.5 -3.5h7v7h-7z", triangle: "M0 -4.5L4.5 3.5H-4.5z",
+  diamond: "M0 -5L4.5 0L0 5L-4.5 0z",
+};
+
+/** A small picture of how a series looks. */
+function swatch(series, look) {
+  const colour = colourOf(series, look), place = series.colour ?? 0;
+  const part = (name, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const picture = part("svg", { width: 26, height: 14, viewBox: "-13 -7 26 14", "aria-hidden": "true" });
+  const symbol = (name) => {
+    const full = name.replace(/^empty(.)/, (_, first) => first.toLowerCase());
+    picture.append(part("path", { d: svgPaths[full], fill: full === name ? colour : look.paper, stroke: colour, "stroke-width": full === name ? 0 : 2 }));
+  };
+  if (series.mark === "cells") {
+    picture.setAttribute("width", 72);
+    picture.setAttribute("viewBox", "0 0 72 14");
+    shades.forEach((shade, i) => picture.append(part("rect", { x: (i * 72) / shades.length, y: 1, width: 72 / shades.length + 0.5, height: 12, fill: shade })));
+    picture.append(part("rect", { x: 0.5, y: 1, width: 71, height: 12, fill: "none", stroke: look.faded }));
+  } else if (series.mark === "band" || (series.mark === "box" && series.role === "reference")) {
+    picture.append(part("rect", { x: -12, y: -6, width: 24, height: 12, fill: colour, "fill-opacity": 0.22, stroke: colour, "stroke-opacity": 0.6 }));
+  } else if (series.mark === "bars" || series.mark === "box") {
+    const framed = series.role === "highlight";
+    picture.append(part("rect", { x: -11, y: -5, width: 22, height: 10, fill: framed ? "none" : colour, stroke: framed ? look.ink : "none", "stroke-width": 2.5 }));
+  } else {
+    if (series.mark !== "points") {
+      const dash = series.role === "reference" ? "dashed" : dashes[place % dashes.length];
+      const pattern = { solid: "none", dashed: "6 4", dotted: "2 3" }[dash] ?? dash.join(" ");
+      picture.append(part("line", { x1: -13, x2: 13, y1: 0, y2: 0, stroke: colour, "stroke-width": 2, "stroke-dasharray": pattern }));
+    }
+    if (series.mark === "points" && series.role === "highlight") {
+      picture.append(part("circle", { r: 5, fill: "none", stroke: colour, "stroke-width": 3 }));
+    } else if (series.mark === "points" || (series.x || []).length <= 60) {
+      symbol(symbols[place % symbols.length]);
+    }
+  }
+  return picture;
+}
+
+/** What is drawn, above the drawing, where it wraps: a toolbar that hides and shows series. */
+function legendOf(panel, toggle, hidden) {
+  const look = theme();
+  const legend = document.createElement("div");
+  legend.className = "legend";
+  const named = new Map();
+  panel.series.forEach((series) => {
+    // What only marks a place has its name beside it.
+    if (!series.name || ["vertical", "horizontal", "text"].includes(series.mark)) return;
+    if (!named.has(series.name)) named.set(series.name, []);
+    named.get(series.name).push(swatch(series, look));
+    if (series.mark !== "cells") return;
+    const { min, max } = scaleOf(panel, series);
+    named.get(series.name).unshift(`${panel.z.label} ${brief(min)}`);
+    named.get(series.name).push(panel.z.high === null || panel.z.high === undefined ? brief(max) : `${brief(max)} or more`);
+  });
+  const buttons = [];
+  for (const [name, parts] of named) {
+    const scale = parts.some((one) => typeof one === "string");
+    const entry = document.createElement(scale ? "span" : "button");
+    if (scale) {
+      entry.append(...parts);
+    } else {
+      entry.type = "button";
+      entry.append(...parts.slice(0, 2), name);
+      entry.setAttribute("aria-pressed", String(!hidden.has(name)));
+      entry.title = `hide or show ${name}`;
+      entry.tabIndex = buttons.length === 0 ? 0 : -1;
+      entry.addEventListener("click", () => {
+        const shows = !toggle(name);
+        entry.setAttribute("aria-pressed", String(shows));
+      });
+      buttons.push(entry);
+    }
+    legend.append(entry);
+  }
+  if (buttons.length > 0) {
+    legend.setAttribute("role", "toolbar");
+    legend.setAttribute("aria-label", "Series of this drawing");
+    legend.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const at = buttons.indexOf(document.activeElement);
+      const to = (at + step + buttons.length) % buttons.length;
+      buttons.forEach((one, i) => { one.tabIndex = i === to ? 0 : -1; });
+      buttons[to].focus();
+      event.preventDefault();
+    });
+  }
+  return legend;
 }
 
 /** A place for one panel; `draw` may be called again with other data. */
 export class Drawing {
-  constructor(element, height = 340) {
-    this.element = element;
-    element.style.height = `${height}px`;
-    this.chart = init(element, null, { renderer: "svg" });
+  constructor(place, height = 320) {
+    this.legend = document.createElement("div");
+    this.element = document.createElement("div");
+    this.element.style.height = `${height}px`;
+    place.append(this.legend, this.element);
+    this.hidden = new Set();
+    this.chart = init(this.element, null, { renderer: "svg" });
     drawings.add(this);
-    new ResizeObserver(() => this.chart.resize()).observe(element);
+    new ResizeObserver(() => this.chart.resize()).observe(this.element);
   }
 
   draw(panel, description) {
     this.panel = panel;
     this.description = description;
-    this.chart.setOption(optionOf(panel, description), { notMerge: true });
+    const option = optionOf(panel, description);
+    option.legend.selected = Object.fromEntries([...this.hidden].map((name) => [name, false]));
+    this.chart.setOption(option, { notMerge: true });
     this.element.setAttribute("role", "img");
     this.element.setAttribute("aria-label", description);
+    // A legend that says the same stays, and with it the focus within it.
+    const names = JSON.stringify([theme().ink, panel.z, panel.series.map(({ name, mark, role, colour, z }) => [name, mark, role, colour, z && scaleOf(panel, { z })])]);
+    if (names === this.names) return;
+    this.names = names;
+    const legend = legendOf(panel, (name) => this.toggle(name), this.hidden);
+    this.legend.replaceWith(legend);
+    this.legend = legend;
+  }
+
+  /** @returns whether the series is hidden now */
+  toggle(name) {
+    const hides = !this.hidden.delete(name);
+    if (hides) this.hidden.add(name);
+    this.chart.dispatchAction({ type: "legendToggleSelect", name });
+    return hides;
   }
 
   redraw() {
     if (this.panel) this.draw(this.panel, this.description);
-  }
-
-  remove() {
-    drawings.delete(this);
-    this.chart.dispose();
   }
 }
 
@@ -336,9 +469,7 @@ export function replaceDrawings(charts) {
         title.textContent = panel.title;
         cell.append(title);
       }
-      const element = document.createElement("div");
-      cell.append(element);
-      new Drawing(element).draw(panel, chart.caption);
+      new Drawing(cell).draw(panel, chart.caption);
     }
     const details = place.parentElement.querySelector("details");
     if (details) details.open = false;

@@ -1,28 +1,43 @@
 // The controls of a planner, and what is asked when they change.
 
 const number = (id, label, options = {}) => ({ id, label, kind: "number", ...options });
+const select = (id, label, options = {}) => ({ id, label, kind: "select", ...options });
 
-/** Every control, in order. `when` says on which cost it depends. */
-const controls = [
-  number("alpha_low", "Acceptance rate, low end", { min: 0, max: 1, step: 0.005, slider: true }),
-  number("alpha_high", "Acceptance rate, high end", { min: 0, max: 1, step: 0.005, slider: true }),
-  { id: "lenience", label: "Lenience of the verification", kind: "select" },
-  { id: "cost", label: "Cost from", kind: "select",
-    choices: [["c", "a ratio, c"], ["hardware", "hardware and models"]] },
-  number("c", "c, draft step / target step", { min: 0, max: 1, step: 0.005, slider: true, when: "c" }),
-  { id: "hardware", label: "Hardware", kind: "select", when: "hardware" },
-  { id: "model", label: "Target model", kind: "select", when: "hardware" },
-  { id: "draft_kind", label: "Kind of draft", kind: "select", when: "hardware",
-    choices: [["model", "draft model"], ["eagle", "EAGLE head"], ["mtp", "next-token module"],
-      ["parallel", "parallel heads"], ["ngram", "n-grams"]] },
-  { id: "draft_model", label: "Draft model", kind: "select", when: "hardware" },
-  number("tensor_parallel_size", "Accelerators that share the target", { min: 1, max: 64, step: 1, when: "hardware" }),
-  number("batch", "Batch", { min: 1, max: 4096, step: 1, when: "hardware" }),
-  number("context", "Context, tokens per sequence", { min: 0, max: 1e6, step: 256, when: "hardware" }),
-  number("gamma", "Gamma in use (may stay empty)", { min: 0, max: 32, step: 1, optional: true }),
+const byHardware = (value) => value("cost") === "hardware";
+const hasDraft = (value) => byHardware(value) && value("draft_kind") !== "ngram";
+const types = ["fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"].map((name) => [name, name]);
+
+/** Every control, in order and by group; `when` says beside which values of others it means something. */
+const groups = [
+  ["Acceptance", [
+    select("acceptance", "Acceptance", { wide: true, when: (value) => value("has_acceptance") }),
+    number("alpha_low", "Acceptance rate, low end", { min: 0, max: 1, step: 0.005, slider: true, when: (value) => value("acceptance") === "rate" }),
+    number("alpha_high", "Acceptance rate, high end", { min: 0, max: 1, step: 0.005, slider: true, when: (value) => value("acceptance") === "rate" }),
+    select("lenience", "Lenience of the verification"),
+  ]],
+  ["Cost", [
+    select("cost", "Cost from", { choices: [["c", "a ratio, c"], ["hardware", "hardware and models"]] }),
+    number("c", "c, draft step / target step", { min: 0, max: 1, step: 0.005, slider: true, when: (value) => value("cost") === "c" }),
+    select("hardware", "Hardware", { when: byHardware }),
+    number("tensor_parallel_size", "Accelerators that share the target", { min: 1, max: 1024, step: 1, when: byHardware }),
+    select("model", "Target model", { when: byHardware }),
+    select("weight_dtype", "Weights of the target", { when: byHardware, choices: [["", "as its file says"], ...types] }),
+    select("kv_cache_dtype", "Keys and values in the cache", { when: byHardware, choices: [["", "bf16, the usual"], ...types] }),
+    select("draft_kind", "Kind of draft", { when: byHardware,
+      choices: [["model", "draft model"], ["eagle", "EAGLE head"], ["mtp", "next-token module"],
+        ["parallel", "parallel heads"], ["ngram", "n-grams"]] }),
+    select("draft_model", "Draft model", { when: hasDraft }),
+    select("draft_weight_dtype", "Weights of the draft", { when: hasDraft, choices: [["", "as its file says"], ...types] }),
+    number("draft_tensor_parallel_size", "Accelerators that share the draft", { min: 1, max: 1024, step: 1, when: hasDraft, empty: "as the target" }),
+  ]],
+  ["Question", [
+    number("batch", "Batch, sequences", { min: 1, max: 4096, step: 1, when: byHardware }),
+    number("context", "Context, tokens per sequence", { min: 0, max: 1e6, step: 256, when: byHardware }),
+    number("gamma", "Gamma in use", { min: 0, max: 32, step: 1, empty: "none" }),
+  ]],
 ];
 
-function element(name, attributes = {}, ...children) {
+export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === true) made.setAttribute(key, "");
@@ -32,39 +47,64 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-export { element };
-
 function fill(select, choices) {
+  const chosen = select.value;
   select.replaceChildren(...choices.map(([value, label]) => element("option", { value }, label)));
+  if (choices.some(([value]) => value === chosen)) select.value = chosen;
 }
 
-/** The form, with `values()` and an event "change" whenever a value has changed. */
+const fileName = (path) => path.replace(/\/+$/, "").split("/").pop();
+
+/** Of a file of the user's. */
+function ownName(path, name) {
+  const file = fileName(path);
+  return !name || file.startsWith(name) ? `${file} (your file)` : `${name} (${file})`;
+}
+
+/** The form, with `request()` and an event "change" whenever a value has changed. */
 export class Controls extends EventTarget {
   constructor(start, presets) {
     super();
     this.start = start;
     this.inputs = new Map();
+    this.fields = [];
     this.form = element("form", { class: "controls no-print", "aria-label": "Values to try" });
-    for (const control of controls) this.form.append(this.field(control));
+    for (const [legend, controls] of groups) {
+      const group = element("fieldset", {}, element("legend", {}, legend));
+      for (const control of controls) group.append(this.field(control));
+      this.form.append(group);
+    }
     const reset = element("button", { type: "button", id: "planner-reset" }, "Back to the report's values");
     reset.addEventListener("click", () => this.reset());
-    this.form.append(element("div", { class: "field" }, reset));
+    this.form.lastChild.append(element("div", { class: "field last" }, reset));
     this.form.addEventListener("submit", (event) => event.preventDefault());
-    const named = (names) => names.map((name) => [name, name]);
-    fill(this.inputs.get("hardware"), named(presets.hardware));
-    fill(this.inputs.get("model"), named(presets.models));
-    fill(this.inputs.get("draft_model"), named(presets.models));
-    const leniences = start.lenience || [];
-    fill(this.inputs.get("lenience"), [["1", "1, the strict rule"],
-      ...leniences.map((row) => [String(row.lenience), `${row.lenience} (alpha ${Number(row.alpha.toPrecision(3))})`])]);
-    this.inputs.get("lenience").disabled = leniences.length === 0;
-    if (leniences.length === 0) this.hint("lenience", "Only a recording of whole distributions tells what it gains.");
+    this.offer(presets);
     this.reset();
+  }
+
+  /** Fills in what the report and the program's lists offer. */
+  offer(presets) {
+    const { start } = this;
+    const listed = (names, own) => [
+      ...Object.keys(own).map((path) => [path, ownName(path, own[path].name)]),
+      ...names.map((name) => [name, name])];
+    this.models = listed(presets.models, start.specs.models);
+    fill(this.inputs.get("hardware"), listed(presets.hardware, start.specs.hardware));
+    fill(this.inputs.get("model"), this.models);
+    const law = start.acceptance;
+    fill(this.inputs.get("acceptance"), [...(law ? [["report", law.label]] : []), ["rate", "one rate, the same at every draft"]]);
+    this.strict = ["1", "1, the strict rule"];
+    this.leniences = start.lenience.map((row) => [String(row.lenience), `${row.lenience}, alpha ${Number(row.alpha.toPrecision(3))}`]);
+    fill(this.inputs.get("lenience"), [this.strict, ...this.leniences]);
+    this.inputs.get("lenience").disabled = this.leniences.length === 0;
+    this.hint("lenience", this.leniences.length === 0
+      ? "What it gains is known from a recording of whole distributions alone."
+      : "Other than 1: the rate that the recording gives it.");
   }
 
   field(control) {
     const id = `planner-${control.id}`;
-    const field = element("div", { class: "field", "data-when": control.when });
+    const field = element("div", { class: control.wide ? "field wide" : "field" });
     field.append(element("label", { for: id }, control.label));
     let input;
     if (control.kind === "select") {
@@ -72,7 +112,7 @@ export class Controls extends EventTarget {
       if (control.choices) fill(input, control.choices);
     } else {
       const { min, max, step } = control;
-      input = element("input", { id, name: control.id, type: "number", min, max, step: "any", inputmode: "decimal" });
+      input = element("input", { id, name: control.id, type: "number", min, max, step, inputmode: "decimal", placeholder: control.empty });
       if (control.slider) {
         const slider = element("input", { type: "range", min, max, step, "aria-label": `${control.label}, slider`,
           id: `${id}-slider` });
@@ -84,6 +124,7 @@ export class Controls extends EventTarget {
     input.addEventListener("input", () => this.changed(control.id));
     field.append(input, element("p", { class: "hint", id: `${id}-hint`, hidden: true }));
     this.inputs.set(control.id, input);
+    this.fields.push({ control, field });
     return field;
   }
 
@@ -103,51 +144,102 @@ export class Controls extends EventTarget {
     if (slider) slider.value = input.value;
   }
 
+  text(id) {
+    return this.inputs.get(id).value.trim();
+  }
+
   reset() {
-    const start = this.start;
-    for (const id of ["alpha_low", "alpha_high", "c", "batch", "context", "gamma", "tensor_parallel_size", "cost",
-      "hardware", "model", "draft_kind", "draft_model"]) this.set(id, start[id]);
-    this.set("lenience", "1");
+    const { start } = this;
+    this.set("draft_kind", start.draft_kind);
+    this.offerDrafts();
+    for (const id of ["alpha_low", "alpha_high", "c", "batch", "context", "gamma", "tensor_parallel_size", "cost", "hardware",
+      "model", "draft_model", "weight_dtype", "draft_weight_dtype", "kv_cache_dtype", "draft_tensor_parallel_size"]) {
+      this.set(id, start[id]);
+    }
+    this.set("acceptance", start.acceptance ? "report" : "rate");
+    this.strictAgain();
     this.changed("cost");
   }
 
+  strictAgain() {
+    fill(this.inputs.get("lenience"), [this.strict, ...this.leniences]);
+    this.set("lenience", "1");
+  }
+
+  /** A next-token module is the target's own, or another model's. */
+  offerDrafts() {
+    const own = this.text("draft_kind") === "mtp" ? [["", "the target's own"]] : [];
+    fill(this.inputs.get("draft_model"), [...own, ...this.models]);
+    if (own.length > 0) this.set("draft_model", this.start.draft_kind === "mtp" ? this.start.draft_model : "");
+    else if (this.text("draft_model") === "") this.set("draft_model", "llama-3.2-1b");
+  }
+
+  setRates([low, high]) {
+    this.set("alpha_low", low);
+    this.set("alpha_high", high);
+  }
+
   changed(id) {
-    const value = (name) => Number(this.inputs.get(name).value);
-    if (id === "alpha_low" && value("alpha_high") < value("alpha_low")) this.set("alpha_high", value("alpha_low"));
-    if (id === "alpha_high" && value("alpha_low") > value("alpha_high")) this.set("alpha_low", value("alpha_high"));
+    const value = (name) => Number(this.text(name));
+    if (id === "alpha_low" && value("alpha_high") < value("alpha_low")) this.set("alpha_high", this.text("alpha_low"));
+    if (id === "alpha_high" && value("alpha_low") > value("alpha_high")) this.set("alpha_low", this.text("alpha_high"));
     if (id === "lenience") {
-      const row = (this.start.lenience || []).find((one) => String(one.lenience) === this.inputs.get("lenience").value);
-      const interval = row ? row.interval : [this.start.alpha_low, this.start.alpha_high];
-      this.set("alpha_low", interval[0]);
-      this.set("alpha_high", interval[1]);
+      const row = this.start.lenience.find((one) => String(one.lenience) === this.text("lenience"));
+      this.setRates(row ? row.interval : [this.start.alpha_low, this.start.alpha_high]);
+      this.set("acceptance", row ? "rate" : "report");
+      fill(this.inputs.get("lenience"), [this.strict, ...this.leniences]);
+    } else if (id === "acceptance") {
+      if (this.text("acceptance") === "report") this.setRates([this.start.alpha_low, this.start.alpha_high]);
+      this.strictAgain();
+    } else if (id.startsWith("alpha_") && this.leniences.length > 0) {
+      // Another rate is no longer that of a lenience.
+      fill(this.inputs.get("lenience"), [["", "any: the rate is stated"], this.strict, ...this.leniences]);
+      this.set("lenience", "");
     }
-    const cost = this.inputs.get("cost").value;
-    for (const field of this.form.querySelectorAll("[data-when]")) field.hidden = field.dataset.when !== cost;
-    const drafts = ["model", "eagle", "parallel"].includes(this.inputs.get("draft_kind").value);
-    this.inputs.get("draft_model").closest(".field").hidden = cost !== "hardware" || !drafts;
+    if (id === "draft_kind") this.offerDrafts();
+    const known = (name) => (name === "has_acceptance" ? Boolean(this.start.acceptance) : this.text(name));
+    for (const { control, field } of this.fields) field.hidden = Boolean(control.when) && !control.when(known);
     this.dispatchEvent(new Event("change"));
   }
 
-  /** What the page's planner is asked; keys as in the inputs of `specdec plan`. */
+  /** What the page's planner is asked; keys as in the inputs of `specdec plan` (web/planner.cpp). */
   request() {
-    const text = (id) => this.inputs.get(id).value.trim();
+    const { start } = this;
     const wanted = (id) => {
-      if (text(id) === "") throw new Error(`${this.form.querySelector(`label[for="planner-${id}"]`).textContent}: a number is missing`);
-      return text(id);
+      if (this.text(id) === "") throw new Error(`${this.form.querySelector(`label[for="planner-${id}"]`).textContent}: a number is missing`);
+      return this.text(id);
     };
-    const low = wanted("alpha_low"), high = wanted("alpha_high");
-    const request = { ...this.start.options, alpha: low === high ? low : `${low}:${high}` };
-    if (text("gamma") !== "") request.gamma = Math.round(Number(text("gamma")));
-    if (text("cost") === "c") {
-      request.c = Number(wanted("c"));
-      return request;
+    const request = { ...start.options };
+    if (this.text("acceptance") === "report") {
+      Object.assign(request, start.acceptance.request);
+    } else {
+      const low = wanted("alpha_low"), high = wanted("alpha_high");
+      request.alpha = low === high ? low : `${low}:${high}`;
     }
-    Object.assign(request, this.start.hardware_options, {
-      hardware: text("hardware"), model: text("model"), draft_kind: text("draft_kind"), batch: wanted("batch"),
-      context: wanted("context"), tensor_parallel_size: Math.round(Number(wanted("tensor_parallel_size"))),
+    if (this.text("gamma") !== "") {
+      request.gamma = Math.round(Number(this.text("gamma")));
+      delete request.schedule;
+    } else if (!request.schedule) {
+      delete request.max_regret;
+    }
+    if (this.text("cost") === "c") {
+      request.c = Number(wanted("c"));
+      return Object.assign(request, start.c_options);
+    }
+    Object.assign(request, start.hardware_options, {
+      specs: start.specs, hardware: this.text("hardware"), model: this.text("model"), draft_kind: this.text("draft_kind"),
+      batch: wanted("batch"), context: wanted("context"),
+      tensor_parallel_size: Math.round(Number(wanted("tensor_parallel_size"))),
     });
-    const drafts = !this.inputs.get("draft_model").closest(".field").hidden;
-    if (drafts) request.draft_model = text("draft_model");
+    const optional = ["weight_dtype", "kv_cache_dtype"];
+    if (request.draft_kind === "ngram") delete request.draft_launch_seconds;
+    else optional.push("draft_model", "draft_weight_dtype");
+    for (const id of optional) {
+      if (this.text(id) !== "") request[id] = this.text(id);
+    }
+    if (request.draft_kind !== "ngram" && this.text("draft_tensor_parallel_size") !== "") {
+      request.draft_tensor_parallel_size = Math.round(Number(this.text("draft_tensor_parallel_size")));
+    }
     return request;
   }
 }

@@ -10,32 +10,41 @@ const batches = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 const gammaAxis = { label: "gamma (drafted tokens per step)", low: 0, high: null };
 const speedupAxis = { label: "speedup over plain decoding", low: null, high: null };
+const batchAxis = { label: "batch (sequences decoded together)", logarithmic: true, low: null };
 const plainDecoding = { name: "plain decoding", mark: "horizontal", role: "reference", y: [1] };
 
-/** {rows, best, near, used}: what the charts and the table show, from an answer of either kind. */
-function shown(answer, request) {
-  const plan = answer.plan;
-  if (!plan.points) {
-    return {
-      rows: plan.rows, best: plan.recommended.gamma, near: plan.near_optimal_ranges, used: request.gamma,
-      tokens: "expected_tokens", interval: null, regret: "worst_regret",
-    };
+/** {rows, best, near, used, plain}: what the charts and the table show, from an answer of either kind. */
+function shown({ plan }, request) {
+  const point = plan.points?.[0];
+  if (!point) {
+    const row = (one) => ({ gamma: one.gamma, tokens: one.expected_tokens, speedup: one.speedup, regret: one.worst_regret });
+    return { rows: plan.rows.map(row), best: plan.recommended.gamma, near: plan.near_optimal_ranges, used: request.gamma };
   }
-  const point = plan.points[0];
   const near = point.near_optimal_gammas;
-  const last = Math.max(8, point.optimal.gamma + 6, (request.gamma ?? 0) + 1);
+  const used = point.deployed?.gamma;
+  const last = Math.max(8, point.optimal.gamma + 6, (used ?? 0) + 1);
+  const plain = point.seconds_per_output_token?.baseline;
+  const row = (one) => ({
+    gamma: one.gamma, tokens: one.tokens_per_step, tokensInterval: one.tokens_per_step_interval, speedup: one.speedup,
+    interval: one.speedup_ci95, regret: one.regret, steps: one.round_steps, seconds: one.round_seconds,
+    drafting: one.draft_seconds, perToken: plain === undefined ? null : plain / one.speedup, bound: one.bound,
+  });
   return {
-    rows: point.rows.filter((row) => row.gamma <= last), best: point.optimal.gamma,
-    near: near.length ? [[near[0], near[near.length - 1]]] : [], used: request.gamma, tokens: "tokens_per_step",
-    interval: "speedup_ci95", regret: "regret",
+    rows: point.rows.filter((one) => one.gamma <= last).map(row), best: point.optimal.gamma, used, plain,
+    near: near.length ? [[near[0], near[near.length - 1]]] : [],
   };
 }
 
-function gammaPanel({ rows, best, near, used, interval }) {
+function band(name, x, rows, key) {
+  if (!rows.some((row) => row[key] && row[key][0] < row[key][1])) return [];
+  return [{ name, mark: "band", role: "data", colour: 0, x, low: rows.map((row) => row[key][0]), high: rows.map((row) => row[key][1]) }];
+}
+
+function gammaPanel({ rows, best, near, used }) {
   const x = rows.map((row) => row.gamma);
   const last = x[x.length - 1];
   const series = [];
-  const all = rows.flatMap((row) => [row.speedup, ...(interval ? row[interval] : [])]);
+  const all = rows.flatMap((row) => [row.speedup, ...(row.interval ?? [])]);
   if (near.length) {
     series.push({
       name: "near-best", mark: "box", role: "reference", x_low: near.map(([from]) => from - 0.5),
@@ -43,11 +52,7 @@ function gammaPanel({ rows, best, near, used, interval }) {
       high: near.map(() => Math.max(1, ...all)),
     });
   }
-  series.push(plainDecoding);
-  if (interval && rows.some((row) => row[interval][0] < row[interval][1])) {
-    series.push({ name: "95% interval", mark: "band", role: "data", colour: 0, x, low: rows.map((row) => row[interval][0]),
-      high: rows.map((row) => row[interval][1]) });
-  }
+  series.push(plainDecoding, ...band("95% interval", x, rows, "interval"));
   series.push({ name: "speedup", mark: "line", role: "data", colour: 0, x, y: rows.map((row) => row.speedup) });
   const bestRow = rows.find((row) => row.gamma === best);
   if (bestRow) series.push({ name: "recommended", mark: "points", role: "highlight", colour: 1, x: [best], y: [bestRow.speedup] });
@@ -55,30 +60,80 @@ function gammaPanel({ rows, best, near, used, interval }) {
   return { title: "", x: { ...gammaAxis, high: last }, y: speedupAxis, series };
 }
 
+/** @param rate  {name, rows} of one rate beside what was measured, or null */
+function tokensPanel({ rows, best }, rate) {
+  const x = rows.map((row) => row.gamma);
+  const tokens = rows.map((row) => row.tokens);
+  const series = band("95% interval", x, rows, "tokensInterval");
+  series.push({ name: rate ? "as measured" : "tokens per step", mark: "line", role: "data", colour: 0, x, y: tokens });
+  if (rate) {
+    series.push({ name: rate.name, mark: "line", role: "data", colour: 2, x, y: x.map((gamma) => rate.rows.find((row) => row.gamma === gamma)?.tokens ?? null) });
+  }
+  const place = x.indexOf(best);
+  if (place >= 0) series.push({ name: "recommended", mark: "points", role: "highlight", colour: 1, x: [best], y: [tokens[place]] });
+  return { title: "", x: { ...gammaAxis, high: x[x.length - 1] }, y: { label: "tokens per step of the target", low: 1 }, series };
+}
+
 function batchPanel(plan) {
   const x = plan.points.map((point) => point.batch);
+  const interval = (end) => plan.points.map((p) => p.optimal.speedup_estimate.ci95[end]);
   const series = [plainDecoding, {
-    name: "speedup of the best gamma", mark: "line", role: "data", colour: 0, x, y: plan.points.map((p) => p.optimal.speedup),
+    name: "best gamma, 95% interval", mark: "band", role: "data", colour: 0, x, low: interval(0), high: interval(1),
   }, {
-    name: "", mark: "points", role: "data", colour: 0, x,
-    low: plan.points.map((p) => p.optimal.speedup_estimate.ci95[0]), high: plan.points.map((p) => p.optimal.speedup_estimate.ci95[1]),
+    name: "best gamma", mark: "line", role: "data", colour: 0, x, y: plan.points.map((p) => p.optimal.speedup),
   }, {
-    name: "", mark: "text", role: "data", colour: 0, x, y: plan.points.map((p) => p.optimal.speedup_estimate.ci95[1]),
-    labels: plan.points.map((p) => `γ ${p.optimal.gamma}`),
+    name: "", mark: "text", role: "data", colour: 0, x, y: interval(1), labels: plan.points.map((p) => `γ ${p.optimal.gamma}`),
   }];
-  if (plan.crossover_batch !== null) {
-    series.push({ name: "plain decoding is faster", mark: "vertical", role: "reference", x: [plan.crossover_batch] });
-  }
-  return { title: "", x: { label: "batch", logarithmic: true, logBase: 2, low: 1 }, y: speedupAxis, series };
+  const last = plan.crossover_batch;
+  if (last !== null) series.push({ name: `plain is faster from ${last}`, mark: "vertical", role: "reference", x: [last] });
+  return { title: "", x: batchAxis, y: speedupAxis, series };
+}
+
+function timePanel(plan) {
+  const x = plan.points.map((point) => point.batch);
+  const milliseconds = (kind) => plan.points.map((point) => 1000 * point.seconds_per_output_token[kind]);
+  return {
+    title: "", x: batchAxis, y: { label: "time per output token (ms)", low: 0 }, series: [
+      { name: "best gamma", mark: "line", role: "data", colour: 0, x, y: milliseconds("speculative") },
+      { name: "plain decoding", mark: "line", role: "reference", colour: 0, x, y: milliseconds("baseline") },
+    ],
+  };
+}
+
+/** An end of an axis that shows c. */
+function largestC(c) {
+  const wanted = Math.max(0.2, Math.min(1, 2 * c), c);
+  const unit = 10 ** Math.floor(Math.log10(wanted));
+  return Math.ceil((10 * wanted) / unit - 1e-9) * unit / 10;
+}
+
+function overCPanel(planner, request) {
+  const top = largestC(request.c);
+  const x = [...new Set([...Array.from({ length: 25 }, (_, i) => Number(((i / 24) * top).toPrecision(6))), request.c])].sort((a, b) => a - b);
+  const { gamma, speedup, ci95 } = planner.overC({ ...request, gamma: undefined, schedule: undefined, max_regret: undefined, cs: x });
+  const rows = speedup.map((one, i) => ({ speedup: one, interval: ci95[i] }));
+  // As many gammas as there is room for.
+  const changes = [];
+  x.forEach((c, i) => {
+    const before = changes.length ? x[changes[changes.length - 1]] : 0;
+    if (gamma[i] !== null && gamma[i] !== gamma[i - 1] && c - before > top / 14) changes.push(i);
+  });
+  const series = [plainDecoding];
+  if (ci95.every((one) => one !== null)) series.push(...band("best gamma, 95% interval", x, rows, "interval"));
+  series.push({ name: "best gamma", mark: "line", role: "data", colour: 0, x, y: speedup }, {
+    name: "", mark: "text", role: "data", colour: 0, x: changes.map((i) => x[i]), y: changes.map((i) => speedup[i]),
+    labels: changes.map((i) => `γ ${gamma[i]}`),
+  }, { name: "your c", mark: "vertical", role: "reference", x: [request.c] });
+  return { title: "", x: { label: "c, draft step / target step", low: 0, high: top }, y: speedupAxis, series };
 }
 
 function mapPanel(planner, request, low, high) {
   const alphas = Array.from({ length: 41 }, (_, i) => i / 40);
-  const top = Math.max(0.2, Math.min(1, 2 * request.c));
+  const top = largestC(request.c);
   const cs = Array.from({ length: 31 }, (_, i) => (i / 30) * top);
   alphas[40] = 0.99;
   cs[0] = top / 300;
-  const { gamma, speedup } = planner.map({ ...request, alpha: undefined, c: undefined, alphas, cs, max_gamma: 64 });
+  const { gamma, speedup } = planner.map({ alphas, cs, verify_factor: request.verify_factor, overhead: request.overhead, max_gamma: 64 });
   const cell = { name: "best speedup", mark: "cells", role: "data", x: [], y: [], z: [], labels: [] };
   cs.forEach((c, row) => alphas.forEach((alpha, column) => {
     cell.x.push(column / 40);
@@ -92,61 +147,79 @@ function mapPanel(planner, request, low, high) {
   return {
     title: "", x: { label: "acceptance rate alpha", low: 0, high: 1 },
     y: { label: "c, draft step / target step", low: 0, high: top },
-    z: { label: "speedup", low: 1, high: 4 }, series: [cell, box],
+    z: { label: "best speedup", low: 1, high: 4 }, series: [cell, box],
   };
 }
 
 function regretPanel(planner, request, low, high, best) {
-  const from = Math.max(0, low - 0.15), to = Math.min(0.99, high + 0.15);
+  const from = Math.max(0, Math.floor(20 * (low - 0.1)) / 20), to = Math.min(0.99, Math.ceil(20 * (high + 0.1)) / 20);
   const alphas = Array.from({ length: 61 }, (_, i) => from + ((to - from) * i) / 60);
   const last = Math.min(Math.max(best + 3, 4), 12);
-  const { regret } = planner.regret({ ...request, alpha: undefined, gamma: undefined, alphas, last });
+  const { regret } = planner.regret({ c: request.c, verify_factor: request.verify_factor, overhead: request.overhead,
+    max_gamma: request.max_gamma, alphas, last });
   const chosen = [...new Set([1, Math.max(1, best - 2), best, best + 2])].filter((gamma) => gamma <= last).slice(0, 4);
   const series = chosen.map((gamma, place) => ({
     name: `gamma ${gamma}${gamma === best ? ", recommended" : ""}`, mark: "line", colour: place,
-    role: gamma === best ? "highlight" : "data", x: alphas, y: regret[gamma],
+    role: gamma === best ? "highlight" : "data", x: alphas, y: regret[gamma].map((share) => 100 * share),
   }));
   const most = Math.max(...series.flatMap((one) => one.y));
-  series.unshift({ name: "your interval", mark: "box", role: "reference", x_low: [low - 0.002], x_high: [high + 0.002], low: [0], high: [most] });
+  series.unshift({ name: low < high ? "your interval" : "your rate", mark: "box", role: "reference", x_low: [low - 0.002], x_high: [high + 0.002], low: [0], high: [most] });
   return { title: "", x: { label: "acceptance rate alpha", low: from, high: to },
-    y: { label: "share of the best speedup lost", low: 0 }, series };
+    y: { label: "loss against the best gamma (%)", low: 0 }, series };
 }
 
-function table(view) {
-  const heads = ["Gamma", "Tokens per step", "Speedup"];
-  if (view.interval) heads.push("95% interval");
-  const percent = (share) => (share === null ? "-" : `${(100 * share).toPrecision(2)}%`);
-  const hasRegret = view.rows.some((row) => row[view.regret] !== null);
-  if (hasRegret) heads.push(view.interval ? "Regret" : "Largest regret");
-  const cell = (name, content, scope) => element(name, { class: "n", scope }, content);
-  const body = element("tbody", {}, ...view.rows.map((row) => {
-    const cells = [cell("th", String(row.gamma), "row"), cell("td", row[view.tokens].toFixed(3)), cell("td", row.speedup.toFixed(3))];
-    if (view.interval) cells.push(cell("td", `${row[view.interval][0].toFixed(2)} to ${row[view.interval][1].toFixed(2)}`));
-    if (hasRegret) cells.push(cell("td", percent(row[view.regret])));
-    return element("tr", row.gamma === view.best ? { class: "mark" } : {}, ...cells);
-  }));
-  return element("table", {}, element("caption", {}, "Every gamma with these values; the recommended one is marked"),
-    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col", class: "n" }, head)))), body);
+/** The columns of the table that these rows have values for. */
+function columnsOf(rows) {
+  const percent = (share) => (share === 0 ? "0%" : `${(100 * share).toPrecision(2)}%`);
+  const milliseconds = (seconds) => (1000 * seconds >= 1000 ? (1000 * seconds).toFixed(0) : (1000 * seconds).toPrecision(4));
+  const columns = [
+    ["Gamma", "gamma", String], ["Tokens per step", "tokens", (tokens) => tokens.toFixed(3)],
+    ["Round, plain steps", "steps", (steps) => steps.toFixed(3)], ["Round, ms", "seconds", milliseconds],
+    ["of it drafting, ms", "drafting", (seconds) => (seconds === 0 ? "0" : milliseconds(seconds))], ["ms per token", "perToken", milliseconds],
+    ["Speedup", "speedup", (speedup) => speedup.toFixed(3)],
+    ["95% interval", "interval", ([low, high]) => (low === high ? "-" : `${low.toFixed(2)} to ${high.toFixed(2)}`)],
+    [rows[0].interval ? "Regret" : "Largest regret", "regret", percent], ["Target's pass bound by", "bound", (word) => word.replace("_", " ")],
+  ];
+  const known = columns.filter(([, key]) => rows.some((row) => row[key] !== null && row[key] !== undefined));
+  // Times say what steps say.
+  return known.filter(([, key]) => key !== "steps" || !known.some(([, other]) => other === "seconds"));
 }
+
+function table({ rows, best }) {
+  const columns = columnsOf(rows);
+  const kind = (key) => (key === "bound" ? undefined : "n");
+  const body = rows.map((row) => element("tr", row.gamma === best ? { class: "mark" } : {}, ...columns.map(([, key, words]) => element(
+    key === "gamma" ? "th" : "td", { class: kind(key), scope: key === "gamma" ? "row" : undefined },
+    row[key] === null || row[key] === undefined ? "-" : words(row[key])))));
+  return element("table", {}, element("caption", {}, "Every gamma with these values; the recommended one is marked"),
+    element("thead", {}, element("tr", {}, ...columns.map(([head, key]) => element("th", { scope: "col", class: kind(key) }, head)))),
+    element("tbody", {}, ...body));
+}
+
+const figures = [
+  ["gamma", "Speedup against gamma"], ["tokens", "Tokens per step against gamma"],
+  ["regret", "Loss of a fixed gamma against alpha"], ["over-c", "Speedup against c"],
+  ["map", "Best speedup over alpha and c, for one rate"], ["batch", "Speedup against batch"],
+  ["time", "Time per output token against batch"],
+];
 
 class PlannerView {
   constructor(root, planner, start) {
     this.planner = planner;
+    this.start = start;
     this.controls = new Controls(start, planner.presets());
     this.words = element("div", { class: "answer", id: "planner-words", role: "status", "aria-live": "polite" });
-    this.numbers = element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Every gamma with these values" });
+    this.numbers = element("div", { class: "scroll", id: "planner-numbers", role: "region", tabindex: "0", "aria-label": "Every gamma with these values" });
     this.figures = new Map();
-    const figures = element("div", { class: "figures" });
-    for (const [name, title] of [["gamma", "Speedup against gamma"], ["regret", "What a fixed gamma loses when alpha is another"],
-      ["map", "Best speedup over alpha and c"], ["batch", "Speedup against batch"]]) {
+    const grid = this.grid = element("div", { class: "figures" });
+    for (const [name, title] of figures) {
       const place = element("div", { id: `planner-figure-${name}` });
-      const figure = element("figure", {}, element("h3", {}, title), place);
-      figures.append(figure);
-      this.figures.set(name, { figure, drawing: null, place });
+      const caption = element("figcaption", { hidden: true });
+      const figure = element("figure", { hidden: true }, element("h3", {}, title), place, caption);
+      grid.append(figure);
+      this.figures.set(name, { figure, drawing: null, place, caption });
     }
-    // The table stands beside the last figure, where there is room.
-    figures.append(this.numbers);
-    root.append(element("p", {}, start.about), this.controls.form, this.words, figures,
+    root.append(element("p", {}, start.about), this.controls.form, this.words, grid, this.numbers,
       element("p", { class: "about" }, `Recomputed in this page by specdec's own C++ code, compiled to WebAssembly. `
         + `Charts by Apache ECharts ${ECHARTS_VERSION}, Apache License 2.0 (www.apache.org/licenses/LICENSE-2.0).`));
     this.controls.addEventListener("change", () => this.schedule());
@@ -158,46 +231,82 @@ class PlannerView {
     this.frame = requestAnimationFrame(() => this.update());
   }
 
-  draw(name, panel, description) {
+  draw(name, panel, description, caption = "") {
     const place = this.figures.get(name);
     place.figure.hidden = panel === null;
     if (panel === null) return;
     place.drawing ??= new Drawing(place.place);
     place.drawing.draw(panel, description);
+    place.caption.textContent = caption;
+    place.caption.hidden = caption === "";
+  }
+
+  /** What of the figures changes with the kinds of acceptance and cost is there before it is drawn. */
+  arrange(byHardware, isRate) {
+    const there = { regret: !byHardware && isRate, "over-c": !byHardware && !isRate, map: !byHardware, batch: byHardware, time: byHardware };
+    for (const [name, shows] of Object.entries(there)) this.figures.get(name).figure.hidden = !shows;
+  }
+
+  /** One rate beside the acceptance that was measured. */
+  rateBeside(request) {
+    const { alpha_low: low, alpha_high: high } = this.start;
+    const middle = (low + high) / 2;
+    const rate = { ...request, acceptance: undefined, alpha: String(middle), gamma: undefined, schedule: undefined, max_regret: undefined };
+    for (const key of ["rejection", "acceptance_length", "acceptance_per_position", "at", "conditional"]) delete rate[key];
+    return { name: `one rate, ${brief(middle)}`, rows: shown(this.planner.plan(rate), rate).rows };
   }
 
   update() {
+    clearTimeout(this.later);
     try {
       const request = this.controls.request();
+      const isRate = request.alpha !== undefined, byHardware = request.c === undefined;
       const answer = this.planner.plan(request);
       this.answer = answer;
       const view = shown(answer, request);
       this.say(answer.words, answer.warnings);
+      this.arrange(byHardware, isRate);
       this.draw("gamma", gammaPanel(view), answer.words[0]);
-      const [low, high] = request.alpha.split(":").map(Number).concat(Number(request.alpha)).slice(0, 2);
-      const constant = request.c !== undefined && !answer.plan.points;
-      const best = answer.plan.recommended ? answer.plan.recommended.gamma : null;
-      this.draw("regret", constant && best !== null ? regretPanel(this.planner, request, low, high, best) : null,
-        "Regret of several gammas against the acceptance rate");
-      this.draw("map", constant ? mapPanel(this.planner, request, low, high) : null,
-        "Heat map of the best speedup over the acceptance rate and c, with a box around the values above");
+      this.draw("tokens", tokensPanel(view, isRate ? null : this.rateBeside(request)), "Tokens per step against gamma");
       this.numbers.replaceChildren(table(view));
-      clearTimeout(this.later);
-      this.figures.get("batch").figure.hidden = constant;
-      if (!constant) this.later = setTimeout(() => this.sweep(request), 60);
+      if (!byHardware) {
+        const [low, high] = isRate ? request.alpha.split(":").map(Number).concat(Number(request.alpha)).slice(0, 2)
+          : [this.start.alpha_low, this.start.alpha_high];
+        if (isRate && view.best !== null) {
+          this.draw("regret", regretPanel(this.planner, request, low, high, view.best), "Regret of several gammas against the acceptance rate");
+        }
+        this.draw("map", mapPanel(this.planner, request, low, high),
+          "Heat map of the best speedup over the acceptance rate and c, with a box around the values above");
+      }
+      // What takes long is drawn once the values stand still for a moment.
+      this.later = setTimeout(() => this.sweep(request, byHardware, isRate), 60);
+      this.age(false);
     } catch (error) {
       this.say([error.message], []);
+      this.age(true);
     }
   }
 
-  /** Other batches, once the values stand still for a moment. */
-  sweep(request) {
+  /** What stands there while there is no answer is of other values. */
+  age(isOld) {
+    for (const part of [this.grid, this.numbers]) part.classList.toggle("old", isOld);
+  }
+
+  sweep(request, byHardware, isRate) {
     try {
-      const list = [...new Set([...batches, Number(request.batch)])].sort((a, b) => a - b);
-      const answer = this.planner.plan({ ...request, gamma: undefined, batch: list.join(",") });
-      this.draw("batch", batchPanel(answer.plan), answer.words.join(" "));
+      if (!byHardware) {
+        if (!isRate) this.draw("over-c", overCPanel(this.planner, request), "Speedup of the best gamma against c");
+        return;
+      }
+      const list = [...new Set([...batches, ...this.start.batches, Number(request.batch)])].sort((a, b) => a - b);
+      const asked = { ...request, batch: list.join(",") };
+      for (const key of ["gamma", "schedule", "max_regret", "max_num_seqs"]) delete asked[key];
+      const { plan, words } = this.planner.plan(asked);
+      this.draw("batch", batchPanel(plan), words.join(" "), words.find((one) => one.startsWith("Schedule")) ?? "");
+      this.draw("time", timePanel(plan), "Time per output token against batch, with the best gamma and without speculation");
     } catch (error) {
       this.say([error.message], []);
+      this.age(true);
     }
   }
 

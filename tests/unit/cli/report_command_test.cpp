@@ -1,9 +1,12 @@
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "analysis/planning/profile_curve.hpp"
 #include "cli/page/chart_page.hpp"
 #include "cli/page/html.hpp"
+#include "cli/page/page_inputs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
@@ -65,6 +68,51 @@ TEST_CASE("a figure that is not drawn shows its data in an open table") {
   CHECK(count_of(html, "<td class=\"n\">1.250</td>") == 1);
   const auto json = cli::page_chart_json(shown.chart);
   CHECK(json["panels"][0]["series"][0]["y"] == std::vector<double>{1.5, 1.25});
+}
+
+TEST_CASE("what a page is handed of an acceptance and of the user's files comes back bit by bit") {
+  cli::PlannedAcceptance acceptance;
+  const auto rates = core::AcceptanceProfile::from_conditional(
+      std::vector<core::AcceptanceRate>{core::AcceptanceRate(0.1), core::AcceptanceRate(1.0 / 3)});
+  acceptance.curve = std::make_shared<planning::ProfileCurve>(rates, 2);
+  acceptance.clusters = 7;
+  acceptance.text = "</script>";
+  acceptance.alpha_ci95 = estimate::Interval{0.1, 1.0 / 3};
+  acceptance.rule = traces::AcceptanceRule::greedy_draft;
+  acceptance.warnings.push_back({"code", "message", true});
+  const auto document = nlohmann::ordered_json::parse(cli::script_json(cli::page_input(acceptance, 5)));
+  const cli::PlannedAcceptance back = cli::page_acceptance(document);
+  for (std::int64_t gamma = 0; gamma <= 5; ++gamma) {
+    const estimate::TokensPerStep was = acceptance.curve->tokens_per_step(gamma),
+                                  is = back.curve->tokens_per_step(gamma);
+    CHECK(was.value == is.value);
+    CHECK(was.ci95.hi == is.ci95.hi);
+    CHECK(was.full_accepts == is.full_accepts);
+    CHECK(was.extrapolated == is.extrapolated);
+  }
+  CHECK_THROWS_AS(back.curve->tokens_per_step(6), std::domain_error);
+  CHECK(back.curve_at_design_effect_3 == nullptr);
+  CHECK(cli::page_input(back, 5) == document);
+  auto wrong = document;
+  wrong["by_gamma"][2]["value"] = 3.5;
+  CHECK_THROWS_AS(cli::page_acceptance(wrong), std::domain_error);
+  wrong["by_gamma"] = nlohmann::ordered_json::array();
+  CHECK_THROWS_AS(cli::page_acceptance(wrong), std::invalid_argument);
+  wrong.erase("by_gamma");
+  CHECK_THROWS_AS(cli::page_acceptance(wrong), nlohmann::json::out_of_range);
+
+  cli::NamedSpecs specs;
+  specs.hardware["a card.json"] = *cost::hardware_preset("h100-sxm");
+  specs.models["m"] = *cost::model_preset("deepseek-v3");
+  const auto written = cli::page_input(specs);
+  const cli::NamedSpecs read = cli::page_specs(written);
+  CHECK(cli::page_input(read) == written);
+  CHECK(read.hardware.at("a card.json").peak_flops.at("fp8").value ==
+        specs.hardware["a card.json"].peak_flops.at("fp8").value);
+  CHECK(read.models.at("m").layers == specs.models["m"].layers);
+  CHECK(read.models.at("m").next_token_layers == specs.models["m"].next_token_layers);
+  CHECK(cost::total_parameters(read.models.at("m")) == cost::total_parameters(specs.models["m"]));
+  CHECK(cost::cache_bytes(read.models.at("m"), 1000, 2) == cost::cache_bytes(specs.models["m"], 1000, 2));
 }
 
 TEST_CASE("a report needs a file to go to, and refuses what plan refuses") {

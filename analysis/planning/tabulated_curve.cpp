@@ -1,0 +1,47 @@
+#include "analysis/planning/tabulated_curve.hpp"
+
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::planning {
+
+TabulatedCurve::TabulatedCurve(std::vector<estimate::TokensPerStep> by_gamma) : by_gamma_(std::move(by_gamma)) {
+  if (by_gamma_.empty()) throw std::invalid_argument("TabulatedCurve: by_gamma is empty, but must have gamma = 0");
+  constexpr double rounding = 1e-12;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  double most = 1;
+  for (const estimate::TokensPerStep& tokens : by_gamma_) {
+    core::require_in("TabulatedCurve", "value", tokens.value, 1 - rounding, most * (1 + rounding));
+    core::require_in("TabulatedCurve", "full_accepts", tokens.full_accepts, 0.0, 1.0);
+    for (const estimate::Interval& interval : {tokens.readings, tokens.ci95}) {
+      core::require_in("TabulatedCurve", "low end", interval.lo, -infinity, tokens.value);
+      core::require_in("TabulatedCurve", "high end", interval.hi, tokens.value, infinity);
+    }
+    ++most;
+  }
+}
+
+estimate::TokensPerStep TabulatedCurve::tokens_per_step(std::int64_t gamma) const {
+  core::require_in("TabulatedCurve::tokens_per_step", "gamma", gamma, std::int64_t{0}, std::ssize(by_gamma_) - 1);
+  return by_gamma_[static_cast<std::size_t>(gamma)];
+}
+
+std::vector<estimate::TokensPerStep> tabulated(const estimate::AcceptanceCurve& curve, std::int64_t last_gamma) {
+  core::require_in("tabulated", "last_gamma", last_gamma, std::int64_t{0}, std::int64_t{1} << 20);
+  std::vector<estimate::TokensPerStep> by_gamma = {curve.tokens_per_step(0)};
+  for (std::int64_t gamma = 1; gamma <= last_gamma; ++gamma) {
+    try {
+      by_gamma.push_back(curve.tokens_per_step(gamma));
+    } catch (const std::domain_error&) {
+      break;
+    }
+  }
+  return by_gamma;
+}
+
+}  // namespace specdec::planning

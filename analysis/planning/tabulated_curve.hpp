@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/estimate/acceptance_curve.hpp"
+
+namespace specdec::planning {
+
+/// What another acceptance says of gamma = 0, 1, 2, ..., kept without what it was made from; nothing is known beyond.
+class TabulatedCurve : public estimate::AcceptanceCurve {
+ public:
+  /// @param by_gamma  [gamma]; at least gamma = 0
+  /// @throws std::invalid_argument if by_gamma is empty
+  /// @throws std::domain_error if a value is outside [1, gamma + 1] by more than rounding, an interval does not hold
+  /// it,
+  ///   or a share of full accepts is outside [0, 1]
+  explicit TabulatedCurve(std::vector<estimate::TokensPerStep> by_gamma);
+
+  /// @throws std::domain_error if gamma is outside [0, the last of the table]
+  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+
+ private:
+  std::vector<estimate::TokensPerStep> by_gamma_;
+};
+
+/// The table of a curve up to last_gamma, or up to where it ends.
+/// @param last_gamma  >= 0
+/// @return at least gamma = 0
+std::vector<estimate::TokensPerStep> tabulated(const estimate::AcceptanceCurve& curve, std::int64_t last_gamma);
+
+}  // namespace specdec::planning

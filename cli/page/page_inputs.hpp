@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "cli/named_specs.hpp"
+#include "cli/plan_acceptance.hpp"
+
+/// What a page's program is handed in the place of the files that a report was made from, as JSON and back. All numbers
+/// come back as they were, bit by bit; addresses of pages and notes beside figures do not.
+namespace specdec::cli {
+
+/// @param last_gamma  the table of the acceptance goes up to it, or up to where the acceptance ends; >= 0
+nlohmann::ordered_json page_input(const PlannedAcceptance& acceptance, std::int64_t last_gamma);
+/// @throws nlohmann::json::exception for a document of another form; std::invalid_argument, std::domain_error for
+///   values that no acceptance has
+PlannedAcceptance page_acceptance(const nlohmann::ordered_json& document);
+
+nlohmann::ordered_json page_input(const NamedSpecs& specs);
+/// @throws nlohmann::json::exception for a document of another form; std::invalid_argument for a number type that is
+///   none
+NamedSpecs page_specs(const nlohmann::ordered_json& document);
+
+}  // namespace specdec::cli
