@@ -22,12 +22,16 @@ const darkScreen = matchMedia("(prefers-color-scheme: dark)");
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const drawings = new Set();
 
-function theme() {
+/** Colours of the page as it is shown; of `panel`, light ones on the cells of a heat map, which are light by day and night.
+ */
+function theme(panel) {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(name).trim();
   const printed = matchMedia("print").matches;
+  const onCells = panel !== undefined && panel.series.some((series) => series.mark === "cells");
   return {
-    colours: darkScreen.matches && !printed ? darkColours : lightColours,
+    colours: darkScreen.matches && !printed && !onCells ? darkColours : lightColours,
+    word: onCells ? "#1b1f24" : of("--ink"), halo: onCells ? "#ffffff" : of("--paper"),
     font: getComputedStyle(document.body).fontFamily, ink: of("--ink"), faded: of("--faded"), line: of("--line"), paper: of("--paper"),
   };
 }
@@ -115,7 +119,7 @@ function lines(series, look, along, colour, panel) {
       symbol: "none", silent: true, animation: false,
       lineStyle: { color: colour, type: "dashed", width: series.role === "highlight" ? 2.5 : 1.5 },
       label: { formatter: series.name, position: nameOfLine(series, panel, along),
-        color: look.ink, textBorderColor: look.paper, textBorderWidth: 3 },
+        color: look.word, textBorderColor: look.halo, textBorderWidth: 3 },
       data: series[along].map((value) => ({ [along + "Axis"]: value })),
     },
   };
@@ -123,9 +127,8 @@ function lines(series, look, along, colour, panel) {
 
 /** Rectangles; an end that is not finite is that of the panel. */
 function boxes(series, named, look) {
-  const fill = { reference: look.faded, data: named.color, highlight: "none" }[series.role];
-  const style = { fill, opacity: series.role === "reference" ? 0.15 : 1, lineWidth: 2.5,
-    stroke: series.role === "highlight" ? look.ink : "none" };
+  const fill = { reference: look.faded, data: named.color }[series.role];
+  const style = { fill, opacity: series.role === "reference" ? 0.15 : 1, stroke: "none" };
   return {
     ...named, type: "custom", clip: true, z: series.role === "highlight" ? 5 : 0, silent: true, tooltip: { show: false },
     data: series.x_low.map((_, i) => [series.x_low[i], series.x_high[i], series.low[i], series.high[i]]),
@@ -139,7 +142,10 @@ function boxes(series, named, look) {
       // What has no length is still to be seen.
       const [wide, tall] = series.role === "highlight" ? [Math.max(right - left, 7), Math.max(bottom - top, 7)] : [right - left, bottom - top];
       const shape = { x: (left + right - wide) / 2, y: (bottom + top - tall) / 2, width: wide, height: tall };
-      return { type: "rect", shape, style };
+      if (series.role !== "highlight") return { type: "rect", shape, style };
+      // Seen on whatever lies below.
+      const frame = (stroke, lineWidth) => ({ type: "rect", shape, style: { fill: "none", stroke, lineWidth } });
+      return { type: "group", children: [frame("#ffffff", 5), frame("#1b1f24", 2.5)] };
     },
   };
 }
@@ -217,7 +223,7 @@ function scaleOf(panel, series) {
 
 /** @param panel as page_chart_json of cli/page/chart_page.cpp writes it */
 export function optionOf(panel, description) {
-  const look = theme();
+  const look = theme(panel);
   const option = {
     animation: !calm.matches, animationDuration: 250, textStyle: { color: look.ink, fontFamily: look.font },
     aria: { enabled: true, label: { description } },
@@ -287,7 +293,7 @@ export function optionOf(panel, description) {
       case "text":
         option.series.push({
           ...named, type: "scatter", data: points, symbolSize: 0.1, silent: true, z: 5, tooltip: { show: false },
-          label: { show: true, position: "top", color: look.ink, textBorderColor: look.paper, textBorderWidth: 3, formatter: ({ dataIndex }) => series.labels[dataIndex] },
+          label: { show: true, position: "top", color: look.word, textBorderColor: look.halo, textBorderWidth: 3, formatter: ({ dataIndex }) => series.labels[dataIndex] },
         });
         break;
       default:
@@ -325,7 +331,9 @@ function swatch(series, look) {
     picture.append(part("rect", { x: -12, y: -6, width: 24, height: 12, fill: colour, "fill-opacity": 0.22, stroke: colour, "stroke-opacity": 0.6 }));
   } else if (series.mark === "bars" || series.mark === "box") {
     const framed = series.role === "highlight";
-    picture.append(part("rect", { x: -11, y: -5, width: 22, height: 10, fill: framed ? "none" : colour, stroke: framed ? look.ink : "none", "stroke-width": 2.5 }));
+    const rectangle = (attributes) => picture.append(part("rect", { x: -10.5, y: -4.5, width: 21, height: 9, ...attributes }));
+    if (framed) rectangle({ fill: "none", stroke: "#ffffff", "stroke-width": 5 });
+    rectangle(framed ? { fill: "none", stroke: "#1b1f24", "stroke-width": 2.5 } : { fill: colour });
   } else {
     if (series.mark !== "points") {
       const dash = series.role === "reference" ? "dashed" : dashes[place % dashes.length];
@@ -343,7 +351,7 @@ function swatch(series, look) {
 
 /** What is drawn, above the drawing, where it wraps: a toolbar that hides and shows series. */
 function legendOf(panel, toggle, hidden) {
-  const look = theme();
+  const look = theme(panel);
   const legend = document.createElement("div");
   legend.className = "legend";
   const named = new Map();
@@ -434,24 +442,43 @@ export class Drawing {
   redraw() {
     if (this.panel) this.draw(this.panel, this.description);
   }
+
+  /** Drawn for a page of paper, and then as wide as there is room on it. */
+  toPaper() {
+    const columns = Number(this.element.closest(".panels")?.style.getPropertyValue("--columns") ?? 1);
+    const width = [620, 620, 330][columns] ?? 250, height = 265;
+    this.height ??= this.element.style.height;
+    this.redraw();
+    this.chart.resize({ width, height, animation: { duration: 0 } });
+    // Painted at once, since the next frame comes after the print.
+    this.chart.getZr().flush();
+    const svg = this.element.querySelector("svg");
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.style.position = "static";
+    for (let part = svg; part !== this.element.parentElement; part = part.parentElement) {
+      Object.assign(part.style, { width: "100%", maxWidth: `${width}px`, height: "auto" });
+    }
+  }
+
+  toScreen() {
+    const svg = this.element.querySelector("svg");
+    svg.removeAttribute("viewBox");
+    svg.style.position = "absolute";
+    for (let part = svg; part !== this.element.parentElement; part = part.parentElement) {
+      Object.assign(part.style, { width: "", maxWidth: "", height: "" });
+    }
+    this.element.style.height = this.height;
+    this.redraw();
+    this.chart.resize({ width: "auto", height: "auto" });
+  }
 }
 
 function redrawAll() {
   for (const drawing of drawings) drawing.redraw();
 }
 darkScreen.addEventListener("change", redrawAll);
-addEventListener("beforeprint", () => {
-  for (const drawing of drawings) {
-    drawing.redraw();
-    // Painted at once, since the next frame comes after the print.
-    drawing.chart.resize({ width: Math.min(drawing.element.clientWidth, 620), animation: { duration: 0 } });
-    drawing.chart.getZr().flush();
-  }
-});
-addEventListener("afterprint", () => {
-  redrawAll();
-  for (const drawing of drawings) drawing.chart.resize({ width: "auto" });
-});
+addEventListener("beforeprint", () => drawings.forEach((drawing) => drawing.toPaper()));
+addEventListener("afterprint", () => drawings.forEach((drawing) => drawing.toScreen()));
 
 /** Puts charts to hover over in the place of the page's drawings. */
 export function replaceDrawings(charts) {

@@ -17,7 +17,8 @@ const plainDecoding = { name: "plain decoding", mark: "horizontal", role: "refer
 function shown({ plan }, request) {
   const point = plan.points?.[0];
   if (!point) {
-    const row = (one) => ({ gamma: one.gamma, tokens: one.expected_tokens, speedup: one.speedup, regret: one.worst_regret });
+    const row = (one) => ({ gamma: one.gamma, tokens: one.expected_tokens, speedup: one.speedup,
+      operations: one.operations_factor, memory: one.memory_access_factor, regret: one.worst_regret });
     return { rows: plan.rows.map(row), best: plan.recommended.gamma, near: plan.near_optimal_ranges, used: request.gamma };
   }
   const near = point.near_optimal_gammas;
@@ -127,13 +128,13 @@ function overCPanel(planner, request) {
   return { title: "", x: { label: "c, draft step / target step", low: 0, high: top }, y: speedupAxis, series };
 }
 
-function mapPanel(planner, request, low, high) {
+/** The heat map's cells, which stay while c does not leave the range shown. */
+function cellsOf(planner, { verify_factor, overhead }, top) {
   const alphas = Array.from({ length: 41 }, (_, i) => i / 40);
-  const top = largestC(request.c);
   const cs = Array.from({ length: 31 }, (_, i) => (i / 30) * top);
   alphas[40] = 0.99;
   cs[0] = top / 300;
-  const { gamma, speedup } = planner.map({ alphas, cs, verify_factor: request.verify_factor, overhead: request.overhead, max_gamma: 64 });
+  const { gamma, speedup } = planner.map({ alphas, cs, verify_factor, overhead, max_gamma: 64 });
   const cell = { name: "best speedup", mark: "cells", role: "data", x: [], y: [], z: [], labels: [] };
   cs.forEach((c, row) => alphas.forEach((alpha, column) => {
     cell.x.push(column / 40);
@@ -141,6 +142,15 @@ function mapPanel(planner, request, low, high) {
     cell.z.push(speedup[row][column]);
     cell.labels.push(`best gamma ${gamma[row][column]}`);
   }));
+  return cell;
+}
+
+/** @param kept  {key, cell} of the last call */
+function mapPanel(planner, request, low, high, kept) {
+  const top = largestC(request.c);
+  const key = JSON.stringify([top, request.verify_factor, request.overhead]);
+  if (kept.key !== key) Object.assign(kept, { key, cell: cellsOf(planner, request, top) });
+  const { cell } = kept;
   const width = Math.max(high - low, 0.01) / 2, middle = (low + high) / 2;
   const box = { name: "your values", mark: "box", role: "highlight", x_low: [middle - width],
     x_high: [middle + width], low: [request.c - top / 100], high: [request.c + top / 100] };
@@ -178,6 +188,8 @@ function columnsOf(rows) {
     ["of it drafting, ms", "drafting", (seconds) => (seconds === 0 ? "0" : milliseconds(seconds))], ["ms per token", "perToken", milliseconds],
     ["Speedup", "speedup", (speedup) => speedup.toFixed(3)],
     ["95% interval", "interval", ([low, high]) => (low === high ? "-" : `${low.toFixed(2)} to ${high.toFixed(2)}`)],
+    ["Operations factor", "operations", (factor) => factor.toFixed(3)],
+    ["Memory access factor", "memory", (factor) => factor.toFixed(3)],
     [rows[0].interval ? "Regret" : "Largest regret", "regret", percent], ["Target's pass bound by", "bound", (word) => word.replace("_", " ")],
   ];
   const known = columns.filter(([, key]) => rows.some((row) => row[key] !== null && row[key] !== undefined));
@@ -191,7 +203,7 @@ function table({ rows, best }) {
   const body = rows.map((row) => element("tr", row.gamma === best ? { class: "mark" } : {}, ...columns.map(([, key, words]) => element(
     key === "gamma" ? "th" : "td", { class: kind(key), scope: key === "gamma" ? "row" : undefined },
     row[key] === null || row[key] === undefined ? "-" : words(row[key])))));
-  return element("table", {}, element("caption", {}, "Every gamma with these values; the recommended one is marked"),
+  return element("table", {}, element("caption", {}, "Every gamma; the recommended one is marked"),
     element("thead", {}, element("tr", {}, ...columns.map(([head, key]) => element("th", { scope: "col", class: kind(key) }, head)))),
     element("tbody", {}, ...body));
 }
@@ -269,17 +281,8 @@ class PlannerView {
       this.draw("gamma", gammaPanel(view), answer.words[0]);
       this.draw("tokens", tokensPanel(view, isRate ? null : this.rateBeside(request)), "Tokens per step against gamma");
       this.numbers.replaceChildren(table(view));
-      if (!byHardware) {
-        const [low, high] = isRate ? request.alpha.split(":").map(Number).concat(Number(request.alpha)).slice(0, 2)
-          : [this.start.alpha_low, this.start.alpha_high];
-        if (isRate && view.best !== null) {
-          this.draw("regret", regretPanel(this.planner, request, low, high, view.best), "Regret of several gammas against the acceptance rate");
-        }
-        this.draw("map", mapPanel(this.planner, request, low, high),
-          "Heat map of the best speedup over the acceptance rate and c, with a box around the values above");
-      }
-      // What takes long is drawn once the values stand still for a moment.
-      this.later = setTimeout(() => this.sweep(request, byHardware, isRate), 60);
+      // What takes longer is drawn once the values stand still for a moment.
+      this.later = setTimeout(() => this.sweep(request, view, byHardware, isRate), 60);
       this.age(false);
     } catch (error) {
       this.say([error.message], []);
@@ -292,10 +295,10 @@ class PlannerView {
     for (const part of [this.grid, this.numbers]) part.classList.toggle("old", isOld);
   }
 
-  sweep(request, byHardware, isRate) {
+  sweep(request, view, byHardware, isRate) {
     try {
       if (!byHardware) {
-        if (!isRate) this.draw("over-c", overCPanel(this.planner, request), "Speedup of the best gamma against c");
+        this.sweepRatio(request, view, isRate);
         return;
       }
       const list = [...new Set([...batches, ...this.start.batches, Number(request.batch)])].sort((a, b) => a - b);
@@ -308,6 +311,18 @@ class PlannerView {
       this.say([error.message], []);
       this.age(true);
     }
+  }
+
+  sweepRatio(request, view, isRate) {
+    const [low, high] = isRate ? request.alpha.split(":").map(Number).concat(Number(request.alpha)).slice(0, 2)
+      : [this.start.alpha_low, this.start.alpha_high];
+    if (!isRate) {
+      this.draw("over-c", overCPanel(this.planner, request), "Speedup of the best gamma against c");
+    } else if (view.best !== null) {
+      this.draw("regret", regretPanel(this.planner, request, low, high, view.best), "Regret of several gammas against the acceptance rate");
+    }
+    this.draw("map", mapPanel(this.planner, request, low, high, this.map ??= {}),
+      "Heat map of the best speedup over the acceptance rate and c, with a box around the values above");
   }
 
   say(words, warnings) {
