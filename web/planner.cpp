@@ -163,8 +163,8 @@ ordered_json regret_of(const ordered_json& request) {
   return {{"regret", rows}};
 }
 
-/// The best gamma, its speedup and the 95% interval for every c of "cs", in its order; interval null where acceptance
-/// is stated alone.
+/// The gamma that is recommended, its speedup and the 95% interval for every c of "cs", in its order; interval null
+/// where acceptance is stated alone.
 ordered_json over_c(const ordered_json& request) {
   PlanOptions o = options_of(request);
   ordered_json gammas = ordered_json::array(), speedups = ordered_json::array(), intervals = ordered_json::array();
@@ -172,8 +172,9 @@ ordered_json over_c(const ordered_json& request) {
     o.cost.c = c.get<double>();
     if (o.is_closed_form()) {
       const cli::Answer answer = cli::closed_form(o);
-      gammas.push_back(answer.plan.best.attained() ? ordered_json(answer.plan.best.gamma) : ordered_json());
-      speedups.push_back(answer.plan.best.attained() ? ordered_json(answer.plan.best.speedup) : ordered_json());
+      const std::optional<planning::PlanRow>& best = answer.plan.recommended;
+      gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
+      speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
       intervals.push_back(nullptr);
       continue;
     }

@@ -73,6 +73,7 @@ void list_members(Members& members, cost::LayerGroup& layers) {
   members("state_values_per_sequence", layers.state_values_per_sequence);
   members("state_flops_per_token", layers.state_flops_per_token);
   members("cache_shards", layers.cache_shards);
+  members("unquantized_parameters", layers.unquantized_parameters);
 }
 
 template <class Members>
@@ -94,6 +95,9 @@ void list_members(Members& members, cost::ModelSpec& model) {
   members("weight_bytes", model.weight_bytes);
   members("weight_type", model.weight_type);
   members("expert_weight_type", model.expert_weight_type);
+  members("unquantized_type", model.unquantized_type);
+  members("quantized_head", model.quantized_head);
+  members("quantized_bits", model.quantized_bits);
   members("next_token_layers", model.next_token_layers);
   members("next_token_extra_parameters", model.next_token_extra_parameters);
 }

@@ -7,7 +7,8 @@
 #include "cli/plan_acceptance.hpp"
 
 /// What a page's program is handed in the place of the files that a report was made from, as JSON and back. All numbers
-/// come back as they were, bit by bit; addresses of pages and notes beside figures do not.
+/// come back as they were, bit by bit; aliases, addresses of pages, notes beside figures and the matrices of layers do
+/// not.
 namespace specdec::cli {
 
 /// @param last_gamma  the table of the acceptance goes up to it, or up to where the acceptance ends; >= 0

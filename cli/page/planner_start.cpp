@@ -115,11 +115,17 @@ class PlannerStart {
     return row.time.draft / (passes * point_->rows.front().time.total());
   }
 
-  /// "2:1.02,3:1.04,...": what of the rounds of gamma = 1, 2, ... is not drafting, in plain steps.
+  /// "2:1.02,3:1.04,...": what of the rounds of gamma = 1, 2, ... is not drafting, in plain steps, as far as the cost
+  /// was measured.
   std::string rest_of_rounds(double c) const {
     std::vector<std::string> factors;
+    const auto extrapolates = [&](std::int64_t gamma) {
+      return d_->cost().extrapolates({gamma, point_->batch, point_->context});
+    };
     for (const planning::DeploymentRow& row : point_->rows) {
       if (row.gamma == 0) continue;
+      // Where plain decoding was not measured there, nothing was, and no gamma is preferred for it.
+      if (extrapolates(row.gamma) && !extrapolates(0)) break;
       const double rest = row.time.total() / point_->rows.front().time.total() -
                           c * cost::draft_passes(kind(), static_cast<double>(row.gamma));
       if (!(rest > 0)) break;

@@ -142,6 +142,21 @@ await withBrowser(async (browser, scratch) => {
     await requireSameAsReport(browser, scratch, [...files, "--c", "0.05", "--gamma", "2"], files, near);
   }
 
+  // Of a cost that was measured the page has the rounds of the first point, without their intervals.
+  const bench = ["c1-plain", "c1-k3", "c8-plain", "c8-k3", "c8-k5"].flatMap((name) => ["--bench", join(samples, "bench", `${name}.json`)]);
+  const logs = ["vllm_plain", "vllm_k4"].flatMap((name) => ["--cost", join(samples, "serving", `${name}.log`)]);
+  for (const words of [bench, [...counters, ...logs]]) {
+    const measured = join(scratch, "measured.html");
+    run("report", ...words, "--output", measured);
+    const { page: own, quiet: ownQuiet } = await openPage(browser, measured);
+    const [first] = await own.evaluate(async () => (await window.specdec).view.answer.plan.points);
+    ownQuiet();
+    await own.close();
+    const [theirs] = JSON.parse(run("plan", ...words, "--format", "json")).points;
+    for (const key of ["gamma", "speedup", "expected_tokens"]) requireSame(first.optimal[key], theirs.optimal[key], `${words} ${key}`);
+    assert.deepEqual(first.near_optimal_gammas, theirs.near_optimal_gammas);
+  }
+
   // Hardware and models of the user's own.
   const hardware = join(scratch, "card.json"), model = join(scratch, "model");
   writeFileSync(hardware, JSON.stringify({ name: "card", memory_bytes: 48e9, memory_bandwidth_bytes_per_second: 864e9, peak_flops: { fp32: 91e12, bf16: 181e12, fp8: 362e12 } }));

@@ -103,13 +103,21 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
 
   cli::NamedSpecs specs;
   specs.hardware["a card.json"] = *cost::hardware_preset("h100-sxm");
-  specs.models["m"] = *cost::model_preset("deepseek-v3");
+  cost::ModelSpec& model = specs.models["m"] = *cost::model_preset("deepseek-v3");
+  for (auto* layers : {&model.layers, &model.next_token_layers}) {
+    for (cost::LayerGroup& group : *layers) group.matrices.clear();
+  }
+  model.layers.front().unquantized_parameters = 7;
+  model.unquantized_type = cost::NumberType::bf16;
+  model.quantized_head = true;
+  model.quantized_bits = 4.1;
   const auto written = cli::page_input(specs);
   const cli::NamedSpecs read = cli::page_specs(written);
   CHECK(cli::page_input(read) == written);
   CHECK(read.hardware.at("a card.json").peak_flops.at("fp8").value ==
         specs.hardware["a card.json"].peak_flops.at("fp8").value);
   CHECK(read.models.at("m").layers == specs.models["m"].layers);
+  CHECK(read.models.at("m").quantized_bits == 4.1);
   CHECK(read.models.at("m").next_token_layers == specs.models["m"].next_token_layers);
   CHECK(cost::total_parameters(read.models.at("m")) == cost::total_parameters(specs.models["m"]));
   CHECK(cost::cache_bytes(read.models.at("m"), 1000, 2) == cost::cache_bytes(specs.models["m"], 1000, 2));
