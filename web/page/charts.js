@@ -162,7 +162,7 @@ function cells(series, panel) {
   const edge = (value, axis, by, up) => (axis.logarithmic ? (up ? value * by : value / by) : (up ? value + by : value - by));
   return {
     type: "custom", name: series.name, clip: true, z: 1,
-    data: series.x.map((x, i) => [x, series.y[i], series.z[i], series.labels ? series.labels[i] : ""]),
+    data: series.x.map((x, i) => [x, series.y[i], shadeOf(panel, series.z[i]), series.labels ? series.labels[i] : "", series.z[i]]),
     encode: { x: 0, y: 1 },
     renderItem: (_, api) => {
       const x = api.value(0), y = api.value(1);
@@ -171,7 +171,7 @@ function cells(series, panel) {
     },
     tooltip: {
       trigger: "item",
-      formatter: ({ data: [x, y, z, label] }) =>
+      formatter: ({ data: [x, y, , label, z] }) =>
         `${text(panel.x.label)} <b>${brief(x)}</b><br>${text(panel.y.label)} <b>${brief(y)}</b><br>` +
         `${text(panel.z.label)} <b>${brief(z)}</b>${label ? "<br>" + text(label) : ""}`,
     },
@@ -214,6 +214,11 @@ function colourOf(series, look) {
 }
 
 const shades = ["#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"];
+
+/** How far a value lies along the scale of shades. */
+function shadeOf(panel, value) {
+  return panel.z.logarithmic && value !== null ? Math.log(value) : value;
+}
 
 /** The values of the lightest and of the darkest cell. */
 function scaleOf(panel, series) {
@@ -278,10 +283,10 @@ export function optionOf(panel, description) {
         option.series.push(boxes(series, named, look));
         break;
       case "cells": {
-        const seriesIndex = option.series.length;
+        const seriesIndex = option.series.length, { min, max } = scaleOf(panel, series);
         option.series.push(cells(series, panel));
         option.tooltip.trigger = "item";
-        option.visualMap = { show: false, seriesIndex, dimension: 2, ...scaleOf(panel, series), inRange: { color: shades } };
+        option.visualMap = { show: false, seriesIndex, dimension: 2, min: shadeOf(panel, min), max: shadeOf(panel, max), inRange: { color: shades } };
         break;
       }
       case "vertical":
