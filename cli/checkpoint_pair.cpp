@@ -53,9 +53,10 @@ fs::path shipped_models() {
                   installed.lexically_normal().string()));
 }
 
-CheckpointPair::CheckpointPair(const Paths& paths) {
+CheckpointPair::CheckpointPair(const Paths& paths) : draft_option_(paths.draft_option) {
   const bool tables = paths.draft && tables_named(*paths.draft);
-  if (paths.target && !paths.draft) throw UsageError("--target needs a draft beside it, of the same vocabulary");
+  if (paths.target && !paths.draft)
+    throw UsageError(fmt::format("--target needs {} beside it, a draft of the same vocabulary", draft_option_));
   if (paths.target && !paths.prompts) throw UsageError("--target needs --prompts beside it");
   target_source_ = paths.target ? "user" : "default";
   draft_source_ = paths.draft ? "user" : "default";
@@ -104,7 +105,7 @@ CheckpointPair::Draft CheckpointPair::checkpoint_draft(const fs::path& folder) {
 void CheckpointPair::require_one_vocabulary() const {
   const std::int64_t target = sim::config_of(*target_).vocab_size;
   if (draft_.vocab_size != target)
-    throw UsageError(fmt::format("--draft {}: vocab_size is {}, but must be {} as in {}", draft_.name,
+    throw UsageError(fmt::format("{} {}: vocab_size is {}, but must be {} as in {}", draft_option_, draft_.name,
                                  draft_.vocab_size, target, target_folder_.string()));
   if (tokenizer_ && tokenizer_->vocab_size() > target)
     throw UsageError(fmt::format("--target {}: tokenizer.model has {} tokens, but must have at most vocab_size, {}",
@@ -114,9 +115,9 @@ void CheckpointPair::require_one_vocabulary() const {
   const auto hash = [](const char* option, const fs::path& path) {
     return file_facts(option, path.string(), true).at("sha256");
   };
-  if (hash("--draft", other) != hash("--target", tokenizer_beside(target_folder_)))
-    throw UsageError(fmt::format("--draft {}: tokenizer.model differs from the one in {}, but must be the same",
-                                 draft_.name, target_folder_.string()));
+  if (hash(draft_option_, other) != hash("--target", tokenizer_beside(target_folder_)))
+    throw UsageError(fmt::format("{} {}: tokenizer.model differs from the one in {}, but must be the same",
+                                 draft_option_, draft_.name, target_folder_.string()));
 }
 
 sim::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
@@ -148,11 +149,10 @@ const sim::Tokenizer& CheckpointPair::tokenizer() const {
   return *tokenizer_;
 }
 
-std::int64_t CheckpointPair::longest_prompt(std::int64_t max_new_tokens) const {
+std::int64_t CheckpointPair::longest_prompt(std::int64_t max_new_tokens, const char* option) const {
   const std::int64_t context = std::min(sim::config_of(*target_).max_length, draft_.max_length);
   if (max_new_tokens >= context)
-    refuse("--max-new-tokens", fmt::format("{}", max_new_tokens),
-           fmt::format("below the models' context, {}", context));
+    refuse(option, fmt::format("{}", max_new_tokens), fmt::format("below the models' context, {}", context));
   return context - max_new_tokens;
 }
 
@@ -212,7 +212,7 @@ std::vector<nlohmann::ordered_json> CheckpointPair::files() const {
   };
   for (const fs::path& path : files_of(target_folder_)) add("--target", path);
   for (const OptionFile& file : head_files_) add(file.option, file.path);
-  for (const fs::path& path : draft_.files) add("--draft", path);
+  for (const fs::path& path : draft_.files) add(draft_option_, path);
   add("--prompts", prompts_file_);
   return facts;
 }

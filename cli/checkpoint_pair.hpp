@@ -35,6 +35,8 @@ class CheckpointPair {
     std::optional<std::string> target;
     std::optional<std::string> draft;
     std::optional<std::string> prompts;
+    /// What the command calls the draft.
+    const char* draft_option = "--draft";
   };
 
   /// @throws UsageError, traces::FileError
@@ -66,8 +68,9 @@ class CheckpointPair {
   /// @throws UsageError if there is none
   const sim::Tokenizer& tokenizer() const;
 
-  /// Tokens of a prompt that leave room for `max_new_tokens` in both models, >= 1. @throws UsageError
-  std::int64_t longest_prompt(std::int64_t max_new_tokens) const;
+  /// Tokens of a prompt that leave room for `max_new_tokens` in both models, >= 1; `option` set these.
+  /// @throws UsageError
+  std::int64_t longest_prompt(std::int64_t max_new_tokens, const char* option = "--max-new-tokens") const;
 
   struct Prompts {
     std::vector<sim::Prompt> kept;
@@ -111,6 +114,7 @@ class CheckpointPair {
 
   std::string target_source_;
   std::string draft_source_;
+  const char* draft_option_;
   std::string prompts_source_;
   std::filesystem::path target_folder_;
   std::filesystem::path prompts_file_;

@@ -51,7 +51,7 @@ std::function<Report()> set_up_comparison(Options& options) {
       "specdec compare algorithm1 block greedy-draft --gamma 8 --temperature 0.7\n"
       "specdec compare copy+algorithm1 combination+heuristic --task code --c 0.05");
   return [values, &options] {
-    MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "comparing",
+    MethodRuns runs = run_methods(values->shared, options, "comparing",
                                   [&](const validation::MethodContext& context) { return values->chosen(context); });
     runs.report.json = methods_json(runs);
     runs.report.text = comparison_text(runs);

@@ -1,10 +1,13 @@
 #include "cli/method_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <thread>
+#include <utility>
 
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"
@@ -13,6 +16,7 @@
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "sim/validation/independent_rounds.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -31,44 +35,88 @@ std::string laws_of(const MethodOptions& options) {
   return options.vocab.value_or(default_vocab) > largest_bigram_vocab ? "fixed" : "bigram";
 }
 
-void require_source(const MethodOptions& options) {
-  const bool pair = options.source == "pair";
-  const auto refuse_with = [&](const char* option, bool given, bool fits) {
-    if (given && !fits) throw UsageError(fmt::format("{} does not go with --source {}", option, options.source));
+/// Refuses what belongs to another source or other laws than those that were chosen.
+void require_source(const MethodOptions& options, const Options& given) {
+  const auto refuse_with = [&](const char* choice, const std::string& chosen, bool fits,
+                               std::initializer_list<const char*> names) {
+    for (const char* const name : names)
+      if (!fits && given.is_given(name))
+        throw UsageError(fmt::format("{} does not go with {} {}", name, choice, chosen));
   };
-  refuse_with("--target", options.paths.target.has_value(), pair);
-  refuse_with("--draft-model", options.paths.draft.has_value(), pair);
-  refuse_with("--prompts", options.paths.prompts.has_value(), pair);
-  refuse_with("--tasks", options.tasks.has_value(), pair);
-  refuse_with("--ngram-text", options.ngram_text.has_value(), pair);
-  refuse_with("--eagle-head", options.heads.eagle_head.has_value(), pair);
-  refuse_with("--parallel-heads", options.heads.parallel_heads.has_value(), pair);
-  refuse_with("--exits", options.heads.exits.has_value(), pair);
   const bool synthetic = options.source == "synthetic";
-  refuse_with("--vocab", options.vocab.has_value(), synthetic);
-  refuse_with("--noise", options.noise.has_value(), synthetic);
-  refuse_with("--laws", options.laws.has_value(), synthetic);
-  refuse_with("--alpha", options.alpha.has_value(), synthetic);
   const bool recorded = options.source == "trace";
-  refuse_with("--trace", options.trace.has_value(), recorded);
-  refuse_with("--tokens", options.tokens.has_value(), !recorded);
-  refuse_with("--until-error", options.settings.until_relative_error.has_value(), !recorded);
-  const validation::MethodSettings unchanged;
-  refuse_with("--temperature", options.settings.temperature != unchanged.temperature, !recorded);
-  refuse_with("--max-new-tokens", options.settings.max_new_tokens != unchanged.max_new_tokens, !recorded);
+  refuse_with("--source", options.source, options.source == "pair",
+              {"--target", "--draft-model", "--prompts", "--tasks", "--ngram-text", "--eagle-head", "--parallel-heads",
+               "--exits"});
+  refuse_with("--source", options.source, synthetic, {"--vocab", "--noise", "--laws", "--alpha"});
+  refuse_with("--source", options.source, recorded, {"--trace"});
+  refuse_with("--source", options.source, !recorded,
+              {"--tokens", "--until-error", "--temperature", "--max-new-tokens"});
   if (recorded && !options.trace) throw UsageError("--source trace needs --trace, a recording");
   if (!synthetic) return;
   const std::string laws = laws_of(options);
   if (laws == "iid" && !options.alpha) throw UsageError("--laws iid needs --alpha, the acceptance of every draft");
-  const auto refuse_laws = [&](const char* option, bool given, bool fits) {
-    if (given && !fits) throw UsageError(fmt::format("{} does not go with --laws {}", option, laws));
-  };
-  refuse_laws("--alpha", options.alpha.has_value(), laws == "iid");
-  refuse_laws("--vocab", options.vocab.has_value(), laws != "iid");
-  refuse_laws("--noise", options.noise.has_value(), laws != "iid");
+  refuse_with("--laws", laws, laws == "iid", {"--alpha"});
+  refuse_with("--laws", laws, laws != "iid", {"--vocab", "--noise", "--temperature"});
   if (laws == "bigram" && options.vocab > largest_bigram_vocab)
     refuse("--vocab", fmt::format("{}", *options.vocab),
            fmt::format("at most {} for --laws bigram", largest_bigram_vocab));
+}
+
+/// Refuses what none of the methods looks at.
+void require_used(const MethodOptions& options, const Options& given, const std::vector<validation::Method>& methods,
+                  const validation::MethodContext& context) {
+  using validation::ParametersUsed;
+  constexpr std::pair<const char*, bool ParametersUsed::*> parameters[] = {
+      {"--gamma", &ParametersUsed::gamma},
+      {"--temperature", &ParametersUsed::temperature},
+      {"--lenience", &ParametersUsed::lenience},
+      {"--epsilon", &ParametersUsed::epsilon},
+      {"--delta", &ParametersUsed::delta},
+      {"--threshold", &ParametersUsed::threshold},
+      {"--most-drafts", &ParametersUsed::most_drafts},
+      {"--schedule", &ParametersUsed::schedule},
+      {"--batch", &ParametersUsed::schedule},
+      {"--drafts", &ParametersUsed::drafts},
+      {"--tree", &ParametersUsed::tree},
+      {"--tree-nodes", &ParametersUsed::tree_nodes},
+      {"--tree-acceptance", &ParametersUsed::tree_acceptance},
+      {"--ngram-order", &ParametersUsed::ngram_order},
+      {"--ngram-text", &ParametersUsed::texts},
+      {"--exit-layer", &ParametersUsed::exit_layer},
+      {"--exit-response", &ParametersUsed::exit_response},
+      {"--exit-saturation", &ParametersUsed::exit_saturation},
+      {"--inner-gamma", &ParametersUsed::inner_gamma},
+      {"--edit-share", &ParametersUsed::edit_share},
+      {"--beams", &ParametersUsed::beams},
+      {"--draft-beams", &ParametersUsed::draft_beams},
+      {"--c", &ParametersUsed::cost},
+      {"--verify-factor", &ParametersUsed::cost},
+      {"--overhead", &ParametersUsed::cost},
+      {"--draft-model", &ParametersUsed::draft_model},
+      {"--eagle-head", &ParametersUsed::eagle_head},
+      {"--parallel-heads", &ParametersUsed::parallel_heads},
+      {"--exits", &ParametersUsed::exits},
+  };
+  std::vector<std::string> names;
+  for (const validation::Method& method : methods) names.push_back(name_of(method));
+  for (const auto& [option, parameter] : parameters) {
+    // A target of the user's own needs a draft model beside it, whoever drafts.
+    if (!given.is_given(option) || (parameter == &ParametersUsed::draft_model && options.paths.target)) continue;
+    bool used = false;
+    for (const validation::Method& method : methods) used = used || uses(method, context, parameter);
+    if (!used && parameter == &ParametersUsed::cost && context.source().recording)
+      throw UsageError(fmt::format("{} is given, but a recording does not tell how far {} {} behind a rejected token",
+                                   option, fmt::join(names, ", "), names.size() == 1 ? "drafts" : "draft"));
+    if (!used)
+      throw UsageError(fmt::format("{} is given, but {} {} not use it; what does: {}", option, fmt::join(names, ", "),
+                                   names.size() == 1 ? "does" : "do",
+                                   fmt::join(validation::names_using(parameter), ", ")));
+  }
+  const auto in_rounds = [&](const validation::Method& method) { return runs_in_rounds(method, context); };
+  if (given.is_given("--max-new-tokens") && std::ranges::all_of(methods, in_rounds))
+    throw UsageError(fmt::format("--max-new-tokens is given, but {} {} in rounds without texts on --laws {}",
+                                 fmt::join(names, ", "), names.size() == 1 ? "runs" : "run", laws_of(options)));
 }
 
 validation::MethodSource pair_source(const MethodOptions& options, Report& report) {
@@ -239,6 +287,7 @@ void run_until_interrupted(const validation::MethodContext& context, const std::
 }  // namespace
 
 MethodOptions::MethodOptions() {
+  paths.draft_option = "--draft-model";
   settings.threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
 }
 
@@ -288,7 +337,8 @@ void MethodOptions::declare_settings(Options& options) {
   options.integer("--tree-nodes", settings.tree_nodes, {.lo = 2, .hi = 1024},
                   "of optimal-tree, and at most of best-tree; the root is one");
   options.text("--tree-acceptance", tree_acceptance, "A,B,...",
-               "of these two: how often the child of each rank is the accepted one\n[the shipped pair's]");
+               "how often the child of each rank is the accepted one: what trees are planned\nfor, and these two "
+               "made for [the shipped pair's]");
   options.integer("--ngram-order", settings.ngram_order, {.lo = 1, .hi = 64},
                   "tokens of the n-grams, and of the longest suffix that copy looks up");
   options.integer("--exit-layer", settings.exit_layer, {.lo = 1, .hi = 1024}, "blocks of the draft early-exit");
@@ -300,7 +350,8 @@ void MethodOptions::declare_settings(Options& options) {
                  "of the tokens of input-copy's input, how many are replaced");
   options.group("What to run");
   options.integer("--tokens", tokens, {.lo = 1, .hi = most_tokens},
-                  "tokens per method, 1e9 is understood [4608; with --until-error what it takes]");
+                  "tokens per method, rounded up to whole sequences; 1e9 is understood\n[4608; with --until-error "
+                  "what it takes]");
   options.number("--until-error", settings.until_relative_error, {.lo = 0, .hi = 1, .lo_open = true},
                  "end a method where tokens per step are known to this share of them (half of the 95% interval)");
   options.integer("--max-new-tokens", settings.max_new_tokens, {.lo = 2, .hi = 1'000'000}, "tokens per sequence");
@@ -310,9 +361,9 @@ void MethodOptions::declare_settings(Options& options) {
 }
 
 MethodRuns run_methods(
-    const MethodOptions& options, bool quiet, const std::string& doing,
+    const MethodOptions& options, const Options& given, const std::string& doing,
     const std::function<std::vector<validation::Method>(const validation::MethodContext&)>& methods) {
-  require_source(options);
+  require_source(options, given);
   MethodRuns runs;
   const validation::MethodSource source = source_of(options, runs.report);
   validation::MethodSettings settings = options.settings;
@@ -325,8 +376,9 @@ MethodRuns run_methods(
   settings.cost = cost_of(options, context, runs.report);
   const std::vector<validation::Method> chosen = methods(context);
   if (chosen.empty()) throw UsageError("algorithm1: " + lacking({}, context));
+  require_used(options, given, chosen, context);
   runs.trees = validation::planned_trees(chosen, settings);
-  run_until_interrupted(context, chosen, progress_line(doing, quiet), runs);
+  run_until_interrupted(context, chosen, progress_line(doing, given.effective().at("quiet").get<bool>()), runs);
   warn_of_deviations(runs.results, runs.report);
   warn_of_other_beams(runs.results, runs.report);
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());

@@ -52,9 +52,10 @@ struct MethodRuns {
   Report report;
 };
 
-/// Runs the methods that `methods` chooses for the source.
+/// Runs the methods that `methods` chooses for the source; `given` is where the options were declared, and says which
+/// of them the user gave. What none of the methods looks at is refused.
 /// @throws UsageError, traces::FileError
-MethodRuns run_methods(const MethodOptions& options, bool quiet, const std::string& doing,
+MethodRuns run_methods(const MethodOptions& options, const Options& given, const std::string& doing,
                        const std::function<std::vector<validation::Method>(const validation::MethodContext&)>& methods);
 
 }  // namespace specdec::cli

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 
 namespace specdec::cli {
 namespace {
@@ -56,7 +57,8 @@ void Options::add(const std::string& names, Target& target, const std::string& v
       help);
   option->type_name(value_name)->group(group_);
   option->default_str(text_of(target));
-  values_.emplace_back(json_key(name), [&target] { return json_of(target); });
+  remember(
+      json_key(name), [&target] { return json_of(target); }, option);
 }
 
 template <class Target>
@@ -117,12 +119,14 @@ void Options::texts(const std::string& names, std::vector<std::string>& target, 
       },
       help);
   option->type_name(value_name)->group(group_)->expected(1, -1)->allow_extra_args();
-  values_.emplace_back(json_key(first_long_name(names)), [&target] { return json_of(target); });
+  remember(
+      json_key(first_long_name(names)), [&target] { return json_of(target); }, option);
 }
 
 void Options::flag(const std::string& names, bool& target, const std::string& help) {
-  app_->add_flag(names, target, help)->group(group_);
-  values_.emplace_back(json_key(first_long_name(names)), [&target] { return target; });
+  const CLI::Option* const option = app_->add_flag(names, target, help)->group(group_);
+  remember(
+      json_key(first_long_name(names)), [&target] { return json_of(target); }, option);
 }
 
 template <class Target>
@@ -150,8 +154,10 @@ void Options::choice(const std::string& names, std::optional<std::string>& targe
 template <class Target>
 void Options::add_argument(const std::string& name, const std::string& key, Target& target, const std::string& help,
                            bool required) {
-  app_->add_option(name, target, help)->required(required)->configurable(false)->type_name("");
-  values_.emplace_back(key, [&target] { return json_of(target); });
+  const CLI::Option* const option =
+      app_->add_option(name, target, help)->required(required)->configurable(false)->type_name("");
+  remember(
+      key, [&target] { return json_of(target); }, option);
 }
 
 void Options::argument(const std::string& name, std::string& target, const std::string& help) {
@@ -171,8 +177,23 @@ void Options::footer(const std::string& text) { app_->footer(text); }
 
 nlohmann::ordered_json Options::effective() const {
   nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
-  for (const auto& [key, value] : values_) inputs[key] = value();
+  for (const Declared& declared : declared_) inputs[declared.key] = declared.value();
   return inputs;
+}
+
+bool Options::is_given(std::string_view option) const {
+  const std::string key = json_key(std::string(option.substr(2)));
+  const auto found = std::find_if(declared_.begin(), declared_.end(), [&](const Declared& d) { return d.key == key; });
+  if (found == declared_.end()) throw std::out_of_range(fmt::format("is_given: {} is no option", option));
+  // What a configuration file holds is no part of the order in which the words were read.
+  const std::vector<CLI::Option*>& on_line = app_->parse_order();
+  if (std::find(on_line.begin(), on_line.end(), found->option) != on_line.end()) return true;
+  return !found->option->empty() && found->value() != found->initial;
+}
+
+void Options::remember(std::string key, std::function<nlohmann::ordered_json()> value, const CLI::Option* option) {
+  nlohmann::ordered_json initial = value();
+  declared_.push_back({std::move(key), std::move(value), option, std::move(initial)});
 }
 
 DefaultOptions::DefaultOptions() : app_(std::make_unique<CLI::App>()), options_(*app_) {}

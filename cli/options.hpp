@@ -15,6 +15,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }  // namespace CLI
 
 namespace specdec::cli {
@@ -77,12 +78,24 @@ class Options {
   const std::string& command_line() const { return command_line_; }
   void remember_command_line(std::string words) { command_line_ = std::move(words); }
 
+  /// Whether the user gave the option of this first long name, "--gamma": on the command line, or in a configuration
+  /// file with another value than the default, which --print-config writes there.
+  /// @throws std::out_of_range if there is no such option
+  bool is_given(std::string_view option) const;
+
   /// Every option with its value after parsing, null where it has none, keys as in JSON output.
   nlohmann::ordered_json effective() const;
 
  private:
   using Parser = std::function<void(std::string_view option, const std::string& text)>;
-  using JsonValue = std::function<nlohmann::ordered_json()>;
+
+  struct Declared {
+    std::string key;
+    std::function<nlohmann::ordered_json()> value;
+    const CLI::Option* option;
+    nlohmann::ordered_json initial;
+  };
+  void remember(std::string key, std::function<nlohmann::ordered_json()> value, const CLI::Option* option);
 
   template <class Target>
   void add_number(const std::string& names, Target& target, const Range& range, const std::string& help);
@@ -105,7 +118,7 @@ class Options {
   CLI::App* app_;
   std::string group_ = "Options";
   std::string command_line_;
-  std::vector<std::pair<std::string, JsonValue>> values_;
+  std::vector<Declared> declared_;
 };
 
 /// Options that nobody gave: each target keeps its default.

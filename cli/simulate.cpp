@@ -18,14 +18,14 @@ struct SimulateOptions {
   std::string policy = validation::policy_names().front();
   std::optional<std::string> system;
 
-  void require_one_method() const {
-    const auto refuse_beside_system = [&](const char* option, const std::string& chosen, const std::string& standard) {
-      if (system && chosen != standard)
+  void require_one_method(const Options& given) const {
+    const auto refuse_beside_system = [&](const char* option, const std::string& chosen) {
+      if (system && given.is_given(option))
         throw UsageError(fmt::format("{} {} does not go with --system {}", option, chosen, *system));
     };
-    refuse_beside_system("--draft", draft, validation::draft_names().front());
-    refuse_beside_system("--verifier", verifier, validation::verifier_names().front());
-    refuse_beside_system("--policy", policy, validation::policy_names().front());
+    refuse_beside_system("--draft", draft);
+    refuse_beside_system("--verifier", verifier);
+    refuse_beside_system("--policy", policy);
     if (!system && policy == "batch" && !shared.schedule)
       throw UsageError("--policy batch needs --schedule beside it, the gammas by batch");
   }
@@ -50,11 +50,11 @@ std::function<Report()> set_up_simulation(Options& options) {
   values->shared.declare_settings(options);
   options.footer(
       "specdec simulate --verifier block --gamma 8\n"
-      "specdec simulate --draft copy --task code --c 0.05\n"
+      "specdec simulate --draft combination --task code --c 0.05\n"
       "specdec simulate --source synthetic --verifier lenient --lenience 0.3 --c 0.1");
   return [values, &options] {
-    values->require_one_method();
-    MethodRuns runs = run_methods(values->shared, options.effective().at("quiet").get<bool>(), "simulating",
+    values->require_one_method(options);
+    MethodRuns runs = run_methods(values->shared, options, "simulating",
                                   [&](const validation::MethodContext& context) { return values->method(context); });
     runs.report.json = methods_json(runs);
     runs.report.text = simulation_text(runs);

@@ -134,6 +134,12 @@ MethodDecoderFactory prepare_chain(const MethodContext& context, const DraftBenc
   };
 }
 
+template <ChainRule (*rule)(const MethodSettings&)>
+constexpr VerifierKind chain(std::string_view name, bool lossless, ParametersUsed uses = {.temperature = true}) {
+  uses.cost = true;
+  return {name, lossless, prepare_chain<rule>, nullptr, nullptr, uses};
+}
+
 PositionForm overlap_form(const TargetRow& p, const DraftRow& q, std::size_t) {
   return {std::min(1.0, core::overlap(p, q))};
 }
@@ -196,15 +202,15 @@ ChainRule typical(const MethodSettings& settings) {
 
 std::span<const VerifierKind> chain_verifier_kinds() {
   static constexpr std::array kinds{
-      VerifierKind{"algorithm1", true, prepare_chain<algorithm1>},
-      VerifierKind{"greedy-draft", true, prepare_chain<greedy_draft>},
-      VerifierKind{"block", true, prepare_chain<block>},
-      VerifierKind{"matching", true, prepare_chain<matching>},
-      VerifierKind{"rejection", true, prepare_chain<rejection>},
-      VerifierKind{"lenient", false, prepare_chain<lenient>},
-      VerifierKind{"lenient-residual", false, prepare_chain<lenient_residual>},
-      VerifierKind{"argmax-lenient", false, prepare_chain<argmax_lenient>},
-      VerifierKind{"typical", false, prepare_chain<typical>},
+      chain<algorithm1>("algorithm1", true),
+      chain<greedy_draft>("greedy-draft", true),
+      chain<block>("block", true),
+      chain<matching>("matching", true),
+      chain<rejection>("rejection", true),
+      chain<lenient>("lenient", false, {.temperature = true, .lenience = true}),
+      chain<lenient_residual>("lenient-residual", false, {.temperature = true, .lenience = true}),
+      chain<argmax_lenient>("argmax-lenient", false, {.lenience = true}),
+      chain<typical>("typical", false, {.temperature = true, .epsilon = true, .delta = true}),
   };
   return kinds;
 }

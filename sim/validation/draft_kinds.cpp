@@ -96,18 +96,24 @@ DraftBenchFactory combination(const MethodContext& context) {
 
 std::span<const DraftKind> draft_kinds() {
   static constexpr std::array kinds{
-      DraftKind{"model", nullptr, draft_model, true},
+      DraftKind{"model", nullptr, draft_model, true, {.draft_model = true}},
       DraftKind{"unigram", lacks_unigram, unigram, true},
       DraftKind{"bigram", lacks_bigram, bigram, true},
-      DraftKind{"ngram", lacks_texts, ngrams, true},
-      DraftKind{"copy", nullptr, copies},
-      DraftKind{"combination", nullptr, combination},
-      DraftKind{"eagle", lacks_eagle_head, eagle_drafts},
-      DraftKind{"parallel", lacks_parallel_heads, parallel_drafts},
+      DraftKind{"ngram", lacks_texts, ngrams, true, {.ngram_order = true, .texts = true}},
+      DraftKind{"copy", nullptr, copies, false, {.ngram_order = true}},
+      DraftKind{"combination", nullptr, combination, false, {.ngram_order = true, .draft_model = true}},
+      DraftKind{"eagle", lacks_eagle_head, eagle_drafts, false, {.draft_model = true, .eagle_head = true}},
+      DraftKind{
+          "parallel", lacks_parallel_heads, parallel_drafts, false, {.draft_model = true, .parallel_heads = true}},
       DraftKind{"random", nullptr, uniform, true},
-      DraftKind{"early-exit", lacks_early_exit, early_exit_benches, true},
-      DraftKind{"hierarchical", lacks_hierarchical, hierarchical_benches},
-      DraftKind{"input-copy", nullptr, input_copy_benches},
+      DraftKind{"early-exit",
+                lacks_early_exit,
+                early_exit_benches,
+                true,
+                {.exit_layer = true, .draft_model = true, .exits = true}},
+      DraftKind{
+          "hierarchical", lacks_hierarchical, hierarchical_benches, false, {.inner_gamma = true, .draft_model = true}},
+      DraftKind{"input-copy", nullptr, input_copy_benches, false, {.edit_share = true}},
   };
   return kinds;
 }

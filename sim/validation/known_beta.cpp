@@ -85,8 +85,8 @@ class KnownBetaDecoder final : public MethodDecoder {
 }  // namespace
 
 std::string lacks_known_beta(const MethodContext& context, const VerifierKind& verifier) {
-  if (verifier.name != verifier_kinds().front().name) return "known-beta is for algorithm1 alone";
-  return context.settings().cost ? "" : "known-beta weighs drafts against a cost";
+  if (verifier.name != verifier_kinds().front().name) return "what stays is known ahead for algorithm1 alone";
+  return context.settings().cost ? "" : "drafts are weighed against a cost, and there is none";
 }
 
 MethodDecoderFactory prepare_known_beta(const MethodContext& context, const VerifierKind&,

@@ -38,6 +38,12 @@ std::string lack_of(const Kind& kind, const MethodContext& context, const More&.
   return kind.lacks == nullptr ? std::string() : kind.lacks(context, more...);
 }
 
+template <class Kind>
+void add_names_using(bool ParametersUsed::*parameter, std::span<const Kind> kinds, std::vector<std::string>& names) {
+  for (const Kind& kind : kinds)
+    if (kind.uses.*parameter) names.emplace_back(kind.name);
+}
+
 }  // namespace
 
 std::span<const VerifierKind> verifier_kinds() {
@@ -97,14 +103,30 @@ std::string lacking(const Method& method, const MethodContext& context) {
   if (std::string lack = lack_of(*method.draft, context); !lack.empty()) return lack;
   if (std::string lack = lack_of(*method.verifier, context); !lack.empty()) return lack;
   if (method.verifier->tree != nullptr && !method.draft->is_model)
-    return fmt::format("{} draws several drafts from one row, which {} has not", method.verifier->name,
-                       method.draft->name);
+    return fmt::format("several drafts are drawn from one row, which {} has not", method.draft->name);
   if (method.verifier->tree != nullptr && method.policy != &policy_kinds().front())
-    return fmt::format("{} drafts a tree, which {} does not shape", method.verifier->name, method.policy->name);
+    return fmt::format("{} does not shape a tree of drafts", method.policy->name);
   if (method.policy->in_hindsight && !method.draft->is_model)
-    return fmt::format("{} needs a draft of one call and one row a token, which {} is not", method.policy->name,
-                       method.draft->name);
+    return fmt::format("hindsight needs a draft of one call and one row a token, which {} is not", method.draft->name);
   return lack_of(*method.policy, context, *method.verifier);
+}
+
+bool uses(const Method& method, const MethodContext& context, bool ParametersUsed::*parameter) {
+  if (parameter == &ParametersUsed::cost && context.source().recording && !recording_tells_drafts(method)) return false;
+  if (method.system != nullptr) return method.system->uses.*parameter;
+  // A tree has the shape that its verifier gives it.
+  const bool has_policy = method.verifier->tree == nullptr;
+  return method.draft->uses.*parameter || method.verifier->uses.*parameter ||
+         (has_policy && method.policy->uses.*parameter);
+}
+
+std::vector<std::string> names_using(bool ParametersUsed::*parameter) {
+  std::vector<std::string> names;
+  add_names_using(parameter, draft_kinds(), names);
+  add_names_using(parameter, verifier_kinds(), names);
+  add_names_using(parameter, policy_kinds(), names);
+  add_names_using(parameter, system_kinds(), names);
+  return names;
 }
 
 std::vector<Method> known_methods(const MethodContext& context) {

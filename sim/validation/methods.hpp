@@ -12,8 +12,45 @@
 /// is a table each; the others are systems of their own. To add one is to add an entry to its table.
 ///
 /// `lacks` says why a source and settings do not allow an entry ("the source has no counted tables"), and nothing where
-/// they do; null stands for always. `prepare` is called once a method, before its threads begin.
+/// they do; null stands for always: it stands behind the method's name, which it does not repeat. `prepare` is called
+/// once a method, before its threads begin. `uses` names the parameters that an entry looks at.
 namespace specdec::validation {
+
+/// What one method looks at and another one does not, by its name in MethodSettings; others are refused what they do
+/// not look at. Seed, threads and the number of tokens are everybody's.
+struct ParametersUsed {
+  bool gamma = false;
+  bool temperature = false;
+  bool lenience = false;
+  bool epsilon = false;
+  bool delta = false;
+  bool threshold = false;
+  bool most_drafts = false;
+  /// With the batch.
+  bool schedule = false;
+  bool exit_layer = false;
+  bool exit_response = false;
+  bool exit_saturation = false;
+  bool inner_gamma = false;
+  bool edit_share = false;
+  bool beams = false;
+  bool draft_beams = false;
+  bool drafts = false;
+  /// Children and depth.
+  bool tree = false;
+  bool tree_nodes = false;
+  bool tree_acceptance = false;
+  bool ngram_order = false;
+  /// What a step costs.
+  bool cost = false;
+  /// Of the source: its draft model, be it as the unit of costs, the texts that n-grams are counted in, and what was
+  /// trained on its target.
+  bool draft_model = false;
+  bool texts = false;
+  bool eagle_head = false;
+  bool parallel_heads = false;
+  bool exits = false;
+};
 
 struct DraftKind {
   std::string_view name;
@@ -21,6 +58,7 @@ struct DraftKind {
   DraftBenchFactory (*prepare)(const MethodContext& context);
   /// Whether it is a language model, so that several drafts can be drawn for one position.
   bool is_model = false;
+  ParametersUsed uses = {};
 };
 
 /// How far to draft, where a policy says so by what it sees.
@@ -41,6 +79,7 @@ struct VerifierKind {
   /// and no policy but the first.
   std::vector<std::int64_t> (*tree)(const MethodSettings& settings) = nullptr;
   std::string (*lacks)(const MethodContext& context) = nullptr;
+  ParametersUsed uses = {};
 };
 
 struct PolicyKind {
@@ -53,6 +92,7 @@ struct PolicyKind {
                                   const DraftBenchFactory& benches) = nullptr;
   /// Knows what lies ahead, so that nobody has it (docs/methods.md#hindsight). Needs a draft that is a language model.
   bool in_hindsight = false;
+  ParametersUsed uses = {};
 };
 
 /// What of the target's output a method leaves as it is.
@@ -67,6 +107,7 @@ struct SystemKind {
   Keeps keeps;
   std::string (*lacks)(const MethodContext& context);
   MethodDecoderFactory (*prepare)(const MethodContext& context);
+  ParametersUsed uses = {};
 };
 
 /// The tables. The first entry of each is what a method has that does not name one; of systems there is no such entry.
@@ -108,6 +149,12 @@ std::optional<Method> method_named(std::string_view name);
 
 /// Why source and settings do not allow the method; empty where they do.
 std::string lacking(const Method& method, const MethodContext& context);
+
+/// Whether the method looks at a parameter on this source: uses(method, context, &ParametersUsed::lenience).
+bool uses(const Method& method, const MethodContext& context, bool ParametersUsed::*parameter);
+
+/// The names of the entries that look at it, in the order of the tables.
+std::vector<std::string> names_using(bool ParametersUsed::*parameter);
 
 /// Systems, every verifier with the first draft, every draft with the first verifier, every policy with both: those
 /// that nothing is lacking for.

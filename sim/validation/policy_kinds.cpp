@@ -40,14 +40,14 @@ std::string lacks_schedule(const MethodContext& context, const VerifierKind&) {
 
 std::span<const PolicyKind> policy_kinds() {
   static constexpr std::array kinds{
-      PolicyKind{"fixed", nullptr, fixed},
-      PolicyKind{"threshold", nullptr, threshold},
-      PolicyKind{"product", nullptr, product},
-      PolicyKind{"confidence", nullptr, confidence},
-      PolicyKind{"heuristic", nullptr, heuristic},
-      PolicyKind{"oracle", nullptr, oracle, nullptr, true},
-      PolicyKind{"known-beta", lacks_known_beta, nullptr, prepare_known_beta, true},
-      PolicyKind{"batch", lacks_schedule, by_batch},
+      PolicyKind{"fixed", nullptr, fixed, nullptr, false, {.gamma = true}},
+      PolicyKind{"threshold", nullptr, threshold, nullptr, false, {.gamma = true, .threshold = true}},
+      PolicyKind{"product", nullptr, product, nullptr, false, {.gamma = true, .threshold = true}},
+      PolicyKind{"confidence", nullptr, confidence, nullptr, false, {.gamma = true, .threshold = true}},
+      PolicyKind{"heuristic", nullptr, heuristic, nullptr, false, {.gamma = true}},
+      PolicyKind{"oracle", nullptr, oracle, nullptr, true, {.most_drafts = true}},
+      PolicyKind{"known-beta", lacks_known_beta, nullptr, prepare_known_beta, true, {.most_drafts = true}},
+      PolicyKind{"batch", lacks_schedule, by_batch, nullptr, false, {.schedule = true}},
   };
   return kinds;
 }

@@ -32,12 +32,12 @@ struct RecordedPlay {
   double threshold = 0;
 
   bool needs_probability() const { return verifier == "matching" || policy == "threshold" || policy == "product"; }
-  /// Whether the recording tells how much was drafted behind a rejected token.
-  bool knows_drafted() const { return policy == "fixed" || policy == "heuristic" || policy == "batch"; }
+  bool knows_drafted = true;
 };
 
 RecordedPlay play_of(const Method& method, const MethodSettings& settings) {
   RecordedPlay play{method.verifier->name, method.policy->name, {.gamma = settings.gamma}, settings.threshold};
+  play.knows_drafted = recording_tells_drafts(method);
   play.replayed.threshold = settings.threshold;
   if (play.policy == "threshold") play.replayed.policy = sim::DraftPolicy::confidence;
   if (play.policy == "product") play.replayed.policy = sim::DraftPolicy::product;
@@ -220,7 +220,7 @@ class RecordedExperiment {
         result.accepted_expected += at_depth(round.place + j, j);
         result.judged += 1;
       }
-      if (!play_.knows_drafted()) return;
+      if (!play_.knows_drafted) return;
       const auto slots = static_cast<std::size_t>(round.drafted_most);
       counters.drafted_at.resize(std::max(counters.drafted_at.size(), slots));
       for (std::size_t j = 0; j < slots; ++j) ++counters.drafted_at[j];
@@ -233,7 +233,7 @@ class RecordedExperiment {
     counters.steps = counters.target_calls = played.rounds;
     counters.tokens = played.tokens;
     counters.accepted = played.accepted;
-    if (play_.knows_drafted()) {
+    if (play_.knows_drafted) {
       counters.drafted = counters.draft_calls = counters.draft_positions = played.drafted_most;
       counters.accepted_at = played.accepted_at;
       counters.accepted_at.resize(counters.drafted_at.size());
@@ -284,7 +284,7 @@ class RecordedExperiment {
         members, [](const ReplayedSequence& s) { return s.accepted_expected; },
         [](const ReplayedSequence& s) { return s.judged; });
     result.target_calls_per_token = steps / tokens;
-    if (!play_.knows_drafted()) return result;
+    if (!play_.knows_drafted) return result;
     result.draft_calls_per_token = static_cast<double>(result.counters.draft_calls) / tokens;
     if (context_.settings().cost)
       result.speedup = ratio(members, tokens_of, [](const ReplayedSequence& s) { return s.cost; });
@@ -319,12 +319,17 @@ std::string beyond_recordings(const Method& method, const MethodContext& context
   const std::string_view verifier = method.verifier->name;
   if (method.verifier->tree != nullptr) return "a recording knows one draft of a position, not several";
   if (!method.verifier->lossless) return "a lossy rule makes another text than the one that was recorded";
-  if (verifier == "block") return "block judges rejected drafts, too, which a recording does not hold";
+  if (verifier == "block") return "rejected drafts are judged, too, which a recording does not hold";
   if (method.policy->in_hindsight) return "a recording does not hold what hindsight compares";
   return method.policy->lacks == nullptr ? std::string() : method.policy->lacks(context, *method.verifier);
 }
 
 }  // namespace
+
+bool recording_tells_drafts(const Method& method) {
+  const std::string_view policy = method.policy == nullptr ? std::string_view() : method.policy->name;
+  return policy == "fixed" || policy == "heuristic" || policy == "batch";
+}
 
 std::string lacking_in_recording(const Method& method, const MethodContext& context) {
   if (std::string lack = beyond_recordings(method, context); !lack.empty()) return lack;

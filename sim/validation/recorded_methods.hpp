@@ -23,6 +23,9 @@ namespace specdec::validation {
 /// @throws traces::FileError if it cannot be read
 std::string lacking_in_recording(const Method& method, const MethodContext& context);
 
+/// Whether a recording tells how much the method drafts behind a rejected token, and so what its steps cost.
+bool recording_tells_drafts(const Method& method);
+
 /// Runs it over the whole recording, each sequence once, and puts its results and notes into `compared`. The longest
 /// sequence stands in memory.
 /// @throws traces::FileError; std::invalid_argument where a later position lacks what the first ones had

@@ -65,8 +65,12 @@ MethodDecoderFactory prepare_tree(const MethodContext& context, const DraftBench
 }
 
 template <SeveralRule (*rule)(), std::vector<std::int64_t> (*tree)(const MethodSettings&)>
-constexpr VerifierKind several(std::string_view name, std::string (*lacks)(const MethodContext&) = nullptr) {
-  return {name, true, prepare_tree<rule, tree>, tree, lacks};
+constexpr VerifierKind several(std::string_view name, ParametersUsed uses,
+                               std::string (*lacks)(const MethodContext&) = nullptr) {
+  uses.temperature = uses.cost = true;
+  // What every tree is planned to come to.
+  uses.tree_acceptance = true;
+  return {name, true, prepare_tree<rule, tree>, tree, lacks, uses};
 }
 
 SeveralRule recursive() {
@@ -106,13 +110,13 @@ std::string lacks_cost(const MethodContext& context) {
 
 std::span<const VerifierKind> several_verifier_kinds() {
   static constexpr std::array kinds{
-      several<recursive, chains_of>("recursive"),
-      several<recursive_distinct, chains_of>("recursive-distinct"),
-      several<k_sequential, chains_of>("k-sequential"),
-      several<recursive_distinct, full_tree_of>("tree"),
-      several<most_probable, full_tree_of>("static-tree"),
-      several<recursive_distinct, optimal_tree_of>("optimal-tree"),
-      several<recursive_distinct, best_tree_of>("best-tree", lacks_cost),
+      several<recursive, chains_of>("recursive", {.gamma = true, .drafts = true}),
+      several<recursive_distinct, chains_of>("recursive-distinct", {.gamma = true, .drafts = true}),
+      several<k_sequential, chains_of>("k-sequential", {.gamma = true, .drafts = true}),
+      several<recursive_distinct, full_tree_of>("tree", {.tree = true}),
+      several<most_probable, full_tree_of>("static-tree", {.tree = true}),
+      several<recursive_distinct, optimal_tree_of>("optimal-tree", {.tree_nodes = true}),
+      several<recursive_distinct, best_tree_of>("best-tree", {.tree_nodes = true}, lacks_cost),
   };
   return kinds;
 }

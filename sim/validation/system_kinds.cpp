@@ -75,7 +75,7 @@ class BlockwiseDecoder final : public MethodDecoder {
 };
 
 std::string lacks_greedy_heads(const MethodContext& context) {
-  if (context.settings().temperature != 0) return "blockwise decoding is greedy: it needs temperature 0";
+  if (context.settings().temperature != 0) return "the text is the greedy one, of temperature 0";
   return lacks_parallel_heads(context);
 }
 
@@ -88,11 +88,27 @@ MethodDecoderFactory blockwise(const MethodContext& context) {
 
 std::span<const SystemKind> system_kinds() {
   static constexpr std::array kinds{
-      SystemKind{"plain", Keeps::law, nullptr, plain},
-      SystemKind{"blockwise", Keeps::law, lacks_greedy_heads, blockwise},
-      SystemKind{"calm", Keeps::nothing, lacks_early_exits, early_exit_by_response},
-      SystemKind{"calm-saturation", Keeps::nothing, lacks_early_exits, early_exit_by_saturation},
-      SystemKind{"beam", Keeps::beams, nullptr, drafted_beams},
+      SystemKind{"plain", Keeps::law, nullptr, plain, {.temperature = true}},
+      SystemKind{"blockwise",
+                 Keeps::law,
+                 lacks_greedy_heads,
+                 blockwise,
+                 {.gamma = true, .temperature = true, .cost = true, .draft_model = true, .parallel_heads = true}},
+      SystemKind{"calm",
+                 Keeps::nothing,
+                 lacks_early_exits,
+                 early_exit_by_response,
+                 {.temperature = true, .exit_response = true, .exits = true}},
+      SystemKind{"calm-saturation",
+                 Keeps::nothing,
+                 lacks_early_exits,
+                 early_exit_by_saturation,
+                 {.temperature = true, .exit_saturation = true, .exits = true}},
+      SystemKind{"beam",
+                 Keeps::beams,
+                 nullptr,
+                 drafted_beams,
+                 {.gamma = true, .beams = true, .draft_beams = true, .cost = true, .draft_model = true}},
   };
   return kinds;
 }

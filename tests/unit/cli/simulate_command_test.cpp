@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
@@ -9,6 +10,7 @@
 using nlohmann::ordered_json;
 using specdec::tests::check_run_refused;
 using specdec::tests::document_of_run;
+using specdec::tests::Run;
 using specdec::tests::run_specdec;
 using specdec::tests::warns;
 
@@ -104,7 +106,8 @@ TEST_CASE("simulate and compare refuse methods that are none and options of the 
   check_run_refused("compare --source synthetic block block", "METHOD is block, but must be given once");
   CHECK(run_specdec("compare --source synthetic block+lenient").err.find("METHOD is block+lenient") !=
         std::string::npos);
-  check_run_refused("simulate --target elsewhere", "--target needs a draft beside it, of the same vocabulary");
+  check_run_refused("simulate --target elsewhere",
+                    "--target needs --draft-model beside it, a draft of the same vocabulary");
   check_run_refused("compare --noise 1", "--noise does not go with --source pair");
   check_run_refused("compare --source synthetic --tasks code", "--tasks does not go with --source synthetic");
   CHECK(run_specdec("simulate --verifier none").exit_code == 2);
@@ -201,7 +204,7 @@ TEST_CASE("trees are planned for the acceptance and the costs that are given, an
   CHECK(json["trees"][2]["method"] == "best-tree");
   check_run_refused("compare best-tree --source synthetic", "best-tree: the best size of a tree needs a cost");
   check_run_refused("simulate --verifier tree --draft copy",
-                    "copy+tree: tree draws several drafts from one row, which copy has not");
+                    "copy+tree: several drafts are drawn from one row, which copy has not");
   check_run_refused("simulate --verifier tree --tree 3",
                     "--tree is 3, but must be CxD, C children of every node and "
                     "D levels");
@@ -224,12 +227,12 @@ TEST_CASE("hindsight drafts no less cheaply than a fixed gamma, and a schedule i
   check_run_refused("simulate --system plain --draft copy", "--draft copy does not go with --system plain");
   check_run_refused("simulate --system calm --verifier block", "--verifier block does not go with --system calm");
   check_run_refused("simulate --policy known-beta --source synthetic",
-                    "algorithm1+known-beta: known-beta weighs drafts against a cost");
+                    "algorithm1+known-beta: drafts are weighed against a cost, and there is none");
   check_run_refused("simulate --policy known-beta --verifier block",
-                    "block+known-beta: known-beta is for algorithm1 "
-                    "alone");
-  check_run_refused("simulate --policy oracle --draft copy",
-                    "copy+algorithm1+oracle: oracle needs a draft of one call and one row a token, which copy is not");
+                    "block+known-beta: what stays is known ahead for algorithm1 alone");
+  check_run_refused(
+      "simulate --policy oracle --draft copy",
+      "copy+algorithm1+oracle: hindsight needs a draft of one call and one row a token, which copy is not");
   check_run_refused("simulate --batch 3", "--batch is given, but needs --schedule beside it");
   check_run_refused("simulate --schedule 1-4:3 --batch 5",
                     "--batch is 5, but must be at most 4, where --schedule ends");
@@ -287,8 +290,8 @@ TEST_CASE("Ctrl-C prints what there is, marked partial") {
 TEST_CASE("over a recording methods come to what replay plays and analyze computes") {
   const std::string trace = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
   const std::string source = " --gamma 4 --source trace --trace " + trace;
-  const auto row_of = [&](const std::string& method) {
-    return document_of_run("compare " + method + source + " --c 0.1")["results"][0];
+  const auto row_of = [&](const std::string& method, const std::string& cost = " --c 0.1") {
+    return document_of_run("compare " + method + source + cost)["results"][0];
   };
   const auto check_closed = [](const ordered_json& row, double exact) {
     CHECK(row["closed_form"]["tokens_per_step"].get<double>() == Approx(exact).epsilon(1e-9));
@@ -316,12 +319,15 @@ TEST_CASE("over a recording methods come to what replay plays and analyze comput
   for (const auto& [method, policy] :
        Names{{"algorithm1+threshold", "confidence"}, {"algorithm1+product", "product"}}) {
     INFO(method);
-    const ordered_json row = row_of(method);
+    const ordered_json row = row_of(method, "");
     const ordered_json run =
         document_of_run("replay " + trace + " --gamma 4 --threshold 0.4 --policy " + policy)["runs"][0];
     CHECK(row["steps"] == run["steps"]);
     check_closed(row, run["expected_tokens_per_step"].get<double>());
     CHECK(row["speedup"].is_null());
+    check_run_refused(
+        "compare " + method + source + " --c 0.1",
+        "--c is given, but a recording does not tell how far " + method + " drafts behind a rejected token");
   }
   const ordered_json heuristic = row_of("heuristic");
   CHECK(heuristic["closed_form"]["tokens_per_step"].is_null());
@@ -329,7 +335,7 @@ TEST_CASE("over a recording methods come to what replay plays and analyze comput
   check_run_refused("compare rejection" + source,
                     "rejection: the recording holds no whole rows, of which min q / p is taken");
   check_run_refused("simulate --verifier block" + source,
-                    "block: block judges rejected drafts, too, which a recording does not hold");
+                    "block: rejected drafts are judged, too, which a recording does not hold");
   check_run_refused("simulate --draft copy" + source,
                     "copy+algorithm1: a recording replays the draft that was recorded, model, alone");
   check_run_refused("compare typical" + source,
@@ -390,6 +396,75 @@ TEST_CASE("over a recording with rows matching, rejection and confidence accept 
   const ordered_json all = document_of_run("compare --source trace --trace " + trace.string());
   // algorithm1, greedy-draft, matching, rejection; threshold, product, confidence, heuristic.
   CHECK(all["results"].size() == 4 + 4);
+}
+
+TEST_CASE("a parameter changes what the methods do that are said to use it, and is refused where none does") {
+  const std::string base = "compare --source synthetic --tokens 256 --c 0.1 --verify-factor 1.2 --threads 2 ";
+  const std::string usual = "--schedule 1-15:5,16-64:2";
+  const auto rows_of = [&](const std::string& options) {
+    const ordered_json json = document_of_run(base + options);
+    std::map<std::string, ordered_json> rows;
+    for (const ordered_json& row : json["results"]) rows[row["method"]] = {row};
+    for (const ordered_json& tree : json["trees"]) rows[tree["method"]].push_back(tree);
+    return rows;
+  };
+  const auto before = rows_of(usual);
+  for (const std::string option :
+       {"--gamma 1", "--temperature 0.6", "--lenience 0.05", "--epsilon 0.01", "--delta 0.9", "--threshold 0.8",
+        "--most-drafts 4", "--batch 20", "--drafts 2", "--tree 3x2", "--tree-nodes 4", "--tree-acceptance 0.3,0.2",
+        "--ngram-order 1", "--edit-share 0.6", "--beams 4", "--draft-beams 9", "--overhead 0.5"}) {
+    INFO(option);
+    const bool of_schedule = option.starts_with("--batch");
+    // It uses the least, temperature apart, which argmax-lenient leaves alone.
+    const std::string other = option.starts_with("--temperature") ? "argmax-lenient" : "plain";
+    const std::string cost = option.starts_with("--overhead") ? " --c 0.1" : "";
+    const Run refused =
+        run_specdec("compare --source synthetic " + other + " " + option + (of_schedule ? " --schedule 1-64:3" : cost));
+    CHECK(refused.exit_code == 2);
+    const std::string what = of_schedule ? "--schedule" : cost.empty() ? option.substr(0, option.find(' ')) : "--c";
+    const std::string beginning =
+        "specdec: error: " + what + " is given, but " + other + " does not use it; what does: ";
+    REQUIRE(refused.err.starts_with(beginning));
+    std::string users = ", " + refused.err.substr(beginning.size());
+    users.back() = ',';
+    for (const auto& [method, row] : rows_of(usual + " " + option)) {
+      INFO(method);
+      const bool is_tree = row.size() > 1;
+      bool uses = row[0]["verifier"].is_null() && users.find(", " + method + ",") != std::string::npos;
+      for (const char* part : {"draft", "verifier", "policy"})
+        if (row[0][part].is_string() && !(is_tree && std::string(part) == "policy"))
+          uses = uses || users.find(", " + row[0][part].get<std::string>() + ",") != std::string::npos;
+      // A plain step is one token at any temperature.
+      if (method != "plain") CHECK(uses == (row != before.at(method)));
+    }
+  }
+}
+
+TEST_CASE("options that the source or the method has no use for are refused, defaults of a configuration are not") {
+  check_run_refused("simulate --verifier block --lenience 0.3 --source synthetic",
+                    "--lenience is given, but block does not use it; what does: lenient, lenient-residual, "
+                    "argmax-lenient");
+  check_run_refused("simulate --lenience 0.5 --source synthetic",
+                    "--lenience is given, but algorithm1 does not use it; what does: lenient, lenient-residual, "
+                    "argmax-lenient");
+  check_run_refused("compare block copy --epsilon 0.3 --source synthetic",
+                    "--epsilon is given, but block, copy+algorithm1 do not use it; what does: typical");
+  check_run_refused(
+      "simulate --draft copy --draft-model " SPECDEC_SOURCE_DIR "/sim/models/draft --tokens 16",
+      "--draft-model is given, but copy+algorithm1 does not use it; what does: model, combination, eagle, "
+      "parallel, early-exit, hierarchical, blockwise, beam");
+  check_run_refused("simulate --source synthetic --alpha 0.5 --temperature 1",
+                    "--temperature does not go with --laws iid");
+  check_run_refused("simulate --source synthetic --laws fixed --max-new-tokens 9",
+                    "--max-new-tokens is given, but algorithm1 runs in rounds without texts on --laws fixed");
+  check_run_refused("simulate --system plain --draft model", "--draft model does not go with --system plain");
+  const specdec::tests::ScratchFolder scratch;
+  const std::string file = (scratch / "simulate.toml").string();
+  std::ofstream(file) << run_specdec("simulate --print-config --verifier lenient").out;
+  CHECK(run_specdec("simulate --source synthetic --tokens 64 --config " + file).exit_code == 0);
+  CHECK(run_specdec("simulate --source synthetic --tokens 64 --verifier block --config " + file).exit_code == 0);
+  std::ofstream(file) << "[simulate]\nlenience=0.3\n";
+  CHECK(run_specdec("simulate --source synthetic --tokens 64 --verifier block --config " + file).exit_code == 2);
 }
 
 TEST_CASE("both print a table for people and one line a method as CSV") {
