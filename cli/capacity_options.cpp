@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -14,7 +13,7 @@
 namespace specdec::cli {
 namespace {
 
-constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
+constexpr Range positive = {.lo_open = true};
 constexpr std::int64_t most = std::int64_t{1} << 30;
 
 GivenOptions acceptance_of(const CapacityOptions& o) {
@@ -56,6 +55,7 @@ void require_costs(const CapacityOptions& o) {
                   {"--extrapolate", o.shared.extrapolate},
                   {"--prefill-tokens-per-second", o.prefill_tokens_per_second.has_value()}},
                  "--hardware prices that");
+    require_shared_models(o.roofline);
     refuse_given({{"--kv-cache-tokens", o.kv_cache_tokens.has_value()}},
                  "--hardware knows the memory: --gpu-memory-utilization and --activation-reserve-gb say what is free");
     return;
@@ -87,6 +87,8 @@ void require_acceptance(const CapacityOptions& o) {
                   {"--schedule", o.schedule.has_value()},
                   {"--at", o.shared.at.has_value()},
                   {"--conditional", o.shared.conditional},
+                  {"--beyond", o.shared.beyond != "hold"},
+                  {"--acceptance", o.shared.acceptance != "recorded"},
                   {"--draft-model", o.shared.draft_model.has_value()},
                   {"--draft-kind", o.shared.draft_kind.has_value()}},
                  "needs an acceptance beside it");
@@ -97,6 +99,9 @@ void require_acceptance(const CapacityOptions& o) {
   }
   if (o.shared.conditional && !o.shared.acceptance_per_position) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
+  }
+  if (o.shared.acceptance != "recorded" && o.shared.trace.empty()) {
+    throw UsageError("--acceptance is given, but goes with --trace only");
   }
   if (o.shared.beyond != "hold" && o.shared.counters.empty()) {
     throw UsageError("--beyond is given, but goes with --counters only");
@@ -126,7 +131,7 @@ void declare(Options& options, CapacityOptions& o) {
   options.flag("--decode-only", o.decode_only, "prompts are computed elsewhere");
   PlanOptions& s = o.shared;
   declare_acceptance(options, s, "at most one of; requests and sequences in files each have their own");
-  options.number("--alpha-spread", o.alpha_spread, {0.0, 0.5, true},
+  options.number("--alpha-spread", o.alpha_spread, {1e-4, 0.5},
                  "standard deviation of a Beta law of the rate over\nrequests, each of which keeps its own");
   declare(options, o.roofline);
   options.group("Models");

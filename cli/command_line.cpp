@@ -156,11 +156,13 @@ class CommandLine {
     const OutputOptions& output = parsed.output;
     if (output.output) require_writable("--output", *output.output);
     if (output.table) require_table(*parsed.command, *output.table);
+    if (output.table && output.format != "csv")
+      throw UsageError(fmt::format("--table is given, but goes with --format csv only, not with {}", output.format));
     nlohmann::ordered_json inputs = parsed.options.effective();
     const std::string config = app_.get_config_ptr()->as<std::string>();
     inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
 
-    const Report report = parsed.run();
+    const Report report = report_of(parsed);
     if (!report.files.empty()) inputs["files"] = report.files;
     if (!report.presets.empty()) inputs["presets"] = report.presets;
     const std::string content = rendered(parsed, report, inputs);
@@ -172,6 +174,28 @@ class CommandLine {
       }
     }
     return report.exit_code;
+  }
+
+  /// A complaint of the library about a parameter that has the name of an option names the option.
+  static Report report_of(const ParsedCommand& parsed) {
+    try {
+      return parsed.run();
+    } catch (const std::domain_error& error) {
+      throw UsageError(in_terms_of_options(error.what(), parsed.options));
+    } catch (const std::invalid_argument& error) {
+      throw UsageError(in_terms_of_options(error.what(), parsed.options));
+    }
+  }
+
+  static std::string in_terms_of_options(const std::string& message, const Options& options) {
+    const std::size_t name_at = message.find(": ");
+    const std::size_t end = message.find(" is ");
+    if (end == std::string::npos || name_at > end) return message;
+    std::string name = message.substr(name_at + 2, end - name_at - 2);
+    if (!options.effective().contains(name)) return message;
+    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string option = "--" + name;
+    return options.is_given(option) ? option + message.substr(end) : message;
   }
 
   static void require_table(const Command& command, const std::string& name) {

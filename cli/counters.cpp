@@ -12,6 +12,7 @@
 
 #include "cli/counters_answer.hpp"
 #include "cli/files.hpp"
+#include "cli/given_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -79,7 +80,8 @@ std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) {
       if (figures.empty()) refuse(option, list, "NAME=VALUE, or NAME=VALUE,VALUE,... with one value a position");
-      figures.back().values.push_back(parse_number(figures.back().convention->name, part, {}));
+      figures.back().values.push_back(
+          parse_number(fmt::format("{} in {}", figures.back().convention->name, option), part, {}));
       continue;
     }
     const std::string_view name = part.substr(0, equals);
@@ -99,7 +101,7 @@ std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<
       refuse(option, name,
              "the name of a figure, for instance vllm.mean_acceptance_length; docs/counters.md lists them all");
     }
-    figures.push_back({convention, {parse_number(name, part.substr(equals + 1), {})}});
+    figures.push_back({convention, {parse_number(fmt::format("{} in {}", name, option), part.substr(equals + 1), {})}});
   }
   if (figures.empty()) refuse(option, list, "a figure beside gamma");
   return figures;
@@ -345,8 +347,11 @@ Command counters_command() {
           [](Options& options) {
             const auto chosen = std::make_shared<CountersOptions>();
             declare(options, *chosen);
-            return std::function<Report()>(
-                [chosen, &options] { return run(*chosen, options.effective().at("quiet").get<bool>()); });
+            return std::function<Report()>([chosen, &options] {
+              for (const char* const option : {"--by", "--hash", "--max-gamma", "--beyond"})
+                if (chosen->convert) refuse_given({{option, options.is_given(option)}}, "--convert reads no counts");
+              return run(*chosen, options.effective().at("quiet").get<bool>());
+            });
           }};
 }
 

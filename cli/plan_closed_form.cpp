@@ -13,7 +13,9 @@ namespace {
 
 planning::PlanQuestion question_of(const PlanOptions& o, const Acceptance& acceptance) {
   const std::optional<core::StepCost> cost = o.cost.cost();
-  if (!cost) throw UsageError("--c is missing: the time of one draft step / one target step, a number in [0, inf)");
+  if (!cost)
+    throw UsageError(fmt::format("--c is missing: the time of one draft step / one target step, a number in {}",
+                                 Range{}.to_string()));
   if (o.gamma && o.max_gamma && *o.gamma > *o.max_gamma) {
     refuse("--gamma", fmt::format("{}", *o.gamma), fmt::format("at most --max-gamma, {}", *o.max_gamma));
   }

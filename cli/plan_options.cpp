@@ -103,6 +103,7 @@ void require_costs(const PlanOptions& o) {
     refuse_given({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
   }
   if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
+  if (o.drafts.empty()) require_shared_models(o.roofline);
   if (!o.drafts.empty()) {
     refuse_given({{"--c", o.cost.c.has_value()},
                   {"--draft-cost", !o.draft_cost_files.empty()},
@@ -118,7 +119,9 @@ void require_question(const PlanOptions& o) {
     throw UsageError("--max-regret is given, but needs --gamma, the gamma in use");
   }
   if (o.emit_file && !o.emit) throw UsageError("--emit-file is given, but needs --emit beside it");
-  if (o.is_closed_form()) return;
+  if (o.is_closed_form())
+    return refuse_given({{"--model", o.model.has_value()}},
+                        "goes with a deployment: --batch, files, --hardware or --emit");
   refuse_given({{"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
                "goes with one acceptance and --c alone, without batches, files and drafts");
 }

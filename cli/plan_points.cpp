@@ -185,8 +185,8 @@ void price_by_hardware(const PlanOptions& o, const std::optional<std::string>& m
 std::shared_ptr<const cost::RoundCost> constant_cost(const PlanOptions& o, DraftKind kind,
                                                      const std::optional<double>& c, std::string_view who) {
   if (!c && kind != DraftKind::ngram) {
-    throw UsageError(
-        fmt::format("{}c is missing: the time of one draft step / one target step, a number in [0, inf)", who));
+    throw UsageError(fmt::format("{}c is missing: the time of one draft step / one target step, a number in {}", who,
+                                 Range{}.to_string()));
   }
   cost::ConstantOptions options;
   options.step = o.cost.with_c(c.value_or(0));

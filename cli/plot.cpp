@@ -128,6 +128,14 @@ Report plot_figure(const std::function<Chart()>& make_chart, const PlotOptions& 
   if (kind && (plot.script || plot.terminal))
     throw UsageError(fmt::format("{} is given, but --output {} asks for a drawing of its own",
                                  plot.script ? "--script" : "--terminal", *output));
+  if (plot.terminal || (!kind && !plot.script)) {
+    for (const char* const look : {"--theme", "--width"})
+      if (options.is_given(look))
+        throw UsageError(
+            fmt::format("{} is given, but goes with --output FILE.svg, .png or .pdf, or with --script for "
+                        "an SVG, only",
+                        look));
+  }
   const DrawingStyle style = plot.terminal ? terminal_style() : plot.drawing.style(kind.value_or(DrawingKind::svg));
 
   Chart chart = make_chart();
@@ -193,9 +201,11 @@ void make_folder(const std::string& path) {
   if (!std::filesystem::is_directory(path)) refuse("--output", path, "a folder, or a path where one can be made");
 }
 
-Report list_figures(const AllOptions& all) {
+Report list_figures(const AllOptions& all, const Options& options) {
   if (all.all && !all.output) throw UsageError("--all needs --output, the folder that the figures go to");
-  if (!all.all && all.output) throw UsageError("--output is given, but without --all nothing is drawn");
+  for (const char* const option : {"--output", "--type", "--theme", "--width"})
+    if (!all.all && options.is_given(option))
+      throw UsageError(fmt::format("{} is given, but without --all nothing is drawn", option));
   const std::string ending = '.' + all.type;
   const DrawingStyle style = all.drawing.style(*kind_of_file(ending));
   if (all.all) make_folder(*all.output);
@@ -245,7 +255,7 @@ Command all_figures_command() {
               [](Options& options) {
                 const auto all = std::make_shared<AllOptions>();
                 all->declare(options);
-                return std::function<Report()>([all] { return list_figures(*all); });
+                return std::function<Report()>([all, &options] { return list_figures(*all, options); });
               },
           .owns_output = true};
 }

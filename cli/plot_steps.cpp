@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <memory>
 
+#include "cli/given_options.hpp"
 #include "cli/shown_text.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -31,6 +32,11 @@ std::string summary_of(const ShownTextOptions& o, const ShownText& shown) {
 
 Report plot_steps(const ShownTextOptions& o, const Options& options) {
   const nlohmann::ordered_json given = options.effective();
+  // Models of the user's own need prompts beside them.
+  const bool prompts = options.is_given("--prompts") && !o.paths.target;
+  if (o.prompt)
+    refuse_given({{"--prompts", prompts}, {"--tasks", options.is_given("--tasks")}},
+                 "--prompt is the text to continue");
   if (o.gamma >= o.tokens)
     throw UsageError(fmt::format("--gamma is {}, but must be below --tokens {}", o.gamma, o.tokens));
   const bool draws = !given.at("output").is_null() && given.at("output").get<std::string>().ends_with(".html");

@@ -150,7 +150,10 @@ Command record_command() {
         options.footer(
             "specdec record --output trace\n"
             "specdec record --target big --draft small --prompts prompts.jsonl --tier scalar --output trace");
-        return std::function<Report()>([o, &options] { return run(*o, options.effective().at("quiet").get<bool>()); });
+        return std::function<Report()>([o, &options] {
+          require_k_of_tier(options, o->tier);
+          return run(*o, options.effective().at("quiet").get<bool>());
+        });
       },
       true};
 }

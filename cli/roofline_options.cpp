@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <span>
 
+#include "cli/given_options.hpp"
 #include "cli/near_names.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -23,7 +23,7 @@ using cost::UncertainValue;
 constexpr std::int64_t largest_tensor_parallel = 1024;
 constexpr std::int64_t largest_calibrated_gamma = 1'000'000;
 constexpr Range share = {0.0, 1.0, true};
-constexpr Range positive_number = {0.0, std::numeric_limits<double>::infinity(), true};
+constexpr Range positive_number = {.lo_open = true};
 
 /// "0.7" or "0.6:0.9", whose value is the middle.
 UncertainValue uncertain_value(std::string_view option, const std::string& text, const Range& range) {
@@ -198,7 +198,7 @@ CalibrationPoint calibration_point(const std::string& text, PricedRoofline& pric
     } else if (key == "gamma") {
       point.gamma = parse_integer(name, value, 0, largest_calibrated_gamma);
     } else if (key == "tokens_per_step") {
-      tokens = parse_number(name, value, {1, std::numeric_limits<double>::infinity()});
+      tokens = parse_number(name, value, {.lo = 1});
     } else if (key == "context") {
       point.context = parse_number(name, value, {});
     } else {
@@ -301,6 +301,13 @@ std::vector<std::pair<std::string_view, bool>> given_beside_hardware(const Roofl
   given.emplace_back("--draft-launch-seconds", a.draft_launch_seconds.has_value());
   given.emplace_back("--calibrate", !a.calibrate.empty());
   return given;
+}
+
+void require_shared_models(const RooflineArguments& a) {
+  if (a.tensor_parallel.value_or(1) > 1 || a.draft_tensor_parallel.value_or(1) > 1) return;
+  for (const StatedLoss& loss : stated_losses)
+    refuse_given({{loss.option, is_of_all_reduces(loss) && (a.*loss.text).has_value()}},
+                 "no accelerators share a model; --tensor-parallel-size says how many do");
 }
 
 PricedRoofline roofline_from(const RooflineArguments& a, const RooflineModels& models) {

@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 using sim::Token;
 
 std::vector<Token> shown_prompt(const ShownTextOptions& options, const CheckpointPair& pair) {
-  const std::int64_t longest = pair.longest_prompt(options.tokens);
+  const std::int64_t longest = pair.longest_prompt(options.tokens, options.tokens_option);
   if (!options.prompt) return pair.prompts(listed("--tasks", options.tasks), longest).kept.front().tokens;
   const std::vector<Token> tokens = pair.tokenizer().encode(*options.prompt, true);
   const auto length = static_cast<std::int64_t>(tokens.size());

@@ -23,6 +23,7 @@ struct ShownTextOptions {
   std::int64_t top_k = 0;
   double top_p = 1;
   std::int64_t tokens = 48;
+  const char* tokens_option = "--tokens";  ///< what the command calls them
   std::int64_t seed = 1;
   std::int64_t threads = 1;
 };

@@ -1,7 +1,5 @@
 #include "cli/step_cost_options.hpp"
 
-#include <limits>
-
 #include "analysis/planning/regret.hpp"
 #include "cli/usage_error.hpp"
 
@@ -10,7 +8,7 @@ namespace {
 
 core::VerificationCost verification_of(const std::string& text) {
   const std::string_view option = "--verify-factor";
-  constexpr Range positive = {0.0, std::numeric_limits<double>::infinity(), true};
+  constexpr Range positive = {.lo_open = true};
   if (text.find(':') == std::string::npos) {
     return core::VerificationCost::constant(parse_number(option, text, positive));
   }

@@ -33,6 +33,8 @@ struct GenerateOptions {
   TraceOutput output;
 };
 
+constexpr double least_dirichlet_sum = 1e-6;
+
 /// An option that says nothing about the chosen law is a mistake.
 void require_of_law(const GenerateOptions& o) {
   const struct {
@@ -94,6 +96,9 @@ sim::SyntheticLaw law_of(const GenerateOptions& o, double alpha) {
   if (o.law == "dirichlet") {
     auto law = pair_law<sim::DirichletLaw>(o, alpha);
     law.concentration = o.concentration.value_or(law.concentration);
+    if (law.concentration < least_dirichlet_sum)
+      refuse("--concentration", fmt::format("{}", law.concentration),
+             fmt::format("a number in [{}, 1000000000] for --law dirichlet", least_dirichlet_sum));
     return law;
   }
   auto law = pair_law<sim::LogitNoiseLaw>(o, alpha);
@@ -188,7 +193,10 @@ Command trace_generate_command() {
                 "specdec trace generate --law markov --tokens 100000 --output sticky.safetensors\n"
                 "specdec trace generate --tasks easy:0.9,hard:0.5 --output mixture\n"
                 "specdec trace generate --law logit-noise --alpha 0.7 --vocab 32000 --output full");
-            return std::function<Report()>([chosen] { return run(*chosen); });
+            return std::function<Report()>([chosen, &options] {
+              require_k_of_tier(options, chosen->tier.tier);
+              return run(*chosen);
+            });
           },
           true};
 }

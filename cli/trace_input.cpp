@@ -1,5 +1,8 @@
 #include "cli/trace_input.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
 #include <set>
 #include <system_error>
 
@@ -13,8 +16,9 @@ void TraceInput::declare(Options& options) {
   options.text("--target", target_, "FILE", "the target's file of a pair that was recorded separately");
   options.text("--draft", draft_, "FILE", "the draft's");
   options.choice("--numbers", numbers_, {"auto", "probabilities", "logprobs", "logits"},
-                 "what the numbers of NPY and NPZ files are");
-  options.text("--target-array", target_array_, "NAME", "the target's array in an NPZ file [p]");
+                 "what the numbers of NPY and NPZ files and token pairs are");
+  options.text("--target-array", target_array_, "NAME",
+               "the target's array in an NPZ file, or column of token pairs [p]");
   options.text("--draft-array", draft_array_, "NAME", "the draft's [q]");
   options.flag("--salvage", salvage_, "leave out shards that cannot be read");
   options.flag("--hash", hash_, "SHA-256 also of files above 64 MB");
@@ -46,8 +50,25 @@ traces::OpenOptions TraceInput::options() const {
 std::unique_ptr<traces::PositionSource> TraceInput::open() const {
   const traces::OpenOptions how = options();
   auto source = traces::open_trace(files(), how);
+  require_read(source->format());
   if (!target_) require_distinct(source->files());
   return source;
+}
+
+void TraceInput::require_read(std::string_view format) const {
+  const struct {
+    std::string_view option;
+    bool given;
+    std::vector<std::string_view> formats;
+  } uses[] = {{"--numbers", numbers_ != "auto", {"NPY", "NPZ", "JSONL of token pairs", "CSV of token pairs"}},
+              {"--target-array", target_array_.has_value(), {"NPZ", "JSONL of token pairs", "CSV of token pairs"}},
+              {"--draft-array",
+               draft_array_.has_value(),
+               {"NPZ", "position traces", "JSONL of token pairs", "CSV of token pairs"}}};
+  for (const auto& [option, given, formats] : uses)
+    if (given && std::find(formats.begin(), formats.end(), format) == formats.end())
+      throw UsageError(fmt::format("{} is given, but goes with {} only, and the recording is {}", option,
+                                   fmt::join(formats, ", "), format));
 }
 
 void TraceInput::describe(const traces::PositionSource& source, Report& report) const {

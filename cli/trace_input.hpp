@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ class TraceInput {
   void describe(const traces::PositionSource& source, Report& report) const;
 
  private:
+  /// @throws UsageError if an option says what this format says itself
+  void require_read(std::string_view format) const;
+
   std::vector<std::string> files_;
   std::optional<std::string> target_;
   std::optional<std::string> draft_;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "cli/given_options.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "traces/check_trace.hpp"
@@ -20,6 +21,9 @@ void TraceOutput::declare(Options& options) {
 
 void TraceOutput::require_path() const {
   if (!path) throw UsageError("--output is missing: where the trace is written");
+  if (path->ends_with(".safetensors"))
+    refuse_given({{"--shard-bytes", shard_bytes.has_value()}, {"--shard-positions", shard_positions.has_value()}},
+                 fmt::format("--output {} is one file; a folder has shards", *path));
 }
 
 traces::TraceWriter TraceOutput::open(const traces::TraceMetadata& metadata, traces::WriterOptions how) const {
@@ -35,6 +39,10 @@ std::int64_t TraceOutput::size_bytes() const {
     bytes += static_cast<std::int64_t>(entry.file_size());
   }
   return bytes;
+}
+
+void require_k_of_tier(const Options& options, std::string_view tier) {
+  if (tier != "topk") refuse_given({{"--k", options.is_given("--k")}}, "goes with --tier topk only");
 }
 
 traces::Tier tier_named(std::string_view name) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/estimate/tier_conversion.hpp"
@@ -22,7 +23,7 @@ struct TraceOutput {
   std::optional<std::int64_t> shard_positions;
 
   void declare(Options& options);
-  /// @throws UsageError if there is none
+  /// @throws UsageError if there is none, or if one file is to end in pieces
   void require_path() const;
   /// @throws UsageError if one of the files that are read stands there
   void require_apart_from(const std::vector<std::filesystem::path>& inputs) const;
@@ -40,6 +41,9 @@ struct TierChoice {
 
   std::optional<estimate::ConversionOptions> conversion() const;
 };
+
+/// Refuses --k beside another tier than the one that keeps so many tokens. @throws UsageError
+void require_k_of_tier(const Options& options, std::string_view tier);
 
 /// The tier of this name: full, topk or scalar.
 traces::Tier tier_named(std::string_view name);

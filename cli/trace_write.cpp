@@ -148,7 +148,10 @@ Command trace_convert_command() {
             options.integer("--k", chosen->tier.k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
             options.integer("--threads", chosen->tier.threads, {.lo = 1, .hi = 1024}, "threads of the conversion");
             chosen->input.declare(options);
-            return std::function<Report()>([chosen] { return run_convert(*chosen); });
+            return std::function<Report()>([chosen, &options] {
+              require_k_of_tier(options, chosen->tier.tier);
+              return run_convert(*chosen);
+            });
           },
           true};
 }

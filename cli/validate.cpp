@@ -1,6 +1,7 @@
 #include "cli/validate.hpp"
 
 #include "cli/checkpoint_pair.hpp"
+#include "cli/given_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/shown_text.hpp"
 #include "cli/usage_error.hpp"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <thread>
 
@@ -95,6 +97,7 @@ Report show_figure(const ValidateOptions& options) {
   show.top_k = options.top_k;
   show.top_p = options.top_p;
   show.tokens = options.show_tokens;
+  show.tokens_option = "--show-tokens";
   show.seed = options.seed;
   show.threads = options.threads;
   ShownText shown = decode_shown_text(show);
@@ -116,6 +119,17 @@ Report show_figure(const ValidateOptions& options) {
   return report;
 }
 
+void require_one_question(const ValidateOptions& values, const Options& options) {
+  const auto refuse_each = [&](std::initializer_list<const char*> names, std::string_view why) {
+    for (const char* const name : names) refuse_given({{name, options.is_given(name)}}, why);
+  };
+  if (!values.show) return refuse_each({"--prompt", "--show-tokens"}, "goes with --show only");
+  refuse_each({"--tokens", "--max-new-tokens", "--timed-prompts"}, "--show draws one text and tests nothing");
+  if (values.prompt) refuse_each({"--tasks"}, "--prompt is the text to continue");
+  // Models of the user's own need prompts beside them.
+  if (values.prompt && !values.paths.target) refuse_each({"--prompts"}, "--prompt is the text to continue");
+}
+
 std::function<Report()> setup(Options& options) {
   const auto values = std::make_shared<ValidateOptions>();
   options.group("Models and prompts");
@@ -133,7 +147,8 @@ std::function<Report()> setup(Options& options) {
   options.text("-k,--gamma,--num-speculative-tokens", values->gamma, "LIST", "drafted tokens per step");
   options.integer("--top-k", values->top_k, {.lo = 0}, "keep the K most probable tokens; 0 keeps all");
   options.number("--top-p", values->top_p, {.lo = 0, .hi = 1, .lo_open = true}, "keep this share of the probability");
-  options.integer("--tokens", values->tokens, {.lo = 1, .hi = 1'000'000'000}, "tokens per configuration");
+  options.integer("--tokens", values->tokens, {.lo = 1, .hi = 1'000'000'000},
+                  "tokens per configuration, rounded up to whole sequences");
   options.integer("--max-new-tokens", values->max_new_tokens, {.lo = 2, .hi = 1'000'000}, "tokens per sequence");
   options.integer("--timed-prompts", values->timed_prompts, {.lo = 0, .hi = 1'000'000},
                   "prompts per configuration that are decoded for the clock; 0 measures no time");
@@ -149,7 +164,7 @@ std::function<Report()> setup(Options& options) {
       "specdec validate --target big --draft small --prompts prompts.jsonl --gamma 3,5\n"
       "specdec validate --show --task code --gamma 5");
   return [values, &options] {
-    if (values->prompt && !values->show) throw UsageError("--prompt goes with --show");
+    require_one_question(*values, options);
     if (values->show) return show_figure(*values);
     return run_validation(*values, options.effective().at("quiet").get<bool>());
   };

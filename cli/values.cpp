@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <version>
 
@@ -67,6 +68,9 @@ void refuse(std::string_view option, std::string_view text, std::string_view exp
 double parse_number(std::string_view option, std::string_view text, const Range& range) {
   const auto value = read_whole<double>(text);
   if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
+  if (std::fpclassify(*value) == FP_SUBNORMAL)
+    refuse(option, text,
+           fmt::format("a number in {} of 2.3e-308 or more{}", range.to_string(), range.contains(0) ? ", or 0" : ""));
   return *value;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,10 +8,11 @@
 
 namespace specdec::cli {
 
-/// Legal values of an option. Infinite ends are open.
+/// Legal values of an option. The usual upper end leaves room for any ratio and any time in seconds, and none for sums
+/// and products of such numbers that overflow. Infinite ends are open.
 struct Range {
   double lo = 0.0;
-  double hi = std::numeric_limits<double>::infinity();
+  double hi = 1e9;
   bool lo_open = false;
 
   bool contains(double value) const;
@@ -20,7 +20,8 @@ struct Range {
 };
 
 /// The text of an option's value as a number. Locale independent; the whole text must be a number.
-/// @throws UsageError `--option is TEXT, but must be a number in [lo, hi]`; NaN is never legal
+/// @throws UsageError `--option is TEXT, but must be a number in [lo, hi]`; NaN is never legal, nor is what a double
+/// holds with fewer digits than other numbers, below 2.3e-308
 double parse_number(std::string_view option, std::string_view text, const Range& range);
 
 /// The same for integers in [lo, hi]; 1e9 is one.

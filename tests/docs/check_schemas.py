@@ -68,7 +68,7 @@ RUNS = {
         "--acceptance-per-position 0.8,0.8,0.7 --conditional --c 0.02",
         "--alpha 0.8 --c 0.05 --verify-factor 1.15 --overhead 0.1",
         "--alpha 0.8 --c 0.05 --verify-factor 2:1.02,5:1.10,9:1.31",
-        "--alpha 0.8 --c 1e308 --overhead 1e308",
+        "--alpha 0.8 --c 1e9 --overhead 1e9",
         "--alpha 0.8 --c 0.05 --min-gain 0.2 --gamma 3",
         "--alpha 0.7:0.8 --c 0.3 --batch 1,64 --context 0,4096 --gamma 9 --max-regret 0.01 --emit vllm",
         "--alpha 0.05 --c 0.3 --batch 1,8 --emit sglang",

@@ -50,11 +50,12 @@ TEST_CASE("plan refuses values outside their range and says the range") {
   check_run_refused("plan --alpha 0.1:0.2:0.3 --c 0.1",
                     "--alpha is 0.1:0.2:0.3, but must be a number in [0, 1] or LOW:HIGH with LOW <= HIGH");
   check_run_refused("plan --rejection 2 --c 0.1", "--rejection is 2, but must be a number in [0, 1]");
-  check_run_refused("plan --alpha 0.8 --c -1", "--c is -1, but must be a number in [0, inf)");
-  check_run_refused("plan --alpha 0.8 --c inf", "--c is inf, but must be a number in [0, inf)");
-  check_run_refused("plan --alpha 0.8 --c 1e999", "--c is 1e999, but must be a number in [0, inf)");
-  check_run_refused("plan --alpha 0.8 --c 0.1 --c-hat -2", "--c-hat is -2, but must be a number in [0, inf)");
-  check_run_refused("plan --alpha 0.8 --c 0.1 --overhead -2", "--overhead is -2, but must be a number in [0, inf)");
+  check_run_refused("plan --alpha 0.8 --c -1", "--c is -1, but must be a number in [0, 1000000000]");
+  check_run_refused("plan --alpha 0.8 --c inf", "--c is inf, but must be a number in [0, 1000000000]");
+  check_run_refused("plan --alpha 0.8 --c 1e999", "--c is 1e999, but must be a number in [0, 1000000000]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --c-hat -2", "--c-hat is -2, but must be a number in [0, 1000000000]");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --overhead -2",
+                    "--overhead is -2, but must be a number in [0, 1000000000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --gamma 1.5",
                     "--gamma is 1.5, but must be an integer in [0, 9007199254740992]");
   check_run_refused("plan --alpha 0.8 --c 0.1 -k -1", "--gamma is -1, but must be an integer in [0, 9007199254740992]");
@@ -76,7 +77,7 @@ TEST_CASE("plan refuses options that do not go together") {
                     "--bench, --draft is needed");
   check_run_refused("plan --alpha 0.8 --rejection 0.2 --c 0.1", "--alpha and --rejection are given, but must be one");
   check_run_refused("plan --alpha 0.8",
-                    "--c is missing: the time of one draft step / one target step, a number in [0, inf)");
+                    "--c is missing: the time of one draft step / one target step, a number in [0, 1000000000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --at 3",
                     "--at is given, but goes with --acceptance-length, --counters, --bench or a log of --cost only");
   check_run_refused("plan --alpha 0.8 --c 0.1 --conditional",
@@ -95,7 +96,7 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
   check_run_refused("plan --acceptance-length 1:1.5,3:4.5 --c 0.1",
                     "--acceptance-length is 4.5, but must be in [1, 4] at gamma 3:" + conventions);
   check_run_refused("plan --acceptance-length x --at 3 --c 0.1",
-                    "--acceptance-length is x, but must be a number in [0, inf)");
+                    "--acceptance-length is x, but must be a number in [0, 1000000000]");
   check_run_refused("plan --acceptance-length 2.92 --c 0.1",
                     "--acceptance-length is 2.92, but needs --at, the gamma it was measured at");
   check_run_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
@@ -111,11 +112,11 @@ TEST_CASE("plan refuses lists with a wrong entry and names it") {
   check_run_refused("plan --acceptance-per-position 0.5,,0.1 --c 0.1",
                     "--acceptance-per-position is empty, but must be a number in [0, 1]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 0",
-                    "--verify-factor is 0, but must be a number in (0, inf)");
+                    "--verify-factor is 0, but must be a number in (0, 1000000000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:1.1,x",
                     "--verify-factor is x, but must be TOKENS:FACTOR");
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:-1",
-                    "--verify-factor is -1, but must be a number in (0, inf)");
+                    "--verify-factor is -1, but must be a number in (0, 1000000000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 5:1.1,3:1",
                     "tokens in --verify-factor is 3, but must be an integer in [6, 9007199254740992]");
 }
@@ -130,6 +131,55 @@ TEST_CASE("output options are checked before anything is computed") {
                     "--output is /nonexistent/file, but must be a file in an existing directory");
   check_run_refused("reproduce --output /tmp", "--output is /tmp, but must be a file, not a directory");
   check_run_refused("reproduce --output ''", "--output is empty, but must be a file, not a directory");
+}
+
+TEST_CASE("a number too large or too small to compute with names its option, and the range") {
+  check_run_refused("plan --alpha 0.8 --c 1e308", "--c is 1e308, but must be a number in [0, 1000000000]");
+  check_run_refused("plan --alpha 1e-320 --c 0.1",
+                    "--alpha is 1e-320, but must be a number in [0, 1] of 2.3e-308 or more, or 0");
+  check_run_refused("simulate --source synthetic --verifier lenient --lenience 1e-320",
+                    "--lenience is 1e-320, but must be a number in (0, 1] of 2.3e-308 or more");
+  const std::string priced = "plan --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
+  check_run_refused(priced + "--launch-seconds 1e308",
+                    "--launch-seconds is 1e308, but must be a number in [0, 1000000000]");
+  check_run_refused(priced + "--bandwidth-efficiency 1e-310:0.5",
+                    "--bandwidth-efficiency is 1e-310, but must be a number in (0, 1] of 2.3e-308 or more");
+  // What only the law of a whole recording knows.
+  const ScratchFolder scratch;
+  const std::string output = " --output " + (scratch / "t.safetensors").string();
+  check_run_refused("trace generate --law dirichlet --concentration 0" + output,
+                    "--concentration is 0, but must be a number in [1e-06, 1000000000] for --law dirichlet");
+  const Run least = run_specdec("trace generate --law dirichlet --alpha 0" + output);
+  CHECK(least.exit_code == 2);
+  CHECK(least.err.starts_with("specdec: error: --alpha is 0, but must be in [0."));
+}
+
+TEST_CASE("an option that has no effect beside the others is refused, with what it goes with") {
+  const std::string recording = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
+  check_run_refused("reproduce --table table4", "--table is given, but goes with --format csv only, not with table");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --model llama",
+                    "--model is given, but goes with a deployment: --batch, files, --hardware or --emit");
+  const std::string placed = " --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
+  check_run_refused("plan" + placed + "--link-efficiency 0.5",
+                    "--link-efficiency is given, but no accelerators share a model; --tensor-parallel-size says how "
+                    "many do");
+  check_run_refused("capacity" + placed + "--prompt-tokens 9 --output-tokens 9 --acceptance greedy-draft",
+                    "--acceptance is given, but goes with --trace only");
+  check_run_refused("analyze --samples 0 --seed 3 " + recording,
+                    "--seed is given, but --samples 0 runs no Monte Carlo replay");
+  check_run_refused("analyze --numbers logits " + recording,
+                    "--numbers is given, but goes with NPY, NPZ, JSONL of token pairs, CSV of token pairs only, and "
+                    "the recording is specdec-trace");
+  check_run_refused("counters --convert alpha=0.8,gamma=3 --beyond zero",
+                    "--beyond is given, but --convert reads no counts");
+  check_run_refused("validate --show-tokens 9", "--show-tokens is given, but goes with --show only");
+  check_run_refused("validate --show --tokens 9", "--tokens is given, but --show draws one text and tests nothing");
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "t.safetensors").string();
+  check_run_refused("trace generate --k 3 --output " + file, "--k is given, but goes with --tier topk only");
+  check_run_refused("trace convert --shard-positions 3 --output " + file + " " + recording,
+                    "--shard-positions is given, but --output " + file + " is one file; a folder has shards");
+  CHECK(scratch.files() == 0);
 }
 
 TEST_CASE("a refused run leaves no output file and does not touch the one that is there") {

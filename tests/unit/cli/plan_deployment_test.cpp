@@ -564,7 +564,7 @@ TEST_CASE("wrong entries of lists, schedules and drafts are refused with what wa
   check_refused("--draft a:alpha=1.8,c=0.1", "--draft a: --alpha is 1.8, but must be a number in [0, 1]");
   check_refused("--draft a:alpha=0.8,c=0.1 --draft a:alpha=0.7,c=0.1", "--draft a is given twice");
   check_refused("--draft a:alpha=0.8",
-                "--draft a: c is missing: the time of one draft step / one target step, a number in [0, inf)");
+                "--draft a: c is missing: the time of one draft step / one target step, a number in [0, 1000000000]");
   check_refused("--alpha 0.8 --c 0.1 --emit llamacpp --draft-kind parallel",
                 "engine_config: llamacpp has no options for this kind of draft, but for model, eagle, mtp and ngram");
 }

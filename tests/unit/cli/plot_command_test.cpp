@@ -386,7 +386,13 @@ TEST_CASE("plot refuses what cannot be drawn, and leaves no file behind") {
   const std::string long_name = std::string(300, 'a') + ".svg";
   check_run_refused("plot expected-tokens --output " + long_name,
                     "--output: " + long_name + " cannot be written: File name too long");
-  check_run_refused("plot expected-tokens --width 85",
+  check_run_refused("plot --theme dark", "--theme is given, but without --all nothing is drawn");
+  for (const char* const form : {"", " --terminal", " --format csv"})
+    check_run_refused("plot expected-tokens --width 85mm" + std::string(form),
+                      "--width is given, but goes with --output FILE.svg, .png or .pdf, or with --script for an SVG, "
+                      "only");
+  check_run_refused("plot steps --prompt Once --task code", "--tasks is given, but --prompt is the text to continue");
+  check_run_refused("plot expected-tokens --script --width 85",
                     "--width is 85, but must be a length in mm or px, for instance "
                     "85mm");
   check_run_refused("plot expected-tokens --width 5mm --output " + file,

@@ -100,7 +100,7 @@ TEST_CASE("trace generate refuses options that do not go with the law") {
                     "--betas has 1 and --stay 2 entries, but both must have one for each state, 2 or more");
   check_run_refused(start + "--tier full", "--tier is full, but must be scalar, which is all that --law beta gives");
   check_run_refused(start + "--law dirichlet --alpha 0 --vocab 4 --contexts 2",
-                    "synthetic_trace: alpha is 0, but must be in [0.7551, 1]");
+                    "--alpha is 0, but must be in [0.7551, 1]");
 }
 
 TEST_CASE("replay counts a run, prints its rounds and says what the exact law expects") {

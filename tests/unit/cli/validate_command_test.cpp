@@ -213,8 +213,8 @@ TEST_CASE("bad input to validate is refused in one line that names it, with exit
            {good + "--max-new-tokens 64", "--max-new-tokens"},
            {good + "--tasks none", "--tasks"},
            {good + "--prompt x", "--prompt"},
-           {good + "--show --prompt x", "tokenizer.model"},
-           {"--target /nowhere", "a draft beside it"},
+           {pair.options() + " --show --prompt x", "tokenizer.model"},
+           {"--target /nowhere", "needs --draft beside it"},
            {"--target /nowhere --draft /nowhere", "--prompts"},
            {"--target /nowhere --draft /nowhere --prompts /nowhere/p", "/nowhere"},
            {other.options() + small_run, "vocab_size"}}) {
