@@ -117,7 +117,7 @@ bool CapacityOptions::knows_acceptance() const { return !names_given(acceptance_
 
 void declare(Options& options, CapacityOptions& o) {
   options.group("Workload");
-  options.number("--arrival-rate,--request-rate", o.arrival_rate, {0.0, 1e12, true},
+  options.number("--arrival-rate,--request-rate", o.arrival_rate, {1e-6, 1e12},
                  "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
   options.integer(
       "--concurrency", o.concurrency, {1, most},

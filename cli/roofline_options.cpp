@@ -22,7 +22,7 @@ using cost::UncertainValue;
 
 constexpr std::int64_t largest_tensor_parallel = 1024;
 constexpr std::int64_t largest_calibrated_gamma = 1'000'000;
-constexpr Range share = {0.0, 1.0, true};
+constexpr Range share = {1e-6, 1.0};
 constexpr Range positive_number = {.lo_open = true};
 
 /// "0.7" or "0.6:0.9", whose value is the middle.

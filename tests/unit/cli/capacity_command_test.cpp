@@ -231,7 +231,8 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   check_refused(base + " --alpha 0.5 --draft-kind ngram --gamma '1, 2'",
                 "--gamma is  2, but must be an integer in [0, 64]");
   check_refused(base + " --alpha 0.5 --draft-kind ngram --gamma 3,2", "--gamma is 3,2, but must be a rising list");
-  check_refused(base + " --arrival-rate 1e300", "--arrival-rate is 1e300, but must be a number in (0, 1000000000000]");
+  check_refused(base + " --arrival-rate 1e300",
+                "--arrival-rate is 1e300, but must be a number in [1e-06, 1000000000000]");
   check_refused(base + " --percentile 100", "--percentile is 100, but must be a number in [1, 99.99]");
   check_refused(base + " --arrival-rate 1 --concurrency 2",
                 "--concurrency is given, but must not be beside --arrival-rate");

@@ -659,7 +659,7 @@ TEST_CASE("several drafts on one hardware are compared, and its options are refu
                 "--weight-dtype is q4, but must be one of fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4");
   check_refused(base + "--compute-efficiency 0.9:0.2",
                 "--compute-efficiency is 0.9:0.2, but must be a number or LOW:HIGH with LOW <= HIGH");
-  check_refused(base + "--bandwidth-efficiency 0", "--bandwidth-efficiency is 0, but must be a number in (0, 1]");
+  check_refused(base + "--bandwidth-efficiency 0", "--bandwidth-efficiency is 0, but must be a number in [1e-06, 1]");
   check_refused(base + "--calibrate batch=8", "--calibrate is batch=8, but must be a list that has batch=B,tpot_ms=T");
   check_refused(base + "--calibrate batch=8,tpot_ms=9,gamma=2",
                 "--calibrate is batch=8,tpot_ms=9,gamma=2, but must be a list that has tokens_per_step beside gamma");
