@@ -25,6 +25,9 @@ using traces::CountUnit;
 using traces::DraftShape;
 using traces::ServingCounts;
 
+/// Below so many expected outcomes of a kind the statistic is not chi-square distributed.
+constexpr double least_expected_count = 5;
+
 Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
@@ -518,20 +521,41 @@ class Summarising {
          "which is approximate where acceptance varies");
   }
 
+  /// Drafts that were looked at.
+  struct Trials {
+    double looked_at = 0, accepted = 0;
+  };
+
+  /// The positions, neighbours taken together until one rate expects enough of both outcomes; what is left at the end
+  /// joins the last ones.
+  std::vector<Trials> homogeneity_cells(double alpha) const {
+    const RoundMoments& moments = tally_.moments;
+    std::vector<Trials> cells;
+    Trials open;
+    for (std::int64_t j = 1; j <= moments.positions(); ++j) {
+      open.looked_at += moments.evaluated(j);
+      open.accepted += moments.accepted(j);
+      if (open.looked_at * std::min(alpha, 1 - alpha) < least_expected_count) continue;
+      cells.push_back(std::exchange(open, {}));
+    }
+    if (!cells.empty()) {
+      cells.back().looked_at += open.looked_at;
+      cells.back().accepted += open.accepted;
+    }
+    return cells;
+  }
+
   void find_homogeneity() {
     if (!summary_.alpha_hat || summary_.alpha_hat->estimator != "censored_geometric") return;
     const double alpha = *summary_.alpha_hat->value;
     if (!(0 < alpha && alpha < 1)) return;
-    const RoundMoments& moments = tally_.moments;
+    const std::vector<Trials> cells = homogeneity_cells(alpha);
+    if (cells.size() < 2) return;
     HomogeneityTest test;
-    for (std::int64_t j = 1; j <= moments.positions(); ++j) {
-      const double looked_at = moments.evaluated(j);
-      if (!(looked_at > 0)) continue;
-      const double off = moments.accepted(j) - alpha * looked_at;
-      test.chi_square += off * off / (looked_at * alpha * (1 - alpha));
-      ++test.degrees_of_freedom;
+    test.degrees_of_freedom = std::ssize(cells) - 1;
+    for (const Trials& cell : cells) {
+      test.chi_square += std::pow(cell.accepted - alpha * cell.looked_at, 2) / (cell.looked_at * alpha * (1 - alpha));
     }
-    if (--test.degrees_of_freedom < 1) return;
     const boost::math::chi_squared law(static_cast<double>(test.degrees_of_freedom));
     test.p_value = boost::math::cdf(boost::math::complement(law, test.chi_square));
     test.tokens_per_step_observed = tokens_;

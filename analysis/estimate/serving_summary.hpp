@@ -57,9 +57,15 @@ struct PositionAcceptance {
   std::optional<Estimate> conditional;
 };
 
-/// Whether one rate for all positions fits, and what it would cost to assume it.
+/// Whether one rate for all positions fits, and what it would cost to assume it. Positions that few rounds reach are
+/// taken together, so that in each cell of the test one rate expects at least 5 accepted drafts and 5 rejected ones.
+///
+///   chi-square = sum over cells (accepted - alpha_hat looked at)^2 / (looked at alpha_hat (1 - alpha_hat))
+///
+/// Source:   Pearson 1900; the least expected counts: Cochran 1954
 struct HomogeneityTest {
   double chi_square = 0;
+  /// Cells less one, >= 1.
   std::int64_t degrees_of_freedom = 0;
   /// P(chi-square at least this large | one rate, independent rounds). Dependent rounds make it too small.
   double p_value = 1;

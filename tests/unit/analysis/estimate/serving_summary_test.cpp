@@ -106,6 +106,50 @@ TEST_CASE("positions, tokens per step, alpha and the chi-square test are those o
         Approx(1 + a + a * a + a * a * a + a * a * a * a).epsilon(1e-13));
 }
 
+/// A vLLM scrape of so many rounds of gamma drafts, each accepted with probability alpha whatever came before.
+ServingCounts rounds_of_one_rate(double alpha, std::int64_t gamma, int rounds, std::mt19937_64& random) {
+  ServingCounts counts = worked_example();
+  counts.gamma = gamma;
+  counts.rounds = rounds;
+  counts.drafted = static_cast<double>(gamma) * rounds;
+  counts.accepted = 0;
+  counts.accepted_at.assign(static_cast<std::size_t>(gamma), 0);
+  for (int round = 0; round < rounds; ++round) {
+    for (double& accepted : counts.accepted_at) {
+      if (std::ldexp(static_cast<double>(random() >> 11U), -53) >= alpha) break;
+      ++accepted;
+      ++*counts.accepted;
+    }
+  }
+  return counts;
+}
+
+// Of 2000 tests at a level of 0.1% more than 10 reject once in 120,000 runs.
+TEST_CASE("the test of one rate does not take positions that few rounds reach for evidence") {
+  std::mt19937_64 random(20240607);
+  int tests = 0, rejected = 0;
+  while (tests < 2000) {
+    const ServingSummary summary = summary_of({rounds_of_one_rate(0.1, 8, 600, random)});
+    if (!summary.homogeneity) continue;
+    ++tests;
+    if (summary.homogeneity->p_value < 0.001) ++rejected;
+  }
+  CHECK(rejected <= 10);
+  // Accepted at every position 100 of 1000, 10 of 100, and then 3 of 10 and 3 of 3, which alone would give 31.
+  ServingCounts counts = worked_example();
+  counts.accepted_at = {100, 10, 3, 3};
+  counts.accepted = 116;
+  const HomogeneityTest test = *summary_of({counts}).homogeneity;
+  CHECK(test.degrees_of_freedom == 1);
+  const double alpha = 116.0 / 1113;
+  CHECK(test.chi_square ==
+        Approx((std::pow(100 - 1000 * alpha, 2) / 1000 + std::pow(16 - 113 * alpha, 2) / 113) / (alpha * (1 - alpha)))
+            .epsilon(1e-12));
+  counts.accepted_at = {3, 0, 0, 0};
+  counts.accepted = 3;
+  CHECK_FALSE(summary_of({counts}).homogeneity);
+}
+
 TEST_CASE("one scrape gives Clopper and Pearson's interval, its twin at a third of the trials, and a warning") {
   ServingCounts counts = worked_example();
   counts.gamma = 5;
