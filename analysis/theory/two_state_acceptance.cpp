@@ -186,7 +186,8 @@ std::optional<TwoRates> two_rates(const TwoStateChain& chain) {
     return std::nullopt;
   }
   const double high = middle + half_gap;
-  const double low = middle - half_gap;
+  // The determinant over the other eigenvalue: middle - half_gap would cancel where a rate is near 0.
+  const double low = chain.beta_first * chain.beta_second * (1 - chain.leave_first - chain.leave_second) / high;
   return TwoRates{high, low, (alpha - low) / (2 * half_gap)};
 }
 

@@ -248,6 +248,9 @@ TEST_CASE("requests of two rates give the harmonic mean of their tokens per step
 
 TEST_CASE("a chain that cannot be split into two rates says so") {
   CHECK_FALSE(two_rates({0.8, 0, 1, 0.5}));
+  // The product of the two rates is the determinant beta_first beta_second (1 - leave_first - leave_second).
+  const TwoRates apart = *two_rates({0.9, 1e-9, 0.1, 0.2});
+  CHECK(apart.high * apart.low == Approx(0.9 * 1e-9 * 0.7).epsilon(1e-13));
   CHECK(two_rates({0.8, 0.8, 0.3, 0.1})->share_high == Approx(1.0).epsilon(1e-14));
 }
 
