@@ -139,9 +139,10 @@ void SequenceRates::add(const estimate::Observations& seen) {
     const auto sequence = static_cast<std::size_t>(seen.sequence[t]);
     if (sequence >= sums_.size()) sums_.resize(sequence + 1);
     Sums& sums = sums_[sequence];
+    const double off = rate - sums.mean;
     sums.count += 1;
-    sums.sum += rate;
-    sums.squares += rate * rate;
+    sums.mean += off / sums.count;
+    sums.squared_deviations += off * (rate - sums.mean);
   }
 }
 
@@ -150,11 +151,10 @@ std::vector<RequestRate> SequenceRates::rates() const {
   for (const Sums& sums : sums_) {
     if (sums.count == 0) continue;
     RequestRate request;
-    request.rate = std::clamp(sums.sum / sums.count, 0.0, 1.0);
+    request.rate = std::clamp(sums.mean, 0.0, 1.0);
     // Of a sequence of one position nothing is known but that its variance is at most that of a coin.
-    const double variance =
-        sums.count > 1 ? (sums.squares - sums.sum * sums.sum / sums.count) / (sums.count - 1) : 0.25;
-    request.error_variance = std::clamp(variance / sums.count, 0.0, 1.0);
+    const double variance = sums.count > 1 ? sums.squared_deviations / (sums.count - 1) : 0.25;
+    request.error_variance = std::min(variance / sums.count, 1.0);
     request.weight = sums.count;
     rates.push_back(request);
   }

@@ -61,7 +61,7 @@ class SequenceRates {
 
  private:
   struct Sums {
-    double count = 0, sum = 0, squares = 0;
+    double count = 0, mean = 0, squared_deviations = 0;
   };
   std::vector<Sums> sums_;
 };

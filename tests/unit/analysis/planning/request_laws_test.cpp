@@ -150,5 +150,16 @@ TEST_CASE("each sequence of a recording has the mean acceptance of its known pos
   CHECK(found[0].error_variance == Approx(0.04 / 3));
   CHECK(found[0].weight == 3);
   CHECK(found[1].rate == 0.5);
-  CHECK(found[1].error_variance == Approx(0).margin(1e-15));
+  CHECK(found[1].error_variance == 0);
+}
+
+TEST_CASE("the variance of rates that differ by little keeps its digits") {
+  const std::vector<std::int64_t> sequence(1000);
+  estimate::Observations seen;
+  seen.sequence = sequence;
+  for (std::size_t i = 0; i < sequence.size(); ++i)
+    seen.mean_acceptance.lower.push_back(i % 2 == 0 ? 0.75 : 0.75 + 1e-9);
+  planning::SequenceRates rates;
+  rates.add(seen);
+  CHECK(rates.rates().front().error_variance == Approx(0.25e-18 / 999).epsilon(1e-6));
 }
