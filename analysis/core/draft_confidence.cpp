@@ -6,6 +6,7 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
+#include "analysis/core/unit_bins.hpp"
 
 namespace specdec::core {
 
@@ -17,7 +18,7 @@ void draft_confidence(std::span<const double> target, std::span<const double> dr
   const auto add = [&](std::size_t x) {
     const double q = draft[x];
     if (!(q > 0)) return;
-    DraftConfidence& bin = bins[static_cast<std::size_t>(std::min(q * count, count - 1))];
+    DraftConfidence& bin = bins[unit_bin(q, bins.size())];
     bin.drafted += q;
     bin.confidence += q * q;
     bin.accepted += std::min(target[x], q);

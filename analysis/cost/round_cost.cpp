@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/quantile.hpp"
 
 namespace specdec::cost {
 
@@ -20,13 +21,7 @@ Range central_range(const RoundCost& cost, const RoundPoint& point) {
   std::vector<double> totals(count);
   cost.totals_of_replicates(point, totals);
   std::sort(totals.begin(), totals.end());
-  const auto quantile = [&](double share) {
-    const double place = share * static_cast<double>(count - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const std::size_t above = std::min(below + 1, count - 1);
-    return totals[below] + (place - static_cast<double>(below)) * (totals[above] - totals[below]);
-  };
-  return {quantile(0.025), quantile(0.975)};
+  return {core::sorted_quantile(totals, 0.025), core::sorted_quantile(totals, 0.975)};
 }
 
 void require_legal(const RoundPoint& point) {

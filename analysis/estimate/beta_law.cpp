@@ -8,6 +8,7 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
+#include "analysis/core/unit_bins.hpp"
 
 namespace specdec::estimate {
 namespace {
@@ -140,10 +141,9 @@ void BetaLawAccumulator::add_acceptance(const Observations& observations) {
   const Bracketed& beta = observations.mean_acceptance;
   if (!beta.exact()) bracketed_ = true;
   const std::vector<double>& highest = beta.highest();
-  const auto bins = static_cast<double>(options_.bins);
   const auto count = [&](std::vector<std::int64_t>& counts, double value) {
     counts.resize(static_cast<std::size_t>(options_.bins));
-    ++counts[static_cast<std::size_t>(std::min(std::clamp(value, 0.0, 1.0) * bins, bins - 1))];
+    ++counts[core::unit_bin(value, counts.size())];
   };
   for (std::size_t i = 0; i < beta.lower.size(); ++i) {
     autocorrelation_.add(observations.sequence[i], beta.lower[i]);
@@ -163,9 +163,7 @@ void BetaLawAccumulator::add_calibration(std::vector<Bin>& bins, std::span<const
   for (std::size_t i = 0; i < confidence.size(); ++i) {
     const double accepted = acceptance.lower[i * stride];
     if (std::isnan(confidence[i]) || std::isnan(accepted)) continue;
-    const auto count = static_cast<double>(bins.size());
-    const double bin = std::floor(std::clamp(confidence[i], 0.0, 1.0) * count);
-    Bin& at = bins[static_cast<std::size_t>(std::min(bin, count - 1))];
+    Bin& at = bins[core::unit_bin(confidence[i], bins.size())];
     at.confidence.add(confidence[i]);
     at.acceptance.add(accepted);
     ++at.positions;

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "analysis/core/compensated_sum.hpp"
+#include "analysis/core/quantile.hpp"
+#include "analysis/core/unit_bins.hpp"
 #include "tests/support/catch.hpp"
 
 namespace specdec::core {
@@ -26,6 +28,27 @@ TEST_CASE("arrays of different lengths are refused") {
   };
   CHECK_THROWS_AS(call(), std::invalid_argument);
   CHECK_THROWS_WITH(call(), "copies: parameter array has 3 entries, but output has 2");
+}
+
+TEST_CASE("a quantile lies on the line between the two values around it") {
+  const std::vector<double> values = {30, 10, 20, 60};
+  CHECK(quantile(values, 0) == 10);
+  CHECK(quantile(values, 0.5) == 25);
+  CHECK(quantile(values, 0.9) == Approx(51).epsilon(1e-14));
+  CHECK(quantile(values, 1) == 60);
+  CHECK(sorted_quantile(std::vector<double>{7}, 0.975) == 7);
+  CHECK_THROWS_WITH(quantile(values, 1.5), "quantile: share is 1.5, but must be in [0, 1]");
+  CHECK_THROWS_AS(quantile({}, 0.5), std::invalid_argument);
+}
+
+TEST_CASE(
+    "each number of the unit interval has its bin, 1 the last one, and rounding beyond the ends is brought back") {
+  CHECK(unit_bin(0, 4) == 0);
+  CHECK(unit_bin(0.25, 4) == 1);
+  CHECK(unit_bin(0.999, 4) == 3);
+  CHECK(unit_bin(1, 4) == 3);
+  CHECK(unit_bin(1 + 1e-9, 4) == 3);
+  CHECK(unit_bin(-1e-9, 4) == 0);
 }
 
 TEST_CASE("a compensated sum keeps what a plain sum loses") {
