@@ -7,11 +7,13 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
+#include "analysis/core/quantile.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::cost {
@@ -69,11 +71,7 @@ void require_legal(const ObservedRound& run) {
   core::require_in(function, "weight", run.weight, least_of_a_run, most_of_a_run);
 }
 
-double dot(const CostTerms& a, const CostTerms& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < cost_terms; ++i) sum += a[i] * b[i];
-  return sum;
-}
+double dot(const CostTerms& a, const CostTerms& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
 /// Calls visit(columns) for every choice of `count` of the columns 0 .. all - 1.
 template <class Visit>
@@ -153,18 +151,95 @@ MatrixXd reduced_rows(MatrixXd rows) {
   return rows;
 }
 
-double quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
+/// Weighted least squares of the runs' relative errors: |columns theta - wanted|, theta in units of 1 / norms.
+struct FitDesign {
+  FitDesign(std::span<const ObservedRound> runs, std::span<const CostTerms> regressors);
+
+  CostTerms terms_of(const VectorXd& theta) const;
+
+  std::vector<std::size_t> terms;  ///< those that some run has, (columns)
+  MatrixXd columns;                ///< of length 1, (runs, columns)
+  VectorXd norms;                  ///< what they were divided by, (columns)
+  VectorXd wanted;                 ///< roots of the runs' weights, (runs)
+};
+
+FitDesign::FitDesign(std::span<const ObservedRound> runs, std::span<const CostTerms> regressors)
+    : wanted(static_cast<Index>(runs.size())) {
+  MatrixXd all(wanted.size(), static_cast<Index>(cost_terms));
+  for (Index i = 0; i < wanted.size(); ++i) {
+    const auto run = static_cast<std::size_t>(i);
+    wanted[i] = std::sqrt(runs[run].weight);
+    for (std::size_t j = 0; j < cost_terms; ++j)
+      all(i, static_cast<Index>(j)) = wanted[i] * regressors[run][j] / runs[run].seconds;
+  }
+  for (std::size_t j = 0; j < cost_terms; ++j)
+    if (all.col(static_cast<Index>(j)).norm() > 0) terms.push_back(j);
+  columns.resize(wanted.size(), static_cast<Index>(terms.size()));
+  norms.resize(columns.cols());
+  for (Index j = 0; j < columns.cols(); ++j) {
+    const auto column = all.col(static_cast<Index>(terms[static_cast<std::size_t>(j)]));
+    norms[j] = column.norm();
+    columns.col(j) = column / norms[j];
+  }
+}
+
+CostTerms FitDesign::terms_of(const VectorXd& theta) const {
+  CostTerms values{};
+  for (Index j = 0; j < theta.size(); ++j) values[terms[static_cast<std::size_t>(j)]] = theta[j] / norms[j];
+  return values;
+}
+
+/// The directions of theta that the runs see; theta enters their seconds through of_terms theta alone.
+struct SeenDirections {
+  SeenDirections(const MatrixXd& columns, double rank_tolerance);
+
+  Index rank() const { return of_terms.rows(); }
+  /// The theta >= 0 that fits the target best under these weights of the runs.
+  VectorXd solve(const VectorXd& root_weights, const VectorXd& target) const;
+
+  MatrixXd of_runs;   ///< (runs, rank)
+  MatrixXd of_terms;  ///< (rank, columns)
+};
+
+SeenDirections::SeenDirections(const MatrixXd& columns, double rank_tolerance) {
+  const Eigen::JacobiSVD<MatrixXd> svd(columns, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const VectorXd& sizes = svd.singularValues();
+  Index rank = 0;
+  while (rank < sizes.size() && sizes[rank] > rank_tolerance * sizes[0]) ++rank;
+  of_runs = svd.matrixU().leftCols(rank) * sizes.head(rank).asDiagonal();
+  of_terms = svd.matrixV().leftCols(rank).transpose();
+}
+
+VectorXd SeenDirections::solve(const VectorXd& root_weights, const VectorXd& target) const {
+  const MatrixXd weighted = root_weights.asDiagonal() * of_runs;
+  const Eigen::HouseholderQR<MatrixXd> qr(weighted);
+  const MatrixXd triangle = qr.matrixQR().topRows(rank()).triangularView<Eigen::Upper>();
+  const VectorXd rotated = qr.householderQ().transpose() * (root_weights.asDiagonal() * target);
+  return non_negative_least_squares(triangle * of_terms, rotated.head(rank()));
+}
+
+/// Sums of terms that the runs tell, the first term of each with the coefficient 1.
+std::vector<CostTerms> identified_combinations(const FitDesign& design, const SeenDirections& seen) {
+  std::vector<CostTerms> combinations;
+  const MatrixXd rows = reduced_rows(seen.of_terms);
+  for (Index i = 0; i < rows.rows(); ++i) {
+    CostTerms combination{};
+    double first = 0;
+    for (Index j = 0; j < rows.cols(); ++j) {
+      const double coefficient = std::abs(rows(i, j)) > 1e-6 ? rows(i, j) * design.norms[j] : 0.0;
+      if (first == 0) first = coefficient;
+      combination[design.terms[static_cast<std::size_t>(j)]] = first == 0 ? 0.0 : coefficient / first;
+    }
+    combinations.push_back(combination);
+  }
+  return combinations;
 }
 
 /// Central 95%; from 0 to the 95% quantile for a value that cannot go lower.
-Range interval(const std::vector<double>& values, bool at_zero) {
-  if (at_zero) return {0, quantile(values, 0.95)};
-  return {quantile(values, 0.025), quantile(values, 0.975)};
+Range interval(std::vector<double> values, bool at_zero) {
+  std::sort(values.begin(), values.end());
+  if (at_zero) return {0, core::sorted_quantile(values, 0.95)};
+  return {core::sorted_quantile(values, 0.025), core::sorted_quantile(values, 0.975)};
 }
 
 bool agrees(const Range& range, double tolerance) {
@@ -233,93 +308,42 @@ CostTerms FittedCost::regressors(double gamma, double batch, double context) con
 }
 
 void FittedCost::fit(std::span<const ObservedRound> runs) {
+  std::vector<CostTerms> regressors_of_runs;
+  for (const ObservedRound& run : runs) regressors_of_runs.push_back(regressors(run.gamma, run.batch, *run.context));
+  const FitDesign design(runs, regressors_of_runs);
+  for (const std::size_t term : design.terms) seen_[term] = true;
+  const SeenDirections seen(design.columns, options_.rank_tolerance);
+  rank_ = static_cast<std::size_t>(seen.rank());
+
   const auto count = static_cast<Index>(runs.size());
-  MatrixXd all(count, static_cast<Index>(cost_terms));
-  VectorXd wanted(count);
-  for (Index i = 0; i < count; ++i) {
-    const ObservedRound& run = runs[static_cast<std::size_t>(i)];
-    const CostTerms row = regressors(run.gamma, run.batch, *run.context);
-    const double root = std::sqrt(run.weight);
-    wanted[i] = root;
-    for (std::size_t j = 0; j < cost_terms; ++j) all(i, static_cast<Index>(j)) = root * row[j] / run.seconds;
-  }
-  std::vector<std::size_t> terms;
-  for (std::size_t j = 0; j < cost_terms; ++j) {
-    seen_[j] = all.col(static_cast<Index>(j)).norm() > 0;
-    if (seen_[j]) terms.push_back(j);
-  }
-  const auto columns = static_cast<Index>(terms.size());
-  MatrixXd scaled(count, columns);
-  VectorXd norms(columns);
-  for (Index j = 0; j < columns; ++j) {
-    const auto column = all.col(static_cast<Index>(terms[static_cast<std::size_t>(j)]));
-    norms[j] = column.norm();
-    scaled.col(j) = column / norms[j];
-  }
-
-  // Only the directions that the runs see are kept; theta enters through seen theta, (rank).
-  const Eigen::JacobiSVD<MatrixXd> svd(scaled, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  Index rank = 0;
-  while (rank < svd.singularValues().size() &&
-         svd.singularValues()[rank] > options_.rank_tolerance * svd.singularValues()[0]) {
-    ++rank;
-  }
-  rank_ = static_cast<std::size_t>(rank);
-  const MatrixXd reduced = svd.matrixU().leftCols(rank) * svd.singularValues().head(rank).asDiagonal();
-  const MatrixXd seen = svd.matrixV().leftCols(rank).transpose();
-  const auto solve = [&](const VectorXd& root_weights, const VectorXd& target) {
-    const MatrixXd weighted = root_weights.asDiagonal() * reduced;
-    const Eigen::HouseholderQR<MatrixXd> qr(weighted);
-    const MatrixXd triangle = qr.matrixQR().topRows(rank).triangularView<Eigen::Upper>();
-    const VectorXd rotated = qr.householderQ().transpose() * (root_weights.asDiagonal() * target);
-    return non_negative_least_squares(triangle * seen, rotated.head(rank));
-  };
-  const auto terms_of = [&](const VectorXd& theta) {
-    CostTerms values{};
-    for (Index j = 0; j < columns; ++j) values[terms[static_cast<std::size_t>(j)]] = theta[j] / norms[j];
-    return values;
-  };
-
-  const VectorXd theta = solve(VectorXd::Ones(count), wanted);
-  for (const VectorXd& vertex : polytope_vertices(seen, theta)) vertices_.push_back(terms_of(vertex));
-  const VectorXd fitted = reduced * (seen * theta);
+  const VectorXd theta = seen.solve(VectorXd::Ones(count), design.wanted);
+  for (const VectorXd& vertex : polytope_vertices(seen.of_terms, theta)) vertices_.push_back(design.terms_of(vertex));
+  const VectorXd fitted = seen.of_runs * (seen.of_terms * theta);
   for (Index i = 0; i < count; ++i)
-    fitted_.push_back(fitted[i] / wanted[i] * runs[static_cast<std::size_t>(i)].seconds);
+    fitted_.push_back(fitted[i] / design.wanted[i] * runs[static_cast<std::size_t>(i)].seconds);
 
-  const bool has_residuals = count > rank;
+  const bool has_residuals = count > seen.rank();
   VectorXd widened = fitted;
-  if (has_residuals) widened += widened_residuals(reduced * seen, theta, wanted - fitted, rank);
+  if (has_residuals)
+    widened += widened_residuals(seen.of_runs * seen.of_terms, theta, design.wanted - fitted, seen.rank());
   for (std::size_t r = 0; r < options_.replicates; ++r) {
     const ReplicateDraws weights(options_.seed, weight_stream, static_cast<std::uint32_t>(r));
     VectorXd roots(count);
     for (Index i = 0; i < count; ++i) roots[i] = std::sqrt(weights.exponential(static_cast<std::uint64_t>(i)));
-    const std::vector<VectorXd> splits = polytope_vertices(seen, solve(roots, widened));
+    const std::vector<VectorXd> splits = polytope_vertices(seen.of_terms, seen.solve(roots, widened));
     const ReplicateDraws choice(options_.seed, vertex_stream, static_cast<std::uint32_t>(r));
-    replicates_.push_back(terms_of(splits[choice.below(0, splits.size())]));
+    replicates_.push_back(design.terms_of(splits[choice.below(0, splits.size())]));
   }
-
-  std::vector<CostTerms> combinations;
-  const MatrixXd rows = reduced_rows(seen);
-  for (Index i = 0; i < rank; ++i) {
-    CostTerms combination{};
-    double first = 0;
-    for (Index j = 0; j < columns; ++j) {
-      const double coefficient = std::abs(rows(i, j)) > 1e-6 ? rows(i, j) * norms[j] : 0.0;
-      if (first == 0) first = coefficient;
-      combination[terms[static_cast<std::size_t>(j)]] = first == 0 ? 0.0 : coefficient / first;
-    }
-    combinations.push_back(combination);
-  }
-  describe_terms(combinations, has_residuals);
+  describe_terms(identified_combinations(design, seen), has_residuals);
 
   if (!has_residuals) {
     findings_.push_back(
         {"fit_without_residuals",
-         fmt::format("{} runs for {} terms that they tell: the fit's own error is not known", count, rank)});
+         fmt::format("{} runs for {} terms that they tell: the fit's own error is not known", count, seen.rank())});
   }
-  const VectorXd free = reduced.householderQr().solve(wanted);
-  const auto error_of = [&](const VectorXd& values) { return (values - wanted).norm() / wanted.norm(); };
-  const double free_error = error_of(reduced * free), error = error_of(fitted);
+  const VectorXd free = seen.of_runs * seen.of_runs.householderQr().solve(design.wanted);
+  const auto error_of = [&](const VectorXd& values) { return (values - design.wanted).norm() / design.wanted.norm(); };
+  const double free_error = error_of(free), error = error_of(fitted);
   if (error > free_error + noticeable_error) {
     findings_.push_back({"clipped_at_zero",
                          fmt::format("the runs are fitted best by negative costs, which cannot be: with none below 0 "
@@ -335,7 +359,7 @@ void FittedCost::describe_terms(std::span<const CostTerms> combinations, bool ha
     if (!has_residuals || replicates_.empty()) return std::nullopt;
     std::vector<double> values;
     for (const CostTerms& theta : replicates_) values.push_back(dot(coefficients, theta));
-    return interval(values, at_zero);
+    return interval(std::move(values), at_zero);
   };
   for (std::size_t j = 0; j < cost_terms; ++j) {
     FittedTerm term;

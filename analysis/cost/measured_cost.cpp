@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -86,6 +87,23 @@ std::vector<Cell> cells_of(std::span<const TimedPass> passes, TimingAxis axis) {
   return cells;
 }
 
+using CellsByAxis = std::map<TimingAxis, std::vector<Cell>>;
+
+CellsByAxis cells_by_axis(std::span<const TimedPass> passes) {
+  CellsByAxis cells;
+  for (const TimingAxis axis : {TimingAxis::batch, TimingAxis::verification, TimingAxis::generation, TimingAxis::grid})
+    if (std::vector<Cell> found = cells_of(passes, axis); !found.empty()) cells[axis] = std::move(found);
+  if (cells.count(TimingAxis::generation) == 0) return cells;
+  // Generating is verifying one token: it stands in where that was not timed.
+  std::vector<Cell>& verification = cells[TimingAxis::verification];
+  const bool timed =
+      std::any_of(verification.begin(), verification.end(), [](const Cell& cell) { return cell.tokens == 1; });
+  const std::vector<Cell>& generation = cells[TimingAxis::generation];
+  if (!timed) verification.insert(verification.begin(), generation.begin(), generation.end());
+  cells.erase(TimingAxis::generation);
+  return cells;
+}
+
 /// The mean of a cell's timings, drawn anew.
 double redrawn_seconds(const Cell& cell, std::size_t index, const ReplicateDraws& draws) {
   const std::size_t count = cell.samples.size();
@@ -102,6 +120,12 @@ double redrawn_seconds(const Cell& cell, std::size_t index, const ReplicateDraws
   if (relative == 0) return cell.seconds;
   const double variance = std::log1p(relative * relative);
   return cell.seconds * std::exp(std::sqrt(variance) * draws.standard_normal(first) - variance / 2);
+}
+
+std::vector<Cell> redrawn(const std::vector<Cell>& cells, const ReplicateDraws& draws) {
+  std::vector<Cell> drawn = cells;
+  for (std::size_t i = 0; i < cells.size(); ++i) drawn[i].seconds = redrawn_seconds(cells[i], i, draws);
+  return drawn;
 }
 
 /// Least-squares slope of seconds over the total context, among cells that differ in nothing else; nothing where there
@@ -242,36 +266,79 @@ std::string_view axis_text(TimingAxis axis) {
   return {};
 }
 
+void require_one_model(std::string_view role, std::span<const TimedPass> passes) {
+  if (passes.empty()) throw std::invalid_argument(fmt::format("PassCurve: no passes of the {}", role));
+  for (const TimedPass& pass : passes) {
+    require_legal(pass);
+    if (pass.model == passes.front().model) continue;
+    throw std::invalid_argument(fmt::format("PassCurve: passes of the {} are of {} and of {}, but must be of one model",
+                                            role, passes.front().model, pass.model));
+  }
+}
+
+using ReportPasses = std::function<void(std::string_view code, const std::string& message)>;
+
+/// @param slope  of context_slope
+void report_context(const std::optional<double>& slope, const Range& contexts, const ReportPasses& report) {
+  if (slope && *slope < 0) {
+    report(
+        "context_term_negative",
+        fmt::format("passes with more context were faster ({:.3g} s per token); the context is taken as free", *slope));
+  }
+  if (!slope && contexts.lo < contexts.hi) {
+    report("context_term_unknown",
+           "contexts differ only where tokens do, so what the context costs is not told; it is part of the passes");
+  }
+}
+
+void report_spread(std::span<const Cell> cells, std::span<const Knot> knots, double per_context_token,
+                   const ReportPasses& report) {
+  for (const Knot& knot : knots) {
+    double low = largest, high = 0;
+    for (const std::size_t i : knot.cells) {
+      const double seconds = cells[i].seconds - per_context_token * cells[i].total_context();
+      low = std::min(low, seconds);
+      high = std::max(high, seconds);
+    }
+    if (high - low <= noticeable_spread * high) continue;
+    report("total_tokens_do_not_tell",
+           fmt::format("passes over {} tokens in all took {:.4g} to {:.4g} s; their mean is used", knot.total_tokens,
+                       low, high));
+  }
+}
+
+void report_slower(std::span<const Knot> knots, std::span<const double> seconds, const std::vector<bool>& slower,
+                   SlowerPasses rule, const ReportPasses& report) {
+  for (std::size_t i = 0; i < knots.size(); ++i) {
+    if (!slower[i]) continue;
+    report("slower_smaller_pass",
+           fmt::format("a pass over {} tokens took {:.4g} s, longer than one over more; it is {}",
+                       knots[i].total_tokens, seconds[i], rule_text(rule)));
+  }
+}
+
+/// Where one axis prices what was not timed.
+void report_other_axis(const CellsByAxis& cells, const ReportPasses& report) {
+  if (cells.count(TimingAxis::grid) > 0) return;
+  if (cells.count(TimingAxis::batch) > 0) {
+    report("batch_axis_prices_verification",
+           "several tokens of a sequence are priced as that many sequences with one token each; "
+           "time such passes to know them");
+  } else {
+    report("verification_axis_prices_batches",
+           "several sequences are priced as that many tokens of one sequence; time such passes to know them");
+  }
+}
+
 }  // namespace
 
 PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, const CurveOptions& options)
     : role_(role), options_(options) {
-  if (passes.empty()) throw std::invalid_argument(fmt::format("PassCurve: no passes of the {}", role_));
-  for (const TimedPass& pass : passes) {
-    require_legal(pass);
-    if (pass.model != passes.front().model) {
-      throw std::invalid_argument(
-          fmt::format("PassCurve: passes of the {} are of {} and of {}, but must be of one model", role_,
-                      passes.front().model, pass.model));
-    }
-  }
-  const auto report = [this](std::string_view code, const std::string& message) {
+  require_one_model(role_, passes);
+  const ReportPasses report = [this](std::string_view code, const std::string& message) {
     findings_.push_back({std::string(code), fmt::format("{}: {}", role_, message)});
   };
-
-  std::map<TimingAxis, std::vector<Cell>> cells;
-  for (const TimingAxis axis : {TimingAxis::batch, TimingAxis::verification, TimingAxis::generation, TimingAxis::grid})
-    if (std::vector<Cell> found = cells_of(passes, axis); !found.empty()) cells[axis] = std::move(found);
-  // Generating is verifying one token: it stands in where that was not timed.
-  if (cells.count(TimingAxis::generation) > 0) {
-    std::vector<Cell>& verification = cells[TimingAxis::verification];
-    const bool timed =
-        std::any_of(verification.begin(), verification.end(), [](const Cell& cell) { return cell.tokens == 1; });
-    const std::vector<Cell>& generation = cells[TimingAxis::generation];
-    if (!timed) verification.insert(verification.begin(), generation.begin(), generation.end());
-    cells.erase(TimingAxis::generation);
-  }
-
+  const CellsByAxis cells = cells_by_axis(passes);
   double context_sum = 0, context_weight = 0;
   bool known_error = false;
   for (const auto& [axis, of_axis] : cells) {
@@ -286,40 +353,15 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
       known_error = known_error || cell.samples.size() > 1 || cell.standard_error > 0;
     }
     std::vector<Knot> knots = knots_of(of_axis);
-    RawCurve raw = raw_curve(of_axis, knots);
+    const RawCurve raw = raw_curve(of_axis, knots);
     const auto slope = context_slope(of_axis);
     if (slope) curve.seconds_per_context_token = raw.per_context_token;
-    if (slope && *slope < 0) {
-      report("context_term_negative",
-             fmt::format("passes with more context were faster ({:.3g} s per token); the context is taken as free",
-                         *slope));
-    }
-    if (!slope && curve.contexts.lo < curve.contexts.hi) {
-      report("context_term_unknown",
-             "contexts differ only where tokens do, so what the context costs is not told; it is part of the passes");
-    }
-    for (std::size_t i = 0; i < knots.size(); ++i) {
-      double low = largest, high = 0;
-      for (const std::size_t j : knots[i].cells) {
-        const double seconds = of_axis[j].seconds - raw.per_context_token * of_axis[j].total_context();
-        low = std::min(low, seconds);
-        high = std::max(high, seconds);
-      }
-      if (high - low > noticeable_spread * high) {
-        report("total_tokens_do_not_tell",
-               fmt::format("passes over {} tokens in all took {:.4g} to {:.4g} s; their mean "
-                           "is used",
-                           knots[i].total_tokens, low, high));
-      }
-    }
+    report_context(slope, curve.contexts, report);
+    report_spread(of_axis, knots, raw.per_context_token, report);
     const std::vector<bool> slower = slower_than_a_larger(raw.seconds);
-    for (std::size_t i = 0; i < knots.size(); ++i) {
-      if (!slower[i]) continue;
-      report("slower_smaller_pass",
-             fmt::format("a pass over {} tokens took {:.4g} s, longer than one over more; it is {}",
-                         knots[i].total_tokens, raw.seconds[i], rule_text(options_.slower)));
-    }
+    report_slower(knots, raw.seconds, slower, options_.slower, report);
     if (options_.slower == SlowerPasses::exclude) erase_marked(knots, slower);
+    for (const Knot& knot : knots) curve.total_tokens.push_back(knot.total_tokens);
 
     const auto version_of = [&](std::span<const Cell> drawn) {
       RawCurve version = raw_curve(drawn, knots);
@@ -328,35 +370,25 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
     };
     std::vector<Version>& versions = versions_.emplace_back();
     versions.push_back(version_of(of_axis));
-    for (const Knot& knot : knots) curve.total_tokens.push_back(knot.total_tokens);
     curve.seconds = versions.front().seconds;
-    std::vector<Cell> drawn = of_axis;
     const auto stream =
         static_cast<std::uint32_t>(role_ == "target" ? 0 : 16) + static_cast<std::uint32_t>(axes_.size());
-    for (std::size_t r = 0; r < options_.replicates; ++r) {
-      const ReplicateDraws draws(options_.seed, stream, static_cast<std::uint32_t>(r));
-      for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i].seconds = redrawn_seconds(of_axis[i], i, draws);
-      versions.push_back(version_of(drawn));
-    }
-    Replicates& together = by_knot_.emplace_back();
-    for (std::size_t knot = 0; knot < knots.size(); ++knot)
-      for (std::size_t r = 1; r < versions.size(); ++r) together.seconds.push_back(versions[r].seconds[knot]);
-    for (std::size_t r = 1; r < versions.size(); ++r)
-      together.per_context_token.push_back(versions[r].per_context_token);
+    for (std::size_t r = 0; r < options_.replicates; ++r)
+      versions.push_back(version_of(redrawn(of_axis, {options_.seed, stream, static_cast<std::uint32_t>(r)})));
+    by_knot_.push_back(by_knot(versions));
   }
   usual_context_ = context_sum / context_weight;
   replicates_ = known_error ? options_.replicates : 0;
+  report_other_axis(cells, report);
+}
 
-  const bool grid = cells.count(TimingAxis::grid) > 0;
-  if (!grid && cells.count(TimingAxis::batch) > 0) {
-    report("batch_axis_prices_verification",
-           "several tokens of a sequence are priced as that many sequences with one token each; "
-           "time such passes to know them");
-  }
-  if (!grid && cells.count(TimingAxis::batch) == 0) {
-    report("verification_axis_prices_batches",
-           "several sequences are priced as that many tokens of one sequence; time such passes to know them");
-  }
+PassCurve::Replicates PassCurve::by_knot(std::span<const Version> versions) {
+  Replicates together;
+  for (std::size_t knot = 0; knot < versions.front().seconds.size(); ++knot)
+    for (const Version& replicate : versions.subspan(1)) together.seconds.push_back(replicate.seconds[knot]);
+  for (const Version& replicate : versions.subspan(1))
+    together.per_context_token.push_back(replicate.per_context_token);
+  return together;
 }
 
 const PassCurve::Axis& PassCurve::axis_for(double batch) const {
@@ -404,29 +436,44 @@ PassCurve::Place PassCurve::place_of(const Axis& axis, double total) {
   return {above - 1, above, (total - x[above - 1]) / (x[above] - x[above - 1]), false};
 }
 
-double PassCurve::evaluate(const Axis& axis, const Version& version, double batch, double tokens,
-                           double context) const {
-  const Place at = place_of(axis, batch * tokens);
-  const double below = version.seconds[at.below], above = version.seconds[at.above];
-  const double seconds =
-      at.beyond ? above + std::max(0.0, above - below) * (at.share - 1) : below + at.share * (above - below);
-  return seconds + version.per_context_token * batch * context;
-}
-
-void PassCurve::seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const {
+const PassCurve::Axis& PassCurve::pricing_axis(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
   if (!options_.extrapolate && extrapolates(batch, tokens, context))
     throw std::domain_error(refusal(axis, batch, tokens, context));
-  const auto number = static_cast<std::size_t>(&axis - axes_.data());
+  return axis;
+}
+
+double PassCurve::evaluate(std::size_t version, double batch, double tokens, double context) const {
+  const Axis& axis = pricing_axis(batch, tokens, context);
+  const Version& priced = versions_[number_of(axis)].at(version);
+  const Place at = place_of(axis, batch * tokens);
+  const double below = priced.seconds[at.below], above = priced.seconds[at.above];
+  const double seconds =
+      at.beyond ? above + std::max(0.0, above - below) * (at.share - 1) : below + at.share * (above - below);
+  return seconds + priced.per_context_token * batch * context;
+}
+
+double PassCurve::seconds(double batch, double tokens, double context) const {
+  return evaluate(0, batch, tokens, context);
+}
+
+double PassCurve::seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const {
+  // A curve without errors is the same in every replicate of a cost that has some.
+  return evaluate(replicates_ == 0 ? 0 : 1 + index, batch, tokens, context);
+}
+
+void PassCurve::seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const {
   if (replicates_ == 0) {
-    std::fill(seconds.begin(), seconds.end(), evaluate(axis, versions_[number].front(), batch, tokens, context));
+    std::fill(seconds.begin(), seconds.end(), evaluate(0, batch, tokens, context));
     return;
   }
+  const Axis& axis = pricing_axis(batch, tokens, context);
   core::require_same_size("seconds_of_replicates", "seconds", seconds.size(), "the replicates", replicates_);
+  const Replicates& replicates = by_knot_[number_of(axis)];
   const Place at = place_of(axis, batch * tokens);
-  const double* const below = by_knot_[number].seconds.data() + at.below * replicates_;
-  const double* const above = by_knot_[number].seconds.data() + at.above * replicates_;
-  const double* const per_token = by_knot_[number].per_context_token.data();
+  const double* const below = replicates.seconds.data() + at.below * replicates_;
+  const double* const above = replicates.seconds.data() + at.above * replicates_;
+  const double* const per_token = replicates.per_context_token.data();
   const double cached = batch * context;
   const std::size_t count = seconds.size();
   if (at.beyond) {
@@ -438,22 +485,6 @@ void PassCurve::seconds_of_replicates(double batch, double tokens, double contex
     for (std::size_t i = 0; i < count; ++i)
       seconds[i] = below[i] + share * (above[i] - below[i]) + per_token[i] * cached;
   }
-}
-
-double PassCurve::seconds(double batch, double tokens, double context) const {
-  const Axis& axis = axis_for(batch);
-  if (!options_.extrapolate && extrapolates(batch, tokens, context))
-    throw std::domain_error(refusal(axis, batch, tokens, context));
-  return evaluate(axis, versions_[static_cast<std::size_t>(&axis - axes_.data())].front(), batch, tokens, context);
-}
-
-double PassCurve::seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const {
-  const Axis& axis = axis_for(batch);
-  if (!options_.extrapolate && extrapolates(batch, tokens, context))
-    throw std::domain_error(refusal(axis, batch, tokens, context));
-  // A curve without errors is the same in every replicate of a cost that has some.
-  const std::size_t version = replicates_ == 0 ? 0 : 1 + index;
-  return evaluate(axis, versions_[static_cast<std::size_t>(&axis - axes_.data())].at(version), batch, tokens, context);
 }
 
 MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const TimedPass> draft, MeasuredOptions options)
@@ -489,9 +520,13 @@ RoundTime MeasuredCost::price(const RoundPoint& point, const Target& target, con
   }
   const double pass = draft(1.0);
   time.draft = passes * pass;
-  const bool prices_two = options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context);
-  if (point.full_accepts > 0 && prices_two) time.draft += point.full_accepts * std::max(0.0, draft(2.0) - pass);
+  if (prices_catch_up(point)) time.draft += point.full_accepts * std::max(0.0, draft(2.0) - pass);
   return time;
+}
+
+bool MeasuredCost::prices_catch_up(const RoundPoint& point) const {
+  return draft_ && point.full_accepts > 0 &&
+         (options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context));
 }
 
 RoundTime MeasuredCost::round(const RoundPoint& point) const {
@@ -522,9 +557,7 @@ void MeasuredCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
   const double factor = draft_ ? passes : passes * options_.c.value_or(0);
   for (std::size_t i = 0; i < pass.size(); ++i) totals[i] += factor * pass[i];
   for (double& total : totals) total += options_.overhead_seconds;
-  const bool prices_two =
-      draft_ && passes > 0 && (options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context));
-  if (point.full_accepts == 0 || !prices_two) return;
+  if (passes == 0 || !prices_catch_up(point)) return;
   std::vector<double> two(totals.size());
   draft_->seconds_of_replicates(point.batch, 2, point.context, two);
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += point.full_accepts * std::max(0.0, two[i] - pass[i]);

@@ -98,7 +98,11 @@ class PassCurve {
 
   const Axis& axis_for(double batch) const;
   static Place place_of(const Axis& axis, double total);
-  double evaluate(const Axis& axis, const Version& version, double batch, double tokens, double context) const;
+  static Replicates by_knot(std::span<const Version> versions);
+  std::size_t number_of(const Axis& axis) const { return static_cast<std::size_t>(&axis - axes_.data()); }
+  /// axis_for, unless the pass must not be priced.
+  const Axis& pricing_axis(double batch, double tokens, double context) const;
+  double evaluate(std::size_t version, double batch, double tokens, double context) const;
   std::string refusal(const Axis& axis, double batch, double tokens, double context) const;
 
   std::string role_;
@@ -155,6 +159,8 @@ class MeasuredCost final : public RoundCost {
  private:
   template <class Target, class Draft>
   RoundTime price(const RoundPoint& point, const Target& target, const Draft& draft) const;
+  /// Whether the token that the draft catches up on after a full accept has a price.
+  bool prices_catch_up(const RoundPoint& point) const;
 
   MeasuredOptions options_;
   PassCurve target_;
