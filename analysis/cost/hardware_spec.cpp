@@ -1,6 +1,7 @@
 #include "analysis/cost/hardware_spec.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -54,13 +55,6 @@ std::vector<std::string_view> peaks_of(NumberType type) {
   throw std::logic_error("peaks_of: no such number type");
 }
 
-template <class Names>
-std::string listed(const Names& names) {
-  std::string list;
-  for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
-  return list;
-}
-
 /// Values of one file; every refusal names the file and the place of the value in it: `peak_flops.bf16.value`.
 class HardwareFileReader {
  public:
@@ -82,7 +76,7 @@ class HardwareFileReader {
                                                     "memory_bandwidth_bytes_per_second", smallest);
     const json& peaks = member(document, "", "peak_flops");
     if (!peaks.is_object() || peaks.empty())
-      refuse_value("peak_flops", peaks, "an object with at least one of " + listed(peak_names));
+      refuse_value("peak_flops", peaks, fmt::format("an object with at least one of {}", fmt::join(peak_names, ", ")));
     require_keys(peaks, "peak_flops", {peak_names.begin(), peak_names.end()});
     for (const auto& [name, value] : peaks.items())
       spec.peak_flops.emplace(name, number(value, "peak_flops." + name, smallest));
@@ -156,7 +150,7 @@ class HardwareFileReader {
   void require_keys(const json& object, std::string_view place, std::vector<std::string_view> known) const {
     for (const auto& entry : object.items())
       if (std::find(known.begin(), known.end(), entry.key()) == known.end())
-        refuse(inside(place, "key"), traces::printable(entry.key()), "one of " + listed(known));
+        refuse(inside(place, "key"), traces::printable(entry.key()), fmt::format("one of {}", fmt::join(known, ", ")));
   }
 
   const json& member(const json& object, std::string_view place, const char* key) const {
@@ -240,7 +234,7 @@ double peak_flops_for(const HardwareSpec& hardware, NumberType type) {
   }
   throw std::invalid_argument(fmt::format("peak_flops_for: {} has no peak for {} weights, but must have one of {}",
                                           hardware.name.empty() ? "the hardware" : hardware.name, name_of(type),
-                                          listed(peaks)));
+                                          fmt::join(peaks, ", ")));
 }
 
 HardwareSpec read_hardware_spec(const std::filesystem::path& path) {

@@ -66,17 +66,20 @@ double cache_bytes(const ModelSpec& model, double context, double bytes_per_valu
   return bytes;
 }
 
-double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, double tokens) {
-  constexpr std::string_view self = "expected_distinct_experts";
+double log_share_passed_over(std::int64_t experts, std::int64_t per_token) {
+  constexpr std::string_view self = "log_share_passed_over";
   core::require_in(self, "experts", experts, 1, std::numeric_limits<std::int64_t>::max());
   core::require_in(self, "per_token", per_token, 1, experts);
-  core::require_in(self, "tokens", tokens, 0, std::numeric_limits<double>::max());
   const auto all = static_cast<double>(experts);
-  if (per_token == experts) return tokens > 0 ? all : 0;
   // Whichever of the two is exact: k/E is rounded before log1p sees it, which shows where k is close to E.
-  const double log_missed = 2 * per_token <= experts ? std::log1p(-static_cast<double>(per_token) / all)
-                                                     : std::log(static_cast<double>(experts - per_token) / all);
-  return -all * std::expm1(tokens * log_missed);
+  return 2 * per_token <= experts ? std::log1p(-static_cast<double>(per_token) / all)
+                                  : std::log(static_cast<double>(experts - per_token) / all);
+}
+
+double expected_distinct_experts(std::int64_t experts, std::int64_t per_token, double tokens) {
+  core::require_in("expected_distinct_experts", "tokens", tokens, 0, std::numeric_limits<double>::max());
+  const double log_missed = log_share_passed_over(experts, per_token);
+  return tokens > 0 ? -static_cast<double>(experts) * std::expm1(tokens * log_missed) : 0;
 }
 
 ModelSpec next_token_module(const ModelSpec& model) {

@@ -113,6 +113,12 @@ std::int64_t attention_flops_per_pair(const ModelSpec& model);
 /// @throws std::domain_error if a value is outside its range
 double cache_bytes(const ModelSpec& model, double context, double bytes_per_value);
 
+/// ln(1 - k/E), of the share of E experts that a token that chooses k of them passes over; -infinity for k = E.
+/// @param experts E >= 1  @param per_token k, [1, E]
+/// @throws std::domain_error if a value is outside its range
+/// Accuracy: relative error <= 1e-15
+double log_share_passed_over(std::int64_t experts, std::int64_t per_token);
+
 /// Expected number of distinct experts that n tokens touch, each choosing k of the E without replacement:
 ///
 ///   E (1 - (1 - k/E)^n) = -E expm1(n log1p(-k/E));   an upper bound where routing is not uniform

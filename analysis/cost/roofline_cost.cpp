@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/quantile.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::cost {
@@ -159,13 +160,12 @@ double pairs_of(double tokens, double context, double window) {
   return below * context + below * (below + 1) / 2 + (below < tokens ? (tokens - below) * window : 0.0);
 }
 
-/// Middle and central 95% of the values.
-UncertainValue spread(double value, std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(std::lround(share * static_cast<double>(values.size() - 1)))];
-  };
-  return {std::min(value, at(0.025)), value, std::max(value, at(0.975))};
+/// The value and the central 95% of its replicates, which holds it.
+UncertainValue spread(double value, std::vector<double> replicates) {
+  if (replicates.empty()) return {value, value, value};
+  std::sort(replicates.begin(), replicates.end());
+  return {std::min(value, core::sorted_quantile(replicates, 0.025)), value,
+          std::max(value, core::sorted_quantile(replicates, 0.975))};
 }
 
 /// A loss that is fitted: y, its standard deviation before, and its bounds.
@@ -339,7 +339,7 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
     ExpertPart expert;
     expert.weights =
         count * static_cast<double>(group.experts) * per_expert * types.bytes_of(types.expert) / bytes_per_second;
-    expert.log_missed = std::log1p(-static_cast<double>(group.experts_per_token) / static_cast<double>(group.experts));
+    expert.log_missed = log_share_passed_over(group.experts, group.experts_per_token);
     priced.experts.push_back(expert);
     priced.products_per_position +=
         2 * count * static_cast<double>(group.experts_per_token) * per_expert / peak(types.expert);
@@ -563,6 +563,37 @@ PassSeconds RooflineCost::draft_pass(double batch, double tokens, double context
   return pass_seconds(*draft_, batch, tokens, context, losses_.front()[draft_launch]);
 }
 
+RooflineCost::Losses RooflineCost::fitted(const Losses& start, std::span<const IterationWork> works,
+                                          std::span<const double> log_seconds, double relative_error) const {
+  const std::vector<FreeLoss> free = free_losses(options_.losses);
+  if (free.empty()) return start;
+  std::vector<double> lowest, highest;
+  for (const FreeLoss& one : free) {
+    const double y = one.of(start[one.place]);
+    lowest.push_back((one.lowest - y) / one.deviation);
+    highest.push_back((one.highest - y) / one.deviation);
+  }
+  const auto moved = [&](const std::vector<double>& z) {
+    Losses losses = start;
+    for (std::size_t k = 0; k < free.size(); ++k) {
+      if (z[k] == 0) continue;
+      losses[free[k].place] = free[k].loss(free[k].of(start[free[k].place]) + z[k] * free[k].deviation);
+    }
+    if (!options_.losses.draft_launch_seconds) losses[draft_launch] = losses[launch];
+    return losses;
+  };
+  const auto residuals = [&](const std::vector<double>& z) {
+    const Losses losses = moved(z);
+    Eigen::VectorXd r(static_cast<Eigen::Index>(works.size()));
+    for (std::size_t j = 0; j < works.size(); ++j) {
+      const double seconds = seconds_of(works[j], losses).total();
+      r(static_cast<Eigen::Index>(j)) = (std::log(seconds) - log_seconds[j]) / relative_error;
+    }
+    return r;
+  };
+  return moved(least_moved(free.size(), lowest, highest, residuals));
+}
+
 RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, double relative_error) const {
   if (points.empty()) throw std::invalid_argument("RooflineCost::calibrated: points has 0 entries, but must have some");
   core::require_in("RooflineCost::calibrated", "relative_error", relative_error, smallest, 1);
@@ -573,51 +604,19 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
     works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
     logs.push_back(std::log(point.round_seconds));
   }
-  const std::vector<FreeLoss> free = free_losses(options_.losses);
-  const bool own_draft_launch = options_.losses.draft_launch_seconds.has_value();
-  const auto fitted = [&](const Losses& start, const std::vector<double>& errors) {
-    std::vector<double> lowest, highest;
-    for (const FreeLoss& one : free) {
-      const double y = one.of(start[one.place]);
-      lowest.push_back((one.lowest - y) / one.deviation);
-      highest.push_back((one.highest - y) / one.deviation);
-    }
-    const auto moved = [&](const std::vector<double>& z) {
-      Losses losses = start;
-      for (std::size_t k = 0; k < free.size(); ++k) {
-        if (z[k] == 0) continue;
-        losses[free[k].place] = free[k].loss(free[k].of(start[free[k].place]) + z[k] * free[k].deviation);
-      }
-      if (!own_draft_launch) losses[draft_launch] = losses[launch];
-      return losses;
-    };
-    const auto residuals = [&](const std::vector<double>& z) {
-      const Losses losses = moved(z);
-      Eigen::VectorXd r(static_cast<Eigen::Index>(works.size()));
-      for (std::size_t j = 0; j < works.size(); ++j) {
-        const double seconds = seconds_of(works[j], losses).total();
-        r(static_cast<Eigen::Index>(j)) = (std::log(seconds) - logs[j] - errors[j]) / relative_error;
-      }
-      return r;
-    };
-    return free.empty() ? start : moved(least_moved(free.size(), lowest, highest, residuals));
-  };
-
   RooflineCost result = *this;
   result.calibrated_ = true;
-  std::vector<double> errors(points.size(), 0.0);
-  result.losses_.front() = fitted(losses_.front(), errors);
+  result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, error_stream, static_cast<std::uint32_t>(r));
-    for (std::size_t j = 0; j < errors.size(); ++j) errors[j] = relative_error * draws.standard_normal(j);
-    result.losses_[1 + r] = fitted(losses_[1 + r], errors);
+    std::vector<double> drawn = logs;
+    for (std::size_t j = 0; j < drawn.size(); ++j) drawn[j] += relative_error * draws.standard_normal(j);
+    result.losses_[1 + r] = fitted(losses_[1 + r], works, drawn, relative_error);
   }
-  for (const FreeLoss& one : free) {
+  for (const FreeLoss& one : free_losses(options_.losses)) {
     std::vector<double> values;
     for (std::size_t r = 0; r < replicates(); ++r) values.push_back(result.losses_[1 + r][one.place]);
-    const double value = result.losses_.front()[one.place];
-    *loss_at(result.options_.losses, one.place) =
-        values.empty() ? UncertainValue{value, value, value} : spread(value, std::move(values));
+    *loss_at(result.options_.losses, one.place) = spread(result.losses_.front()[one.place], std::move(values));
   }
   std::erase_if(result.findings_, [](const CostFinding& finding) { return finding.code == "roofline_uncalibrated"; });
   for (std::size_t j = 0; j < points.size(); ++j) {

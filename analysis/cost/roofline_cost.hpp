@@ -150,8 +150,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   ///
   /// over y, the logarithms of efficiencies in (0, 1] and the seconds >= 0, with e normal of that error: what the
   /// points do not tell keeps its range. Var is that of the range's law. The estimate is the same without e from the
-  /// losses' values; options().losses holds it with the central 95% of the replicates. Source:   Oliver, He and
-  /// Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
+  /// losses' values; options().losses holds it with the central 95% of the replicates.
+  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
   /// @param points        at least one
   /// @param relative_error  of a point, standard deviation, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
@@ -203,6 +203,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static RoundTime seconds_of(const IterationWork& work, const Losses& losses);
   PassSeconds pass_seconds(const PricedModel& model, double batch, double tokens, double context, double launch) const;
   const Losses& losses_of_replicate(std::size_t index) const;
+  /// The losses nearest to `start` that explain the seconds of these iterations, as calibrated() weighs the two.
+  Losses fitted(const Losses& start, std::span<const IterationWork> works, std::span<const double> log_seconds,
+                double relative_error) const;
   void draw_losses();
   void find_uncalibrated();
 
