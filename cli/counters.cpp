@@ -120,9 +120,7 @@ CountersAnswer converted(const CountersOptions& o) {
 /// The counts with what the user adds to them.
 ServingCounts as_stated(ServingCounts counts, const Tree& tree) {
   const auto contradicts = [&](const char* field, const std::string& found, const std::string& stated) {
-    throw traces::FileError(counts.file,
-                            counts.line > 0 ? traces::FileError::line(counts.line) : traces::FileError::whole_file(),
-                            field, found, stated);
+    throw counts.refusal(field, found, stated);
   };
   if (counts.shape == traces::DraftShape::chain) contradicts("the shape of drafts", "chain", "a tree, as --tree says");
   counts.shape = traces::DraftShape::tree;

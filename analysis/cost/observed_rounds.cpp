@@ -17,19 +17,11 @@ namespace {
 using traces::FileError;
 using traces::ServingCounts;
 
-[[noreturn]] void refuse(const ServingCounts& run, std::string_view field, std::string found, std::string expected) {
-  throw FileError(run.file, run.line > 0 ? FileError::line(run.line) : FileError::whole_file(), std::string(field),
-                  std::move(found), std::move(expected));
-}
-
 double positive(const ServingCounts& run, std::string_view field, const std::optional<double>& value) {
-  if (!value) refuse(run, field, "missing", "a number above 0");
-  if (!(*value > 0) || !std::isfinite(*value)) refuse(run, field, fmt::format("{}", *value), "a number above 0");
+  if (!value) throw run.refusal(std::string(field), "missing", "a number above 0");
+  if (!(*value > 0) || !std::isfinite(*value))
+    throw run.refusal(std::string(field), fmt::format("{}", *value), "a number above 0");
   return *value;
-}
-
-std::string name_of(const ServingCounts& run) {
-  return run.line > 0 ? fmt::format("{}:{}", run.file.string(), run.line) : run.file.string();
 }
 
 struct Drafting {
@@ -48,20 +40,21 @@ Drafting drafting_of(const ServingCounts& run, const std::optional<double>& stat
   } else if (run.emitted) {
     drafting.tokens_per_step = *run.emitted / rounds;
   } else {
-    refuse(run, "accepted tokens", "missing", "given, since there were rounds");
+    throw run.refusal("accepted tokens", "missing", "given, since there were rounds");
   }
   if (run.drafted && rounds > 0) {
     drafting.gamma = *run.drafted / rounds;
   } else if (run.gamma || stated_gamma) {
     drafting.gamma = run.gamma ? static_cast<double>(*run.gamma) : *stated_gamma;
   } else {
-    refuse(run, "drafted tokens", "missing", "given, or gamma be stated");
+    throw run.refusal("drafted tokens", "missing", "given, or gamma be stated");
   }
   // Counts that come from rounded rates may miss the bound by as much.
   constexpr double rounding = 0.01;
   if (!(1 <= drafting.tokens_per_step && drafting.tokens_per_step <= (drafting.gamma + 1) * (1 + rounding))) {
-    refuse(run, "tokens per step", fmt::format("{:.6g}", drafting.tokens_per_step),
-           fmt::format("in [1, {:.6g}], with {:.6g} drafted tokens a round", drafting.gamma + 1, drafting.gamma));
+    throw run.refusal(
+        "tokens per step", fmt::format("{:.6g}", drafting.tokens_per_step),
+        fmt::format("in [1, {:.6g}], with {:.6g} drafted tokens a round", drafting.gamma + 1, drafting.gamma));
   }
   return drafting;
 }
@@ -69,7 +62,7 @@ Drafting drafting_of(const ServingCounts& run, const std::optional<double>& stat
 }  // namespace
 
 BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma) {
-  if (!run.bench) refuse(run, "record", "no benchmark run", "a benchmark run");
+  if (!run.bench) throw run.refusal("record", "no benchmark run", "a benchmark run");
   const traces::BenchRun& bench = *run.bench;
   const double throughput = positive(run, "output_throughput", bench.output_throughput);
   const double seconds_per_token = positive(run, "mean_tpot_ms", bench.mean_tpot_ms) / 1000;
@@ -78,7 +71,7 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma) 
   rounds.tokens_per_step = drafting.tokens_per_step;
   rounds.seconds_per_output_token = seconds_per_token;
   rounds.output_tokens_per_second = throughput;
-  rounds.round.name = name_of(run);
+  rounds.round.name = run.place();
   rounds.round.gamma = drafting.gamma;
   rounds.round.batch = throughput * seconds_per_token;
   rounds.round.seconds = seconds_per_token * drafting.tokens_per_step;
@@ -90,9 +83,9 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma) 
   // ones.
   constexpr double slack = 1.25;
   if (bench.max_concurrency && rounds.round.batch > slack * *bench.max_concurrency) {
-    refuse(run, "output_throughput * mean_tpot_ms",
-           fmt::format("{:.4g} requests decoding at a time", rounds.round.batch),
-           fmt::format("at most max_concurrency, {}", *bench.max_concurrency));
+    throw run.refusal("output_throughput * mean_tpot_ms",
+                      fmt::format("{:.4g} requests decoding at a time", rounds.round.batch),
+                      fmt::format("at most max_concurrency, {}", *bench.max_concurrency));
   }
   return rounds;
 }
@@ -120,7 +113,7 @@ std::vector<ObservedRound> steady_rounds(const Windows& windows, bool speculativ
     if (!decodes_alone || !steady || !drafts_known) continue;
     const Drafting drafting = drafting_of(counts, gamma);
     ObservedRound& round = rounds.emplace_back();
-    round.name = name_of(counts);
+    round.name = counts.place();
     round.gamma = drafting.gamma;
     round.batch = *window.running;
     round.seconds = *window.running * drafting.tokens_per_step / *window.generation_tokens_per_second;

@@ -11,15 +11,14 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/quantile.hpp"
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
-#include "traces/file_error.hpp"
 
 namespace specdec::planning {
 namespace {
 
-using traces::FileError;
 using traces::ServingCounts;
 
 /// Lengths of two runs that differ by less than this factor are the same workload; outputs vary from run to run.
@@ -44,15 +43,6 @@ struct Run {
 
 using Runs = std::vector<Run>;
 
-[[noreturn]] void refuse(const ServingCounts& run, std::string field, std::string found, std::string expected) {
-  throw FileError(run.file, run.line > 0 ? FileError::line(run.line) : FileError::whole_file(), std::move(field),
-                  std::move(found), std::move(expected));
-}
-
-std::string place_of(const BenchFigures& figures) {
-  return figures.line > 0 ? fmt::format("{}:{}", figures.file.string(), figures.line) : figures.file.string();
-}
-
 std::string concurrency_text(const BenchFigures& figures) {
   return figures.max_concurrency ? fmt::format("concurrency {:g}", *figures.max_concurrency)
                                  : std::string("no limit of concurrency");
@@ -61,7 +51,7 @@ std::string concurrency_text(const BenchFigures& figures) {
 bool is_speculative(const ServingCounts& run) {
   if (run.rounds.value_or(0) > 0) return true;
   if (run.drafted.value_or(0) > 0 || run.gamma.value_or(0) > 0) {
-    refuse(run, "rounds", "missing", "given, since drafts were made");
+    throw run.refusal("rounds", "missing", "given, since drafts were made");
   }
   return false;
 }
@@ -75,15 +65,15 @@ std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stat
     // Drafts that end early make the mean a little less than the length that was asked for.
     const double mean = *run.drafted / *run.rounds;
     if (mean > 0 && std::ceil(mean) - mean <= 0.05 * mean) return static_cast<std::int64_t>(std::ceil(mean));
-    refuse(run, "drafted tokens per round", fmt::format("{:g}", mean), "a whole number, or a stated gamma");
+    throw run.refusal("drafted tokens per round", fmt::format("{:g}", mean), "a whole number, or a stated gamma");
   }
-  refuse(run, "drafted tokens per round", "unknown", "counted by the run, or a stated gamma");
+  throw run.refusal("drafted tokens per round", "unknown", "counted by the run, or a stated gamma");
 }
 
 Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gamma) {
-  if (!counts.bench) refuse(counts, "document", "no result of a benchmark", "a benchmark run");
+  if (!counts.bench) throw counts.refusal("document", "no result of a benchmark", "a benchmark run");
   if (counts.shape == traces::DraftShape::tree) {
-    refuse(counts, "the shape of drafts", "a tree", "a chain: trees have no gamma to plan");
+    throw counts.refusal("the shape of drafts", "a tree", "a chain: trees have no gamma to plan");
   }
   const traces::BenchRun& bench = *counts.bench;
   Run run;
@@ -114,8 +104,9 @@ std::string model_of(const BenchQuestion& question) {
   const std::string_view first = question.runs.front().label("model_name");
   for (const ServingCounts& run : question.runs) {
     if (run.label("model_name") == first) continue;
-    refuse(run, "model", std::string(run.label("model_name")),
-           fmt::format("{} as in {}, or one of the models chosen", first, question.runs.front().file.string()));
+    throw run.refusal(
+        "model", std::string(run.label("model_name")),
+        fmt::format("{} as in {}, or one of the models chosen", first, question.runs.front().file.string()));
   }
   return std::string(first);
 }
@@ -133,8 +124,9 @@ std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& r
                           return one.counts->label("draft") == *question.draft;
                         });
     if (chosen) return question.draft;
-    refuse(*run.counts, "draft", std::string(draft),
-           fmt::format("{} as in {}, or one of the drafts chosen", other, first->counts->file.string()));
+    throw run.counts->refusal(
+        "draft", std::string(draft),
+        fmt::format("{} as in {}, or one of the drafts chosen", other, first->counts->file.string()));
   }
   return first == nullptr ? std::nullopt : std::optional(std::string(first->counts->label("draft")));
 }
@@ -193,12 +185,6 @@ std::vector<CountedRun> counted_runs(const Runs& runs, const Run* without = null
   return counted;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 class BenchPlanner {
  public:
   explicit BenchPlanner(const BenchQuestion& question) : question_(question) {}
@@ -247,16 +233,17 @@ void BenchPlanner::read() {
     plan_.runs.push_back(run.figures);
     const auto& bench = *run.counts->bench;
     if (bench.completed && bench.num_prompts && *bench.completed < *bench.num_prompts) {
-      note("requests_failed", fmt::format("{}: {:g} of {:g} requests were completed", place_of(run.figures),
+      note("requests_failed", fmt::format("{}: {:g} of {:g} requests were completed", run.counts->place(),
                                           *bench.completed, *bench.num_prompts));
     }
   }
   const auto speculative = [](const Run& run) { return run.speculative(); };
   if (std::none_of(runs_.begin(), runs_.end(), speculative)) {
-    refuse(*runs_.front().counts, "drafted tokens", "none, as in all other runs", "a run with speculation among them");
+    throw runs_.front().counts->refusal("drafted tokens", "none, as in all other runs",
+                                        "a run with speculation among them");
   }
   if (std::all_of(runs_.begin(), runs_.end(), speculative)) {
-    refuse(*runs_.front().counts, "drafted tokens", "some, as in all other runs", "a plain run among them");
+    throw runs_.front().counts->refusal("drafted tokens", "some, as in all other runs", "a plain run among them");
   }
 }
 
@@ -270,13 +257,13 @@ void BenchPlanner::check_repeats() {
         const std::string_view first = a.counts->label(name), second = b.counts->label(name);
         if (!a.speculative() || first.empty() || second.empty() || first == second) continue;
         note("labels_differ", fmt::format("{} and {} ran the same under the {}s {} and {}: are they of one draft?",
-                                          place_of(a.figures), place_of(b.figures), name, first, second));
+                                          a.counts->place(), b.counts->place(), name, first, second));
       }
       const double ratio = a.figures.seconds_per_output_token / b.figures.seconds_per_output_token;
       if (1 / runs_agree <= ratio && ratio <= runs_agree) continue;
       note("runs_disagree",
            fmt::format("{} and {} ran the same at {} with gamma {}, but took {:.4g} and {:.4g} ms per token",
-                       place_of(a.figures), place_of(b.figures), concurrency_text(a.figures), a.figures.gamma,
+                       a.counts->place(), b.counts->place(), concurrency_text(a.figures), a.figures.gamma,
                        1e3 * a.figures.seconds_per_output_token, 1e3 * b.figures.seconds_per_output_token));
     }
   }
@@ -348,7 +335,7 @@ void BenchPlanner::predict_left_out() {
          "there are not more runs than the cost has terms, so that the intervals know nothing of the cost's error");
   }
   if (relative.empty()) return;
-  plan_.leave_one_out_error = median(relative);
+  plan_.leave_one_out_error = core::quantile(relative, 0.5);
   left_out_count_ = relative.size();
   left_out_error_ = std::sqrt(tokens / static_cast<double>(left_out_count_));
 }
@@ -390,7 +377,7 @@ void BenchPlanner::match() {
       unmatched = &run;
       note("unmatched_run",
            fmt::format("{} has no plain run of the same lengths at {}: it says what rounds cost and no speedup",
-                       place_of(run.figures), concurrency_text(run.figures)));
+                       run.counts->place(), concurrency_text(run.figures)));
       continue;
     }
     BenchSpeedup speedup;
@@ -407,9 +394,9 @@ void BenchPlanner::match() {
     plan_.speedups.push_back(std::move(speedup));
   }
   if (plan_.speedups.empty()) {
-    refuse(*unmatched->counts, "a plain run to compare with",
-           fmt::format("none at {}", concurrency_text(unmatched->figures)),
-           "one of the same model, lengths and concurrency");
+    throw unmatched->counts->refusal("a plain run to compare with",
+                                     fmt::format("none at {}", concurrency_text(unmatched->figures)),
+                                     "one of the same model, lengths and concurrency");
   }
 }
 
@@ -484,8 +471,8 @@ void BenchPlanner::ask() {
 void BenchPlanner::backtest() {
   for (const ServingCounts& counts : question_.holdout) {
     if (counts.label("model_name") != plan_.model) {
-      refuse(counts, "model", std::string(counts.label("model_name")),
-             fmt::format("{}, the model of the runs it is predicted from", plan_.model));
+      throw counts.refusal("model", std::string(counts.label("model_name")),
+                           fmt::format("{}, the model of the runs it is predicted from", plan_.model));
     }
     plan_.backtest.push_back(prediction_of(make_run(counts, question_.gamma)));
   }

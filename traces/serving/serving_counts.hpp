@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/file_error.hpp"
 #include "traces/trace_metadata.hpp"
 
 /// What servers count of speculative decoding, in one form whoever wrote it: docs/counters.md.
@@ -104,6 +105,11 @@ struct ServingCounts {
 
   /// Value of a label; empty where there is none.
   std::string_view label(std::string_view name) const;
+
+  /// Where the counts stand, for messages: "requests.jsonl:3", or the file alone.
+  std::string place() const;
+  /// The error to throw where they cannot be used as they are.
+  FileError refusal(std::string field, std::string found, std::string expected) const;
 };
 
 /// Something in the files that the reader could go on after, and the user should know.
