@@ -19,6 +19,9 @@ using traces::AcceptanceRule;
 constexpr std::array<std::pair<Engine, std::string_view>, 4> engine_names = {
     {{Engine::vllm, "vllm"}, {Engine::sglang, "sglang"}, {Engine::trtllm, "trtllm"}, {Engine::llamacpp, "llamacpp"}}};
 
+constexpr std::string_view plain_loses_least =
+    "plain decoding loses least as one length at every batch, so that nothing is to be configured";
+
 void require_schedule(const std::vector<ScheduleStretch>& schedule) {
   if (schedule.empty()) throw std::invalid_argument("engine_config: schedule is empty, but must cover batch 1");
   std::int64_t next = 1;
@@ -87,8 +90,8 @@ class Writer {
 
   EngineConfig write() {
     if (largest_gamma(schedule_) == 0) {
-      note("no gamma pays at any batch, so that nothing is to be configured: start the server without speculation");
-      add_variant("every release", "");
+      configure_nothing(
+          "no gamma pays at any batch, so that nothing is to be configured: start the server without speculation");
       return config_;
     }
     switch (config_.engine) {
@@ -112,6 +115,11 @@ class Writer {
   std::string target() const { return request_.target_model.empty() ? "TARGET" : request_.target_model; }
   std::string draft() const { return request_.draft_model.empty() ? "DRAFT" : request_.draft_model; }
   void note(std::string text) { config_.notes.push_back(std::move(text)); }
+
+  void configure_nothing(std::string_view why) {
+    note(std::string(why));
+    add_variant("every release", "");
+  }
 
   void add_variant(const std::string& releases, const std::string& text) {
     config_.variants.push_back({releases, text, command(!text.empty())});
@@ -231,11 +239,7 @@ void Writer::write_sglang() {
       chain = false;
       break;
   }
-  if (gamma == 0) {
-    note("plain decoding loses least as one length at every batch, so that nothing is to be configured");
-    add_variant("every release", "");
-    return;
-  }
+  if (gamma == 0) return configure_nothing(plain_loses_least);
   std::string text = "--speculative-algorithm " + algorithm;
   if (request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram) {
     text += "\n--speculative-draft-model-path " + shell_word(draft());
@@ -294,11 +298,7 @@ void Writer::write_trtllm() {
     }
   }
   const std::int64_t longest = largest_gamma(config_.runs);
-  if (longest == 0) {
-    note("plain decoding loses least as one length at every batch, so that nothing is to be configured");
-    add_variant("every release", "");
-    return;
-  }
+  if (longest == 0) return configure_nothing(plain_loses_least);
   put("max_draft_len", fmt::format("{}", longest));
   if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
   note_unknown_rule("exact matching with greedy drafting");
@@ -349,11 +349,7 @@ void Writer::write_llamacpp() {
   }
   note_unknown_rule("greedy drafting, and there is no other");
   note_temperature_zero();
-  if (gamma == 0) {
-    note("plain decoding loses least as one length at every batch, so that nothing is to be configured");
-    add_variant("every release", "");
-    return;
-  }
+  if (gamma == 0) return configure_nothing(plain_loses_least);
   if (request_.kind == DraftKind::ngram) {
     add_variant("llama.cpp since May 2026 (--spec-type in llama-server --help)",
                 fmt::format("--spec-type ngram-mod\n--spec-ngram-mod-n-max {}\n--spec-ngram-mod-n-min 0\n", gamma));
