@@ -20,85 +20,81 @@ using Basis = ConversionBasis;
 
 constexpr std::string_view truncated_note = "the last round of a text may be cut at its end";
 
+constexpr AcceptanceConvention figure(std::string_view name, Quantity quantity, std::string_view where,
+                                      std::string_view note = {}) {
+  return {.name = name, .quantity = quantity, .where = where, .note = note};
+}
+
+constexpr AcceptanceConvention percent(std::string_view name, Quantity quantity, std::string_view where) {
+  return {.name = name, .quantity = quantity, .percent = true, .where = where};
+}
+
+constexpr AcceptanceConvention by_position(std::string_view name, Quantity quantity, std::string_view where,
+                                           std::string_view note) {
+  return {.name = name, .quantity = quantity, .by_position = true, .where = where, .note = note};
+}
+
+constexpr AcceptanceConvention whole(std::string_view name, Quantity quantity, std::string_view where,
+                                     std::string_view note = {}) {
+  return {.name = name, .quantity = quantity, .whole = true, .where = where, .note = note};
+}
+
 constexpr std::array conventions = {
-    AcceptanceConvention{"tokens_per_step", Quantity::tokens_per_step, false, false, false, "bonus token included"},
-    AcceptanceConvention{"accepted_drafts_per_step", Quantity::accepted_per_step, false, false, false,
-                         "bonus token left out"},
-    AcceptanceConvention{"accepted_over_drafted", Quantity::accepted_share, false, false, false, "fraction"},
-    AcceptanceConvention{"unconditional_rates", Quantity::unconditional, false, false, true,
-                         "P(draft j and all before it accepted)"},
-    AcceptanceConvention{"conditional_rates", Quantity::conditional, false, false, true,
-                         "P(draft j accepted | all before it)"},
-    AcceptanceConvention{"rounds_by_accepted", Quantity::accepted_law, false, false, false,
-                         "rounds with 0, 1, ... accepted"},
-    AcceptanceConvention{"alpha", Quantity::alpha, false, false, false, "rate of the geometric law"},
-    AcceptanceConvention{"rounds", Quantity::rounds, false, false, false, "count"},
-    AcceptanceConvention{"drafted", Quantity::drafted, false, false, false, "count"},
-    AcceptanceConvention{"accepted", Quantity::accepted, false, false, false, "count"},
+    figure("tokens_per_step", Quantity::tokens_per_step, "bonus token included"),
+    figure("accepted_drafts_per_step", Quantity::accepted_per_step, "bonus token left out"),
+    figure("accepted_over_drafted", Quantity::accepted_share, "fraction"),
+    whole("unconditional_rates", Quantity::unconditional, "P(draft j and all before it accepted)"),
+    whole("conditional_rates", Quantity::conditional, "P(draft j accepted | all before it)"),
+    figure("rounds_by_accepted", Quantity::accepted_law, "rounds with 0, 1, ... accepted"),
+    figure("alpha", Quantity::alpha, "rate of the geometric law"),
+    figure("rounds", Quantity::rounds, "count"),
+    figure("drafted", Quantity::drafted, "count"),
+    figure("accepted", Quantity::accepted, "count"),
 
-    AcceptanceConvention{"vllm.mean_acceptance_length", Quantity::tokens_per_step, false, false, false,
-                         "log line, request metrics"},
-    AcceptanceConvention{"vllm.avg_draft_acceptance_rate", Quantity::accepted_share, true, false, false,
-                         "log line, per cent"},
-    AcceptanceConvention{"vllm.per_position_acceptance_rate", Quantity::unconditional, false, false, true, "log line"},
-    AcceptanceConvention{"vllm.draft_acceptance_rate", Quantity::accepted_share, false, false, false,
-                         "request metrics, fraction"},
-    AcceptanceConvention{"vllm.acceptance_histogram", Quantity::accepted_law, false, false, true, "request metrics"},
-    AcceptanceConvention{"vllm.per_step_accepted", Quantity::accepted_per_step, false, false, false,
-                         "request metrics, its mean"},
-    AcceptanceConvention{"vllm.spec_decode_acceptance_length", Quantity::tokens_per_step, false, false, false,
-                         "benchmark"},
-    AcceptanceConvention{"vllm.spec_decode_acceptance_rate", Quantity::accepted_share, true, false, false,
-                         "benchmark, per cent"},
-    AcceptanceConvention{"vllm.spec_decode_per_position_acceptance_rates", Quantity::unconditional, false, false, true,
-                         "benchmark"},
-    AcceptanceConvention{"vllm.synthetic_acceptance_length", Quantity::tokens_per_step, false, false, false,
-                         "configuration"},
-    AcceptanceConvention{"vllm.synthetic_acceptance_rates", Quantity::unconditional, false, false, true,
-                         "configuration"},
-    AcceptanceConvention{"vllm.num_drafts", Quantity::rounds, false, false, false, "counter"},
-    AcceptanceConvention{"vllm.num_draft_tokens", Quantity::drafted, false, false, false, "counter"},
-    AcceptanceConvention{"vllm.num_accepted_tokens", Quantity::accepted, false, false, false, "counter"},
+    figure("vllm.mean_acceptance_length", Quantity::tokens_per_step, "log line, request metrics"),
+    percent("vllm.avg_draft_acceptance_rate", Quantity::accepted_share, "log line, per cent"),
+    whole("vllm.per_position_acceptance_rate", Quantity::unconditional, "log line"),
+    figure("vllm.draft_acceptance_rate", Quantity::accepted_share, "request metrics, fraction"),
+    whole("vllm.acceptance_histogram", Quantity::accepted_law, "request metrics"),
+    figure("vllm.per_step_accepted", Quantity::accepted_per_step, "request metrics, its mean"),
+    figure("vllm.spec_decode_acceptance_length", Quantity::tokens_per_step, "benchmark"),
+    percent("vllm.spec_decode_acceptance_rate", Quantity::accepted_share, "benchmark, per cent"),
+    whole("vllm.spec_decode_per_position_acceptance_rates", Quantity::unconditional, "benchmark"),
+    figure("vllm.synthetic_acceptance_length", Quantity::tokens_per_step, "configuration"),
+    whole("vllm.synthetic_acceptance_rates", Quantity::unconditional, "configuration"),
+    figure("vllm.num_drafts", Quantity::rounds, "counter"),
+    figure("vllm.num_draft_tokens", Quantity::drafted, "counter"),
+    figure("vllm.num_accepted_tokens", Quantity::accepted, "counter"),
 
-    AcceptanceConvention{"sglang.spec_accept_length", Quantity::tokens_per_step, false, false, false,
-                         "gauge, meta_info",
-                         "of a request it counts the prefill's token too, which raises it, and the last round may be "
-                         "cut at the end of the text"},
-    AcceptanceConvention{"sglang.accept_len", Quantity::tokens_per_step, false, false, false, "log line"},
-    AcceptanceConvention{"sglang.accept_length", Quantity::tokens_per_step, false, false, false, "benchmark"},
-    AcceptanceConvention{"sglang.spec_accept_histogram", Quantity::accepted_law, false, false, false, "meta_info"},
-    AcceptanceConvention{"sglang.completion_tokens", Quantity::emitted, false, false, false, "meta_info"},
-    AcceptanceConvention{"sglang.spec_verify_ct", Quantity::rounds, false, false, false, "meta_info"},
+    figure("sglang.spec_accept_length", Quantity::tokens_per_step, "gauge, meta_info",
+           "of a request it counts the prefill's token too, which raises it, and the last round may be "
+           "cut at the end of the text"),
+    figure("sglang.accept_len", Quantity::tokens_per_step, "log line"),
+    figure("sglang.accept_length", Quantity::tokens_per_step, "benchmark"),
+    figure("sglang.spec_accept_histogram", Quantity::accepted_law, "meta_info"),
+    figure("sglang.completion_tokens", Quantity::emitted, "meta_info"),
+    figure("sglang.spec_verify_ct", Quantity::rounds, "meta_info"),
 
-    AcceptanceConvention{"trtllm.acceptance_length", Quantity::tokens_per_step, false, false, false,
-                         "iteration statistics"},
-    AcceptanceConvention{"trtllm.acceptance_rate", Quantity::accepted_share, false, false, false,
-                         "of a request, fraction"},
-    AcceptanceConvention{"trtllm.accepted_over_drafted_by_position", Quantity::unconditional, false, false, true,
-                         "counters by token_position", "over the rounds that drafted the position"},
-    AcceptanceConvention{"trtllm.num_requests_with_draft_tokens", Quantity::rounds, false, false, false,
-                         "iteration statistics"},
-    AcceptanceConvention{"trtllm.num_draft_tokens", Quantity::drafted, false, false, false, "iteration statistics"},
-    AcceptanceConvention{"trtllm.num_accepted_tokens", Quantity::accepted, false, false, false, "iteration statistics"},
+    figure("trtllm.acceptance_length", Quantity::tokens_per_step, "iteration statistics"),
+    figure("trtllm.acceptance_rate", Quantity::accepted_share, "of a request, fraction"),
+    whole("trtllm.accepted_over_drafted_by_position", Quantity::unconditional, "counters by token_position",
+          "over the rounds that drafted the position"),
+    figure("trtllm.num_requests_with_draft_tokens", Quantity::rounds, "iteration statistics"),
+    figure("trtllm.num_draft_tokens", Quantity::drafted, "iteration statistics"),
+    figure("trtllm.num_accepted_tokens", Quantity::accepted, "iteration statistics"),
 
-    AcceptanceConvention{"llamacpp.mean_acceptance_length", Quantity::tokens_per_step, false, false, false,
-                         "server log"},
-    AcceptanceConvention{"llamacpp.draft_acceptance", Quantity::accepted_share, false, false, false,
-                         "server log, fraction"},
-    AcceptanceConvention{"llamacpp.acceptance_rate_per_position", Quantity::unconditional, false, false, true,
-                         "server log"},
-    AcceptanceConvention{"llamacpp.accept", Quantity::accepted_share, true, false, false,
-                         "llama-speculative, per cent"},
-    AcceptanceConvention{"llamacpp.draft_n", Quantity::drafted, false, false, false, "timings"},
-    AcceptanceConvention{"llamacpp.draft_n_accepted", Quantity::accepted, false, false, false, "timings"},
+    figure("llamacpp.mean_acceptance_length", Quantity::tokens_per_step, "server log"),
+    figure("llamacpp.draft_acceptance", Quantity::accepted_share, "server log, fraction"),
+    whole("llamacpp.acceptance_rate_per_position", Quantity::unconditional, "server log"),
+    percent("llamacpp.accept", Quantity::accepted_share, "llama-speculative, per cent"),
+    figure("llamacpp.draft_n", Quantity::drafted, "timings"),
+    figure("llamacpp.draft_n_accepted", Quantity::accepted, "timings"),
 
-    AcceptanceConvention{"spec_bench.accept_lengths", Quantity::tokens_per_step, false, false, false, "its mean",
-                         truncated_note},
-    AcceptanceConvention{"eagle.new_tokens_per_step", Quantity::tokens_per_step, false, false, false,
-                         "sum(new_tokens) / sum(idxs + 1)", truncated_note},
-    AcceptanceConvention{"eagle.alpha", Quantity::conditional, false, false, true, "alpha / alpha_num, by depth"},
-    AcceptanceConvention{"position_trace.acc_len", Quantity::tokens_per_step, false, true, false,
-                         "its mean over positions", "rounds begin at some positions rather than at others"},
+    figure("spec_bench.accept_lengths", Quantity::tokens_per_step, "its mean", truncated_note),
+    figure("eagle.new_tokens_per_step", Quantity::tokens_per_step, "sum(new_tokens) / sum(idxs + 1)", truncated_note),
+    whole("eagle.alpha", Quantity::conditional, "alpha / alpha_num, by depth"),
+    by_position("position_trace.acc_len", Quantity::tokens_per_step, "its mean over positions",
+                "rounds begin at some positions rather than at others"),
 };
 
 /// A value and what it rests on.
@@ -218,7 +214,7 @@ class Knowledge {
   /// Why something does not follow.
   std::string missing() const {
     if (drafts_differ()) {
-      return fmt::format("drafts differ in length, {} in the mean", fmt::format("{:.4g}", *drafted_per_step_));
+      return fmt::format("drafts differ in length, {:.4g} in the mean", *drafted_per_step_);
     }
     if (!gamma_) return "needs gamma";
     return share_ ? "needs the number of rounds" : "does not follow";
@@ -346,7 +342,7 @@ class Knowledge {
     }
     if (!(sum > 0)) throw std::domain_error(fmt::format("{} holds no round", convention.name));
     std::vector<double> law = figure.values;
-    while (gamma_ && !convention.whole && law.size() < static_cast<std::size_t>(*gamma_) + 1) law.push_back(0);
+    if (gamma_ && !convention.whole) law.resize(std::max(law.size(), static_cast<std::size_t>(*gamma_) + 1));
     if (gamma_ || convention.whole) settle_gamma(convention, law.size() - 1, false);
     for (double& share : law) share /= sum;
     law_ = {std::move(law), Basis::exact};
@@ -373,7 +369,7 @@ class Knowledge {
     if (law_) survival_from_law();
     if (conditional_) survival_from_conditional();
     if (survival_ && !length_) {
-      length_ = {1 + std::accumulate(survival_->value.begin(), survival_->value.end(), 0.0), survival_->basis};
+      length_ = {1 + sum_of(survival_->value), survival_->basis};
     }
     if (!length_ && share_ && gamma_) {
       length_ = {1 + share_->value * static_cast<double>(*gamma_), weaker(share_->basis, Basis::equal_drafts)};

@@ -11,8 +11,6 @@
 namespace specdec::estimate {
 namespace {
 
-Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
-
 Interval in_unit_interval(const Interval& interval) {
   return {std::clamp(interval.lo, 0.0, 1.0), std::clamp(interval.hi, 0.0, 1.0)};
 }

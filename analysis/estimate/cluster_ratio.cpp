@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <vector>
 
 namespace specdec::estimate {
 namespace {
@@ -119,36 +120,13 @@ Interval bounded_t_interval(double value, const StandardError& error, double lo,
   return {lo + width * std::max(0.0, centre - half_width), lo + width * std::min(1.0, centre + half_width)};
 }
 
-void StreamingBatches::add(double numerator, double denominator) {
-  ++values_;
-  if (in_last_ == cell_length_ && cells_.size() == most_cells) {
-    for (std::size_t i = 0; i < most_cells / 2; ++i) {
-      cells_[i] = {cells_[2 * i].first + cells_[2 * i + 1].first, cells_[2 * i].second + cells_[2 * i + 1].second};
-    }
-    cells_.resize(most_cells / 2);
-    cell_length_ *= 2;
-    in_last_ = cell_length_;
-  }
-  if (cells_.empty() || in_last_ == cell_length_) {
-    cells_.emplace_back(0, 0);
-    in_last_ = 0;
-  }
-  cells_.back().first += numerator;
-  cells_.back().second += denominator;
-  ++in_last_;
-}
-
 ClusterMoments StreamingBatches::moments() const {
-  const std::size_t batches = static_cast<std::size_t>(std::clamp<std::int64_t>(values_ / least_batch, 1, 10));
-  std::vector<std::pair<double, double>> sums(batches);
-  for (std::size_t i = 0; i < cells_.size(); ++i) {
-    auto& sum = sums[i * batches / cells_.size()];
-    sum.first += cells_[i].first;
-    sum.second += cells_[i].second;
-  }
   ClusterMoments moments;
-  if (values_ == 0) return moments;
-  for (const auto& [numerator, denominator] : sums) moments.add(numerator, denominator);
+  if (values() == 0) return moments;
+  const std::vector<BatchSums>& cells = cells_.cells();
+  std::vector<BatchSums> batches(static_cast<std::size_t>(std::clamp<std::int64_t>(values() / least_batch, 1, 10)));
+  for (std::size_t i = 0; i < cells.size(); ++i) batches[i * batches.size() / cells.size()].add(cells[i]);
+  for (const BatchSums& batch : batches) moments.add(batch.numerator, batch.denominator);
   return moments;
 }
 

@@ -4,10 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "analysis/estimate/estimate.hpp"
+#include "analysis/estimate/merging_cells.hpp"
 
 namespace specdec::estimate {
 
@@ -69,21 +68,25 @@ Interval bounded_t_interval(double value, const StandardError& error, double lo,
 /// Values in the shortest batch of a single series.
 inline constexpr std::int64_t least_batch = 20;
 
-/// The values of one long series by batches, in bounded memory: 256 cells of equal length; where they are full, pairs
-/// are merged. `moments` cuts the cells into min(10, n / least_batch) batches of nearly equal length.
+/// The values of one long series by batches, in bounded memory. `moments` cuts the cells into min(10, n / least_batch)
+/// batches of nearly equal length.
 class StreamingBatches {
  public:
-  void add(double numerator, double denominator);
-  std::int64_t values() const { return values_; }
+  void add(double numerator, double denominator) { cells_.add({numerator, denominator}); }
+  std::int64_t values() const { return cells_.parts(); }
   /// The batches as clusters.
   ClusterMoments moments() const;
 
  private:
-  static constexpr std::size_t most_cells = 256;
-  std::vector<std::pair<double, double>> cells_;
-  std::int64_t cell_length_ = 1;
-  std::int64_t in_last_ = 0;
-  std::int64_t values_ = 0;
+  struct BatchSums {
+    double numerator = 0, denominator = 0;
+
+    void add(const BatchSums& other) {
+      numerator += other.numerator;
+      denominator += other.denominator;
+    }
+  };
+  MergingCells<BatchSums, 256> cells_;
 };
 
 }  // namespace specdec::estimate

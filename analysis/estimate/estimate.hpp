@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,11 @@ struct Interval {
   double lo = 0;
   double hi = 0;
 };
+
+/// The interval of one value.
+inline Interval exactly(double value) { return {value, value}; }
+/// The smallest interval that holds both.
+inline Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
 
 /// An estimate is never a bare number: it says how sure it is and how it was made.
 struct Estimate {

@@ -20,8 +20,7 @@ namespace {
 /// Rounds that live on beyond this many drafts are taken as cut off there when the two rates are fitted.
 constexpr std::size_t fitted_positions = 24;
 
-Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
-Interval including(const Interval& interval, double value) { return hull(interval, {value, value}); }
+Interval including(const Interval& interval, double value) { return hull(interval, exactly(value)); }
 
 double tokens_at(double alpha, std::int64_t gamma) {
   return theory::expected_tokens(core::AcceptanceRate(std::clamp(alpha, 0.0, 1.0)), gamma);
@@ -138,18 +137,7 @@ MeasuredAcceptance::Fit MeasuredAcceptance::fit_of(const std::vector<double>& ra
   fit.alpha = accepted / looked_at;
   if (options_.beyond == BeyondObserved::geometric) conditional.emplace_back(fit.alpha);
   fit.hazards = core::AcceptanceProfile::from_conditional(conditional);
-  if (const auto mixture = estimate::two_rates(ends)) {
-    double high = 0;
-    double low = 0;
-    for (std::size_t length = 0; length < share_by_drafted_.size(); ++length) {
-      const auto gamma = static_cast<std::int64_t>(length);
-      high += share_by_drafted_[length] * tokens_at(mixture->high, gamma);
-      low += share_by_drafted_[length] * tokens_at(mixture->low, gamma);
-    }
-    high *= mixture->share_high;
-    low *= 1 - mixture->share_high;
-    fit.two_rates = theory::TwoRates{mixture->high, mixture->low, high / (high + low)};
-  }
+  if (const auto mixture = estimate::two_rates(ends)) fit.two_rates = rates_of_tokens(*mixture, share_by_drafted_);
   return fit;
 }
 
@@ -194,7 +182,7 @@ TokensPerStep MeasuredAcceptance::of_positions(std::int64_t gamma) const {
   result.extrapolated = gamma > std::max(longest_observed_, measured_gamma_.value_or(0));
   if (gamma == measured_gamma_) {
     result.value = measured_tokens_;
-    result.readings = {measured_tokens_, measured_tokens_};
+    result.readings = exactly(measured_tokens_);
     result.full_accepts = cut_off ? 0 : centre_.hazards.survival(drafts);
     result.ci95 =
         including(measured_ci95_ && options_.design_effect == 1 ? *measured_ci95_ : interval(result.value, gamma, true),
@@ -202,7 +190,7 @@ TokensPerStep MeasuredAcceptance::of_positions(std::int64_t gamma) const {
     return result;
   }
   result.value = all.two_state.value_or(all.hazards);
-  result.readings = hull({all.constant_rate, all.constant_rate}, {all.hazards, all.hazards});
+  result.readings = hull(exactly(all.constant_rate), exactly(all.hazards));
   result.readings = including(result.readings, result.value);
   result.full_accepts = cut_off             ? 0
                         : centre_.two_rates ? std::clamp(theory::survival(*centre_.two_rates, gamma, gamma), 0.0, 1.0)
@@ -267,7 +255,7 @@ TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {
   result.full_accepts = drafts < gamma ? 0 : full_accepts_at(middle, drafts);
   if (gamma == measured_gamma_) {
     result.value = measured_tokens_;
-    result.readings = {measured_tokens_, measured_tokens_};
+    result.readings = exactly(measured_tokens_);
     if (measured_ci95_ && options_.design_effect == 1) {
       result.ci95 = including(*measured_ci95_, result.value);
       return result;

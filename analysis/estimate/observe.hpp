@@ -94,6 +94,8 @@ class Observer {
   struct Workspace;
 
   void observe_full(const traces::PositionSource& source, const traces::PositionBatch& batch, Observations& out);
+  void observe_row(const traces::PositionSource& source, const traces::PositionBatch& batch, std::int64_t i,
+                   Workspace& work, Observations& out) const;
   void observe_top_k(const traces::PositionSource& source, const traces::PositionBatch& batch, Observations& out);
   void observe_scalar(const traces::PositionSource& source, const traces::PositionBatch& batch, Observations& out);
   void observe_logprobs(const traces::PositionSource& source, const traces::PositionBatch& batch,

@@ -11,6 +11,7 @@
 
 #include "analysis/core/distribution.hpp"
 #include "analysis/core/parallel.hpp"
+#include "analysis/core/unit_bins.hpp"
 #include "analysis/theory/rejection_sampling.hpp"
 
 namespace specdec::estimate {
@@ -103,34 +104,17 @@ void store(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token
 /// The one token that greedy drafting proposes.
 void confidence_of_argmax(const core::RowStatistics& s, AcceptanceRule rule, std::span<core::DraftConfidence> bins) {
   std::fill(bins.begin(), bins.end(), core::DraftConfidence{});
-  const auto count = static_cast<double>(bins.size());
   const bool same = s.target_argmax == s.draft_argmax;
-  bins[static_cast<std::size_t>(std::min(s.draft_max * count, count - 1))] = {
+  bins[core::unit_bin(s.draft_max, bins.size())] = {
       1, s.draft_max, rule == AcceptanceRule::greedy ? (same ? 1.0 : 0.0) : s.target_at_draft_argmax};
 }
 
-std::optional<core::RowFault> confidence_of_rows(const traces::TargetRow& target, const traces::DraftRow& draft,
-                                                 std::vector<double>& p, std::vector<double>& q,
-                                                 std::span<core::DraftConfidence> bins) {
+std::optional<core::RowFault> read_pair(const traces::TargetRow& target, const traces::DraftRow& draft,
+                                        std::vector<double>& p, std::vector<double>& q) {
   p.resize(index(target.vocab));
   q.resize(index(draft.vocab));
-  auto fault = core::read_probabilities(target, core::RowRole::target, p);
-  if (!fault) fault = core::read_probabilities(draft, core::RowRole::draft, q);
-  if (!fault) core::draft_confidence(p, q, bins);
-  return fault;
-}
-
-std::optional<core::RowFault> rejection_sampling_of_rows(const traces::TargetRow& target, const traces::DraftRow& draft,
-                                                         std::vector<double>& p, std::vector<double>& q, double& out) {
-  p.resize(index(target.vocab));
-  q.resize(index(draft.vocab));
-  auto fault = core::read_probabilities(target, core::RowRole::target, p);
-  if (!fault) fault = core::read_probabilities(draft, core::RowRole::draft, q);
-  if (fault) return fault;
-  const core::TargetDistribution of_target(p, core::sum_tolerance(target));
-  out = std::min(
-      1.0, theory::rejection_sampling_acceptance(of_target, core::DraftDistribution(q, core::sum_tolerance(draft))));
-  return fault;
+  if (const auto fault = core::read_probabilities(target, core::RowRole::target, p)) return fault;
+  return core::read_probabilities(draft, core::RowRole::draft, q);
 }
 
 /// How far the stored sums are from 1; logits have none.
@@ -157,61 +141,69 @@ bool Observer::may_have_underflowed(const traces::TargetRow& row, std::int64_t t
          is_half_zero(row.data + token * traces::size_of(row.type));
 }
 
+void Observer::observe_row(const PositionSource& source, const PositionBatch& batch, std::int64_t i, Workspace& work,
+                           Observations& out) const {
+  std::optional<core::RowFault> fault;
+  const auto require_sound = [&] {
+    if (fault) throw error_of(*fault, source, batch, i);
+  };
+  traces::TargetRow target = batch.target_rows[i];
+  traces::DraftRow draft = batch.draft_rows[i];
+  if (options_.tolerance) target.sum_tolerance = draft.sum_tolerance = *options_.tolerance;
+  target = reshaped(target, target_, core::RowRole::target, work.target.probabilities, work.target.logprobs, fault);
+  require_sound();
+  draft = reshaped(draft, draft_, core::RowRole::draft, work.draft.probabilities, work.draft.logprobs, fault);
+  require_sound();
+  if (!batch.draft_vocab_map.empty()) {
+    draft = core::spread_over_vocabulary(draft, batch.draft_vocab_map, target.vocab, work.scratch);
+  }
+  const std::int64_t token = batch.token.empty() ? -1 : batch.token[index(i)];
+  fault = core::row_statistics(target, draft, token, work.scratch, work.statistics);
+  require_sound();
+  const bool impossible = token >= 0 && std::isinf(work.statistics.target_token_logprob);
+  if (impossible && !forgives_impossible_tokens() && !may_have_underflowed(batch.target_rows[i], token)) {
+    throw impossible_token(source, batch, i);
+  }
+  store(work.statistics, rule_, token, i, out);
+  work.largest_sum_error = std::max(work.largest_sum_error, sum_error(work.statistics, target, draft));
+
+  const bool confidence = !out.by_confidence.empty();
+  const bool confidence_of_rows = confidence && rule_ == AcceptanceRule::rejection;
+  if (confidence_of_rows || options_.rejection_sampling) {
+    fault = read_pair(target, draft, work.target_probabilities, work.draft_probabilities);
+    require_sound();
+  }
+  if (confidence) {
+    work.by_confidence.resize(out.by_confidence.size());
+    if (confidence_of_rows) {
+      core::draft_confidence(work.target_probabilities, work.draft_probabilities, work.by_confidence);
+    } else {
+      confidence_of_argmax(work.statistics, rule_, work.by_confidence);
+    }
+    for (std::size_t b = 0; b < out.by_confidence.size(); ++b) out.by_confidence[b][index(i)] = work.by_confidence[b];
+  }
+  if (options_.rejection_sampling) {
+    const core::TargetDistribution p(work.target_probabilities, core::sum_tolerance(target));
+    const core::DraftDistribution q(work.draft_probabilities, core::sum_tolerance(draft));
+    out.rejection_sampling_acceptance[index(i)] = std::min(1.0, theory::rejection_sampling_acceptance(p, q));
+  }
+  if (options_.lenience.empty()) return;
+  work.lenience.resize(options_.lenience.size());
+  fault = core::lenience_statistics(target, draft, options_.lenience, work.scratch, work.lenience);
+  require_sound();
+  for (std::size_t l = 0; l < work.lenience.size(); ++l) {
+    out.lenient_acceptance[l][index(i)] = work.lenience[l].alpha;
+    out.lenient_distance_strict[l][index(i)] = work.lenience[l].distance_strict;
+    out.lenient_distance_lenient[l][index(i)] = work.lenience[l].distance_lenient;
+  }
+}
+
 void Observer::observe_full(const PositionSource& source, const PositionBatch& batch, Observations& out) {
-  const std::size_t leniences = options_.lenience.size();
-  allocate_full(out, !batch.token.empty(), leniences);
+  allocate_full(out, !batch.token.empty(), options_.lenience.size());
   if (options_.rejection_sampling) out.rejection_sampling_acceptance = column(batch.size);
   out.by_confidence.assign(index(options_.confidence_bins), std::vector<core::DraftConfidence>(index(batch.size)));
   core::for_each_index(batch.size, options_.threads, [&](std::int64_t i, std::int64_t worker) {
-    Workspace& work = *workspaces_[index(worker)];
-    std::optional<core::RowFault> fault;
-    const auto require_sound = [&] {
-      if (fault) throw error_of(*fault, source, batch, i);
-    };
-    traces::TargetRow target = batch.target_rows[i];
-    traces::DraftRow draft = batch.draft_rows[i];
-    if (options_.tolerance) target.sum_tolerance = draft.sum_tolerance = *options_.tolerance;
-    target = reshaped(target, target_, core::RowRole::target, work.target.probabilities, work.target.logprobs, fault);
-    require_sound();
-    draft = reshaped(draft, draft_, core::RowRole::draft, work.draft.probabilities, work.draft.logprobs, fault);
-    require_sound();
-    if (!batch.draft_vocab_map.empty()) {
-      draft = core::spread_over_vocabulary(draft, batch.draft_vocab_map, target.vocab, work.scratch);
-    }
-    const std::int64_t token = batch.token.empty() ? -1 : batch.token[index(i)];
-    fault = core::row_statistics(target, draft, token, work.scratch, work.statistics);
-    require_sound();
-    const bool impossible = token >= 0 && std::isinf(work.statistics.target_token_logprob);
-    if (impossible && !forgives_impossible_tokens() && !may_have_underflowed(batch.target_rows[i], token)) {
-      throw impossible_token(source, batch, i);
-    }
-    store(work.statistics, rule_, token, i, out);
-    work.largest_sum_error = std::max(work.largest_sum_error, sum_error(work.statistics, target, draft));
-    if (!out.by_confidence.empty()) {
-      work.by_confidence.resize(out.by_confidence.size());
-      if (rule_ == AcceptanceRule::rejection) {
-        fault =
-            confidence_of_rows(target, draft, work.target_probabilities, work.draft_probabilities, work.by_confidence);
-        require_sound();
-      } else {
-        confidence_of_argmax(work.statistics, rule_, work.by_confidence);
-      }
-      for (std::size_t b = 0; b < out.by_confidence.size(); ++b) out.by_confidence[b][index(i)] = work.by_confidence[b];
-    }
-    if (options_.rejection_sampling) {
-      fault = rejection_sampling_of_rows(target, draft, work.target_probabilities, work.draft_probabilities,
-                                         out.rejection_sampling_acceptance[index(i)]);
-      require_sound();
-    }
-    if (leniences == 0) return;
-    work.lenience.resize(leniences);
-    fault = core::lenience_statistics(target, draft, options_.lenience, work.scratch, work.lenience);
-    require_sound();
-    for (std::size_t l = 0; l < leniences; ++l) {
-      out.lenient_acceptance[l][index(i)] = work.lenience[l].alpha;
-      out.lenient_distance_strict[l][index(i)] = work.lenience[l].distance_strict;
-      out.lenient_distance_lenient[l][index(i)] = work.lenience[l].distance_lenient;
-    }
+    observe_row(source, batch, i, *workspaces_[index(worker)], out);
   });
   if (batch.token.empty()) return;
   for (std::int64_t i = 0; i < batch.size; ++i) {

@@ -60,8 +60,6 @@ inline void put(Bracketed& to, std::int64_t i, const Interval& value) {
   to.upper[index(i)] = value.hi;
 }
 
-inline Interval exactly(double value) { return {value, value}; }
-
 inline Interval truth_value(bool value) { return exactly(value ? 1 : 0); }
 
 inline constexpr Interval anything{0, 1};

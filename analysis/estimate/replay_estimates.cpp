@@ -131,8 +131,6 @@ std::string method_of(const Material& material) {
                                 material.options.mix == TaskMix::fixed ? ", stratified by task" : "", few);
 }
 
-Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
-
 /// Tokens per step by Eq. 1 at the ends of the interval of the acceptance rate over sequences, which is never narrower
 /// than Wilson's over all tokens; the batches of a single sequence count tokens and steps alone.
 Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {

@@ -1,14 +1,6 @@
 #include "analysis/estimate/serving_clusters.hpp"
 
 namespace specdec::estimate {
-namespace {
-
-void add_to(std::vector<double>& sums, const std::vector<double>& values) {
-  if (sums.size() < values.size()) sums.resize(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
-}
-
-}  // namespace
 
 void ClusterSums::set(const UnitCounts& unit) {
   rounds = unit.rounds && unit.accepted ? *unit.rounds : 0;
@@ -24,7 +16,7 @@ void ClusterSums::set(const UnitCounts& unit) {
   evaluated_accepted_at.clear();
   evaluated_at.clear();
   if (unit.has_positions) {
-    for (const double count : unit.rounds_by_accepted) rounds_with_positions += count;
+    rounds_with_positions = sum_of_counts(unit.rounds_by_accepted);
     accepted_at = unit.accepted_at;
   }
   if (unit.has_evaluated) {
@@ -32,10 +24,7 @@ void ClusterSums::set(const UnitCounts& unit) {
     evaluated_at = unit.evaluated_at;
   }
   // The drafts that were looked at are those of the histogram, where the total differs by a scrape between two counts.
-  if (unit.evaluation == Evaluation::exact) {
-    tried_accepted = 0;
-    for (const double count : unit.accepted_at) tried_accepted += count;
-  }
+  if (unit.evaluation == Evaluation::exact) tried_accepted = sum_of_counts(unit.accepted_at);
 }
 
 void ClusterSums::set_mean(double tokens_per_round) {
@@ -53,9 +42,9 @@ void ClusterSums::add(const ClusterSums& other) {
   least_rejections += other.least_rejections;
   most_rejections += other.most_rejections;
   rounds_with_positions += other.rounds_with_positions;
-  add_to(accepted_at, other.accepted_at);
-  add_to(evaluated_accepted_at, other.evaluated_accepted_at);
-  add_to(evaluated_at, other.evaluated_at);
+  add_counts(accepted_at, other.accepted_at);
+  add_counts(evaluated_accepted_at, other.evaluated_accepted_at);
+  add_counts(evaluated_at, other.evaluated_at);
 }
 
 void ClusterTally::add(const ClusterSums& cluster) {
@@ -73,25 +62,6 @@ void ClusterTally::add(const ClusterSums& cluster) {
     none_accepted_.add(0, cluster.rounds_with_positions);
   }
   if (!cluster.evaluated_at.empty()) moments.add(cluster.evaluated_accepted_at, cluster.evaluated_at);
-}
-
-void WindowCells::add(const ClusterSums& window) {
-  if (in_last_ == cell_length_ && cells_.size() == most_cells) {
-    for (std::size_t i = 0; i < most_cells / 2; ++i) {
-      ClusterSums pair = cells_[2 * i];
-      pair.add(cells_[2 * i + 1]);
-      cells_[i] = pair;
-    }
-    cells_.resize(most_cells / 2);
-    cell_length_ *= 2;
-    in_last_ = cell_length_;
-  }
-  if (cells_.empty() || in_last_ == cell_length_) {
-    cells_.emplace_back();
-    in_last_ = 0;
-  }
-  cells_.back().add(window);
-  ++in_last_;
 }
 
 }  // namespace specdec::estimate

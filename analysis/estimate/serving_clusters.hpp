@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "analysis/estimate/cluster_ratio.hpp"
+#include "analysis/estimate/merging_cells.hpp"
 #include "analysis/estimate/round_moments.hpp"
 #include "analysis/estimate/unit_counts.hpp"
 
@@ -45,18 +44,7 @@ struct ClusterTally {
   ClusterMoments none_accepted_;  // what `survival` is for a position that no cluster so far has reached
 };
 
-/// The windows of one series in order, in bounded memory: at most 40 cells of equal numbers of windows; where they are
-/// full, pairs are merged, so that there are 20 and more.
-class WindowCells {
- public:
-  void add(const ClusterSums& window);
-  const std::vector<ClusterSums>& cells() const { return cells_; }
-
- private:
-  static constexpr std::size_t most_cells = 40;
-  std::vector<ClusterSums> cells_;
-  std::int64_t cell_length_ = 1;
-  std::int64_t in_last_ = 0;
-};
+/// The windows of one series: 20 to 40 cells once there are as many.
+using WindowCells = MergingCells<ClusterSums, 40>;
 
 }  // namespace specdec::estimate

@@ -28,15 +28,6 @@ using traces::ServingCounts;
 /// Below so many expected outcomes of a kind the statistic is not chi-square distributed.
 constexpr double least_expected_count = 5;
 
-Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
-
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-
-void add_to(std::vector<double>& sums, const std::vector<double>& values) {
-  if (sums.size() < values.size()) sums.resize(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
-}
-
 /// A total, and how many units gave it.
 struct Total {
   double value = 0;
@@ -78,9 +69,7 @@ class Warnings {
   void add(std::string_view code, const ServingCounts& counts, const std::string& message) {
     auto& [first, times] = by_code_[std::string(code)];
     if (times++ > 0) return;
-    first = counts.file.string();
-    if (counts.line > 0) first += fmt::format(":{}", counts.line);
-    first += ": " + message;
+    first = fmt::format("{}: {}", counts.place(), message);
   }
   std::vector<CountsWarning> list() const {
     std::vector<CountsWarning> warnings;
@@ -150,18 +139,18 @@ void Group::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSu
   without_alpha += normal.evaluation == Evaluation::nothing ? 1 : 0;
   if (normal.has_positions) {
     ++with_positions;
-    add_to(rounds_by_accepted, normal.rounds_by_accepted);
+    add_counts(rounds_by_accepted, normal.rounds_by_accepted);
   }
   if (!normal.rounds_by_drafted.empty()) {
     ++with_lengths;
-    add_to(rounds_by_drafted, normal.rounds_by_drafted);
+    add_counts(rounds_by_drafted, normal.rounds_by_drafted);
   }
   if (normal.by_length != nullptr) {
     ++with_both;
-    for (const auto& [length, histogram] : *normal.by_length) add_to(by_length[length], histogram);
+    for (const auto& [length, histogram] : *normal.by_length) add_counts(by_length[length], histogram);
   } else if (normal.has_positions && normal.fixed_gamma) {
     ++with_both;
-    add_to(by_length[*normal.fixed_gamma], normal.rounds_by_accepted);
+    add_counts(by_length[*normal.fixed_gamma], normal.rounds_by_accepted);
   }
   if (normal.mean_tokens) {
     scratch.set_mean(*normal.mean_tokens);
@@ -320,7 +309,7 @@ class Summarising {
     if (summary_.unweighted_means) return std::nullopt;
     const std::vector<double>& histogram = summary_.rounds_by_accepted;
     if (!histogram.empty()) {
-      const double rounds = sum(histogram);
+      const double rounds = sum_of_counts(histogram);
       double mean = 0;
       for (std::size_t j = 1; j < histogram.size(); ++j) mean += static_cast<double>(j) * histogram[j] / rounds;
       double variance = 0;
@@ -410,7 +399,7 @@ class Summarising {
       PositionAcceptance position;
       position.position = static_cast<std::int64_t>(i) + 1;
       const bool reached = i < tally_.survival.size();
-      const double rounds = sum(group_.rounds_by_accepted);
+      const double rounds = sum_of_counts(group_.rounds_by_accepted);
       position.accepted = reached ? tally_.survival[i].numerator() : 0;
       const double survival = std::clamp(position.accepted / rounds, 0.0, 1.0);
       const Interval iid = clopper_pearson_interval_of_share(std::min(position.accepted, rounds), rounds);
@@ -559,7 +548,7 @@ class Summarising {
     const boost::math::chi_squared law(static_cast<double>(test.degrees_of_freedom));
     test.p_value = boost::math::cdf(boost::math::complement(law, test.chi_square));
     test.tokens_per_step_observed = tokens_;
-    const double rounds = sum(group_.rounds_by_drafted);
+    const double rounds = sum_of_counts(group_.rounds_by_drafted);
     test.tokens_per_step_constant = 0;
     for (std::size_t length = 0; length < group_.rounds_by_drafted.size(); ++length) {
       if (!(group_.rounds_by_drafted[length] > 0)) continue;

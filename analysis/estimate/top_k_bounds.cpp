@@ -13,8 +13,6 @@ namespace {
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Interval exactly(double value) { return {value, value}; }
-
 Interval acceptance(const Interval& p, const Interval& q) {
   const double lowest = p.hi > 0 ? std::min(1.0, q.lo / p.hi) : (q.lo > 0 ? 1 : 0);
   const double highest = p.lo > 0 ? std::min(1.0, q.hi / p.lo) : (q.hi > 0 ? 1 : 0);

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/theory/tokens.hpp"
+
 namespace specdec::estimate {
 namespace {
 
@@ -122,10 +124,9 @@ Parameters maximise(const RoundEnds& ends, Parameters p) {
 std::optional<double> better_rate(const RoundEnds& ends, double alpha) {
   constexpr int cells = 64;
   std::optional<double> best;
-  double steepest = 0;
   double rounds = 0;
   for (std::size_t n = 0; n < length(ends); ++n) rounds += at(ends.rejected, n) + at(ends.completed, n);
-  steepest = 1e-9 * rounds;
+  double steepest = 1e-9 * rounds;
   for (int cell = 0; cell <= cells; ++cell) {
     const double rate = static_cast<double>(cell) / cells;
     double ratio = 1;
@@ -203,6 +204,20 @@ std::optional<RoundMixture> two_rates(const RoundEnds& ends) {
   if (!(2 * gain > least_gain)) return std::nullopt;
   if (fitted[0] >= fitted[1]) return RoundMixture{fitted[0], fitted[1], fitted[2]};
   return RoundMixture{fitted[1], fitted[0], 1 - fitted[2]};
+}
+
+theory::TwoRates rates_of_tokens(const RoundMixture& rounds, std::span<const double> share_by_drafted) {
+  const auto tokens_per_round = [&](double rate) {
+    double tokens = 0;
+    for (std::size_t drafted = 0; drafted < share_by_drafted.size(); ++drafted) {
+      tokens += share_by_drafted[drafted] * theory::expected_tokens(core::AcceptanceRate(std::clamp(rate, 0.0, 1.0)),
+                                                                    static_cast<std::int64_t>(drafted));
+    }
+    return tokens;
+  };
+  const double high = rounds.share_high * tokens_per_round(rounds.high);
+  const double low = (1 - rounds.share_high) * tokens_per_round(rounds.low);
+  return {rounds.high, rounds.low, high / (high + low)};
 }
 
 }  // namespace specdec::estimate

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
+
+#include "analysis/theory/two_state_acceptance.hpp"
 
 namespace specdec::estimate {
 
@@ -33,5 +36,10 @@ std::optional<double> one_rate(const RoundEnds& ends);
 /// Source:   docs/theory.md#acceptance-from-counters
 /// @return nothing where no two rates are more likely than one: rates that fall with the position, or one position
 std::optional<RoundMixture> two_rates(const RoundEnds& ends);
+
+/// The same two rates with the share of tokens in place of that of rounds: a round of the rate r that drafts g tokens
+/// gives 1 + r + ... + r^g of them.
+/// @param share_by_drafted  [g] = share of the rounds that draft g tokens
+theory::TwoRates rates_of_tokens(const RoundMixture& rounds, std::span<const double> share_by_drafted);
 
 }  // namespace specdec::estimate

@@ -7,14 +7,12 @@
 #include <numeric>
 
 #include "analysis/estimate/round_moments.hpp"
-#include "traces/file_error.hpp"
 
 namespace specdec::estimate {
 namespace {
 
 using traces::CountUnit;
 using traces::DraftShape;
-using traces::FileError;
 using traces::ServingCounts;
 
 // Counts as doubles agree to this; what servers count in separate counters may be read between two increments, and
@@ -29,8 +27,7 @@ class Checks {
   Checks(const ServingCounts& counts, const WarnOfUnit& warn) : counts_(counts), warn_(warn) {}
 
   [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) const {
-    throw FileError(counts_.file, counts_.line > 0 ? FileError::line(counts_.line) : FileError::whole_file(), field,
-                    found, expected);
+    throw counts_.refusal(field, found, expected);
   }
 
   void number(const std::string& field, double value) const {
@@ -77,8 +74,6 @@ class Checks {
   const ServingCounts& counts_;
   const WarnOfUnit& warn_;
 };
-
-double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 /// sum_j j values[j].
 double weighted_sum(const std::vector<double>& values) {
@@ -176,7 +171,7 @@ class Normalisation {
       for (const auto& [length, histogram] : *unit_.by_length) {
         const auto size = static_cast<std::size_t>(length) + 1;
         if (lengths.size() < size) lengths.resize(size);
-        lengths[size - 1] = sum(histogram);
+        lengths[size - 1] = sum_of_counts(histogram);
       }
     } else if (!counts_.drafted_at.empty() && counts_.rounds) {
       lengths.resize(counts_.drafted_at.size() + 1);
@@ -202,14 +197,12 @@ class Normalisation {
     std::vector<double>& histogram = unit_.rounds_by_accepted;
     if (unit_.by_length != nullptr) {
       for (const auto& [length, of_length] : *unit_.by_length) {
-        if (histogram.size() < of_length.size()) histogram.resize(of_length.size());
-        for (std::size_t j = 0; j < of_length.size(); ++j) {
-          if (of_length[j] > 0 && static_cast<std::int64_t>(j) > length) {
-            check_.refuse("rounds_by_accepted_and_drafted", fmt::format("{} accepted of {} drafts", j, length),
-                          "no more accepted than drafted");
-          }
-          histogram[j] += of_length[j];
+        for (auto j = static_cast<std::size_t>(length) + 1; j < of_length.size(); ++j) {
+          if (!(of_length[j] > 0)) continue;
+          check_.refuse("rounds_by_accepted_and_drafted", fmt::format("{} accepted of {} drafts", j, length),
+                        "no more accepted than drafted");
         }
+        add_counts(histogram, of_length);
       }
       if (!counts_.rounds_by_accepted.empty()) {
         for (std::size_t j = 0; j < std::max(histogram.size(), counts_.rounds_by_accepted.size()); ++j) {
@@ -246,7 +239,7 @@ class Normalisation {
 
   void take_totals() {
     if (unit_.has_positions) {
-      const double rounds = sum(unit_.rounds_by_accepted);
+      const double rounds = sum_of_counts(unit_.rounds_by_accepted);
       const double accepted = weighted_sum(unit_.rounds_by_accepted);
       if (unit_.rounds) check_.equal("rounds", *unit_.rounds, "the sum of the histogram", rounds);
       if (unit_.accepted) {
@@ -314,7 +307,7 @@ class Normalisation {
     if (!unit_.rounds || !(*unit_.rounds > 0)) return;
     const double rounds = *unit_.rounds;
     if (!unit_.rounds_by_drafted.empty()) {
-      if (nearly_equal(unit_.rounds_by_drafted.back(), sum(unit_.rounds_by_drafted))) {
+      if (nearly_equal(unit_.rounds_by_drafted.back(), sum_of_counts(unit_.rounds_by_drafted))) {
         unit_.fixed_gamma = static_cast<std::int64_t>(unit_.rounds_by_drafted.size()) - 1;
       }
     } else if (gamma_) {
@@ -335,7 +328,7 @@ class Normalisation {
     }
     if (unit_.fixed_gamma && unit_.rounds_by_drafted.empty()) {
       unit_.rounds_by_drafted.resize(static_cast<std::size_t>(*unit_.fixed_gamma) + 1);
-      unit_.rounds_by_drafted.back() = unit_.has_positions ? sum(unit_.rounds_by_accepted) : rounds;
+      unit_.rounds_by_drafted.back() = unit_.has_positions ? sum_of_counts(unit_.rounds_by_accepted) : rounds;
     }
   }
 
@@ -366,7 +359,7 @@ class Normalisation {
     unit_.evaluated_at.assign(unit_.accepted_at.size(), 0);
     if (unit_.by_length != nullptr) {
       for (const auto& [length, of_length] : *unit_.by_length) {
-        double alive = sum(of_length);
+        double alive = sum_of_counts(of_length);
         if (alive == 0) continue;
         for (std::size_t j = 0; j < static_cast<std::size_t>(length); ++j) {
           unit_.evaluated_at[j] += alive;
@@ -376,8 +369,8 @@ class Normalisation {
     } else {
       // Lengths chosen before the drafts are accepted or not: of the rounds alive, the share that goes on is that of
       // all rounds of this length.
-      double drafting = sum(unit_.rounds_by_drafted);
-      double alive = sum(unit_.rounds_by_accepted);
+      double drafting = sum_of_counts(unit_.rounds_by_drafted);
+      double alive = sum_of_counts(unit_.rounds_by_accepted);
       for (std::size_t j = 0; j < longest && drafting > 0; ++j) {
         const double go_on = std::max(0.0, drafting - unit_.rounds_by_drafted[j]);
         unit_.evaluated_at[j] = alive * go_on / drafting;
@@ -433,7 +426,7 @@ class Normalisation {
     if (!unit_.has_positions || !gamma_) return;
     unit_.accepted_at.resize(std::max(unit_.accepted_at.size(), static_cast<std::size_t>(*gamma_)));
     unit_.evaluated_at.clear();
-    double alive = sum(unit_.rounds_by_accepted);
+    double alive = sum_of_counts(unit_.rounds_by_accepted);
     for (const double accepted : unit_.accepted_at) {
       unit_.evaluated_at.push_back(alive);
       alive = accepted;
@@ -450,6 +443,13 @@ class Normalisation {
 };
 
 }  // namespace
+
+double sum_of_counts(const std::vector<double>& counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
+
+void add_counts(std::vector<double>& sums, const std::vector<double>& counts) {
+  if (sums.size() < counts.size()) sums.resize(counts.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) sums[i] += counts[i];
+}
 
 void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,
                UnitCounts& unit) {

@@ -56,6 +56,11 @@ struct UnitCountsOptions {
 /// code, message without file and line.
 using WarnOfUnit = std::function<void(std::string_view code, std::string message)>;
 
+/// The sum of a histogram's counts.
+double sum_of_counts(const std::vector<double>& counts);
+/// Adds a histogram to sums of histograms, which grow to its length.
+void add_counts(std::vector<double>& sums, const std::vector<double>& counts);
+
 /// Fills `unit`, whose memory is reused, from one unit of counts.
 /// @throws traces::FileError where the counts contradict each other
 void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,

@@ -10,6 +10,9 @@
 #include <limits>
 #include <stdexcept>
 
+#include "analysis/core/acceptance_rate.hpp"
+#include "analysis/theory/tokens.hpp"
+
 namespace specdec::planning {
 namespace {
 
@@ -68,13 +71,6 @@ std::string no_time(std::int64_t gamma, double batch, double context, double sec
   return fmt::format(
       "the cost of a round at gamma {}, batch {:g}, context {:g} is {:g}, but must be positive and finite", gamma,
       batch, context, seconds);
-}
-
-/// 1 + alpha + ... + alpha^gamma
-double geometric_sum(double alpha, std::int64_t gamma) {
-  double sum = 1;
-  for (std::int64_t j = 0; j < gamma; ++j) sum = 1 + alpha * sum;
-  return sum;
 }
 
 }  // namespace
@@ -152,8 +148,9 @@ std::optional<double> break_even_alpha(const cost::RoundCost& cost, double batch
     if (none <= plain) return 0;
     const bool same = round(1) == none;
     const auto gain = [&](double alpha) {
-      const double time = same ? none : round(std::pow(alpha, static_cast<double>(gamma)));
-      return geometric_sum(alpha, gamma) * plain - time;
+      const core::AcceptanceRate rate(alpha);
+      const double time = same ? none : round(rate.power(gamma));
+      return theory::expected_tokens(rate, gamma) * plain - time;
     };
     const double highest = gain(smallest);
     if (highest <= 0) continue;

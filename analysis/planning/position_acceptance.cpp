@@ -13,7 +13,7 @@ estimate::Interval between(double a, double b) { return {std::min(a, b), std::ma
 std::optional<estimate::Interval> covering(const std::optional<estimate::Estimate>& a,
                                            const std::optional<estimate::Estimate>& b) {
   if (!a || !b || !a->ci95 || !b->ci95) return std::nullopt;
-  return estimate::Interval{std::min(a->ci95->lo, b->ci95->lo), std::max(a->ci95->hi, b->ci95->hi)};
+  return hull(*a->ci95, *b->ci95);
 }
 
 }  // namespace
@@ -58,10 +58,9 @@ std::optional<theory::TwoRates> two_rates_of_rounds(const theory::ReplayedRounds
   }
   const auto mixture = estimate::two_rates(ends);
   if (!mixture) return std::nullopt;
-  // Shares of rounds become shares of tokens.
-  const double high = mixture->share_high * theory::expected_tokens({mixture->high, 0, 1}, gamma);
-  const double low = (1 - mixture->share_high) * theory::expected_tokens({mixture->low, 0, 1}, gamma);
-  return theory::TwoRates{mixture->high, mixture->low, high / (high + low)};
+  std::vector<double> all_of_gamma(static_cast<std::size_t>(gamma) + 1);
+  all_of_gamma.back() = 1;
+  return estimate::rates_of_tokens(*mixture, all_of_gamma);
 }
 
 }  // namespace specdec::planning
