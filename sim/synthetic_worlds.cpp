@@ -32,7 +32,7 @@ void require_valid(const PairWorld& law) {
   throw std::domain_error(fmt::format("{}: alpha is {}, but must be in [{:.4g}, 1]", function, alpha, least));
 }
 
-/// What sum exp(z) is divided by: exp(-log_normaliser) of the largest logit's exp.
+/// log sum_x exp(logits[x]).
 double log_normaliser(std::span<const float> logits) {
   const double highest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
@@ -66,10 +66,10 @@ double mean_over_contexts(std::int64_t contexts, std::int64_t threads, const Val
   return std::min(1.0, sum.value() / static_cast<double>(contexts));
 }
 
-/// The scale at which the decreasing alpha_of(scale) is alpha.
+/// The scale at which the decreasing alpha_of(scale) is alpha; 0 where rounding leaves alpha_of(0) below it.
 template <class AlphaOf>
 double scale_for(double alpha, const AlphaOf& alpha_of) {
-  if (alpha >= 1) return 0;
+  if (alpha >= alpha_of(0)) return 0;
   constexpr double largest = 0x1p20;
   double high = 1;
   while (high < largest && alpha_of(high) > alpha) high *= 2;

@@ -274,6 +274,11 @@ TEST_CASE("full laws meet the alpha asked for, and say the exact one of the rows
   }
 }
 
+TEST_CASE("an alpha that rounding cannot tell from 1 is met by a draft like the target") {
+  const SyntheticWorld world(with_alpha<LogitNoiseLaw>(1 - 0x1p-53, 50, 1), 1, 0, 1);
+  CHECK(world.alpha() == Approx(1).epsilon(1e-14));
+}
+
 TEST_CASE("the text of a full law is sampled from its target, and not from its draft") {
   check_text<LogitNoiseLaw>();
   check_text<DirichletLaw>();
