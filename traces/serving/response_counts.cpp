@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
@@ -300,7 +301,10 @@ class ResponseWalk {
       const dom::array list = value;
       for (const dom::element entry : list) {
         if (!entry.is_object() && !entry.is_array()) return;
+        // What one entry says of itself is not true of the next.
+        const std::vector<CountLabel> labels = units_.counts().labels;
         visit(entry, depth + 1);
+        units_.counts().labels = labels;
       }
     } else if (value.is_object()) {
       const dom::object object = value;

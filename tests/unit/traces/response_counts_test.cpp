@@ -225,6 +225,11 @@ TEST_CASE("a model's name and a category are the request's own") {
   CHECK(taken.units[1].labels == std::vector<traces::CountLabel>{{"category", "writing"}});
   CHECK(taken.units[2].labels == std::vector<traces::CountLabel>{{"model_name", "m"}});
   CHECK(taken.units[2].line == 3);
+  const auto in_a_list =
+      take_counts(traces::vllm_requests_format(), R"({"responses":[)" + response + "," + other + "]}");
+  REQUIRE(in_a_list.units.size() == 2);
+  CHECK(in_a_list.units[0].labels == std::vector<traces::CountLabel>{{"model_name", "m"}});
+  CHECK(in_a_list.units[1].labels == std::vector<traces::CountLabel>{{"category", "writing"}});
 }
 
 TEST_CASE("lists by round give the histogram by length where nothing else does") {
