@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <numeric>
+#include <utility>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
@@ -347,160 +349,205 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
   return merged;
 }
 
-ServingCounts ScrapedSeries::difference(const LabelSet& set, const Snapshot* before, const Snapshot& now,
-                                        const CountsSink& sink) const {
-  const auto name = [&](Metric metric) { return metric_name(set.engine, metric); };
-  const auto refuse = [&](std::int64_t line, std::string field, std::string found, std::string expected) {
-    if (before != nullptr) field += " since the scrape before";
-    throw FileError(file_of(now), FileError::line(line), std::move(field), std::move(found), std::move(expected));
-  };
-  // One process counts all series of a set, so that they restart together.
-  const auto fell = [](const Positions& a, const Positions& b) {
-    return std::any_of(a.begin(), a.end(), [&](const auto& entry) {
-      const auto found = b.find(entry.first);
-      return !b.empty() && (found == b.end() || found->second.value < entry.second.value);
-    });
-  };
-  if (before != nullptr) {
-    const bool counter_fell = std::any_of(before->values.begin(), before->values.end(), [&](const auto& entry) {
-      const auto found = now.values.find(entry.first);
-      return entry.first != Metric::tokens_per_round && found != now.values.end() &&
-             found->second.value < entry.second.value;
-    });
-    if (counter_fell || fell(before->accepted_at, now.accepted_at) || fell(before->drafted_at, now.drafted_at)) {
-      sink.warn({"counter_reset", fmt::format("{}: counters of {} went down since the scrape before: a restart; the "
-                                              "window holds what was counted after it",
-                                              place(now), shown(set.labels))});
-      before = nullptr;
+/// What one label set counted between two scrapes, or until one where there is none before it.
+class ScrapedSeries::Window {
+ public:
+  Window(const ScrapedSeries& series, const LabelSet& set, const Snapshot* before, const Snapshot& now,
+         const CountsSink& sink)
+      : series_(series), set_(set), before_(before), now_(now), sink_(sink) {}
+
+  ServingCounts counts() {
+    if (before_ != nullptr && restarted()) {
+      warn("counter_reset", fmt::format("counters of {} went down since the scrape before: a restart; the window "
+                                        "holds what was counted after it",
+                                        shown(set_.labels)));
+      before_ = nullptr;
     }
+    read_counters();
+    check_positions();
+    check_totals();
+    infer_shape();
+    return std::move(counts_);
   }
 
-  ServingCounts counts;
-  counts.file = file_of(now);
-  counts.line = now.line;
-  counts.engine = set.engine;
-  counts.format = format_;
-  counts.labels = set.labels;
-  counts.end_s = now.time_s;
-  const auto change = [&](Metric metric) -> std::optional<double> {
-    const auto found = now.values.find(metric);
-    if (found == now.values.end()) return std::nullopt;
-    if (before == nullptr) return found->second.value;
-    const auto old = before->values.find(metric);
-    if (old == before->values.end()) return std::nullopt;
+ private:
+  std::string_view name(Metric metric) const { return metric_name(set_.engine, metric); }
+
+  [[noreturn]] void refuse(std::int64_t line, std::string field, std::string found, std::string expected) const {
+    if (before_ != nullptr) field += " since the scrape before";
+    throw FileError(series_.file_of(now_), FileError::line(line), std::move(field), std::move(found),
+                    std::move(expected));
+  }
+
+  void warn(std::string code, std::string_view message) const {
+    sink_.warn({std::move(code), fmt::format("{}: {}", series_.place(now_), message)});
+  }
+
+  /// One process counts all series of a set, so that they restart together.
+  bool restarted() const {
+    const auto fell = [](const Positions& old, const Positions& values) {
+      return std::any_of(old.begin(), old.end(), [&](const auto& entry) {
+        const auto found = values.find(entry.first);
+        return !values.empty() && (found == values.end() || found->second.value < entry.second.value);
+      });
+    };
+    const bool counter_fell = std::any_of(before_->values.begin(), before_->values.end(), [&](const auto& entry) {
+      const auto found = now_.values.find(entry.first);
+      return entry.first != Metric::tokens_per_round && found != now_.values.end() &&
+             found->second.value < entry.second.value;
+    });
+    return counter_fell || fell(before_->accepted_at, now_.accepted_at) || fell(before_->drafted_at, now_.drafted_at);
+  }
+
+  /// Absent where a scrape lacks the series.
+  std::optional<double> change(Metric metric) const {
+    const auto found = now_.values.find(metric);
+    if (found == now_.values.end()) return std::nullopt;
+    if (before_ == nullptr) return found->second.value;
+    const auto old = before_->values.find(metric);
+    if (old == before_->values.end()) return std::nullopt;
     return found->second.value - old->second.value;
-  };
-  const auto changes = [&](const Positions& values, const Positions* old, Metric metric) {
+  }
+
+  std::vector<double> changes(Positions Snapshot::*series, Metric metric) const {
     std::vector<double> result;
-    for (const auto& [position, value] : values) {
+    for (const auto& [position, value] : now_.*series) {
       // TensorRT-LLM makes a position's series when it first counts there.
       const auto expected = static_cast<std::int64_t>(result.size());
-      if (position != expected && set.engine != "tensorrt-llm") {
+      if (position != expected && set_.engine != "tensorrt-llm") {
         refuse(value.line, std::string(name(metric)), fmt::format("missing at position {}", expected),
                fmt::format("given for all positions up to {}", position));
       }
       result.resize(static_cast<std::size_t>(position));
       double base = 0;
-      if (old != nullptr) {
-        const auto found = old->find(position);
-        if (found != old->end()) base = found->second.value;
+      if (before_ != nullptr) {
+        const auto found = (before_->*series).find(position);
+        if (found != (before_->*series).end()) base = found->second.value;
       }
       result.push_back(value.value - base);
     }
     return result;
-  };
-  const auto line_at = [](const Positions& values, std::size_t position) {
+  }
+
+  void read_counters() {
+    counts_.file = series_.file_of(now_);
+    counts_.line = now_.line;
+    counts_.engine = set_.engine;
+    counts_.format = series_.format_;
+    counts_.labels = set_.labels;
+    counts_.end_s = now_.time_s;
+    counts_.rounds = change(Metric::rounds);
+    counts_.drafted = change(Metric::drafted);
+    counts_.accepted = change(Metric::accepted);
+    counts_.emitted = change(Metric::emitted);
+    counts_.accepted_at = changes(&Snapshot::accepted_at, Metric::accepted_at);
+    counts_.drafted_at = changes(&Snapshot::drafted_at, Metric::drafted_at);
+    if (!counts_.drafted_at.empty()) {
+      if (counts_.accepted_at.size() > counts_.drafted_at.size()) {
+        refuse(line_at(now_.accepted_at, counts_.drafted_at.size()), std::string(name(Metric::accepted_at)),
+               fmt::format("given at {} positions", counts_.accepted_at.size()),
+               fmt::format("given at the {} positions of {} at most", counts_.drafted_at.size(),
+                           name(Metric::drafted_at)));
+      }
+      counts_.accepted_at.resize(counts_.drafted_at.size());
+      if (!counts_.rounds) counts_.rounds = counts_.drafted_at.front();
+    }
+    const auto gauge = now_.values.find(Metric::tokens_per_round);
+    if (gauge != now_.values.end() && !counts_.emitted) {
+      counts_.tokens_per_round = gauge->second.value;
+      counts_.from_rates = true;
+    }
+  }
+
+  static std::int64_t line_at(const Positions& values, std::size_t position) {
     const auto found = values.lower_bound(static_cast<std::int64_t>(position));
     return found == values.end() ? values.rbegin()->second.line : found->second.line;
-  };
-  const auto line_of = [&](Metric metric) {
-    const auto found = now.values.find(metric);
-    return found == now.values.end() ? now.line : found->second.line;
-  };
+  }
 
-  counts.rounds = change(Metric::rounds);
-  counts.drafted = change(Metric::drafted);
-  counts.accepted = change(Metric::accepted);
-  counts.emitted = change(Metric::emitted);
-  counts.accepted_at =
-      changes(now.accepted_at, before == nullptr ? nullptr : &before->accepted_at, Metric::accepted_at);
-  counts.drafted_at = changes(now.drafted_at, before == nullptr ? nullptr : &before->drafted_at, Metric::drafted_at);
-  if (!counts.drafted_at.empty()) {
-    if (counts.accepted_at.size() > counts.drafted_at.size()) {
-      refuse(
-          line_at(now.accepted_at, counts.drafted_at.size()), std::string(name(Metric::accepted_at)),
-          fmt::format("given at {} positions", counts.accepted_at.size()),
-          fmt::format("given at the {} positions of {} at most", counts.drafted_at.size(), name(Metric::drafted_at)));
+  /// No position has more than the one before it, and none more accepted than drafted.
+  void check_positions() const {
+    check_falling(counts_.accepted_at, now_.accepted_at, Metric::accepted_at);
+    check_falling(counts_.drafted_at, now_.drafted_at, Metric::drafted_at);
+    for (std::size_t j = 0; j < counts_.drafted_at.size(); ++j) {
+      if (counts_.accepted_at[j] <= counts_.drafted_at[j]) continue;
+      refuse_above(line_at(now_.accepted_at, j), at_position(Metric::accepted_at, j), counts_.accepted_at[j],
+                   name(Metric::drafted_at), counts_.drafted_at[j]);
     }
-    counts.accepted_at.resize(counts.drafted_at.size());
-    if (!counts.rounds) counts.rounds = counts.drafted_at.front();
-  }
-  const auto gauge = now.values.find(Metric::tokens_per_round);
-  if (gauge != now.values.end() && !counts.emitted) {
-    counts.tokens_per_round = gauge->second.value;
-    counts.from_rates = true;
   }
 
-  const auto check_falling = [&](const std::vector<double>& at, const Positions& values, Metric metric) {
+  void check_falling(const std::vector<double>& at, const Positions& values, Metric metric) const {
     for (std::size_t j = 1; j < at.size(); ++j) {
       if (at[j] <= at[j - 1]) continue;
-      refuse(line_at(values, j), fmt::format("{} at position {}", name(metric), j), number(at[j]),
-             fmt::format("at most that at position {}, {}", j - 1, number(at[j - 1])));
+      refuse(line_at(values, j), at_position(metric, j), number(at[j]),
+             fmt::format("at most that at position {}, {}", j - 1, at[j - 1]));
     }
-  };
-  check_falling(counts.accepted_at, now.accepted_at, Metric::accepted_at);
-  check_falling(counts.drafted_at, now.drafted_at, Metric::drafted_at);
-  for (std::size_t j = 0; j < counts.drafted_at.size(); ++j) {
-    if (counts.accepted_at[j] <= counts.drafted_at[j]) continue;
-    refuse(line_at(now.accepted_at, j), fmt::format("{} at position {}", name(Metric::accepted_at), j),
-           number(counts.accepted_at[j]),
-           fmt::format("at most {}, {}", name(Metric::drafted_at), number(counts.drafted_at[j])));
   }
-  double accepted_sum = 0, drafted_sum = 0;
-  for (const double value : counts.accepted_at) accepted_sum += value;
-  for (const double value : counts.drafted_at) drafted_sum += value;
-  if (!counts.drafted_at.empty()) {
-    // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
-    if (counts.drafted) counts.shape = *counts.drafted > drafted_sum ? DraftShape::tree : DraftShape::chain;
-    if (!counts.accepted) counts.accepted = accepted_sum;
+
+  std::string at_position(Metric metric, std::size_t position) const {
+    return fmt::format("{} at position {}", name(metric), position);
   }
-  if (counts.accepted && counts.drafted && *counts.accepted > *counts.drafted) {
-    refuse(line_of(Metric::accepted), std::string(name(Metric::accepted)), number(*counts.accepted),
-           fmt::format("at most {}, {}", name(Metric::drafted), number(*counts.drafted)));
+
+  [[noreturn]] void refuse_above(std::int64_t line, std::string field, double found, std::string_view limit_name,
+                                 double limit) const {
+    refuse(line, std::move(field), number(found), fmt::format("at most {}, {}", limit_name, limit));
   }
-  if (counts.rounds && !counts.accepted_at.empty() && counts.accepted_at.front() > *counts.rounds) {
-    refuse(line_at(now.accepted_at, 0), fmt::format("{} at position 0", name(Metric::accepted_at)),
-           number(counts.accepted_at.front()),
-           fmt::format("at most {}, {}", name(Metric::rounds), number(*counts.rounds)));
+
+  /// Infers what the sums over positions say, and compares the counters of whole drafts with them.
+  void check_totals() {
+    const double accepted_sum = std::accumulate(counts_.accepted_at.begin(), counts_.accepted_at.end(), 0.0);
+    const double drafted_sum = std::accumulate(counts_.drafted_at.begin(), counts_.drafted_at.end(), 0.0);
+    if (!counts_.drafted_at.empty()) {
+      // TensorRT-LLM says how long the paths are and how many tokens hang on them: more tokens than depths are a tree.
+      if (counts_.drafted) counts_.shape = *counts_.drafted > drafted_sum ? DraftShape::tree : DraftShape::chain;
+      if (!counts_.accepted) counts_.accepted = accepted_sum;
+    }
+    if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
+      const auto found = now_.values.find(Metric::accepted);
+      refuse_above(found == now_.values.end() ? now_.line : found->second.line, std::string(name(Metric::accepted)),
+                   *counts_.accepted, name(Metric::drafted), *counts_.drafted);
+    }
+    if (counts_.rounds && !counts_.accepted_at.empty() && counts_.accepted_at.front() > *counts_.rounds) {
+      refuse_above(line_at(now_.accepted_at, 0), at_position(Metric::accepted_at, 0), counts_.accepted_at.front(),
+                   name(Metric::rounds), *counts_.rounds);
+    }
+    if (counts_.accepted && !counts_.accepted_at.empty() && accepted_sum != *counts_.accepted) {
+      check_sum(Metric::accepted_at, now_.accepted_at, accepted_sum, Metric::accepted, *counts_.accepted);
+    }
+    if (counts_.drafted && drafted_sum > *counts_.drafted) {
+      check_sum(Metric::drafted_at, now_.drafted_at, drafted_sum, Metric::drafted, *counts_.drafted);
+    }
   }
-  const auto check_sum = [&](Metric at, const Positions& values, double sum, Metric whole, double total) {
-    const std::string found = fmt::format("{} summed over positions", number(sum));
-    const std::string expected = fmt::format("{}, {}", name(whole), number(total));
+
+  void check_sum(Metric at, const Positions& values, double sum, Metric whole, double total) const {
+    const std::string found = fmt::format("{} summed over positions", sum);
+    const std::string expected = fmt::format("{}, {}", name(whole), total);
     if (std::abs(sum - total) > position_sum_tolerance * total) {
       refuse(line_at(values, 0), std::string(name(at)), found, expected);
     }
-    sink.warn({"positions_disagree_with_sum",
-               fmt::format("{}: {} is {}, but should be {}", place(now), name(at), found, expected)});
-  };
-  if (counts.accepted && !counts.accepted_at.empty() && accepted_sum != *counts.accepted) {
-    check_sum(Metric::accepted_at, now.accepted_at, accepted_sum, Metric::accepted, *counts.accepted);
+    warn("positions_disagree_with_sum", fmt::format("{} is {}, but should be {}", name(at), found, expected));
   }
-  if (counts.drafted && drafted_sum > *counts.drafted) {
-    check_sum(Metric::drafted_at, now.drafted_at, drafted_sum, Metric::drafted, *counts.drafted);
-  }
-  if (set.engine == "vllm" || set.engine == "llama.cpp") {
-    counts.shape = DraftShape::chain;
-    // llama.cpp counts at the positions where it accepted something, which may be fewer than it drafts.
-    const auto positions = static_cast<double>(counts.accepted_at.size());
-    if (positions > 0 && counts.drafted.value_or(0) <= counts.rounds.value_or(0) * positions) {
-      counts.gamma = static_cast<std::int64_t>(counts.accepted_at.size());
+
+  void infer_shape() {
+    if (set_.engine == "vllm" || set_.engine == "llama.cpp") {
+      counts_.shape = DraftShape::chain;
+      // llama.cpp counts at the positions where it accepted something, which may be fewer than it drafts.
+      const auto positions = static_cast<double>(counts_.accepted_at.size());
+      if (positions > 0 && counts_.drafted.value_or(0) <= counts_.rounds.value_or(0) * positions) {
+        counts_.gamma = static_cast<std::int64_t>(counts_.accepted_at.size());
+      }
+    } else if (!counts_.drafted_at.empty()) {
+      counts_.gamma = static_cast<std::int64_t>(counts_.drafted_at.size());
     }
-  } else if (!counts.drafted_at.empty()) {
-    counts.gamma = static_cast<std::int64_t>(counts.drafted_at.size());
+    if (set_.engine == "llama.cpp") counts_.rule = AcceptanceRule::greedy_draft;
   }
-  if (set.engine == "llama.cpp") counts.rule = AcceptanceRule::greedy_draft;
-  return counts;
-}
+
+  const ScrapedSeries& series_;
+  const LabelSet& set_;
+  const Snapshot* before_;
+  const Snapshot& now_;
+  const CountsSink& sink_;
+  ServingCounts counts_;
+};
 
 bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots,
                               const CountsSink& sink) const {
@@ -515,24 +562,23 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
     if (set.engine == "sglang" && !any) {
       if (counts.emitted) {
         sink.warn({"first_tokens_included",
-                   fmt::format("{}:{}: {} has each request's first token, which no verification round put out",
-                               counts.file.string(), counts.line, metric_name("sglang", Metric::emitted))});
+                   fmt::format("{}: {} has each request's first token, which no verification round put out",
+                               counts.place(), metric_name("sglang", Metric::emitted))});
       } else {
-        sink.warn({"mean_without_counts",
-                   fmt::format("{}:{}: {} is the mean over the engine's last interval, of unknown weight",
-                               counts.file.string(), counts.line, metric_name("sglang", Metric::tokens_per_round))});
+        sink.warn(
+            {"mean_without_counts", fmt::format("{}: {} is the mean over the engine's last interval, of unknown weight",
+                                                counts.place(), metric_name("sglang", Metric::tokens_per_round))});
       }
     }
     any = true;
     sink.take(counts);
   };
   if (snapshots.size() == 1) {
-    ServingCounts counts = difference(set, nullptr, snapshots.front(), sink);
-    take(counts);
+    take(Window(*this, set, nullptr, snapshots.front(), sink).counts());
     return any;
   }
   for (std::size_t i = 1; i < snapshots.size(); ++i) {
-    ServingCounts counts = difference(set, &snapshots[i - 1], snapshots[i], sink);
+    ServingCounts counts = Window(*this, set, &snapshots[i - 1], snapshots[i], sink).counts();
     counts.unit = CountUnit::window;
     counts.begin_s = snapshots[i - 1].time_s;
     take(counts);

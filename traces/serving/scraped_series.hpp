@@ -106,6 +106,8 @@ class ScrapedSeries {
     void take(LabelSet part);
   };
 
+  class Window;
+
   LabelSet& label_set(std::string_view engine, std::vector<CountLabel> labels);
   Snapshot& snapshot(LabelSet& set, const ScrapedSample& sample);
   void drop_repeating_ranks(const CountsSink& sink);
@@ -113,8 +115,6 @@ class ScrapedSeries {
   void join_positions(const CountsSink& sink);
   std::vector<Snapshot> in_order(LabelSet& set, const CountsSink& sink) const;
   bool hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots, const CountsSink& sink) const;
-  ServingCounts difference(const LabelSet& set, const Snapshot* before, const Snapshot& now,
-                           const CountsSink& sink) const;
   const std::filesystem::path& file_of(const Snapshot& snapshot) const { return files_[snapshot.file]; }
   std::string place(const Snapshot& snapshot) const;
 
