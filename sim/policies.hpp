@@ -9,12 +9,15 @@
 namespace specdec::sim {
 
 /// Ends a round behind the first draft whose probability under the draft, or the product of those of the round, is
-/// below a threshold; 0 never does. Source:   docs/methods.md#thresholds
+/// below a threshold; 0 never does.
+///
+/// Source:   docs/methods.md#thresholds
 /// @param token_threshold, product_threshold  [0, 1]
 /// @throws std::domain_error if a threshold is out of range
 DraftingPolicy threshold_policy(double token_threshold, double product_threshold = 0);
 
 /// Ends a round where the draft's most probable token has less than `least`, without proposing it.
+///
 /// Source:   docs/methods.md#thresholds
 /// @param least  [0, 1]
 /// @throws std::domain_error if it is out of range

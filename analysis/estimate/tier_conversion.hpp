@@ -65,8 +65,7 @@ class NotConvertible : public std::invalid_argument {
 ///   full -> top-k    the k most probable tokens of each, the tails, each at the other's top tokens, and the overlap
 ///   full -> scalar   the token's log-probabilities, its ranks and the overlap
 ///   top-k -> scalar  the token's log-probabilities, its ranks (the smallest that the list allows), and the overlap,
-///   NaN
-///                    where the lists leave a bracket
+///                    NaN where the lists leave a bracket
 ///
 /// The same tier gives a copy. Columns that the recording has already stay as they are.
 ///

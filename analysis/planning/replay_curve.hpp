@@ -13,9 +13,8 @@ namespace specdec::planning {
 class ReplayCurve : public estimate::AcceptanceCurve {
  public:
   /// @param report  of the recording, or of the lower ends of its brackets
-  /// @param upper   of the upper ends, where acceptance is known as a bracket: the interval covers both of theirs, the
-  /// value
-  ///   is their middle
+  /// @param upper   of the upper ends, where acceptance is known as a bracket: the interval covers both of theirs, and
+  ///                the value is their middle
   /// @throws std::invalid_argument if a report has no gammas, or they have not as many
   explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr);
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 /// How far to draft where the draft can tell by itself how likely its tokens are to be accepted. Times are in target

@@ -63,8 +63,9 @@ MultiDraftLaw recursive_rejection(const core::TargetDistribution& p, const core:
 ///
 ///   1 - prod_i (1 - min(1, p_i(x_i) / q_i(x_i))),   p_i and q_i as above
 ///
-/// Its mean over the drafts is recursive_rejection's acceptance, at any vocabulary. Time:     O(k vocab)
+/// Its mean over the drafts is recursive_rejection's acceptance, at any vocabulary.
 ///
+/// Time:     O(k vocab)
 /// Source:   docs/theory.md#several-drafts-at-one-position
 /// @param drafts  in the order in which they are tried; tokens of the vocabulary, none twice without replacement
 /// @throws std::domain_error if a token is outside the vocabulary

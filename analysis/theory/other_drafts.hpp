@@ -20,8 +20,10 @@ namespace specdec::theory {
 core::AcceptanceRate uniform_draft_acceptance(const core::TargetDistribution& p);
 
 /// The long-run law of a chain's states, pi = pi P, without subtractions. The acceptance of an n-gram draft on text of
-/// an n-gram target is core::mean_acceptance of the contexts' betas weighted by it. Source:   Grassmann, Taksar and
-/// Heyman 1985; docs/theory.md#other-drafts Shape:    transitions (states, states), rows sum to 1
+/// an n-gram target is core::mean_acceptance of the contexts' betas weighted by it.
+///
+/// Source:   Grassmann, Taksar and Heyman 1985; docs/theory.md#other-drafts
+/// Shape:    transitions (states, states), rows sum to 1
 /// @param states  >= 1; time O(states^3)
 /// @throws std::invalid_argument if the size is not states^2
 /// @throws std::domain_error naming a row that is no distribution, or a state that reaches none before it: the chain

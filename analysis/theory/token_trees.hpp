@@ -83,8 +83,10 @@ struct TreePlan {
 };
 
 /// The tree of largest speedup: the best of every size and depth. The target scores all its nodes in one call, the
-/// draft runs once per level. Source:   docs/theory.md#token-trees Time:     O(d n log n), d the depth of the optimal
-/// tree of limits.nodes nodes
+/// draft runs once per level.
+///
+/// Source:   docs/theory.md#token-trees
+/// Time:     O(d n log n), d the depth of the optimal tree of limits.nodes nodes
 /// @param cost  c = time to draft one level / target step time
 /// @throws std::domain_error if a limit or a cost is out of range
 TreePlan best_tree(const ChildAcceptance& acceptance, const core::StepCost& cost, const TreeLimits& limits);
