@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/safetensors.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -69,9 +69,8 @@ void require_metadata(const SafetensorsFile& file, const std::string& key, const
 
 double discount_of(const SafetensorsFile& file) {
   const std::string text = metadata_of(file, "discount");
-  double discount = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), discount);
-  if (error == std::errc{} && end == text.data() + text.size() && 0 <= discount && discount <= 1) return discount;
+  const auto discount = traces::number_in<double>(text);
+  if (discount && 0 <= *discount && *discount <= 1) return *discount;
   throw FileError(file.path(), FileError::whole_file(), "metadata discount", text, "a number in [0, 1]");
 }
 

@@ -16,6 +16,7 @@
 #include "traces/formats/paired_recordings.hpp"
 #include "traces/formats/position_traces.hpp"
 #include "traces/formats/request_record.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/formats/token_pairs.hpp"
 #include "traces/joined_recordings.hpp"
 #include "traces/trace_reader.hpp"
@@ -138,8 +139,7 @@ FileHead FileHead::of(const fs::path& path) {
 }
 
 std::string_view FileHead::json() const {
-  std::string_view text = bytes;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  std::string_view text = without_byte_order_mark(bytes);
   text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   return text.starts_with('{') || text.starts_with('[') ? text : std::string_view();
 }

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "traces/acceptance_rules.hpp"
 #include "traces/file_error.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -32,11 +32,8 @@ class Strings {
   std::optional<Number> number(const char* key, Number lowest, Number highest) {
     const std::optional<std::string> value = take(key);
     if (!value) return std::nullopt;
-    Number number{};
-    const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
-    if (error == std::errc() && end == value->data() + value->size() && lowest <= number && number <= highest) {
-      return number;
-    }
+    const auto number = number_in<Number>(*value);
+    if (number && lowest <= *number && *number <= highest) return number;
     refuse(key, *value, fmt::format("a number in [{}, {}]", lowest, highest));
   }
 

@@ -1,9 +1,9 @@
 #include "traces/trace_shard.hpp"
+#include "traces/formats/text_parts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -22,11 +22,8 @@ double take_sum_tolerance(std::map<std::string, std::string>& strings, const cha
   const auto node = strings.extract(key);
   if (node.empty()) return 0;
   const std::string& text = node.mapped();
-  double value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && 0 <= value && value <= largest_sum_tolerance) {
-    return value;
-  }
+  const auto value = number_in<double>(text);
+  if (value && 0 <= *value && *value <= largest_sum_tolerance) return *value;
   throw FileError(path, FileError::whole_file(), fmt::format("metadata {}", key), fmt::format("\"{:.20}\"", text),
                   fmt::format("a number in [0, {}]", largest_sum_tolerance));
 }

@@ -12,6 +12,7 @@
 #include "analysis/cost/layer_shapes.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/mapped_file.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::cost {
 namespace {
@@ -20,10 +21,6 @@ using nlohmann::json;
 using traces::ConfigFields;
 using traces::FileError;
 using traces::MappedFile;
-
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
 
 ModelSpec read_config_object(const ConfigFields& fields) {
   const std::string type = fields.has("speculators_model_type") ? "llama" : fields.word("model_type");
@@ -47,7 +44,7 @@ std::optional<std::int64_t> indexed_bytes(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "model.safetensors.index.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
   const MappedFile file(path);
-  const json document = traces::parse_config(text_of(file), path);
+  const json document = traces::parse_config(traces::text_of(file.bytes()), path);
   const auto metadata = document.find("metadata");
   if (metadata != document.end() && metadata->is_object()) {
     const auto size = metadata->find("total_size");
@@ -68,7 +65,7 @@ void read_separate_quantization(const std::filesystem::path& folder, ModelSpec& 
   const std::filesystem::path path = folder / "hf_quant_config.json";
   if (model.unquantized_type || !std::filesystem::exists(path)) return;
   const MappedFile file(path);
-  const json document = traces::parse_config(text_of(file), path);
+  const json document = traces::parse_config(traces::text_of(file.bytes()), path);
   read_quantization(ConfigFields(path, document).object("quantization"), model);
 }
 
@@ -80,8 +77,8 @@ std::string name_for(const std::filesystem::path& path) {
 
 ModelSpec read_model_file(const std::filesystem::path& path) {
   const MappedFile file(path);
-  if (text_of(file).substr(0, 4) == "GGUF") return model_spec_from_gguf(path);
-  ModelSpec model = model_spec_from_document(text_of(file), path);
+  if (traces::text_of(file.bytes()).substr(0, 4) == "GGUF") return model_spec_from_gguf(path);
+  ModelSpec model = model_spec_from_document(traces::text_of(file.bytes()), path);
   if (model.name.empty()) model.name = name_for(path);
   if (path.filename() == "config.json") {
     read_separate_quantization(path.parent_path(), model);

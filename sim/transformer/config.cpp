@@ -7,6 +7,7 @@
 
 #include "traces/formats/config_fields.hpp"
 #include "traces/formats/mapped_file.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -112,8 +113,7 @@ TransformerConfig read_gpt2(const ConfigFields& fields) {
 
 TransformerConfig read_config(const std::filesystem::path& path) {
   const traces::MappedFile file(path);
-  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
-  const nlohmann::json document = traces::parse_config({text, file.bytes().size()}, path);
+  const nlohmann::json document = traces::parse_config(traces::text_of(file.bytes()), path);
   const ConfigFields fields(path, document);
   fields.require_absent("quantization_config");
   const std::string type = fields.word("model_type", "");

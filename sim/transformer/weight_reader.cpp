@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -88,8 +89,7 @@ void TensorStore::open_shards(const std::filesystem::path& folder, const WeightM
 
 TensorStore::WeightMap TensorStore::read_weight_map(const std::filesystem::path& path) {
   const traces::MappedFile file(path);
-  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
-  const json document = json::parse(text, text + file.bytes().size(), nullptr, false);
+  const json document = json::parse(traces::text_of(file.bytes()), nullptr, false);
   if (!document.is_object() || !document.contains("weight_map") || !document["weight_map"].is_object()) {
     throw FileError(path, FileError::whole_file(), "weight_map", "missing", "an object from tensor to file name");
   }

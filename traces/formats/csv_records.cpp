@@ -8,19 +8,9 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
-namespace {
-
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-
-std::string_view text_of(const MappedFile& file) {
-  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  return text;
-}
-
-}  // namespace
 
 char csv_separator(std::string_view text) {
   constexpr std::array separators = {',', ';', '\t'};
@@ -36,10 +26,13 @@ char csv_separator(std::string_view text) {
 }
 
 CsvRecords::CsvRecords(std::filesystem::path path)
-    : path_(std::move(path)), file_(path_), left_(text_of(file_)), separator_(csv_separator(left_)) {}
+    : path_(std::move(path)),
+      file_(path_),
+      left_(without_byte_order_mark(text_of(file_.bytes()))),
+      separator_(csv_separator(left_)) {}
 
 void CsvRecords::rewind() {
-  left_ = text_of(file_);
+  left_ = without_byte_order_mark(text_of(file_.bytes()));
   next_line_ = 1;
 }
 

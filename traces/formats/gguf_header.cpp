@@ -10,6 +10,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/little_endian.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -129,13 +130,11 @@ class GgufHeaderReader {
 
   std::string_view take_string(std::string_view field) {
     const auto length = take_number<std::uint64_t>(field);
-    const auto text = take(length, field);
-    return {reinterpret_cast<const char*>(text.data()), text.size()};
+    return text_of(take(length, field));
   }
 
   void require_magic() {
-    const auto magic = take(4, "file");
-    const std::string_view found(reinterpret_cast<const char*>(magic.data()), magic.size());
+    const std::string_view found = text_of(take(4, "file"));
     if (found != "GGUF") refuse(0, "magic", '"' + printable(found) + '"', "\"GGUF\"");
     const auto version = take_number<std::uint32_t>("version");
     if (version != 2 && version != 3) refuse(4, "version", fmt::format("{}", version), "2 or 3, little-endian");
@@ -310,7 +309,7 @@ std::optional<std::string_view> GgufHeader::text(std::string_view key) const {
   if (found == values_.end()) return std::nullopt;
   const Value& value = found->second;
   if (value.is_array || value.type != value_string) refuse(key, "something else", "a string");
-  return std::string_view(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
+  return text_of(value.bytes);
 }
 
 std::vector<std::int64_t> GgufHeader::integers(std::string_view key) const {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -145,7 +145,7 @@ JsonLines::JsonLines(std::filesystem::path path, std::size_t longest)
     : path_(std::move(path)),
       longest_(longest),
       file_(path_),
-      bytes_(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()),
+      bytes_(text_of(file_.bytes())),
       parser_(std::make_unique<simdjson::dom::parser>()) {
   rewind();
 }
@@ -153,9 +153,8 @@ JsonLines::JsonLines(std::filesystem::path path, std::size_t longest)
 JsonLines::~JsonLines() = default;
 
 void JsonLines::rewind() {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   layout_ = Layout::unknown;
-  next_ = bytes_.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  next_ = bytes_.size() - without_byte_order_mark(bytes_).size();
   next_line_ = 1;
   at_end_ = false;
 }

@@ -2,22 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <functional>
 
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
-namespace {
-
-std::optional<std::int64_t> number_in(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-}  // namespace
 
 std::optional<LabelError> SequenceNumbers::next(std::optional<std::string_view> label,
                                                 std::optional<std::int64_t> place) {
@@ -42,7 +32,7 @@ std::optional<LabelError> SequenceNumbers::next(std::optional<std::string_view> 
 }
 
 std::optional<LabelError> SequenceNumbers::enter(std::string_view label) {
-  const std::optional<std::int64_t> number = number_in(label);
+  const std::optional<std::int64_t> number = number_in<std::int64_t>(label);
   const bool rises = number && (!largest_number_ || *number > *largest_number_);
   if (number && rises) largest_number_ = number;
   if (seen_.size() < most_names) {

@@ -16,6 +16,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/little_endian.hpp"
 #include "traces/formats/mapped_file.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -148,9 +149,7 @@ class LogitsFile {
   }
 
   void read_header() {
-    const auto* text = reinterpret_cast<const char*>(file_.bytes().data());
-    if (!is_llamacpp_logits({text, file_.bytes().size()}))
-      refuse(0, "magic", "something else", fmt::format("\"{}\"", magic));
+    if (!is_llamacpp_logits(text_of(file_.bytes()))) refuse(0, "magic", "something else", fmt::format("\"{}\"", magic));
     if (size() == too_short_bytes) {
       refuse_size("longer: the text must have at least twice as many tokens as the context, or nothing is scored");
     }

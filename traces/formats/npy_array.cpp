@@ -13,6 +13,7 @@
 #include "traces/formats/numpy.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/safetensors.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -20,10 +21,6 @@ namespace {
 constexpr std::int64_t version_bytes = 8;
 /// numpy itself pads to 64; only structured types, which are not read here, need thousands.
 constexpr std::int64_t longest_header = 65535;
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 void append_utf8(std::string& text, std::uint32_t code) {
   const auto tail = [&](unsigned shift) { text += static_cast<char>(0x80U | ((code >> shift) & 0x3fU)); };
@@ -204,10 +201,7 @@ void NpyArray::check_type(const std::string& descr) {
   if (descr.starts_with('>')) refuse_type("little-endian");
   std::string_view text = descr;
   if (text.starts_with('<') || text.starts_with('|') || text.starts_with('=')) text.remove_prefix(1);
-  std::int64_t count = 0;
-  const auto [end, error] =
-      std::from_chars(text.data() + std::min<std::size_t>(1, text.size()), text.data() + text.size(), count);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
+  const std::int64_t count = text.empty() ? 0 : number_in<std::int64_t>(text.substr(1)).value_or(0);
   const auto one_of = [&](std::initializer_list<std::int64_t> sizes) {
     return std::find(sizes.begin(), sizes.end(), count) != sizes.end();
   };
@@ -215,7 +209,7 @@ void NpyArray::check_type(const std::string& descr) {
   const char kind = text.empty() ? ' ' : text.front();
   const bool number = (kind == 'f' && one_of({2, 4, 8})) || ((kind == 'i' || kind == 'u') && one_of({1, 2, 4, 8}));
   const bool string = (kind == 'U' || kind == 'S') && 0 < count && count <= longest_string;
-  if (!whole || !(number || string)) refuse_type("f2, f4, f8, an integer or a string of up to 4096 characters");
+  if (!number && !string) refuse_type("f2, f4, f8, an integer or a string of up to 4096 characters");
   type_ = {kind, kind == 'U' ? 4 * count : count};
 }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <vector>
 
 #include "traces/formats/llama_server_logprobs.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -55,13 +55,12 @@ class PromptRowReader {
   };
 
   std::int32_t read_key(std::string_view key, std::int64_t index) const {
-    std::int32_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc{} || end != key.data() + key.size() || id < 0) {
+    const auto id = number_in<std::int32_t>(key);
+    if (!id || *id < 0) {
       file_.refuse(JsonField{list_, index}.text(), fmt::format("with the key \"{}\"", key.substr(0, 40)),
                    "with token ids as keys");
     }
-    return id;
+    return *id;
   }
 
   Scored read_scored(dom::element value, std::int64_t index) const {

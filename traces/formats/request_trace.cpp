@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "traces/formats/csv_records.hpp"
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/open_trace.hpp"
 
 namespace specdec::traces {
@@ -44,21 +44,6 @@ constexpr RequestFormat request_table = {"request table", {"seconds", "prompt_to
 
 constexpr std::array csv_formats = {&azure, &request_table};
 constexpr std::array json_formats = {&mooncake, &request_table};
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  const std::size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
-
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || end != text.data() + text.size() || error != std::errc()) return std::nullopt;
-  return value;
-}
 
 /// Whole seconds and a fraction, so that differences within a day keep all digits of a date in this century.
 struct DateTime {

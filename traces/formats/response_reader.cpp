@@ -1,8 +1,8 @@
 #include "traces/formats/response_reader.hpp"
+#include "traces/formats/text_parts.hpp"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <iterator>
 
 namespace specdec::traces {
@@ -36,10 +36,8 @@ std::optional<std::int32_t> id_of_token_text(std::string_view text) {
   constexpr std::string_view prefix = "token_id:";
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
-  std::int32_t id = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc{} || end != text.data() + text.size() || id < 0) return std::nullopt;
-  return id;
+  const auto id = number_in<std::int32_t>(text);
+  return id && *id >= 0 ? id : std::nullopt;
 }
 
 std::size_t length_of(simdjson::dom::array array) {

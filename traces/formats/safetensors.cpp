@@ -14,6 +14,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/half_float.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -83,10 +84,12 @@ class HeaderReader {
              fmt::format("in [2, {}] in a file of {} bytes", limit, file_.size()));
     }
     data_begin_ = length_bytes + length;
-    const auto* text = reinterpret_cast<const char*>(file_.data()) + length_bytes;
-    if (*text != '{') refuse(length_bytes, "header's first byte", fmt::format("{:#04x}", *text & 0xff), "'{'");
+    const std::string_view text = text_of(file_.subspan(length_bytes, length));
+    if (!text.starts_with('{')) {
+      refuse(length_bytes, "header's first byte", fmt::format("{:#04x}", text.front() & 0xff), "'{'");
+    }
     try {
-      return json::parse(text, text + length);
+      return json::parse(text);
     } catch (const json::parse_error& error) {
       refuse(length_bytes + error.byte, "header", "not JSON from there on", "JSON");
     } catch (const json::out_of_range&) {

@@ -17,6 +17,7 @@
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/open_trace.hpp"
 
 namespace specdec::traces {
@@ -51,22 +52,6 @@ struct TableRows {
   }
 };
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  const std::size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
-
-std::optional<double> number_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || end != text.data() + text.size() || error != std::errc() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 struct Limits {
   double lo = 0;
   bool lo_open = false;
@@ -81,9 +66,9 @@ constexpr Limits whole_positive = {.lo = 1, .whole = true, .expected = "a whole 
 
 double checked(const TableRows& rows, const TableRow& row, std::string_view name, std::string_view text,
                const Limits& limits) {
-  const auto value = number_in(text);
-  const bool legal = value && *value >= limits.lo && !(limits.lo_open && *value == limits.lo) &&
-                     !(limits.whole && *value != std::floor(*value));
+  const auto value = number_in<double>(text);
+  const bool legal = value && std::isfinite(*value) && *value >= limits.lo &&
+                     !(limits.lo_open && *value == limits.lo) && !(limits.whole && *value != std::floor(*value));
   if (!legal) rows.refuse(row, std::string(name), printable(text), std::string(limits.expected));
   return *value;
 }
@@ -547,7 +532,7 @@ TableRows rows_of(const FileHead& head) {
   if (!head.compression().empty()) head.refuse_format(std::string(readable));
   if (!head.json().empty()) return json_rows(head.path);
   const MappedFile file(head.path);
-  const std::string_view content(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const std::string_view content = text_of(file.bytes());
   if (content.find(sql_insert) != std::string_view::npos) return sql_rows(head.path, content);
   if (content.starts_with('|') || content.find("\n|") != std::string_view::npos)
     return markdown_rows(head.path, content);

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,47 +8,18 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/csv_records.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/formats/token_pair_columns.hpp"
 #include "traces/formats/token_pairs.hpp"
 
 namespace specdec::traces {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
+/// A tab may be what separates the fields.
+std::string_view without_spaces(std::string_view text) { return trimmed(text, " "); }
 
 std::string_view without_quotes(std::string_view text) {
   return text.size() >= 2 && text.starts_with('"') && text.ends_with('"') ? text.substr(1, text.size() - 2) : text;
-}
-
-/// What a number stands for that a double cannot hold: 0 if it is too small, else infinite.
-double beyond_double(std::string_view text) {
-  const bool negative = text.starts_with('-');
-  if (negative) text.remove_prefix(1);
-  const std::size_t exponent = text.find_first_of("eE");
-  const bool small = exponent != std::string_view::npos ? text.substr(exponent + 1).starts_with('-')
-                                                        : text.starts_with("0") || text.starts_with(".");
-  if (small) return 0;
-  return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-}
-
-/// A number as C and Python write it, inf and nan among them.
-std::optional<double> double_in(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
-  return error == std::errc::result_out_of_range ? beyond_double(text) : value;
-}
-
-std::optional<std::int64_t> integer_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size() || error != std::errc()) return std::nullopt;
-  return value;
 }
 
 class CsvPairs : public PositionSource {
@@ -83,7 +52,7 @@ class CsvPairs : public PositionSource {
     if (!records_.next()) {
       throw FileError(records_.path(), FileError::whole_file(), "file", "empty", "a line of column names");
     }
-    for (const std::string_view name : records_.fields()) order_.push_back(names_.add(trimmed(name)));
+    for (const std::string_view name : records_.fields()) order_.push_back(names_.add(without_spaces(name)));
     if (const auto error = names_.error()) records_.refuse(error->field, error->found, error->expected);
   }
 
@@ -124,7 +93,7 @@ class CsvPairs : public PositionSource {
 
   std::string_view field_of(PairColumn column) const {
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_[i] == column) return trimmed(records_.fields()[i]);
+      if (order_[i] == column) return without_spaces(records_.fields()[i]);
     }
     return {};
   }
@@ -143,7 +112,7 @@ class CsvPairs : public PositionSource {
   }
   std::int64_t integer(PairColumn column, std::string_view text, std::int64_t if_empty) const {
     if (text.empty()) return if_empty;
-    const auto value = integer_in(text);
+    const auto value = number_in<std::int64_t>(text);
     if (!value) refuse_text(column, text, "an integer");
     return *value;
   }
@@ -152,7 +121,7 @@ class CsvPairs : public PositionSource {
     check_length();
     PairRow row;
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_[i]) read_field(*order_[i], trimmed(records_.fields()[i]), row);
+      if (order_[i]) read_field(*order_[i], without_spaces(records_.fields()[i]), row);
     }
     const auto error = columns_.append(row, records_.line(), metadata_);
     if (error) refuse(error->column, error->found, error->expected);
@@ -200,15 +169,14 @@ class CsvPairs : public PositionSource {
 }  // namespace
 
 bool is_token_pairs_csv(std::string_view head) {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  if (head.starts_with(byte_order_mark)) head.remove_prefix(byte_order_mark.size());
+  head = without_byte_order_mark(head);
   std::string_view line = head.substr(0, head.find_first_of("\r\n"));
   const char separator = csv_separator(line);
   PairColumnNames names({});
   while (!line.empty()) {
     const std::string_view field = line.substr(0, line.find(separator));
     line.remove_prefix(std::min(line.size(), field.size() + 1));
-    names.add(without_quotes(trimmed(field)));
+    names.add(without_quotes(without_spaces(field)));
   }
   return names.has_both_models();
 }

@@ -10,6 +10,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/little_endian.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -87,7 +88,7 @@ class DirectoryReader {
     return load<T>(file_.data() + offset);
   }
   std::string text(std::uint64_t offset, std::uint64_t length) const {
-    return {reinterpret_cast<const char*>(file_.data() + offset), length};
+    return std::string(text_of(file_.subspan(offset, length)));
   }
 
   std::uint64_t find_end() const {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <system_error>
@@ -12,6 +11,7 @@
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -31,12 +31,8 @@ std::optional<double> count_of(dom::element value) {
 }
 
 std::optional<std::size_t> index_of_key(std::string_view key) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (error != std::errc{} || end != key.data() + key.size() || index > CountedFields::longest_draft) {
-    return std::nullopt;
-  }
-  return index;
+  const auto index = number_in<std::size_t>(key);
+  return index && *index <= CountedFields::longest_draft ? index : std::nullopt;
 }
 
 std::string shown(double number) {
@@ -153,6 +149,7 @@ void clear_counts(ServingCounts& counts) {
   counts.drafted.reset();
   counts.accepted.reset();
   counts.emitted.reset();
+  counts.tokens_per_round.reset();
   counts.rounds_by_accepted.clear();
   for (auto& [length, histogram] : counts.rounds_by_accepted_and_drafted) histogram.clear();
   counts.accepted_at.clear();
@@ -185,7 +182,7 @@ bool first_document_passes(const FileHead& head, bool (*test)(std::string_view t
   }
   const MappedFile file(head.path);
   const auto bytes = file.bytes().first(std::min(file.bytes().size(), JsonLines::longest_document));
-  const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view content = text_of(bytes);
   return test(content.substr(0, content.find('\n', head.bytes.size())));
 }
 

@@ -15,7 +15,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/mapped_file.hpp"
-#include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/serving/counts_from_rates.hpp"
 
 namespace specdec::traces {
@@ -56,8 +56,6 @@ std::size_t find_text(std::string_view text, std::string_view what, std::size_t 
 }
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
-std::string quoted(std::string_view text) { return fmt::format("\"{}\"", printable(text)); }
 
 std::string_view without_blanks_before(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
@@ -207,7 +205,7 @@ class LogReader {
  public:
   LogReader(const fs::path& path, const CountsSink& sink) : path_(path), sink_(sink), file_(path) {
     file_.advise_sequential();
-    text_ = {reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()};
+    text_ = text_of(file_.bytes());
   }
 
   void read() {
@@ -540,7 +538,7 @@ bool is_engine_log(const FileHead& head) {
   if (head.folder || head.bytes.find('\0') != std::string::npos) return false;
   const MappedFile file(head.path);
   file.advise_sequential();
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const std::string_view text = text_of(file.bytes());
   return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
     return mark.second != Mark::llamacpp_library && mark.second != Mark::sglang_prompts &&
            find_text(text, mark.first, 0) != std::string_view::npos;
@@ -556,7 +554,7 @@ void read_logs(std::span<const fs::path> files, const CountsSink& sink) {
 bool has_engine_windows(const FileHead& head) {
   if (head.folder || head.size == 0) return false;
   const MappedFile file(head.path);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const std::string_view text = text_of(file.bytes());
   return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
     return (mark.second == Mark::vllm_engine || mark.second == Mark::sglang) &&
            find_text(text, mark.first, 0) < text.size();

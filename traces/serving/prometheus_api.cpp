@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/serving/scraped_series.hpp"
 
 namespace specdec::traces {
@@ -19,19 +19,12 @@ namespace dom = simdjson::dom;
 
 constexpr std::string_view format_name = "Prometheus API";
 
-std::string quoted(std::string_view text) { return fmt::format("\"{}\"", printable(text)); }
-
 /// A sample's value, which Prometheus writes as a string: "22", "1e+06", "NaN", "+Inf".
 double read_value(const JsonLines& file, dom::element value, const JsonField& field) {
-  std::string_view text = read_string(file, value, field);
-  const std::string_view whole = text;
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || end != text.data() + text.size() || error == std::errc::invalid_argument) {
-    file.refuse(field.text(), quoted(whole), "a number as a string");
-  }
-  return error == std::errc::result_out_of_range ? HUGE_VAL : number;
+  const std::string_view text = read_string(file, value, field);
+  const auto number = double_in(text);
+  if (!number) file.refuse(field.text(), quoted(text), "a number as a string");
+  return *number;
 }
 
 /// Takes one series of an answer.

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/serving/scraped_series.hpp"
 
 namespace specdec::traces {
@@ -22,16 +22,6 @@ constexpr std::string_view format_name = "Prometheus text";
 bool is_name_start(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_' || c == ':'; }
 bool is_name(char c) { return is_name_start(c) || ('0' <= c && c <= '9'); }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
-std::optional<double> number_in(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size() || text.empty()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) return HUGE_VAL;
-  if (error != std::errc()) return std::nullopt;
-  return value;
-}
 
 std::size_t length_of_name(std::string_view line) {
   std::size_t length = 0;
@@ -51,7 +41,7 @@ bool is_sample(std::string_view line) {
     rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
     if (rest.empty() || rest.front() == '#') return words > 0;
     const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
-    if (++words > 2 || !number_in(word)) return false;
+    if (++words > 2 || !double_in(word)) return false;
     rest.remove_prefix(word.size());
   }
 }
@@ -71,13 +61,13 @@ class SampleLine {
     skip_blanks();
     if (rest_.starts_with('{')) read_labels(sample.labels);
     const std::string_view value = word();
-    const auto number = number_in(value);
+    const auto number = double_in(value);
     if (!number)
       refuse(value.empty() ? "cut off before its value" : "of value " + printable(value), "of a number as value");
     sample.value = *number;
     const std::string_view time = word();
     if (time.empty() || time.starts_with('#')) return sample;  // OpenMetrics: an exemplar follows
-    const auto stamp = number_in(time);
+    const auto stamp = double_in(time);
     if (!stamp || !std::isfinite(*stamp)) refuse("of time " + printable(time), "of a time in milliseconds");
     const bool seconds = open_metrics || time.find('.') != std::string_view::npos;
     sample.time_s = seconds ? *stamp : *stamp / 1000;
@@ -160,10 +150,10 @@ class SampleLine {
 void read_scrape(const fs::path& path, ScrapedSeries& series) {
   const MappedFile file(path);
   file.advise_sequential();
-  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  std::string_view text = text_of(file.bytes());
   const std::size_t end = text.find_last_not_of(" \t\r\n");
   const bool open_metrics = end != std::string_view::npos && text.substr(0, end + 1).ends_with("# EOF");
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  text = without_byte_order_mark(text);
   for (std::int64_t number = 1; !text.empty(); ++number) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -193,7 +183,7 @@ void read_scrapes(std::span<const fs::path> files, const CountsSink& sink) {
 
 bool is_prometheus_text(const FileHead& head) {
   std::string_view text = head.bytes;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  text = without_byte_order_mark(text);
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+/// What readers of text files do with pieces of them.
+namespace specdec::traces {
+
+/// The bytes as they stand.
+inline std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Without the mark of UTF-8 that programs of Windows write before a text.
+std::string_view without_byte_order_mark(std::string_view text);
+
+/// Without the blanks at both ends.
+std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r");
+
+/// The number that the whole text is, without blanks or a plus sign; infinity and NaN are numbers. Nothing where it is
+/// none, or lies beyond the type's range.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The double that the whole text is, as C, Python and Prometheus write it: a plus sign may stand before it, and one
+/// beyond a double's range is 0 or infinite.
+std::optional<double> double_in(std::string_view text);
+
+/// For messages: the text as printable() shows it, between quotation marks.
+std::string quoted(std::string_view text);
+
+}  // namespace specdec::traces
