@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cli/analyze_answer.hpp"
-#include "cli/given_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
@@ -305,8 +304,6 @@ Command analyze_command() {
             declare(options, *chosen);
             chosen->input.declare(options);
             return std::function<Report()>([chosen, &options] {
-              if (chosen->samples == 0)
-                refuse_given({{"--seed", options.is_given("--seed")}}, "--samples 0 runs no Monte Carlo replay");
               return analysis_report(*chosen, options.effective().at("quiet").get<bool>()).report;
             });
           }};

@@ -55,7 +55,6 @@ void require_costs(const CapacityOptions& o) {
                   {"--extrapolate", o.shared.extrapolate},
                   {"--prefill-tokens-per-second", o.prefill_tokens_per_second.has_value()}},
                  "--hardware prices that");
-    require_shared_models(o.roofline);
     refuse_given({{"--kv-cache-tokens", o.kv_cache_tokens.has_value()}},
                  "--hardware knows the memory: --gpu-memory-utilization and --activation-reserve-gb say what is free");
     return;
@@ -90,7 +89,7 @@ void require_acceptance(const CapacityOptions& o) {
                   {"--beyond", o.shared.beyond != "hold"},
                   {"--acceptance", o.shared.acceptance != "recorded"},
                   {"--draft-model", o.shared.draft_model.has_value()},
-                  {"--draft-kind", o.shared.draft_kind.has_value()}},
+                  {"--draft-kind", o.shared.draft_kind.value_or("model") != "model"}},
                  "needs an acceptance beside it");
     return;
   }
@@ -186,6 +185,9 @@ void require_consistent(const CapacityOptions& o) {
   require_workload(o);
   require_costs(o);
   require_acceptance(o);
+  if (!o.ttft_ms && !o.tpot_ms)
+    refuse_given({{"--percentile", o.percentile != CapacityOptions().percentile}},
+                 "needs a limit beside it, --ttft-ms or --tpot-ms");
 }
 
 }  // namespace specdec::cli

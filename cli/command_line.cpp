@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/cost/measured_cost.hpp"
 #include "cli/files.hpp"
 #include "cli/near_names.hpp"
 #include "cli/text.hpp"
@@ -180,6 +181,9 @@ class CommandLine {
   static Report report_of(const ParsedCommand& parsed) {
     try {
       return parsed.run();
+    } catch (const cost::OutsideTimedPasses& error) {
+      throw UsageError(
+          fmt::format("{}; --extrapolate prices what lies outside the times of --cost, too", error.what()));
     } catch (const std::domain_error& error) {
       throw UsageError(in_terms_of_options(error.what(), parsed.options));
     } catch (const std::invalid_argument& error) {
@@ -211,7 +215,11 @@ class CommandLine {
     const std::vector<CsvTable>& tables = report.tables.empty() ? parsed.command->tables : report.tables;
     const auto named = std::find_if(tables.begin(), tables.end(),
                                     [&](const CsvTable& table) { return table.name == parsed.output.table; });
-    return to_csv(rows_of(document, named == tables.end() ? tables.front() : *named, tables));
+    const CsvTable& table = named == tables.end() ? tables.front() : *named;
+    const auto empty = report.rows_of_empty.find(table.name);
+    return to_csv(rows_of(document, table, tables), empty == report.rows_of_empty.end()
+                                                        ? nlohmann::ordered_json::array()
+                                                        : nlohmann::ordered_json::array({empty->second}));
   }
 
   static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {

@@ -54,6 +54,7 @@ std::function<Report()> set_up_comparison(Options& options) {
     MethodRuns runs = run_methods(values->shared, options, "comparing",
                                   [&](const validation::MethodContext& context) { return values->chosen(context); });
     runs.report.json = methods_json(runs);
+    runs.report.rows_of_empty = rows_of_empty_tables(runs);
     runs.report.text = comparison_text(runs);
     return runs.report;
   };

@@ -35,7 +35,7 @@ std::string laws_of(const MethodOptions& options) {
   return options.vocab.value_or(default_vocab) > largest_bigram_vocab ? "fixed" : "bigram";
 }
 
-/// Refuses what belongs to another source or other laws than those that were chosen.
+/// Refuses what belongs to another source or other laws than those that were chosen, or left to the default.
 void require_source(const MethodOptions& options, const Options& given) {
   const auto refuse_with = [&](const char* choice, const std::string& chosen, bool fits,
                                std::initializer_list<const char*> names) {
@@ -48,8 +48,14 @@ void require_source(const MethodOptions& options, const Options& given) {
   refuse_with("--source", options.source, options.source == "pair",
               {"--target", "--draft-model", "--prompts", "--tasks", "--ngram-text", "--eagle-head", "--parallel-heads",
                "--exits"});
-  refuse_with("--source", options.source, synthetic, {"--vocab", "--noise", "--laws", "--alpha"});
-  refuse_with("--source", options.source, recorded, {"--trace"});
+  const auto require_source_of = [&](const std::string& source, std::initializer_list<const char*> names) {
+    for (const char* const name : names)
+      if (given.is_given(name) && !given.is_given("--source"))
+        throw UsageError(fmt::format("{} needs --source {}", name, source));
+    refuse_with("--source", options.source, options.source == source, names);
+  };
+  require_source_of("synthetic", {"--vocab", "--noise", "--laws", "--alpha"});
+  require_source_of("trace", {"--trace"});
   refuse_with("--source", options.source, !recorded,
               {"--tokens", "--until-error", "--temperature", "--max-new-tokens"});
   if (recorded && !options.trace) throw UsageError("--source trace needs --trace, a recording");
@@ -61,6 +67,41 @@ void require_source(const MethodOptions& options, const Options& given) {
   if (laws == "bigram" && options.vocab > largest_bigram_vocab)
     refuse("--vocab", fmt::format("{}", *options.vocab),
            fmt::format("at most {} for --laws bigram", largest_bigram_vocab));
+}
+
+/// "--verifier lenient, typical; --policy threshold", in `compare` without dashes: what looks at a parameter, at most 6
+/// of a kind. Policies only where a method has one that could be another.
+std::string other_users(bool validation::ParametersUsed::*parameter, const std::vector<validation::Method>& methods,
+                        bool by_options) {
+  constexpr std::size_t most_named = 6;
+  std::string text;
+  const auto add = [&](const char* kind, std::vector<std::string> names) {
+    if (names.empty()) return;
+    const std::size_t more = names.size() - std::min(names.size(), most_named);
+    names.resize(names.size() - more);
+    text += fmt::format("{}{}{} {}", text.empty() ? "" : "; ", by_options ? "--" : "", kind, fmt::join(names, ", "));
+    if (more > 0) text += fmt::format(" and {} more", more);
+  };
+  const validation::ParameterUsers users = validation::users_of(parameter);
+  const auto is_tree = [](const validation::Method& method) {
+    return method.verifier != nullptr && method.verifier->tree != nullptr;
+  };
+  add("draft", users.drafts);
+  add("verifier", users.verifiers);
+  if (!std::ranges::all_of(methods, is_tree)) add("policy", users.policies);
+  add("system", users.systems);
+  return text;
+}
+
+/// Refuses a temperature that the methods' text does not have; true where it is the one that it has.
+bool is_of_greedy_text(const std::vector<validation::Method>& methods, double temperature) {
+  const auto greedy = std::ranges::find_if(methods, [](const validation::Method& method) {
+    return method.verifier != nullptr && method.verifier->greedy_text;
+  });
+  if (greedy == methods.end()) return false;
+  if (temperature == 0) return true;
+  throw UsageError(fmt::format("--temperature is {}, but must be 0: the text of {} is that of temperature 0",
+                               temperature, name_of(*greedy)));
 }
 
 /// Refuses what none of the methods looks at.
@@ -108,10 +149,11 @@ void require_used(const MethodOptions& options, const Options& given, const std:
     if (!used && parameter == &ParametersUsed::cost && context.source().recording)
       throw UsageError(fmt::format("{} is given, but a recording does not tell how far {} {} behind a rejected token",
                                    option, fmt::join(names, ", "), names.size() == 1 ? "drafts" : "draft"));
-    if (!used)
-      throw UsageError(fmt::format("{} is given, but {} {} not use it; what does: {}", option, fmt::join(names, ", "),
-                                   names.size() == 1 ? "does" : "do",
-                                   fmt::join(validation::names_using(parameter), ", ")));
+    if (used || (parameter == &ParametersUsed::temperature && is_of_greedy_text(methods, options.settings.temperature)))
+      continue;
+    throw UsageError(fmt::format("{} is given, but {} {} not use it; what does: {}", option, fmt::join(names, ", "),
+                                 names.size() == 1 ? "does" : "do",
+                                 other_users(parameter, methods, given.effective().contains("verifier"))));
   }
   const auto in_rounds = [&](const validation::Method& method) { return runs_in_rounds(method, context); };
   if (given.is_given("--max-new-tokens") && std::ranges::all_of(methods, in_rounds))

@@ -63,6 +63,14 @@ ordered_json row_of(const MethodResult& r) {
           {"speedup", estimate_or_null(r.speedup)}};
 }
 
+ordered_json row_of(const validation::PlannedTree& tree) {
+  return {{"method", tree.method},
+          {"nodes", tree.parents.size()},
+          {"depth", tree.depth},
+          {"expected_tokens", number_or_null(tree.expected_tokens)},
+          {"parents", tree.parents}};
+}
+
 std::string decimals(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
@@ -143,18 +151,17 @@ ordered_json methods_json(const MethodRuns& runs) {
   ordered_json json = {
       {"results", ordered_json::array()}, {"tasks", ordered_json::array()}, {"trees", ordered_json::array()}};
   for (const MethodResult& r : runs.results) json[r.task.empty() ? "results" : "tasks"].push_back(row_of(r));
-  for (const validation::PlannedTree& tree : runs.trees)
-    json["trees"].push_back({{"method", tree.method},
-                             {"nodes", tree.parents.size()},
-                             {"depth", tree.depth},
-                             {"expected_tokens", number_or_null(tree.expected_tokens)},
-                             {"parents", tree.parents}});
+  for (const validation::PlannedTree& tree : runs.trees) json["trees"].push_back(row_of(tree));
   json["partial"] = runs.partial;
   json["simulated"] = {{"tokens", runs.tokens},
                        {"seconds", runs.seconds},
                        {"tokens_per_second",
                         runs.seconds > 0 ? ordered_json(static_cast<double>(runs.tokens) / runs.seconds) : nullptr}};
   return json;
+}
+
+std::map<std::string, ordered_json, std::less<>> rows_of_empty_tables(const MethodRuns& runs) {
+  return {{"tasks", row_of(runs.results.front())}, {"trees", row_of(validation::PlannedTree())}};
 }
 
 std::string simulation_text(const MethodRuns& runs) {

@@ -103,7 +103,6 @@ void require_costs(const PlanOptions& o) {
     refuse_given({{"--extrapolate", o.extrapolate}}, "needs --cost or --bench beside it");
   }
   if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
-  if (o.drafts.empty()) require_shared_models(o.roofline);
   if (!o.drafts.empty()) {
     refuse_given({{"--c", o.cost.c.has_value()},
                   {"--draft-cost", !o.draft_cost_files.empty()},

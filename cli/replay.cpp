@@ -277,7 +277,11 @@ Command replay_command() {
             options.footer(
                 "specdec replay trace.safetensors --gamma 4 --steps\n"
                 "specdec replay trace.safetensors --gamma 10 --policy confidence --threshold 0.4");
-            return std::function<Report()>([o] { return run(*o); });
+            return std::function<Report()>([o, &options] {
+              if (!o->steps && options.effective().at("table") == "rounds")
+                throw UsageError("--table rounds needs --steps, which lists them");
+              return run(*o);
+            });
           }};
 }
 

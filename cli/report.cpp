@@ -101,7 +101,11 @@ ordered_json rows_of(const ordered_json& document, const CsvTable& table, const 
   return rows;
 }
 
-std::string to_csv(const ordered_json& rows) {
+std::string to_csv(const ordered_json& rows, const ordered_json& if_empty) {
+  if (rows.empty() && !if_empty.empty()) {
+    const std::string csv = to_csv(if_empty);
+    return csv.substr(0, csv.find('\n') + 1);
+  }
   std::vector<std::string> columns;
   std::vector<Cells> lines;
   for (const ordered_json& row : rows) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -45,8 +46,10 @@ struct Report {
   std::vector<nlohmann::ordered_json> presets;
   /// The command's tables, all of them, where this run has them elsewhere in the JSON output or in another order.
   std::vector<CsvTable> tables;
-  /// What --output gets, byte by byte, where that is not the report itself, for instance a drawing; the report then goes
-  /// to standard output.
+  /// A row of a table, by its name: of which keys its CSV has the columns where this run has no row of it.
+  std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty;
+  /// What --output gets, byte by byte, where that is not the report itself, for instance a drawing; the report then
+  /// goes to standard output.
   std::optional<std::string> file;
   int exit_code = 0;
 };
@@ -68,7 +71,9 @@ nlohmann::ordered_json with_envelope(std::string_view command, const nlohmann::o
 
 /// An array of objects as CSV: one header line, nested objects as `outer_inner`, intervals as `_low` and `_high`,
 /// other arrays in one cell separated by semicolons, null as an empty cell. Columns in order of first appearance. Of
-/// an array of numbers the columns are `row`, from 1, and `value`.
-std::string to_csv(const nlohmann::ordered_json& rows);
+/// an array of numbers the columns are `row`, from 1, and `value`. Without rows the header line is that of `if_empty`,
+/// an array of objects, too.
+std::string to_csv(const nlohmann::ordered_json& rows,
+                   const nlohmann::ordered_json& if_empty = nlohmann::ordered_json::array());
 
 }  // namespace specdec::cli

@@ -7,7 +7,6 @@
 #include <set>
 #include <span>
 
-#include "cli/given_options.hpp"
 #include "cli/near_names.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
@@ -301,13 +300,6 @@ std::vector<std::pair<std::string_view, bool>> given_beside_hardware(const Roofl
   given.emplace_back("--draft-launch-seconds", a.draft_launch_seconds.has_value());
   given.emplace_back("--calibrate", !a.calibrate.empty());
   return given;
-}
-
-void require_shared_models(const RooflineArguments& a) {
-  if (a.tensor_parallel.value_or(1) > 1 || a.draft_tensor_parallel.value_or(1) > 1) return;
-  for (const StatedLoss& loss : stated_losses)
-    refuse_given({{loss.option, is_of_all_reduces(loss) && (a.*loss.text).has_value()}},
-                 "no accelerators share a model; --tensor-parallel-size says how many do");
 }
 
 PricedRoofline roofline_from(const RooflineArguments& a, const RooflineModels& models) {

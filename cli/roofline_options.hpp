@@ -73,9 +73,6 @@ struct PricedRoofline {
   std::vector<Warning> warnings;
 };
 
-/// Refuses the losses of all-reduces where no accelerators share a model. @throws UsageError
-void require_shared_models(const RooflineArguments& arguments);
-
 /// @throws UsageError for a wrong value or a name that is neither a preset's nor a file's; traces::FileError
 PricedRoofline roofline_from(const RooflineArguments& a, const RooflineModels& models);
 

@@ -26,6 +26,8 @@ struct SimulateOptions {
     refuse_beside_system("--draft", draft);
     refuse_beside_system("--verifier", verifier);
     refuse_beside_system("--policy", policy);
+    if (system == "blockwise" && shared.settings.temperature != 0)
+      throw UsageError("--system blockwise needs --temperature 0 beside it: its text is the greedy one");
     if (!system && policy == "batch" && !shared.schedule)
       throw UsageError("--policy batch needs --schedule beside it, the gammas by batch");
   }
@@ -57,6 +59,7 @@ std::function<Report()> set_up_simulation(Options& options) {
     MethodRuns runs = run_methods(values->shared, options, "simulating",
                                   [&](const validation::MethodContext& context) { return values->method(context); });
     runs.report.json = methods_json(runs);
+    runs.report.rows_of_empty = rows_of_empty_tables(runs);
     runs.report.text = simulation_text(runs);
     return runs.report;
   };

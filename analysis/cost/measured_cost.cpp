@@ -416,12 +416,12 @@ std::string PassCurve::refusal(const Axis& axis, double batch, double tokens, do
   const double total = batch * tokens;
   if (!(axis.total_tokens.front() <= total && total <= axis.total_tokens.back())) {
     return fmt::format(
-        "PassCurve: tokens in a pass of the {} is {} (batch {}, {} each), but must be in [{}, {}], where "
+        "tokens in a pass of the {} is {} (batch {}, {} each), but must be in [{}, {}], where "
         "{} were timed",
         role_, total, batch, tokens, axis.total_tokens.front(), axis.total_tokens.back(), axis_text(axis.axis));
   }
-  return fmt::format("PassCurve: context of a pass of the {} is {}, but must be in [{}, {}], where it was timed", role_,
-                     context, axis.contexts.lo, axis.contexts.hi);
+  return fmt::format("context of a pass of the {} is {}, but must be in [{}, {}], where it was timed", role_, context,
+                     axis.contexts.lo, axis.contexts.hi);
 }
 
 PassCurve::Place PassCurve::place_of(const Axis& axis, double total) {
@@ -439,7 +439,7 @@ PassCurve::Place PassCurve::place_of(const Axis& axis, double total) {
 const PassCurve::Axis& PassCurve::pricing_axis(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
   if (!options_.extrapolate && extrapolates(batch, tokens, context))
-    throw std::domain_error(refusal(axis, batch, tokens, context));
+    throw OutsideTimedPasses(refusal(axis, batch, tokens, context));
   return axis;
 }
 

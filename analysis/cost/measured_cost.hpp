@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,12 @@ struct CurveOptions {
   std::uint64_t seed = 0;
 };
 
+/// A pass lies outside the timed ones, and CurveOptions::extrapolate would price it.
+class OutsideTimedPasses : public std::domain_error {
+ public:
+  using std::domain_error::domain_error;
+};
+
 /// Seconds of one pass of a model from timed passes:
 ///
 ///   T(batch, tokens, context) = f(batch tokens) + k batch context
@@ -53,7 +60,7 @@ class PassCurve {
   PassCurve(std::string_view role, std::span<const traces::TimedPass> passes, const CurveOptions& options);
 
   /// @param batch > 0  @param tokens  per sequence, > 0  @param context  per sequence, >= 0
-  /// @throws std::domain_error outside the measured range unless told to extrapolate
+  /// @throws OutsideTimedPasses outside the measured range unless told to extrapolate
   double seconds(double batch, double tokens, double context) const;
   double seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const;
   /// All of them at once; all the same where replicates() is 0. Shape: seconds (replicates)

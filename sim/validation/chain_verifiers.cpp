@@ -137,7 +137,7 @@ MethodDecoderFactory prepare_chain(const MethodContext& context, const DraftBenc
 template <ChainRule (*rule)(const MethodSettings&)>
 constexpr VerifierKind chain(std::string_view name, bool lossless, ParametersUsed uses = {.temperature = true}) {
   uses.cost = true;
-  return {name, lossless, prepare_chain<rule>, nullptr, nullptr, uses};
+  return {name, lossless, prepare_chain<rule>, nullptr, nullptr, uses, !uses.temperature};
 }
 
 PositionForm overlap_form(const TargetRow& p, const DraftRow& q, std::size_t) {

@@ -39,9 +39,11 @@ std::string lack_of(const Kind& kind, const MethodContext& context, const More&.
 }
 
 template <class Kind>
-void add_names_using(bool ParametersUsed::*parameter, std::span<const Kind> kinds, std::vector<std::string>& names) {
+std::vector<std::string> names_using(bool ParametersUsed::*parameter, std::span<const Kind> kinds) {
+  std::vector<std::string> names;
   for (const Kind& kind : kinds)
     if (kind.uses.*parameter) names.emplace_back(kind.name);
+  return names;
 }
 
 }  // namespace
@@ -120,13 +122,9 @@ bool uses(const Method& method, const MethodContext& context, bool ParametersUse
          (has_policy && method.policy->uses.*parameter);
 }
 
-std::vector<std::string> names_using(bool ParametersUsed::*parameter) {
-  std::vector<std::string> names;
-  add_names_using(parameter, draft_kinds(), names);
-  add_names_using(parameter, verifier_kinds(), names);
-  add_names_using(parameter, policy_kinds(), names);
-  add_names_using(parameter, system_kinds(), names);
-  return names;
+ParameterUsers users_of(bool ParametersUsed::*parameter) {
+  return {names_using(parameter, draft_kinds()), names_using(parameter, verifier_kinds()),
+          names_using(parameter, policy_kinds()), names_using(parameter, system_kinds())};
 }
 
 std::vector<Method> known_methods(const MethodContext& context) {

@@ -80,6 +80,8 @@ struct VerifierKind {
   std::vector<std::int64_t> (*tree)(const MethodSettings& settings) = nullptr;
   std::string (*lacks)(const MethodContext& context) = nullptr;
   ParametersUsed uses = {};
+  /// Whether the text is that of temperature 0, whatever the settings say; `uses` then has no temperature.
+  bool greedy_text = false;
 };
 
 struct PolicyKind {
@@ -153,8 +155,11 @@ std::string lacking(const Method& method, const MethodContext& context);
 /// Whether the method looks at a parameter on this source: uses(method, context, &ParametersUsed::lenience).
 bool uses(const Method& method, const MethodContext& context, bool ParametersUsed::*parameter);
 
-/// The names of the entries that look at it, in the order of the tables.
-std::vector<std::string> names_using(bool ParametersUsed::*parameter);
+/// The names of the entries that look at a parameter, in the order of each table.
+struct ParameterUsers {
+  std::vector<std::string> drafts, verifiers, policies, systems;
+};
+ParameterUsers users_of(bool ParametersUsed::*parameter);
 
 /// Systems, every verifier with the first draft, every draft with the first verifier, every policy with both: those
 /// that nothing is lacking for.

@@ -160,13 +160,21 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
   check_run_refused("plan --alpha 0.8 --c 0.1 --model llama",
                     "--model is given, but goes with a deployment: --batch, files, --hardware or --emit");
   const std::string placed = " --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
-  check_run_refused("plan" + placed + "--link-efficiency 0.5",
-                    "--link-efficiency is given, but no accelerators share a model; --tensor-parallel-size says how "
-                    "many do");
+  // One of a sweep over --tensor-parallel-size.
+  CHECK(run_specdec("plan" + placed + "--tp 1 --link-efficiency 0.5").exit_code == 0);
+  check_run_refused("capacity" + placed + "--prompt-tokens 9 --output-tokens 9 --percentile 95",
+                    "--percentile is given, but needs a limit beside it, --ttft-ms or --tpot-ms");
   check_run_refused("capacity" + placed + "--prompt-tokens 9 --output-tokens 9 --acceptance greedy-draft",
                     "--acceptance is given, but goes with --trace only");
-  check_run_refused("analyze --samples 0 --seed 3 " + recording,
-                    "--seed is given, but --samples 0 runs no Monte Carlo replay");
+  check_run_refused("replay --format csv --table rounds " + recording,
+                    "--table rounds needs --steps, which lists them");
+  const std::string times = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/batched-bench.jsonl";
+  check_run_refused(
+      "plan --cost " + times + " --alpha 0.8 --c 0.1 --batch 1,100",
+      "tokens in a pass of the target is 100 (batch 100, 1 each), but must be in [1, 8], where one token of "
+      "several sequences were timed; --extrapolate prices what lies outside the times of --cost, too");
+  // The sequences are resampled without the replay, too.
+  CHECK(run_specdec("analyze --c 0.05 --samples 0 --seed 3 " + recording).exit_code == 0);
   check_run_refused("analyze --numbers logits " + recording,
                     "--numbers is given, but goes with NPY, NPZ, JSONL of token pairs, CSV of token pairs only, and "
                     "the recording is specdec-trace");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "sim/validation/compare.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_checkpoint.hpp"
 #include "tests/unit/cli/recordings.hpp"
@@ -108,7 +109,9 @@ TEST_CASE("simulate and compare refuse methods that are none and options of the 
         std::string::npos);
   check_run_refused("simulate --target elsewhere",
                     "--target needs --draft-model beside it, a draft of the same vocabulary");
-  check_run_refused("compare --noise 1", "--noise does not go with --source pair");
+  check_run_refused("compare --noise 1", "--noise needs --source synthetic");
+  check_run_refused("simulate --trace recording", "--trace needs --source trace");
+  check_run_refused("simulate --source pair --trace recording", "--trace does not go with --source pair");
   check_run_refused("compare --source synthetic --tasks code", "--tasks does not go with --source synthetic");
   CHECK(run_specdec("simulate --verifier none").exit_code == 2);
   check_run_refused("simulate --verify-factor 1.2 --source synthetic",
@@ -409,55 +412,80 @@ TEST_CASE("a parameter changes what the methods do that are said to use it, and 
     return rows;
   };
   const auto before = rows_of(usual);
-  for (const std::string option :
-       {"--gamma 1", "--temperature 0.6", "--lenience 0.05", "--epsilon 0.01", "--delta 0.9", "--threshold 0.8",
-        "--most-drafts 4", "--batch 20", "--drafts 2", "--tree 3x2", "--tree-nodes 4", "--tree-acceptance 0.3,0.2",
-        "--ngram-order 1", "--edit-share 0.6", "--beams 4", "--draft-beams 9", "--overhead 0.5"}) {
+  using Used = specdec::validation::ParametersUsed;
+  const specdec::validation::MethodContext context(specdec::validation::synthetic_source(8, 1, 1), {});
+  const std::pair<std::string, bool Used::*> options[] = {{"--gamma 1", &Used::gamma},
+                                                          {"--temperature 0.6", &Used::temperature},
+                                                          {"--lenience 0.05", &Used::lenience},
+                                                          {"--epsilon 0.01", &Used::epsilon},
+                                                          {"--delta 0.9", &Used::delta},
+                                                          {"--threshold 0.8", &Used::threshold},
+                                                          {"--most-drafts 4", &Used::most_drafts},
+                                                          {"--batch 20", &Used::schedule},
+                                                          {"--drafts 2", &Used::drafts},
+                                                          {"--tree 3x2", &Used::tree},
+                                                          {"--tree-nodes 4", &Used::tree_nodes},
+                                                          {"--tree-acceptance 0.3,0.2", &Used::tree_acceptance},
+                                                          {"--ngram-order 1", &Used::ngram_order},
+                                                          {"--edit-share 0.6", &Used::edit_share},
+                                                          {"--beams 4", &Used::beams},
+                                                          {"--draft-beams 9", &Used::draft_beams},
+                                                          {"--overhead 0.5", &Used::cost}};
+  for (const auto& [option, parameter] : options) {
     INFO(option);
     const bool of_schedule = option.starts_with("--batch");
+    const bool of_temperature = option.starts_with("--temperature");
     // It uses the least, temperature apart, which argmax-lenient leaves alone.
-    const std::string other = option.starts_with("--temperature") ? "argmax-lenient" : "plain";
+    const std::string other = of_temperature ? "argmax-lenient" : "plain";
     const std::string cost = option.starts_with("--overhead") ? " --c 0.1" : "";
     const Run refused =
         run_specdec("compare --source synthetic " + other + " " + option + (of_schedule ? " --schedule 1-64:3" : cost));
     CHECK(refused.exit_code == 2);
     const std::string what = of_schedule ? "--schedule" : cost.empty() ? option.substr(0, option.find(' ')) : "--c";
-    const std::string beginning =
-        "specdec: error: " + what + " is given, but " + other + " does not use it; what does: ";
-    REQUIRE(refused.err.starts_with(beginning));
-    std::string users = ", " + refused.err.substr(beginning.size());
-    users.back() = ',';
-    for (const auto& [method, row] : rows_of(usual + " " + option)) {
-      INFO(method);
-      const bool is_tree = row.size() > 1;
-      bool uses = row[0]["verifier"].is_null() && users.find(", " + method + ",") != std::string::npos;
-      for (const char* part : {"draft", "verifier", "policy"})
-        if (row[0][part].is_string() && !(is_tree && std::string(part) == "policy"))
-          uses = uses || users.find(", " + row[0][part].get<std::string>() + ",") != std::string::npos;
+    CHECK(refused.err.starts_with("specdec: error: " + what +
+                                  (of_temperature ? " is 0.6" : " is given, but plain does not use it; what does: ")));
+    for (const auto& [name, row] : rows_of(usual + " " + option)) {
+      INFO(name);
       // A plain step is one token at any temperature.
-      if (method != "plain") CHECK(uses == (row != before.at(method)));
+      if (name == "plain") continue;
+      const auto method = specdec::validation::method_named(name);
+      REQUIRE(method);
+      CHECK(uses(*method, context, parameter) == (row != before.at(name)));
     }
   }
 }
 
 TEST_CASE("options that the source or the method has no use for are refused, defaults of a configuration are not") {
   check_run_refused("simulate --verifier block --lenience 0.3 --source synthetic",
-                    "--lenience is given, but block does not use it; what does: lenient, lenient-residual, "
+                    "--lenience is given, but block does not use it; what does: --verifier lenient, lenient-residual, "
                     "argmax-lenient");
-  check_run_refused("simulate --lenience 0.5 --source synthetic",
-                    "--lenience is given, but algorithm1 does not use it; what does: lenient, lenient-residual, "
-                    "argmax-lenient");
+  check_run_refused(
+      "simulate --lenience 0.5 --source synthetic",
+      "--lenience is given, but algorithm1 does not use it; what does: --verifier lenient, lenient-residual, "
+      "argmax-lenient");
   check_run_refused("compare block copy --epsilon 0.3 --source synthetic",
-                    "--epsilon is given, but block, copy+algorithm1 do not use it; what does: typical");
+                    "--epsilon is given, but block, copy+algorithm1 do not use it; what does: verifier typical");
+  check_run_refused(
+      "simulate --verifier tree --policy fixed --gamma 5 --source synthetic",
+      "--gamma is given, but tree does not use it; what does: --verifier recursive, recursive-distinct, k-sequential; "
+      "--system blockwise, beam");
+  CHECK(run_specdec("simulate --system beam --temperature 0.5 --source synthetic").err.find(" more; --") !=
+        std::string::npos);
+  check_run_refused("simulate --verifier argmax-lenient --temperature 0.5 --source synthetic",
+                    "--temperature is 0.5, but must be 0: the text of argmax-lenient is that of temperature 0");
+  const std::string greedy = "simulate --verifier argmax-lenient --source synthetic --tokens 64";
+  CHECK(document_of_run(greedy + " --temperature 0")["results"] == document_of_run(greedy)["results"]);
   check_run_refused(
       "simulate --draft copy --draft-model " SPECDEC_SOURCE_DIR "/sim/models/draft --tokens 16",
-      "--draft-model is given, but copy+algorithm1 does not use it; what does: model, combination, eagle, "
-      "parallel, early-exit, hierarchical, blockwise, beam");
+      "--draft-model is given, but copy+algorithm1 does not use it; what does: --draft model, combination, eagle, "
+      "parallel, early-exit, hierarchical; --system blockwise, beam");
   check_run_refused("simulate --source synthetic --alpha 0.5 --temperature 1",
                     "--temperature does not go with --laws iid");
   check_run_refused("simulate --source synthetic --laws fixed --max-new-tokens 9",
                     "--max-new-tokens is given, but algorithm1 runs in rounds without texts on --laws fixed");
   check_run_refused("simulate --system plain --draft model", "--draft model does not go with --system plain");
+  check_run_refused("simulate --system blockwise",
+                    "--system blockwise needs --temperature 0 beside it: its text is the greedy one");
   const specdec::tests::ScratchFolder scratch;
   const std::string file = (scratch / "simulate.toml").string();
   std::ofstream(file) << run_specdec("simulate --print-config --verifier lenient").out;
@@ -471,4 +499,11 @@ TEST_CASE("both print a table for people and one line a method as CSV") {
   CHECK(run_specdec(std::string("simulate") + small).out.starts_with("algorithm1: 2048 tokens in "));
   CHECK(run_specdec(std::string("compare block") + small).out.starts_with("method  lossless"));
   CHECK(run_specdec(std::string("compare block --format csv --quiet") + small).out.starts_with("method,draft,"));
+  // Tables without rows have their columns all the same.
+  CHECK(run_specdec("simulate --format csv --quiet --table trees --source synthetic --tokens 64").out ==
+        "method,nodes,depth,expected_tokens,parents\n");
+  const std::string tasks =
+      run_specdec("simulate --format csv --quiet --table tasks --source synthetic --tokens 64").out;
+  CHECK(tasks.starts_with("method,draft,"));
+  CHECK(std::ranges::count(tasks, '\n') == 1);
 }
