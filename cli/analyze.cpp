@@ -180,6 +180,7 @@ std::vector<Assumption> assumptions_of(const AnalyzeAnswer& a) {
   std::vector<Assumption> assumptions = o.acceptance.assumptions(a.metadata, a.analysis.rule);
   if (a.cost) {
     for (const Assumption& assumption : o.cost.assumptions()) assumptions.push_back(assumption);
+    assumptions.push_back({"steps at the ends of texts", "charged for what they draft there", "default"});
   }
   return assumptions;
 }

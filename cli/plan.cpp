@@ -66,6 +66,9 @@ std::vector<Assumption> deployment_assumptions(const PlanOptions& o, const Deplo
   if (!o.counters.empty()) {
     assumptions.push_back({"beyond the longest draft", o.beyond, o.beyond == "hold" ? "default" : "user"});
   }
+  if (!d.drafts.empty() && d.drafts[d.shown()].acceptance.method == "sequences") {
+    assumptions.push_back({"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
+  }
   if (o.acceptance != "recorded") {
     assumptions.push_back({"acceptance", o.acceptance, "user"});
   } else if (!d.drafts.empty() && d.drafts[d.shown()].acceptance.rule) {

@@ -166,7 +166,7 @@ class Costs {
   std::shared_ptr<const cost::RoundCost> measured(DraftKind kind, const DraftCost& draft, std::string_view who) const {
     cost::MeasuredOptions options;
     options.kind = kind;
-    options.c = draft.c;
+    options.c = c_of_kind(kind, draft.c, who);
     options.overhead_seconds = o_.overhead_seconds.value_or(0);
     options.curve.extrapolate = o_.extrapolate;
     const std::vector<TimedPass> target = target_->passes("--cost", "--model", o_.model);

@@ -182,6 +182,15 @@ void price_by_hardware(const PlanOptions& o, const std::optional<std::string>& m
   draft.cost = draft.roofline = std::move(priced.cost);
 }
 
+std::optional<double> c_of_kind(DraftKind kind, const std::optional<double>& c, std::string_view who) {
+  if (!c || cost::draft_passes(kind, 1) > 0) return c;
+  if (*c != 0) {
+    throw UsageError(
+        fmt::format("{}c is {}, but must be 0: a draft of this kind ({}) makes no draft step", who, *c, name_of(kind)));
+  }
+  return std::nullopt;
+}
+
 std::shared_ptr<const cost::RoundCost> constant_cost(const PlanOptions& o, DraftKind kind,
                                                      const std::optional<double>& c, std::string_view who) {
   if (!c && kind != DraftKind::ngram) {
@@ -189,7 +198,7 @@ std::shared_ptr<const cost::RoundCost> constant_cost(const PlanOptions& o, Draft
                                  Range{}.to_string()));
   }
   cost::ConstantOptions options;
-  options.step = o.cost.with_c(c.value_or(0));
+  options.step = o.cost.with_c(c_of_kind(kind, c, who).value_or(0));
   options.kind = kind;
   return std::make_shared<cost::ConstantCost>(std::move(options));
 }

@@ -37,6 +37,10 @@ void take_acceptance(const PlannedAcceptance& acceptance, Deployment& d);
 void price_by_hardware(const PlanOptions& o, const std::optional<std::string>& model, std::string_view who,
                        PlannedDraft& draft, Deployment& d);
 
+/// The c that this kind of draft can have: 0 is none where it makes no draft pass.
+/// @throws UsageError for another number there
+std::optional<double> c_of_kind(cost::DraftKind kind, const std::optional<double>& c, std::string_view who);
+
 /// --verify-factor, --overhead and this c price the draft.
 /// @throws UsageError
 std::shared_ptr<const cost::RoundCost> constant_cost(const PlanOptions& o, cost::DraftKind kind,

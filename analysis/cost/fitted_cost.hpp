@@ -101,6 +101,7 @@ class FittedCost final : public RoundCost {
 
   std::string_view name() const override { return "fitted"; }
   bool in_seconds() const override { return true; }
+  DraftKind kind() const override { return options_.kind; }
   /// target: fixed, verified and context terms; draft: the two terms of drafting. Where the splits differ in the sum by
   /// no more than split_tolerance, or are spanned, it is the middle of their range, divided as by their mean.
   /// @throws std::domain_error where the runs do not identify the sum, unless told to span

@@ -151,6 +151,7 @@ class MeasuredCost final : public RoundCost {
 
   std::string_view name() const override { return "measured"; }
   bool in_seconds() const override { return true; }
+  DraftKind kind() const override { return options_.kind; }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override;
   bool answers(const RoundPoint& point) const override;

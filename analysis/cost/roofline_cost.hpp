@@ -118,6 +118,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
 
   std::string_view name() const override { return "roofline"; }
   bool in_seconds() const override { return true; }
+  DraftKind kind() const override { return options_.kind; }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint&) const override { return false; }
   std::size_t replicates() const override { return losses_.size() - 1; }

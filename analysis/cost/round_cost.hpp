@@ -75,6 +75,8 @@ class RoundCost {
   virtual std::string_view name() const = 0;
   /// False where times are multiples of a plain target step at the same batch and context.
   virtual bool in_seconds() const = 0;
+  /// How the drafts that it prices are made.
+  virtual DraftKind kind() const = 0;
 
   /// @throws std::domain_error if a value of the point is outside its range, or where the provider refuses to
   ///   extrapolate (the message says the measured range)

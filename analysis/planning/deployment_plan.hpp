@@ -123,7 +123,7 @@ struct BaselineAndSpeculative {
 
 /// The largest draft time that some gamma would still gain with, the other costs as they are.
 struct BreakEvenCost {
-  /// Time of one draft step / time of a plain step, dimensionless, > 0.
+  /// Time of one draft pass / time of a plain step, dimensionless, > 0; of passes there are cost::draft_passes().
   double c = 0;
   std::int64_t gamma = 0;
 };
@@ -166,14 +166,14 @@ struct PointPlan {
   std::optional<BaselineAndSpeculative> seconds_per_output_token;
   std::optional<BaselineAndSpeculative> output_tokens_per_second;  ///< of all sequences of the batch
 
-  /// Of the best gamma, or of gamma = 1 where plain decoding is best: draft time per drafted token / plain target time,
-  /// and target time / plain target time. Nothing where the cost cannot tell its parts apart or a plain step's target
-  /// time is 0.
+  /// Of the best gamma, or of gamma = 1 where plain decoding is best: time per draft pass / plain target time (0 where
+  /// none is made), and target time / plain target time. Nothing where the cost cannot tell its parts apart or a plain
+  /// step's target time is 0.
   std::optional<double> c;
   std::optional<double> verify_factor;
   /// The constant acceptance rate at which the best gamma is as fast as plain decoding; nothing where no rate pays.
   std::optional<double> break_even_alpha;
-  /// Nothing where no draft time above 0 would pay.
+  /// Nothing where no draft time above 0 would pay, or where no draft pass is made.
   std::optional<BreakEvenCost> break_even_cost;
 
   std::optional<DeployedAtPoint> deployed;

@@ -193,12 +193,15 @@ void PointPlanner::describe_costs(const DeploymentRow& best) {
   for (const DeploymentRow& row : plan_.rows) {
     if (row.gamma == 0) continue;
     const double left = row.tokens_per_step * plain - row.time.target - row.time.overhead;
-    const double c = left / (static_cast<double>(row.gamma) * plain);
+    const double passes = cost::draft_passes(cost.kind(), static_cast<double>(row.gamma));
+    if (passes == 0) continue;
+    const double c = left / (passes * plain);
     if (c > (plan_.break_even_cost ? plan_.break_even_cost->c : 0)) plan_.break_even_cost = BreakEvenCost{c, row.gamma};
   }
   if (!(times_[0].target > 0) || times_.size() < 2) return;
   const DeploymentRow& shown = best.gamma == 0 ? plan_.rows[1] : best;
-  plan_.c = shown.time.draft / (static_cast<double>(shown.gamma) * times_[0].target);
+  const double passes = cost::draft_passes(cost.kind(), static_cast<double>(shown.gamma));
+  plan_.c = passes == 0 ? 0 : shown.time.draft / (passes * times_[0].target);
   plan_.verify_factor = shown.time.target / times_[0].target;
 }
 

@@ -331,14 +331,26 @@ TEST_CASE("a recording gives the tokens per step that its analysis prints") {
   const std::string file = (scratch / "trace.safetensors").string();
   REQUIRE(run_specdec("trace generate --sequences 6 --tokens 60 --output " + file).exit_code == 0);
   const ordered_json plan = json_of("--trace " + file + " --c 0.1 --batch 1,4");
-  const Run run = run_specdec("analyze --samples 0 --gamma 1:4 --format json " + file);
+  const Run run = run_specdec("analyze --samples 0 --gamma 1:4 --c 0.1 --format json " + file);
   const ordered_json analysis = ordered_json::parse(run.out);
   REQUIRE(analysis["gammas"].size() == 4);
   for (const ordered_json& row : analysis["gammas"]) {
     const std::size_t gamma = row["gamma"];
     CHECK(plan["points"][0]["rows"][gamma]["tokens_per_step"].get<double>() ==
           Approx(row["tokens_per_step"]["replay"].get<double>()).epsilon(1e-12));
+    // The plan charges the steps at the ends of texts in full; the share is docs/theory.md's, whose 1/E is approximate.
+    const auto g = static_cast<double>(gamma);
+    const double in_full = plan["points"][0]["rows"][gamma]["speedup"];
+    CHECK(1 - in_full / row["speedup"]["replay"].get<double>() ==
+          Approx(0.1 * g * (g + 1) / (2 * 60 * (1 + 0.1 * g))).epsilon(0.2));
   }
+  const auto says = [](const ordered_json& document, const std::string& value) {
+    const ordered_json expected = {{"name", "steps at the ends of texts"}, {"value", value}, {"source", "default"}};
+    const ordered_json& all = document["assumptions"];
+    return std::count(all.begin(), all.end(), expected) == 1;
+  };
+  CHECK(says(plan, "charged in full, as if the texts went on"));
+  CHECK(says(analysis, "charged for what they draft there"));
 }
 
 TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of runs that were left out") {
@@ -495,11 +507,32 @@ TEST_CASE("lists of files and drafts survive --print-config") {
   }
 }
 
+TEST_CASE("the break-even cost is that of the draft steps which the kind of draft makes") {
+  const ordered_json parallel = json_of("--alpha 0.8 --draft-kind parallel --c 2");
+  const ordered_json point = parallel["points"][0];
+  CHECK(point["c"] == 2);
+  CHECK(point["break_even_c"]["gamma"] == 32);
+  // One draft pass a round: 1 + c = E[K] at gamma 32.
+  CHECK(point["break_even_c"]["c"].get<double>() == Approx((1 - std::pow(0.8, 33)) / 0.2 - 1).epsilon(1e-12));
+  const ordered_json free = json_of("--alpha 0.8 --draft-kind ngram --c 0");
+  CHECK(free["points"] == json_of("--alpha 0.8 --draft-kind ngram")["points"]);
+  CHECK(free["points"][0]["break_even_c"].is_null());
+  CHECK(run_specdec("plan --alpha 0.8 --draft-kind ngram").out.find("costs less") == std::string::npos);
+  const ScratchFolder scratch;
+  const std::string times = " --draft-kind ngram --cost " + timings_in(scratch, 10, 0.1) + " --c ";
+  CHECK(json_of("--alpha 0.8" + times + "0")["points"][0]["break_even_c"].is_null());
+  check_refused("--alpha 0.8" + times + "0.3",
+                "--c is 0.3, but must be 0: a draft of this kind (ngram) makes no draft step");
+}
+
 TEST_CASE("sources that contradict each other are refused in one line") {
   check_refused("--alpha 0.8 --counters x --c 0.1", "--alpha and --counters are given, but must be one");
   check_refused("--bench x --alpha 0.8 --counters y", "--alpha and --counters are given, but must be one");
   check_refused("--bench x --c 0.1", "--c is given, but --bench brings its own costs");
   check_refused("--holdout x --alpha 0.8 --c 0.1", "--holdout is given, but needs --bench beside it");
+  const std::string no_step = "c is 0.3, but must be 0: a draft of this kind (ngram) makes no draft step";
+  check_refused("--alpha 0.8 --draft-kind ngram --c 0.3", "--" + no_step);
+  check_refused("--draft a:alpha=0.8,c=0.3,kind=ngram", "--draft a: " + no_step);
   check_refused("--alpha 0.8 --c 0.1 --draft-cost x", "--draft-cost is given, but needs --cost beside it");
   check_refused("--alpha 0.8 --cost x --verify-factor 2", "--verify-factor is given, but --cost measures that");
   check_refused("--alpha 0.8 --draft a:alpha=0.8,c=0.1",

@@ -201,6 +201,24 @@ TEST_CASE("the break-even cost is the draft time at which the best gamma gains n
   CHECK(never.break_even_cost == std::nullopt);
 }
 
+TEST_CASE("the break-even cost counts the draft passes of the kind") {
+  using cost::DraftKind;
+  const auto priced = [](DraftKind kind, double c) {
+    return std::make_shared<cost::ConstantCost>(
+        cost::ConstantOptions{{c, 0.1, core::VerificationCost::constant(1.1)}, kind, {}});
+  };
+  for (const DraftKind kind : {DraftKind::model, DraftKind::eagle, DraftKind::mtp, DraftKind::parallel}) {
+    const PointPlan point = only_point(question(rate(0.8), priced(kind, 0.3)));
+    CHECK(point.c.value() == Approx(0.3).epsilon(1e-12));
+    REQUIRE(point.break_even_cost);
+    const PointPlan even = only_point(question(rate(0.8), priced(kind, point.break_even_cost->c)));
+    double best = 0;
+    for (std::size_t gamma = 1; gamma < even.rows.size(); ++gamma) best = std::max(best, even.rows[gamma].speedup);
+    CHECK(best == Approx(1).epsilon(1e-9));
+  }
+  CHECK_FALSE(only_point(question(rate(0.8), priced(DraftKind::ngram, 0))).break_even_cost);
+}
+
 TEST_CASE("the catch-up token after a full accept moves the break-even acceptance") {
   const auto cost = shared(fakes::Cost(
       [](const cost::RoundPoint& at) {

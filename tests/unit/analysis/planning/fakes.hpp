@@ -30,6 +30,7 @@ class Cost : public cost::RoundCost {
 
   std::string_view name() const override { return "fake"; }
   bool in_seconds() const override { return seconds_; }
+  cost::DraftKind kind() const override { return cost::DraftKind::model; }
   cost::RoundTime round(const cost::RoundPoint& point) const override {
     if (!known(point)) throw std::domain_error("no price here");
     return time_(point);
