@@ -1,7 +1,6 @@
 #include "cli/capacity_question.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -16,7 +16,6 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_error.hpp"
-#include "traces/file_error.hpp"
 #include "traces/open_trace.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
@@ -72,6 +71,9 @@ std::optional<Tree> tree_of(const CountersOptions& o) {
   return Tree{depth, static_cast<double>(tokens)};
 }
 
+/// What can be counted exactly.
+constexpr Range most_counted = {.hi = 0x1p53};
+
 /// "NAME=VALUE,VALUE,NAME=VALUE": an entry without a name goes on with the values of the one before it.
 std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<std::int64_t>& gamma) {
   constexpr std::string_view option = "--convert";
@@ -81,7 +83,7 @@ std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<
     if (equals == std::string_view::npos) {
       if (figures.empty()) refuse(option, list, "NAME=VALUE, or NAME=VALUE,VALUE,... with one value a position");
       figures.back().values.push_back(
-          parse_number(fmt::format("{} in {}", figures.back().convention->name, option), part, {}));
+          parse_number(fmt::format("{} in {}", figures.back().convention->name, option), part, most_counted));
       continue;
     }
     const std::string_view name = part.substr(0, equals);
@@ -101,7 +103,8 @@ std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<
       refuse(option, name,
              "the name of a figure, for instance vllm.mean_acceptance_length; docs/counters.md lists them all");
     }
-    figures.push_back({convention, {parse_number(fmt::format("{} in {}", name, option), part.substr(equals + 1), {})}});
+    figures.push_back(
+        {convention, {parse_number(fmt::format("{} in {}", name, option), part.substr(equals + 1), most_counted)}});
   }
   if (figures.empty()) refuse(option, list, "a figure beside gamma");
   return figures;

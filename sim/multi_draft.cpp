@@ -1,6 +1,7 @@
 #include "sim/multi_draft.hpp"
 
 #include <algorithm>
+#include <boost/math/tools/roots.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <limits>
@@ -136,10 +137,12 @@ double k_sequential_divisor(std::span<const double> target_row, std::span<const 
   if (at_least <= 0) return 1;
   const double at_most = f(k);
   if (at_most >= 0) return k;
-  std::uintmax_t evaluations = 100;
-  return boost::math::tools::toms748_solve(f, 1.0, k, at_least, at_most, boost::math::tools::eps_tolerance<double>(),
-                                           evaluations)
-      .second;
+  // Where f is all but flat on one side of its root, interpolation comes nearer from the other side alone.
+  const boost::math::tools::eps_tolerance<double> is_narrow;
+  std::uintmax_t interpolations = 20;
+  const auto [below, above] =
+      boost::math::tools::toms748_solve(f, 1.0, k, at_least, at_most, is_narrow, interpolations);
+  return is_narrow(below, above) ? above : boost::math::tools::bisect(f, below, above, is_narrow).second;
 }
 
 std::vector<Token> sample_without_replacement(std::span<const double> draft_row, std::int64_t k,

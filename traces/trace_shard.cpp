@@ -1,11 +1,12 @@
 #include "traces/trace_shard.hpp"
-#include "traces/formats/text_parts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 #include <utility>
+
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 namespace {

@@ -90,11 +90,24 @@ std::optional<QuantizedWeight> blockwise_fp8(const ConfigFields& fields) {
   return QuantizedWeight{NumberType::fp8, 8 + 32 / weights};
 }
 
+/// Whether GPTQ's `dynamic` gives some modules bits or groups of their own.
+bool has_other_groups(const ConfigFields& fields) {
+  if (!fields.has("dynamic")) return false;
+  const ConfigFields rules = fields.object("dynamic");
+  const std::vector<std::string> keys = rules.keys();
+  return std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+    if (key.starts_with("-:")) return false;
+    const ConfigFields rule = rules.object(key);
+    return rule.has("bits") || rule.has("group_size");
+  });
+}
+
 std::optional<QuantizedWeight> quantized_weight(const ConfigFields& fields) {
   const std::string method = fields.word("quant_method", "");
   if (method == "fp8" || method == "fbgemm_fp8") return blockwise_fp8(fields);
   if (method == "mxfp4") return QuantizedWeight{NumberType::mxfp4};
   // GPTQ stores zero points of symmetric weights, too.
+  if (method == "gptq" && has_other_groups(fields)) return std::nullopt;
   if (method == "gptq") return grouped_integers(fields.size("bits"), group_size(fields), false);
   if (method == "awq")
     return grouped_integers(fields.size("bits"), group_size(fields), !fields.flag("zero_point", true));
@@ -140,16 +153,22 @@ class ModuleList {
  public:
   void add(const std::string& pattern) {
     if (pattern.starts_with("re:")) {
-      add_expression(pattern.substr(3));
+      add_expression(std::string_view(pattern).substr(3));
     } else if (pattern.find('*') != std::string::npos) {
       globs_.emplace_back(without_prefix(pattern));
     } else {
       names_.emplace(without_prefix(pattern));
     }
   }
-  void add_expression(const std::string& expression) {
+  void add_expression(std::string_view expression) {
+    constexpr std::string_view any_case = "(?i)";  // Python's
+    std::regex::flag_type flags = std::regex::ECMAScript;
+    if (expression.starts_with(any_case)) {
+      expression.remove_prefix(any_case.size());
+      flags |= std::regex::icase;
+    }
     try {
-      expressions_.emplace_back(expression);
+      expressions_.emplace_back(expression.begin(), expression.end(), flags);
     } catch (const std::regex_error&) {
       is_certain_ = false;  // of a dialect that this one is not
     }
@@ -197,7 +216,7 @@ ModuleList left_alone(const ConfigFields& fields) {
   if (!fields.has("dynamic")) return modules;
   // Of GPTQ: "-:" in front of what is left alone.
   for (const std::string& key : fields.object("dynamic").keys())
-    if (key.starts_with("-:")) modules.add_expression(key.substr(2));
+    if (key.starts_with("-:")) modules.add_expression(std::string_view(key).substr(2));
   return modules;
 }
 

@@ -6,7 +6,6 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "analysis/core/checks.hpp"

@@ -98,8 +98,11 @@ std::vector<double> worst_regrets(const DraftScan& scan, double batch, const std
       measured_speeds.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speeds.back());
     }
     const double best = *std::max_element(speeds.begin(), speeds.end());
-    const double measured = *std::max_element(measured_speeds.begin(), measured_speeds.end());
-    prefers_measured = prefers_measured && measured > 0 && measured >= (1 - prefer_measured) * best;
+    const auto best_measured = std::max_element(measured_speeds.begin(), measured_speeds.end());
+    const double measured = *best_measured;
+    // Plain decoding is preferred where it is the best, and not for being measured.
+    const bool drafts = best_measured != measured_speeds.begin() || measured == best;
+    prefers_measured = prefers_measured && drafts && measured > 0 && measured >= (1 - prefer_measured) * best;
     add_regrets(speeds, best, worst);
     add_regrets(measured_speeds, measured, worst_measured);
   }

@@ -167,13 +167,15 @@ std::optional<std::int64_t> largest_measured_gamma(const PlanQuestion& q) {
   return largest < no_max_gamma ? std::optional(largest) : std::nullopt;
 }
 
-/// The best gamma that was measured, where the best of all lies beyond and gains too little.
+/// The best gamma that was measured, where the best of all lies beyond and gains too little; never 0, which is a
+/// verdict and no choice among drafts.
 std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
   const std::optional<std::int64_t> measured = largest_measured_gamma(q);
   const bool lies_within = plan.best.attained() && measured && plan.best.gamma <= *measured;
   if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
   const theory::OptimalGamma best = best_gamma(q.acceptance, {q.space.cost, std::min(*measured, q.space.max_gamma)});
-  if (!best.attained() || best.speedup < (1 - q.prefer_measured) * plan.best.speedup) return std::nullopt;
+  const bool drafts = best.attained() && best.gamma > 0;
+  if (!drafts || best.speedup < (1 - q.prefer_measured) * plan.best.speedup) return std::nullopt;
   return best.gamma;
 }
 

@@ -93,7 +93,8 @@ void PointPlanner::prefer_measured() {
     const DeploymentRow& row = plan_.rows[gamma];
     if (!row.extrapolated && (!measured || row.speedup > plan_.rows[*measured].speedup)) measured = gamma;
   }
-  if (!measured || plan_.rows[*measured].regret > question_.prefer_measured) return;
+  // Plain decoding is a verdict and no choice among drafts.
+  if (!measured || *measured == 0 || plan_.rows[*measured].regret > question_.prefer_measured) return;
   plan_.passed_over_row = std::exchange(plan_.optimal_row, *measured);
 }
 

@@ -8,7 +8,6 @@
 
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/core/checks.hpp"
-#include "analysis/core/compensated_sum.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "analysis/theory/tokens.hpp"
 

@@ -19,8 +19,8 @@ TabulatedCurve::TabulatedCurve(std::vector<estimate::TokensPerStep> by_gamma) : 
     core::require_in("TabulatedCurve", "value", tokens.value, 1 - rounding, most * (1 + rounding));
     core::require_in("TabulatedCurve", "full_accepts", tokens.full_accepts, 0.0, 1.0);
     for (const estimate::Interval& interval : {tokens.readings, tokens.ci95}) {
-      core::require_in("TabulatedCurve", "low end", interval.lo, -infinity, tokens.value);
-      core::require_in("TabulatedCurve", "high end", interval.hi, tokens.value, infinity);
+      core::require_in("TabulatedCurve", "low end", interval.lo, -infinity, tokens.value * (1 + rounding));
+      core::require_in("TabulatedCurve", "high end", interval.hi, tokens.value * (1 - rounding), infinity);
     }
     ++most;
   }

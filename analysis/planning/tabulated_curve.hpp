@@ -14,7 +14,7 @@ class TabulatedCurve : public estimate::AcceptanceCurve {
   /// @throws std::invalid_argument if by_gamma is empty
   /// @throws std::domain_error if a value is outside [1, gamma + 1] by more than rounding, an interval does not hold
   /// it,
-  ///   or a share of full accepts is outside [0, 1]
+  ///         or a share of full accepts is outside [0, 1]
   explicit TabulatedCurve(std::vector<estimate::TokensPerStep> by_gamma);
 
   /// @throws std::domain_error if gamma is outside [0, the last of the table]

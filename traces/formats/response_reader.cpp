@@ -1,9 +1,10 @@
 #include "traces/formats/response_reader.hpp"
-#include "traces/formats/text_parts.hpp"
 
 #include <fmt/format.h>
 
 #include <iterator>
+
+#include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
 

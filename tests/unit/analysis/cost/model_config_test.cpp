@@ -307,6 +307,9 @@ TEST_CASE("weights have the type that the configuration is certain about") {
   CHECK(quantized(R"("quant_method":"modelopt","quant_algo":"NVFP4")") == NumberType::nvfp4);
   CHECK(quantized(R"("quant_method":"bitsandbytes","load_in_4bit":true)") == std::nullopt);
   CHECK(quantized(R"("quant_algo":"FP8","ignore":["lm_head"])") == NumberType::fp8);
+  CHECK(quantized(R"("quant_method":"fp8","ignore":["re:(?i).*LM_HEAD"])") == NumberType::fp8);
+  CHECK(quantized(R"("quant_method":"gptq","bits":4,"dynamic":{"-:.*lm_head":{}})") == NumberType::int4);
+  CHECK(quantized(R"("quant_method":"gptq","bits":4,"dynamic":{"+:.*down":{"bits":8}})") == std::nullopt);
   // Python's look-behind is none of the expressions that are understood here.
   CHECK(quantized(R"("quant_method":"fp8","ignore":["re:(?<!mlp).*"])") == std::nullopt);
 }

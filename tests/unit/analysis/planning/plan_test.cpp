@@ -222,6 +222,13 @@ TEST_CASE("a closed form prefers a measured gamma to one beyond that gains too l
   q.prefer_measured = 0.01;  // 1.2% would be lost
   CHECK(planning::plan(q).recommended->gamma == 4);
 
+  // Plain decoding is no measured gamma: 1.044 at 2, 0.973 at 1.
+  PlanQuestion slow = question(0.8, 0.5);
+  slow.space.cost.overhead = 0.35;
+  slow.measured_at = 1;
+  CHECK(planning::plan(slow).recommended->gamma == 2);
+  CHECK_FALSE(planning::plan(slow).prefers_measured());
+
   // Free drafts: 1 / 0.2 = 5 tokens per step in the limit, 2.95 at gamma 3 and 4.95 at 20.
   PlanQuestion free = question(0.8, 0);
   free.measured_at = 3;
