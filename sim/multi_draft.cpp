@@ -138,7 +138,7 @@ double k_sequential_divisor(std::span<const double> target_row, std::span<const 
   const double at_most = f(k);
   if (at_most >= 0) return k;
   // Where f is all but flat on one side of its root, interpolation comes nearer from the other side alone.
-  const boost::math::tools::eps_tolerance<double> is_narrow;
+  boost::math::tools::eps_tolerance<double> is_narrow;
   std::uintmax_t interpolations = 20;
   const auto [below, above] =
       boost::math::tools::toms748_solve(f, 1.0, k, at_least, at_most, is_narrow, interpolations);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/math/tools/roots.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <cstdint>
@@ -269,16 +270,24 @@ double recursive_acceptance_of(const core::TargetDistribution& p, const core::Dr
 double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k) {
   require_inputs("k_seq_least_rho", p, q, k);
   const double most = static_cast<double>(k);
-  const double b = overlap_at(p, q, 1);
-  const double excess = taken_per_overlap(b, k) - 1;
-  if (b == 0 || excess <= 0) return 1;
-  const auto f = [&](double rho) { return taken_per_overlap(overlap_at(p, q, rho), k) - rho; };
+  // 1 - (1 - b)^k - rho b, of what is missing on either side, since the terms may agree in all their digits.
+  const auto f = [&](double rho) {
+    const double missing =
+        core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - rho * q[x]); });
+    const double rejected =
+        core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, q[x] - p[x] / rho); });
+    return missing - std::pow(rejected, most);
+  };
+  const double at_least = f(1);
+  if (overlap_at(p, q, 1) == 0 || at_least <= 0) return 1;
   const double at_most = f(most);
   if (at_most >= 0) return most;
-  std::uintmax_t evaluations = 100;
-  return boost::math::tools::toms748_solve(f, 1.0, most, excess, at_most, boost::math::tools::eps_tolerance<double>(),
-                                           evaluations)
-      .second;
+  // All but flat on one side of the root, interpolation may come nearer from the other side alone.
+  boost::math::tools::eps_tolerance<double> is_narrow;
+  std::uintmax_t interpolations = 20;
+  const auto [below, above] =
+      boost::math::tools::toms748_solve(f, 1.0, most, at_least, at_most, is_narrow, interpolations);
+  return is_narrow(below, above) ? above : boost::math::tools::bisect(f, below, above, is_narrow).second;
 }
 
 MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k, double rho) {

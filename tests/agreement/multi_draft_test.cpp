@@ -226,10 +226,11 @@ TEST_CASE("rules for several drafts take none, equal ones and impossible ones, a
     double p, q;
   };
   for (const auto& [k, first_p, first_q] : {HardRows{8, 0.355, 0.365}, {16, 0.57, 0.635}, {64, 0.05, 0.2}}) {
-    const core::TargetDistribution hard_p({first_p, 1 - first_p});
-    const core::DraftDistribution hard_q({first_q, 1 - first_q});
-    const double rho = sim::k_sequential_divisor(hard_p.probabilities(), hard_q.probabilities(), k);
-    CHECK(rho == Approx(theory::k_seq_least_rho(hard_p, hard_q, k)).epsilon(1e-13));
+    const Row hard_p = {first_p, 1 - first_p};
+    const Row hard_q = {first_q, 1 - first_q};
+    const double rho = sim::k_sequential_divisor(hard_p, hard_q, k);
+    const double exact = theory::k_seq_least_rho(core::TargetDistribution(hard_p), core::DraftDistribution(hard_q), k);
+    CHECK(rho == Approx(exact).epsilon(1e-13));
     if (k == 64) CHECK(rho == Approx(0.95 / 0.8).epsilon(1e-14));
   }
   CHECK_THROWS_AS(sim::sample_without_replacement(q, -1, stream, 0), std::domain_error);

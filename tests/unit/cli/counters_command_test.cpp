@@ -389,7 +389,7 @@ TEST_CASE("impossible questions are refused in one line") {
   check_refused("--convert acceptance=0.6",
                 "--convert is acceptance, but must be the name of a figure, for instance "
                 "vllm.mean_acceptance_length; docs/counters.md lists them all");
-  check_refused("--convert alpha=x,gamma=3", "alpha in --convert is x, but must be a number in [0, 1000000000]");
+  check_refused("--convert alpha=x,gamma=3", "alpha in --convert is x, but must be a number in [0, 9007199254740992]");
   check_refused("--convert alpha=0.5,gamma=3 --gamma 4", "gamma in --convert is 3, but must be that of --gamma, 4");
   check_refused("--convert 0.5",
                 "--convert is 0.5, but must be NAME=VALUE, or NAME=VALUE,VALUE,... with one value a "

@@ -407,7 +407,7 @@ TEST_CASE("a parameter changes what the methods do that are said to use it, and 
   const auto rows_of = [&](const std::string& options) {
     const ordered_json json = document_of_run(base + options);
     std::map<std::string, ordered_json> rows;
-    for (const ordered_json& row : json["results"]) rows[row["method"]] = {row};
+    for (const ordered_json& row : json["results"]) rows[row["method"]] = ordered_json::array({row});
     for (const ordered_json& tree : json["trees"]) rows[tree["method"]].push_back(tree);
     return rows;
   };
