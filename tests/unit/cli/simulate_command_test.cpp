@@ -413,7 +413,9 @@ TEST_CASE("a parameter changes what the methods do that are said to use it, and 
   };
   const auto before = rows_of(usual);
   using Used = specdec::validation::ParametersUsed;
-  const specdec::validation::MethodContext context(specdec::validation::synthetic_source(8, 1, 1), {});
+  const specdec::validation::MethodSource source = specdec::validation::synthetic_source(8, 1, 1);
+  const specdec::validation::MethodSettings settings;
+  const specdec::validation::MethodContext context(source, settings);
   const std::pair<std::string, bool Used::*> options[] = {{"--gamma 1", &Used::gamma},
                                                           {"--temperature 0.6", &Used::temperature},
                                                           {"--lenience 0.05", &Used::lenience},
