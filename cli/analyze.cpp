@@ -1,7 +1,6 @@
 #include "cli/analyze.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -11,14 +10,18 @@
 
 #include "cli/analyze_answer.hpp"
 #include "cli/progress.hpp"
-#include "cli/text.hpp"
 #include "cli/usage_error.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using planning::SweepSetting;
 
+/// Bins of the draft's probability in which its calibration is told.
+constexpr std::int64_t confidence_bins = 10;
 /// Recordings whose files hold more are not swept through temperatures unless asked to.
 constexpr std::uintmax_t swept_without_asking_bytes = 64'000'000;
 constexpr char default_sweep[] = "temperature=0;temperature=0.5;temperature=0.7;temperature=1;draft:temperature=0.7";
@@ -76,7 +79,8 @@ std::vector<double> leniences_of(const std::string& list) {
 SweepSetting setting_of(std::string_view text) {
   constexpr std::string_view option = "--standardise";
   constexpr std::string_view expected =
-      "temperature=T, top_k=K and top_p=P, separated by commas, behind target: or draft: where one alone is meant";
+      "temperature=T, top_k=K, top_p=P, min_p=M and temperature_last=true, separated by commas, behind target: or "
+      "draft: where one alone is meant";
   SweepSetting setting;
   const auto parts = split(text, ':');
   if (parts.size() > 2) refuse(option, text, expected);
@@ -94,6 +98,10 @@ SweepSetting setting_of(std::string_view text) {
       s.top_k = parse_integer("top_k in --standardise", pair[1], 0, 1'000'000'000);
     } else if (pair[0] == "top_p" || pair[0] == "top-p") {
       s.top_p = parse_number("top_p in --standardise", pair[1], {0.0, 1.0, true});
+    } else if (pair[0] == "min_p" || pair[0] == "min-p") {
+      s.min_p = parse_number("min_p in --standardise", pair[1], {0.0, 1.0});
+    } else if (pair[0] == "temperature_last" && (pair[1] == "true" || pair[1] == "false")) {
+      s.temperature_last = pair[1] == "true";
     } else {
       refuse(option, text, expected);
     }
@@ -121,7 +129,7 @@ planning::TraceAnalysisOptions analysis_options(const AnalyzeOptions& o) {
   options.observe.tolerance = o.row_tolerance;
   options.observe.lenience = leniences_of(o.lenience);
   options.observe.threads = o.threads;
-  options.observe.confidence_bins = o.confidence_bins;
+  options.observe.confidence_bins = confidence_bins;
   options.max_gamma = gammas_of(o.gamma).back();
   options.cost = o.cost.cost();
   if (o.standardise != "auto" && o.standardise != "none") options.sweep = sweep_of(o.standardise);
@@ -161,9 +169,7 @@ AnalyzeAnswer analysed(traces::PositionSource& source, const AnalyzeOptions& o, 
         of_upper_ends->add({seen.sequence, seen.place, replayed->highest(), replayed->depths(), {}});
       }
     }
-    if (progress && source.positions()) {
-      progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*source.positions()));
-    }
+    tell_of_reading(progress, source, batch);
   }
   if (!analyzer) throw UsageError("the recording holds no position");
   answer.metadata = source.metadata();
@@ -179,27 +185,26 @@ std::vector<Assumption> assumptions_of(const AnalyzeAnswer& a) {
   const AnalyzeOptions& o = a.options;
   std::vector<Assumption> assumptions = o.acceptance.assumptions(a.metadata, a.analysis.rule);
   if (a.cost) {
-    for (const Assumption& assumption : o.cost.assumptions()) assumptions.push_back(assumption);
-    assumptions.push_back({"steps at the ends of texts", "charged for what they draft there", "default"});
+    for (const Assumption& assumption : o.cost.times().assumptions()) assumptions.push_back(assumption);
+    assumptions.push_back({"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
   }
   return assumptions;
 }
 
 bool disjoint(const estimate::Interval& a, const estimate::Interval& b) { return a.hi < b.lo || b.hi < a.lo; }
 
-std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
+std::vector<Note> warnings_of(const AnalyzeAnswer& a) {
   const planning::TraceAnalysis& t = a.analysis;
-  std::vector<Warning> warnings;
+  std::vector<Note> warnings;
   const auto warn = [&](std::string code, std::string message) {
     warnings.push_back({std::move(code), std::move(message)});
   };
   const auto explain_null = [&](std::string code, std::string message) {
     warnings.push_back({std::move(code), std::move(message), true});
   };
+  append(warnings, a.options.cost.times().warnings());
   if (t.text_source.suspicious()) {
-    warn("text_not_from_target",
-         "the text does not look sampled from the target as recorded: a z beyond 4 happens once in 7900 recordings of "
-         "the target's own text; replay then means nothing");
+    warn("text_not_from_target", t.text_source.warning());
   }
   if (t.alpha && t.alpha_emitted && t.alpha->positions == t.alpha_emitted->positions && t.alpha->ci95 &&
       t.alpha_emitted->ci95 && disjoint(*t.alpha->ci95, *t.alpha_emitted->ci95)) {
@@ -218,6 +223,11 @@ std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
     warn("no_alpha", "nothing in the recording says how likely its positions accept a draft");
   }
   if (!t.alpha) explain_null("no_mean_acceptance", "the mean acceptance at each prefix was not recorded");
+  if (t.calibration.empty() && t.calibration_by_top.empty()) {
+    explain_null("no_calibration",
+                 "calibration is empty: acceptance by the draft's probabilities needs whole rows, or the largest one "
+                 "of each");
+  }
   if (!a.cost) explain_null("no_cost", "speedups, the optimal gamma and adaptive drafting need --c");
   if (t.law.kl_target_draft.infinite_share > 0 || t.law.kl_draft_target.infinite_share > 0) {
     warn("kl_infinite",
@@ -230,19 +240,6 @@ std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
          fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
                      std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
   }
-  std::vector<std::string> at_edge;
-  const auto note_edge = [&](std::string_view what, const std::optional<estimate::JudgedThreshold>& judged) {
-    if (judged && judged->at_grid_edge) at_edge.push_back(fmt::format("{} for {}", brief(judged->threshold), what));
-  };
-  if (t.adaptive) {
-    note_edge("the token's probability", t.adaptive->token);
-    note_edge("the product", t.adaptive->running_product);
-  }
-  if (!at_edge.empty()) {
-    warn("threshold_at_grid_edge",
-         fmt::format("the chosen confidence threshold ({}) is at the end of those tried: one beyond it may do better",
-                     fmt::join(at_edge, ", ")));
-  }
   for (std::size_t i = 0; i < a.monte_carlo.size(); ++i) {
     const auto z = monte_carlo_z(a, i);
     if (z && std::abs(*z) > monte_carlo_alarm) {
@@ -251,7 +248,7 @@ std::vector<Warning> warnings_of(const AnalyzeAnswer& a) {
                                                 a.gammas[i], *z));
     }
   }
-  for (const traces::Note& note : t.notes) warn(note.code, note.message);
+  append(warnings, t.notes);
   return warnings;
 }
 
@@ -264,6 +261,7 @@ AnalysisReport analysis_report(const AnalyzeOptions& options, bool quiet) {
   AnalysisReport analysis;
   Report& report = analysis.report;
   report.json = json_of(answer);
+  report.rows_of_empty = rows_of_empty_analysis();
   report.text = text_of(answer);
   report.assumptions = assumptions_of(answer);
   report.warnings = warnings_of(answer);
@@ -288,26 +286,25 @@ std::optional<double> monte_carlo_z(const AnalyzeAnswer& answer, std::size_t row
 }
 
 Command analyze_command() {
-  return {"analyze",
-          "What a recording says: acceptance, its sureness, and the best gamma by exact replay",
-          {{"gammas", "/gammas"},
-           {"positions", "/position_acceptance"},
-           {"lenience", "/lenience"},
-           {"standardisation", "/standardisation"},
-           {"tasks", "/tasks"},
-           {"beta_histogram", "/beta_histogram"},
-           {"autocorrelation", "/autocorrelation"},
-           {"calibration", "/calibration"},
-           {"adaptive", "/adaptive/policies"}},
-          [](Options& options) {
-            const auto chosen = std::make_shared<AnalyzeOptions>();
-            chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
-            declare(options, *chosen);
-            chosen->input.declare(options);
-            return std::function<Report()>([chosen, &options] {
-              return analysis_report(*chosen, options.effective().at("quiet").get<bool>()).report;
-            });
-          }};
+  return {
+      "analyze",
+      "What a recording says: acceptance, its sureness, and the best gamma by exact replay",
+      {{"gammas", "/gammas"},
+       {"positions", "/position_acceptance"},
+       {"lenience", "/lenience"},
+       {"standardisation", "/standardisation"},
+       {"tasks", "/tasks"},
+       {"beta_histogram", "/beta_histogram"},
+       {"autocorrelation", "/autocorrelation"},
+       {"calibration", "/calibration"},
+       {"adaptive", "/adaptive/policies"}},
+      [](Options& options) {
+        const auto chosen = std::make_shared<AnalyzeOptions>();
+        chosen->threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+        declare(options, *chosen);
+        chosen->input.declare(options);
+        return std::function<Report()>([chosen, &options] { return analysis_report(*chosen, options.quiet()).report; });
+      }};
 }
 
 }  // namespace specdec::cli

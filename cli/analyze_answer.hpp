@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -27,8 +29,6 @@ struct AnalyzeOptions {
   std::string lenience = "0.9,0.7,0.5,0.3,0.1";
   std::string standardise = "auto";
   bool fixed_task_mix = false;
-  /// Bins of the draft's probability in which its calibration is told, for figures; 0 for none.
-  std::int64_t confidence_bins = 0;
   std::int64_t samples = 16;
   std::int64_t seed = 1;
   std::int64_t threads = 1;
@@ -58,6 +58,8 @@ std::optional<double> monte_carlo_z(const AnalyzeAnswer& answer, std::size_t row
 std::string_view name_of(planning::SweepSetting::Applies applies);
 
 nlohmann::ordered_json json_of(const AnalyzeAnswer& answer);
+/// Of the tables that can be without rows, a row by the table's name, for Report::rows_of_empty.
+std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_analysis();
 std::string text_of(const AnalyzeAnswer& answer);
 /// What it says first, in sentences: a paragraph each.
 std::vector<std::string> words_of(const AnalyzeAnswer& answer);

@@ -14,10 +14,6 @@ using estimate::ReplayReport;
 using nlohmann::ordered_json;
 using planning::TraceAnalysis;
 
-ordered_json pair_of(const std::optional<Interval>& interval) {
-  return interval ? ordered_json({interval->lo, interval->hi}) : ordered_json();
-}
-
 /// Two ends of a bracket as a value where they meet.
 void put_bracket(ordered_json& object, const std::string& key, const std::optional<Interval>& ends) {
   const bool exact = ends && ends->lo == ends->hi;
@@ -31,6 +27,9 @@ ordered_json acceptance_json(const std::optional<AcceptanceEstimate>& alpha) {
   if (!alpha->value) json["bounds"] = pair_of(alpha->bounds);
   json["ci95"] = pair_of(alpha->ci95);
   json["method"] = alpha->method;
+  json["clusters"] = alpha->clusters;
+  json["effective_clusters"] = alpha->effective_clusters;
+  json["degrees_of_freedom"] = number_or_null(alpha->degrees_of_freedom);
   return json;
 }
 
@@ -63,14 +62,32 @@ ordered_json text_source_json(const AnalyzeAnswer& a) {
           {"surprisal_z", number_or_null(tests.surprisal.z)},
           {"surprisal_positions", tests.surprisal.positions},
           {"warning_z", estimate::text_source_warning},
-          {"suspicious", tests.suspicious()}};
+          {"suspicious", tests.suspicious()},
+          {"rows_shifted_by", tests.rows_shifted_by ? ordered_json(*tests.rows_shifted_by) : ordered_json()}};
+}
+
+template <class Count>
+ordered_json beta_bin_json(std::size_t bin, std::size_t bins, Count positions, Count positions_of_upper_ends) {
+  return {{"from", static_cast<double>(bin) / static_cast<double>(bins)},
+          {"to", static_cast<double>(bin + 1) / static_cast<double>(bins)},
+          {"positions", positions},
+          {"positions_of_upper_ends", positions_of_upper_ends}};
+}
+
+ordered_json calibration_json(const std::string& by, const estimate::CalibratedBin& bin) {
+  return {{"by", by},
+          {"from", bin.lo},
+          {"to", bin.hi},
+          {"positions", bin.positions},
+          {"drafted", bin.drafted},
+          {"confidence", number_or_null(bin.confidence)},
+          {"acceptance", mean_json(bin.acceptance)},
+          {"acceptance_ci95", interval_json(bin.acceptance)}};
 }
 
 void put_law(ordered_json& json, const TraceAnalysis& t) {
-  json["d_lk"] = t.d_lk && !t.d_lk->upper ? number_or_null(t.d_lk->lower.value) : ordered_json();
-  json["d_lk_bounds"] =
-      t.d_lk && t.d_lk->upper ? ordered_json({t.d_lk->lower.value, t.d_lk->upper->value}) : ordered_json();
-  json["d_lk_ci95"] = t.d_lk && !t.d_lk->upper ? pair_of(t.d_lk->lower.ci95) : ordered_json();
+  put_bracket(json, "d_lk", t.d_lk ? std::optional(t.d_lk->bounds) : std::nullopt);
+  json["d_lk_ci95"] = t.d_lk ? pair_of(t.d_lk->ci95) : ordered_json();
   const auto put_mean = [&](const std::string& key, const std::optional<Estimate>& mean) {
     json[key] = mean_json(mean);
     json[key + "_ci95"] = interval_json(mean);
@@ -94,10 +111,7 @@ void put_law(ordered_json& json, const TraceAnalysis& t) {
   ordered_json& histogram = json["beta_histogram"] = ordered_json::array();
   const auto bins = t.law.histogram_lower.size();
   for (std::size_t bin = 0; bin < bins; ++bin) {
-    histogram.push_back({{"from", static_cast<double>(bin) / static_cast<double>(bins)},
-                         {"to", static_cast<double>(bin + 1) / static_cast<double>(bins)},
-                         {"positions", t.law.histogram_lower[bin]},
-                         {"positions_of_upper_ends", t.law.histogram_upper[bin]}});
+    histogram.push_back(beta_bin_json(bin, bins, t.law.histogram_lower[bin], t.law.histogram_upper[bin]));
   }
   ordered_json& below = json["beta_below"] = ordered_json::array();
   for (const auto& share : t.law.below) {
@@ -108,18 +122,11 @@ void put_law(ordered_json& json, const TraceAnalysis& t) {
   ordered_json& correlations = json["autocorrelation"] = ordered_json::array();
   for (const auto& value : t.law.autocorrelation) correlations.push_back(number_or_null(value));
   ordered_json& calibration = json["calibration"] = ordered_json::array();
-  const auto put_bins = [&](const std::string& by, const std::vector<estimate::CalibrationBin>& rows) {
-    for (const estimate::CalibrationBin& bin : rows) {
-      calibration.push_back({{"by", by},
-                             {"from", bin.lo},
-                             {"to", bin.hi},
-                             {"positions", bin.positions},
-                             {"confidence", number_or_null(bin.mean_confidence)},
-                             {"acceptance", number_or_null(bin.mean_acceptance)}});
-    }
+  const auto put_bins = [&](const std::string& by, const std::vector<estimate::CalibratedBin>& rows) {
+    for (const estimate::CalibratedBin& bin : rows) calibration.push_back(calibration_json(by, bin));
   };
-  put_bins("draft_top_probability", t.law.by_top_probability);
-  put_bins("draft_token_probability", t.law.by_token_probability);
+  put_bins("draft_top_probability", t.calibration_by_top);
+  put_bins("draft_token_probability", t.calibration);
 }
 
 const GammaReplay* replayed(const ReplayReport& report, std::int64_t gamma) {
@@ -253,6 +260,8 @@ ordered_json sweep_json(const planning::SweepRow& row) {
           {"temperature", s.temperature},
           {"top_k", s.top_k},
           {"top_p", s.top_p},
+          {"min_p", s.min_p},
+          {"temperature_last", s.temperature_last},
           {"alpha", number_or_null(row.alpha.value)},
           {"alpha_ci95", pair_of(row.alpha.ci95)},
           {"gamma", row.gamma ? ordered_json(*row.gamma) : ordered_json()},
@@ -274,9 +283,26 @@ ordered_json policy_json(const std::string& name, bool is_bound) {
           {"sequences_left_out", nullptr}};
 }
 
+std::string_view verdict_name(estimate::ThresholdVerdict verdict) {
+  switch (verdict) {
+    case estimate::ThresholdVerdict::gains:
+      return "gains";
+    case estimate::ThresholdVerdict::loses:
+      return "loses";
+    case estimate::ThresholdVerdict::cannot_tell:
+      break;
+  }
+  return "cannot_tell";
+}
+
 ordered_json adaptive_json(const AnalyzeAnswer& a) {
   ordered_json policies = ordered_json::array();
-  if (!a.analysis.adaptive) return {{"max_gamma", a.gammas.back()}, {"policies", policies}};
+  ordered_json json = {{"max_gamma", a.gammas.back()},
+                       {"verdict", nullptr},
+                       {"gain_bounds", nullptr},
+                       {"gain_ci95", nullptr},
+                       {"policies", policies}};
+  if (!a.analysis.adaptive) return json;
   const estimate::AdaptiveReport& report = *a.analysis.adaptive;
   ordered_json fixed = policy_json("fixed_gamma", false);
   if (report.fixed) {
@@ -285,20 +311,21 @@ ordered_json adaptive_json(const AnalyzeAnswer& a) {
     fixed["sequences"] = report.judged_on;
   }
   policies.push_back(std::move(fixed));
-  const auto put_threshold = [&](const std::string& name, const std::optional<estimate::JudgedThreshold>& judged) {
-    ordered_json row = policy_json(name, false);
-    if (judged) {
-      row["threshold"] = judged->threshold;
-      row["at_grid_edge"] = judged->at_grid_edge;
-      row["tokens_per_step"] = judged->tokens_per_step;
-      row["drafted_per_step_bounds"] = pair_of(judged->drafted_per_step);
-      row["speedup_bounds"] = pair_of(judged->speedup);
-      row["sequences"] = report.judged_on;
-    }
-    policies.push_back(std::move(row));
-  };
-  put_threshold("token_threshold", report.token);
-  put_threshold("product_threshold", report.running_product);
+  ordered_json threshold = policy_json("token_threshold", false);
+  if (report.threshold) {
+    const estimate::JudgedThreshold& judged = *report.threshold;
+    threshold["gamma"] = judged.limit;
+    threshold["threshold"] = judged.threshold;
+    threshold["at_grid_edge"] = judged.at_grid_edge;
+    threshold["tokens_per_step"] = judged.tokens_per_step;
+    threshold["drafted_per_step_bounds"] = pair_of(judged.drafted_per_step);
+    threshold["speedup_bounds"] = pair_of(judged.speedup);
+    threshold["sequences"] = report.judged_on;
+    json["verdict"] = verdict_name(verdict_of(judged));
+    json["gain_bounds"] = pair_of(judged.gain);
+    json["gain_ci95"] = pair_of(judged.gain_ci95);
+  }
+  policies.push_back(std::move(threshold));
   const auto put_bound = [&](const std::string& name, const std::optional<estimate::Bound>& bound) {
     ordered_json row = policy_json(name, true);
     if (bound) {
@@ -310,7 +337,8 @@ ordered_json adaptive_json(const AnalyzeAnswer& a) {
   };
   put_bound("known_beta", report.known_acceptance);
   put_bound("outcome_oracle", report.outcome_oracle);
-  return {{"max_gamma", a.gammas.back()}, {"policies", policies}};
+  json["policies"] = std::move(policies);
+  return json;
 }
 
 std::string shown_name(const planning::TaskAnalysis& task) { return task.name.empty() ? "(none)" : task.name; }
@@ -323,13 +351,17 @@ ordered_json task_json(const planning::TaskAnalysis& task) {
           {"optimal", optimal_json(pointer_to(task.replay), pointer_to(task.replay_upper))}};
 }
 
+ordered_json task_row(const planning::TaskAnalysis& task) {
+  ordered_json row = {{"task", shown_name(task)}};
+  row.update(task_json(task));
+  return row;
+}
+
 void put_tasks(ordered_json& json, const AnalyzeAnswer& a) {
   ordered_json& rows = json["tasks"] = ordered_json::array();
   ordered_json& by_task = json["by_task"] = ordered_json::object();
   for (const planning::TaskAnalysis& task : a.analysis.tasks) {
-    ordered_json row = {{"task", shown_name(task)}};
-    row.update(task_json(task));
-    rows.push_back(std::move(row));
+    rows.push_back(task_row(task));
     ordered_json& entry = by_task[shown_name(task)] = task_json(task);
     entry["gammas"] = gamma_rows(a.gammas, pointer_to(task.replay), pointer_to(task.replay_upper), task.iid);
   }
@@ -354,6 +386,20 @@ std::string_view name_of(planning::SweepSetting::Applies applies) {
       break;
   }
   return "draft";
+}
+
+std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
+  planning::TaskAnalysis task;
+  task.alpha.emplace().value = 0;
+  task.alpha_emitted = task.alpha;
+  return {{"positions", position_json({})},
+          {"lenience", lenience_json({})},
+          {"standardisation", sweep_json({})},
+          {"tasks", task_row(task)},
+          {"beta_histogram", beta_bin_json(0, 1, 0, 0)},
+          {"autocorrelation", nullptr},
+          {"calibration", calibration_json("", {})},
+          {"adaptive", policy_json("", false)}};
 }
 
 ordered_json json_of(const AnalyzeAnswer& a) {

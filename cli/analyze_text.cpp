@@ -4,9 +4,11 @@
 #include <cmath>
 
 #include "cli/analyze_answer.hpp"
-#include "cli/text.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using estimate::AcceptanceEstimate;
@@ -15,8 +17,6 @@ using estimate::GammaReplay;
 using estimate::Interval;
 using estimate::ReplayReport;
 using planning::TraceAnalysis;
-
-std::string fixed(double value, int digits = 3) { return fmt::format("{:.{}f}", value, digits); }
 
 /// "0.612", or "0.58..0.64" of a bracket.
 std::string value_text(const Interval& ends, int digits = 4) {
@@ -28,26 +28,24 @@ std::string value_text(const Interval& ends, int digits = 4) {
 /// "1.970..2.350", three decimals, the smaller one first.
 std::string bracket_text(double a, double b) { return fixed(std::min(a, b)) + ".." + fixed(std::max(a, b)); }
 
-std::string alpha_text(const AcceptanceEstimate& alpha) {
+std::string rate_text(const AcceptanceEstimate& rate) {
   const std::string sure =
-      alpha.ci95 ? fmt::format(" (95%: {} to {})", brief(alpha.ci95->lo), brief(alpha.ci95->hi)) : " (no interval)";
-  return value_text(alpha.bounds) + sure;
-}
-
-std::string counted(std::int64_t number, const std::string& what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+      rate.ci95 ? fmt::format(" (95%: {} to {})", brief(rate.ci95->lo), brief(rate.ci95->hi)) : " (no interval)";
+  return value_text(rate.bounds) + sure;
 }
 
 std::string acceptance_sentence(const TraceAnalysis& t) {
   const AcceptanceEstimate* const alpha = t.best_alpha();
   const std::string where = fmt::format("{} in {}", counted(t.positions, "position"), counted(t.sequences, "sequence"));
-  if (!alpha) return fmt::format("alpha is not recorded; {}.", where);
-  std::string text = fmt::format("alpha {} under {}, from {}.", alpha_text(*alpha), traces::name_of(t.rule), where);
+  const std::string distance = t.d_lk ? fmt::format("D_LK {}", rate_text(*t.d_lk)) : "";
+  if (!alpha) return fmt::format("alpha is not recorded; {}{}.", where, distance.empty() ? "" : "; " + distance);
+  std::string text = fmt::format("alpha {} under {}{}, from {}.", rate_text(*alpha), traces::name_of(t.rule),
+                                 distance.empty() ? "" : ", " + distance, where);
   if (t.alpha && alpha != &*t.alpha) {
-    text += fmt::format(" From the distributions at {}: {}.", counted(t.alpha->positions, "position"),
-                        alpha_text(*t.alpha));
+    text +=
+        fmt::format(" From the distributions at {}: {}.", counted(t.alpha->positions, "position"), rate_text(*t.alpha));
   } else if (t.alpha && t.alpha_emitted) {
-    text += fmt::format(" From the emitted tokens: {}.", alpha_text(*t.alpha_emitted));
+    text += fmt::format(" From the emitted tokens: {}.", rate_text(*t.alpha_emitted));
   }
   std::vector<std::string> others;
   for (std::size_t rule = 0; rule < t.alpha_by_rule.size(); ++rule) {
@@ -81,26 +79,17 @@ std::string text_source_sentence(const AnalyzeAnswer& a) {
   return fmt::format("{}; what chance there is in {} is too little for a test.", said, counted(positions, "position"));
 }
 
-/// "2, 4 to 6" of rising numbers.
-std::string ranges_text(const std::vector<std::int64_t>& numbers) {
-  std::vector<std::string> ranges;
-  for (std::size_t first = 0; first < numbers.size();) {
-    std::size_t last = first;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    ranges.push_back(last == first ? fmt::format("{}", numbers[first])
-                                   : fmt::format("{} to {}", numbers[first], numbers[last]));
-    first = last + 1;
-  }
-  return fmt::format("{}", fmt::join(ranges, ", "));
-}
-
 std::string break_even_sentence(const ReplayReport& report) {
   if (!report.break_even) return "Speculation pays at no cost of the draft.";
   return fmt::format("Speculation pays up to c {}.", brief(report.break_even->c, 3));
 }
 
+/// Whether there is an exact alpha where there is no replay.
+bool tells_tokens(const AnalyzeAnswer& a) { return !a.analysis.iid.empty() && a.analysis.iid.front().tokens_per_step; }
+
 /// What alpha alone says where there is no replay.
 std::string iid_optimum_sentence(const AnalyzeAnswer& a) {
+  if (!tells_tokens(a)) return "";
   if (!a.cost) return "With --c C, the time of a draft step over a target step, the speedups by Theorem 3.8 follow.";
   const planning::IidRow* best = nullptr;
   for (const planning::IidRow& row : a.analysis.iid) {
@@ -133,7 +122,7 @@ std::string optimum_sentence(const AnalyzeAnswer& a) {
                          : fmt::format("Draft {} per step: {}x the speed of plain decoding at c {}.",
                                        counted(best.gamma, "token"), fixed(best.speedup, 2), brief(a.cost->c));
   if (best.near_optimal_gammas && best.near_optimal_gammas->size() > 1) {
-    text += fmt::format(" Gammas {} cannot be told apart.", ranges_text(*best.near_optimal_gammas));
+    text += fmt::format(" Gammas {} cannot be told apart.", listed_ranges(*best.near_optimal_gammas));
   }
   const auto& share = low.gammas[static_cast<std::size_t>(best.gamma)].share_best;
   if (share) text += fmt::format(" It wins in {} of resamplings of the sequences.", percent(*share));
@@ -162,14 +151,23 @@ std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
   return near && std::find(near->begin(), near->end(), gamma) != near->end() ? "near-best" : "";
 }
 
-/// A row of the table of gammas without replay.
-std::vector<std::string> iid_cells(const planning::IidRow& row, bool costs) {
-  std::vector<std::string> cells = {fmt::format("{}", row.gamma), "-", number_cell(row.tokens_per_step), "-", "-"};
-  if (costs) cells.insert(cells.end(), {"-", number_cell(row.speedup), "-", ""});
-  return cells;
+/// Without replay there is what follows from alpha alone; nothing where that is not known exactly.
+std::string iid_table(const AnalyzeAnswer& a) {
+  if (!tells_tokens(a)) return "";
+  std::vector<TextTable::Column> columns = {{"gamma"}, {"Eq.1"}};
+  if (a.cost) columns.push_back({"Thm3.8"});
+  TextTable table(columns);
+  for (const std::int64_t gamma : a.gammas) {
+    const planning::IidRow& row = a.analysis.iid[static_cast<std::size_t>(gamma - 1)];
+    std::vector<std::string> cells = {fmt::format("{}", gamma), fixed(*row.tokens_per_step)};
+    if (a.cost) cells.push_back(fixed(*row.speedup));
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
 }
 
 std::string gamma_table(const AnalyzeAnswer& a) {
+  if (!a.analysis.replay) return iid_table(a);
   const bool costs = a.cost.has_value();
   std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"Eq.1"}, {"error"}, {"simulated"}};
   if (costs) {
@@ -179,10 +177,6 @@ std::string gamma_table(const AnalyzeAnswer& a) {
   TextTable table(columns);
   for (std::size_t i = 0; i < a.gammas.size(); ++i) {
     const auto at = static_cast<std::size_t>(a.gammas[i]);
-    if (!a.analysis.replay) {
-      table.add_row(iid_cells(a.analysis.iid[at - 1], costs));
-      continue;
-    }
     const GammaReplay& low = a.analysis.replay->lower.gammas[at];
     const GammaReplay* const high = a.analysis.replay->upper ? &a.analysis.replay->upper->gammas[at] : nullptr;
     const auto exact = [&](const std::optional<double>& value) { return high ? std::nullopt : value; };
@@ -230,10 +224,6 @@ std::string law_lines(const TraceAnalysis& t) {
     correlations.push_back(value ? fmt::format("{:.2f}", *value) : "-");
   }
   if (!correlations.empty()) text += fmt::format("Its autocorrelation: {}. ", fmt::join(correlations, ", "));
-  if (t.d_lk) {
-    text += fmt::format("D_LK {}. ",
-                        value_text({t.d_lk->lower.value, (t.d_lk->upper ? *t.d_lk->upper : t.d_lk->lower).value}));
-  }
   if (t.kl_target_draft && t.kl_draft_target) {
     text += fmt::format("KL {} (p || q) and {} (q || p) nats. ", brief(t.kl_target_draft->value),
                         brief(t.kl_draft_target->value));
@@ -258,6 +248,8 @@ std::string setting_text(const core::Standardisation& s) {
   std::string text = fmt::format("temperature {}", brief(s.temperature));
   if (s.top_k > 0) text += fmt::format(", top-k {}", s.top_k);
   if (s.top_p < 1) text += fmt::format(", top-p {}", brief(s.top_p));
+  if (s.min_p > 0) text += fmt::format(", min-p {}", brief(s.min_p));
+  if (s.temperature_last) text += ", temperature last";
   return text;
 }
 
@@ -299,25 +291,66 @@ std::string task_table(const AnalyzeAnswer& a) {
   return table.to_string();
 }
 
-std::string adaptive_table(const estimate::AdaptiveReport& report) {
+/// "1.3% to 4.2%".
+std::string percent_range(const Interval& interval) {
+  return fmt::format("{:.1f}% to {:.1f}%", 100 * interval.lo, 100 * interval.hi);
+}
+
+/// Does a confidence threshold pay?
+std::string threshold_sentence(const estimate::AdaptiveReport& report) {
+  if (!report.threshold) return "";
+  const estimate::JudgedThreshold& judged = *report.threshold;
+  const std::string policy =
+      fmt::format("stopping behind a token of the draft's probability below {}, at {} at the latest",
+                  brief(judged.threshold), counted(judged.limit, "token"));
+  const std::string fixed = report.fixed->gamma == 0 ? "plain decoding" : fmt::format("gamma {}", report.fixed->gamma);
+  const std::string on = fmt::format("judged on {} that did not choose it", counted(report.judged_on, "sequence"));
+  switch (verdict_of(judged)) {
+    case estimate::ThresholdVerdict::gains:
+      return fmt::format("A confidence threshold pays: {}, gains {} over {} (95%), {}.", policy,
+                         percent_range(*judged.gain_ci95), fixed, on);
+    case estimate::ThresholdVerdict::loses:
+      return fmt::format(
+          "No confidence threshold that was tried pays: the best one, {}, loses {} against {} (95%), "
+          "{}.",
+          policy, percent_range({-judged.gain_ci95->hi, -judged.gain_ci95->lo}), fixed, on);
+    case estimate::ThresholdVerdict::cannot_tell:
+      break;
+  }
+  if (!judged.gain_ci95) {
+    return fmt::format(
+        "Whether a confidence threshold pays cannot be told from {}: half of them choose it, and it "
+        "takes {} among the others to judge it.",
+        counted(report.chosen_on + report.judged_on, "sequence"), counted(estimate::fewest_judged, "independent one"));
+  }
+  return fmt::format(
+      "Whether a confidence threshold pays cannot be told: the best one, {}, changes the speed of {} by "
+      "{} (95%), {}.",
+      policy, fixed, percent_range(*judged.gain_ci95), on);
+}
+
+/// @param notes  which say why a threshold was not judged
+std::string adaptive_table(const estimate::AdaptiveReport& report, const std::vector<Note>& notes) {
   using Align = TextTable::Align;
   TextTable table({{"drafting", Align::left}, {"speedup"}, {"drafted"}, {"", Align::left}});
   if (report.fixed) {
     table.add_row({fmt::format("gamma {} throughout", report.fixed->gamma), fixed(report.fixed->speedup), "", ""});
   }
-  const auto add_threshold = [&](const std::string& what, const std::optional<estimate::JudgedThreshold>& judged) {
-    if (!judged) return;
-    table.add_row({fmt::format("until {} < {}", what, brief(judged->threshold)), value_text(judged->speedup),
-                   value_text(judged->drafted_per_step, 3), ""});
-  };
-  add_threshold("q of the token", report.token);
-  add_threshold("the product of q", report.running_product);
+  if (report.threshold) {
+    const estimate::JudgedThreshold& judged = *report.threshold;
+    table.add_row({fmt::format("until q of the token < {}, at most {}", brief(judged.threshold), judged.limit),
+                   value_text(judged.speedup), value_text(judged.drafted_per_step, 3), ""});
+  }
   const auto add_bound = [&](const std::string& who, const std::optional<estimate::Bound>& bound) {
     if (bound) table.add_row({who, fixed(bound->speedup), "", "sees the future: a bound"});
   };
   add_bound("by someone who knows each beta", report.known_acceptance);
   add_bound("by someone who knows each outcome", report.outcome_oracle);
-  std::string text = table.to_string();
+  std::string sentence = threshold_sentence(report);
+  const auto why =
+      std::find_if(notes.begin(), notes.end(), [](const Note& note) { return note.code == "no_confidence"; });
+  if (sentence.empty() && why != notes.end()) sentence = "W" + why->message.substr(1) + ".";
+  std::string text = (sentence.empty() ? "" : wrapped(sentence) + "\n\n") + table.to_string();
   if (report.fixed) {
     text += fmt::format("(chosen on {}, judged on {} others, the bounds too)\n", counted(report.chosen_on, "sequence"),
                         report.judged_on);
@@ -338,14 +371,15 @@ std::string text_of(const AnalyzeAnswer& a) {
   const TraceAnalysis& t = a.analysis;
   std::string text;
   for (const std::string& paragraph : words_of(a)) text += wrapped(paragraph) + '\n';
-  text += '\n' + gamma_table(a) + '\n';
-  if (t.replay) text += position_lines(t);
-  text += law_lines(t);
   const auto add_table = [&](bool there, const std::string& table) {
     if (there) text += '\n' + table;
   };
+  const std::string gammas = gamma_table(a);
+  add_table(!gammas.empty(), gammas);
+  const std::string law = (t.replay ? position_lines(t) : "") + law_lines(t);
+  add_table(!law.empty(), law);
   add_table(t.tasks.size() > 1, task_table(a));
-  add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(*t.adaptive) : "");
+  add_table(t.adaptive.has_value(), t.adaptive ? adaptive_table(*t.adaptive, t.notes) : "");
   add_table(!t.lenience.empty(), lenience_table(t));
   add_table(!t.sweep.empty(), sweep_table(a));
   return text;

@@ -21,6 +21,7 @@ GivenOptions acceptance_of(const CapacityOptions& o) {
           {"--rejection", o.shared.rejection.has_value()},
           {"--acceptance-length", o.shared.acceptance_length.has_value()},
           {"--acceptance-per-position", o.shared.acceptance_per_position.has_value()},
+          {"--published", o.shared.published.has_value()},
           {"--counters", !o.shared.counters.empty()},
           {"--trace", !o.shared.trace.empty()},
           {"--bench", !o.shared.bench.empty()}};
@@ -85,6 +86,7 @@ void require_acceptance(const CapacityOptions& o) {
     refuse_given({{"--alpha-spread", o.alpha_spread.has_value()},
                   {"--schedule", o.schedule.has_value()},
                   {"--at", o.shared.at.has_value()},
+                  {"--rounds", o.shared.rounds.has_value()},
                   {"--conditional", o.shared.conditional},
                   {"--beyond", o.shared.beyond != "hold"},
                   {"--acceptance", o.shared.acceptance != "recorded"},
@@ -96,17 +98,19 @@ void require_acceptance(const CapacityOptions& o) {
   if (o.shared.at && !o.shared.acceptance_length && o.shared.counters.empty() && o.shared.bench.empty()) {
     throw UsageError("--at is given, but goes with --acceptance-length, --counters or --bench only");
   }
+  if (o.shared.rounds && !o.shared.acceptance_length && !o.shared.acceptance_per_position) {
+    throw UsageError("--rounds is given, but goes with --acceptance-length or --acceptance-per-position only");
+  }
   if (o.shared.conditional && !o.shared.acceptance_per_position) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
   }
   if (o.shared.acceptance != "recorded" && o.shared.trace.empty()) {
     throw UsageError("--acceptance is given, but goes with --trace only");
   }
+  if (o.shared.draft_array && o.shared.trace.empty())
+    throw UsageError("--draft-array is given, but goes with --trace only");
   if (o.shared.beyond != "hold" && o.shared.counters.empty()) {
     throw UsageError("--beyond is given, but goes with --counters only");
-  }
-  for (const std::string& file : o.shared.counters) {
-    if (file == "-") throw UsageError("--counters is -, but must be a file");
   }
 }
 
@@ -136,7 +140,7 @@ void declare(Options& options, CapacityOptions& o) {
   options.group("Models");
   options.text("--model", s.model, "NAME|FILE", "target: a preset, a configuration, or its name in files");
   options.text("--draft-model", s.draft_model, "NAME|FILE", "draft, the same");
-  options.choice("--draft-kind", s.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},
+  options.choice("--draft-kind", s.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram"},
                  "how drafts are made [model]");
   options.group("Costs (instead of --hardware)");
   options.texts("--cost", s.cost_files, "FILE", "measured times of the target's passes, or engines' logs");
@@ -150,7 +154,8 @@ void declare(Options& options, CapacityOptions& o) {
   options.group("Deployment");
   options.integer("--replicas", o.replicas, {1, most}, "how many there are [as many as the load needs]");
   options.number("--price", o.price, positive, "of a GPU for an hour, in any currency");
-  options.number("--watts-per-gpu", o.watts_per_gpu, positive, "power drawn [the hardware's design power]");
+  options.number("--watts-per-gpu", o.watts_per_gpu, positive,
+                 "power that a GPU draws, idle or not [the hardware's design power]");
   options.number("--gpu-memory-utilization", o.gpu_memory_utilization, {0.0, 1.0, true}, "share that the engine takes");
   options.number("--activation-reserve-gb", o.activation_reserve_gb, {},
                  "10^9 bytes per GPU kept free of that for activations\nand buffers");

@@ -7,27 +7,54 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <new>
 #include <optional>
+#include <sstream>
+#include <system_error>
 #include <utility>
 
+#include "analysis/core/parallel.hpp"
 #include "analysis/cost/measured_cost.hpp"
+#include "cli/completion/completion.hpp"
+#include "cli/config_lists.hpp"
 #include "cli/files.hpp"
-#include "cli/near_names.hpp"
-#include "cli/text.hpp"
+#include "cli/manual.hpp"
+#include "cli/refused_words.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
-#include "cli/version.hpp"
+#include "render/text.hpp"
+#include "render/version.hpp"
 #include "traces/file_error.hpp"
+#include "traces/formats/streams.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 /// Reads and writes one value a line, so that commas within a value need no quotes; an option that takes several has
 /// as many lines, one below the other.
 class OneValueConfig : public CLI::ConfigTOML {
  public:
-  OneValueConfig() { arrayDelimiter(separator); }
+  explicit OneValueConfig(const CLI::App& app) : app_(app) { arrayDelimiter(separator); }
+
+  /// What `input` would read is read by the file's name instead, so that a stream is there for its facts, too.
+  std::vector<CLI::ConfigItem> from_config(std::istream&) const override {
+    constexpr std::int64_t longest = std::int64_t{1} << 20U;
+    const auto path = app_.get_config_ptr()->as<std::string>();
+    std::ifstream file(traces::readable_path(path, longest), std::ios::binary);
+    std::string text(longest + 1, '\0');
+    file.read(text.data(), longest + 1);
+    if (file.gcount() > longest)
+      throw UsageError(fmt::format("--config {}: file is longer than {} bytes, but must be shorter", path, longest));
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    std::istringstream lines(with_lists_by_line(text));
+    return CLI::ConfigTOML::from_config(lines);
+  }
 
   std::string to_config(const CLI::App* app, bool defaults, bool descriptions, std::string prefix) const override {
     const std::string config = CLI::ConfigTOML::to_config(app, defaults, descriptions, std::move(prefix));
@@ -50,6 +77,7 @@ class OneValueConfig : public CLI::ConfigTOML {
 
  private:
   static constexpr char separator = '\x1f';
+  const CLI::App& app_;
 };
 
 /// The options that every command has.
@@ -82,30 +110,60 @@ class CommandLine {
  public:
   CommandLine(const std::vector<CommandGroup>& groups, const std::vector<Command>& commands)
       : app_("Plans speculative decoding.", "specdec") {
-    app_.set_version_flag("--version", fmt::format("specdec {}", version), "print the version and exit");
+    app_.set_version_flag("-V,--version", fmt::format("specdec {}", version()), "print the version and exit");
     app_.set_config("--config", "", "read options from FILE, in sections named by command")->type_name("FILE");
     app_.add_flag("--print-config", print_config_, "print the effective options in the form --config reads, and exit")
         ->configurable(false);
-    app_.config_formatter(std::make_shared<OneValueConfig>());
+    app_.config_formatter(std::make_shared<OneValueConfig>(app_));
     app_.allow_config_extras(CLI::config_extras_mode::error);
     app_.get_formatter()->column_width(38);
     app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
     app_.get_formatter()->label("SUBCOMMANDS", "COMMANDS");
     app_.require_subcommand(1);
     app_.fallthrough();
+    declare_shared();
     for (const Command& command : commands) add(command, groups);
+    help_ = app_.add_subcommand("help", "The options of a command, or what commands there are");
+    help_->add_option("COMMAND", help_words_, "a command of one word or two; none: the program")->type_name("");
+    help_->add_flag("--man", manual_, "the manual page of the program, as man(7) reads it");
+    completion_ = app_.add_subcommand("completion", "The script by which a shell completes what is typed");
+    completion_->add_option("SHELL", shell_, "bash, zsh or fish")->type_name("")->required();
   }
 
   int run(int argc, const char* const* argv) {
     try {
-      app_.parse(argc, argv);
+      // CLI11 opens the file that --config names before it is read, and knows no other name for standard input.
+      std::vector<const char*> words(argv, argv + argc);
+      // The scripts of shells give words that are no legal command line yet.
+      if (argc > 3 && words[1] == completion_->get_name() && *words[2] != '-') {
+        print(candidates_for({words.begin() + 3, words.end()}));
+        return success;
+      }
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        const std::string_view word = words[i];
+        if (word == "--config=-") words[i] = "--config=/dev/stdin";
+        if (word == "-" && std::string_view(words[i - 1]) == "--config") words[i] = "/dev/stdin";
+      }
+      app_.parse(argc, words.data());
+      pass_on_shared();
     } catch (const CLI::Success& requested) {
-      return app_.exit(requested);
+      std::ostringstream text;
+      const int code = app_.exit(requested, text, text);
+      print(text.str());
+      return code;
     } catch (const CLI::ParseError& error) {
-      throw UsageError(rephrased(error));
+      throw UsageError(rephrased(app_, error));
+    }
+    if (help_->parsed()) {
+      print(manual_ ? manual_page(app_) : help_text());
+      return success;
+    }
+    if (completion_->parsed()) {
+      print(completion_script(shell_));
+      return success;
     }
     ParsedCommand& chosen = **std::find_if(parsed_.begin(), parsed_.end(),
-                                           [app = chosen_app().app](const auto& p) { return p->app == app; });
+                                           [app = chosen_app(app_).app](const auto& p) { return p->app == app; });
     if (print_config_) {
       print(fmt::format("[{}]\n{}", fmt::join(split(chosen.command->name, ' '), "."),
                         app_.get_config_formatter()->to_config(chosen.app, true, false, "")));
@@ -119,6 +177,53 @@ class CommandLine {
   }
 
  private:
+  /// Options that every command has may stand before it, too; there they take any value, which the command judges.
+  void declare_shared() {
+    const auto declare = [&](const char* name, const char* value_name, const std::string& help) {
+      shared_.push_back(app_.add_option(name, CLI::callback_t(), help)->type_name(value_name)->configurable(false));
+    };
+    declare("--format", "table|json|csv", "of any command: form of the output");
+    declare("--table", "NAME", "of any command: table that --format csv prints");
+    declare("--output", "FILE", "of any command: write there instead of to standard output");
+    const std::string help = "of any command: nothing on standard error but errors";
+    shared_.push_back(app_.add_flag("--quiet", help)->configurable(false));
+  }
+
+  /// Those that stood before the command.
+  void pass_on_shared() {
+    CLI::App* command = &app_;
+    while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+    for (const CLI::Option* const given : shared_) {
+      if (given->empty()) continue;
+      const std::string name = given->get_name();
+      CLI::Option* const own = command->get_option_no_throw(name);
+      if (own == nullptr) throw UsageError(not_an_option(app_, chosen_app(app_), name));
+      // What a configuration file says gives way, what stands behind the command does not.
+      const std::vector<CLI::Option*>& on_line = command->parse_order();
+      if (std::find(on_line.begin(), on_line.end(), own) == on_line.end()) own->clear();
+      for (const std::string& value : given->results()) own->add_result(value);
+      own->run_callback();
+    }
+  }
+
+  std::string candidates_for(const std::vector<std::string>& words) const {
+    CommandTables tables;
+    for (const auto& parsed : parsed_) {
+      for (const CsvTable& table : parsed->command->tables) tables[parsed->command->name].push_back(table.name);
+    }
+    return candidates(app_, tables, words);
+  }
+
+  std::string help_text() const {
+    ChosenApp of{&app_, ""};
+    for (const std::string& word : help_words_) {
+      const CLI::App* const command = command_within(*of.app, word);
+      if (command == nullptr) throw UsageError(not_a_command(of, word));
+      of = {command, fmt::format("{} {}", of.words, word)};
+    }
+    return app_.get_formatter()->make_help(of.app, app_.get_name() + of.words, CLI::AppFormatMode::Normal);
+  }
+
   void add(const Command& command, const std::vector<CommandGroup>& groups) {
     const std::size_t blank = command.name.find(' ');
     CLI::App* app = nullptr;
@@ -170,8 +275,8 @@ class CommandLine {
     if (output.output) write_whole("--output", *output.output, report.file ? *report.file : content);
     if (!output.output || report.file) print(content);
     if (output.format == "csv" && !output.quiet) {
-      for (const Warning& w : report.warnings) {
-        if (!w.json_only) fmt::print(stderr, "specdec: warning: {}\n", w.message);
+      for (const Note& w : report.warnings) {
+        if (!w.explains_null) say(fmt::format("specdec: warning: {}\n", without_control_characters(w.message)));
       }
     }
     return report.exit_code;
@@ -181,12 +286,16 @@ class CommandLine {
   static Report report_of(const ParsedCommand& parsed) {
     try {
       return parsed.run();
+    } catch (const UsageError&) {
+      throw;
     } catch (const cost::OutsideTimedPasses& error) {
-      throw UsageError(
-          fmt::format("{}; --extrapolate prices what lies outside the times of --cost, too", error.what()));
+      throw UsageError(fmt::format(
+          "{}; time such a pass for --cost, or price what lies outside its times with --extrapolate", error.what()));
     } catch (const std::domain_error& error) {
       throw UsageError(in_terms_of_options(error.what(), parsed.options));
     } catch (const std::invalid_argument& error) {
+      throw UsageError(in_terms_of_options(error.what(), parsed.options));
+    } catch (const core::TooManyThreads& error) {
       throw UsageError(in_terms_of_options(error.what(), parsed.options));
     }
   }
@@ -224,7 +333,7 @@ class CommandLine {
 
   static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {
     if (parsed.output.format == "table") {
-      const std::string more = assumptions_and_warnings(report);
+      const std::string more = closing_text(report.assumptions, report.warnings);
       return report.text + (more.empty() ? "" : '\n' + more);
     }
     const Command& command = *parsed.command;
@@ -236,89 +345,37 @@ class CommandLine {
     return csv_of(parsed, report, document);
   }
 
-  static std::string assumptions_and_warnings(const Report& report) {
-    std::vector<std::string> assumptions;
-    for (const Assumption& a : report.assumptions) {
-      const std::string value = a.value.is_string() ? a.value.get<std::string>() : a.value.dump();
-      assumptions.push_back(fmt::format("{} {} ({})", a.name, value, a.source));
-    }
-    std::string text;
-    if (!assumptions.empty()) text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumptions, ", ")), 2) + '\n';
-    for (const Warning& w : report.warnings) {
-      if (!w.json_only) text += wrapped(fmt::format("Warning ({}): {}.", w.code, w.message), 2) + '\n';
-    }
-    return text;
-  }
-
   static void print(const std::string& content) {
     if (std::fwrite(content.data(), 1, content.size(), stdout) == content.size() && std::fflush(stdout) == 0) return;
     throw UsageError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
   }
 
-  /// CLI11's complaints in the form of all others.
-  std::string rephrased(const CLI::ParseError& error) const {
-    const std::string message = error.what();
-    const std::size_t option_at = std::min(message.find("--"), message.size());
-    const std::string option = message.substr(option_at, message.find_first_of(": ", option_at) - option_at);
-    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";
-    if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
-    const std::string config = fmt::format("--config {}", app_.get_config_ptr()->as<std::string>());
-    if (dynamic_cast<const CLI::FileError*>(&error)) return config + " cannot be read";
-    if (dynamic_cast<const CLI::ConfigError*>(&error)) {
-      const std::size_t reason = message.find(": This option");
-      const std::string key =
-          reason == std::string::npos ? message.substr(message.rfind(' ') + 1) : message.substr(0, reason);
-      const bool is_section = key.ends_with(".++");
-      return is_section ? fmt::format("{}: {} is not a command", config, key.substr(0, key.size() - 3))
-                        : fmt::format("{}: {} is not an option of a command", config, key);
-    }
-    const std::vector<std::string> unknown = app_.remaining(true);
-    const Chosen chosen = chosen_app();
-    const std::string help = fmt::format("see specdec{} --help", chosen.words);
-    if (!chosen.app->get_subcommands({}).empty()) {
-      const std::string of_group = chosen.words.empty() ? "" : " of" + chosen.words;
-      if (!chosen.words.empty() && !unknown.empty() && unknown.front().starts_with('-'))
-        return fmt::format("{} is not an option of{}; {}", unknown.front(), chosen.words, help);
-      const std::string given = unknown.empty() ? fmt::format("no command{} given", of_group)
-                                                : fmt::format("{} is not a command{}", unknown.front(), of_group);
-      const std::string near = unknown.empty() ? "" : near_names(unknown.front(), names_within(*chosen.app));
-      return fmt::format("{}{}, but one of {} is needed; {}", given, near, fmt::join(names_within(*chosen.app), ", "),
-                         help);
-    }
-    if (!unknown.empty()) return fmt::format("{} is not an option of{}; {}", unknown.front(), chosen.words, help);
-    if (dynamic_cast<const CLI::RequiredError*>(&error))
-      return fmt::format("{} is missing; {}", message.substr(0, message.find(' ')), help);
-    return message;
-  }
-
-  /// The innermost command or group that was named, and its words, each after a blank.
-  struct Chosen {
-    const CLI::App* app;
-    std::string words;
-  };
-
-  Chosen chosen_app() const {
-    Chosen chosen{&app_, ""};
-    while (!chosen.app->get_subcommands().empty()) {
-      chosen.app = chosen.app->get_subcommands().front();
-      chosen.words += ' ' + chosen.app->get_name();
-    }
-    return chosen;
-  }
-
-  static std::vector<std::string> names_within(const CLI::App& group) {
-    std::vector<std::string> names;
-    for (const CLI::App* const app : group.get_subcommands({})) names.push_back(app->get_name());
-    return names;
-  }
-
   CLI::App app_;
   bool print_config_ = false;
+  std::vector<const CLI::Option*> shared_;
+  CLI::App* help_ = nullptr;
+  std::vector<std::string> help_words_;
+  bool manual_ = false;
+  CLI::App* completion_ = nullptr;
+  std::string shell_;
   std::vector<std::unique_ptr<ParsedCommand>> parsed_;
 };
 
+/// What the library calls target_array, draft_array and a pair are options.
+std::string in_terms_of_options(const traces::FileError& error) {
+  std::string expected = error.expected();
+  for (const auto& [name, option] :
+       {std::pair("target_array", "--target-array"), std::pair("draft_array", "--draft-array"),
+        std::pair("as a pair, the target's and the draft's",
+                  "as a pair, --target FILE and --draft FILE, which analyze and trace convert take")}) {
+    if (const std::size_t at = expected.find(name); at != std::string::npos)
+      expected.replace(at, std::string_view(name).size(), option);
+  }
+  return traces::FileError(error.path(), error.location(), error.field(), error.found(), expected).what();
+}
+
 int fail(ExitCode code, std::string_view message) {
-  fmt::print(stderr, "specdec: error: {}\n", without_control_characters(message));
+  say(fmt::format("specdec: error: {}\n", without_control_characters(message)));
   return code;
 }
 
@@ -326,16 +383,21 @@ int fail(ExitCode code, std::string_view message) {
 
 int run_command_line(const std::vector<CommandGroup>& groups, const std::vector<Command>& commands, int argc,
                      const char* const* argv) {
+  const traces::KeptStreams streams;
   try {
     return CommandLine(groups, commands).run(argc, argv);
   } catch (const UsageError& error) {
-    return fail(usage_error, error.what());
+    return fail(usage_error, error.with_options());
   } catch (const traces::FileError& error) {
-    return fail(usage_error, error.what());
+    return fail(usage_error, in_terms_of_options(error));
   } catch (const std::domain_error& error) {
     return fail(usage_error, error.what());
   } catch (const std::invalid_argument& error) {
     return fail(usage_error, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(usage_error, fmt::format("{} cannot be used: {}", error.path1().string(), error.code().message()));
+  } catch (const std::bad_alloc&) {
+    return fail(usage_error, "the run needs more memory than there is (ulimit -v says the limit, if there is one)");
   } catch (const std::exception& error) {
     return fail(internal_error, fmt::format("internal: {}", error.what()));
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -14,12 +15,15 @@
 #include "cli/files.hpp"
 #include "cli/given_options.hpp"
 #include "cli/progress.hpp"
-#include "cli/text.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/distinct_files.hpp"
+#include "render/text.hpp"
 #include "traces/open_trace.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using estimate::AcceptanceFigure;
@@ -30,11 +34,12 @@ void declare(Options& options, CountersOptions& o) {
   options.text("--by", o.by, "LABEL",
                "a group for each value of this label besides the model's name;\n"
                "\"file\" for each file");
-  options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {1, estimate::largest_converted_gamma},
-                  "drafted tokens per round, where the counts do not say it");
+  options.integer("-k,--gamma,--num-speculative-tokens,--at", o.gamma, {1, estimate::largest_converted_gamma},
+                  "gamma at which was counted, where the counts do not say it;\n--at in every command");
   options.text("--tree", o.tree, "DEPTH,TOKENS",
                "drafts were trees: their depth, and the positions that the\n"
                "target verifies a round, the root included");
+  options.flag("--skip-unreadable", o.skip_unreadable, "leave out files that cannot be read, with a warning each");
   options.flag("--hash", o.hash, "SHA-256 also of files above 64 MB");
   options.group("Other gammas");
   options.integer("--max-gamma", o.max_gamma, {1, 256}, "largest gamma to show");
@@ -49,7 +54,7 @@ void declare(Options& options, CountersOptions& o) {
       "  curl -s http://localhost:8000/metrics | specdec counters -\n"
       "  specdec counters before.prom after.prom\n"
       "  specdec counters requests.jsonl --by category --format json\n"
-      "  specdec counters --convert vllm.mean_acceptance_length=3.07 --gamma 3\n"
+      "  specdec counters --convert vllm.mean_acceptance_length=3.07 --at 3\n"
       "What is read: docs/counters.md.");
   options.arguments("SOURCE", o.sources, "files in any format that docs/counters.md lists; - is standard input",
                     Options::Least::none);
@@ -63,7 +68,7 @@ struct Tree {
 
 std::optional<Tree> tree_of(const CountersOptions& o) {
   if (!o.tree) return std::nullopt;
-  if (o.gamma) throw UsageError("--tree is given beside --gamma, but a tree has its own depth: --tree DEPTH,TOKENS");
+  if (o.gamma) throw UsageError("--tree is given beside --at, but a tree has its own depth: --tree DEPTH,TOKENS");
   const auto parts = split(*o.tree, ',');
   if (parts.size() != 2) refuse("--tree", *o.tree, "DEPTH,TOKENS: its depth, and the positions verified a round");
   const std::int64_t depth = parse_integer("depth in --tree", parts[0], 1, estimate::largest_converted_gamma);
@@ -91,7 +96,7 @@ std::vector<AcceptanceFigure> figures_of(const std::string& list, std::optional<
       const std::int64_t said =
           parse_integer("gamma in --convert", part.substr(equals + 1), 1, estimate::largest_converted_gamma);
       if (gamma && *gamma != said) {
-        refuse("gamma in --convert", part.substr(equals + 1), fmt::format("that of --gamma, {}", *gamma));
+        refuse("gamma in --convert", part.substr(equals + 1), fmt::format("that of --at, {}", *gamma));
       }
       gamma = said;
       continue;
@@ -208,34 +213,55 @@ class ReadingProgress {
   double shown_ = 0;
 };
 
-void require_different(const std::vector<std::string>& sources) {
-  std::set<std::filesystem::path> seen;
-  for (const std::string& source : sources) {
-    std::error_code error;
-    if (!seen.insert(std::filesystem::weakly_canonical(source, error)).second)
-      throw UsageError("SOURCE is " + source + " twice, but must be given once");
+/// Adds counts as the options state them.
+traces::CountsSink sink_into(estimate::ServingSummaries& summaries, const std::optional<Tree>& tree) {
+  traces::CountsSink sink;
+  sink.take = [&summaries, tree](const ServingCounts& counts) {
+    tree ? summaries.add(as_stated(counts, *tree)) : summaries.add(counts);
+  };
+  sink.warn = [](const Note& /*warning*/) {};
+  return sink;
+}
+
+/// The files that can be read and summed up alone; each other one leaves a warning.
+std::vector<std::filesystem::path> readable_files(const CountersOptions& o, const std::optional<Tree>& tree,
+                                                  std::vector<Note>& notes) {
+  std::vector<std::filesystem::path> readable;
+  for (const std::string& source : o.sources) {
+    const std::filesystem::path file = source;
+    try {
+      estimate::ServingSummaries alone({o.by.value_or(""), o.gamma, tree.has_value()});
+      traces::read_serving_counts(std::span(&file, 1), sink_into(alone, tree));
+      readable.push_back(file);
+    } catch (const traces::FileError& reason) {
+      notes.push_back({"file_left_out", fmt::format("left out: {}", reason.what())});
+    }
   }
+  if (readable.empty()) throw UsageError(fmt::format("no SOURCE can be read; {}", notes.front().message));
+  return readable;
 }
 
 CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   if (o.sources.empty()) throw UsageError("SOURCE is missing: files of counts, - for standard input, or --convert");
-  require_different(o.sources);
+  std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
+  planner::require_distinct("SOURCE", files);
   const std::optional<Tree> tree = tree_of(o);
   if (o.by && o.by->empty()) refuse("--by", "\"\"", "the name of a label, or file");
   estimate::ServingSummaries summaries({o.by.value_or(""), o.gamma, tree.has_value()});
   CountersAnswer answer{o, {}, {}, {}, {}, {}};
-  const std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
+  if (o.skip_unreadable) files = readable_files(o, tree, answer.notes);
+  for (const std::filesystem::path& file : files) answer.read.push_back(file.string());
   ReadingProgress reading(files, progress);
-  traces::CountsSink sink;
+  traces::CountsSink sink = sink_into(summaries, tree);
   std::set<std::string> labels;
-  sink.take = [&](const ServingCounts& counts) {
+  sink.take = [&, add = sink.take](const ServingCounts& counts) {
     reading.at(counts);
     if (o.by) {
       for (const traces::CountLabel& label : counts.labels) labels.insert(label.name);
     }
-    tree ? summaries.add(as_stated(counts, *tree)) : summaries.add(counts);
+    add(counts);
   };
-  sink.warn = [&](const traces::CountsWarning& warning) { answer.notes.push_back(warning); };
+  sink.warn = [&](const Note& warning) { answer.notes.push_back(warning); };
   traces::read_serving_counts(files, sink);
   if (o.by && *o.by != "file" && labels.count(*o.by) == 0) {
     refuse("--by", *o.by,
@@ -279,23 +305,23 @@ std::string some_of(const std::vector<std::string>& titles) {
   return fmt::format("{} and {} more", fmt::join(titles.begin(), titles.begin() + shown, "; "), titles.size() - shown);
 }
 
-std::vector<Warning> warnings_of(const CountersAnswer& a) {
-  std::vector<Warning> warnings;
+std::vector<Note> warnings_of(const CountersAnswer& a) {
+  std::vector<Note> warnings;
   std::set<std::pair<std::string, std::string>> said;
   const auto warn = [&](const std::string& code, const std::string& message) {
     if (said.emplace(code, message).second) warnings.push_back({code, message});
   };
   if (a.conversion) {
-    for (const estimate::ConversionNote& note : a.conversion->notes) warn(note.code, note.message);
+    for (const Note& note : a.conversion->notes) warn(note.code, note.message);
     for (const AcceptanceFigure& figure : a.figures) {
       const estimate::AcceptanceConvention& c = *figure.convention;
       if (!c.note.empty()) warn("convention", fmt::format("{}: {}", c.name, c.note));
     }
     return warnings;
   }
-  for (const traces::CountsWarning& note : a.notes) warn(note.code, note.message);
+  for (const Note& note : a.notes) warn(note.code, note.message);
   // Groups that are warned of alike share one warning.
-  std::vector<std::pair<Warning, std::vector<std::string>>> shared;
+  std::vector<std::pair<Note, std::vector<std::string>>> shared;
   const auto of_group = [&](const std::string& code, const std::string& message, const std::string& title) {
     const auto alike = std::find_if(shared.begin(), shared.end(), [&](const auto& entry) {
       return entry.first.code == code && entry.first.message == message;
@@ -305,7 +331,7 @@ std::vector<Warning> warnings_of(const CountersAnswer& a) {
   };
   for (const CountersGroup& group : a.groups) {
     const std::string title = title_of(group.summary);
-    for (const traces::CountsWarning& warning : group.summary.warnings) of_group(warning.code, warning.message, title);
+    for (const Note& warning : group.summary.warnings) of_group(warning.code, warning.message, title);
     if (!group.no_gammas.empty()) of_group("no_gammas", group.no_gammas, title);
   }
   std::map<std::string, std::size_t> times, left_out;
@@ -326,12 +352,11 @@ Report run(const CountersOptions& options, bool quiet) {
       options.convert ? converted(options) : summarised(options, progress_line("reading", quiet));
   Report report;
   report.json = json_of(answer);
+  report.rows_of_empty = rows_of_empty_counts();
   report.text = text_of(answer);
   report.assumptions = assumptions_of(answer);
   report.warnings = warnings_of(answer);
-  for (const std::string& source : options.sources) {
-    if (source != "-") report.files.push_back(file_facts("SOURCE", source, options.hash));
-  }
+  for (const std::string& source : answer.read) report.files.push_back(file_facts("SOURCE", source, options.hash));
   return report;
 }
 
@@ -349,9 +374,9 @@ Command counters_command() {
             const auto chosen = std::make_shared<CountersOptions>();
             declare(options, *chosen);
             return std::function<Report()>([chosen, &options] {
-              for (const char* const option : {"--by", "--hash", "--max-gamma", "--beyond"})
+              for (const char* const option : {"--by", "--skip-unreadable", "--hash", "--max-gamma", "--beyond"})
                 if (chosen->convert) refuse_given({{option, options.is_given(option)}}, "--convert reads no counts");
-              return run(*chosen, options.effective().at("quiet").get<bool>());
+              return run(*chosen, options.quiet());
             });
           }};
 }

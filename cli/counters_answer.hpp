@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,6 +25,7 @@ struct CountersOptions {
   std::string beyond = "hold";
   std::int64_t max_gamma = 12;
   std::optional<std::string> convert;
+  bool skip_unreadable = false;
   bool hash = false;
 };
 
@@ -50,12 +53,14 @@ struct CountersAnswer {
   const CountersOptions& options;
   std::vector<CountersGroup> groups;
   /// What the reader noted.
-  std::vector<traces::CountsWarning> notes;
+  std::vector<Note> notes;
   /// Of --convert.
   std::vector<estimate::AcceptanceFigure> figures;
   std::optional<estimate::AcceptanceConversion> conversion;
   /// By --gamma or among the figures; those with a value a position, and counts, may show it themselves.
   std::optional<std::int64_t> gamma_given;
+  /// Those of the sources that were read.
+  std::vector<std::string> read = {};
 };
 
 /// Why accepted / drafted is printed but never used as alpha.
@@ -75,5 +80,7 @@ std::string title_of(const estimate::ServingSummary& summary);
 
 nlohmann::ordered_json json_of(const CountersAnswer& answer);
 std::string text_of(const CountersAnswer& answer);
+/// A row of each table by its name, for Report::rows_of_empty.
+std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_counts();
 
 }  // namespace specdec::cli

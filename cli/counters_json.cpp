@@ -8,20 +8,11 @@ using estimate::Interval;
 using estimate::ServingSummary;
 using nlohmann::ordered_json;
 
-ordered_json pair_of(const std::optional<Interval>& interval) {
-  return interval ? ordered_json({interval->lo, interval->hi}) : ordered_json();
-}
-
 /// All keys whether there is an estimate or not.
 ordered_json estimate_json(const std::optional<Estimate>& estimate) {
   return {{"value", estimate ? number_or_null(estimate->value) : ordered_json()},
           {"ci95", estimate ? pair_of(estimate->ci95) : ordered_json()},
           {"method", estimate ? ordered_json(estimate->method) : ordered_json()}};
-}
-
-template <class Value>
-ordered_json value_or_null(const std::optional<Value>& value) {
-  return value ? ordered_json(*value) : ordered_json();
 }
 
 ordered_json rate_json(const std::optional<estimate::CountedRate>& rate) {
@@ -113,7 +104,7 @@ ordered_json gammas_json(const CountersGroup& group) {
 ordered_json group_json(const CountersGroup& group) {
   const ServingSummary& s = group.summary;
   return {{"model_name", s.model_name.empty() ? ordered_json() : ordered_json(s.model_name)},
-          {"group", value_or_null(s.group)},
+          {"group", or_null(s.group)},
           {"engines", s.engines},
           {"formats", s.formats},
           {"files", s.files},
@@ -125,8 +116,8 @@ ordered_json group_json(const CountersGroup& group) {
           {"unweighted_means", s.unweighted_means},
           {"acceptance", s.rule ? ordered_json(traces::name_of(*s.rule)) : ordered_json("unknown")},
           {"shape", name_of(s.shape)},
-          {"gamma", value_or_null(s.gamma)},
-          {"longest_draft", value_or_null(s.longest_draft)},
+          {"gamma", or_null(s.gamma)},
+          {"longest_draft", or_null(s.longest_draft)},
           {"fixed_length", s.fixed_length},
           {"verified_per_round", number_or_null(s.verified_per_round)},
           {"rounds", number_or_null(s.rounds)},
@@ -227,6 +218,23 @@ std::string_view name_of(estimate::AcceptanceQuantity quantity) {
       break;
   }
   return "emitted";
+}
+
+std::map<std::string, ordered_json, std::less<>> rows_of_empty_counts() {
+  CountersGroup group;
+  group.summary.positions.emplace_back();
+  group.summary.rounds_by_accepted = {0};
+  group.gammas.emplace_back();
+  const ordered_json row = group_json(group);
+  std::map<std::string, ordered_json, std::less<>> rows = {{"groups", row}};
+  for (const char* table : {"positions", "histogram", "gammas"}) {
+    rows[table] = {{"model_name", nullptr}, {"group", nullptr}};
+    rows[table].update(row[table][0]);
+  }
+  estimate::ConvertedFigure converted;
+  converted.figure.convention = &estimate::acceptance_conventions().front();
+  rows["conversions"] = conversion_json(converted);
+  return rows;
 }
 
 ordered_json json_of(const CountersAnswer& answer) {

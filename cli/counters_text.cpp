@@ -5,15 +5,16 @@
 #include <numeric>
 
 #include "cli/counters_answer.hpp"
-#include "cli/text.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using estimate::Estimate;
 using estimate::Interval;
 using estimate::ServingSummary;
-using Align = TextTable::Align;
 
 /// Groups whose details are printed one after the other; of more there is a line each.
 constexpr std::size_t detailed_groups = 4;
@@ -21,15 +22,9 @@ constexpr std::size_t detailed_groups = 4;
 /// Of a group in the table of groups.
 constexpr std::size_t widest_title = 20;
 
-std::string fixed(double value, int digits = 3) { return fmt::format("{:.{}f}", value, digits); }
-
 /// Counts are whole in most formats.
 std::string count_text(double count) {
   return count == std::floor(count) && std::abs(count) < 1e15 ? fmt::format("{:.0f}", count) : brief(count, 6);
-}
-
-std::string counted(std::int64_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 std::string interval_text(const Interval& interval) {
@@ -183,7 +178,7 @@ std::string gamma_table(const CountersGroup& group) {
                    {"hazards"},
                    {"two states"},
                    {"all accepted"},
-                   {"", Align::left}});
+                   {"", TextTable::Align::left}});
   const bool without_interval = group.summary.basis == estimate::IntervalBasis::none;
   for (const CountersGamma& row : group.gammas) {
     table.add_row(
@@ -220,7 +215,8 @@ std::string beginning_of(const std::string& text, std::size_t bytes) {
 }
 
 std::string group_table(const CountersAnswer& a) {
-  TextTable table({{"group", Align::left}, {"rounds"}, {"tokens"}, {"95%"}, {"alpha_hat"}, {"95%"}, {"acc./drafted"}});
+  TextTable table(
+      {{"group", TextTable::Align::left}, {"rounds"}, {"tokens"}, {"95%"}, {"alpha_hat"}, {"95%"}, {"acc./drafted"}});
   const auto sure = [](const std::optional<Interval>& ci95) {
     return ci95 ? fmt::format("{} to {}", fixed(ci95->lo), fixed(ci95->hi)) : "-";
   };
@@ -260,7 +256,8 @@ std::string conversion_text(const CountersAnswer& a) {
   std::string text = fmt::format("{}{}", fmt::join(given, ", "),
                                  a.conversion->gamma ? fmt::format(" at gamma {}", *a.conversion->gamma) : "");
   text = wrapped(text + " is", 2) + "\n\n";
-  TextTable table({{"figure", Align::left}, {"value", Align::left}, {"", Align::left}});
+  TextTable table(
+      {{"figure", TextTable::Align::left}, {"value", TextTable::Align::left}, {"", TextTable::Align::left}});
   for (const estimate::ConvertedFigure& converted : a.conversion->figures) {
     const estimate::AcceptanceConvention& c = *converted.figure.convention;
     if (converted.figure.values.empty()) {

@@ -9,11 +9,12 @@
 #include <nettle/sha2.h>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "cli/usage_error.hpp"
+#include "traces/formats/streams.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -22,22 +23,22 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t hashed_without_asking_bytes = 64'000'000;
 
-[[noreturn]] void cannot(std::string_view option, const std::string& path, std::string_view what) {
-  throw UsageError(fmt::format("{}: {} cannot be {}: {}", option, path, what, std::strerror(errno)));
+[[noreturn]] void cannot(std::string_view option, const std::string& path, std::string_view what,
+                         const std::error_code& why = {errno, std::generic_category()}) {
+  throw UsageError(fmt::format("{}: {} cannot be {}: {}", option, path, what, why.message()));
 }
 
 void write_to(std::string_view option, const std::string& path, const fs::path& file, std::string_view content) {
   std::ofstream out(file, std::ios::binary);
   if (out << content << std::flush) return;
-  const int reason = errno;
+  const std::error_code why(errno, std::generic_category());
   std::error_code ignored;
   if (fs::is_regular_file(file, ignored)) fs::remove(file, ignored);
-  errno = reason;
-  cannot(option, path, "written");
+  cannot(option, path, "written", why);
 }
 
 std::string sha256(std::string_view option, const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
+  std::ifstream in(traces::readable_path(path), std::ios::binary);
   if (!in) cannot(option, path, "read");
   sha256_ctx context;
   sha256_init(&context);
@@ -55,38 +56,38 @@ std::string sha256(std::string_view option, const std::string& path) {
 void require_writable(std::string_view option, const std::string& path) {
   const fs::path target(path);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  std::error_code error;
-  if (!fs::exists(target, error) && error.value() == ENAMETOOLONG) {
-    errno = error.value();
-    cannot(option, path, "written");
-  }
-  if (!fs::is_directory(folder)) {
+  std::error_code error, ignored;
+  const fs::file_status there = fs::status(target, error);
+  // A loop of links, a folder that may not be searched, a name too long.
+  if (there.type() == fs::file_type::none) cannot(option, path, "written", error);
+  if (!fs::is_directory(folder, ignored)) {
     throw UsageError(fmt::format("{} is {}, but must be a file in an existing directory", option, path));
   }
-  if (path.empty() || fs::is_directory(target)) {
+  if (path.empty() || fs::is_directory(there)) {
     throw UsageError(
         fmt::format("{} is {}, but must be a file, not a directory", option, path.empty() ? "empty" : path));
   }
-  const bool in_place = fs::exists(target) && !fs::is_regular_file(target);
+  const bool in_place = fs::exists(there) && !fs::is_regular_file(there);
   if (access((in_place ? target : folder).c_str(), W_OK) != 0) cannot(option, path, "written");
 }
 
 void write_whole(std::string_view option, const std::string& path, std::string_view content) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return write_to(option, path, path, content);
-  const fs::path target = fs::weakly_canonical(path);
+  const fs::path target = fs::weakly_canonical(path, error);
+  if (error) cannot(option, path, "written", error);
   const fs::path partial = fmt::format("{}.partial-{}", target.string(), getpid());
   write_to(option, path, partial, content);
   fs::rename(partial, target, error);
   if (!error) return;
-  fs::remove(partial);
-  errno = error.value();
-  cannot(option, path, "written");
+  std::error_code ignored;
+  fs::remove(partial, ignored);
+  cannot(option, path, "written", error);
 }
 
 nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash) {
   struct stat facts {};
-  if (stat(path.c_str(), &facts) != 0) cannot(option, path, "read");
+  if (stat(traces::readable_path(path).c_str(), &facts) != 0) cannot(option, path, "read");
   const auto size = static_cast<std::uintmax_t>(facts.st_size);
   const bool hash = always_hash || size <= hashed_without_asking_bytes;
   return {{"path", path},

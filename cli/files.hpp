@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ void require_writable(std::string_view option, const std::string& path);
 void write_whole(std::string_view option, const std::string& path, std::string_view content);
 
 /// {"path", "size_bytes", "modified", "sha256"}: identifies an input file. The hash is null above 64 MB unless
-/// `always_hash` asks for it.
+/// `always_hash` asks for it. Of a stream it is what was read, when it was read.
 /// @throws UsageError naming the option and the path when it cannot be read
 nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash = false);
 

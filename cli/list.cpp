@@ -2,19 +2,24 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "analysis/cost/hardware_spec.hpp"
 #include "analysis/cost/model_spec.hpp"
-#include "cli/near_names.hpp"
-#include "cli/text.hpp"
+#include "analysis/planning/published_acceptance.hpp"
 #include "cli/values.hpp"
+#include "planner/near_names.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using cost::HardwareSpec;
@@ -23,6 +28,7 @@ using cost::ModelSpec;
 using cost::NumberType;
 using cost::SourcedNumber;
 using nlohmann::ordered_json;
+using planning::PublishedAcceptance;
 
 struct ListOptions {
   std::vector<std::string> names;
@@ -45,9 +51,11 @@ std::vector<const Preset*> chosen(const std::vector<std::string>& names, std::sp
     std::vector<std::string> known;
     for (const Preset& preset : all) {
       known.push_back(preset.name);
-      known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
+      if constexpr (!std::is_same_v<Preset, PublishedAcceptance>) {
+        known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
+      }
     }
-    refuse("NAME", name, "a name or an alias of the list" + near_names(name, known));
+    refuse("NAME", name, "a name or an alias of the list" + planner::near_names(name, known));
   }
   if (names.empty()) {
     for (const Preset& preset : all) presets.push_back(&preset);
@@ -88,7 +96,12 @@ ordered_json json_of(const HardwareSpec& hardware) {
   ordered_json sources = ordered_json::array();
   for (const auto& [name, number] : figures_of(hardware)) {
     json[name] = number ? ordered_json(number->value) : ordered_json();
-    if (number) sources.push_back({{"figure", name}, {"source", number->source}, {"note", number->note}});
+    if (!number) continue;
+    sources.push_back(
+        {{"figure", name},
+         {"source", number->source},
+         {"note", number->note},
+         {"second_source", number->second_source.empty() ? ordered_json() : ordered_json(number->second_source)}});
   }
   json["sources"] = std::move(sources);
   return json;
@@ -121,7 +134,8 @@ std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_s
     for (const auto& [name, number] : figures_of(*hardware)) {
       if (!number) continue;
       const std::string note = number->note.empty() ? "" : fmt::format(" ({})", number->note);
-      text += fmt::format("  {} {}: {}{}\n", name, brief(number->value), number->source, note);
+      const std::string second = number->second_source.empty() ? "no second source" : number->second_source;
+      text += fmt::format("  {} {}: {}, {}{}\n", name, brief(number->value), number->source, second, note);
     }
   }
   return text;
@@ -137,9 +151,10 @@ double kv_bytes_per_token(const ModelSpec& model) {
   return static_cast<double>(cached_values_per_token(model)) * cost::stored_bits(NumberType::bf16) / 8;
 }
 
-ordered_json json_of(const ModelSpec& model) {
+/// Of its layers together; null where there is none, and of a model whose shape nobody published.
+ordered_json json_of_layers(const ModelSpec& model) {
   std::int64_t layers = 0, windowed_layers = 0;
-  ordered_json window, experts, experts_per_token, next_token;
+  ordered_json window, experts, experts_per_token;
   for (const LayerGroup& group : model.layers) {
     layers += group.count;
     if (group.window) {
@@ -151,25 +166,35 @@ ordered_json json_of(const ModelSpec& model) {
       experts_per_token = group.experts_per_token;
     }
   }
-  if (!model.next_token_layers.empty()) next_token = total_parameters(next_token_module(model));
-  return {{"name", model.name},
-          {"aliases", model.aliases},
-          {"model_type", model.model_type},
-          {"parameters", total_parameters(model)},
-          {"active_parameters", active_parameters(model)},
-          {"next_token_parameters", next_token},
-          {"kv_bytes_per_token", kv_bytes_per_token(model)},
-          {"max_context", model.max_context ? ordered_json(*model.max_context) : ordered_json()},
-          {"layers", layers},
-          {"windowed_layers", windowed_layers},
+  const bool known = has_shape(model);
+  return {{"layers", known ? ordered_json(layers) : ordered_json()},
+          {"windowed_layers", known ? ordered_json(windowed_layers) : ordered_json()},
           {"window", window},
           {"experts", experts},
-          {"experts_per_token", experts_per_token},
-          {"width", model.width},
-          {"vocabulary", model.vocabulary},
-          {"weight_dtype", name_or_null(model.weight_type)},
-          {"expert_weight_dtype", name_or_null(model.expert_weight_type)},
-          {"sources", model.sources}};
+          {"experts_per_token", experts_per_token}};
+}
+
+std::int64_t parameters_of(const ModelSpec& model) { return model.stated_parameters.value_or(total_parameters(model)); }
+
+ordered_json json_of(const ModelSpec& model) {
+  const auto if_known = [&](auto value) { return has_shape(model) ? ordered_json(value) : ordered_json(); };
+  ordered_json next_token;
+  if (!model.next_token_layers.empty()) next_token = total_parameters(next_token_module(model));
+  ordered_json json = {{"name", model.name},
+                       {"aliases", model.aliases},
+                       {"model_type", if_known(model.model_type)},
+                       {"parameters", parameters_of(model)},
+                       {"active_parameters", if_known(active_parameters(model))},
+                       {"next_token_parameters", next_token},
+                       {"kv_bytes_per_token", if_known(kv_bytes_per_token(model))},
+                       {"max_context", model.max_context ? ordered_json(*model.max_context) : ordered_json()}};
+  json.update(json_of_layers(model));
+  json.update({{"width", if_known(model.width)},
+               {"vocabulary", if_known(model.vocabulary)},
+               {"weight_dtype", name_or_null(model.weight_type)},
+               {"expert_weight_dtype", name_or_null(model.expert_weight_type)},
+               {"sources", model.sources}});
+  return json;
 }
 
 /// "494M", "70.6B", "1.03T".
@@ -191,21 +216,80 @@ std::string text_of(const std::vector<const ModelSpec*>& presets, bool with_sour
   TextTable table(
       {{"model", Align::left}, {"parameters"}, {"active"}, {"KV kB per token"}, {"context"}, {"weights", Align::left}});
   for (const ModelSpec* const model : presets) {
-    table.add_row({model->name, parameters_text(total_parameters(*model)), parameters_text(active_parameters(*model)),
-                   brief(kv_bytes_per_token(*model) / 1e3),
+    const bool known = has_shape(*model);
+    table.add_row({model->name, parameters_text(parameters_of(*model)),
+                   known ? parameters_text(active_parameters(*model)) : "-",
+                   known ? brief(kv_bytes_per_token(*model) / 1e3) : "-",
                    or_dash(model->max_context ? std::optional(fmt::format("{}", *model->max_context)) : std::nullopt),
                    weights_text(*model)});
   }
-  std::string text = table.to_string() + '\n' +
-                     wrapped(
-                         "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
-                         "layers with a window keep no more than that. Weights as the configuration stores them.") +
-                     '\n';
+  const bool is_shapeless =
+      std::any_of(presets.begin(), presets.end(), [](const ModelSpec* model) { return !has_shape(*model); });
+  std::string text =
+      table.to_string() + '\n' +
+      wrapped(
+          "Active: what one token is multiplied by, the head included. KV in bf16, over all layers; "
+          "layers with a window keep no more than that. Weights as the configuration stores them." +
+          std::string(is_shapeless ? " A model with dashes cannot be priced: nobody published its shape." : "")) +
+      '\n';
   if (!with_sources) return text;
   for (const ModelSpec* const model : presets) {
     text += fmt::format("\n{}: {}\n", model->name, fmt::join(model->aliases, ", "));
     for (const std::string& source : model->sources) text += fmt::format("  {}\n", source);
   }
+  return text;
+}
+
+// ---------------------------------------------------------------------------------------------- published acceptance
+
+ordered_json json_of(const PublishedAcceptance& published) {
+  const auto measured = [&](auto planning::PublishedSpeed::*member) {
+    return published.measured ? ordered_json((*published.measured).*member) : ordered_json();
+  };
+  return {{"name", published.name},
+          {"task", published.task},
+          {"target_model", published.target_model},
+          {"draft_model", published.draft_model},
+          {"temperature", published.temperature},
+          {"lenience", published.lenience},
+          {"alpha", published.alpha},
+          {"alpha_interval", {published.interval.low.alpha(), published.interval.high.alpha()}},
+          {"tokens", published.tokens},
+          {"gamma", measured(&planning::PublishedSpeed::gamma)},
+          {"c", measured(&planning::PublishedSpeed::c)},
+          {"measured_speedup", measured(&planning::PublishedSpeed::speed)},
+          {"expected_speedup", measured(&planning::PublishedSpeed::expected)},
+          {"where", published.where},
+          {"source", published.source}};
+}
+
+std::string text_of(const std::vector<const PublishedAcceptance*>& presets, bool with_sources) {
+  using Align = TextTable::Align;
+  TextTable table({{"acceptance", Align::left},
+                   {"target", Align::left},
+                   {"draft", Align::left},
+                   {"alpha"},
+                   {"95%"},
+                   {"gamma"},
+                   {"c"},
+                   {"speedup"}});
+  for (const PublishedAcceptance* const p : presets) {
+    const auto& measured = p->measured;
+    table.add_row({p->name, p->target_model, p->draft_model, brief(p->alpha),
+                   fmt::format("{:.3f} to {:.3f}", p->interval.low.alpha(), p->interval.high.alpha()),
+                   measured ? fmt::format("{}", measured->gamma) : "-", measured ? brief(measured->c) : "-",
+                   measured ? fmt::format("{:.1f}", measured->speed) : "-"});
+  }
+  std::string text =
+      table.to_string() + '\n' +
+      wrapped(
+          "Names are task, draft and temperature, and l the lenience. Printed rates are known to half a unit of their "
+          "last digit and as well as their tokens tell, where these "
+          "are independent; of the pair that comes with the program the interval is that of its recording.") +
+      '\n';
+  if (!with_sources) return text;
+  for (const PublishedAcceptance* const p : presets)
+    text += fmt::format("\n{}: {}\n  {}\n", p->name, p->where, p->source);
   return text;
 }
 
@@ -244,6 +328,20 @@ Command list_models_command() {
             o->declare(options);
             return std::function<Report()>(
                 [o] { return list("models", *o, chosen(o->names, cost::model_presets(), cost::model_preset)); });
+          }};
+}
+
+Command list_published_command() {
+  return {"list published",
+          "Acceptance rates that --published knows by name",
+          {{"published", "/published"}},
+          [](Options& options) {
+            const auto o = std::make_shared<ListOptions>();
+            o->declare(options);
+            return std::function<Report()>([o] {
+              return list("published", *o,
+                          chosen(o->names, planning::published_acceptances(), planning::published_acceptance));
+            });
           }};
 }
 

@@ -8,5 +8,7 @@ namespace specdec::cli {
 /// pages that print them.
 Command list_hardware_command();
 Command list_models_command();
+/// The acceptance rates that --published takes, with what was measured beside them.
+Command list_published_command();
 
 }  // namespace specdec::cli

@@ -14,17 +14,19 @@
 #include "cli/replay.hpp"
 #include "cli/reproduce.hpp"
 #include "cli/simulate.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/validate.hpp"
 
 int main(int argc, char* argv[]) {
   using namespace specdec::cli;
+  occupy_standard_streams();
   std::vector<Command> commands = {
       plan_command(),           report_command(),        capacity_command(),    analyze_command(),
       counters_command(),       replay_command(),        record_command(),      trace_info_command(),
       trace_check_command(),    trace_convert_command(), trace_slice_command(), trace_merge_command(),
-      trace_generate_command(), list_hardware_command(), list_models_command(), simulate_command(),
-      compare_command(),        reproduce_command(),     validate_command()};
+      trace_generate_command(), list_hardware_command(), list_models_command(), list_published_command(),
+      simulate_command(),       compare_command(),       reproduce_command(),   validate_command()};
   for (Command& command : plot_commands()) commands.push_back(std::move(command));
   return run_command_line({{"trace", "What is done with recordings beside analysing them"},
                            {"list", "What comes with the program, with its sources"},

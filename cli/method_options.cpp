@@ -270,14 +270,16 @@ std::optional<core::StepCost> cost_of(const MethodOptions& options, const valida
   const char* chosen_by = "user";
   if (!cost) {
     chosen_by = "default";
-    if (const std::optional<double> ratio = validation::operations_ratio(context)) cost = options.cost.with_c(*ratio);
+    if (const std::optional<double> ratio = validation::operations_ratio(context))
+      cost = options.cost.times().with_c(*ratio);
   }
   if (!cost) {
     report.warnings.push_back({"no_cost", "the speedup needs --c, since the source tells no operations"});
     return cost;
   }
   report.assumptions.push_back({"c", cost->c, chosen_by});
-  for (const Assumption& assumption : options.cost.assumptions()) report.assumptions.push_back(assumption);
+  for (const Assumption& assumption : options.cost.times().assumptions()) report.assumptions.push_back(assumption);
+  append(report.warnings, options.cost.times().warnings());
   return cost;
 }
 
@@ -311,7 +313,7 @@ void run_until_interrupted(const validation::MethodContext& context, const std::
   if (compared.results.empty()) throw UsageError("interrupted before a sequence was finished");
   runs.results = std::move(compared.results);
   runs.partial = compared.interrupted;
-  add_notes(compared.notes, runs.report);
+  append(runs.report.warnings, compared.notes);
   runs.tokens = compared.tokens;
   runs.seconds = compared.seconds;
   if (compared.interrupted) {
@@ -420,7 +422,7 @@ MethodRuns run_methods(
   if (chosen.empty()) throw UsageError("algorithm1: " + lacking({}, context));
   require_used(options, given, chosen, context);
   runs.trees = validation::planned_trees(chosen, settings);
-  run_until_interrupted(context, chosen, progress_line(doing, given.effective().at("quiet").get<bool>()), runs);
+  run_until_interrupted(context, chosen, progress_line(doing, given.quiet()), runs);
   warn_of_deviations(runs.results, runs.report);
   warn_of_other_beams(runs.results, runs.report);
   const auto prompts = static_cast<std::int64_t>(source.prompts.size());

@@ -7,9 +7,11 @@
 #include <optional>
 
 #include "cli/report.hpp"
-#include "cli/text.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -28,7 +30,7 @@ ordered_json name_or_null(const Kind* kind) {
   return kind == nullptr ? ordered_json() : ordered_json(kind->name);
 }
 
-std::string name_of(Keeps keeps) { return keeps == Keeps::law ? "law" : keeps == Keeps::beams ? "beams" : "nothing"; }
+std::string kept_name(Keeps keeps) { return keeps == Keeps::law ? "law" : keeps == Keeps::beams ? "beams" : "nothing"; }
 
 bool is_search(const MethodResult& r) { return r.method.keeps() == Keeps::beams; }
 
@@ -39,7 +41,7 @@ ordered_json row_of(const MethodResult& r) {
           {"policy", name_or_null(r.method.policy)},
           {"task", r.task.empty() ? ordered_json() : ordered_json(r.task)},
           {"lossless", r.method.lossless()},
-          {"keeps", name_of(r.method.keeps())},
+          {"keeps", kept_name(r.method.keeps())},
           {"baseline", is_search(r) ? "plain beam search" : "plain decoding"},
           {"different_beams", r.different_beams ? ordered_json(*r.different_beams) : ordered_json()},
           {"total_variation_per_token", number_or_null(r.total_variation_per_token)},
@@ -128,7 +130,7 @@ std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
   return table.to_string();
 }
 
-constexpr char legend[] =
+constexpr char method_legend[] =
     "lossless: yes, or the mean total variation per token between the law from which it came and the target's. "
     "closed: tokens per step by the rule's closed form at the prefixes that were met; z: the measured ones from it, "
     "in standard errors. target, draft: calls per token; ops, mem: operations, and weights read, per token over plain "
@@ -140,7 +142,7 @@ constexpr char search_legend[] =
     "Eq. (1) at the share of steps that were kept.";
 
 std::string legends(const std::vector<MethodResult>& results) {
-  std::string text = wrapped(legend) + '\n';
+  std::string text = wrapped(method_legend) + '\n';
   if (std::ranges::any_of(results, is_search)) text += wrapped(search_legend) + '\n';
   return text;
 }

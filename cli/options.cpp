@@ -175,6 +175,8 @@ void Options::arguments(const std::string& name, std::vector<std::string>& targe
 
 void Options::footer(const std::string& text) { app_->footer(text); }
 
+bool Options::quiet() const { return effective().at("quiet").get<bool>(); }
+
 nlohmann::ordered_json Options::effective() const {
   nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
   for (const Declared& declared : declared_) inputs[declared.key] = declared.value();

@@ -85,6 +85,8 @@ class Options {
 
   /// Every option with its value after parsing, null where it has none, keys as in JSON output.
   nlohmann::ordered_json effective() const;
+  /// Whether --quiet is given.
+  bool quiet() const;
 
  private:
   using Parser = std::function<void(std::string_view option, const std::string& text)>;

@@ -1,14 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "analysis/planning/plan.hpp"
 #include "cli/command_line.hpp"
-#include "cli/plan_deployment.hpp"
 #include "cli/plan_options.hpp"
+#include "planner/plan.hpp"
 
 namespace specdec::cli {
 
@@ -20,10 +18,7 @@ struct PlanReport {
   Report report;
   /// The answer in sentences, a paragraph each, the recommendation first.
   std::vector<std::string> words;
-  /// Where acceptance and --c alone are given.
-  std::optional<planning::Plan> closed_form;
-  /// Nothing where the one point of the closed forms cannot be computed.
-  std::shared_ptr<const Deployment> deployment;
+  std::shared_ptr<const planner::Plan> plan;
 };
 
 /// @throws UsageError, traces::FileError, std::domain_error

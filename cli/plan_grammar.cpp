@@ -1,34 +1,14 @@
 #include "cli/plan_grammar.hpp"
 
 #include <fmt/format.h>
-#include <algorithm>
-#include <array>
-#include <utility>
 
 namespace specdec::cli {
 
-using cost::DraftKind;
 using planning::ScheduleStretch;
 
-namespace {
-
-constexpr std::array<std::pair<std::string_view, DraftKind>, 5> kinds = {{{"model", DraftKind::model},
-                                                                          {"eagle", DraftKind::eagle},
-                                                                          {"mtp", DraftKind::mtp},
-                                                                          {"parallel", DraftKind::parallel},
-                                                                          {"ngram", DraftKind::ngram}}};
-
-}  // namespace
-
-std::string_view name_of(DraftKind kind) {
-  return std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.second == kind; })->first;
-}
-
-DraftKind kind_named(std::string_view option, std::string_view name) {
-  for (const auto& [its_name, kind] : kinds) {
-    if (its_name == name) return kind;
-  }
-  refuse(option, name, "one of model, eagle, mtp, parallel, ngram");
+cost::DraftKind kind_named(std::string_view option, std::string_view name) {
+  if (const auto kind = cost::draft_kind_named(name)) return *kind;
+  refuse(option, name, "one of model, mirrored, eagle, mtp, parallel, ngram");
 }
 
 std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range) {
@@ -51,6 +31,12 @@ std::vector<ScheduleStretch> parse_schedule(const std::string& text) {
     if (ends.size() > 2) refuse(option, part, expected);
     const std::int64_t next = schedule.empty() ? 1 : schedule.back().batch_high + 1;
     const std::int64_t low = parse_integer(option, ends.front(), 1, planning::largest_scheduled_batch);
+    if (schedule.empty() && low > next) {
+      refuse(option, part,
+             fmt::format("a range from batch 1 on, as what is in use at batch 1 to {} belongs to a schedule: 1-{}:0,{} "
+                         "where that is no draft",
+                         low - 1, low - 1, text));
+    }
     if (low != next) refuse(option, part, fmt::format("a range that goes on at batch {}", next));
     const std::int64_t high = parse_integer(option, ends.back(), low, planning::largest_scheduled_batch);
     schedule.push_back({low, high, parse_integer(option, pair[1], 0, planning::largest_scanned_gamma)});

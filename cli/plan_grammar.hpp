@@ -11,10 +11,9 @@
 /// Values of options that `specdec plan` shares with other commands.
 namespace specdec::cli {
 
-/// "model", "eagle", "mtp", "parallel" or "ngram".
+/// "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
 /// @throws UsageError for another name
 cost::DraftKind kind_named(std::string_view option, std::string_view name);
-std::string_view name_of(cost::DraftKind kind);
 
 /// "1,8,64", rising.
 std::vector<double> rising_list(std::string_view option, const std::string& text, const Range& range);

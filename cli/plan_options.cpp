@@ -2,18 +2,23 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <filesystem>
-#include <set>
+#include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "analysis/planning/regret.hpp"
 #include "cli/given_options.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/distinct_files.hpp"
+#include "planner/near_names.hpp"
 
 namespace specdec::cli {
 namespace {
+
+using planner::largest_max_gamma;
 
 constexpr std::int64_t largest_tokens = 1'000'000;
 constexpr std::int64_t largest_num_seqs = 65536;
@@ -23,6 +28,7 @@ GivenOptions acceptance_options(const PlanOptions& o) {
           {"--rejection", o.rejection.has_value()},
           {"--acceptance-length", o.acceptance_length.has_value()},
           {"--acceptance-per-position", o.acceptance_per_position.has_value()},
+          {"--published", o.published.has_value()},
           {"--counters", !o.counters.empty()},
           {"--trace", !o.trace.empty()}};
 }
@@ -35,19 +41,6 @@ GivenOptions cost_options(const PlanOptions& o) {
           {"--draft-cost", !o.draft_cost_files.empty()},
           {"--overhead-seconds", o.overhead_seconds.has_value()},
           {"--hardware", o.roofline.hardware.has_value()}};
-}
-
-/// Files that would count twice.
-void require_distinct_files(std::string_view option, const std::vector<std::string>& files, std::string_view other = "",
-                            const std::vector<std::string>& others = {}) {
-  std::set<std::filesystem::path> seen, elsewhere;
-  std::error_code error;
-  for (const std::string& file : others) elsewhere.insert(std::filesystem::weakly_canonical(file, error));
-  for (const std::string& file : files) {
-    const std::filesystem::path path = std::filesystem::weakly_canonical(file, error);
-    if (!seen.insert(path).second) throw UsageError(fmt::format("{} is {} twice, but must be once", option, file));
-    if (elsewhere.count(path) > 0) throw UsageError(fmt::format("{} is {}, which {} has too", option, file, other));
-  }
 }
 
 void require_acceptance(const PlanOptions& o) {
@@ -69,8 +62,15 @@ void require_about_acceptance(const PlanOptions& o) {
       !stated_for_drafts) {
     throw UsageError("--at is given, but goes with --acceptance-length, --counters, --bench or a log of --cost only");
   }
+  if (o.rounds && !o.acceptance_length && !o.acceptance_per_position) {
+    throw UsageError("--rounds is given, but goes with --acceptance-length or --acceptance-per-position only");
+  }
   if (o.conditional && !o.acceptance_per_position) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
+  }
+  if (o.draft_array && o.trace.empty()) throw UsageError("--draft-array is given, but goes with --trace only");
+  if (o.acceptance != "recorded" && o.trace.empty() && !o.published && !o.emit && !stated_for_drafts) {
+    throw UsageError("--acceptance is given, but goes with --trace, --published or --emit only");
   }
   if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
     throw UsageError("--beyond is given, but goes with --counters only");
@@ -79,8 +79,13 @@ void require_about_acceptance(const PlanOptions& o) {
 
 void require_costs(const PlanOptions& o) {
   if (!o.bench.empty()) {
-    refuse_given(cost_options(o), "--bench brings its own costs");
-    refuse_given(given_beside_hardware(o.roofline), "--bench brings its own costs");
+    GivenOptions others = cost_options(o);
+    const auto beside = [](const auto& option) {
+      return option.first.starts_with("--overhead") || option.first == "--hardware";
+    };
+    others.erase(std::remove_if(others.begin(), others.end(), beside), others.end());
+    refuse_given(others, "--bench brings its own costs");
+    if (!o.roofline.hardware) refuse_given(given_beside_hardware(o.roofline), "needs --hardware beside it");
     if (!o.drafts.empty()) throw UsageError("--draft is given, but --bench brings its own draft");
     return;
   }
@@ -112,6 +117,18 @@ void require_costs(const PlanOptions& o) {
   }
 }
 
+/// A draft's name alone tells something where it is a preset, which is held against the target's.
+void require_read_draft_model(const PlanOptions& o) {
+  const bool is_read =
+      o.roofline.hardware || !o.cost_files.empty() || !o.draft_cost_files.empty() || !o.bench.empty() || o.emit;
+  if (!o.draft_model || is_read || cost::model_preset(*o.draft_model) != nullptr) return;
+  std::vector<std::string> known;
+  for (const cost::ModelSpec& preset : cost::model_presets()) known.push_back(preset.name);
+  refuse("--draft-model", *o.draft_model,
+         "one of `specdec list models`: only --hardware, --cost, --draft-cost, --bench and --emit read others" +
+             planner::near_names(*o.draft_model, known));
+}
+
 void require_question(const PlanOptions& o) {
   if (o.gamma && o.schedule) throw UsageError("--schedule is given, but must not be beside --gamma");
   if (o.max_regret && !o.gamma && !o.schedule) {
@@ -119,8 +136,9 @@ void require_question(const PlanOptions& o) {
   }
   if (o.emit_file && !o.emit) throw UsageError("--emit-file is given, but needs --emit beside it");
   if (o.is_closed_form())
-    return refuse_given({{"--model", o.model.has_value()}},
+    return refuse_given({{"--model", o.model.has_value()}, {"--draft-model", o.draft_model.has_value()}},
                         "goes with a deployment: --batch, files, --hardware or --emit");
+  require_read_draft_model(o);
   refuse_given({{"--tokens", o.tokens.has_value()}, {"--c-hat", o.c_hat.has_value()}},
                "goes with one acceptance and --c alone, without batches, files and drafts");
 }
@@ -136,7 +154,7 @@ bool PlanOptions::states_cost() const { return !names_given(cost_options(*this))
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
                      !bench.empty() || !holdout.empty() || roofline.hardware || known_acceptance;
-  const bool question = !drafts.empty() || batch || context || max_num_seqs || min_gain || schedule || emit;
+  const bool question = !drafts.empty() || batch || context || max_num_seqs || schedule || emit;
   return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
 }
 
@@ -148,11 +166,15 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
                "tokens per step, bonus token included; one at --at,\nor one for each gamma: 1:1.84,2:2.51,3:3.01");
   options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
                "rate at which draft 1, 2, ... is accepted");
+  options.text("--published", o.published, "NAME", "a rate that others printed: a name of `specdec list published`");
   options.texts("--counters", o.counters, "FILE", "what a server counted, in any format of docs/counters.md");
   options.texts("--trace", o.trace, "FILE", "a recording, in any format of docs/trace_format.md");
   options.group("About the acceptance");
+  options.text("--draft-array", o.draft_array, "NAME", "the draft of --trace, where that holds several, or its array");
   options.integer("--at", o.at, {1, largest_max_gamma},
                   "gamma at which --acceptance-length was measured, or counters\nor benchmark runs that do not say it");
+  options.number("--rounds", o.rounds, {1.0, 1e15},
+                 "rounds behind each number of --acceptance-length or\n--acceptance-per-position, for an interval");
   options.flag("--conditional", o.conditional,
                "--acceptance-per-position holds rates given that all\nbefore are accepted");
   options.choice("--acceptance", o.acceptance, {"recorded", "rejection", "greedy-draft", "greedy"},
@@ -170,24 +192,28 @@ void declare(Options& options, PlanOptions& o) {
                 "files; or logs of\n"
                 "vLLM or SGLang");
   options.texts("--draft-cost", o.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
-  options.number("--overhead-seconds", o.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
-  options.choice("--draft-kind", o.draft_kind, {"model", "eagle", "mtp", "parallel", "ngram"},
-                 "how drafts are made [model]");
+  options.number("--overhead-seconds", o.overhead_seconds, {},
+                 "other time of a speculative step, with --cost or --bench\n(there beyond that of the runs) [0]");
+  options.choice("--draft-kind", o.draft_kind, {"model", "mirrored", "eagle", "mtp", "parallel", "ngram"},
+                 "how drafts are made [model; mirrored with times or\nruns of llama.cpp]");
   options.flag("--extrapolate", o.extrapolate, "price what lies outside the measured times or runs, too");
   declare(options, o.roofline);
   options.group("Benchmark runs");
-  options.texts("--bench", o.bench, "FILE",
-                "results of vllm bench serve or SGLang's bench_serving,\nwith and without speculation");
+  options.texts(
+      "--bench", o.bench, "FILE",
+      "results of vllm bench serve or SGLang's bench_serving,\nanswers of llama-server with their timings, or a table "
+      "of\n"
+      "runs (CSV: concurrency, gamma, output_tokens_per_second\nor ms_per_token, tokens_per_step); with and without\n"
+      "speculation");
   options.texts("--holdout", o.holdout, "FILE", "runs to predict, which are used for nothing else");
   options.group("Models and drafts");
   options.text("--model", o.model, "NAME",
                "target model, where files hold several; stands in --emit;\n"
                "with --hardware a name of `specdec list models`, or a file");
   options.text("--draft-model", o.draft_model, "NAME", "draft model, the same");
-  options.texts(
-      "--draft", o.drafts, "NAME:KEY=VALUE,...",
-      "a draft to choose among, repeatedly; keys alpha,\nacceptance-length, at, counters, trace, rule, c, cost,\n"
-      "kind, model, tp");
+  options.texts("--draft", o.drafts, "NAME:KEY=VALUE,...",
+                "a draft to choose among, repeatedly; keys alpha,\nacceptance-length, at, rounds, published, counters, "
+                "trace,\narray, rule, c, cost, kind, model, tp");
   options.group("Question");
   options.text("--batch,--concurrency", o.batch, "B1,B2,...", "sequences decoded together [1]");
   options.text("--context", o.context, "N1,N2,...", "tokens in the cache per sequence [that of the files]");
@@ -217,13 +243,20 @@ void declare(Options& options, PlanOptions& o) {
       "Also: --config FILE, --print-config. Every option: docs/cli.md.");
 }
 
+void require_consistent_acceptance(const PlanOptions& o) {
+  require_acceptance(o);
+  require_about_acceptance(o);
+}
+
 void require_consistent(const PlanOptions& o) {
-  require_distinct_files("--counters", o.counters);
-  require_distinct_files("--trace", o.trace);
-  require_distinct_files("--cost", o.cost_files);
-  require_distinct_files("--draft-cost", o.draft_cost_files);
-  require_distinct_files("--bench", o.bench);
-  require_distinct_files("--holdout", o.holdout, "--bench", o.bench);
+  using Paths = std::vector<std::filesystem::path>;
+  const auto paths = [](const std::vector<std::string>& files) { return Paths(files.begin(), files.end()); };
+  for (const auto& [option, files] :
+       {std::pair("--counters", &o.counters), std::pair("--trace", &o.trace), std::pair("--cost", &o.cost_files),
+        std::pair("--draft-cost", &o.draft_cost_files), std::pair("--bench", &o.bench),
+        std::pair("--holdout", &o.holdout)})
+    planner::require_distinct(option, paths(*files));
+  planner::require_apart("--holdout", paths(o.holdout), "--bench", paths(o.bench));
   require_acceptance(o);
   require_about_acceptance(o);
   require_costs(o);

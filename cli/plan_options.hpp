@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/roofline_options.hpp"
 #include "cli/step_cost_options.hpp"
+#include "planner/plan.hpp"
 
 namespace specdec::cli {
-
-struct PlannedAcceptance;
 
 /// Everything that `specdec plan` can be asked.
 struct PlanOptions {
@@ -21,12 +21,18 @@ struct PlanOptions {
   std::optional<std::string> rejection;
   std::optional<std::string> acceptance_length;
   std::optional<std::string> acceptance_per_position;
+  std::optional<std::string> published;
   std::vector<std::string> counters;
   std::vector<std::string> trace;
+  /// Of the trace, where it holds several drafts.
+  std::optional<std::string> draft_array;
+  /// Of reading the trace.
+  Progress progress;
   /// Instead of all these: one that was read before.
-  std::shared_ptr<const PlannedAcceptance> known_acceptance;
+  std::shared_ptr<const planner::Acceptance> known_acceptance;
   // About it.
   std::optional<std::int64_t> at;
+  std::optional<double> rounds;
   bool conditional = false;
   std::string acceptance = "recorded";
   std::string beyond = "hold";
@@ -60,6 +66,8 @@ struct PlanOptions {
   // Configuration.
   std::optional<std::string> emit;
   std::optional<std::string> emit_file;
+  /// --output, where the configuration is written there.
+  std::optional<std::string> output_for_engine;
 
   /// An acceptance is given by an option of its own, outside of --draft and --bench.
   bool states_acceptance() const;
@@ -69,11 +77,6 @@ struct PlanOptions {
   bool is_closed_form() const;
 };
 
-inline constexpr std::int64_t largest_max_gamma = 100'000;
-/// Of plans over points; benchmark runs have their own.
-inline constexpr std::int64_t usual_max_gamma = 32;
-inline constexpr double default_min_gain = 0.05;
-
 void declare(Options& options, PlanOptions& o);
 
 /// Those of the acceptance alone: --alpha to --trace and what is said about it, for every command that takes one.
@@ -82,5 +85,7 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
 
 /// @throws UsageError where options contradict each other
 void require_consistent(const PlanOptions& o);
+/// The same of declare_acceptance's alone.
+void require_consistent_acceptance(const PlanOptions& o);
 
 }  // namespace specdec::cli

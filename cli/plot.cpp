@@ -11,18 +11,20 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/figures/chart.hpp"
-#include "cli/figures/chart_data.hpp"
-#include "cli/figures/drawing.hpp"
-#include "cli/figures/gnuplot_script.hpp"
+#include "cli/figures/figure_kind.hpp"
 #include "cli/files.hpp"
 #include "cli/plot_steps.hpp"
-#include "cli/step_figure.hpp"
-#include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "render/figures/chart_data.hpp"
+#include "render/figures/drawing.hpp"
+#include "render/figures/gnuplot_script.hpp"
+#include "render/step_figure.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -45,12 +47,24 @@ std::vector<FigureList> all_figures() {
 struct DrawingOptions {
   std::string theme = "light";
   std::string width = "720px";
+  bool no_title = false;
+  bool no_caption = false;
 
   void declare(Options& options) {
     options.choice("--theme", theme, {"light", "dark", "page"},
                    "paper, a dark screen, or nothing behind an SVG that stands within a page");
     options.text("--width", width, "LENGTH",
                  "in mm or px (1/96 inch): 85mm is a column of a paper, 1280px a slide; text is scaled with it");
+    options.flag("--no-title", no_title, "without the title, where a slide or a paper has its own");
+    options.flag("--no-caption", no_caption, "without the caption, which stands in the file's metadata all the same");
+  }
+
+  /// As words of a command.
+  std::vector<std::string> words() const {
+    std::vector<std::string> words = {"--theme", theme, "--width", width};
+    if (no_title) words.emplace_back("--no-title");
+    if (no_caption) words.emplace_back("--no-caption");
+    return words;
   }
 
   DrawingStyle style(DrawingKind kind) const {
@@ -67,6 +81,8 @@ struct DrawingOptions {
                            : parse_number("--width in px", number, {.lo = 200, .hi = 4000});
     // 300 dots an inch on paper; on a screen two dots a pixel look sharp, but a width in pixels means them.
     style.pixels = is_print ? 300.0 / 96 : 1;
+    style.has_title = !no_title;
+    style.has_caption = !no_caption;
     return style;
   }
 };
@@ -128,7 +144,7 @@ Report plot_figure(const std::function<Chart()>& make_chart, const PlotOptions& 
     throw UsageError(fmt::format("{} is given, but --output {} asks for a drawing of its own",
                                  plot.script ? "--script" : "--terminal", *output));
   if (plot.terminal || (!kind && !plot.script)) {
-    for (const char* const look : {"--theme", "--width"})
+    for (const char* const look : {"--theme", "--width", "--no-title", "--no-caption"})
       if (options.is_given(look))
         throw UsageError(
             fmt::format("{} is given, but goes with --output FILE.svg, .png or .pdf, or with --script for "
@@ -202,7 +218,7 @@ void make_folder(const std::string& path) {
 
 Report list_figures(const AllOptions& all, const Options& options) {
   if (all.all && !all.output) throw UsageError("--all needs --output, the folder that the figures go to");
-  for (const char* const option : {"--output", "--type", "--theme", "--width"})
+  for (const char* const option : {"--output", "--type", "--theme", "--width", "--no-title", "--no-caption"})
     if (!all.all && options.is_given(option))
       throw UsageError(fmt::format("{} is given, but without --all nothing is drawn", option));
   const std::string ending = '.' + all.type;
@@ -218,9 +234,10 @@ Report list_figures(const AllOptions& all, const Options& options) {
       if (all.all) {
         const std::string path = (std::filesystem::path(*all.output) / (kind.name + ending)).string();
         DefaultOptions defaults;
-        const std::string made_by = shell_words({"specdec", "plot", kind.name, "--theme", all.drawing.theme, "--width",
-                                                 all.drawing.width, "--output", kind.name + ending});
-        write_whole("--output", path, drawing_of(kind.set_up(defaults.get())(), style, made_by));
+        std::vector<std::string> made_by = {"specdec", "plot", kind.name};
+        for (std::string& word : all.drawing.words()) made_by.push_back(std::move(word));
+        made_by.insert(made_by.end(), {"--output", kind.name + ending});
+        write_whole("--output", path, drawing_of(kind.set_up(defaults.get())(), style, shell_words(made_by)));
         file = path;
       }
       rows.push_back({{"name", kind.name}, {"about", list.about}, {"summary", kind.summary}, {"file", file}});

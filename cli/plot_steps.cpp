@@ -5,11 +5,13 @@
 
 #include "cli/given_options.hpp"
 #include "cli/shown_text.hpp"
-#include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 void declare(Options& options, ShownTextOptions& o) {

@@ -8,6 +8,7 @@
 #include "cli/checkpoint_pair.hpp"
 #include "cli/files.hpp"
 #include "cli/progress.hpp"
+#include "cli/sampling_options.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
 #include "sim/recording.hpp"
@@ -21,8 +22,7 @@ struct RecordOptions {
   CheckpointPair::Paths paths;
   std::optional<std::string> tasks;
   double temperature = 1;
-  std::int64_t top_k = 0;
-  double top_p = 1;
+  SamplingCuts cuts;
   std::optional<std::int64_t> sequences;
   std::int64_t max_new_tokens = sim::RecordingOptions{}.max_new_tokens;
   std::string tier = "full";
@@ -37,7 +37,7 @@ constexpr std::int64_t usual_shard_bytes = std::int64_t{64} << 20U;
 
 sim::RecordingOptions recording_options(const RecordOptions& o, std::size_t prompts) {
   sim::RecordingOptions options;
-  options.standardisation = {.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p};
+  options.standardisation = o.cuts.at(o.temperature);
   options.tier = tier_named(o.tier);
   options.k = o.k;
   const auto all = static_cast<std::int64_t>(prompts);
@@ -62,8 +62,10 @@ traces::TraceMetadata metadata_of(const CheckpointPair& pair, const std::vector<
   metadata.other["record.prompts"] = names[2].value.get<std::string>();
   metadata.other["record.prompts_sha256"] = file_facts("--prompts", names[2].value, true).at("sha256");
   metadata.other["record.tasks"] = o.tasks.value_or("all");
-  metadata.other["record.sampling"] =
-      fmt::format("temperature {}, top-k {}, top-p {}", o.temperature, o.top_k, o.top_p);
+  std::string& sampling = metadata.other["record.sampling"];
+  sampling = fmt::format("temperature {}, top-k {}, top-p {}", o.temperature, o.cuts.top_k, o.cuts.top_p);
+  if (o.cuts.min_p > 0) sampling += fmt::format(", min-p {}", o.cuts.min_p);
+  if (o.cuts.temperature_last) sampling += ", temperature last";
   metadata.other["record.tier"] = o.tier == "topk" ? fmt::format("topk {}", o.k) : o.tier;
   return metadata;
 }
@@ -87,8 +89,9 @@ Report run(const RecordOptions& o, bool quiet) {
   const sim::RecordingOptions options = recording_options(o, prompts.kept.size());
   TraceOutput output = o.output;
   output.shard_bytes = output.shard_bytes.value_or(usual_shard_bytes);
-  traces::TraceWriter writer =
-      output.open(metadata_of(pair, prompts.kept, o, options), {.whole_sequences = true, .resume = true});
+  traces::TraceWriter writer = output.open(
+      metadata_of(pair, prompts.kept, o, options),
+      {.whole_sequences = true, .resume = true, .expected_positions = options.sequences * options.max_new_tokens});
   const std::int64_t there = writer.resumed_positions() / options.max_new_tokens;
   const Progress progress = progress_line("recording", quiet);
   if (there < options.sequences) {
@@ -120,42 +123,41 @@ Report run(const RecordOptions& o, bool quiet) {
 }  // namespace
 
 Command record_command() {
-  return {
-      "record",
-      "Let a transformer write texts, score them by a second one too, and write the trace",
-      {{"tasks", "/tasks"}},
-      [](Options& options) {
-        const auto o = std::make_shared<RecordOptions>();
-        options.group("Models and prompts");
-        options.text("--target", o->paths.target, "DIR",
-                     "folder of the target's checkpoint (default: the shipped pair)");
-        options.text("--draft", o->paths.draft, "DIR",
-                     "folder of the draft's, with the same vocabulary; or n-gram tables, as for validate");
-        options.text("--prompts", o->paths.prompts, "FILE",
-                     "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
-        options.group("What to record");
-        options.text("--tasks,--task", o->tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
-        options.number("--temperature", o->temperature, {.lo = 0, .hi = 1000}, "0 for greedy decoding");
-        options.integer("--top-k", o->top_k, {.lo = 0}, "keep the K most probable tokens; 0 keeps all");
-        options.number("--top-p", o->top_p, {.lo = 0, .hi = 1, .lo_open = true}, "keep this share of the probability");
-        options.integer("--sequences", o->sequences, {.lo = 1, .hi = 1'000'000'000},
-                        "texts; text s continues prompt s modulo their number (default: one a prompt)");
-        options.integer("--max-new-tokens", o->max_new_tokens, {.lo = 2, .hi = 1'000'000},
-                        "tokens of each text; no token ends it sooner");
-        options.choice("--tier", o->tier, {"full", "topk", "scalar"}, "how much of each position to keep");
-        options.integer("--k", o->k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
-        options.integer("--seed", o->seed, {}, "seed of all random numbers");
-        options.integer("--threads", o->threads, {.lo = 1, .hi = 1024}, "texts at a time; the trace is the same");
-        o->output.declare(options);
-        options.footer(
-            "specdec record --output trace\n"
-            "specdec record --target big --draft small --prompts prompts.jsonl --tier scalar --output trace");
-        return std::function<Report()>([o, &options] {
-          require_k_of_tier(options, o->tier);
-          return run(*o, options.effective().at("quiet").get<bool>());
-        });
-      },
-      true};
+  return {"record",
+          "Let a transformer write texts, score them by a second one too, and write the trace",
+          {{"tasks", "/tasks"}},
+          [](Options& options) {
+            const auto o = std::make_shared<RecordOptions>();
+            options.group("Models and prompts");
+            options.text("--target", o->paths.target, "DIR",
+                         "folder of the target's checkpoint (default: the shipped pair)");
+            options.text("--draft", o->paths.draft, "DIR",
+                         "folder of the draft's, with the same vocabulary; or n-gram tables, as for validate");
+            options.text("--prompts", o->paths.prompts, "FILE",
+                         "JSON lines: \"task\", and \"text\" or \"tokens\"; or a .txt, one text a line");
+            options.group("What to record");
+            options.text("--tasks,--task", o->tasks, "LIST",
+                         "tasks of the prompts, separated by commas (default: all)");
+            options.number("--temperature", o->temperature, {.lo = 0, .hi = 1000}, "0 for greedy decoding");
+            o->cuts.declare(options);
+            options.integer("--sequences", o->sequences, {.lo = 1, .hi = 1'000'000'000},
+                            "texts; text s continues prompt s modulo their number (default: one a prompt)");
+            options.integer("--max-new-tokens", o->max_new_tokens, {.lo = 2, .hi = 1'000'000},
+                            "tokens of each text; no token ends it sooner");
+            options.choice("--tier", o->tier, {"full", "topk", "scalar"}, "how much of each position to keep");
+            options.integer("--k", o->k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
+            options.integer("--seed", o->seed, {}, "seed of all random numbers");
+            options.integer("--threads", o->threads, {.lo = 1, .hi = 1024}, "texts at a time; the trace is the same");
+            o->output.declare(options);
+            options.footer(
+                "specdec record --output trace\n"
+                "specdec record --target big --draft small --prompts prompts.jsonl --tier scalar --output trace");
+            return std::function<Report()>([o, &options] {
+              require_k_of_tier(options, o->tier);
+              return run(*o, options.quiet());
+            });
+          },
+          true};
 }
 
 }  // namespace specdec::cli

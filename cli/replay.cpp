@@ -10,12 +10,14 @@
 #include "analysis/theory/policy_replay.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 #include "cli/acceptance_options.hpp"
-#include "cli/text.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
+#include "render/text.hpp"
 #include "sim/replay_simulation.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -108,7 +110,8 @@ void require_probabilities(const estimate::Observations& seen, const ReplayOptio
                   o.policy));
 }
 
-void play(traces::PositionSource& source, const ReplayOptions& o, Report& report, Played& played) {
+void play(traces::PositionSource& source, const ReplayOptions& o, const Progress& progress, Report& report,
+          Played& played) {
   const sim::ReplayedPolicy policy = policy_of(o);
   const auto seed = static_cast<std::uint64_t>(o.seed);
   require_replayable(source.metadata(), o);
@@ -122,16 +125,17 @@ void play(traces::PositionSource& source, const ReplayOptions& o, Report& report
   while (source.read(batch)) {
     const estimate::Observations seen = observer.observe(source, batch);
     if (!columns) columns.emplace(std::max<std::int64_t>(1, o.gamma), seen);
-    if (!columns->take(seen)) throw UsageError("the recording says nothing of acceptance under this rule");
+    if (!columns->take(seen)) throw UsageError(planning::nothing_of_acceptance(batch));
     require_probabilities(seen, o);
     if (!columns->exact() && !played.upper) played.upper = played.lower->unheard();
     played.lower->add(seen, columns->lower(), columns->depths());
     if (played.upper) played.upper->add(seen, columns->highest(), columns->depths());
+    tell_of_reading(progress, source, batch);
   }
   if (!columns) throw UsageError("the recording holds no position");
   played.lower->simulation.finish();
   if (played.upper) played.upper->simulation.finish();
-  add_notes(observer.notes(), report);
+  append(report.warnings, observer.notes());
   if (columns->depths() > 1 && o.gamma > columns->depths())
     report.warnings.push_back({"depth_held", fmt::format("drafts are recorded to depth {}; that of the last is held "
                                                          "beyond",
@@ -225,12 +229,12 @@ std::string text_of(const ordered_json& json) {
   return text + '\n' + rounds.to_string();
 }
 
-Report run(const ReplayOptions& o) {
+Report run(const ReplayOptions& o, bool quiet) {
   policy_of(o);  // refuses before anything is opened
   const auto source = o.input.open();
   Report report;
   Played played;
-  play(*source, o, report, played);
+  play(*source, o, progress_line("replaying", quiet), report, played);
   report.json = {{"gamma", o.gamma},
                  {"policy", o.policy},
                  {"threshold", number_or_null(o.threshold)},
@@ -280,7 +284,7 @@ Command replay_command() {
             return std::function<Report()>([o, &options] {
               if (!o->steps && options.effective().at("table") == "rounds")
                 throw UsageError("--table rounds needs --steps, which lists them");
-              return run(*o);
+              return run(*o, options.quiet());
             });
           }};
 }

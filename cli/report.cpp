@@ -1,132 +1,24 @@
 #include "cli/report.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <algorithm>
-#include <cmath>
 
-#include "cli/version.hpp"
+#include "render/version.hpp"
 
 namespace specdec::cli {
-namespace {
 
 using nlohmann::ordered_json;
-using Cells = std::vector<std::pair<std::string, std::string>>;
-
-std::string csv_cell(const ordered_json& value) {
-  if (value.is_null()) return "";
-  if (value.is_array()) {
-    std::vector<std::string> items;
-    for (const ordered_json& item : value) items.push_back(csv_cell(item));
-    return fmt::format("{}", fmt::join(items, ";"));
-  }
-  if (!value.is_string()) return value.dump();
-  std::string text = value.get<std::string>();
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
-  return fmt::format("\"{}\"", text);
-}
-
-bool is_interval(const std::string& key, const ordered_json& value) {
-  const auto ends_in = [&](const std::string& word) { return key == word || key.ends_with('_' + word); };
-  const bool is_pair = value.is_null() || (value.is_array() && value.size() == 2);
-  return is_pair && (ends_in("ci95") || ends_in("bounds") || ends_in("interval"));
-}
-
-void flatten(const std::string& prefix, const ordered_json& object, Cells& cells) {
-  for (const auto& [key, value] : object.items()) {
-    const std::string name = prefix + key;
-    if (value.is_object()) {
-      flatten(name + "_", value, cells);
-    } else if (is_interval(key, value)) {
-      cells.emplace_back(name + "_low", value.is_null() ? "" : csv_cell(value[0]));
-      cells.emplace_back(name + "_high", value.is_null() ? "" : csv_cell(value[1]));
-    } else {
-      cells.emplace_back(name, csv_cell(value));
-    }
-  }
-}
-
-template <class Names>
-std::string csv_line(const Names& cells) {
-  return fmt::format("{}\n", fmt::join(cells, ","));
-}
-
-}  // namespace
-
-void put_number(ordered_json& object, const std::string& key, double value) {
-  object[key] = std::isfinite(value) ? ordered_json(value) : ordered_json();
-  if (std::isfinite(value)) return;
-  object[key + "_note"] = std::isnan(value) ? "not a number" : value > 0 ? "infinite" : "minus infinity";
-}
-
-ordered_json number_or_null(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? ordered_json(*value) : ordered_json();
-}
 
 ordered_json with_envelope(std::string_view command, const ordered_json& inputs, const Report& report) {
   std::string name(command);
   std::replace(name.begin(), name.end(), ' ', '.');
-  ordered_json document = {{"schema", fmt::format("specdec.{}/1", name)}, {"version", version}, {"inputs", inputs}};
-  ordered_json& assumptions = document["assumptions"] = ordered_json::array();
-  for (const Assumption& a : report.assumptions) {
-    assumptions.push_back({{"name", a.name}, {"value", a.value}, {"source", a.source}});
-  }
-  ordered_json& warnings = document["warnings"] = ordered_json::array();
-  for (const Warning& w : report.warnings) warnings.push_back({{"code", w.code}, {"message", w.message}});
+  ordered_json document = {
+      {"schema", fmt::format("specdec.{}/1", name)}, {"version", render::version()}, {"inputs", inputs}};
+  document["assumptions"] = report.assumptions;
+  document["warnings"] = render::notes_json(report.warnings);
   document.update(report.json);
   if (report.more_json) report.more_json(document);
   return document;
-}
-
-ordered_json rows_of(const ordered_json& document, const CsvTable& table, const std::vector<CsvTable>& all_tables) {
-  using Pointer = ordered_json::json_pointer;
-  const std::string& path = table.json_pointer;
-  if (const std::size_t each = path.find("/*/"); each != std::string::npos) {
-    ordered_json rows = ordered_json::array();
-    for (const ordered_json& outer : document.at(Pointer(path.substr(0, each)))) {
-      for (const ordered_json& inner : outer.at(Pointer(path.substr(each + 2)))) {
-        ordered_json& row = rows.emplace_back(ordered_json::object());
-        for (const std::string& key : table.keys) row[key] = outer.at(key);
-        row.update(inner);
-      }
-    }
-    return rows;
-  }
-  ordered_json rows = document.at(Pointer(path));
-  for (const CsvTable& other : all_tables) {
-    if (!other.json_pointer.starts_with(path + "/*/")) continue;
-    for (ordered_json& row : rows) row.erase(other.json_pointer.substr(path.size() + 3));
-  }
-  return rows;
-}
-
-std::string to_csv(const ordered_json& rows, const ordered_json& if_empty) {
-  if (rows.empty() && !if_empty.empty()) {
-    const std::string csv = to_csv(if_empty);
-    return csv.substr(0, csv.find('\n') + 1);
-  }
-  std::vector<std::string> columns;
-  std::vector<Cells> lines;
-  for (const ordered_json& row : rows) {
-    if (row.is_object()) {
-      flatten("", row, lines.emplace_back());
-    } else {
-      lines.push_back({{"row", fmt::format("{}", lines.size() + 1)}, {"value", csv_cell(row)}});
-    }
-    for (const auto& [name, cell] : lines.back()) {
-      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
-    }
-  }
-  std::string csv = csv_line(columns);
-  for (const Cells& line : lines) {
-    std::vector<std::string> cells(columns.size());
-    for (const auto& [name, cell] : line) {
-      cells[static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin())] = cell;
-    }
-    csv += csv_line(cells);
-  }
-  return csv;
 }
 
 }  // namespace specdec::cli

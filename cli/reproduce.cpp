@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "analysis/planning/published.hpp"
-#include "cli/text.hpp"
+#include "cli/reproduce_tables.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -170,8 +173,6 @@ ordered_json json_of(const Reproduction& r) {
 
 // ---------------------------------------------------------------------------------------------------------- text
 
-constexpr auto left = TextTable::Align::left;
-
 std::string_view short_name(Agreement agreement) {
   switch (agreement) {
     case Agreement::at_printed_inputs:
@@ -199,12 +200,12 @@ std::vector<std::string> with_comparison(std::vector<std::string> cells, const C
 }
 
 std::vector<TextTable::Column> with_comparison(std::vector<TextTable::Column> columns) {
-  columns.insert(columns.end(), {{"printed"}, {"computed"}, {"range"}, {"", left}});
+  columns.insert(columns.end(), {{"printed"}, {"computed"}, {"range"}, {"", TextTable::Align::left}});
   return columns;
 }
 
 std::string text_table_1(const std::vector<planning::Table1Row>& rows) {
-  TextTable table(with_comparison({{"alpha"}, {"gamma"}, {"quantity", left}}));
+  TextTable table(with_comparison({{"alpha"}, {"gamma"}, {"quantity", TextTable::Align::left}}));
   for (const auto& row : rows) {
     for (const auto& [quantity, comparison] : {std::pair{"operations", row.operations}, {"speed", row.speed}}) {
       table.add_row(with_comparison({brief(row.alpha), fmt::format("{}", row.gamma), quantity}, comparison));
@@ -214,7 +215,13 @@ std::string text_table_1(const std::vector<planning::Table1Row>& rows) {
 }
 
 std::string text_table_4(const std::vector<planning::Table4Row>& rows) {
-  TextTable table(with_comparison({{"task", left}, {"draft", left}, {"T"}, {"gamma"}, {"best"}, {"alpha"}, {"c"}}));
+  TextTable table(with_comparison({{"task", TextTable::Align::left},
+                                   {"draft", TextTable::Align::left},
+                                   {"T"},
+                                   {"gamma"},
+                                   {"best"},
+                                   {"alpha"},
+                                   {"c"}}));
   for (const auto& row : rows) {
     table.add_row(with_comparison(
         {std::string(row.task), std::string(row.draft_model), fmt::format("{}", row.temperature),
@@ -300,10 +307,12 @@ std::string text_of(const Reproduction& r) {
          section("Figure 4: speedup / operations, c = c_hat = 0.", text_figure_4(r.figure_4), curves_note);
 }
 
-Report run() {
+Report run_reproduce() {
   const Reproduction reproduction;
+  const MeasuredTables measured;
   Report report;
   report.json = json_of(reproduction);
+  put_tables(measured, report.json);
   report.assumptions = {{"acceptances", "independent", "default"},
                         {"alpha_half_unit", 0.005, "default"},
                         {"c_half_unit", "0.005 (Table 4), 0.0005 (A.5)", "default"}};
@@ -312,26 +321,28 @@ Report run() {
                                                      "paper's formula",
                                                      reproduction.count(Agreement::cannot_follow))}};
   }
-  report.text = text_of(reproduction);
+  report.text = text_of(reproduction) + text_of(measured);
   return report;
 }
 
 }  // namespace
 
 Command reproduce_command() {
-  return {"reproduce",
-          "The paper's printed figures beside what its formulas give",
-          {{"table1", "/table1/rows"},
-           {"table4", "/table4/rows"},
-           {"bigram", "/bigram/rows"},
-           {"lenience_stochastic", "/lenience/stochastic/rows"},
-           {"lenience_argmax", "/lenience/argmax/rows"},
-           {"figure2", "/figure2/series"},
-           {"figure3", "/figure3/series"},
-           {"figure4", "/figure4/series"}},
+  std::vector<CsvTable> tables = {{"table1", "/table1/rows"},
+                                  {"table4", "/table4/rows"},
+                                  {"bigram", "/bigram/rows"},
+                                  {"lenience_stochastic", "/lenience/stochastic/rows"},
+                                  {"lenience_argmax", "/lenience/argmax/rows"},
+                                  {"figure2", "/figure2/series"},
+                                  {"figure3", "/figure3/series"},
+                                  {"figure4", "/figure4/series"}};
+  for (CsvTable& table : measured_csv_tables()) tables.push_back(std::move(table));
+  return {"reproduce", "The paper's printed figures beside what its formulas give", std::move(tables),
           [](Options& options) {
-            options.footer("Example:\n  specdec reproduce --format csv --table table4");
-            return std::function<Report()>(run);
+            options.footer(
+                "Examples:\n  specdec reproduce --format csv --table table4\n  specdec reproduce --format csv --table "
+                "table2");
+            return std::function<Report()>(run_reproduce);
           }};
 }
 

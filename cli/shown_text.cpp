@@ -5,6 +5,8 @@
 #include "cli/values.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -43,7 +45,7 @@ ShownText decode_shown_text(const ShownTextOptions& options) {
   sim::DecodingOptions decoding;
   decoding.gamma = options.gamma;
   decoding.max_new_tokens = options.tokens;
-  decoding.standardisation = {.temperature = options.temperature, .top_k = options.top_k, .top_p = options.top_p};
+  decoding.standardisation = options.cuts.at(options.temperature);
   const sim::RandomStream stream(static_cast<std::uint64_t>(options.seed), 0);
   ShownText shown;
   shown.prompt = tokenizer.decode(prompt);

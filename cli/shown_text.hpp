@@ -8,7 +8,8 @@
 
 #include "cli/checkpoint_pair.hpp"
 #include "cli/report.hpp"
-#include "cli/step_figure.hpp"
+#include "cli/sampling_options.hpp"
+#include "render/step_figure.hpp"
 #include "sim/decoding.hpp"
 
 namespace specdec::cli {
@@ -20,8 +21,7 @@ struct ShownTextOptions {
   std::optional<std::string> prompt;  ///< the first one of the tasks where missing
   double temperature = 1;
   std::int64_t gamma = 4;
-  std::int64_t top_k = 0;
-  double top_p = 1;
+  SamplingCuts cuts;
   std::int64_t tokens = 48;
   const char* tokens_option = "--tokens";  ///< what the command calls them
   std::int64_t seed = 1;
@@ -32,7 +32,7 @@ struct ShownTextOptions {
 struct ShownText {
   std::string prompt;
   sim::Generation text;
-  std::vector<FigureStep> steps;  ///< as text, one for each of the text's
+  std::vector<render::FigureStep> steps;  ///< as text, one for each of the text's
   std::vector<nlohmann::ordered_json> files;
   std::vector<Assumption> assumptions;
 };

@@ -1,5 +1,7 @@
 #include "cli/step_cost_options.hpp"
 
+#include <fmt/format.h>
+
 #include "analysis/planning/regret.hpp"
 #include "cli/usage_error.hpp"
 
@@ -16,10 +18,13 @@ core::VerificationCost verification_of(const std::string& text) {
   for (const std::string_view part : split(text, ',')) {
     const auto pair = split(part, ':');
     if (pair.size() != 2) refuse(option, part, "TOKENS:FACTOR");
-    const std::int64_t above = points.empty() ? 2 : points.back().tokens + 1;
+    const std::int64_t above = points.empty() ? 1 : points.back().tokens + 1;
     const std::int64_t tokens = parse_integer("tokens in --verify-factor", pair[0], above, planning::no_max_gamma);
     points.push_back({tokens, parse_number(option, pair[1], positive)});
+    if (tokens == 1 && points.back().factor != 1)
+      refuse(fmt::format("factor of 1 token in {}", option), pair[1], "1, to which the others are relative");
   }
+  if (points.back().tokens == 1) refuse(option, text, "a list that goes beyond 1 token");
   return core::VerificationCost::table(points);
 }
 
@@ -40,16 +45,15 @@ std::optional<core::StepCost> StepCostOptions::cost() const {
     if (overhead) throw UsageError("--overhead is given, but needs --c beside it");
     return std::nullopt;
   }
-  return with_c(*c);
+  return times().with_c(*c);
 }
 
-core::StepCost StepCostOptions::with_c(double its_c) const {
-  return {its_c, overhead.value_or(0), verify_factor ? verification_of(*verify_factor) : core::VerificationCost{}};
-}
-
-std::vector<Assumption> StepCostOptions::assumptions() const {
-  return {{"verify_factor", verify_factor.value_or("1"), verify_factor ? "user" : "default"},
-          {"overhead", overhead.value_or(0), overhead ? "user" : "default"}};
+planner::StepTimes StepCostOptions::times() const {
+  planner::StepTimes times;
+  times.c = c;
+  if (verify_factor) times.verify_factor = verification_of(*verify_factor);
+  times.overhead = overhead;
+  return times;
 }
 
 }  // namespace specdec::cli

@@ -2,11 +2,10 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "analysis/core/step_cost.hpp"
 #include "cli/options.hpp"
-#include "cli/report.hpp"
+#include "planner/cost.hpp"
 
 namespace specdec::cli {
 
@@ -23,11 +22,9 @@ struct StepCostOptions {
   /// @throws UsageError for a wrong value, or where another cost is given without --c
   std::optional<core::StepCost> cost() const;
 
-  /// The same with another c than --c, for a draft of its own.
-  core::StepCost with_c(double its_c) const;
-
-  /// What the cost takes --verify-factor and --overhead to be.
-  std::vector<Assumption> assumptions() const;
+  /// What they say, whether there is a c or not.
+  /// @throws UsageError for a wrong value
+  planner::StepTimes times() const;
 };
 
 }  // namespace specdec::cli

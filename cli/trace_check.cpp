@@ -1,12 +1,19 @@
 #include <fmt/format.h>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include "cli/text.hpp"
+#include "analysis/estimate/observe.hpp"
+#include "analysis/estimate/text_source_tests.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
+#include "render/text.hpp"
 #include "traces/check_trace.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -42,19 +49,58 @@ std::string text_of(const TraceCheck& check) {
   return text;
 }
 
-Report run(const CheckOptions& options) {
+/// What analyze says of a text that does not fit its rows. Sees the recording batch by batch.
+class TextTest {
+ public:
+  void add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
+    is_over_ = is_over_ || source.metadata().path == traces::TextSource::other || batch.tier != traces::Tier::full;
+    if (is_over_) return;
+    try {
+      if (!observer_) observer_.emplace(source.metadata(), estimate::ObserveOptions{});
+      tests_.add(observer_->observe(source, batch));
+    } catch (const FileError& error) {
+      is_over_ = true;
+      warning_ = error.what();
+    } catch (const estimate::RuleUndefined&) {
+      is_over_ = true;
+    }
+  }
+
+  void report_to(std::vector<Note>& warnings) const {
+    const estimate::TextSourceResult result = tests_.result();
+    const std::string warning = !is_over_ && result.suspicious() ? result.warning() : warning_;
+    if (!warning.empty()) warnings.push_back({"text_not_from_target", warning});
+  }
+
+ private:
+  std::optional<estimate::Observer> observer_;
+  estimate::TextSourceAccumulator tests_;
+  /// Nothing more can be tested, or need be.
+  bool is_over_ = false;
+  std::string warning_;
+};
+
+Report run(const CheckOptions& options, bool quiet) {
   const traces::OpenOptions how = options.input.options();
   for (const std::filesystem::path& file : options.input.files()) traces::FileHead::of(file);
-  const TraceCheck check = traces::check_trace(options.input.files(), how, options.max_findings);
+  TextTest text;
+  const Progress progress = progress_line("checking", quiet);
+  const TraceCheck check =
+      traces::check_trace(options.input.files(), how, options.max_findings, [&](const auto& source, const auto& batch) {
+        text.add(source, batch);
+        tell_of_reading(progress, source, batch);
+      });
   Report report;
   report.json = {{"passed", check.count == 0}, {"count", check.count}, {"positions", check.positions}};
   ordered_json& findings = report.json["findings"] = ordered_json::array();
   for (const FileError& error : check.findings) findings.push_back(finding_json(error));
+  report.rows_of_empty["findings"] = finding_json(FileError({}, FileError::whole_file(), "", "", ""));
   if (check.count > std::ssize(check.findings)) {
     report.warnings.push_back(
         {"findings_cut", fmt::format("only the first {} findings are listed", check.findings.size())});
   }
-  add_notes(check.notes, report);
+  append(report.warnings, check.notes);
+  if (check.count == 0) text.report_to(report.warnings);
   report.text = text_of(check);
   report.exit_code = check.count == 0 ? success : check_failed;
   return report;
@@ -72,7 +118,7 @@ Command trace_check_command() {
             options.integer("--max-findings", chosen->max_findings, {.lo = 1, .hi = 1'000'000},
                             "findings to list; all are counted");
             chosen->input.declare(options);
-            return std::function<Report()>([chosen] { return run(*chosen); });
+            return std::function<Report()>([chosen, &options] { return run(*chosen, options.quiet()); });
           }};
 }
 

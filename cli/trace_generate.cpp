@@ -4,13 +4,15 @@
 #include <thread>
 #include <vector>
 
-#include "cli/text.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
+#include "render/text.hpp"
 #include "sim/synthetic_traces.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -131,7 +133,7 @@ ordered_json tasks_json(const traces::TraceMetadata& metadata) {
   return tasks;
 }
 
-Report run(GenerateOptions& o) {
+Report run(GenerateOptions& o, bool quiet) {
   o.output.require_path();
   require_of_law(o);
   o.size.seed = static_cast<std::uint64_t>(o.seed);
@@ -140,8 +142,9 @@ Report run(GenerateOptions& o) {
   const bool scalar_law = o.law == "beta" || o.law == "markov";
   if (scalar_law && o.tier.tier != "same" && o.tier.tier != "scalar")
     refuse("--tier", o.tier.tier, fmt::format("scalar, which is all that --law {} gives", o.law));
-  traces::TraceWriter writer = o.output.open(source->metadata());
-  Report report = report_of(copy_trace(*source, writer, o.tier.conversion()), o.output);
+  traces::TraceWriter writer = o.output.open(source->metadata(), {.expected_positions = source->positions()});
+  Report report =
+      report_of(copy_trace(*source, writer, o.tier.conversion(), progress_line("writing", quiet)), o.output);
   report.json.erase("rows");
   report.json["alpha"] = std::stod(source->metadata().other.at("truth.alpha"));
   report.json["tasks"] = tasks_json(source->metadata());
@@ -195,7 +198,7 @@ Command trace_generate_command() {
                 "specdec trace generate --law logit-noise --alpha 0.7 --vocab 32000 --output full");
             return std::function<Report()>([chosen, &options] {
               require_k_of_tier(options, chosen->tier.tier);
-              return run(*chosen);
+              return run(*chosen, options.quiet());
             });
           },
           true};

@@ -3,40 +3,43 @@
 #include <memory>
 #include <utility>
 
-#include "cli/text.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
+#include "render/text.hpp"
 #include "traces/check_trace.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
 using traces::TraceDescription;
 using traces::TraceMetadata;
 
-template <class Value>
-ordered_json or_null(const std::optional<Value>& value) {
-  return value ? ordered_json(*value) : ordered_json();
-}
-
-ordered_json or_null(const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); }
+ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); }
 
 ordered_json metadata_json(const TraceMetadata& m) {
   ordered_json acceptance;
   if (m.acceptance) acceptance = traces::name_of(*m.acceptance);
-  return {{"target_model", or_null(m.target_model)},
-          {"draft_model", or_null(m.draft_model)},
-          {"engine", or_null(m.engine)},
-          {"draft_kind", or_null(m.draft_kind)},
+  return {{"target_model", text_or_null(m.target_model)},
+          {"draft_model", text_or_null(m.draft_model)},
+          {"engine", text_or_null(m.engine)},
+          {"draft_kind", text_or_null(m.draft_kind)},
           {"vocab_size", or_null(m.vocab_size)},
           {"temperature", or_null(m.temperature)},
           {"top_k", or_null(m.top_k)},
           {"top_p", or_null(m.top_p)},
+          {"min_p", or_null(m.min_p)},
+          {"temperature_last", or_null(m.temperature_last)},
           {"acceptance", acceptance},
           {"logprob_space", traces::name_of(m.logprob_space)},
           {"path", traces::name_of(m.path)},
           {"other", m.other}};
+}
+
+ordered_json task_json(const std::string& name, std::int64_t positions) {
+  return {{"task", text_or_null(name)}, {"positions", positions}};
 }
 
 std::int64_t bytes_of(const TraceDescription& d) {
@@ -52,6 +55,7 @@ ordered_json json_of(const TraceDescription& d) {
                        {"sequences", d.sequences},
                        {"shortest_sequence", d.shortest_sequence},
                        {"longest_sequence", d.longest_sequence},
+                       {"prompts", or_null(d.prompts)},
                        {"metadata", metadata_json(d.metadata)}};
   ordered_json& tiers = json["tiers"] = ordered_json::array();
   for (const TraceDescription::TierCount& tier : d.tiers) {
@@ -60,7 +64,7 @@ ordered_json json_of(const TraceDescription& d) {
   }
   ordered_json& tasks = json["tasks"] = ordered_json::array();
   for (const auto& [id, positions] : d.tasks) {
-    tasks.push_back({{"task", or_null(traces::task_name(d.metadata.task_names, id))}, {"positions", positions}});
+    tasks.push_back(task_json(traces::task_name(d.metadata.task_names, id), positions));
   }
   ordered_json& columns = json["columns"] = ordered_json::array();
   for (const auto& [name, type] : d.columns) columns.push_back({{"column", name}, {"type", type}});
@@ -68,10 +72,6 @@ ordered_json json_of(const TraceDescription& d) {
 }
 
 /// "3 sequences", "1 sequence".
-std::string counted(std::int64_t number, const std::string& what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 std::string size_text(std::int64_t bytes) {
   if (bytes < 10'000) return counted(bytes, "byte");
   return bytes < 10'000'000 ? fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3)
@@ -92,6 +92,8 @@ std::string metadata_text(const TraceMetadata& m) {
   if (m.temperature) say("temperature", *m.temperature);
   if (m.top_k) say("top-k", *m.top_k);
   if (m.top_p) say("top-p", *m.top_p);
+  if (m.min_p) say("min-p", *m.min_p);
+  if (m.temperature_last.value_or(false)) words.push_back("temperature last");
   if (m.acceptance) say("acceptance rule", traces::name_of(*m.acceptance));
   say("log-probabilities", traces::name_of(m.logprob_space));
   say("text from", traces::name_of(m.path));
@@ -103,6 +105,7 @@ std::string text_of(const TraceDescription& d) {
   std::string lengths = d.shortest_sequence == d.longest_sequence
                             ? fmt::format("{}", d.longest_sequence)
                             : fmt::format("{} to {}", d.shortest_sequence, d.longest_sequence);
+  if (d.prompts) lengths += fmt::format(" ({})", counted(*d.prompts, "prompt"));
   std::string text = wrapped(fmt::format("{}: {} in {} of {}, in {} of {} in all.", d.format,
                                          counted(d.positions, "position"), counted(d.sequences, "sequence"), lengths,
                                          counted(std::ssize(d.files), "file"), size_text(bytes_of(d)))) +
@@ -117,8 +120,8 @@ std::string text_of(const TraceDescription& d) {
   if (!d.tasks.empty()) {
     TextTable tasks({{"task", Align::left}, {"positions"}});
     for (const auto& [id, positions] : d.tasks) {
-      tasks.add_row(
-          {id < 0 ? "(none)" : without_control_characters(traces::task_name(d.metadata.task_names, id)), fmt::format("{}", positions)});
+      tasks.add_row({id < 0 ? "(none)" : without_control_characters(traces::task_name(d.metadata.task_names, id)),
+                     fmt::format("{}", positions)});
     }
     text += '\n' + tasks.to_string();
   }
@@ -132,6 +135,7 @@ Report run(const TraceInput& input) {
   const TraceDescription description = traces::describe_trace(*source);
   Report report;
   report.json = json_of(description);
+  report.rows_of_empty["tasks"] = task_json("", 0);
   report.text = text_of(description);
   input.describe(*source, report);
   return report;

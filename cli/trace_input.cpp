@@ -1,13 +1,8 @@
 #include "cli/trace_input.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <algorithm>
-#include <set>
-#include <system_error>
-
 #include "cli/files.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/sources/recording_files.hpp"
 
 namespace specdec::cli {
 
@@ -48,49 +43,22 @@ traces::OpenOptions TraceInput::options() const {
 }
 
 std::unique_ptr<traces::PositionSource> TraceInput::open() const {
-  const traces::OpenOptions how = options();
-  auto source = traces::open_trace(files(), how);
-  require_read(source->format());
-  if (!target_) require_distinct(source->files());
-  return source;
-}
-
-void TraceInput::require_read(std::string_view format) const {
-  const struct {
-    std::string_view option;
-    bool given;
-    std::vector<std::string_view> formats;
-  } uses[] = {{"--numbers", numbers_ != "auto", {"NPY", "NPZ", "JSONL of token pairs", "CSV of token pairs"}},
-              {"--target-array", target_array_.has_value(), {"NPZ", "JSONL of token pairs", "CSV of token pairs"}},
-              {"--draft-array",
-               draft_array_.has_value(),
-               {"NPZ", "position traces", "JSONL of token pairs", "CSV of token pairs"}}};
-  for (const auto& [option, given, formats] : uses)
-    if (given && std::find(formats.begin(), formats.end(), format) == formats.end())
-      throw UsageError(fmt::format("{} is given, but goes with {} only, and the recording is {}", option,
-                                   fmt::join(formats, ", "), format));
+  return planner::open_recording({files_, options()});
 }
 
 void TraceInput::describe(const traces::PositionSource& source, Report& report) const {
   add_files(source.files(), hash_, report);
-  add_notes(source.notes(), report);
+  append(report.warnings, source.notes());
 }
 
-void require_distinct(const std::vector<std::filesystem::path>& files) {
-  std::set<std::filesystem::path> seen;
-  for (const std::filesystem::path& file : files) {
-    std::error_code error;
-    if (!seen.insert(std::filesystem::weakly_canonical(file, error)).second)
-      throw UsageError("TRACE is " + file.string() + " twice, but must be given once");
-  }
+void tell_of_reading(const Progress& progress, const traces::PositionSource& source,
+                     const traces::PositionBatch& batch) {
+  if (!progress || !source.positions()) return;
+  progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*source.positions()));
 }
 
 void add_files(const std::vector<std::filesystem::path>& files, bool always_hash, Report& report) {
   for (const auto& file : files) report.files.push_back(file_facts("TRACE", file.string(), always_hash));
-}
-
-void add_notes(const std::vector<traces::Note>& notes, Report& report) {
-  for (const traces::Note& note : notes) report.warnings.push_back({note.code, note.message});
 }
 
 }  // namespace specdec::cli

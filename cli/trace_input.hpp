@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "traces/open_trace.hpp"
 
@@ -17,8 +18,9 @@ namespace specdec::cli {
 class TraceInput {
  public:
   TraceInput() = default;
-  /// As if these files were given, and nothing about them.
-  explicit TraceInput(std::vector<std::string> files) : files_(std::move(files)) {}
+  /// As if these files were given, and nothing else about them.
+  explicit TraceInput(std::vector<std::string> files, std::optional<std::string> draft_array = {})
+      : files_(std::move(files)), draft_array_(std::move(draft_array)) {}
 
   void declare(Options& options);
 
@@ -35,9 +37,6 @@ class TraceInput {
   void describe(const traces::PositionSource& source, Report& report) const;
 
  private:
-  /// @throws UsageError if an option says what this format says itself
-  void require_read(std::string_view format) const;
-
   std::vector<std::string> files_;
   std::optional<std::string> target_;
   std::optional<std::string> draft_;
@@ -48,11 +47,11 @@ class TraceInput {
   bool hash_ = false;
 };
 
-/// @throws UsageError if a file stands there twice
-void require_distinct(const std::vector<std::filesystem::path>& files);
+/// Tells how much of a recording has been read with this batch, where the recording says how long it is.
+void tell_of_reading(const Progress& progress, const traces::PositionSource& source,
+                     const traces::PositionBatch& batch);
 
-/// The facts of files that were read, and what their reader noted, for the report.
+/// The facts of files that were read, for the report.
 void add_files(const std::vector<std::filesystem::path>& files, bool always_hash, Report& report);
-void add_notes(const std::vector<traces::Note>& notes, Report& report);
 
 }  // namespace specdec::cli

@@ -5,12 +5,16 @@
 #include <filesystem>
 #include <system_error>
 
+#include "analysis/estimate/observe.hpp"
 #include "cli/given_options.hpp"
-#include "cli/text.hpp"
+#include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
+#include "render/text.hpp"
 #include "traces/check_trace.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 
 void TraceOutput::declare(Options& options) {
   options.group("Trace that is written");
@@ -61,14 +65,13 @@ namespace {
 
 /// Fewer numbers than whole rows cannot be reshaped any more to what the text was sampled with.
 void require_convertible(const traces::TraceMetadata& metadata, traces::Tier tier) {
-  const double temperature = metadata.temperature.value_or(1);
-  const bool reshaped = temperature != 1 || metadata.top_k.value_or(0) > 0 || metadata.top_p.value_or(1) < 1;
-  if (tier != traces::Tier::full || temperature == 0 || !reshaped) return;
+  const core::Standardisation sampled = estimate::sampling_of(metadata);
+  if (tier != traces::Tier::full || sampled.temperature == 0 || sampled.changes_nothing()) return;
   if (metadata.logprob_space == traces::LogprobSpace::processed) return;
   throw UsageError(
       "--tier takes rows that were reshaped as the text was sampled (logprob_space processed), but these are not "
       "marked so and "
-      "the text was sampled at another temperature, top-k or top-p; keep --tier full");
+      "the text was sampled at another temperature, top-k, top-p or min-p; keep --tier full");
 }
 
 }  // namespace
@@ -96,7 +99,7 @@ estimate::OwnedBatch converted(const traces::PositionSource& source, const trace
 }  // namespace
 
 WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& writer,
-                        const std::optional<estimate::ConversionOptions>& conversion) {
+                        const std::optional<estimate::ConversionOptions>& conversion, const Progress& progress) {
   WrittenTrace written;
   traces::PositionBatch batch;
   while (source.read(batch)) {
@@ -111,6 +114,7 @@ WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& wri
       writer.write(batch);
       written.tiers.emplace(traces::name_of(batch.tier));
     }
+    tell_of_reading(progress, source, batch);
   }
   if (writer.positions() == 0) throw UsageError("no position is left to write");
   writer.finish();

@@ -10,6 +10,7 @@
 
 #include "analysis/estimate/tier_conversion.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "traces/position_source.hpp"
 #include "traces/trace_writer.hpp"
@@ -54,11 +55,12 @@ struct WrittenTrace {
   std::set<std::string> tiers;
 };
 
-/// Writes all that the source has, and completes the trace.
+/// Writes all that the source has, and completes the trace. `progress` is told the shares of a source that knows its
+/// positions.
 /// @throws UsageError if it has nothing, or raw rows of reshaped text are to be cut down
 /// @throws traces::FileError at the first row or list that is no distribution
 WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& writer,
-                        const std::optional<estimate::ConversionOptions>& conversion);
+                        const std::optional<estimate::ConversionOptions>& conversion, const Progress& progress);
 
 /// {"positions", "sequences", "tiers", "size_bytes"} and a line that says the same.
 Report report_of(const WrittenTrace& written, const TraceOutput& output);

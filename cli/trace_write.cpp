@@ -4,16 +4,19 @@
 #include <memory>
 #include <utility>
 
-#include "cli/text.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/distinct_files.hpp"
+#include "render/text.hpp"
 #include "traces/joined_recordings.hpp"
 #include "traces/selected_positions.hpp"
 
 /// specdec trace convert, slice and merge: recordings that become a specdec-trace.
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -34,13 +37,13 @@ struct ConvertOptions {
   TierChoice tier;
 };
 
-Report run_convert(const ConvertOptions& o) {
+Report run_convert(const ConvertOptions& o, bool quiet) {
   o.output.require_path();
   const traces::TraceMetadata metadata = whole_metadata(*o.input.open());
   const auto source = o.input.open();
   o.output.require_apart_from(source->files());
-  traces::TraceWriter writer = o.output.open(metadata);
-  const WrittenTrace written = copy_trace(*source, writer, o.tier.conversion());
+  traces::TraceWriter writer = o.output.open(metadata, {.expected_positions = source->positions()});
+  const WrittenTrace written = copy_trace(*source, writer, o.tier.conversion(), progress_line("writing", quiet));
   Report report = report_of(written, o.output);
   o.input.describe(*source, report);
   return report;
@@ -85,8 +88,11 @@ void require_tasks(const std::vector<std::string>& tasks, const std::vector<std:
   }
 }
 
-Report run_slice(const SliceOptions& o) {
+Report run_slice(const SliceOptions& o, bool quiet) {
   o.output.require_path();
+  if (!o.tasks && !o.sequences && !o.positions) {
+    throw UsageError("one of --tasks, --sequences, --positions is needed; trace convert writes a whole recording");
+  }
   const traces::Selection selection = selection_of(o);
   const traces::TraceMetadata metadata = whole_metadata(*o.input.open());
   require_tasks(selection.tasks, metadata.task_names);
@@ -95,7 +101,7 @@ Report run_slice(const SliceOptions& o) {
   traces::TraceWriter writer = o.output.open(metadata);
   const WrittenTrace written = [&] {
     try {
-      return copy_trace(source, writer, std::nullopt);
+      return copy_trace(source, writer, std::nullopt, progress_line("writing", quiet));
     } catch (const traces::UnknownTask& error) {
       refuse("--tasks", error.task(), "the number of a task in the recording, whose tasks have no names");
     }
@@ -119,17 +125,17 @@ std::unique_ptr<traces::JoinedRecordings> joined(const std::vector<std::string>&
   return std::make_unique<traces::JoinedRecordings>(std::move(sources));
 }
 
-Report run_merge(const MergeOptions& o) {
+Report run_merge(const MergeOptions& o, bool quiet) {
   o.output.require_path();
   const traces::TraceMetadata metadata = whole_metadata(*joined(o.files));
   const auto source = joined(o.files);
-  require_distinct(source->files());
+  planner::require_distinct("TRACE", source->files());
   o.output.require_apart_from(source->files());
-  traces::TraceWriter writer = o.output.open(metadata);
-  const WrittenTrace written = copy_trace(*source, writer, std::nullopt);
+  traces::TraceWriter writer = o.output.open(metadata, {.expected_positions = source->positions()});
+  const WrittenTrace written = copy_trace(*source, writer, std::nullopt, progress_line("writing", quiet));
   Report report = report_of(written, o.output);
   add_files(source->files(), false, report);
-  add_notes(source->notes(), report);
+  append(report.warnings, source->notes());
   return report;
 }
 
@@ -150,7 +156,7 @@ Command trace_convert_command() {
             chosen->input.declare(options);
             return std::function<Report()>([chosen, &options] {
               require_k_of_tier(options, chosen->tier.tier);
-              return run_convert(*chosen);
+              return run_convert(*chosen, options.quiet());
             });
           },
           true};
@@ -168,7 +174,7 @@ Command trace_slice_command() {
             options.text("--sequences", chosen->sequences, "FIRST:END", "sequences counted from 0, END not included");
             options.text("--positions", chosen->positions, "FIRST:END", "positions of the whole recording likewise");
             chosen->input.declare(options);
-            return std::function<Report()>([chosen] { return run_slice(*chosen); });
+            return std::function<Report()>([chosen, &options] { return run_slice(*chosen, options.quiet()); });
           },
           true};
 }
@@ -181,7 +187,7 @@ Command trace_merge_command() {
             const auto chosen = std::make_shared<MergeOptions>();
             chosen->output.declare(options);
             options.arguments("TRACE", chosen->files, "recordings, each a file or a folder, in any readable format");
-            return std::function<Report()>([chosen] { return run_merge(*chosen); });
+            return std::function<Report()>([chosen, &options] { return run_merge(*chosen, options.quiet()); });
           },
           true};
 }

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <stdexcept>
+#include "planner/question_error.hpp"
 
 namespace specdec::cli {
 
 /// Wrong usage or wrong input: the frame prints its one line on standard error and exits with 2.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using UsageError = planner::QuestionError;
+using planner::refuse;
 
 }  // namespace specdec::cli

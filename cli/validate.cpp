@@ -3,6 +3,7 @@
 #include "cli/checkpoint_pair.hpp"
 #include "cli/given_options.hpp"
 #include "cli/progress.hpp"
+#include "cli/sampling_options.hpp"
 #include "cli/shown_text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/validate_output.hpp"
@@ -19,6 +20,8 @@
 #include <thread>
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 struct ValidateOptions {
@@ -26,8 +29,7 @@ struct ValidateOptions {
   std::optional<std::string> tasks;
   std::string temperature = "0,1";
   std::string gamma = "2,4,8";
-  std::int64_t top_k = 0;
-  double top_p = 1;
+  SamplingCuts cuts;
   std::int64_t tokens = validation::Options{}.tokens;
   std::int64_t max_new_tokens = validation::Options{}.max_new_tokens;
   std::int64_t timed_prompts = validation::Options{}.timed_prompts;
@@ -38,10 +40,17 @@ struct ValidateOptions {
   std::int64_t show_tokens = 48;
 };
 
-std::vector<std::int64_t> gammas(const std::string& list, std::int64_t largest) {
+/// @param option  that gives the tokens, which hold the drafts and `beside` more
+std::vector<std::int64_t> gammas(const std::string& list, std::string_view option, std::int64_t tokens,
+                                 std::int64_t beside) {
   std::vector<std::int64_t> values;
-  for (const std::string& part : listed("--gamma", list))
-    values.push_back(parse_integer("--gamma", part, 1, std::min<std::int64_t>(largest, 1024)));
+  for (const std::string& part : listed("--gamma", list)) values.push_back(parse_integer("--gamma", part, 1, 1024));
+  const std::int64_t largest = *std::max_element(values.begin(), values.end());
+  if (largest + beside > tokens) {
+    refuse(option, fmt::format("{}", tokens),
+           fmt::format("at least {}, for the drafts of --gamma {}{}", largest + beside, list,
+                       beside > 0 ? " and the token behind them" : ""));
+  }
   return values;
 }
 
@@ -52,15 +61,20 @@ std::vector<double> temperatures(const std::string& list) {
   return values;
 }
 
+ShownText one_empty_step() {
+  ShownText shown;
+  shown.text.steps.emplace_back();
+  shown.steps.emplace_back();
+  return shown;
+}
+
 Report run_validation(const ValidateOptions& options, bool quiet) {
   validation::Options run;
   run.temperatures = temperatures(options.temperature);
-  // A step of gamma drafts and one more token fits into a sequence.
-  run.gammas = gammas(options.gamma, options.max_new_tokens - 1);
+  run.gammas = gammas(options.gamma, "--max-new-tokens", options.max_new_tokens, 1);
   run.tokens = options.tokens;
   run.max_new_tokens = options.max_new_tokens;
-  run.top_k = options.top_k;
-  run.top_p = options.top_p;
+  run.sampling = options.cuts.at(1);
   run.timed_prompts = options.timed_prompts;
   run.seed = static_cast<std::uint64_t>(options.seed);
   run.threads = options.threads;
@@ -72,6 +86,7 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
 
   Report report;
   report.json = validation_json(found);
+  report.rows_of_empty["steps"] = steps_json(one_empty_step()).front();
   report.files = pair.files();
   report.assumptions = pair.assumptions();
   report.text = validation_text(found);
@@ -93,9 +108,8 @@ Report show_figure(const ValidateOptions& options) {
   show.tasks = options.tasks;
   show.prompt = options.prompt;
   show.temperature = temperatures(options.temperature).back();
-  show.gamma = gammas(options.gamma, options.show_tokens).back();
-  show.top_k = options.top_k;
-  show.top_p = options.top_p;
+  show.gamma = gammas(options.gamma, "--show-tokens", options.show_tokens, 0).back();
+  show.cuts = options.cuts;
   show.tokens = options.show_tokens;
   show.tokens_option = "--show-tokens";
   show.seed = options.seed;
@@ -145,8 +159,7 @@ std::function<Report()> setup(Options& options) {
   options.text("--tasks,--task", values->tasks, "LIST", "tasks of the prompts, separated by commas (default: all)");
   options.text("--temperature", values->temperature, "LIST", "temperatures, 0 for greedy decoding");
   options.text("-k,--gamma,--num-speculative-tokens", values->gamma, "LIST", "drafted tokens per step");
-  options.integer("--top-k", values->top_k, {.lo = 0}, "keep the K most probable tokens; 0 keeps all");
-  options.number("--top-p", values->top_p, {.lo = 0, .hi = 1, .lo_open = true}, "keep this share of the probability");
+  values->cuts.declare(options);
   options.integer("--tokens", values->tokens, {.lo = 1, .hi = 1'000'000'000},
                   "tokens per configuration, rounded up to whole sequences");
   options.integer("--max-new-tokens", values->max_new_tokens, {.lo = 2, .hi = 1'000'000}, "tokens per sequence");
@@ -166,7 +179,7 @@ std::function<Report()> setup(Options& options) {
   return [values, &options] {
     require_one_question(*values, options);
     if (values->show) return show_figure(*values);
-    return run_validation(*values, options.effective().at("quiet").get<bool>());
+    return run_validation(*values, options.quiet());
   };
 }
 

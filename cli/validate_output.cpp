@@ -1,7 +1,7 @@
 #include "cli/validate_output.hpp"
 
 #include "cli/report.hpp"
-#include "cli/text.hpp"
+#include "render/text.hpp"
 #include "sim/validation/validate.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +10,8 @@
 #include <vector>
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -96,8 +98,6 @@ ordered_json configuration_json(const Configuration& c) {
           {"passed", c.passed}};
 }
 
-std::string fixed(double value, int digits) { return fmt::format("{:.{}f}", value, digits); }
-
 template <class Value, class Get>
 std::string cell(const std::optional<Value>& value, int digits, const Get& get) {
   return value ? fixed(get(*value), digits) : "-";
@@ -179,7 +179,7 @@ std::string verdict(const validation::Report& report) {
   return text + "\n";
 }
 
-constexpr char legend[] =
+constexpr char case_legend[] =
     "alpha: mean of sum min(p, q), with its 95% interval: +- half of it, or [its ends]. Tokens per step: Eq. (1) at "
     "alpha, the exact law on "
     "this text "
@@ -217,7 +217,7 @@ ordered_json validation_json(const validation::Report& report) {
 }
 
 std::string validation_text(const validation::Report& report) {
-  return table_of(report) + "\n" + wrapped(legend) + "\n\n" + verdict(report);
+  return table_of(report) + "\n" + wrapped(case_legend) + "\n\n" + verdict(report);
 }
 
 }  // namespace specdec::cli

@@ -58,13 +58,6 @@ std::string Range::to_string() const {
   return fmt::format("{}{}, {}", lo_open ? '(' : '[', lo, std::isinf(hi) ? "inf)" : fmt::format("{}]", hi));
 }
 
-void refuse(std::string_view option, std::string_view text, std::string_view expected) {
-  constexpr std::size_t longest = 60;
-  const std::string shown = text.size() > longest ? fmt::format("{}...", text.substr(0, longest))
-                                                  : std::string(text.empty() ? "empty" : text);
-  throw UsageError(fmt::format("{} is {}, but must be {}", option, shown, expected));
-}
-
 double parse_number(std::string_view option, std::string_view text, const Range& range) {
   const auto value = read_whole<double>(text);
   if (!value || !range.contains(*value)) refuse(option, text, "a number in " + range.to_string());
@@ -80,16 +73,6 @@ std::int64_t parse_integer(std::string_view option, std::string_view text, std::
   if (value && lo <= *value && *value <= hi) return *value;
   const bool unbounded = hi == std::numeric_limits<std::int64_t>::max();
   refuse(option, text, fmt::format("an integer in [{}, {}", lo, unbounded ? "2^63)" : fmt::format("{}]", hi)));
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list) {

@@ -6,7 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/usage_error.hpp"
+#include "render/text.hpp"
+
 namespace specdec::cli {
+
+using render::split;
 
 /// Legal values of an option. The usual upper end leaves room for any ratio and any time in seconds, and none for sums
 /// and products of such numbers that overflow. Infinite ends are open.
@@ -27,17 +32,11 @@ double parse_number(std::string_view option, std::string_view text, const Range&
 /// The same for integers in [lo, hi]; 1e9 is one.
 std::int64_t parse_integer(std::string_view option, std::string_view text, std::int64_t lo, std::int64_t hi);
 
-/// The parts of `text` between the separators; an empty text is one empty part.
-std::vector<std::string_view> split(std::string_view text, char separator);
-
 /// The different entries of a list separated by commas; none where there is no list.
 /// @throws UsageError if an entry is empty or stands twice
 std::vector<std::string> listed(std::string_view option, const std::optional<std::string>& list);
 
 /// The words with blanks between them, those in quotes that a POSIX shell would not take as they are.
 std::string shell_words(const std::vector<std::string>& words);
-
-/// `--option is TEXT, but must be EXPECTED`: the form of every complaint about a value.
-[[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
 
 }  // namespace specdec::cli

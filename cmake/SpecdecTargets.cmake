@@ -1,10 +1,15 @@
 # specdec_library(<layer>): a static library specdec_<layer>, alias specdec::<layer>, with headers beside sources.
-# specdec_sources(<layer> HEADERS ... SOURCES ...): adds files of the calling folder to it.
+# specdec_sources(<layer> HEADERS ... SOURCES ... KERNELS ...): adds files of the calling folder to it. KERNELS are sources
+# whose loops are worth -O3; Highway compiles them once for each instruction set, so they join no unity build.
 # specdec_compile_options(<target>): warnings and sanitizers, private, so that they never reach the export.
 
 function(specdec_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion
     -Wno-sign-conversion $<$<BOOL:${SPECDEC_WERROR}>:-Werror>)
+  if(CMAKE_UNITY_BUILD)
+    # gcc takes every file that a unity source includes for a header.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
   if(SPECDEC_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${SPECDEC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${SPECDEC_SANITIZE})
@@ -23,8 +28,12 @@ function(specdec_library layer)
 endfunction()
 
 function(specdec_sources layer)
-  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES;KERNELS" ${ARGN})
   target_sources(specdec_${layer}
     PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS}
-    PRIVATE ${arg_SOURCES})
+    PRIVATE ${arg_SOURCES} ${arg_KERNELS})
+  if(arg_KERNELS)
+    set_source_files_properties(${arg_KERNELS} TARGET_DIRECTORY specdec_${layer} PROPERTIES
+      SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+  endif()
 endfunction()

@@ -3,11 +3,12 @@
 # tests_<question> builds all executables of a question.
 include(Catch)
 
-# specdec_test_options(<target>): the code of tests runs for seconds and compiles for minutes, so release builds optimise
-# it less than what it tests. Half-inlined, gcc 12 mistakes the short buffers of strings for ones that overflow.
+# specdec_test_options(<target>): the code of tests runs for seconds and compiles for minutes, so it is optimised
+# less than what it tests. Half-inlined, gcc 12 mistakes the short buffers of strings for ones that overflow.
 function(specdec_test_options target)
   specdec_compile_options(${target})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Debug>:-O0>
     "$<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
 endfunction()
 

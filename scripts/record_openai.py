@@ -4,11 +4,14 @@
 For each prompt the target generates at temperature 1 or 0 with nothing cut off. Prompt and output then go to both
 servers as token ids, and each returns its log-probability of every generated token: all that exact replay needs.
 
-  vLLM     POST /v1/completions with "return_token_ids", then with "prompt_logprobs": 0
-  SGLang   POST /generate with "return_logprob", then over "input_ids" from "logprob_start_len": 0
+  vLLM       POST /v1/completions with "return_token_ids", then with "prompt_logprobs": 0
+  SGLang     POST /generate with "return_logprob", then over "input_ids" from "logprob_start_len": 0
+  llama.cpp  POST /completion with "n_probs"; it scores what it samples alone, so that every token of the output is one
+             request, over the cache of those before it, in which "logit_bias" leaves no other choice
 
 The output is JSON Lines, one request a line after a first line of metadata; `specdec analyze F` reads it as it is. A
-run that was stopped goes on where it ended: run the same command again. Needs Python 3.9 or newer and nothing else.
+run that was stopped goes on where it ended: run the same command again. One that records nothing leaves no file. Needs
+Python 3.9 or newer and nothing else.
 
 Example:
   scripts/record_openai.py --target http://localhost:8000 --draft http://localhost:8001 \\
@@ -17,9 +20,11 @@ Example:
 
 import argparse
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
+import queue
 import sys
 import urllib.error
 import urllib.request
@@ -41,6 +46,17 @@ class Server:
         self.headers = {"Content-Type": "application/json"}
         if api_key:
             self.headers["Authorization"] = "Bearer " + api_key
+
+    def prepare(self, served):
+        """Looks at the entry of /v1/models, and asks what else the engine needs to know."""
+
+    def generate(self, prompt, max_tokens, temperature, seed):
+        """(prompt token ids, generated token ids, what `score` would say of them or None where that is to be asked)"""
+        raise NotImplementedError
+
+    def score(self, prompt_ids, output_ids):
+        """[(log-probability, rank, text)] of the generated tokens; the text None where the engine does not show it."""
+        raise NotImplementedError
 
     def ask(self, path, body=None):
         data = None if body is None else json.dumps(body).encode()
@@ -67,19 +83,17 @@ class Vllm(Server):
     path = "/v1/completions"
 
     def generate(self, prompt, max_tokens, temperature, seed):
-        """(prompt token ids, generated token ids)"""
         answer = self.ask(self.path, {
             "model": self.model, "prompt": prompt, "max_tokens": max_tokens, "temperature": temperature, "seed": seed,
             # A model's generation_config.json may cut the distribution; a trace needs the whole one.
             "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "return_token_ids": True})
         try:
             choice = answer["choices"][0]
-            return list(choice.get("prompt_token_ids") or answer["prompt_token_ids"]), list(choice["token_ids"])
+            return list(choice.get("prompt_token_ids") or answer["prompt_token_ids"]), list(choice["token_ids"]), None
         except (KeyError, IndexError, TypeError):
             raise self.lacks("prompt_token_ids and token_ids", self.path) from None
 
     def score(self, prompt_ids, output_ids):
-        """[(log-probability, rank, text)] of the generated tokens."""
         answer = self.ask(self.path, {
             "model": self.model, "prompt": prompt_ids + output_ids, "max_tokens": 1, "temperature": 0.0,
             "prompt_logprobs": 0})
@@ -107,12 +121,12 @@ class Sglang(Server):
         try:
             meta = answer["meta_info"]
             return ([entry[1] for entry in meta["input_token_logprobs"]],
-                    [entry[1] for entry in meta["output_token_logprobs"]])
+                    [entry[1] for entry in meta["output_token_logprobs"]], None)
         except (KeyError, IndexError, TypeError):
             raise self.lacks("meta_info.input_token_logprobs and output_token_logprobs", self.path) from None
 
     def score(self, prompt_ids, output_ids):
-        """As Vllm.score; ranks are 1 for the most probable token and 2 for any other, since only one is returned."""
+        """Ranks are 1 for the most probable token and 2 for any other, since only one is returned."""
         answer = self.ask(self.path, {
             "input_ids": prompt_ids + output_ids, "return_logprob": True, "logprob_start_len": 0,
             "top_logprobs_num": 1, "return_text_in_logprobs": True,
@@ -130,7 +144,92 @@ class Sglang(Server):
         return scored
 
 
-ENGINES = {"vllm": Vllm, "sglang": Sglang}
+class LlamaCpp(Server):
+    engine = "llamacpp"
+    path = "/completion"
+    # Every sampler that the server may have been started with, off. A repetition penalty would be one.
+    plain_sampling = {"samplers": ["temperature"], "dynatemp_range": 0.0, "mirostat": 0, "cache_prompt": True,
+                      "return_tokens": True}
+    certain = 1e6  # added to a logit: no other token is then sampled. What is reported is the model's own
+
+    def prepare(self, served):
+        try:
+            self.vocabulary = served["meta"]["n_vocab"]
+            slots = self.ask("/props")["total_slots"]
+        except (KeyError, TypeError):
+            raise self.lacks("meta.n_vocab or total_slots", "/v1/models or /props") from None
+        self.slots = queue.SimpleQueue()
+        for slot in range(slots):
+            self.slots.put(slot)
+
+    @contextlib.contextmanager
+    def slot(self):
+        """A slot that no other text has meanwhile, and with it the cache of the tokens before the next. Left to choose
+        among busy slots itself, 0.5.0 answered with log-probabilities of other contexts in 10 of 72 texts."""
+        slot = self.slots.get()
+        try:
+            yield slot
+        finally:
+            self.slots.put(slot)
+
+    def ids_of(self, text, add_special):
+        try:
+            return list(self.ask("/tokenize", {"content": text, "add_special": add_special})["tokens"])
+        except (KeyError, TypeError):
+            raise self.lacks("tokens", "/tokenize") from None
+
+    def complete(self, prompt_ids, **how):
+        """(token ids, entries of completion_probabilities); no entry of a token that ends inside a character."""
+        answer = self.ask(self.path, {"model": self.model, "prompt": prompt_ids, **self.plain_sampling, **how})
+        try:
+            return answer["tokens"], answer.get("completion_probabilities", [])
+        except (KeyError, TypeError, AttributeError):
+            raise self.lacks("tokens", self.path) from None
+
+    @staticmethod
+    def entry_of(found, best):
+        """Ranks are 1 for the most probable token and 2 for any other; a part of a character has no text of its own."""
+        text = bytes(found["bytes"]).decode("utf-8", "replace")
+        return found["logprob"], 1 if best["id"] == found["id"] else 2, None if "\ufffd" in text else text or None
+
+    def generate(self, prompt, max_tokens, temperature, seed):
+        prompt_ids = self.ids_of(prompt, True) if isinstance(prompt, str) else list(prompt)
+        with self.slot() as slot:
+            tokens, entries = self.complete(prompt_ids, n_predict=max_tokens, temperature=temperature, seed=seed,
+                                            n_probs=1, id_slot=slot)
+        # With a draft behind it the server lists certainties and no top token; see `complete` for the other gaps.
+        try:
+            whole = [entry["id"] for entry in entries] == tokens and all(entry["top_logprobs"] for entry in entries)
+            return prompt_ids, tokens, [self.entry_of(entry, entry["top_logprobs"][0])
+                                        for entry in entries] if whole else None
+        except (KeyError, TypeError):
+            raise self.lacks("completion_probabilities with id, logprob and top_logprobs", self.path) from None
+
+    def score(self, prompt_ids, output_ids):
+        text = prompt_ids + output_ids
+        with self.slot() as slot:
+            return [self.score_next(text[:place], text[place], slot) for place in range(len(prompt_ids), len(text))]
+
+    def score_next(self, before, token, slot):
+        def forced(sampled, n_probs):
+            return self.complete(before, n_predict=1, temperature=0.0, n_probs=n_probs, id_slot=slot,
+                                 logit_bias=[[sampled, self.certain]])[1]
+
+        try:
+            entries = forced(token, 1)
+            if entries:
+                found, best = entries[0], entries[0]["top_logprobs"][0]
+            else:  # The token ends inside a character: it is found among all, beside one that is whole.
+                listed = forced(self.ids_of("a", False)[-1], self.vocabulary)[0]["top_logprobs"]
+                found, best = next(entry for entry in listed if entry["id"] == token), listed[0]
+            if found["id"] != token:
+                raise RecordingError(f"{self.url}{self.path} sampled token {found['id']}, but only {token} was allowed")
+            return self.entry_of(found, best)
+        except (KeyError, IndexError, TypeError, StopIteration):
+            raise self.lacks("completion_probabilities with id, logprob and top_logprobs", self.path) from None
+
+
+ENGINES = {"vllm": Vllm, "sglang": Sglang, "llamacpp": LlamaCpp}
 
 
 def connect(url, model, engine, timeout, api_key):
@@ -143,9 +242,11 @@ def connect(url, model, engine, timeout, api_key):
         raise RecordingError(f"{url}/v1/models lists no model") from None
     engine = engine if engine != "auto" else owner
     if engine not in ENGINES:
-        raise RecordingError(f"{url} is served by {engine or 'an unnamed engine'}, but must be one of vllm, sglang; "
+        raise RecordingError(f"{url} is served by {engine or 'an unnamed engine'}, but must be one of {', '.join(ENGINES)}; "
                              "--target-engine and --draft-engine say which")
-    return ENGINES[engine](url, model or name, timeout, api_key)
+    server = ENGINES[engine](url, model or name, timeout, api_key)
+    server.prepare(served)
+    return server
 
 
 def read_prompts(path):
@@ -184,11 +285,11 @@ def seed_of(seed, name):
 def record(prompt, target, draft, options):
     """One line of the output, or None where the target wrote nothing."""
     name, task, text = prompt
-    prompt_ids, output_ids = target.generate(text, options.max_tokens, options.temperature,
-                                             seed_of(options.seed, name))
+    prompt_ids, output_ids, by_target = target.generate(text, options.max_tokens, options.temperature,
+                                                        seed_of(options.seed, name))
     if not output_ids:
         return None
-    by_target = target.score(prompt_ids, output_ids)
+    by_target = by_target or target.score(prompt_ids, output_ids)
     by_draft = draft.score(prompt_ids, output_ids)
     for place, (one, other) in enumerate(zip(by_target, by_draft)):
         if one[2] is not None and other[2] is not None and one[2] != other[2]:
@@ -197,6 +298,8 @@ def record(prompt, target, draft, options):
     line = {"id": name}
     if task is not None:
         line["task"] = task
+    # The same for all texts of one prompt, whatever their ids.
+    line["prompt"] = hashlib.sha256(json.dumps(prompt_ids).encode()).hexdigest()[:16]
     line["prompt_tokens"] = len(prompt_ids)
     line["token_ids"] = output_ids
     for key, scored in (("target", by_target), ("draft", by_draft)):
@@ -213,6 +316,8 @@ def metadata_of(target, draft, options):
 
 def resume(path, metadata):
     """Ids that the file already holds; a last line that was cut off is removed."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise RecordingError(f"{path} is no file, but must be one that can be gone on with")
     try:
         with open(path, "rb") as existing:
             content = existing.read()
@@ -239,9 +344,27 @@ def resume(path, metadata):
 
 
 def append(output, line):
-    output.write(json.dumps(line, separators=(",", ":")) + "\n")
-    output.flush()
-    os.fsync(output.fileno())
+    try:
+        output.write(json.dumps(line, separators=(",", ":")) + "\n")
+        output.flush()
+        os.fsync(output.fileno())
+    except OSError as error:
+        raise RecordingError(f"{output.name} cannot be written: {error}") from None
+
+
+def record_all(prompts, target, draft, options, use):
+    """use(line) of every prompt to which the target writes anything, in the order in which they are finished."""
+    with concurrent.futures.ThreadPoolExecutor(options.concurrency) as pool:
+        requests = [pool.submit(record, prompt, target, draft, options) for prompt in prompts]
+        try:
+            for request in concurrent.futures.as_completed(requests):
+                line = request.result()
+                if line is not None:
+                    use(line)
+        except (RecordingError, KeyboardInterrupt):
+            for request in requests:
+                request.cancel()
+            raise
 
 
 def run(options):
@@ -257,22 +380,27 @@ def run(options):
         output = open(options.output, "a" if done is not None else "w", encoding="utf-8")
     except OSError as error:
         raise RecordingError(f"{options.output} cannot be written: {error}") from None
-    with output, concurrent.futures.ThreadPoolExecutor(options.concurrency) as pool:
-        if done is None:
+
+    def use(line):
+        nonlocal written
+        if done is None and written == 0:
             append(output, metadata)
-        requests = [pool.submit(record, prompt, target, draft, options) for prompt in missing]
-        try:
-            for request in concurrent.futures.as_completed(requests):
-                line = request.result()
-                if line is not None:
-                    append(output, line)
-                    written += 1
-                if sys.stderr.isatty():
-                    print(f"\r{written} of {len(prompts)} requests", end="", file=sys.stderr, flush=True)
-        except (RecordingError, KeyboardInterrupt):
-            for request in requests:
-                request.cancel()
-            raise
+        append(output, line)
+        written += 1
+        if sys.stderr.isatty():
+            print(f"\r{written} of {len(prompts)} requests", end="", file=sys.stderr, flush=True)
+
+    try:
+        record_all(missing, target, draft, options, use)
+        if written == 0:
+            raise RecordingError(f"{target.url} wrote nothing to any of {len(prompts)} prompts")
+    except RecordingError as error:
+        raise RecordingError(f"{error}; {options.output} holds {written} of {len(prompts)} requests: run the same "
+                             "command again to go on") if written else error
+    finally:
+        output.close()
+        if done is None and written == 0:
+            os.remove(options.output)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     print(f"{options.output}: {written} requests; next: specdec analyze {options.output}")

@@ -14,7 +14,7 @@
 namespace specdec::sim {
 namespace {
 
-constexpr std::string_view function = "decode_blockwise";
+constexpr std::string_view blockwise_function = "decode_blockwise";
 
 /// The state of one run. Between steps the model holds the text without its last token, or all of it where a proposal
 /// for what follows is at hand.
@@ -68,7 +68,7 @@ class BlockwiseRun {
     text_.push_back(own_.back());
     const std::vector<Token> guesses = heads_(text_, asked);
     const auto drafted = static_cast<std::int64_t>(guesses.size());
-    core::require_in(function, "tokens of the heads", drafted, 0, asked);
+    core::require_in(blockwise_function, "tokens of the heads", drafted, 0, asked);
     block_.insert(block_.end(), guesses.begin(), guesses.end());
     call(block_);
 
@@ -117,9 +117,9 @@ Generation decode_blockwise(LanguageModelRef target, const OffsetPredictors& hea
                             const BlockwiseOptions& options) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const auto length = static_cast<std::int64_t>(prompt.size());
-  core::require_in(function, "prompt length", length, 1, target.max_length());
-  core::require_in(function, "block", options.block, 1, most);
-  core::require_in(function, "max_new_tokens", options.max_new_tokens, 0, target.max_length() - length);
+  core::require_in(blockwise_function, "prompt length", length, 1, target.max_length());
+  core::require_in(blockwise_function, "block", options.block, 1, most);
+  core::require_in(blockwise_function, "max_new_tokens", options.max_new_tokens, 0, target.max_length() - length);
   return BlockwiseRun(target, heads, prompt, options).finish();
 }
 

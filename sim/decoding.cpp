@@ -13,8 +13,6 @@
 namespace specdec::sim {
 namespace {
 
-std::int64_t size_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
-
 /// Empties the model and lets it read the prompt but for its last token, which the first step carries.
 void read_prompt(LanguageModelRef& model, std::span<const Token> prompt) {
   model.roll_back(0);
@@ -60,7 +58,7 @@ class SpeculativeRun {
     const std::int64_t wanted = options_.max_new_tokens - result_.counters.tokens;
     const std::int64_t limit = std::min(gamma_, wanted - 1);
     draft_.propose({text_, limit, round, options_.policy, uniforms_}, proposal_);
-    core::require_in(function, "proposed tokens", size_of(proposal_.tokens), 0, limit);
+    core::require_in(function, "proposed tokens", length_of(proposal_.tokens), 0, limit);
   }
 
   /// One call of the target over the text's last token and all drafts.
@@ -70,17 +68,17 @@ class SpeculativeRun {
     target_rows_.resize(block_.size() * vocab_);
     target_.score(block_, target_rows_);
     result_.counters.target_calls += 1;
-    result_.counters.target_positions += size_of(block_);
+    result_.counters.target_positions += length_of(block_);
     for (std::size_t i = 0; i < block_.size(); ++i)
       core::standardise(std::span(target_rows_).subspan(i * vocab_, vocab_), options_.standardisation);
   }
 
   /// Takes the accepted drafts and the extra token into the text, the rejected drafts out of the models.
   void settle(Verdict verdict) {
-    const std::int64_t kept_length = size_of(text_) + verdict.accepted;
+    const std::int64_t kept_length = length_of(text_) + verdict.accepted;
     target_.roll_back(kept_length);
     draft_.keep(kept_length);
-    const std::int64_t drafted = size_of(proposal_.tokens);
+    const std::int64_t drafted = length_of(proposal_.tokens);
     const bool all = verdict.accepted == drafted;
     const Token rejected = all ? -1 : proposal_.tokens[static_cast<std::size_t>(verdict.accepted)];
     result_.begin_step({drafted, verdict.accepted, 0, rejected}, drafted);
@@ -149,7 +147,7 @@ Generation decode_autoregressively(LanguageModelRef target, std::span<const Toke
     result.ended = last == options.end_token;
   }
   Counters& counters = result.counters;
-  counters.tokens = counters.target_calls = counters.target_positions = size_of(result.tokens);
+  counters.tokens = counters.target_calls = counters.target_positions = length_of(result.tokens);
   counters.operations = target.operations_per_token() * static_cast<double>(counters.target_positions);
   return result;
 }

@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t size_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
-
 void make_point_mass(std::span<double> row, Token token) {
   std::ranges::fill(row, 0.0);
   row[static_cast<std::size_t>(token)] = 1;
@@ -25,8 +23,8 @@ void make_point_mass(std::span<double> row, Token token) {
 /// How many tokens before `end` are those at the end of the text, at most `longest`.
 std::int64_t match_length(std::span<const Token> text, std::int64_t end, std::int64_t longest) {
   std::int64_t length = 0;
-  while (length < std::min(end, longest) &&
-         text[static_cast<std::size_t>(end - 1 - length)] == text[static_cast<std::size_t>(size_of(text) - 1 - length)])
+  while (length < std::min(end, longest) && text[static_cast<std::size_t>(end - 1 - length)] ==
+                                                text[static_cast<std::size_t>(length_of(text) - 1 - length)])
     ++length;
   return length;
 }
@@ -57,7 +55,7 @@ bool RowProposer::propose() {
     proposal_.rows.resize(proposal_.tokens.size() * vocab_size_);
     return false;
   }
-  const std::int64_t slot = size_of(proposal_.tokens);
+  const std::int64_t slot = length_of(proposal_.tokens);
   const Token token = proposing_ == Proposing::greedy
                           ? static_cast<Token>(core::argmax(row))
                           : sample(row, request_.uniforms.uniform(request_.round, slot, Purpose::draft));
@@ -85,7 +83,7 @@ void ModelDraft::propose(const DraftRequest& request, Proposal& proposal) {
   while (rows.wants_more()) {
     model_.score(unread, rows.next_row());
     calls_ += 1;
-    positions_ += size_of(unread);
+    positions_ += length_of(unread);
     if (!rows.propose()) break;
     unread = std::span(proposal.tokens).last(1);
   }
@@ -137,9 +135,9 @@ LookupDraft::LookupDraft(std::int64_t vocab_size, std::int64_t shortest, std::in
 std::int64_t LookupDraft::max_length() const { return unbounded; }
 
 void LookupDraft::propose(const DraftRequest& request, Proposal& proposal) {
-  std::int64_t continuation = size_of(request.text);
+  std::int64_t continuation = length_of(request.text);
   std::int64_t longest_match = shortest_ - 1;
-  for (std::int64_t end = size_of(request.text) - 1; end > 0 && longest_match < longest_; --end) {
+  for (std::int64_t end = length_of(request.text) - 1; end > 0 && longest_match < longest_; --end) {
     const std::int64_t length = match_length(request.text, end, longest_);
     if (length <= longest_match) continue;
     longest_match = length;

@@ -8,6 +8,8 @@ namespace specdec::sim {
 
 using Token = std::int32_t;
 
+inline std::int64_t length_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
+
 /// What a decoder needs of a model: a prefix that grows by scored blocks and shrinks by roll-back.
 ///
 /// A model holds a prefix of tokens. `score(block, rows)` appends `block` to it in one call and writes the

@@ -62,7 +62,7 @@ std::string metadata_of(const SafetensorsFile& file, const std::string& key) {
   return entry == file.metadata().end() ? "missing" : entry->second;
 }
 
-void require_metadata(const SafetensorsFile& file, const std::string& key, const std::string& expected) {
+void require_table_metadata(const SafetensorsFile& file, const std::string& key, const std::string& expected) {
   const std::string found = metadata_of(file, key);
   if (found != expected) throw FileError(file.path(), FileError::whole_file(), "metadata " + key, found, expected);
 }
@@ -112,8 +112,8 @@ BigramCounts bigram_of(const SafetensorsFile& file, std::int64_t vocab) {
 
 NgramTables read_ngram_tables(const std::filesystem::path& path) {
   const SafetensorsFile file(path);
-  require_metadata(file, "format", "specdec-ngrams");
-  require_metadata(file, "version", "1");
+  require_table_metadata(file, "format", "specdec-ngrams");
+  require_table_metadata(file, "version", "1");
   NgramTables tables;
   tables.discount = discount_of(file);
   tables.unigram = unigram_of(file, tensor_of(file, "unigram.counts", ElementType::i64));

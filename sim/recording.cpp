@@ -1,6 +1,7 @@
 #include "sim/recording.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -11,11 +12,12 @@
 #include "analysis/estimate/tier_conversion.hpp"
 #include "sim/decoding.hpp"
 #include "sim/text_scoring.hpp"
+#include "traces/prompt_id.hpp"
 
 namespace specdec::sim {
 namespace {
 
-constexpr std::string_view function = "record_texts";
+constexpr std::string_view recording_function = "record_texts";
 
 /// A model whose rows are rounded to what a recording stores.
 class StoredModel {
@@ -38,7 +40,7 @@ class StoredModel {
 
 /// One text with the rows before its tokens. Shape of the rows: (tokens, vocab).
 struct RecordedText {
-  std::vector<std::int64_t> sequence, place;
+  std::vector<std::int64_t> sequence, place, prompt;
   std::vector<std::int32_t> token, task;
   std::vector<float> target_rows, draft_rows;
   std::int64_t vocab = 0;
@@ -51,6 +53,7 @@ struct RecordedText {
     batch.place = place;
     batch.token = token;
     batch.task = task;
+    batch.prompt = prompt;
     static_cast<traces::Rows&>(batch.target_rows) = rows(target_rows);
     static_cast<traces::Rows&>(batch.draft_rows) = rows(draft_rows);
     return batch;
@@ -84,16 +87,22 @@ struct Worker {
 class Recorder {
  public:
   Recorder(std::span<const Prompt> prompts, const RecordingOptions& options)
-      : prompts_(prompts), options_(options), tasks_(tasks_of(prompts)) {}
+      : prompts_(prompts), options_(options), tasks_(tasks_of(prompts)) {
+    // By its tokens: the same number in every recording.
+    for (const Prompt& prompt : prompts)
+      prompt_ids_.push_back(traces::prompt_id(fmt::format("{}", fmt::join(prompt.tokens, " "))));
+  }
 
   RecordedText record(Worker& worker, std::int64_t sequence) const {
-    const Prompt& prompt = prompts_[static_cast<std::size_t>(sequence) % prompts_.size()];
+    const std::size_t number = static_cast<std::size_t>(sequence) % prompts_.size();
+    const Prompt& prompt = prompts_[number];
     DecodingOptions decoding;
     decoding.max_new_tokens = options_.max_new_tokens;
     decoding.standardisation = options_.standardisation;
     const RandomStream stream(options_.seed, static_cast<std::uint64_t>(sequence));
     const Generation text = decode_autoregressively(worker.target, prompt.tokens, decoding, stream);
     RecordedText recorded = empty(text.tokens, prompt, sequence);
+    recorded.prompt.assign(text.tokens.size(), prompt_ids_[number]);
     recorded.vocab = worker.target.vocab_size();
     const bool processed = options_.tier != traces::Tier::full;
     for_each_prefix(worker.target, worker.draft, prompt.tokens, text.tokens,
@@ -127,17 +136,18 @@ class Recorder {
   std::span<const Prompt> prompts_;
   const RecordingOptions& options_;
   std::vector<std::string> tasks_;
+  std::vector<std::int64_t> prompt_ids_;
 };
 
 void require_valid(std::span<const Prompt> prompts, const RecordingOptions& options, std::int64_t first) {
   if (prompts.empty()) throw std::invalid_argument("record_texts: prompts has 0 entries, but must have 1 or more");
   core::require_valid(options.standardisation);
   constexpr std::int64_t many = std::int64_t{1} << 40U;
-  core::require_in(function, "sequences", options.sequences, 1, many);
-  core::require_in(function, "max_new_tokens", options.max_new_tokens, 1, many);
-  core::require_in(function, "k", options.k, 1, many);
-  core::require_in(function, "first", first, 0, options.sequences);
-  core::require_in(function, "threads", options.threads, 1, 1024);
+  core::require_in(recording_function, "sequences", options.sequences, 1, many);
+  core::require_in(recording_function, "max_new_tokens", options.max_new_tokens, 1, many);
+  core::require_in(recording_function, "k", options.k, 1, many);
+  core::require_in(recording_function, "first", first, 0, options.sequences);
+  core::require_in(recording_function, "threads", options.threads, 1, 1024);
 }
 
 }  // namespace
@@ -156,6 +166,8 @@ traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::i
   metadata.temperature = options.standardisation.temperature;
   if (options.standardisation.top_k > 0) metadata.top_k = options.standardisation.top_k;
   if (options.standardisation.top_p < 1) metadata.top_p = options.standardisation.top_p;
+  if (options.standardisation.min_p > 0) metadata.min_p = options.standardisation.min_p;
+  if (options.standardisation.temperature_last) metadata.temperature_last = true;
   metadata.acceptance =
       options.standardisation.temperature == 0 ? traces::AcceptanceRule::greedy : traces::AcceptanceRule::rejection;
   metadata.logprob_space =

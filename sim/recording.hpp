@@ -33,8 +33,8 @@ struct RecordingOptions {
 std::vector<std::string> tasks_of(std::span<const Prompt> prompts);
 
 /// What the recording says of itself. Full rows are those of the models, raw; the reader reshapes them as temperature,
-/// top_k and top_p say. The other tiers hold the reshaped distributions, processed, since the normaliser of a reshaped
-/// distribution cannot be had from a part of it.
+/// top_k, top_p and min_p say. The other tiers hold the reshaped distributions, processed, since the normaliser of a
+/// reshaped distribution cannot be had from a part of it.
 traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::int64_t vocab,
                                          const RecordingOptions& options);
 
@@ -44,7 +44,7 @@ traces::TraceMetadata recording_metadata(std::span<const Prompt> prompts, std::i
 ///
 /// @param first     the first sequence; those before it are not made
 /// @param consume   gets each sequence from `first` on, in order; `share` is that of all sequences made, in (0, 1].
-///                  The batch's sequence, place, token, task and the columns of its tier are filled in.
+///                  The batch's sequence, place, token, task, prompt and the columns of its tier are filled in.
 /// @throws std::domain_error if an option is out of range or a prompt does not fit into a model; whatever models throw
 void record_texts(const ModelPair& models, std::span<const Prompt> prompts, const RecordingOptions& options,
                   std::int64_t first,

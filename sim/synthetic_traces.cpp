@@ -20,7 +20,7 @@
 namespace specdec::sim {
 namespace {
 
-constexpr std::string_view function = "synthetic_trace";
+constexpr std::string_view trace_function = "synthetic_trace";
 /// Of the scalar laws: the sure or accepted token, the one that is always rejected, and one for the draft alone.
 constexpr std::int64_t scalar_vocab = 3;
 
@@ -100,16 +100,16 @@ class TaskMaker {
 
  private:
   void prepare(const BetaLaw& law, std::uint64_t, std::uint64_t, std::int64_t) {
-    core::require_in(function, "alpha", law.alpha, 0, 1);
-    core::require_in(function, "concentration", law.concentration, 0, 1e12);
+    core::require_in(trace_function, "alpha", law.alpha, 0, 1);
+    core::require_in(trace_function, "concentration", law.concentration, 0, 1e12);
     alpha_ = law.alpha;
   }
   void prepare(const MarkovLaw& law, std::uint64_t, std::uint64_t, std::int64_t) {
-    core::require_same_size(function, "betas", law.betas.size(), "stay", law.stay.size());
-    core::require_in(function, "states", static_cast<std::int64_t>(law.betas.size()), 2, 1024);
-    for (const double beta : law.betas) core::require_in(function, "beta", beta, 0, 1);
+    core::require_same_size(trace_function, "betas", law.betas.size(), "stay", law.stay.size());
+    core::require_in(trace_function, "states", static_cast<std::int64_t>(law.betas.size()), 2, 1024);
+    for (const double beta : law.betas) core::require_in(trace_function, "beta", beta, 0, 1);
     constexpr double below_one = 1 - std::numeric_limits<double>::epsilon();
-    for (const double stay : law.stay) core::require_in(function, "stay", stay, 0, below_one);
+    for (const double stay : law.stay) core::require_in(trace_function, "stay", stay, 0, below_one);
     shares_ = stationary(law);
     for (std::size_t i = 0; i < shares_.size(); ++i) alpha_ += shares_[i] * law.betas[i];
   }
@@ -139,19 +139,19 @@ bool mix(const SyntheticWorld* a, const SyntheticWorld* b) {
 class SyntheticTrace : public traces::PositionSource {
  public:
   SyntheticTrace(std::vector<SyntheticTask> tasks, const SyntheticOptions& options) : options_(options) {
-    core::require_in(function, "sequences", options.sequences, 1, std::int64_t{1} << 40U);
-    core::require_in(function, "tokens", options.tokens, 1, RandomStream::max_round + 1);
-    core::require_in(function, "sequences times tokens",
+    core::require_in(trace_function, "sequences", options.sequences, 1, std::int64_t{1} << 40U);
+    core::require_in(trace_function, "tokens", options.tokens, 1, RandomStream::max_round + 1);
+    core::require_in(trace_function, "sequences times tokens",
                      static_cast<double>(options.sequences) * static_cast<double>(options.tokens), 1, 0x1p53);
-    core::require_in(function, "threads", options.threads, 1, 1024);
+    core::require_in(trace_function, "threads", options.threads, 1, 1024);
     if (tasks.empty())
-      throw std::invalid_argument(fmt::format("{}: tasks are none, but must be one or more", function));
+      throw std::invalid_argument(fmt::format("{}: tasks are none, but must be one or more", trace_function));
     for (SyntheticTask& task : tasks)
       makers_.emplace_back(std::move(task), options.seed, makers_.size(), options.threads);
     for (const TaskMaker& maker : makers_) {
       if (mix(maker.world(), makers_.front().world())) continue;
       throw std::invalid_argument(fmt::format("{}: the law {} does not mix with {}: they differ in what is recorded",
-                                              function, maker.law(), makers_.front().law()));
+                                              trace_function, maker.law(), makers_.front().law()));
     }
     describe();
   }

@@ -16,20 +16,20 @@
 namespace specdec::sim {
 namespace {
 
-constexpr std::string_view function = "synthetic_trace";
+constexpr std::string_view world_function = "synthetic_trace";
 
 /// Worlds are drawn from sequences that no text has.
 RandomStream world_stream(std::uint64_t seed, std::uint64_t number) { return {seed, std::uint64_t{1} << 63U | number}; }
 
 void require_valid(const PairWorld& law) {
-  core::require_in(function, "alpha", law.alpha, 0, 1);
-  core::require_in(function, "vocab", law.vocab, 2, std::int64_t{1} << 24U);
-  core::require_in(function, "contexts", law.contexts, 1, std::int64_t{1} << 20U);
-  core::require_in(function, "vocab times contexts", law.vocab * law.contexts, 2, std::int64_t{1} << 27U);
+  core::require_in(world_function, "alpha", law.alpha, 0, 1);
+  core::require_in(world_function, "vocab", law.vocab, 2, std::int64_t{1} << 24U);
+  core::require_in(world_function, "contexts", law.contexts, 1, std::int64_t{1} << 20U);
+  core::require_in(world_function, "vocab times contexts", law.vocab * law.contexts, 2, std::int64_t{1} << 27U);
 }
 
 [[noreturn]] void refuse_alpha(double alpha, double least) {
-  throw std::domain_error(fmt::format("{}: alpha is {}, but must be in [{:.4g}, 1]", function, alpha, least));
+  throw std::domain_error(fmt::format("{}: alpha is {}, but must be in [{:.4g}, 1]", world_function, alpha, least));
 }
 
 /// log sum_x exp(logits[x]).
@@ -105,7 +105,7 @@ SyntheticWorld::SyntheticWorld(const PairWorld& law, traces::RowSpace space)
 
 SyntheticWorld::SyntheticWorld(const LogitNoiseLaw& law, std::uint64_t seed, std::uint64_t number, std::int64_t threads)
     : SyntheticWorld(law, traces::RowSpace::logits) {
-  core::require_in(function, "exponent", law.exponent, 0, 1000);
+  core::require_in(world_function, "exponent", law.exponent, 0, 1000);
   const RandomStream stream = world_stream(seed, number);
   std::vector<float> noise(target_.size());
   core::for_each_index(contexts_, threads, [&](std::int64_t context, std::int64_t) {
@@ -131,7 +131,7 @@ SyntheticWorld::SyntheticWorld(const LogitNoiseLaw& law, std::uint64_t seed, std
 
 SyntheticWorld::SyntheticWorld(const DirichletLaw& law, std::uint64_t seed, std::uint64_t number, std::int64_t threads)
     : SyntheticWorld(law, traces::RowSpace::probabilities) {
-  core::require_in(function, "concentration", law.concentration, 1e-6, 1e9);
+  core::require_in(world_function, "concentration", law.concentration, 1e-6, 1e9);
   const RandomStream stream = world_stream(seed, number);
   const double shape = law.concentration / static_cast<double>(vocab_);
   // Each row has a round of its own. In draft_ stands the row that is mixed in until its weight is known.

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::int64_t most_nodes = 10'000'000;
 
-std::int64_t length_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
-
 /// The draft's most probable tokens, the lowest of ties first.
 std::vector<Token> most_probable(std::span<const double> row, std::size_t count) {
   std::vector<Token> tokens(row.size());

@@ -35,6 +35,7 @@ PositionBatch slice_of(const PositionBatch& batch, std::int64_t start, std::int6
   cut_column(slice.place);
   cut_column(slice.token);
   cut_column(slice.task);
+  cut_column(slice.prompt);
   cut(slice.target_rows, start, count);
   cut(slice.draft_rows, start, count);
   cut(slice.target_top_k, batch.draft_top_k.k, start, count);

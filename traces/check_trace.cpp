@@ -7,10 +7,13 @@
 #include <limits>
 #include <optional>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
+#include "traces/prompt_id.hpp"
 #include "traces/trace_columns.hpp"
 #include "traces/trace_shard.hpp"
+#include "traces/unpaired_file.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -145,6 +148,7 @@ class Describer {
     tier_ = batch.tier;
     for (const std::int32_t task : batch.task) ++to_.tasks[task];
     if (batch.task.empty()) without_task_ += batch.size;
+    add_prompts(batch);
     for (const BatchColumn& column : columns_of(batch)) add_column(column);
     if (!batch.draft_vocab_map.empty()) {
       to_.columns.emplace(column::vocab_map, fmt::format("I32 [{}]", batch.draft_vocab_map.size()));
@@ -154,6 +158,7 @@ class Describer {
   void finish() {
     end_sequence();
     if (!to_.tasks.empty() && without_task_ > 0) to_.tasks[-1] += without_task_;
+    if (prompts_known_) to_.prompts = static_cast<std::int64_t>(prompts_.size());
   }
 
  private:
@@ -163,6 +168,15 @@ class Describer {
       sequence_ = sequence;
     }
     ++length_;
+  }
+
+  void add_prompts(const PositionBatch& batch) {
+    prompts_known_ = prompts_known_ && !batch.prompt.empty();
+    for (std::size_t i = 0; i < batch.prompt.size() && prompts_known_; ++i) {
+      const std::int64_t prompt = batch.prompt[i];
+      if (prompt == no_prompt) prompts_known_ = false;
+      if (i == 0 || prompt != batch.prompt[i - 1]) prompts_.insert(prompt);
+    }
   }
 
   void end_sequence() {
@@ -192,12 +206,14 @@ class Describer {
   std::int64_t sequence_ = -1;
   std::int64_t length_ = 0;
   std::int64_t without_task_ = 0;
+  bool prompts_known_ = true;
+  std::unordered_set<std::int64_t> prompts_;
 };
 
 }  // namespace
 
 TraceCheck check_trace(std::span<const std::filesystem::path> files, const OpenOptions& options,
-                       std::int64_t max_findings) {
+                       std::int64_t max_findings, const BatchSink& look) {
   TraceCheck check;
   const ErrorSink keep = [&](const FileError& error) {
     ++check.count;
@@ -212,8 +228,11 @@ TraceCheck check_trace(std::span<const std::filesystem::path> files, const OpenO
     while (source->read(batch)) {
       check.positions += batch.size;
       checker.check(batch);
+      if (look && check.count == 0) look(*source, batch);
     }
     check.notes = source->notes();
+  } catch (const UnpairedFile&) {
+    throw;
   } catch (const FileError& error) {
     keep(error);
   }

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,11 +23,15 @@ struct TraceCheck {
   std::vector<Note> notes;
 };
 
+/// Takes what a source handed out last.
+using BatchSink = std::function<void(const PositionSource&, const PositionBatch&)>;
+
 /// Reads a recording to its end and collects every inconsistency: containers, headers, ids, log-probabilities, sums of
 /// rows, rounds. Formats other than specdec-trace are read to the first one.
-/// @throws std::invalid_argument as open_trace does
+/// @param look  gets every batch too, as long as nothing was found
+/// @throws std::invalid_argument, UnpairedFile as open_trace does; what `look` throws
 TraceCheck check_trace(std::span<const std::filesystem::path> files, const OpenOptions& options = {},
-                       std::int64_t max_findings = 1000);
+                       std::int64_t max_findings = 1000, const BatchSink& look = {});
 
 /// Throws what check_trace would find first in the rows and lists of the batch that the source handed out last.
 /// @throws FileError
@@ -53,6 +59,8 @@ struct TraceDescription {
   std::vector<TierCount> tiers;
   /// Positions by task id; -1 are those without.
   std::map<std::int32_t, std::int64_t> tasks;
+  /// Different prompts; nothing where some position has none.
+  std::optional<std::int64_t> prompts;
   /// Columns that occur, by the names of docs/trace_format.md, each with its type and shape in the first batch that has
   /// it, for instance "F32 (positions, 32000)".
   std::map<std::string, std::string> columns;

@@ -73,7 +73,7 @@ std::string JoinedRecordings::format() const {
 std::vector<Note> JoinedRecordings::notes() const {
   std::vector<Note> notes;
   for (const auto& source : sources_) {
-    for (Note& note : source->notes()) notes.push_back(std::move(note));
+    append(notes, source->notes());
   }
   return notes;
 }

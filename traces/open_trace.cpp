@@ -16,10 +16,12 @@
 #include "traces/formats/paired_recordings.hpp"
 #include "traces/formats/position_traces.hpp"
 #include "traces/formats/request_record.hpp"
+#include "traces/formats/streams.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/formats/token_pairs.hpp"
 #include "traces/joined_recordings.hpp"
 #include "traces/trace_reader.hpp"
+#include "traces/unpaired_file.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -29,17 +31,19 @@ namespace fs = std::filesystem;
 /// Refuses files of a format that holds one model each, unless they are given as a pair.
 void require_pair(std::span<const fs::path> files, const char* content) {
   if (files.empty()) return;
-  throw FileError(files.front(), FileError::whole_file(), "file", fmt::format("{} of one model", content),
-                  "given as a pair, the target's and the draft's");
+  throw UnpairedFile(files.front(), FileError::whole_file(), "file", fmt::format("{} of one model", content),
+                     "given as a pair, the target's and the draft's");
 }
 
 /// Opens files of a format that holds both models in one, and reads them one behind the other.
 template <class Open, class FormatOptions>
 std::unique_ptr<PositionSource> open_each(std::span<const fs::path> files, const OpenOptions& options, Open open,
-                                          const FormatOptions& format_options) {
+                                          const FormatOptions& format_options, std::string_view format) {
   if (options.pair()) {
-    throw FileError(options.target, FileError::whole_file(), "file", "a recording of both models",
-                    "given alone, as no half of a pair");
+    throw FileError(options.target, FileError::whole_file(), "file", fmt::format("{}, no half of a pair", format),
+                    fmt::format("one model's, as NPY, llama.cpp logits and the answers of engines are: {} holds both "
+                                "models and is given alone",
+                                format));
   }
   if (files.size() == 1) return open(files.front(), format_options);
   std::vector<std::unique_ptr<PositionSource>> sources;
@@ -53,6 +57,9 @@ NumpyOptions numpy_options(const OpenOptions& options) {
 TokenPairOptions token_pair_options(const OpenOptions& options) {
   return {options.space, options.target_array, options.draft_array};
 }
+
+constexpr std::string_view npz = "NPZ", position_traces = "position traces", pairs_jsonl = "JSONL of token pairs",
+                           pairs_csv = "CSV of token pairs";
 
 /// Every format that can be read, each more particular one before the more general.
 std::vector<TraceFormat> all_formats() {
@@ -69,40 +76,58 @@ std::vector<TraceFormat> all_formats() {
          require_pair(files, "an array");
          return open_npy_pair(options.target, options.draft, numpy_options(options));
        }},
-      {"NPZ", [](const FileHead& head) { return is_npz(head.bytes); },
+      {npz, [](const FileHead& head) { return is_npz(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_npz, numpy_options(options));
-       }},
-      {"position traces", [](const FileHead& head) { return is_position_traces(head.json()); },
+         return open_each(files, options, open_npz, numpy_options(options), npz);
+       },
+       "arrays such as p_logprobs and q_logprobs"},
+      {position_traces, [](const FileHead& head) { return is_position_traces(head.json()); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_position_traces, PositionTraceOptions{options.draft_array});
-       }},
-      {"JSONL of token pairs", [](const FileHead& head) { return is_token_pairs_jsonl(head.json()); },
+         return open_each(files, options, open_position_traces, PositionTraceOptions{options.draft_array},
+                          position_traces);
+       },
+       "objects acc_NAME that hold acc_len"},
+      {pairs_jsonl, [](const FileHead& head) { return is_token_pairs_jsonl(head.json()); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_token_pairs_jsonl, token_pair_options(options));
-       }},
+         return open_each(files, options, open_token_pairs_jsonl, token_pair_options(options), pairs_jsonl);
+       },
+       "keys such as p_logprob and q_logprob"},
       paired_recordings_format(),
-      {"CSV of token pairs", [](const FileHead& head) { return is_token_pairs_csv(head.bytes); },
+      {pairs_csv, [](const FileHead& head) { return is_token_pairs_csv(head.bytes); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
-         return open_each(files, options, open_token_pairs_csv, token_pair_options(options));
-       }},
+         return open_each(files, options, open_token_pairs_csv, token_pair_options(options), pairs_csv);
+       },
+       "a first line of names such as p_logprob and q_logprob"},
   };
 }
 
 std::string names_of(std::span<const TraceFormat> formats) {
   std::string names;
-  for (const TraceFormat& format : formats) names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
+  for (const TraceFormat& format : formats) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", format.name);
+    if (!format.columns.empty()) names += fmt::format(" ({})", format.columns);
+  }
   return names;
 }
 
+/// The format of a table with a column of one model at least, by the names that the options give: its reader says what
+/// is missing.
+std::string_view table_format(const FileHead& head, const OpenOptions& options) {
+  if (!head.json().empty()) return names_a_model_jsonl(head.json(), token_pair_options(options)) ? pairs_jsonl : "";
+  return names_a_model_csv(head.bytes, token_pair_options(options)) ? pairs_csv : "";
+}
+
 /// The format of each file, which must be the same for all.
-TraceFormat format_of(std::span<const fs::path> files) {
+TraceFormat format_of(std::span<const fs::path> files, const OpenOptions& options) {
   const std::vector<TraceFormat> formats = all_formats();
   const TraceFormat* first = nullptr;
   for (const fs::path& file : files) {
     const FileHead head = FileHead::of(file);
-    const auto found =
-        std::find_if(formats.begin(), formats.end(), [&](const TraceFormat& f) { return f.recognises(head); });
+    auto found = std::find_if(formats.begin(), formats.end(), [&](const TraceFormat& f) { return f.recognises(head); });
+    if (found == formats.end()) {
+      found = std::find_if(formats.begin(), formats.end(),
+                           [name = table_format(head, options)](const TraceFormat& f) { return f.name == name; });
+    }
     if (found == formats.end()) head.refuse_format("one of: " + names_of(formats));
     if (first == nullptr) first = &*found;
     if (&*found != first) {
@@ -120,12 +145,13 @@ FileHead FileHead::of(const fs::path& path) {
   FileHead head;
   head.path = path;
   std::error_code error;
-  if (fs::is_directory(path, error)) {
+  const fs::path from = readable_path(path);
+  if (fs::is_directory(from, error)) {
     head.folder = true;
     return head;
   }
-  const auto size = fs::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
+  const auto size = fs::file_size(from, error);
+  std::ifstream file(from, std::ios::binary);
   if (error || !file) {
     const std::error_code reason = error ? error : std::error_code(errno, std::generic_category());
     throw FileError(path, FileError::whole_file(), "file", fmt::format("unreadable ({})", reason.message()),
@@ -188,9 +214,10 @@ std::unique_ptr<PositionSource> open_trace(std::span<const fs::path> files, cons
     throw std::invalid_argument(fmt::format("open_trace: files is {} of them, but must be {}", files.size(),
                                             options.pair() ? "none beside a pair" : "at least one, or a pair"));
   }
-  if (!options.pair()) return format_of(files).open(files, options);
+  const KeptStreams streams;
+  if (!options.pair()) return format_of(files, options).open(files, options);
   const std::array pair = {options.target, options.draft};
-  return format_of(pair).open({}, options);
+  return format_of(pair, options).open({}, options);
 }
 
 }  // namespace specdec::traces

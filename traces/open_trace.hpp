@@ -64,10 +64,12 @@ struct TraceFormat {
   bool (*recognises)(const FileHead& head);
   /// Opens files of this format: one or several in order, or none when options.pair(), both of whose files are of it.
   std::unique_ptr<PositionSource> (*open)(std::span<const std::filesystem::path> files, const OpenOptions& options);
+  /// How its columns, keys or arrays are called, for the list; empty where the format itself fixes that.
+  std::string_view columns = {};
 };
 
 /// Opens a recording in any readable format, told from its content. A folder is a specdec-trace.
-/// @throws FileError if a file is unreadable, is in no readable format, or in another than the files before it
+/// @throws FileError if a file is unreadable, in no readable format or in another than those before; or UnpairedFile
 /// @throws std::invalid_argument if there are neither files nor a pair, or both, or half a pair
 std::unique_ptr<PositionSource> open_trace(std::span<const std::filesystem::path> files,
                                            const OpenOptions& options = {});

@@ -98,6 +98,9 @@ struct PositionBatch {
   std::span<const std::int32_t> token;
   /// Index into TraceMetadata::task_names, -1 where none.
   std::span<const std::int32_t> task;
+  /// The prompt that the sequence continues, no_prompt where unknown; one for all of a sequence. Texts of one prompt
+  /// are no independent observations.
+  std::span<const std::int64_t> prompt;
 
   /// Full tier. draft_rows may be over a reduced vocabulary: column i is then the token draft_vocab_map[i].
   TargetRows target_rows;

@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "traces/file_error.hpp"
+#include "traces/note.hpp"
 #include "traces/position_batch.hpp"
 #include "traces/trace_metadata.hpp"
 
 namespace specdec::traces {
-
-/// Something a reader should know about a recording that is not an error; `code` is stable, for scripts.
-struct Note {
-  std::string code;
-  std::string message;
-};
 
 /// Which of the two models a row belongs to.
 enum class Role { target, draft };

@@ -64,6 +64,7 @@ std::vector<BatchColumn> columns_of(const PositionBatch& batch) {
   Collector columns;
   columns.add(column::seq, batch.sequence);
   columns.add(column::pos, batch.place);
+  columns.add(column::prompt, batch.prompt);
   columns.add(column::step_time_ns, batch.step_time_ns);
   columns.add(column::token, batch.token);
   columns.add(column::task, batch.task);

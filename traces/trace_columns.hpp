@@ -21,6 +21,7 @@ inline constexpr const char* seq = "seq";
 inline constexpr const char* pos = "pos";
 inline constexpr const char* token = "token";
 inline constexpr const char* task = "task";
+inline constexpr const char* prompt = "prompt";
 inline constexpr const char* step_drafted = "step.drafted";
 inline constexpr const char* step_accepted = "step.accepted";
 inline constexpr const char* step_time_ns = "step.time_ns";

@@ -21,9 +21,9 @@ constexpr std::string_view trace_format_name = "specdec-trace";
 constexpr std::string_view trace_version = "1";
 
 /// Takes the known keys out of the strings of one file; every refusal names the file and the key.
-class Strings {
+class MetadataStrings {
  public:
-  Strings(const std::map<std::string, std::string>& strings, const std::filesystem::path& path)
+  MetadataStrings(const std::map<std::string, std::string>& strings, const std::filesystem::path& path)
       : strings_(strings), path_(path) {}
 
   std::string text(const char* key) { return take(key).value_or(""); }
@@ -35,6 +35,13 @@ class Strings {
     const auto number = number_in<Number>(*value);
     if (number && lowest <= *number && *number <= highest) return number;
     refuse(key, *value, fmt::format("a number in [{}, {}]", lowest, highest));
+  }
+
+  std::optional<bool> truth(const char* key) {
+    const std::optional<std::string> value = take(key);
+    if (!value) return std::nullopt;
+    if (*value != "true" && *value != "false") refuse(key, *value, "true or false");
+    return *value == "true";
   }
 
   template <class Enum, std::size_t n>
@@ -132,6 +139,8 @@ std::map<std::string, std::string> to_strings(const TraceMetadata& metadata) {
   if (metadata.temperature) strings["temperature"] = fmt::format("{}", *metadata.temperature);
   if (metadata.top_k) strings["top_k"] = fmt::format("{}", *metadata.top_k);
   if (metadata.top_p) strings["top_p"] = fmt::format("{}", *metadata.top_p);
+  if (metadata.min_p) strings["min_p"] = fmt::format("{}", *metadata.min_p);
+  if (metadata.temperature_last) strings["temperature_last"] = *metadata.temperature_last ? "true" : "false";
   if (!metadata.target_model.empty()) strings["p.model"] = metadata.target_model;
   if (!metadata.draft_model.empty()) strings["q.model"] = metadata.draft_model;
   if (!metadata.engine.empty()) strings["engine"] = metadata.engine;
@@ -146,13 +155,15 @@ std::map<std::string, std::string> to_strings(const TraceMetadata& metadata) {
 TraceMetadata metadata_from_strings(const std::map<std::string, std::string>& strings,
                                     const std::filesystem::path& path) {
   constexpr std::int64_t many = std::numeric_limits<std::int32_t>::max();
-  Strings from(strings, path);
+  MetadataStrings from(strings, path);
   from.require_version_1();
   TraceMetadata metadata;
   metadata.vocab_size = from.number<std::int64_t>("vocab_size", 1, many);
   metadata.temperature = from.number<double>("temperature", 0, 1e6);
   metadata.top_k = from.number<std::int64_t>("top_k", 0, many);
   metadata.top_p = from.number<double>("top_p", 0, 1);
+  metadata.min_p = from.number<double>("min_p", 0, 1);
+  metadata.temperature_last = from.truth("temperature_last");
   metadata.target_model = from.text("p.model");
   metadata.draft_model = from.text("q.model");
   metadata.engine = from.text("engine");

@@ -20,7 +20,7 @@ enum class AcceptanceRule {
 /// Which distribution the stored log-probabilities belong to. Metadata key "logprob_space".
 enum class LogprobSpace {
   raw,        ///< the model's own, at temperature 1 and with nothing cut off
-  processed,  ///< the one that was sampled from, after temperature, top-k and top-p
+  processed,  ///< the one that was sampled from, after temperature, top-k, top-p and min-p
   unknown,
 };
 
@@ -43,6 +43,9 @@ struct TraceMetadata {
   std::optional<double> temperature;
   std::optional<std::int64_t> top_k;
   std::optional<double> top_p;
+  std::optional<double> min_p;
+  /// Whether the temperature was applied after the cuts, as llama.cpp does, and not before them.
+  std::optional<bool> temperature_last;
   std::string target_model;
   std::string draft_model;
   std::string engine;

@@ -289,6 +289,22 @@ class TraceReader::State {
     batch.task = columns_.values(t.task, task_);
     const auto tasks = static_cast<std::int32_t>(metadata_.task_names.size());
     columns_.require_in(t.task, batch.task, -1, tasks == 0 ? std::numeric_limits<std::int32_t>::max() : tasks - 1);
+    read_prompts(batch);
+  }
+
+  void read_prompts(PositionBatch& batch) {
+    const Tensor* const tensor = shard_->tensors().prompt;
+    batch.prompt = columns_.values(tensor, prompt_);
+    for (std::size_t i = 0; i < batch.prompt.size(); ++i) {
+      const std::int64_t prompt = batch.prompt[i];
+      const bool goes_on = batch.place[i] > 0 && prompt_of_last_;
+      if (goes_on && prompt != *prompt_of_last_) {
+        columns_.report(*tensor, static_cast<std::int64_t>(i), fmt::format("{}", prompt),
+                        fmt::format("{}, as before it in the sequence", *prompt_of_last_));
+      }
+      prompt_of_last_ = prompt;
+    }
+    if (batch.prompt.empty()) prompt_of_last_.reset();
   }
 
   std::int32_t last_id() const {
@@ -451,11 +467,13 @@ class TraceReader::State {
   std::int64_t first_of_shard_ = 0;
   std::int64_t row_ = 0;
   std::int64_t batch_rows_ = 1;
+  /// Of the position before, where its shard has prompts.
+  std::optional<std::int64_t> prompt_of_last_;
   /// Accepted tokens of the round that is going on which are still to come.
   std::int32_t inside_round_ = 0;
 
   // What batches refer to where the file itself cannot serve.
-  std::vector<std::int64_t> seq_, pos_, sequence_, place_, step_time_ns_;
+  std::vector<std::int64_t> seq_, pos_, sequence_, place_, prompt_, step_time_ns_;
   std::vector<std::int32_t> token_, task_, vocab_map_, target_token_rank_, draft_token_rank_, step_drafted_,
       step_accepted_, accepted_length_;
   std::vector<float> target_rows_, draft_rows_, target_token_logprob_, draft_token_logprob_, overlap_;

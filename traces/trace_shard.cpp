@@ -90,6 +90,7 @@ class TraceShard::Binder {
     t.pos = column(column::pos, Kind::integer);
     t.token = column(column::token, Kind::integer);
     t.task = column(column::task, Kind::integer);
+    t.prompt = column(column::prompt, Kind::integer);
     t.step_drafted = column(column::step_drafted, Kind::integer);
     t.step_accepted = column(column::step_accepted, Kind::integer);
     t.step_time_ns = column(column::step_time_ns, Kind::integer);

@@ -42,6 +42,7 @@ struct ShardTensors {
   const Tensor* pos = nullptr;
   const Tensor* token = nullptr;
   const Tensor* task = nullptr;
+  const Tensor* prompt = nullptr;
   const Tensor* step_drafted = nullptr;
   const Tensor* step_accepted = nullptr;
   const Tensor* step_time_ns = nullptr;

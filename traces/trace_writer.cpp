@@ -56,12 +56,11 @@ class OpenShard {
     positions_ += end - begin;
   }
 
-  void write_to(const fs::path& path, std::map<std::string, std::string> metadata) const {
+  void write_to(DurableFile& file, std::map<std::string, std::string> metadata) const {
     if (target_sum_tolerance_ > 0) metadata[column::target.sum_tolerance] = fmt::format("{}", target_sum_tolerance_);
     if (draft_sum_tolerance_ > 0) metadata[column::draft.sum_tolerance] = fmt::format("{}", draft_sum_tolerance_);
     const std::size_t map_at = place_of_vocab_map();
     const std::string header = safetensors_header(headers(map_at), metadata);
-    DurableFile file(path);
     file.write(std::as_bytes(std::span(header)));
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       if (i == map_at) file.write(std::as_bytes(std::span(vocab_map_)));
@@ -124,16 +123,27 @@ class TraceWriter::State {
     single_file_ = path_.extension() == shard_extension;
     folder_ = !single_file_ ? path_ : path_.has_parent_path() ? path_.parent_path() : fs::path(".");
     if (single_file_) {
-      const DurableFile probe(path_);
+      file_.emplace(path_);
     } else {
       prepare_folder();
     }
+  }
+
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  /// A folder that was made for nothing goes; one that holds anything stays.
+  /// What is half written goes first: a folder can be removed only when it is empty.
+  ~State() {
+    file_.reset();
+    std::error_code ignored;
+    if (made_folder_) fs::remove(folder_, ignored);
   }
 
   void write(const PositionBatch& batch) {
     const std::vector<BatchColumn> columns = columns_of(batch);
     require_whole_columns(batch, columns);
     if (batch.size == 0) return;
+    if (positions_ == 0) require_room(batch, columns);
     if (shard_ && !shard_->takes(batch, columns)) {
       if (single_file_) {
         throw FileError(path_, FileError::whole_file(), "trace",
@@ -178,16 +188,18 @@ class TraceWriter::State {
  private:
   void close_shard() {
     if (!shard_) return;
-    const fs::path file = single_file_ ? path_ : folder_ / fmt::format("shard-{:06}.safetensors", next_number_);
-    shard_->write_to(file, to_strings(metadata_));
+    if (!single_file_) file_.emplace(folder_ / fmt::format("shard-{:06}.safetensors", next_number_));
+    shard_->write_to(*file_, to_strings(metadata_));
+    file_.reset();
     shard_.reset();
     ++next_number_;
   }
 
   void prepare_folder() {
     std::error_code error;
-    fs::create_directories(folder_, error);
+    made_folder_ = fs::create_directories(folder_, error);
     if (error) throw FileError(folder_, FileError::whole_file(), "folder", error.message(), "writable");
+    lock_.emplace(folder_);
     bool holds_shards = false;
     for (const auto& entry : fs::directory_iterator(folder_)) {
       const fs::path& file = entry.path();
@@ -221,16 +233,19 @@ class TraceWriter::State {
   }
 
   /// What is there must say the same where both say something; of the task names one list must begin with the other.
+  /// What the recorder noted in words of its own comes first: the rest follows from it.
   void resume() {
     const TraceReader existing(folder_);
     resumed_positions_ = existing.positions().value_or(0);
     const TraceMetadata& there = existing.metadata();
     const auto strings = to_strings(there);
-    for (const auto& [key, value] : to_strings(metadata_)) {
+    const auto require_same = [&](const std::string& key, const std::string& value) {
       const auto found = strings.find(key);
-      if (key == "tasks" || found == strings.end() || found->second == value) continue;
+      if (key == "tasks" || found == strings.end() || found->second == value) return;
       refuse_to_resume(key, found->second, value);
-    }
+    };
+    for (const auto& [key, value] : metadata_.other) require_same(key, value);
+    for (const auto& [key, value] : to_strings(metadata_)) require_same(key, value);
     const std::size_t shared = std::min(there.task_names.size(), metadata_.task_names.size());
     for (std::size_t i = 0; i < shared; ++i) {
       if (there.task_names[i] != metadata_.task_names[i]) {
@@ -242,6 +257,21 @@ class TraceWriter::State {
 
   [[noreturn]] void refuse_to_resume(const std::string& key, std::string there, const std::string& now) const {
     throw FileError(folder_, FileError::whole_file(), "metadata " + key, std::move(there), now + " to be gone on with");
+  }
+
+  /// Columns are collected beside the shard, so that the one being written stands there twice.
+  void require_room(const PositionBatch& batch, std::span<const BatchColumn> columns) const {
+    std::error_code error;
+    const fs::space_info space = fs::space(folder_, error);
+    if (error || !options_.expected_positions) return;
+    std::int64_t bytes = 0;
+    for (const BatchColumn& column : columns) bytes += static_cast<std::int64_t>(column.bytes.size());
+    const std::int64_t missing = *options_.expected_positions - resumed_positions_;
+    const double trace = static_cast<double>(missing) * static_cast<double>(bytes) / static_cast<double>(batch.size);
+    const double shard = single_file_ ? trace : std::min(trace, static_cast<double>(options_.shard_bytes));
+    if (trace + shard <= static_cast<double>(space.available)) return;
+    throw FileError(folder_, FileError::whole_file(), "free space", fmt::format("{} bytes", space.available),
+                    fmt::format("{:.3g} bytes for {} positions", trace + shard, missing));
   }
 
   bool is_full(const OpenShard& shard) const {
@@ -274,6 +304,10 @@ class TraceWriter::State {
   WriterOptions options_;
   bool single_file_ = false;
   fs::path folder_;
+  bool made_folder_ = false;
+  std::optional<FolderLock> lock_;
+  /// A single file from the beginning on, else the shard that is being completed.
+  std::optional<DurableFile> file_;
   std::int64_t next_number_ = 0;
   std::int64_t resumed_positions_ = 0;
   std::int64_t positions_ = 0;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct WriterOptions {
   bool whole_sequences = false;
   /// Go on after the shards that a folder holds already, instead of refusing such a folder.
   bool resume = false;
+  /// Positions of the whole trace, those that are there included, where that is known: what the disk has no room for is
+  /// then refused before any of it is written.
+  std::optional<std::int64_t> expected_positions = {};
 };
 
 /// Writes a specdec-trace: one file if the path ends in ".safetensors", else a folder of shards, which is made if it
@@ -26,7 +30,9 @@ struct WriterOptions {
 /// shard being written and leaves nothing that reads as whole. Memory use does not depend on the size of a shard.
 class TraceWriter {
  public:
-  /// @throws FileError if the place cannot be written, if the folder holds anything else, if it holds shards and
+  /// The place is this object's alone as long as it lives.
+  /// @throws FileError if the place cannot be written, if another object, of any process, writes there, if the folder
+  /// holds anything else, if it holds shards and
   ///   resume is not asked for, or if what it holds contradicts `metadata`
   TraceWriter(std::filesystem::path path, TraceMetadata metadata, WriterOptions options = {});
   /// Without finish() the shard being written is lost.
@@ -42,7 +48,7 @@ class TraceWriter {
   /// Appends the columns that the batch has, its numbering of sequences included. A batch with other columns than the
   /// one before begins a new shard; in a single file it is refused.
   /// @throws std::invalid_argument if a column's length does not agree with the batch's size
-  /// @throws FileError if the disk refuses
+  /// @throws FileError if the disk refuses, or has no room for what is expected
   void write(const PositionBatch& batch);
 
   /// The names of the task ids, where they became known only while reading; those given before stay as they are.

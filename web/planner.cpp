@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "analysis/planning/regret.hpp"
-#include "cli/page/page_inputs.hpp"
-#include "cli/plan_answer.hpp"
-#include "cli/plan_points.hpp"
+#include "cli/planned.hpp"
+#include "cli/stated_acceptance.hpp"
 #include "cli/values.hpp"
+#include "render/page/page_inputs.hpp"
+#include "render/plan.hpp"
 
 namespace specdec::web {
 namespace {
@@ -31,7 +32,7 @@ void take(const ordered_json& request, const char* key, std::optional<Value>& ta
 }
 
 /// The keys are those of "inputs" in the output of `specdec plan`. The ones that name files are not known here; in
-/// their place stand "acceptance" and "specs", as cli/page/page_inputs.hpp writes them.
+/// their place stand "acceptance" and "specs", as render/page/page_inputs.hpp writes them.
 PlanOptions options_of(const ordered_json& request) {
   PlanOptions o;
   take(request, "alpha", o.alpha);
@@ -39,9 +40,10 @@ PlanOptions options_of(const ordered_json& request) {
   take(request, "acceptance_length", o.acceptance_length);
   take(request, "acceptance_per_position", o.acceptance_per_position);
   take(request, "at", o.at);
+  take(request, "rounds", o.rounds);
   take(request, "conditional", o.conditional);
   if (request.contains("acceptance")) {
-    o.known_acceptance = std::make_shared<cli::PlannedAcceptance>(cli::page_acceptance(request["acceptance"]));
+    o.known_acceptance = std::make_shared<planner::Acceptance>(render::page_acceptance(request["acceptance"]));
   }
   take(request, "c", o.cost.c);
   take(request, "verify_factor", o.cost.verify_factor);
@@ -76,50 +78,31 @@ PlanOptions options_of(const ordered_json& request) {
   take(request, "layer_seconds", r.layer_seconds);
   take(request, "scheduling_seconds", r.scheduling_seconds);
   take(request, "calibrate", r.calibrate);
-  if (request.contains("specs")) r.known = cli::page_specs(request["specs"]);
+  if (request.contains("specs")) r.known = render::page_specs(request["specs"]);
   return o;
 }
 
-ordered_json warnings_json(const std::vector<cli::Warning>& warnings) {
+ordered_json warnings_json(const std::vector<Note>& warnings) {
   ordered_json list = ordered_json::array();
-  for (const cli::Warning& w : warnings) {
-    if (!w.json_only) list.push_back({{"code", w.code}, {"message", w.message}});
+  for (const Note& w : warnings) {
+    if (!w.explains_null) list.push_back({{"code", w.code}, {"message", w.message}});
   }
   return list;
 }
 
-cli::PlannedAcceptance acceptance_of(const PlanOptions& o) {
-  return o.known_acceptance ? *o.known_acceptance : cli::planned(cli::stated_acceptance(o), o.acceptance);
-}
-
-cli::Deployment deployment_of(const PlanOptions& o) {
-  cli::Deployment d = cli::asked_deployment(o);
-  cli::PlannedDraft& draft = d.drafts.emplace_back(cli::named_draft(o));
-  draft.acceptance = acceptance_of(o);
-  d.engine = draft.acceptance.engine;
-  if (o.roofline.hardware) {
-    cli::price_by_hardware(o, o.draft_model, "--", draft, d);
-  } else {
-    draft.cost = cli::constant_cost(o, draft.kind, o.cost.c, "--");
-  }
-  cli::plan_drafts(o, {1}, d);
-  cli::conclude(o, d);
-  return d;
+/// The plan of one draft, with the acceptance of the report or a stated one.
+planner::Plan plan_asked_for(const PlanOptions& o) {
+  const planner::Acceptance acceptance = o.known_acceptance ? *o.known_acceptance : cli::stated_acceptance(o);
+  return planner::plan(acceptance, cli::cost_of_models(o, cli::draft_words(o)), cli::question_of(o));
 }
 
 /// {"plan", "words", "warnings"}
 ordered_json plan_of(const ordered_json& request) {
   const PlanOptions o = options_of(request);
   cli::require_consistent(o);
-  ordered_json plan = ordered_json::object();
-  if (o.is_closed_form()) {
-    const cli::Answer answer = cli::closed_form(o);
-    plan = cli::json_of(answer);
-    return {{"plan", plan}, {"words", cli::words_of(answer)}, {"warnings", warnings_json(cli::warnings_of(answer))}};
-  }
-  const cli::Deployment d = deployment_of(o);
-  cli::put_deployment(d, false, plan);
-  return {{"plan", plan}, {"words", cli::words_of(d)}, {"warnings", warnings_json(d.warnings)}};
+  const planner::Plan plan = plan_asked_for(o);
+  return {
+      {"plan", render::json_of(plan)}, {"words", render::words_of(plan)}, {"warnings", warnings_json(plan.warnings)}};
 }
 
 /// The best gamma and its speedup for every alpha and c of two lists, and of "verify_factor", "overhead" and
@@ -131,7 +114,7 @@ ordered_json map_of(const ordered_json& request) {
   ordered_json gammas = ordered_json::array(), speedups = ordered_json::array();
   for (const double c : cs) {
     planning::SearchSpace space;
-    space.cost = o.cost.with_c(c);
+    space.cost = o.cost.times().with_c(c);
     if (o.max_gamma) space.max_gamma = *o.max_gamma;
     ordered_json gamma_row = ordered_json::array(), speedup_row = ordered_json::array();
     for (const double alpha : alphas) {
@@ -145,13 +128,12 @@ ordered_json map_of(const ordered_json& request) {
   return {{"gamma", gammas}, {"speedup", speedups}};
 }
 
-/// Regret of every gamma up to "last" for every alpha of a list. Shape: (gamma, alpha).
+/// Regret of every gamma up to "last" for every alpha of a list, against the best of all gammas. Shape: (gamma, alpha).
 ordered_json regret_of(const ordered_json& request) {
   const auto alphas = request.at("alphas").get<std::vector<double>>();
   const PlanOptions o = options_of(request);
   planning::SearchSpace space;
-  space.cost = o.cost.with_c(o.cost.c.value_or(0));
-  if (o.max_gamma) space.max_gamma = *o.max_gamma;
+  space.cost = o.cost.times().with_c(o.cost.c.value_or(0));
   ordered_json rows = ordered_json::array();
   for (std::int64_t gamma = 0; gamma <= request.at("last").get<std::int64_t>(); ++gamma) {
     ordered_json row = ordered_json::array();
@@ -170,19 +152,18 @@ ordered_json over_c(const ordered_json& request) {
   ordered_json gammas = ordered_json::array(), speedups = ordered_json::array(), intervals = ordered_json::array();
   for (const ordered_json& c : request.at("cs")) {
     o.cost.c = c.get<double>();
-    if (o.is_closed_form()) {
-      const cli::Answer answer = cli::closed_form(o);
-      const std::optional<planning::PlanRow>& best = answer.plan.recommended;
+    const planner::Plan plan = plan_asked_for(o);
+    if (plan.closed_form) {
+      const std::optional<planning::PlanRow>& best = plan.closed_form->plan.recommended;
       gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
       speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
       intervals.push_back(nullptr);
       continue;
     }
-    const cli::Deployment d = deployment_of(o);
-    const planning::DeploymentRow& best = d.points().front().optimal();
-    gammas.push_back(best.gamma);
-    speedups.push_back(best.speedup);
-    intervals.push_back({best.speedup_ci95.lo, best.speedup_ci95.hi});
+    const planning::DeploymentRow* const best = plan.points().front().optimal();
+    gammas.push_back(best ? ordered_json(best->gamma) : ordered_json());
+    speedups.push_back(best ? ordered_json(best->speedup) : ordered_json());
+    intervals.push_back(best ? ordered_json{best->speedup_ci95.lo, best->speedup_ci95.hi} : ordered_json());
   }
   return {{"gamma", gammas}, {"speedup", speedups}, {"ci95", intervals}};
 }
@@ -191,7 +172,9 @@ ordered_json over_c(const ordered_json& request) {
 ordered_json presets_of(const ordered_json&) {
   ordered_json hardware = ordered_json::array(), models = ordered_json::array();
   for (const cost::HardwareSpec& spec : cost::hardware_presets()) hardware.push_back(spec.name);
-  for (const cost::ModelSpec& spec : cost::model_presets()) models.push_back(spec.name);
+  for (const cost::ModelSpec& spec : cost::model_presets()) {
+    if (has_shape(spec)) models.push_back(spec.name);
+  }
   return {{"hardware", hardware}, {"models", models}};
 }
 

@@ -13,7 +13,6 @@ namespace {
 // exp(n * log_alpha) keeps 1e-15 only if the product, up to 745, has an absolute error far below that.
 static_assert(std::numeric_limits<long double>::digits >= 64, "log_alpha needs more digits than a double has");
 
-constexpr double largest = std::numeric_limits<double>::max();
 constexpr std::int64_t largest_exponent = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
@@ -34,8 +33,8 @@ AcceptanceRate AcceptanceRate::from_rejection(double epsilon) {
 }
 
 AcceptanceRate AcceptanceRate::from_masses(double accepted, double rejected) {
-  require_in("AcceptanceRate::from_masses", "accepted", accepted, 0, largest);
-  require_in("AcceptanceRate::from_masses", "rejected", rejected, 0, largest);
+  require_in("AcceptanceRate::from_masses", "accepted", accepted, 0, largest_double);
+  require_in("AcceptanceRate::from_masses", "rejected", rejected, 0, largest_double);
   return accepted < rejected ? AcceptanceRate(accepted) : from_rejection(rejected);
 }
 
@@ -57,12 +56,12 @@ AcceptanceRate mean_acceptance(std::span<const AcceptanceRate> betas, std::span<
   CompensatedSum total;
   for (std::size_t i = 0; i < betas.size(); ++i) {
     const double weight = weights.empty() ? 1 : weights[i];
-    require_in("mean_acceptance", "weight", weight, 0, largest);
+    require_in("mean_acceptance", "weight", weight, 0, largest_double);
     accepted.add(weight * betas[i].alpha());
     rejected.add(weight * betas[i].rejection());
     total.add(weight);
   }
-  require_in("mean_acceptance", "sum of weights", total.value(), std::numeric_limits<double>::denorm_min(), largest);
+  require_in("mean_acceptance", "sum of weights", total.value(), least_positive, largest_double);
   return AcceptanceRate::from_masses(accepted.value() / total.value(), rejected.value() / total.value());
 }
 

@@ -9,7 +9,6 @@ namespace specdec::core {
 
 void require_in(std::string_view function, std::string_view name, double value, double lo, double hi) {
   if (lo <= value && value <= hi) return;
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   const std::string range = hi == infinity ? fmt::format("[{}, inf)", lo) : fmt::format("[{}, {}]", lo, hi);
   throw std::domain_error(fmt::format("{}: {} is {}, but must be in {}", function, name, value, range));
 }

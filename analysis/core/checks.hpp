@@ -1,9 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace specdec::core {
+
+/// Bounds of what need only be finite, positive or countable, and what lies beyond them.
+inline constexpr double largest_double = std::numeric_limits<double>::max();
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr double least_positive = std::numeric_limits<double>::denorm_min();
+inline constexpr std::int64_t largest_integer = std::numeric_limits<std::int64_t>::max();
 
 /// Throws std::domain_error `function: name is value, but must be in [lo, hi]` unless lo <= value <= hi.
 /// NaN fails. Infinite bounds are printed as an open end.

@@ -1,5 +1,7 @@
 #include "analysis/core/parallel.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -35,6 +37,8 @@ class Indices {
     }
   }
 
+  void leave_the_rest() { next_ = count_; }
+
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -50,6 +54,11 @@ class Indices {
 
 }  // namespace
 
+TooManyThreads::TooManyThreads(std::string_view function, std::int64_t asked, std::int64_t started,
+                               const std::error_code& why)
+    : std::runtime_error(fmt::format("{}: threads is {}, but the system starts only {} ({})", function, asked, started,
+                                     why.message())) {}
+
 void for_each_index(std::int64_t count, std::int64_t threads,
                     const std::function<void(std::int64_t index, std::int64_t worker)>& function) {
   require_in("for_each_index", "count", count, std::int64_t{0}, std::numeric_limits<std::int64_t>::max() / 2);
@@ -58,7 +67,12 @@ void for_each_index(std::int64_t count, std::int64_t threads,
   {
     std::vector<std::jthread> others;
     for (std::int64_t worker = 1; worker < std::min(threads, count); ++worker) {
-      others.emplace_back([&indices, worker] { indices.run(worker); });
+      try {
+        others.emplace_back([&indices, worker] { indices.run(worker); });
+      } catch (const std::system_error& error) {
+        indices.leave_the_rest();
+        throw TooManyThreads("for_each_index", threads, worker, error.code());
+      }
     }
     indices.run(0);
   }

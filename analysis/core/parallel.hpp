@@ -2,8 +2,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
 
 namespace specdec::core {
+
+/// The system starts no more threads: a limit on them, or on memory.
+class TooManyThreads : public std::runtime_error {
+ public:
+  TooManyThreads(std::string_view function, std::int64_t asked, std::int64_t started, const std::error_code& why);
+};
 
 /// Calls function(index, worker) once for every index in [0, count), spread over at most `threads` threads.
 ///
@@ -15,6 +24,7 @@ namespace specdec::core {
 /// @throws std::domain_error if count < 0 or threads is outside [1, 1024]
 /// @throws what function threw at the lowest index at which it threw; every lower index was run to its end, higher ones
 ///         may have been left out
+/// @throws TooManyThreads if fewer can be started; indices may have been met by then
 void for_each_index(std::int64_t count, std::int64_t threads,
                     const std::function<void(std::int64_t index, std::int64_t worker)>& function);
 

@@ -816,6 +816,36 @@ void sum_lenient_distances_of_rows(const StagedRow& target, const StagedRow& dra
   for (std::size_t k = 0; k < leniences_at_once; ++k) out[k] = distance[k].value();
 }
 
+// ------------------------------------------------------------------------------------------- confidence
+
+void sum_confidences_of_rows(const StagedRow& target, const StagedRow& draft, std::size_t vocab,
+                             ConfidenceBlock* blocks) {
+  StagedReader p(target, vocab);
+  StagedReader q(draft, vocab);
+  const Floats zero = hn::Zero(float_tag);
+  for (std::size_t block = 0; block < vocab; block += block_tokens, ++blocks) {
+    LongSum drafted, confidence, accepted;
+    Floats largest = zero;
+    for (std::size_t first = block; first < block + block_tokens; first += group) {
+      p.start(first);
+      q.start(first);
+      Floats d = zero, c = zero, a = zero;
+      for (std::size_t i = 0; i < group; i += lanes) {
+        const Floats y = q.probability(i);
+        d = hn::Add(d, y);
+        c = hn::MulAdd(y, y, c);
+        a = hn::Add(a, hn::Min(p.probability(i), y));
+        largest = hn::Max(largest, y);
+      }
+      drafted.add(d);
+      confidence.add(c);
+      accepted.add(a);
+    }
+    *blocks = {drafted.value(), confidence.value(), accepted.value(),
+               hn::GetLane(hn::MaxOfLanes(float_tag, largest))};
+  }
+}
+
 }  // namespace
 }  // namespace specdec::core::row_kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -832,6 +862,7 @@ HWY_EXPORT(exponentials_of_row);
 HWY_EXPORT(logarithm_of);
 HWY_EXPORT(sum_leniences_of_rows);
 HWY_EXPORT(sum_lenient_distances_of_rows);
+HWY_EXPORT(sum_confidences_of_rows);
 
 }  // namespace
 
@@ -868,6 +899,10 @@ void sum_leniences(const StagedRow& target, const StagedRow& draft, std::size_t 
 void sum_lenient_distances(const StagedRow& target, const StagedRow& draft, std::size_t vocab, const float* leniences,
                            const float* inverse, const float* kappa, double* out) {
   HWY_DYNAMIC_DISPATCH(sum_lenient_distances_of_rows)(target, draft, vocab, leniences, inverse, kappa, out);
+}
+
+void sum_confidences(const StagedRow& target, const StagedRow& draft, std::size_t vocab, ConfidenceBlock* blocks) {
+  HWY_DYNAMIC_DISPATCH(sum_confidences_of_rows)(target, draft, vocab, blocks);
 }
 
 }  // namespace specdec::core::row_kernels

@@ -97,4 +97,15 @@ void sum_leniences(const StagedRow& target, const StagedRow& draft, std::size_t 
 void sum_lenient_distances(const StagedRow& target, const StagedRow& draft, std::size_t vocab, const float* leniences,
                            const float* inverse, const float* kappa, double* out);
 
+/// Sums over one block of a pair.
+struct ConfidenceBlock {
+  double drafted = 0;     ///< sum q
+  double confidence = 0;  ///< sum q^2
+  double accepted = 0;    ///< sum min(p, q)
+  float largest = 0;      ///< max q
+};
+
+/// @param blocks  one per block
+void sum_confidences(const StagedRow& target, const StagedRow& draft, std::size_t vocab, ConfidenceBlock* blocks);
+
 }  // namespace specdec::core::row_kernels

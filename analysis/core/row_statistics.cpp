@@ -13,6 +13,7 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/row_kernels.hpp"
 #include "analysis/core/staged_row.hpp"
+#include "analysis/core/unit_bins.hpp"
 
 namespace specdec::core {
 namespace {
@@ -22,7 +23,6 @@ using traces::ElementType;
 using traces::Row;
 using traces::RowSpace;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 const double log_2 = std::log(2.0);
 
 void require_pair(std::string_view function, const traces::TargetRow& target, const traces::DraftRow& draft) {
@@ -229,6 +229,13 @@ void lenience_of_staged(const StagedRow& p, const StagedRow& q, std::span<const 
   }
 }
 
+void add(const ExactToken& p, const ExactToken& q, std::span<DraftConfidence> bins) {
+  DraftConfidence& bin = bins[unit_bin(q.probability, bins.size())];
+  bin.drafted += q.probability;
+  bin.confidence += q.probability * q.probability;
+  bin.accepted += std::min(p.probability, q.probability);
+}
+
 }  // namespace
 
 double sum_tolerance(const Row& row) {
@@ -260,6 +267,7 @@ struct RowScratch::Buffers {
   StagedRow target;
   StagedRow draft;
   std::vector<std::byte> spread;
+  std::vector<row_kernels::ConfidenceBlock> confidences;
 };
 
 RowScratch::RowScratch() : buffers_(std::make_unique<Buffers>()) {}
@@ -325,6 +333,38 @@ std::optional<RowFault> lenience_statistics(const traces::TargetRow& target, con
   for (std::size_t first = 0; first < leniences.size(); first += row_kernels::leniences_at_once) {
     const std::size_t count = std::min(row_kernels::leniences_at_once, leniences.size() - first);
     lenience_of_staged(p, q, leniences.subspan(first, count), out.subspan(first, count));
+  }
+  return std::nullopt;
+}
+
+std::optional<RowFault> draft_confidence(const traces::TargetRow& target, const traces::DraftRow& draft,
+                                         RowScratch& scratch, std::span<DraftConfidence> bins) {
+  require_pair("draft_confidence", target, draft);
+  if (bins.empty()) throw std::invalid_argument("draft_confidence: bins is empty, but must have at least one");
+  StagedRow& p = scratch.buffers().target;
+  StagedRow& q = scratch.buffers().draft;
+  std::vector<row_kernels::ConfidenceBlock>& blocks = scratch.buffers().confidences;
+  if (const auto fault = stage(target, draft, p, q)) return fault;
+  const auto vocab = static_cast<std::size_t>(target.vocab);
+  blocks.resize((vocab + row_kernels::block_tokens - 1) / row_kernels::block_tokens);
+  row_kernels::sum_confidences(p.view(), q.view(), vocab, blocks.data());
+  std::fill(bins.begin(), bins.end(), DraftConfidence{});
+  for_each_taken_out(p, q, [&](const ExactToken& x, const ExactToken& y) { add(x, y, bins); });
+  // Of a large vocabulary nearly all blocks belong to the first bin whole: others hold a token that is likely.
+  constexpr double rounding = 1e-6;
+  const double second_bin = (1 - rounding) / static_cast<double>(bins.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (double{blocks[b].largest} < second_bin) {
+      bins[0].drafted += blocks[b].drafted;
+      bins[0].confidence += blocks[b].confidence;
+      bins[0].accepted += blocks[b].accepted;
+      continue;
+    }
+    const std::size_t end = std::min(vocab, (b + 1) * row_kernels::block_tokens);
+    for (std::size_t i = b * row_kernels::block_tokens; i < end; ++i) {
+      const auto token = static_cast<std::int64_t>(i);
+      if (!q.is_zero(token)) add(p.token(token), q.token(token), bins);
+    }
   }
   return std::nullopt;
 }

@@ -92,6 +92,18 @@ struct LenienceStatistics {
   double distance_lenient = 0;
 };
 
+/// What becomes of drafted tokens to which the draft gave about the same probability, at one position.
+///
+///   drafted = sum q(x),   confidence = sum q(x)^2,   accepted = sum min(p(x), q(x))
+///
+/// over the tokens x of one bin of q(x): the chance that a token of the bin is drafted, that times its mean q(x), and
+/// the chance that it is drafted and accepted by rejection sampling.
+struct DraftConfidence {
+  double drafted = 0;
+  double confidence = 0;
+  double accepted = 0;
+};
+
 /// Working memory of one thread, reused from row to row; grows to the largest vocabulary seen.
 class RowScratch {
  public:
@@ -142,6 +154,15 @@ struct RowOverlap {
                                                           const traces::DraftRow& draft,
                                                           std::span<const double> leniences, RowScratch& scratch,
                                                           std::span<LenienceStatistics> out);
+
+/// Sorts the tokens of one position into equal bins of q(x) in [0, 1]; 1 itself belongs to the last one.
+/// Shape: bins (number of bins)
+/// @param bins  overwritten; the sums over them are those of q, of q^2 and of min(p, q)
+/// @return as row_statistics
+/// @throws std::invalid_argument, besides those of row_statistics, if there are no bins
+/// Accuracy: relative error <= 1e-6 of every sum; which bin a token belongs to is decided in double
+[[nodiscard]] std::optional<RowFault> draft_confidence(const traces::TargetRow& target, const traces::DraftRow& draft,
+                                                       RowScratch& scratch, std::span<DraftConfidence> bins);
 
 /// The row as probabilities in double; logits and log-probabilities normalised, probabilities as stored.
 /// Shape: out (vocab)

@@ -11,6 +11,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
 #include "traces/formats/half_float.hpp"
 
@@ -21,8 +22,6 @@ using row_kernels::block_tokens;
 using traces::ElementType;
 using traces::Row;
 using traces::RowSpace;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// All stored values; exact.
 void read_stored(const Row& row, std::span<double> out) {

@@ -75,21 +75,31 @@ void keep_top_p(std::span<double> row, double top_p) {
   zero_from(row, tokens, kept);
 }
 
+void keep_min_p(std::span<double> row, double min_p) {
+  const double least = min_p * *std::max_element(row.begin(), row.end());
+  for (double& p : row)
+    if (p < least) p = 0;
+}
+
 }  // namespace
 
 void require_valid(const Standardisation& standardisation) {
   require_in("standardise", "temperature", standardisation.temperature, 0, std::numeric_limits<double>::max());
   require_in("standardise", "top_k", standardisation.top_k, 0, std::numeric_limits<std::int64_t>::max());
   require_in("standardise", "top_p", standardisation.top_p, std::numeric_limits<double>::min(), 1);
+  require_in("standardise", "min_p", standardisation.min_p, 0, 1);
 }
 
 void standardise(std::span<double> probabilities, const Standardisation& standardisation) {
   require_valid(standardisation);
-  if (standardisation == Standardisation{} || probabilities.empty()) return;
+  if (standardisation.changes_nothing() || probabilities.empty()) return;
   if (standardisation.temperature == 0) return keep_only_argmax(probabilities);
-  if (standardisation.temperature != 1) apply_temperature(probabilities, standardisation.temperature);
+  const bool heats = standardisation.temperature != 1;
+  if (heats && !standardisation.temperature_last) apply_temperature(probabilities, standardisation.temperature);
   if (standardisation.top_k > 0) keep_top_k(probabilities, static_cast<std::size_t>(standardisation.top_k));
   if (standardisation.top_p < 1) keep_top_p(probabilities, standardisation.top_p);
+  if (standardisation.min_p > 0) keep_min_p(probabilities, standardisation.min_p);
+  if (heats && standardisation.temperature_last) apply_temperature(probabilities, standardisation.temperature);
   const double total = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
   for (double& p : probabilities) p /= total;
 }

@@ -13,6 +13,12 @@ struct Standardisation {
   std::int64_t top_k = 0;
   /// Probability kept, (0, 1]; 1 keeps all.
   double top_p = 1;
+  /// Least probability kept, as a share of the largest one, [0, 1]; 0 keeps all.
+  double min_p = 0;
+  /// Cut first and heat last, as llama.cpp does; else the temperature comes first.
+  bool temperature_last = false;
+
+  bool changes_nothing() const { return temperature == 1 && top_k == 0 && top_p == 1 && min_p == 0; }
 
   friend bool operator==(const Standardisation&, const Standardisation&) = default;
 };
@@ -21,16 +27,18 @@ struct Standardisation {
 /// @throws std::domain_error naming the field
 void require_valid(const Standardisation& standardisation);
 
-/// Reshapes one distribution in place: temperature, then top-k, then top-p, then division by the sum.
+/// Reshapes one distribution in place: temperature, then top-k, top-p and min-p, then division by the sum; or with
+/// temperature_last top-k, top-p and min-p, then temperature, which matters where both cut and heat.
 ///
 ///   temperature T:  p(x) <- (p(x) / max p)^(1/T);   T = 0: all on the most probable token, the lowest of ties
 ///   top-k:          the k most probable tokens stay, the lowest of ties
 ///   top-p:          the tokens in descending order (lowest of ties first) up to and including the first at which
 ///                   their sum reaches top_p times the sum of all that top-k left
+///   min-p:          the tokens with p(x) >= min_p max p
 ///
-/// Steps that are off (temperature 1, top_k 0, top_p 1) are skipped; when all are, the row stays bit for bit.
+/// Steps that are off (temperature 1, top_k 0, top_p 1, min_p 0) are skipped; when all are, the row stays bit for bit.
 ///
-/// Source:   Leviathan et al. 2023, section 2.2 (standardised sampling)
+/// Source:   Leviathan et al. 2023, section 2.2 (standardised sampling); min-p: Nguyen et al. 2024, arXiv:2407.01082
 /// Assumes:  every entry >= 0, their sum positive.
 /// @param probabilities  one row, shape (vocab)
 /// @throws std::domain_error if a field of `standardisation` is out of range

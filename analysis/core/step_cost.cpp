@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -11,25 +10,21 @@
 namespace specdec::core {
 namespace {
 
-constexpr double largest = std::numeric_limits<double>::max();
-constexpr double smallest = std::numeric_limits<double>::denorm_min();
-constexpr std::int64_t largest_count = std::numeric_limits<std::int64_t>::max();
-
 long double slope(const VerificationCost::Point& below, const VerificationCost::Point& above) {
   return (static_cast<long double>(above.factor) - below.factor) /
          static_cast<long double>(above.tokens - below.tokens);
 }
 
 void require_legal(const StepCost& cost, std::int64_t gamma) {
-  require_in("StepCost", "gamma", gamma, 0, largest_count);
-  require_in("StepCost", "c", cost.c, 0, largest);
-  require_in("StepCost", "overhead", cost.overhead, 0, largest);
+  require_in("StepCost", "gamma", gamma, 0, largest_integer);
+  require_in("StepCost", "c", cost.c, 0, largest_double);
+  require_in("StepCost", "overhead", cost.overhead, 0, largest_double);
 }
 
 }  // namespace
 
 VerificationCost VerificationCost::constant(double factor) {
-  require_in("VerificationCost::constant", "factor", factor, smallest, largest);
+  require_in("VerificationCost::constant", "factor", factor, least_positive, largest_double);
   VerificationCost cost;
   cost.points_.push_back({2, factor});
   return cost;
@@ -42,8 +37,8 @@ VerificationCost VerificationCost::table(std::span<const Point> points) {
   cost.measured_ = true;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto [tokens, factor] = points[i];
-    require_in(function, fmt::format("tokens of point {}", i), tokens, 1, largest_count);
-    require_in(function, fmt::format("factor of point {}", i), factor, smallest, largest);
+    require_in(function, fmt::format("tokens of point {}", i), tokens, 1, largest_integer);
+    require_in(function, fmt::format("factor of point {}", i), factor, least_positive, largest_double);
     if (i > 0 && tokens <= points[i - 1].tokens) {
       throw std::invalid_argument(fmt::format("{}: point {} has {} tokens after {}, but they must increase", function,
                                               i, tokens, points[i - 1].tokens));
@@ -54,13 +49,15 @@ VerificationCost VerificationCost::table(std::span<const Point> points) {
       cost.points_.push_back(points[i]);
     }
   }
+  if (cost.points_.empty())
+    throw std::invalid_argument("VerificationCost::table: points is 1 token alone, but must hold a larger number");
   const auto last = cost.points_.end() - 1;
   if (cost.points_.size() > 1) cost.last_slope_ = std::max(0.0L, slope(*(last - 1), *last));
   return cost;
 }
 
 double VerificationCost::operator()(std::int64_t n) const {
-  require_in("VerificationCost", "n", n, 1, largest_count);
+  require_in("VerificationCost", "n", n, 1, largest_integer);
   return static_cast<double>(extended(static_cast<long double>(n)));
 }
 
@@ -97,7 +94,7 @@ std::vector<StepCost::Piece> StepCost::pieces() const {
     if (first < last) pieces.push_back({first, last, extended(first), c + slope(points[i], points[i + 1])});
   }
   const std::int64_t first = std::max<std::int64_t>(1, points.back().tokens - 1);
-  pieces.push_back({first, largest_count, extended(first), c + verification.last_slope()});
+  pieces.push_back({first, largest_integer, extended(first), c + verification.last_slope()});
   return pieces;
 }
 

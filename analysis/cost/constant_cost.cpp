@@ -13,8 +13,9 @@ RoundTime ConstantCost::round(const RoundPoint& point) const {
   require_legal(point);
   if (point.gamma == 0) return {.target = 1};
   const double passes = draft_passes(options_.kind, static_cast<double>(point.gamma));
-  const double catch_up =
-      passes > 0 && options_.draft_verification ? point.full_accepts * ((*options_.draft_verification)(2) - 1) : 0.0;
+  const double catch_up = catches_up(options_.kind) && options_.draft_verification
+                              ? point.full_accepts * ((*options_.draft_verification)(2) - 1)
+                              : 0.0;
   return {.target = static_cast<double>(options_.step.verification.extended(static_cast<long double>(point.gamma) + 1)),
           .draft = options_.step.c * (passes + catch_up),
           .overhead = options_.step.overhead};

@@ -20,8 +20,9 @@ struct ConstantOptions {
 ///
 ///   target = v(gamma + 1);   draft = c (passes(gamma) + f (v_q(2) - 1));   overhead;   1, 0, 0 at gamma = 0
 ///
-/// passes is draft_passes(), f the share of rounds after a full accept (0 without drafting passes). For gamma passes,
-/// v = 1, no overhead and f = 0 the sum is the denominator 1 + c gamma of Theorem 3.8.
+/// passes is draft_passes(), each of which costs c whatever it runs over, and f the share of rounds after a full accept
+/// (0 where the draft does not catch up). For gamma passes, v = 1, no overhead and f = 0 the sum is the denominator
+/// 1 + c gamma of Theorem 3.8.
 /// Source:   Leviathan et al. 2023, Theorem 3.8; docs/theory.md#cost-of-a-round
 class ConstantCost final : public RoundCost {
  public:

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <limits>
-#include <numeric>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -23,44 +22,125 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-enum Term : std::size_t { fixed, draft_pass, drafted_token, verified_token, context_token };
+enum Term : std::size_t {
+  iteration,
+  sequence,
+  context_token,
+  speculative_round,
+  sequence_of_round,
+  draft_pass,
+  drafted_token,
+  verified_token,
+  knee
+};
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double smallest = std::numeric_limits<double>::denorm_min();
+constexpr Index terms_of_a_round = static_cast<Index>(cost_terms);
+/// Logarithms: of the iteration's seconds, of the other terms' shares of it, and of 1 / knee.
+using LogTerms = Eigen::Matrix<double, terms_of_a_round, 1>;
+using TermMatrix = Eigen::Matrix<double, terms_of_a_round, terms_of_a_round>;
+
 /// Within these bounds no product of a run's figures comes near the ends of doubles.
 constexpr double least_of_a_run = 1e-12, most_of_a_run = 1e12;
-constexpr std::uint32_t weight_stream = 32, vertex_stream = 33;
+constexpr std::uint32_t run_stream = 32, prior_stream = 33, residual_stream = 34;
 /// Shares by which batches and contexts may differ and still be compared, and a fit may miss a run.
 constexpr double same_point = 0.05;
 constexpr double poor_fit = 0.1;
-/// What a bound at zero may add to the relative error before it is reported.
-constexpr double noticeable_error = 0.01;
-/// What rounding leaves of a zero, beside numbers of size 1.
-constexpr double rounding = 1e-9;
+/// Factor by which the batch of a speculative round may lie beyond those of the runs that drafted.
+constexpr double near_batches = 1.25;
+/// Share of a round up to which what drafting takes may be unknown.
+constexpr double known_part = 0.1;
+constexpr double knee_sharpness = 3;
+/// No error is taken for more than twenty times as large as usual.
+constexpr double most_widening = 20;
 
-/// Residuals by which 95% of the replicates are as wide as Student's interval: r_i / (1 - h_i), the error of predicting
-/// a run from the others, with h_i the run's leverage among the terms above 0 (HC3 of MacKinnon and White 1985), times
-/// the ratio of Student's quantile with n - rank degrees of freedom to the normal one.
-/// @param design  (runs, terms)
-VectorXd widened_residuals(const MatrixXd& design, const VectorXd& theta, const VectorXd& residuals, Index rank) {
-  MatrixXd active(design.rows(), 0);
-  for (Index j = 0; j < design.cols(); ++j) {
-    if (theta[j] <= 0) continue;
-    active.conservativeResize(Eigen::NoChange, active.cols() + 1);
-    active.rightCols(1) = design.col(j);
-  }
-  const Eigen::ColPivHouseholderQR<MatrixXd> qr(active);
-  const MatrixXd basis = qr.householderQ() * MatrixXd::Identity(design.rows(), qr.rank());
-  const double student =
-      boost::math::quantile(boost::math::students_t(static_cast<double>(design.rows() - rank)), 0.975);
-  VectorXd widened(residuals.size());
-  for (Index i = 0; i < residuals.size(); ++i) {
-    // A run that alone tells a term has no residual.
-    const double others = 1 - basis.row(i).squaredNorm();
-    widened[i] = others > rounding ? residuals[i] / others * student / core::normal_half_width_95 : 0.0;
-  }
-  return widened;
+/// What a term usually is: its median share of the iteration (of the knee the inverse tokens), and the standard
+/// deviation of its logarithm over servers.
+struct UsualTerm {
+  double share = 1;
+  double spread = 1;
+};
+
+/// Fitted with the laws below to the published rounds that docs/validation.md#rounds-that-others-published names as
+/// developed on, for the best density of what was left out.
+constexpr std::array<UsualTerm, cost_terms> usual_terms = {{{1, 10},
+                                                            {0.0016, 1.4},
+                                                            {2.7e-6, 1.2},
+                                                            {0.135, 0.65},
+                                                            {0.001, 1.5},
+                                                            {0.073, 0.7},
+                                                            {0.0014, 1.2},
+                                                            {0.0011, 1.5},
+                                                            {0.0018, 0.9}}};
+/// The residual's standard deviation, and the distances over which it changes.
+constexpr double residual_size = 0.07;
+constexpr double batch_length = 1.4, gamma_length = 0.9, context_length = 1, least_context = 500;
+
+double usual_share(std::size_t term, DraftKind kind) {
+  if (term == draft_pass && (kind == DraftKind::model || kind == DraftKind::mirrored)) return 0.06;
+  // The one pass of a round is told from its fixed part by name alone.
+  if (term == draft_pass && kind == DraftKind::parallel) return 0.005;
+  return usual_terms[term].share;
 }
+
+/// Where a round is priced.
+struct Place {
+  double gamma = 0, batch = 1, context = 0;
+};
+
+double squared(double x) { return x * x; }
+
+double covariance(const Place& a, const Place& b) {
+  if ((a.gamma > 0) != (b.gamma > 0)) return 0;
+  return squared(residual_size) *
+         std::exp(-0.5 *
+                  (squared(std::log(a.batch / b.batch) / batch_length) +
+                   squared(std::log((a.gamma + 1) / (b.gamma + 1)) / gamma_length) +
+                   squared(std::log((a.context + least_context) / (b.context + least_context)) / context_length)));
+}
+
+/// Seconds by term; the knee's is 0, being part of the iteration.
+using TermSeconds = std::array<double, cost_terms>;
+
+/// How a round's time follows from its terms.
+struct RoundLaw {
+  DraftKind kind = DraftKind::model;
+  bool knows_contexts = false;
+
+  TermSeconds seconds(const LogTerms& log_terms, const Place& at) const {
+    const double tokens = (at.gamma + 1) * at.batch, passes = draft_passes(kind, at.gamma);
+    const double drafted = passes == 0 ? 0 : passes - 1 + longest_draft_pass(kind, at.gamma);
+    const double drafts = at.gamma > 0 ? 1 : 0;
+    const double over_knee = std::pow(tokens * std::exp(log_terms[knee]), knee_sharpness);
+    const TermSeconds amounts = {std::pow(1 + over_knee, 1 / knee_sharpness),
+                                 at.batch,
+                                 knows_contexts ? at.batch * at.context : 0.0,
+                                 drafts,
+                                 drafts * at.batch,
+                                 passes,
+                                 drafted * at.batch,
+                                 tokens,
+                                 0};
+    TermSeconds seconds{};
+    const double scale = std::exp(log_terms[iteration]);
+    seconds[iteration] = scale * amounts[iteration];
+    for (std::size_t j = 1; j < knee; ++j) seconds[j] = scale * amounts[j] * std::exp(log_terms[static_cast<Index>(j)]);
+    return seconds;
+  }
+
+  /// ln of the total, and by the terms its slopes.
+  double log_seconds(const LogTerms& log_terms, const Place& at, LogTerms* slopes = nullptr) const {
+    const TermSeconds parts = seconds(log_terms, at);
+    double total = 0;
+    for (const double part : parts) total += part;
+    if (slopes != nullptr) {
+      for (std::size_t j = 1; j < knee; ++j) (*slopes)[static_cast<Index>(j)] = parts[j] / total;
+      (*slopes)[iteration] = 1;
+      const double over_knee = std::pow((at.gamma + 1) * at.batch * std::exp(log_terms[knee]), knee_sharpness);
+      (*slopes)[knee] = parts[iteration] / total * over_knee / (1 + over_knee);
+    }
+    return std::log(total);
+  }
+};
 
 void require_legal(const ObservedRound& run) {
   constexpr std::string_view function = "FittedCost";
@@ -69,181 +149,6 @@ void require_legal(const ObservedRound& run) {
   core::require_in(function, "context", run.context.value_or(0), 0, most_of_a_run);
   core::require_in(function, "seconds", run.seconds, least_of_a_run, most_of_a_run);
   core::require_in(function, "weight", run.weight, least_of_a_run, most_of_a_run);
-}
-
-double dot(const CostTerms& a, const CostTerms& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
-
-/// Calls visit(columns) for every choice of `count` of the columns 0 .. all - 1.
-template <class Visit>
-void each_choice(Index all, Index count, const Visit& visit) {
-  std::vector<Index> columns;
-  const auto extend = [&](const auto& self, Index first) -> void {
-    if (static_cast<Index>(columns.size()) == count) return visit(columns);
-    for (Index column = first; column < all; ++column) {
-      columns.push_back(column);
-      self(self, column + 1);
-      columns.pop_back();
-    }
-  };
-  extend(extend, 0);
-}
-
-/// The x >= 0 that minimises |A x - b|, by the least-squares solution on every set of at most `rows` columns: the best
-/// of those that are not negative anywhere. A has full row rank, so no optimum needs more columns.
-VectorXd non_negative_least_squares(const MatrixXd& a, const VectorXd& b) {
-  VectorXd best = VectorXd::Zero(a.cols());
-  double least = b.squaredNorm();
-  for (Index count = 1; count <= a.rows(); ++count) {
-    each_choice(a.cols(), count, [&](const std::vector<Index>& columns) {
-      MatrixXd chosen(a.rows(), count);
-      for (Index i = 0; i < count; ++i) chosen.col(i) = a.col(columns[static_cast<std::size_t>(i)]);
-      const Eigen::ColPivHouseholderQR<MatrixXd> solver(chosen);
-      if (solver.rank() < count) return;
-      const VectorXd solution = solver.solve(b);
-      if (solution.minCoeff() < 0) return;
-      const double squares = (chosen * solution - b).squaredNorm();
-      if (squares >= least) return;
-      least = squares;
-      best.setZero();
-      for (Index i = 0; i < count; ++i) best[columns[static_cast<std::size_t>(i)]] = solution[i];
-    });
-  }
-  return best;
-}
-
-/// The vertices of {x >= 0 : A x = A inside}: the basic solutions that are not negative.
-std::vector<VectorXd> polytope_vertices(const MatrixXd& a, const VectorXd& inside) {
-  if (a.rows() == a.cols()) return {inside};
-  const VectorXd b = a * inside;
-  const double scale = std::max(inside.maxCoeff(), smallest);
-  std::vector<VectorXd> vertices;
-  each_choice(a.cols(), a.rows(), [&](const std::vector<Index>& columns) {
-    MatrixXd chosen(a.rows(), a.rows());
-    for (Index i = 0; i < a.rows(); ++i) chosen.col(i) = a.col(columns[static_cast<std::size_t>(i)]);
-    const Eigen::ColPivHouseholderQR<MatrixXd> solver(chosen);
-    if (solver.rank() < a.rows()) return;
-    const VectorXd solution = solver.solve(b);
-    if (solution.minCoeff() < -rounding * scale) return;
-    VectorXd vertex = VectorXd::Zero(a.cols());
-    for (Index i = 0; i < a.rows(); ++i) vertex[columns[static_cast<std::size_t>(i)]] = std::max(0.0, solution[i]);
-    for (const VectorXd& known : vertices)
-      if ((known - vertex).lpNorm<Eigen::Infinity>() <= rounding * scale) return;
-    vertices.push_back(std::move(vertex));
-  });
-  if (vertices.empty()) vertices.push_back(inside);
-  return vertices;
-}
-
-/// Rows that span the same space, each with a 1 where the others have 0, as far left as possible.
-MatrixXd reduced_rows(MatrixXd rows) {
-  constexpr double least_pivot = 0.05;
-  Index done = 0;
-  for (Index column = 0; column < rows.cols() && done < rows.rows(); ++column) {
-    Index pivot = 0;
-    const double size = rows.col(column).tail(rows.rows() - done).cwiseAbs().maxCoeff(&pivot);
-    if (size < least_pivot) continue;
-    rows.row(done).swap(rows.row(done + pivot));
-    rows.row(done) /= rows(done, column);
-    for (Index row = 0; row < rows.rows(); ++row)
-      if (row != done) rows.row(row) -= rows(row, column) * rows.row(done);
-    ++done;
-  }
-  return rows;
-}
-
-/// Weighted least squares of the runs' relative errors: |columns theta - wanted|, theta in units of 1 / norms.
-struct FitDesign {
-  FitDesign(std::span<const ObservedRound> runs, std::span<const CostTerms> regressors);
-
-  CostTerms terms_of(const VectorXd& theta) const;
-
-  std::vector<std::size_t> terms;  ///< those that some run has, (columns)
-  MatrixXd columns;                ///< of length 1, (runs, columns)
-  VectorXd norms;                  ///< what they were divided by, (columns)
-  VectorXd wanted;                 ///< roots of the runs' weights, (runs)
-};
-
-FitDesign::FitDesign(std::span<const ObservedRound> runs, std::span<const CostTerms> regressors)
-    : wanted(static_cast<Index>(runs.size())) {
-  MatrixXd all(wanted.size(), static_cast<Index>(cost_terms));
-  for (Index i = 0; i < wanted.size(); ++i) {
-    const auto run = static_cast<std::size_t>(i);
-    wanted[i] = std::sqrt(runs[run].weight);
-    for (std::size_t j = 0; j < cost_terms; ++j)
-      all(i, static_cast<Index>(j)) = wanted[i] * regressors[run][j] / runs[run].seconds;
-  }
-  for (std::size_t j = 0; j < cost_terms; ++j)
-    if (all.col(static_cast<Index>(j)).norm() > 0) terms.push_back(j);
-  columns.resize(wanted.size(), static_cast<Index>(terms.size()));
-  norms.resize(columns.cols());
-  for (Index j = 0; j < columns.cols(); ++j) {
-    const auto column = all.col(static_cast<Index>(terms[static_cast<std::size_t>(j)]));
-    norms[j] = column.norm();
-    columns.col(j) = column / norms[j];
-  }
-}
-
-CostTerms FitDesign::terms_of(const VectorXd& theta) const {
-  CostTerms values{};
-  for (Index j = 0; j < theta.size(); ++j) values[terms[static_cast<std::size_t>(j)]] = theta[j] / norms[j];
-  return values;
-}
-
-/// The directions of theta that the runs see; theta enters their seconds through of_terms theta alone.
-struct SeenDirections {
-  SeenDirections(const MatrixXd& columns, double rank_tolerance);
-
-  Index rank() const { return of_terms.rows(); }
-  /// The theta >= 0 that fits the target best under these weights of the runs.
-  VectorXd solve(const VectorXd& root_weights, const VectorXd& target) const;
-
-  MatrixXd of_runs;   ///< (runs, rank)
-  MatrixXd of_terms;  ///< (rank, columns)
-};
-
-SeenDirections::SeenDirections(const MatrixXd& columns, double rank_tolerance) {
-  const Eigen::JacobiSVD<MatrixXd> svd(columns, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const VectorXd& sizes = svd.singularValues();
-  Index rank = 0;
-  while (rank < sizes.size() && sizes[rank] > rank_tolerance * sizes[0]) ++rank;
-  of_runs = svd.matrixU().leftCols(rank) * sizes.head(rank).asDiagonal();
-  of_terms = svd.matrixV().leftCols(rank).transpose();
-}
-
-VectorXd SeenDirections::solve(const VectorXd& root_weights, const VectorXd& target) const {
-  const MatrixXd weighted = root_weights.asDiagonal() * of_runs;
-  const Eigen::HouseholderQR<MatrixXd> qr(weighted);
-  const MatrixXd triangle = qr.matrixQR().topRows(rank()).triangularView<Eigen::Upper>();
-  const VectorXd rotated = qr.householderQ().transpose() * (root_weights.asDiagonal() * target);
-  return non_negative_least_squares(triangle * of_terms, rotated.head(rank()));
-}
-
-/// Sums of terms that the runs tell, the first term of each with the coefficient 1.
-std::vector<CostTerms> identified_combinations(const FitDesign& design, const SeenDirections& seen) {
-  std::vector<CostTerms> combinations;
-  const MatrixXd rows = reduced_rows(seen.of_terms);
-  for (Index i = 0; i < rows.rows(); ++i) {
-    CostTerms combination{};
-    double first = 0;
-    for (Index j = 0; j < rows.cols(); ++j) {
-      const double coefficient = std::abs(rows(i, j)) > 1e-6 ? rows(i, j) * design.norms[j] : 0.0;
-      if (first == 0) first = coefficient;
-      combination[design.terms[static_cast<std::size_t>(j)]] = first == 0 ? 0.0 : coefficient / first;
-    }
-    combinations.push_back(combination);
-  }
-  return combinations;
-}
-
-/// Central 95%; from 0 to the 95% quantile for a value that cannot go lower.
-Range interval(std::vector<double> values, bool at_zero) {
-  std::sort(values.begin(), values.end());
-  if (at_zero) return {0, core::sorted_quantile(values, 0.95)};
-  return {core::sorted_quantile(values, 0.025), core::sorted_quantile(values, 0.975)};
-}
-
-bool agrees(const Range& range, double tolerance) {
-  return range.hi < infinity && range.hi - range.lo <= tolerance * range.hi;
 }
 
 bool same(double a, double b) { return std::abs(a - b) <= same_point * std::max(a, b); }
@@ -257,32 +162,256 @@ Range range_of(std::span<const ObservedRound> runs, double (*value)(const Observ
   return range;
 }
 
-}  // namespace
-
-std::string_view cost_term_name(std::size_t term) {
-  constexpr std::array<std::string_view, cost_terms> names = {"fixed_seconds", "seconds_per_draft_pass",
-                                                              "seconds_per_drafted_token", "seconds_per_verified_token",
-                                                              "seconds_per_context_token"};
-  return names.at(term);
+Range central_95(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return {core::sorted_quantile(values, 0.025), core::sorted_quantile(values, 0.975)};
 }
 
-std::string IdentifiedCombination::text() const {
-  std::string text;
-  for (std::size_t i = 0; i < cost_terms; ++i) {
-    const double size = std::abs(coefficients[i]);
-    if (size == 0) continue;
-    const bool negative = coefficients[i] < 0;
-    text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
-    if (std::abs(size - 1) > rounding) text += fmt::format("{:.4g} ", size);
-    text += cost_term_name(i);
+}  // namespace
+
+/// The law of terms and residual given the runs.
+struct FittedCost::Posterior {
+  /// One draw of terms and residuals.
+  struct Replicate {
+    LogTerms log_terms = LogTerms::Zero();
+    /// covariances^-1 (ln measured - ln terms), (runs)
+    VectorXd weights;
+    /// Of the residual and another run's error beyond these, in their standard deviations: of plain rounds and of
+    /// speculative ones.
+    std::array<double, 2> residual{}, noise{};
+  };
+
+  Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts);
+
+  /// The most probable terms for runs of these logarithms of seconds and priors of these means.
+  LogTerms fit(const VectorXd& log_seconds, const LogTerms& means, LogTerms start) const;
+  VectorXd log_seconds_of(const LogTerms& log_terms, MatrixXd* slopes = nullptr) const;
+  VectorXd covariances_with(const Place& at) const;
+  void measure_errors(const FitOptions& options);
+  Replicate draw(std::uint32_t index, const FitOptions& options) const;
+  /// What the runs say of the residual at a place: its covariances with theirs, and the standard deviation that is
+  /// left.
+  struct Nearby {
+    VectorXd covariances;
+    double spread = 0;
+  };
+  Nearby near(const Place& at) const;
+  double log_covariance(const Place& a, const Place& b) const;
+  RoundTime time(const LogTerms& log_terms, const Place& at, double log_factor) const;
+  RoundTime time(const Replicate& replicate, const Place& at, const Nearby& nearby) const;
+
+  RoundLaw law;
+  std::vector<Place> places;
+  /// ln measured, (runs)
+  VectorXd measured;
+  /// Of the runs' residuals and errors, (runs, runs).
+  Eigen::LLT<MatrixXd> covariances;
+  LogTerms means, spreads;
+  LogTerms log_terms;
+  /// Of log_terms, by the curvature at their most probable values.
+  TermMatrix uncertainty;
+  /// covariances^-1 (measured - ln terms), (runs)
+  VectorXd weights;
+  /// covariances^-1 times the slopes of the runs, (runs, terms)
+  MatrixXd solved_slopes;
+  double noise = 0;
+  double error_scale = 1;
+  /// error_scale times Student's quantile over the normal one.
+  double widening = 1;
+  std::vector<Replicate> replicates;
+};
+
+FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
+    : law{options.kind, knows_contexts},
+      measured(static_cast<Index>(runs.size())),
+      means(LogTerms::Zero()),
+      spreads(LogTerms::Zero()),
+      noise(options.usual_error) {
+  for (const ObservedRound& run : runs) {
+    measured[static_cast<Index>(places.size())] = std::log(run.seconds);
+    places.push_back({run.gamma, run.batch, *run.context});
   }
-  return text;
+  MatrixXd of_runs(measured.size(), measured.size());
+  for (Index i = 0; i < measured.size(); ++i) {
+    of_runs.col(i) = covariances_with(places[static_cast<std::size_t>(i)]);
+    of_runs(i, i) += squared(noise) / runs[static_cast<std::size_t>(i)].weight;
+  }
+  covariances.compute(of_runs);
+  for (std::size_t j = 0; j < cost_terms; ++j) {
+    means[static_cast<Index>(j)] = std::log(usual_share(j, law.kind));
+    spreads[static_cast<Index>(j)] = usual_terms[j].spread;
+  }
+  means[iteration] = measured.minCoeff();
+  log_terms = fit(measured, means, means);
+  MatrixXd slopes;
+  weights = covariances.solve(measured - log_seconds_of(log_terms, &slopes));
+  solved_slopes = covariances.solve(slopes);
+  const MatrixXd whitened = covariances.matrixL().solve(slopes);
+  TermMatrix curvature = whitened.transpose() * whitened;
+  curvature.diagonal() += spreads.cwiseAbs2().cwiseInverse();
+  uncertainty = curvature.inverse();
+  measure_errors(options);
+  for (std::size_t r = 0; r < options.replicates; ++r)
+    replicates.push_back(draw(static_cast<std::uint32_t>(r), options));
+}
+
+VectorXd FittedCost::Posterior::log_seconds_of(const LogTerms& terms, MatrixXd* slopes) const {
+  VectorXd seconds(measured.size());
+  if (slopes != nullptr) slopes->resize(measured.size(), terms_of_a_round);
+  for (Index i = 0; i < seconds.size(); ++i) {
+    LogTerms of_run;
+    seconds[i] = law.log_seconds(terms, places[static_cast<std::size_t>(i)], &of_run);
+    if (slopes != nullptr) slopes->row(i) = of_run.transpose();
+  }
+  return seconds;
+}
+
+VectorXd FittedCost::Posterior::covariances_with(const Place& at) const {
+  VectorXd values(measured.size());
+  for (Index i = 0; i < values.size(); ++i) values[i] = covariance(at, places[static_cast<std::size_t>(i)]);
+  return values;
+}
+
+// By Levenberg's and Marquardt's damped Gauss-Newton steps.
+LogTerms FittedCost::Posterior::fit(const VectorXd& log_seconds, const LogTerms& prior, LogTerms terms) const {
+  constexpr int most_steps = 60;
+  constexpr double longest_step = 2, converged = 1e-9;
+  double damping = 1e-3;
+  MatrixXd slopes;
+  VectorXd misses;
+  const auto squares = [&](const LogTerms& at, MatrixXd* its_slopes) {
+    misses = covariances.matrixL().solve(log_seconds - log_seconds_of(at, its_slopes));
+    return misses.squaredNorm() + (at - prior).cwiseQuotient(spreads).squaredNorm();
+  };
+  double best = squares(terms, &slopes);
+  for (int step = 0; step < most_steps && damping < 1e8; ++step) {
+    const MatrixXd whitened = covariances.matrixL().solve(slopes);
+    TermMatrix curvature = whitened.transpose() * whitened;
+    curvature.diagonal() += spreads.cwiseAbs2().cwiseInverse();
+    const LogTerms gradient = whitened.transpose() * misses - (terms - prior).cwiseQuotient(spreads.cwiseAbs2());
+    curvature.diagonal() *= 1 + damping;
+    const LogTerms change = curvature.ldlt().solve(gradient).cwiseMax(-longest_step).cwiseMin(longest_step);
+    const VectorXd misses_before = misses;
+    const double found = squares(terms + change, nullptr);
+    if (!(found < best)) {
+      misses = misses_before;
+      damping *= 6;
+      continue;
+    }
+    terms += change;
+    const bool done = best - found < converged * (1 + best);
+    best = squares(terms, &slopes);
+    if (done) break;
+    damping = std::max(damping / 5, 1e-7);
+  }
+  return terms;
+}
+
+// Of a Gaussian with inverse covariance Q the errors e of predicting a group from the rest are Q_GG^-1 (Q r)_G, with
+// covariance Q_GG^-1 (Rasmussen and Williams 2006, equation 5.12).
+void FittedCost::Posterior::measure_errors(const FitOptions& options) {
+  MatrixXd slopes;
+  const VectorXd fitted = log_seconds_of(log_terms, &slopes);
+  const VectorXd expected = fitted + slopes * (means - log_terms);
+  const MatrixXd all =
+      covariances.reconstructedMatrix() + slopes * spreads.cwiseAbs2().asDiagonal() * slopes.transpose();
+  const MatrixXd inverse = all.llt().solve(MatrixXd::Identity(all.rows(), all.cols()));
+  const VectorXd weighted = inverse * (measured - expected);
+  const auto squares_of = [&](const std::vector<Index>& group) {
+    const auto size = static_cast<Index>(group.size());
+    MatrixXd among(size, size);
+    VectorXd of_group(size);
+    for (Index i = 0; i < size; ++i) {
+      of_group[i] = weighted[group[static_cast<std::size_t>(i)]];
+      for (Index j = 0; j < size; ++j)
+        among(i, j) = inverse(group[static_cast<std::size_t>(i)], group[static_cast<std::size_t>(j)]);
+    }
+    return among.llt().matrixL().solve(of_group).squaredNorm();
+  };
+  double of_runs = 0, of_batches = 0;
+  std::map<double, std::vector<Index>> batches;
+  for (Index i = 0; i < measured.size(); ++i) {
+    of_runs += squares_of({i});
+    batches[places[static_cast<std::size_t>(i)].batch].push_back(i);
+  }
+  for (const auto& batch : batches) of_batches += squares_of(batch.second);
+  const double made = batches.size() < 3 ? of_runs : std::max(of_runs, of_batches);
+  const double degrees = options.usual_error_degrees + static_cast<double>(measured.size());
+  error_scale = std::sqrt((options.usual_error_degrees + made) / degrees);
+  const boost::math::students_t student(degrees);
+  widening = std::min(most_widening, error_scale * boost::math::quantile(student, 0.975) / core::normal_half_width_95);
+}
+
+FittedCost::Posterior::Replicate FittedCost::Posterior::draw(std::uint32_t index, const FitOptions& options) const {
+  const auto normals = [&](std::uint32_t stream, Index count) {
+    const ReplicateDraws draws(options.seed, stream, index);
+    VectorXd values(count);
+    for (Index i = 0; i < count; ++i) values[i] = draws.standard_normal(static_cast<std::uint64_t>(i));
+    return values;
+  };
+  const VectorXd errors = covariances.matrixL() * normals(run_stream, measured.size());
+  LogTerms prior = means + widening * spreads.cwiseProduct(normals(prior_stream, terms_of_a_round));
+  prior[iteration] = means[iteration];
+  Replicate replicate;
+  replicate.log_terms = fit(measured + widening * errors, prior, log_terms);
+  replicate.weights = covariances.solve(measured - log_seconds_of(replicate.log_terms));
+  const VectorXd beyond = widening * normals(residual_stream, 4);
+  replicate.residual = {beyond[0], beyond[1]};
+  replicate.noise = {noise * beyond[2], noise * beyond[3]};
+  return replicate;
+}
+
+RoundTime FittedCost::Posterior::time(const LogTerms& terms, const Place& at, double log_factor) const {
+  const TermSeconds parts = law.seconds(terms, at);
+  const double factor = std::exp(log_factor);
+  return {.target = factor * (parts[iteration] + parts[sequence] + parts[context_token] + parts[verified_token]),
+          .draft = factor * (parts[draft_pass] + parts[drafted_token]),
+          .overhead = factor * (parts[speculative_round] + parts[sequence_of_round])};
+}
+
+FittedCost::Posterior::Nearby FittedCost::Posterior::near(const Place& at) const {
+  Nearby nearby{covariances_with(at), 0};
+  const double left = covariance(at, at) - nearby.covariances.dot(covariances.solve(nearby.covariances));
+  nearby.spread = std::sqrt(std::max(0.0, left));
+  return nearby;
+}
+
+double FittedCost::Posterior::log_covariance(const Place& a, const Place& b) const {
+  const VectorXd near_a = covariances_with(a), near_b = covariances_with(b);
+  const auto sensitivity = [&](const Place& at, const VectorXd& nearby) {
+    LogTerms slopes;
+    law.log_seconds(log_terms, at, &slopes);
+    return LogTerms(slopes - solved_slopes.transpose() * nearby);
+  };
+  const double of_terms = sensitivity(a, near_a).dot(uncertainty * sensitivity(b, near_b));
+  return squared(widening) * (of_terms + covariance(a, b) - near_a.dot(covariances.solve(near_b)));
+}
+
+RoundTime FittedCost::Posterior::time(const Replicate& replicate, const Place& at, const Nearby& nearby) const {
+  const std::size_t drafts = at.gamma > 0 ? 1 : 0;
+  return time(
+      replicate.log_terms, at,
+      nearby.covariances.dot(replicate.weights) + nearby.spread * replicate.residual[drafts] + replicate.noise[drafts]);
+}
+
+std::string_view cost_term_name(std::size_t term) {
+  constexpr std::array<std::string_view, cost_terms> names = {"iteration_seconds",
+                                                              "seconds_per_sequence",
+                                                              "seconds_per_context_token",
+                                                              "seconds_per_speculative_round",
+                                                              "seconds_per_sequence_of_a_round",
+                                                              "seconds_per_draft_pass",
+                                                              "seconds_per_drafted_token",
+                                                              "seconds_per_verified_token",
+                                                              "knee_tokens"};
+  return names.at(term);
 }
 
 FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& options) : options_(options) {
   if (runs.empty()) throw std::invalid_argument("FittedCost: no runs");
-  core::require_in("FittedCost", "rank_tolerance", options_.rank_tolerance, smallest, 1);
-  core::require_in("FittedCost", "split_tolerance", options_.split_tolerance, smallest, 1);
+  core::require_in("FittedCost", "usual_error", options_.usual_error, 1e-6, 1);
+  core::require_in("FittedCost", "usual_error_degrees", options_.usual_error_degrees, core::least_positive,
+                   most_of_a_run);
   double context_sum = 0, contexts = 0;
   for (const ObservedRound& run : runs) {
     require_legal(run);
@@ -295,88 +424,52 @@ FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& op
   std::vector<ObservedRound> complete(runs.begin(), runs.end());
   for (ObservedRound& run : complete)
     if (!run.context) run.context = usual_context_;
-  gammas_ = range_of(complete, [](const ObservedRound& run) { return run.gamma; });
-  batches_ = range_of(complete, [](const ObservedRound& run) { return run.batch; });
-  contexts_ = range_of(complete, [](const ObservedRound& run) { return *run.context; });
-  fit(complete);
+  const auto ranges_of = [this](std::span<const ObservedRound> some) {
+    FittedRanges ranges{range_of(some, [](const ObservedRound& run) { return run.gamma; }),
+                        range_of(some, [](const ObservedRound& run) { return run.batch; }),
+                        {}};
+    if (knows_contexts_) ranges.contexts = range_of(some, [](const ObservedRound& run) { return *run.context; });
+    return ranges;
+  };
+  all_ = ranges_of(complete);
+  for (const bool drafting : {false, true}) {
+    std::vector<ObservedRound> alike;
+    for (const ObservedRound& run : complete)
+      if ((run.gamma > 0) == drafting) alike.push_back(run);
+    if (!alike.empty()) ranges_[drafting ? 1 : 0] = ranges_of(alike);
+  }
+  posterior_ = std::make_shared<const Posterior>(complete, options_, knows_contexts_);
+  error_scale_ = posterior_->error_scale;
+  for (const ObservedRound& run : complete) fitted_.push_back(seconds(run.gamma, run.batch, *run.context));
+  describe_terms();
   check_physics(complete);
 }
 
-CostTerms FittedCost::regressors(double gamma, double batch, double context) const {
-  const double passes = draft_passes(options_.kind, gamma);
-  return {1, passes, passes * batch, (gamma + 1) * batch, knows_contexts_ ? batch * context : 0.0};
-}
-
-void FittedCost::fit(std::span<const ObservedRound> runs) {
-  std::vector<CostTerms> regressors_of_runs;
-  for (const ObservedRound& run : runs) regressors_of_runs.push_back(regressors(run.gamma, run.batch, *run.context));
-  const FitDesign design(runs, regressors_of_runs);
-  for (const std::size_t term : design.terms) seen_[term] = true;
-  const SeenDirections seen(design.columns, options_.rank_tolerance);
-  rank_ = static_cast<std::size_t>(seen.rank());
-
-  const auto count = static_cast<Index>(runs.size());
-  const VectorXd theta = seen.solve(VectorXd::Ones(count), design.wanted);
-  for (const VectorXd& vertex : polytope_vertices(seen.of_terms, theta)) vertices_.push_back(design.terms_of(vertex));
-  const VectorXd fitted = seen.of_runs * (seen.of_terms * theta);
-  for (Index i = 0; i < count; ++i)
-    fitted_.push_back(fitted[i] / design.wanted[i] * runs[static_cast<std::size_t>(i)].seconds);
-
-  const bool has_residuals = count > seen.rank();
-  VectorXd widened = fitted;
-  if (has_residuals)
-    widened += widened_residuals(seen.of_runs * seen.of_terms, theta, design.wanted - fitted, seen.rank());
-  for (std::size_t r = 0; r < options_.replicates; ++r) {
-    const ReplicateDraws weights(options_.seed, weight_stream, static_cast<std::uint32_t>(r));
-    VectorXd roots(count);
-    for (Index i = 0; i < count; ++i) roots[i] = std::sqrt(weights.exponential(static_cast<std::uint64_t>(i)));
-    const std::vector<VectorXd> splits = polytope_vertices(seen.of_terms, seen.solve(roots, widened));
-    const ReplicateDraws choice(options_.seed, vertex_stream, static_cast<std::uint32_t>(r));
-    replicates_.push_back(design.terms_of(splits[choice.below(0, splits.size())]));
-  }
-  describe_terms(identified_combinations(design, seen), has_residuals);
-
-  if (!has_residuals) {
-    findings_.push_back(
-        {"fit_without_residuals",
-         fmt::format("{} runs for {} terms that they tell: the fit's own error is not known", count, seen.rank())});
-  }
-  const VectorXd free = seen.of_runs * seen.of_runs.householderQr().solve(design.wanted);
-  const auto error_of = [&](const VectorXd& values) { return (values - design.wanted).norm() / design.wanted.norm(); };
-  const double free_error = error_of(free), error = error_of(fitted);
-  if (error > free_error + noticeable_error) {
-    findings_.push_back({"clipped_at_zero",
-                         fmt::format("the runs are fitted best by negative costs, which cannot be: with none below 0 "
-                                     "the root mean square relative error is {:.2g} instead of {:.2g}",
-                                     error, free_error)});
-  }
-}
-
-bool FittedCost::identified(const Range& range) const { return agrees(range, options_.split_tolerance); }
-
-void FittedCost::describe_terms(std::span<const CostTerms> combinations, bool has_residuals) {
-  const auto over_replicates = [&](const CostTerms& coefficients, bool at_zero) -> std::optional<Range> {
-    if (!has_residuals || replicates_.empty()) return std::nullopt;
-    std::vector<double> values;
-    for (const CostTerms& theta : replicates_) values.push_back(dot(coefficients, theta));
-    return interval(std::move(values), at_zero);
+void FittedCost::describe_terms() {
+  const Posterior& posterior = *posterior_;
+  const auto value = [](const LogTerms& terms, std::size_t term) {
+    if (term == iteration) return std::exp(terms[iteration]);
+    const double its_log = terms[static_cast<Index>(term)];
+    return term == knee ? std::exp(-its_log) : std::exp(terms[iteration] + its_log);
   };
+  double told = 0;
   for (std::size_t j = 0; j < cost_terms; ++j) {
+    const auto place = static_cast<Index>(j);
+    const double left = posterior.uncertainty(place, place) / squared(posterior.spreads[place]);
     FittedTerm term;
-    CostTerms unit{};
-    unit[j] = 1;
-    term.splits = over_splits(unit);
-    if (seen_[j] && identified(term.splits)) {
-      term.value = (term.splits.lo + term.splits.hi) / 2;
-      term.ci95 = over_replicates(unit, *term.value == 0);
+    term.value = value(posterior.log_terms, j);
+    term.told = left < 0.25;
+    term.ci95 = {term.value, term.value};
+    if (!posterior.replicates.empty()) {
+      std::vector<double> values;
+      for (const Posterior::Replicate& replicate : posterior.replicates)
+        values.push_back(value(replicate.log_terms, j));
+      term.ci95 = central_95(std::move(values));
     }
     terms_.push_back(term);
+    told += 1 - left;
   }
-  for (const CostTerms& coefficients : combinations) {
-    const double value = dot(coefficients, vertices_.front());
-    const bool one_signed = std::all_of(coefficients.begin(), coefficients.end(), [](double c) { return c >= 0; });
-    combinations_.push_back({coefficients, value, over_replicates(coefficients, one_signed && value == 0)});
-  }
+  rank_ = static_cast<std::size_t>(std::llround(told));
 }
 
 void FittedCost::check_physics(std::span<const ObservedRound> runs) {
@@ -407,55 +500,24 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
   }
 }
 
-Range FittedCost::over_splits(const CostTerms& regressors) const {
-  Range range{infinity, 0};
-  for (const CostTerms& vertex : vertices_) {
-    const double seconds = dot(regressors, vertex);
-    range.lo = std::min(range.lo, seconds);
-    range.hi = std::max(range.hi, seconds);
-  }
-  for (std::size_t j = 0; j < cost_terms; ++j)
-    if (!seen_[j] && regressors[j] > 0) range.hi = infinity;
-  return range;
+double FittedCost::seconds(double gamma, double batch, double context) const {
+  const Place at{gamma, batch, knows_contexts_ ? context : usual_context_};
+  const double residual = posterior_->covariances_with(at).dot(posterior_->weights);
+  return std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + residual);
 }
 
-RoundTime FittedCost::parts(const CostTerms& theta, const CostTerms& x) const {
-  return {.target = theta[fixed] * x[fixed] + theta[verified_token] * x[verified_token] +
-                    theta[context_token] * x[context_token],
-          .draft = theta[draft_pass] * x[draft_pass] + theta[drafted_token] * x[drafted_token]};
-}
+namespace {
 
-Range FittedCost::seconds_over_splits(double gamma, double batch, double context) const {
-  return over_splits(regressors(gamma, batch, context));
-}
-
-Range FittedCost::seconds_over_splits(const RoundPoint& point) const {
+Place place_of(const RoundPoint& point, bool knows_contexts, double usual_context) {
   cost::require_legal(point);
-  return seconds_over_splits(static_cast<double>(point.gamma), point.batch, point.context);
+  return {static_cast<double>(point.gamma), point.batch, knows_contexts ? point.context : usual_context};
 }
 
-bool FittedCost::answers(const RoundPoint& point) const {
-  const Range range = seconds_over_splits(point);
-  return options_.unidentified == Unidentified::span ? range.hi < infinity : identified(range);
-}
+}  // namespace
 
 RoundTime FittedCost::round(const RoundPoint& point) const {
-  const Range range = seconds_over_splits(point);
-  if (!answers(point)) {
-    throw std::domain_error(fmt::format(
-        "seconds of a round at gamma {}, batch {:.6g}, context {:.6g} is anything in [{:.3g}, {:.3g}] by the "
-        "runs given, but must follow from them; runs nearer to this point tell it",
-        point.gamma, point.batch, point.context, range.lo, range.hi));
-  }
-  const CostTerms x = regressors(static_cast<double>(point.gamma), point.batch, point.context);
-  RoundTime mean;
-  for (const CostTerms& vertex : vertices_) {
-    const RoundTime time = parts(vertex, x);
-    mean.target += time.target;
-    mean.draft += time.draft;
-  }
-  const double scale = mean.total() > 0 ? (range.lo + range.hi) / 2 / mean.total() : 0.0;
-  return {.target = mean.target * scale, .draft = mean.draft * scale};
+  const Place at = place_of(point, knows_contexts_, usual_context_);
+  return posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
 }
 
 bool FittedCost::extrapolates(const RoundPoint& point) const {
@@ -463,35 +525,63 @@ bool FittedCost::extrapolates(const RoundPoint& point) const {
   const auto outside = [](const Range& range, double value) {
     return value < range.lo * (1 - same_point) || value > range.hi * (1 + same_point);
   };
-  return outside(gammas_, static_cast<double>(point.gamma)) || outside(batches_, point.batch) ||
-         (knows_contexts_ && outside(contexts_, point.context));
+  const std::optional<FittedRanges>& drafting = ranges_[1];
+  const bool far_from_drafts = point.gamma > 0 && (!drafting || point.batch * near_batches < drafting->batches.lo ||
+                                                   point.batch > near_batches * drafting->batches.hi);
+  return outside(all_.gammas, static_cast<double>(point.gamma)) || outside(all_.batches, point.batch) ||
+         far_from_drafts || (all_.contexts && outside(*all_.contexts, point.context));
+}
+
+FittedRanges FittedCost::ranges(bool drafting) const {
+  FittedRanges ranges = ranges_[drafting ? 1 : 0].value_or(all_);
+  ranges.gammas = all_.gammas;
+  return ranges;
+}
+
+double FittedCost::correlation(const RoundPoint& a, const RoundPoint& b) {
+  const Place at_a{static_cast<double>(a.gamma), a.batch, a.context};
+  const Place at_b{static_cast<double>(b.gamma), b.batch, b.context};
+  return covariance(at_a, at_b) / squared(residual_size);
 }
 
 bool FittedCost::parts_known(const RoundPoint& point) const {
-  const Range total = seconds_over_splits(point);
-  if (point.gamma == 0 || draft_passes(options_.kind, 1) == 0) return identified(total);
-  const CostTerms x = regressors(static_cast<double>(point.gamma), point.batch, point.context);
-  CostTerms drafting{};
-  drafting[draft_pass] = x[draft_pass];
-  drafting[drafted_token] = x[drafted_token];
-  const Range draft = over_splits(drafting);
-  return identified(total) && draft.hi - draft.lo <= options_.split_tolerance * total.hi;
+  const Place at = place_of(point, knows_contexts_, usual_context_);
+  if (draft_passes(options_.kind, at.gamma) == 0) return true;
+  const auto share = [&](const LogTerms& terms) {
+    const RoundTime time = posterior_->time(terms, at, 0);
+    return time.draft / time.total();
+  };
+  std::vector<double> shares;
+  for (const Posterior::Replicate& replicate : posterior_->replicates) shares.push_back(share(replicate.log_terms));
+  if (shares.empty()) return false;
+  const Range range = central_95(std::move(shares));
+  return range.hi - range.lo <= known_part;
 }
 
+double FittedCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {
+  return posterior_->log_covariance(place_of(a, knows_contexts_, usual_context_),
+                                    place_of(b, knows_contexts_, usual_context_));
+}
+
+double FittedCost::run_error() const { return posterior_->widening * posterior_->noise; }
+
+std::size_t FittedCost::replicates() const { return posterior_->replicates.size(); }
+
 RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  cost::require_legal(point);
-  if (index >= replicates_.size()) {
+  const Place at = place_of(point, knows_contexts_, usual_context_);
+  if (index >= replicates()) {
     throw std::out_of_range(
-        fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates_.size()));
+        fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
   }
-  return parts(replicates_[index], regressors(static_cast<double>(point.gamma), point.batch, point.context));
+  return posterior_->time(posterior_->replicates[index], at, posterior_->near(at));
 }
 
 void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
-  cost::require_legal(point);
-  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates_.size());
-  const CostTerms x = regressors(static_cast<double>(point.gamma), point.batch, point.context);
-  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = parts(replicates_[i], x).total();
+  const Place at = place_of(point, knows_contexts_, usual_context_);
+  core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
+  const Posterior::Nearby nearby = posterior_->near(at);
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    totals[i] = posterior_->time(posterior_->replicates[i], at, nearby).total();
 }
 
 std::optional<double> LeftOut::relative_error() const {
@@ -510,12 +600,13 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
   for (std::size_t i = 0; i < std::min(runs.size(), predicted.value_or(runs.size())); ++i) {
     std::vector<ObservedRound> others(runs.begin(), runs.end());
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const FittedCost cost(others, alone);
     LeftOut prediction{.name = runs[i].name, .measured_seconds = runs[i].seconds};
-    prediction.splits =
-        cost.seconds_over_splits(runs[i].gamma, runs[i].batch, runs[i].context.value_or(cost.usual_context()));
-    if (agrees(prediction.splits, options.split_tolerance))
-      prediction.predicted_seconds = (prediction.splits.lo + prediction.splits.hi) / 2;
+    const auto alike = [&](const ObservedRound& other) { return (other.gamma > 0) == (runs[i].gamma > 0); };
+    if (std::any_of(others.begin(), others.end(), alike)) {
+      const FittedCost cost(others, alone);
+      prediction.predicted_seconds =
+          cost.seconds(runs[i].gamma, runs[i].batch, runs[i].context.value_or(cost.usual_context()));
+    }
     predictions.push_back(std::move(prediction));
   }
   return predictions;

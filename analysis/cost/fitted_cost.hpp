@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/cost/round_cost.hpp"
@@ -24,74 +26,71 @@ struct ObservedRound {
   std::optional<double> context = {};
   /// > 0
   double seconds = 0;
-  /// > 0; a run that counts for more, or was longer.
+  /// > 0; a run that counts for more, or was longer: the variance of its error is divided by it.
   double weight = 1;
 };
 
-/// The parts that a round's time is made of, in this order everywhere:
+/// The parts that a round's time is made of, in this order everywhere. With N = (gamma + 1) batch,
+/// D = draft_passes(kind, gamma) and M = D but for mirrored drafts, whose longest pass makes it 2 gamma + 1:
 ///
-///   seconds = fixed + per_draft_pass D + per_drafted_token D batch + per_verified_token (gamma + 1) batch
-///             + per_context_token batch context,      D = draft_passes(kind, gamma)
-inline constexpr std::size_t cost_terms = 5;
+///   seconds = iteration (1 + (N / knee)^3)^(1/3) + sequence batch + context_token batch context
+///             + [gamma > 0] (round + sequence_of_round batch)
+///             + draft_pass D + drafted_token M batch + verified_token N
+///
+/// The last one is no time, but the total tokens of a round from which on it grows with them.
+inline constexpr std::size_t cost_terms = 9;
 using CostTerms = std::array<double, cost_terms>;
-/// "fixed_seconds", "seconds_per_draft_pass", "seconds_per_drafted_token", "seconds_per_verified_token",
-/// "seconds_per_context_token".
+/// "iteration_seconds", "seconds_per_sequence", "seconds_per_context_token", "seconds_per_speculative_round",
+/// "seconds_per_sequence_of_a_round", "seconds_per_draft_pass", "seconds_per_drafted_token",
+/// "seconds_per_verified_token", "knee_tokens".
 std::string_view cost_term_name(std::size_t term);
-
-/// What to do with predictions that the runs do not determine.
-enum class Unidentified {
-  refuse,
-  /// Price them in the middle of all non-negative splits that fit; replicates are drawn from the splits.
-  span,
-};
 
 struct FitOptions {
   DraftKind kind = DraftKind::model;
-  Unidentified unidentified = Unidentified::refuse;
-  /// A direction of the terms counts as seen by the runs where its singular value exceeds this share of the largest,
-  /// columns scaled to length 1; (0, 1).
-  double rank_tolerance = 0.02;
-  /// A value counts as identified where all splits that fit agree on it up to this share of it; (0, 1).
-  double split_tolerance = 0.05;
   std::size_t replicates = 200;
   std::uint64_t seed = 0;
+  /// Standard deviation of ln(measured / true) that is taken of a run, (0, 1], and how many runs it takes to outweigh
+  /// that and the other usual errors by what these runs show, > 0.
+  double usual_error = 0.02;
+  double usual_error_degrees = 4;
 };
 
 /// A term, as far as the runs tell.
 struct FittedTerm {
-  /// Nothing where the runs do not identify it.
-  std::optional<double> value = {};
-  /// Over all non-negative splits that fit equally well; the value alone where it is identified.
-  Range splits = {};
-  /// 95%, over resampled runs; [0, 95% quantile] where the value is 0. Nothing where there is no value.
-  std::optional<Range> ci95 = {};
-};
-
-/// A sum of terms that the runs identify even where they identify none of them.
-struct IdentifiedCombination {
-  /// sum_i coefficients[i] term[i]
-  CostTerms coefficients = {};
+  /// > 0
   double value = 0;
-  std::optional<Range> ci95 = {};
-  /// "fixed_seconds + 8 seconds_per_verified_token"
-  std::string text() const;
+  /// 95%, over replicates; the value alone without them.
+  Range ci95 = {};
+  /// The runs leave less than half of the spread that the term has among servers; else the value is mostly a usual one.
+  bool told = false;
 };
 
-/// Seconds of a round from what observed runs took, by weighted non-negative least squares of the relative errors:
+/// Where runs were.
+struct FittedRanges {
+  Range gammas, batches;
+  /// Nothing where no run says one.
+  std::optional<Range> contexts;
+};
+
+/// Seconds of a round from what observed runs took and from what is usual. Of the terms t and a residual g,
 ///
-///   minimise sum_i w_i ((x_i theta - s_i) / s_i)^2 over theta >= 0
+///   ln seconds = ln terms(t) + g(gamma, batch, context) + noise
 ///
-/// The fitted seconds are unique; theta is only where the runs' terms are of full rank. At one batch the runs identify
-/// an intercept and a slope over gamma and nothing else; telling drafting from verifying takes several batches, and the
-/// context term several contexts. What theta leaves open is the polytope of all non-negative theta with the same fitted
-/// seconds, whose vertices are enumerated. A run without a context is taken at the mean of the others; where none
-/// says one, the term is left out and every context costs the same.
+/// where ln t has a normal prior (usual shares of the iteration, with their spread among published servers; the
+/// iteration itself has none), g is a Gaussian process over ln batch, ln(gamma + 1) and ln(context + 500), apart for
+/// plain and speculative rounds, and the noise is a run's usual error. t is the most probable one; near a run the price
+/// is close to what it measured. A run without a context is taken at the mean of the others; where none says one, the
+/// term is left out and every context costs the same.
 ///
-/// Replicates weigh the n runs anew by exponential variates of mean 1 (the Bayesian bootstrap, a smooth resampling of
-/// runs that keeps the rank), residuals widened to the errors of predicting a run from the others and by Student's
-/// quantile over the normal one, and take a random vertex of the splits. The token that a draft catches up on after a
-/// full accept is part of what the runs took.
-/// Source:   Lawson and Hanson 1974, chapter 23; Rubin 1981; MacKinnon and White 1985; docs/theory.md#cost-of-a-round
+/// Replicates draw t, g and the error of another run from their law given the runs, by fits to perturbed runs and
+/// priors. Their errors are those that are usual times
+///
+///   s t_(d + n)(.975) / 1.96,   s^2 = max over the ways to leave out of (d + sum z^2) / (d + n)
+///
+/// z being the standardised errors of predicting each of the n runs from the others, or all runs of a batch from the
+/// other batches where there are at least three, and d the usual error's degrees of freedom. So an interval grows with
+/// the distance from the runs, and with the errors made.
+/// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; docs/theory.md#cost-of-a-round
 class FittedCost final : public RoundCost {
  public:
   /// @param runs  at least one
@@ -102,63 +101,70 @@ class FittedCost final : public RoundCost {
   std::string_view name() const override { return "fitted"; }
   bool in_seconds() const override { return true; }
   DraftKind kind() const override { return options_.kind; }
-  /// target: fixed, verified and context terms; draft: the two terms of drafting. Where the splits differ in the sum by
-  /// no more than split_tolerance, or are spanned, it is the middle of their range, divided as by their mean.
-  /// @throws std::domain_error where the runs do not identify the sum, unless told to span
+  /// draft: the terms of drafting; overhead: those of a speculative round; target: the others. The residual multiplies
+  /// all of them.
   RoundTime round(const RoundPoint& point) const override;
-  /// Outside the ranges of gamma, batch and context over the runs by more than 5%.
+  /// The same in total for a gamma that is a mean.
+  double seconds(double gamma, double batch, double context) const;
+  /// Outside the ranges of gamma, batch and context over the runs by more than 5%; with drafts also where the batch is
+  /// further than a factor of 1.25 from those of the runs that drafted, which hold fewer requests that decode.
   bool extrapolates(const RoundPoint& point) const override;
-  bool answers(const RoundPoint& point) const override;
+  /// Whether what drafting takes is known to 10% of the round.
   bool parts_known(const RoundPoint& point) const override;
   double usual_context() const override { return usual_context_; }
-  std::size_t replicates() const override { return replicates_.size(); }
+  std::size_t replicates() const override;
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
-  std::span<const CostFinding> findings() const override { return findings_; }
+  std::span<const Note> findings() const override { return findings_; }
 
-  /// Seconds of the round over all non-negative splits that fit; both ends agree where it is identified.
-  Range seconds_over_splits(const RoundPoint& point) const;
-  /// The same for a gamma that is a mean.
-  Range seconds_over_splits(double gamma, double batch, double context) const;
-
-  std::size_t rank() const { return rank_; }
   std::span<const FittedTerm> terms() const { return terms_; }
-  std::span<const IdentifiedCombination> combinations() const { return combinations_; }
+  /// How many terms the runs tell, rounded: the sum over them of the share by which the runs narrow each.
+  std::size_t rank() const { return rank_; }
+  /// s: the errors of left-out runs over those that are usual.
+  double error_scale() const { return error_scale_; }
+  /// Of the logarithms of two rounds' true seconds, given the runs: terms and residual, linearised at the most probable
+  /// terms, as wide as the replicates are.
+  ///
+  ///   k^2 (h_a' U h_b + c(a, b) - c_a' C^-1 c_b),   h = slopes - S' C^-1 c
+  ///
+  /// Source:   Rasmussen and Williams 2006, equation 2.42; docs/theory.md#cost-of-a-round
+  double log_covariance(const RoundPoint& a, const RoundPoint& b) const;
+  /// Standard deviation of ln(measured / true) of one more run.
+  double run_error() const;
+  /// Batches and contexts of the runs that drafted, or of those that did not, or of all where there is none of them;
+  /// gammas of all, since those between plain decoding and the shortest draft lie between runs.
+  FittedRanges ranges(bool drafting) const;
+  /// Of the residual at two places, both plain or both with drafts, [0, 1]; 0 for one of each.
+  static double correlation(const RoundPoint& a, const RoundPoint& b);
   /// Of each run, in their order.
   std::span<const double> fitted_seconds() const { return fitted_; }
 
  private:
-  CostTerms regressors(double gamma, double batch, double context) const;
-  Range over_splits(const CostTerms& regressors) const;
-  RoundTime parts(const CostTerms& theta, const CostTerms& regressors) const;
-  bool identified(const Range& range) const;
-  void fit(std::span<const ObservedRound> runs);
-  void describe_terms(std::span<const CostTerms> combinations, bool has_residuals);
+  struct Posterior;
+
+  void describe_terms();
   void check_physics(std::span<const ObservedRound> runs);
 
   FitOptions options_;
-  /// Of the polytope of splits.
-  std::vector<CostTerms> vertices_;
-  std::array<bool, cost_terms> seen_{};
+  std::shared_ptr<const Posterior> posterior_;
   bool knows_contexts_ = false;
-  std::vector<CostTerms> replicates_;
-  std::size_t rank_ = 0;
   std::vector<FittedTerm> terms_;
-  std::vector<IdentifiedCombination> combinations_;
+  std::size_t rank_ = 0;
+  double error_scale_ = 1;
   std::vector<double> fitted_;
-  Range gammas_, batches_, contexts_;
+  FittedRanges all_;
+  /// Of the plain runs, and of those that drafted; nothing where there is none.
+  std::array<std::optional<FittedRanges>, 2> ranges_;
   double usual_context_ = 0;
-  std::vector<CostFinding> findings_;
+  std::vector<Note> findings_;
 };
 
 /// One run as the others predict it.
 struct LeftOut {
   std::string name = {};
   double measured_seconds = 0;
-  /// Nothing where the other runs do not identify it.
+  /// Nothing for a plain run where all others drafted, and the other way round.
   std::optional<double> predicted_seconds = {};
-  /// Over all non-negative splits that fit the other runs.
-  Range splits = {};
   /// predicted / measured - 1
   std::optional<double> relative_error() const;
 };

@@ -242,6 +242,7 @@ class GgufModelReader {
                       "present");
     }
     const std::int64_t heads = size_of_layer("attention.head_count", index, std::nullopt);
+    block.query_heads = heads;
     if (latent_keys_[index]) {
       const std::int64_t rank = require_size("attention.kv_lora_rank");
       const std::int64_t cached = rank + require_size("rope.dimension_count");

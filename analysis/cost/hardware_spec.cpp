@@ -10,15 +10,17 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
+#include "analysis/core/checks.hpp"
 #include "analysis/cost/preset_files.hpp"
 #include "analysis/cost/preset_names.hpp"
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/streams.hpp"
+#include "traces/formats/unique_keys.hpp"
 
 namespace specdec::cost {
 namespace {
@@ -29,8 +31,6 @@ using traces::FileError;
 constexpr std::size_t longest_hardware_file = std::size_t{1} << 20;
 /// Objects and arrays in each other.
 constexpr int deepest = 4;
-constexpr double largest = std::numeric_limits<double>::max();
-constexpr double smallest = std::numeric_limits<double>::denorm_min();
 
 constexpr std::array<std::string_view, 7> peak_names = {"bf16", "fp16", "fp32", "fp4", "fp64", "fp8", "int8"};
 
@@ -38,19 +38,19 @@ constexpr std::array<std::string_view, 7> peak_names = {"bf16", "fp16", "fp32", 
 std::vector<std::string_view> peaks_of(NumberType type) {
   switch (type) {
     case NumberType::fp32:
-      return {"fp32", "fp64"};
+      return {"fp32"};
     case NumberType::fp16:
-      return {"fp16", "bf16", "fp32", "fp64"};
+      return {"fp16", "bf16", "fp32"};
     case NumberType::bf16:
     case NumberType::int4:
-      return {"bf16", "fp16", "fp32", "fp64"};
+      return {"bf16", "fp16", "fp32"};
     case NumberType::fp8:
-      return {"fp8", "bf16", "fp16", "fp32", "fp64"};
+      return {"fp8", "bf16", "fp16", "fp32"};
     case NumberType::int8:
-      return {"int8", "bf16", "fp16", "fp32", "fp64"};
+      return {"int8", "bf16", "fp16", "fp32"};
     case NumberType::nvfp4:
     case NumberType::mxfp4:
-      return {"fp4", "bf16", "fp16", "fp32", "fp64"};
+      return {"fp4", "bf16", "fp16", "fp32"};
   }
   throw std::logic_error("peaks_of: no such number type");
 }
@@ -71,21 +71,21 @@ class HardwareFileReader {
     spec.name = text_of(member(document, "", "name"), "name");
     if (document.contains("aliases")) spec.aliases = texts_of(document["aliases"], "aliases");
     if (document.contains("vendor")) spec.vendor = text_of(document["vendor"], "vendor");
-    spec.memory_bytes = number(member(document, "", "memory_bytes"), "memory_bytes", smallest);
+    spec.memory_bytes = number(member(document, "", "memory_bytes"), "memory_bytes", core::least_positive);
     spec.memory_bandwidth_bytes_per_second = number(member(document, "", "memory_bandwidth_bytes_per_second"),
-                                                    "memory_bandwidth_bytes_per_second", smallest);
+                                                    "memory_bandwidth_bytes_per_second", core::least_positive);
     const json& peaks = member(document, "", "peak_flops");
     if (!peaks.is_object() || peaks.empty())
       refuse_value("peak_flops", peaks, fmt::format("an object with at least one of {}", fmt::join(peak_names, ", ")));
     require_keys(peaks, "peak_flops", {peak_names.begin(), peak_names.end()});
     for (const auto& [name, value] : peaks.items())
-      spec.peak_flops.emplace(name, number(value, "peak_flops." + name, smallest));
+      spec.peak_flops.emplace(name, number(value, "peak_flops." + name, core::least_positive));
     const auto optional_number = [&](const char* name, double least) -> std::optional<SourcedNumber> {
       if (!document.contains(name)) return std::nullopt;
       return number(document[name], name, least);
     };
-    spec.link_bytes_per_second = optional_number("link_bytes_per_second", smallest);
-    spec.watts = optional_number("watts", smallest);
+    spec.link_bytes_per_second = optional_number("link_bytes_per_second", core::least_positive);
+    spec.watts = optional_number("watts", core::least_positive);
     spec.gpus_per_node = optional_number("gpus_per_node", 1);
     if (spec.gpus_per_node && spec.gpus_per_node->value != std::floor(spec.gpus_per_node->value))
       refuse("gpus_per_node", fmt::format("{}", spec.gpus_per_node->value), "a whole number");
@@ -101,13 +101,13 @@ class HardwareFileReader {
       return range(member(document, "", name), name, least, most);
     };
     EfficiencyDefaults defaults;
-    defaults.bandwidth_efficiency = range_of("bandwidth_efficiency", smallest, 1);
-    defaults.compute_efficiency = range_of("compute_efficiency", smallest, 1);
-    defaults.link_efficiency = range_of("link_efficiency", smallest, 1);
-    defaults.all_reduce_latency_seconds = range_of("all_reduce_latency_seconds", 0, largest);
-    defaults.launch_seconds = range_of("launch_seconds", 0, largest);
-    defaults.layer_seconds = range_of("layer_seconds", 0, largest);
-    defaults.scheduling_seconds = range_of("scheduling_seconds", 0, largest);
+    defaults.bandwidth_efficiency = range_of("bandwidth_efficiency", core::least_positive, 1);
+    defaults.compute_efficiency = range_of("compute_efficiency", core::least_positive, 1);
+    defaults.link_efficiency = range_of("link_efficiency", core::least_positive, 1);
+    defaults.all_reduce_latency_seconds = range_of("all_reduce_latency_seconds", 0, core::largest_double);
+    defaults.launch_seconds = range_of("launch_seconds", 0, core::largest_double);
+    defaults.layer_seconds = range_of("layer_seconds", 0, core::largest_double);
+    defaults.scheduling_seconds = range_of("scheduling_seconds", 0, core::largest_double);
     return defaults;
   }
 
@@ -125,15 +125,11 @@ class HardwareFileReader {
   }
 
   json parsed(std::string_view text) const {
-    // A key that is there twice would hide its first value.
-    std::vector<std::set<std::string>> keys_of_open_objects;
+    const auto once = traces::unique_keys(
+        [&](const std::string& key) { refuse(traces::printable(key), "there twice", "there once in its object"); });
     const auto see = [&](int depth, json::parse_event_t event, json& value) {
       if (depth > deepest) refuse("document", "nested deeper", fmt::format("nested at most {} deep", deepest));
-      if (event == json::parse_event_t::object_start) keys_of_open_objects.emplace_back();
-      if (event == json::parse_event_t::object_end) keys_of_open_objects.pop_back();
-      if (event == json::parse_event_t::key && !keys_of_open_objects.back().insert(value.get<std::string>()).second)
-        refuse(traces::printable(value.get<std::string>()), "there twice", "there once in its object");
-      return true;
+      return once(depth, event, value);
     };
     try {
       json document = json::parse(text, see);
@@ -175,25 +171,28 @@ class HardwareFileReader {
   double plain_number(const json& value, const std::string& place, double least, double most) const {
     const double read = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
     if (least <= read && read <= most) return read;
-    const std::string from = least == smallest ? "(0" : fmt::format("[{}", least);
-    refuse_value(place, value,
-                 fmt::format("a number in {}, {}", from, most < largest ? fmt::format("{}]", most) : "inf)"));
+    const std::string from = least == core::least_positive ? "(0" : fmt::format("[{}", least);
+    refuse_value(
+        place, value,
+        fmt::format("a number in {}, {}", from, most < core::largest_double ? fmt::format("{}]", most) : "inf)"));
   }
 
   SourcedNumber number(const json& value, const std::string& place, double least) const {
     if (!value.is_object()) {
       if (sources_needed_) refuse_value(place, value, "an object with value and source");
-      return {.value = plain_number(value, place, least, largest)};
+      return {.value = plain_number(value, place, least, core::largest_double)};
     }
-    require_keys(value, place, {"value", "quoted", "source", "note"});
+    require_keys(value, place, {"value", "quoted", "source", "second_quoted", "second_source", "note"});
     SourcedNumber read;
-    read.value = plain_number(member(value, place, "value"), inside(place, "value"), least, largest);
+    read.value = plain_number(member(value, place, "value"), inside(place, "value"), least, core::largest_double);
     const auto read_text = [&](const char* key, std::string& text) {
       if (value.contains(key)) text = text_of(value[key], inside(place, key));
     };
     if (sources_needed_) member(value, place, "source");
     read_text("quoted", read.quoted);
     read_text("source", read.source);
+    read_text("second_quoted", read.second_quoted);
+    read_text("second_source", read.second_source);
     read_text("note", read.note);
     return read;
   }
@@ -241,13 +240,15 @@ HardwareSpec read_hardware_spec(const std::filesystem::path& path) {
   const auto unreadable = [&](const std::string& why) {
     return FileError(path, FileError::whole_file(), "file", why, "a readable file");
   };
+  const traces::KeptStreams streams;
+  const std::filesystem::path from = traces::readable_path(path);
   std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  const std::uintmax_t size = std::filesystem::file_size(from, error);
   if (error) throw unreadable("unreadable (" + error.message() + ")");
   if (size > longest_hardware_file)
     throw FileError(path, FileError::whole_file(), "file size", fmt::format("{} bytes", size),
                     fmt::format("at most {} bytes", longest_hardware_file));
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(from, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (file.bad() || !file.is_open()) throw unreadable("unreadable (" + std::generic_category().message(errno) + ")");
   return HardwareFileReader(path).hardware(text, false);

@@ -20,6 +20,9 @@ struct SourcedNumber {
   std::string note = {};
   /// The figure as the page prints it, "3.35 TB/s"; may be empty.
   std::string quoted = {};
+  /// Another page that prints it, and how; empty where only one is known. Where the two differ by more than 1.5%, the
+  /// note says so.
+  std::string second_source = {}, second_quoted = {};
 };
 
 /// Number types that weights are stored in and products are computed in.
@@ -51,8 +54,9 @@ struct HardwareSpec {
 };
 
 /// Peak FLOP/s of products whose weights are stored in `type`: its own peak where the device has one (fp4 for nvfp4 and
-/// mxfp4; int4 has none, activations stay in 16 bits), else that of 16 bits, bf16 before fp16, else that of fp32, else
-/// that of fp64: weights are widened to the type of the activations before they are multiplied.
+/// mxfp4; int4 has none, activations stay in 16 bits), else that of 16 bits, bf16 before fp16, else that of fp32:
+/// weights are widened to the type of the activations before they are multiplied. Nothing is widened to fp64, whose
+/// peak tells nothing of that of shorter types.
 /// @throws std::invalid_argument where the device has none of these peaks
 double peak_flops_for(const HardwareSpec& hardware, NumberType type);
 

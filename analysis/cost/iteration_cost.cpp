@@ -10,9 +10,7 @@
 namespace specdec::cost {
 namespace {
 
-constexpr double largest = std::numeric_limits<double>::max();
-
-bool is_count(double value) { return 0 <= value && value <= largest; }
+bool is_count(double value) { return 0 <= value && value <= core::largest_double; }
 
 /// Iterations by a provider of rounds.
 class RoundsAsIterations final : public IterationCost {
@@ -24,7 +22,7 @@ class RoundsAsIterations final : public IterationCost {
       throw std::invalid_argument("iterations_of: rounds knows multiples of a target step, but must know seconds");
     }
     core::require_in("iterations_of", "tokens_per_second", prompts_.tokens_per_second.value_or(1),
-                     std::numeric_limits<double>::min(), largest);
+                     std::numeric_limits<double>::min(), core::largest_double);
   }
 
   double seconds(const Iteration& iteration) const override {
@@ -71,13 +69,13 @@ void require_legal(const Iteration& iteration) {
       iteration.full_accepts <= 1)
     return;
   constexpr std::string_view function = "IterationCost";
-  core::require_in(function, "sequences", iteration.sequences, 0, largest);
+  core::require_in(function, "sequences", iteration.sequences, 0, core::largest_double);
   core::require_in(function, "gamma", iteration.gamma, 0, std::numeric_limits<std::int64_t>::max());
-  core::require_in(function, "context_tokens", iteration.context_tokens, 0, largest);
-  core::require_in(function, "prompt_tokens", iteration.prompt_tokens, 0, largest);
+  core::require_in(function, "context_tokens", iteration.context_tokens, 0, core::largest_double);
+  core::require_in(function, "prompt_tokens", iteration.prompt_tokens, 0, core::largest_double);
   core::require_in(function, "prompts", iteration.prompts,
-                   iteration.prompt_tokens > 0 ? std::numeric_limits<double>::min() : 0, largest);
-  core::require_in(function, "prompt_pairs", iteration.prompt_pairs, 0, largest);
+                   iteration.prompt_tokens > 0 ? std::numeric_limits<double>::min() : 0, core::largest_double);
+  core::require_in(function, "prompt_pairs", iteration.prompt_pairs, 0, core::largest_double);
   core::require_in(function, "full_accepts", iteration.full_accepts, 0, 1);
 }
 

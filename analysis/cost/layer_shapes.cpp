@@ -58,6 +58,7 @@ LayerGroup attention_layer(const AttentionShape& shape) {
   layer.cached_values_per_token = 2 * keys;
   layer.attention_flops_per_pair = 4 * queries;
   layer.cache_shards = shape.key_value_heads;
+  layer.query_heads = shape.heads;
   return layer;
 }
 
@@ -79,6 +80,7 @@ LayerGroup latent_attention_layer(const LatentAttentionShape& shape) {
   if (shape.bias) layer.other_parameters += shape.query_rank.value_or(0) + cached + shape.width;
   layer.cached_values_per_token = cached;
   layer.attention_flops_per_pair = product({2, shape.heads, cached + shape.key_value_rank});
+  layer.query_heads = shape.heads;
   return layer;
 }
 

@@ -20,8 +20,6 @@ namespace {
 using traces::TimedPass;
 using traces::TimingAxis;
 
-constexpr double largest = std::numeric_limits<double>::max();
-constexpr double smallest = std::numeric_limits<double>::denorm_min();
 /// Relative spread of passes with one number of total tokens above which that number does not tell their time.
 constexpr double noticeable_spread = 0.1;
 
@@ -41,14 +39,14 @@ struct Cell {
 
 void require_legal(const TimedPass& pass) {
   constexpr std::string_view function = "PassCurve";
-  core::require_in(function, "batch", pass.batch, smallest, largest);
-  core::require_in(function, "tokens", pass.tokens, smallest, largest);
-  core::require_in(function, "context", pass.context, 0, largest);
-  core::require_in(function, "seconds", pass.seconds, smallest, largest);
-  core::require_in(function, "stddev_seconds", pass.stddev_seconds.value_or(0), 0, largest);
+  core::require_in(function, "batch", pass.batch, core::least_positive, core::largest_double);
+  core::require_in(function, "tokens", pass.tokens, core::least_positive, core::largest_double);
+  core::require_in(function, "context", pass.context, 0, core::largest_double);
+  core::require_in(function, "seconds", pass.seconds, core::least_positive, core::largest_double);
+  core::require_in(function, "stddev_seconds", pass.stddev_seconds.value_or(0), 0, core::largest_double);
   core::require_in(function, "repetitions", pass.repetitions, 0, std::numeric_limits<std::int64_t>::max());
   for (const double seconds : pass.samples_seconds)
-    core::require_in(function, "samples_seconds", seconds, smallest, largest);
+    core::require_in(function, "samples_seconds", seconds, core::least_positive, core::largest_double);
 }
 
 double weight_of(const TimedPass& pass) { return static_cast<double>(std::max<std::int64_t>(1, pass.repetitions)); }
@@ -94,12 +92,13 @@ CellsByAxis cells_by_axis(std::span<const TimedPass> passes) {
   for (const TimingAxis axis : {TimingAxis::batch, TimingAxis::verification, TimingAxis::generation, TimingAxis::grid})
     if (std::vector<Cell> found = cells_of(passes, axis); !found.empty()) cells[axis] = std::move(found);
   if (cells.count(TimingAxis::generation) == 0) return cells;
-  // Generating is verifying one token: it stands in where that was not timed.
+  // Generating is what plain decoding does; a prompt of one token is not, so that it gives way.
   std::vector<Cell>& verification = cells[TimingAxis::verification];
-  const bool timed =
-      std::any_of(verification.begin(), verification.end(), [](const Cell& cell) { return cell.tokens == 1; });
+  verification.erase(std::remove_if(verification.begin(), verification.end(),
+                                    [](const Cell& cell) { return cell.total_tokens() == 1; }),
+                     verification.end());
   const std::vector<Cell>& generation = cells[TimingAxis::generation];
-  if (!timed) verification.insert(verification.begin(), generation.begin(), generation.end());
+  verification.insert(verification.begin(), generation.begin(), generation.end());
   cells.erase(TimingAxis::generation);
   return cells;
 }
@@ -294,7 +293,7 @@ void report_context(const std::optional<double>& slope, const Range& contexts, c
 void report_spread(std::span<const Cell> cells, std::span<const Knot> knots, double per_context_token,
                    const ReportPasses& report) {
   for (const Knot& knot : knots) {
-    double low = largest, high = 0;
+    double low = core::largest_double, high = 0;
     for (const std::size_t i : knot.cells) {
       const double seconds = cells[i].seconds - per_context_token * cells[i].total_context();
       low = std::min(low, seconds);
@@ -315,6 +314,18 @@ void report_slower(std::span<const Knot> knots, std::span<const double> seconds,
            fmt::format("a pass over {} tokens took {:.4g} s, longer than one over more; it is {}",
                        knots[i].total_tokens, seconds[i], rule_text(rule)));
   }
+}
+
+/// Where a prompt of one token gives way to generation.
+void report_one_token_prompts(std::span<const TimedPass> passes, const ReportPasses& report) {
+  const auto timed = [&](TimingAxis axis) {
+    return std::any_of(passes.begin(), passes.end(),
+                       [axis](const TimedPass& pass) { return pass.axis == axis && pass.batch * pass.tokens == 1; });
+  };
+  if (!timed(TimingAxis::generation) || !timed(TimingAxis::verification)) return;
+  report("one_token_prompt_left_out",
+         "a prompt of one token was timed beside generation; generation is what plain decoding does, and the other is "
+         "left out");
 }
 
 /// Where one axis prices what was not timed.
@@ -339,6 +350,7 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
     findings_.push_back({std::string(code), fmt::format("{}: {}", role_, message)});
   };
   const CellsByAxis cells = cells_by_axis(passes);
+  report_one_token_prompts(passes, report);
   double context_sum = 0, context_weight = 0;
   bool known_error = false;
   for (const auto& [axis, of_axis] : cells) {
@@ -405,6 +417,8 @@ const PassCurve::Axis& PassCurve::axis_for(double batch) const {
   return *std::max_element(axes_.begin(), axes_.end(),
                            [&](const Axis& a, const Axis& b) { return preference(a.axis) < preference(b.axis); });
 }
+
+double PassCurve::most_tokens(double batch) const { return axis_for(batch).total_tokens.back() / batch; }
 
 bool PassCurve::extrapolates(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
@@ -489,8 +503,8 @@ void PassCurve::seconds_of_replicates(double batch, double tokens, double contex
 
 MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const TimedPass> draft, MeasuredOptions options)
     : options_(std::move(options)), target_("target", target, options_.curve) {
-  core::require_in("MeasuredCost", "c", options_.c.value_or(0), 0, largest);
-  core::require_in("MeasuredCost", "overhead_seconds", options_.overhead_seconds, 0, largest);
+  core::require_in("MeasuredCost", "c", options_.c.value_or(0), 0, core::largest_double);
+  core::require_in("MeasuredCost", "overhead_seconds", options_.overhead_seconds, 0, core::largest_double);
   if (options_.kind == DraftKind::ngram) {
     if (!draft.empty() || options_.c)
       throw std::invalid_argument("MeasuredCost: n-gram drafts need no time of a draft, but one is given");
@@ -502,8 +516,15 @@ MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const Ti
   replicates_ = std::max(target_.replicates(), draft_ ? draft_->replicates() : 0);
   findings_.assign(target_.findings().begin(), target_.findings().end());
   if (!draft_) return;
-  for (const CostFinding& finding : draft_->findings())
+  for (const Note& finding : draft_->findings())
     if (finding.code != "batch_axis_prices_verification") findings_.push_back(finding);
+  if (options_.kind == DraftKind::mirrored && draft_->most_tokens(1) < target_.most_tokens(1)) {
+    findings_.push_back(
+        {"mirrored_pass_not_timed",
+         fmt::format("draft: passes were timed over {} tokens at most; the one over the verified tokens "
+                     "is priced as that, which is too little where it is longer",
+                     draft_->most_tokens(1))});
+  }
 }
 
 template <class Target, class Draft>
@@ -520,13 +541,24 @@ RoundTime MeasuredCost::price(const RoundPoint& point, const Target& target, con
   }
   const double pass = draft(1.0);
   time.draft = passes * pass;
-  if (prices_catch_up(point)) time.draft += point.full_accepts * std::max(0.0, draft(2.0) - pass);
+  if (const double tokens = longer_draft_pass(point); tokens > 1) {
+    time.draft += times_longer(point) * std::max(0.0, draft(tokens) - pass);
+  }
   return time;
 }
 
-bool MeasuredCost::prices_catch_up(const RoundPoint& point) const {
-  return draft_ && point.full_accepts > 0 &&
-         (options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context));
+double MeasuredCost::longer_draft_pass(const RoundPoint& point) const {
+  if (!draft_) return 1;
+  if (options_.kind == DraftKind::mirrored) {
+    const double tokens = longest_draft_pass(options_.kind, static_cast<double>(point.gamma));
+    return options_.curve.extrapolate ? tokens : std::min(tokens, std::max(1.0, draft_->most_tokens(point.batch)));
+  }
+  const bool timed = options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context);
+  return point.full_accepts > 0 && timed ? 2 : 1;
+}
+
+double MeasuredCost::times_longer(const RoundPoint& point) const {
+  return options_.kind == DraftKind::mirrored ? 1 : point.full_accepts;
 }
 
 RoundTime MeasuredCost::round(const RoundPoint& point) const {
@@ -557,10 +589,11 @@ void MeasuredCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
   const double factor = draft_ ? passes : passes * options_.c.value_or(0);
   for (std::size_t i = 0; i < pass.size(); ++i) totals[i] += factor * pass[i];
   for (double& total : totals) total += options_.overhead_seconds;
-  if (passes == 0 || !prices_catch_up(point)) return;
-  std::vector<double> two(totals.size());
-  draft_->seconds_of_replicates(point.batch, 2, point.context, two);
-  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += point.full_accepts * std::max(0.0, two[i] - pass[i]);
+  const double tokens = longer_draft_pass(point);
+  if (passes == 0 || tokens == 1) return;
+  std::vector<double> longer(totals.size());
+  draft_->seconds_of_replicates(point.batch, tokens, point.context, longer);
+  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += times_longer(point) * std::max(0.0, longer[i] - pass[i]);
 }
 
 bool MeasuredCost::extrapolates(const RoundPoint& point) const {

@@ -66,10 +66,12 @@ class PassCurve {
   /// All of them at once; all the same where replicates() is 0. Shape: seconds (replicates)
   void seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const;
   bool extrapolates(double batch, double tokens, double context) const;
+  /// Of the longest pass that was timed, per sequence of such a batch.
+  double most_tokens(double batch) const;
 
   /// 0 where no pass says its error.
   std::size_t replicates() const { return replicates_; }
-  std::span<const CostFinding> findings() const { return findings_; }
+  std::span<const Note> findings() const { return findings_; }
   double usual_context() const { return usual_context_; }
 
   /// What was made of the passes of one axis.
@@ -120,7 +122,7 @@ class PassCurve {
   std::vector<Replicates> by_knot_;  ///< [axis]
   std::size_t replicates_ = 0;
   double usual_context_ = 0;
-  std::vector<CostFinding> findings_;
+  std::vector<Note> findings_;
 };
 
 struct MeasuredOptions {
@@ -136,9 +138,11 @@ struct MeasuredOptions {
 ///
 ///   target = T_p(batch, gamma + 1, context);   at gamma = 0 that is the round
 ///   draft  = passes(gamma) T_q(batch, 1, context) + f (T_q(batch, 2, context) - T_q(batch, 1, context))
+///            mirrored: gamma T_q(batch, 1, context) + T_q(batch, gamma + 1, context)
 ///
-/// with f the share of rounds after a full accept. Where the draft was not timed T_q = c T_p(batch, 1, context) and the
-/// catch-up token is taken as free. All passes of a round are priced at the round's first context.
+/// with f the share of rounds after a full accept. Where the draft was not timed T_q = c T_p(batch, 1, context) for any
+/// number of tokens. A mirrored pass beyond the draft's timed passes is priced as the longest of them, unless told to
+/// extrapolate. All passes of a round are priced at the round's first context.
 /// Source:   docs/theory.md#cost-of-a-round
 class MeasuredCost final : public RoundCost {
  public:
@@ -159,7 +163,7 @@ class MeasuredCost final : public RoundCost {
   std::size_t replicates() const override { return replicates_; }
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
-  std::span<const CostFinding> findings() const override { return findings_; }
+  std::span<const Note> findings() const override { return findings_; }
 
   const PassCurve& target() const { return target_; }
   const std::optional<PassCurve>& draft() const { return draft_; }
@@ -167,14 +171,17 @@ class MeasuredCost final : public RoundCost {
  private:
   template <class Target, class Draft>
   RoundTime price(const RoundPoint& point, const Target& target, const Draft& draft) const;
-  /// Whether the token that the draft catches up on after a full accept has a price.
-  bool prices_catch_up(const RoundPoint& point) const;
+  /// Tokens per sequence of the pass of a round that is longer than one token: those that a mirrored draft decodes
+  /// again, as far as they were timed, or 2 where the draft catches up and that has a price; 1 where there is none.
+  double longer_draft_pass(const RoundPoint& point) const;
+  /// How often a round has it.
+  double times_longer(const RoundPoint& point) const;
 
   MeasuredOptions options_;
   PassCurve target_;
   std::optional<PassCurve> draft_;
   std::size_t replicates_ = 0;
-  std::vector<CostFinding> findings_;
+  std::vector<Note> findings_;
 };
 
 }  // namespace specdec::cost

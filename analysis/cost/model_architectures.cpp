@@ -141,6 +141,7 @@ ModelSpec read_eagle3(const ConfigFields& fields, const ConfigFields& layer_fiel
   model.head_parameters = product({draft_vocabulary, model.width});
   model.tied_head = false;
   model.shared_embedding = target_width == model.width;
+  model.target_width = target_width;
   const bool projects = !fields.has("eagle_config") || fields.object("eagle_config").flag("use_aux_hidden_state", true);
   if (projects) {
     model.extra_dense_parameters = product({3, target_width, model.width});
@@ -442,14 +443,14 @@ ModelSpec read_glm4_moe(const ConfigFields& fields) {
   return model;
 }
 
-/// Learned positions are looked up as the embedding is, and count to it.
+/// Learned positions are looked up as the embedding is, and count to it; n_positions null: nobody says how many.
 ModelSpec read_gpt2(const ConfigFields& fields) {
   ModelSpec model;
   model.width = fields.size("n_embd");
   model.vocabulary = fields.size("vocab_size");
-  model.max_context = fields.size("n_positions");
+  if (fields.has("n_positions") || !fields.names("n_positions")) model.max_context = fields.size("n_positions");
   model.head_parameters = product({model.vocabulary, model.width});
-  model.embedding_parameters = model.head_parameters + product({*model.max_context, model.width});
+  model.embedding_parameters = model.head_parameters + product({model.max_context.value_or(0), model.width});
   model.tied_head = fields.flag("tie_word_embeddings", true);
   model.extra_other_parameters = 2 * model.width;
   const std::int64_t heads = fields.size("n_head");

@@ -79,6 +79,9 @@ ModelSpec read_model_file(const std::filesystem::path& path) {
   const MappedFile file(path);
   if (traces::text_of(file.bytes()).substr(0, 4) == "GGUF") return model_spec_from_gguf(path);
   ModelSpec model = model_spec_from_document(traces::text_of(file.bytes()), path);
+  if (!has_shape(model)) {
+    throw FileError(path, FileError::whole_file(), "config", "missing", "the model's configuration");
+  }
   if (model.name.empty()) model.name = name_for(path);
   if (path.filename() == "config.json") {
     read_separate_quantization(path.parent_path(), model);
@@ -97,19 +100,30 @@ ModelSpec model_spec_from_config(std::string_view json_text, const std::filesyst
 ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where) {
   const json document = traces::parse_config(json_text, where);
   const ConfigFields fields(where, document);
-  if (!fields.has("config")) return read_config_object(fields);
+  if (!fields.has("config") && (fields.has("model_type") || !fields.has("parameters")))
+    return read_config_object(fields);
 
-  constexpr std::array<std::string_view, 8> known = {
-      "name", "aliases", "sources", "note", "config", "weight_type", "expert_weight_type", "checked"};
+  constexpr std::array<std::string_view, 10> known = {"name",    "aliases",    "sources",     "note",
+                                                      "config",  "parameters", "weight_type", "expert_weight_type",
+                                                      "checked", "target"};
   for (const std::string& key : fields.keys()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       fields.refuse(key, "present", fmt::format("one of {}", fmt::join(known, ", ")));
     }
   }
-  ModelSpec model = read_config_object(fields.object("config"));
+  if (fields.has("config") && fields.has("parameters")) {
+    fields.refuse("parameters", "present", "absent beside config, which they follow from");
+  }
+  ModelSpec model;
+  if (fields.has("config")) {
+    model = read_config_object(fields.object("config"));
+  } else {
+    model.stated_parameters = static_cast<std::int64_t>(fields.positive("parameters"));
+  }
   model.name = fields.word("name");
   model.aliases = fields.words("aliases");
   model.sources = fields.words("sources");
+  if (fields.has("target")) model.target = fields.word("target");
   const auto read_type = [&](std::string_view key, std::optional<NumberType>& type) {
     if (!fields.has(key)) return;
     const std::string name = fields.word(key);

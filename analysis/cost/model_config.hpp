@@ -22,7 +22,8 @@ ModelSpec model_spec_from_config(std::string_view json_text, const std::filesyst
 ///    "weight_type": "bf16", "expert_weight_type": "mxfp4", "checked": [...]}
 ///
 /// Name and config must be there; the types default to what the configuration says. A note is for who reads the file;
-/// "checked" holds published counts, which a test compares with the model.
+/// "checked" holds published counts, which a test compares with the model. A model whose shape nobody published has
+/// "parameters", a number, in the place of "config".
 ModelSpec model_spec_from_document(std::string_view json_text, const std::filesystem::path& where);
 
 /// The model of a GGUF file, or of the parts that the first of them names.

@@ -53,9 +53,8 @@ std::int64_t attention_flops_per_pair(const ModelSpec& model) {
 }
 
 double cache_bytes(const ModelSpec& model, double context, double bytes_per_value) {
-  constexpr double largest = std::numeric_limits<double>::max();
-  core::require_in("cache_bytes", "context", context, 0, largest);
-  core::require_in("cache_bytes", "bytes_per_value", bytes_per_value, 0, largest);
+  core::require_in("cache_bytes", "context", context, 0, core::largest_double);
+  core::require_in("cache_bytes", "bytes_per_value", bytes_per_value, 0, core::largest_double);
   double bytes = 0;
   for (const LayerGroup& group : model.layers) {
     const double seen = group.window ? std::min(context, static_cast<double>(*group.window)) : context;
@@ -95,6 +94,8 @@ ModelSpec next_token_module(const ModelSpec& model) {
   module.extra_other_parameters = 0;
   module.idle_parameters = 0;
   module.shared_embedding = module.shared_head = true;
+  module.target_width = model.width;
+  module.target = model.name;
   module.weight_bytes.reset();
   module.next_token_layers.clear();
   module.next_token_extra_parameters = 0;

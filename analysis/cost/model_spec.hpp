@@ -41,6 +41,8 @@ struct LayerGroup {
   std::int64_t state_values_per_sequence = 0, state_flops_per_token = 0;
   /// Ways that the cache can be divided over accelerators before parts are kept twice: key/value heads; 1 for latents.
   std::int64_t cache_shards = 1;
+  /// Heads of queries, which engines divide evenly over accelerators; 0 where the layer has none.
+  std::int64_t query_heads = 0;
 
   /// What dense_parameters are made of, as far as a configuration tells: their sum is at most that.
   std::vector<LayerMatrix> matrices = {};
@@ -58,6 +60,9 @@ struct ModelSpec {
   std::vector<std::string> aliases = {};
   /// Pages that print the numbers; empty for a user's own file.
   std::vector<std::string> sources = {};
+  /// Of a model whose shape nobody published, so that `layers` is empty and it cannot be priced: how many it is said to
+  /// have.
+  std::optional<std::int64_t> stated_parameters = {};
 
   std::int64_t width = 0;  ///< hidden size
   std::int64_t vocabulary = 0;
@@ -70,6 +75,10 @@ struct ModelSpec {
   bool tied_head = false;
   /// Of a draft that uses the target's own (an EAGLE head, a next-token module): read in a pass, stored by the target.
   bool shared_embedding = false, shared_head = false;
+  /// Of such a draft: the width of the target's states that it reads; 0 for a model of its own.
+  std::int64_t target_width = 0;
+  /// The preset that such a draft was trained for; empty where nobody says.
+  std::string target = {};
   /// Beside the layers: last norm, the projection of an EAGLE head or a next-token module.
   std::int64_t extra_dense_parameters = 0, extra_other_parameters = 0;
   /// Stored, but not read when tokens are decoded: an encoder, and what only its output is multiplied by.
@@ -91,6 +100,9 @@ struct ModelSpec {
   std::vector<LayerGroup> next_token_layers = {};
   std::int64_t next_token_extra_parameters = 0;
 };
+
+/// Whether more is known than how many parameters it is said to have.
+inline bool has_shape(const ModelSpec& model) { return !model.layers.empty(); }
 
 /// sum over everything that is stored: layers with all their experts, embedding and head once if tied and neither where
 /// they are another model's, norms, idle parameters; without the next-token module.

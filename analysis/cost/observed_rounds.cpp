@@ -29,6 +29,15 @@ struct Drafting {
   double tokens_per_step = 1;
 };
 
+void require_possible(const ServingCounts& run, const Drafting& drafting) {
+  // Counts that come from rounded rates may miss the bound by as much.
+  constexpr double rounding = 0.01;
+  if (1 <= drafting.tokens_per_step && drafting.tokens_per_step <= (drafting.gamma + 1) * (1 + rounding)) return;
+  throw run.refusal(
+      "tokens per step", fmt::format("{:.6g}", drafting.tokens_per_step),
+      fmt::format("in [1, {:.6g}], with {:.6g} drafted tokens a round", drafting.gamma + 1, drafting.gamma));
+}
+
 Drafting drafting_of(const ServingCounts& run, const std::optional<double>& stated_gamma) {
   const double rounds = run.rounds.value_or(0);
   if (rounds == 0 && !run.tokens_per_round) return {};
@@ -49,24 +58,30 @@ Drafting drafting_of(const ServingCounts& run, const std::optional<double>& stat
   } else {
     throw run.refusal("drafted tokens", "missing", "given, or gamma be stated");
   }
-  // Counts that come from rounded rates may miss the bound by as much.
-  constexpr double rounding = 0.01;
-  if (!(1 <= drafting.tokens_per_step && drafting.tokens_per_step <= (drafting.gamma + 1) * (1 + rounding))) {
-    throw run.refusal(
-        "tokens per step", fmt::format("{:.6g}", drafting.tokens_per_step),
-        fmt::format("in [1, {:.6g}], with {:.6g} drafted tokens a round", drafting.gamma + 1, drafting.gamma));
-  }
+  require_possible(run, drafting);
   return drafting;
 }
 
 }  // namespace
 
-BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma) {
+bool drafts_uncounted(const ServingCounts& run) {
+  return run.gamma.value_or(0) > 0 && run.rounds.value_or(0) == 0 && !run.tokens_per_round;
+}
+
+BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma, std::optional<double> tokens_per_step) {
   if (!run.bench) throw run.refusal("record", "no benchmark run", "a benchmark run");
   const traces::BenchRun& bench = *run.bench;
   const double throughput = positive(run, "output_throughput", bench.output_throughput);
   const double seconds_per_token = positive(run, "mean_tpot_ms", bench.mean_tpot_ms) / 1000;
-  const Drafting drafting = drafting_of(run, gamma);
+  Drafting drafting;
+  if (!drafts_uncounted(run)) {
+    drafting = drafting_of(run, gamma);
+  } else if (tokens_per_step) {
+    drafting = {static_cast<double>(*run.gamma), *tokens_per_step};
+    require_possible(run, drafting);
+  } else {
+    throw run.refusal("tokens per step", "missing", "given by the run, or known from elsewhere");
+  }
   BenchRounds rounds;
   rounds.tokens_per_step = drafting.tokens_per_step;
   rounds.seconds_per_output_token = seconds_per_token;
@@ -78,6 +93,8 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma) 
   if (bench.total_input_tokens && bench.total_output_tokens && bench.completed) {
     const double requests = positive(run, "completed", bench.completed);
     rounds.round.context = (*bench.total_input_tokens + *bench.total_output_tokens / 2) / requests;
+  } else if (bench.input_tokens_per_request && bench.output_tokens_per_request) {
+    rounds.round.context = *bench.input_tokens_per_request + *bench.output_tokens_per_request / 2;
   }
   // Requests in their decoding phase are among those in flight; the mean over requests weighs short ones like long
   // ones.
@@ -88,6 +105,53 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma) 
                       fmt::format("at most max_concurrency, {}", *bench.max_concurrency));
   }
   return rounds;
+}
+
+traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
+  ServingCounts run = answers.front();
+  const std::string_view slot = run.label("slot");
+  run.unit = traces::CountUnit::run;
+  traces::BenchRun bench;
+  double seconds = 0, rounds = 0, drafted = 0, accepted = 0, emitted = 0, prompts = 0, outputs = 0;
+  bool knows_prompts = true;
+  for (const ServingCounts& answer : answers) {
+    if (answer.label("slot") != slot) {
+      throw answer.refusal("id_slot", std::string(answer.label("slot")),
+                           fmt::format("{}, as in the answers before: those of several slots are decoded together, and "
+                                       "how many at a time is not told; ask one at a time",
+                                       slot));
+    }
+    const traces::BenchRun& one = *answer.bench;
+    seconds += positive(answer, "predicted_ms", one.duration_s);
+    emitted += *answer.emitted;
+    rounds += answer.rounds.value_or(*answer.emitted);
+    drafted += answer.drafted.value_or(0);
+    accepted += answer.accepted.value_or(0);
+    knows_prompts = knows_prompts && one.total_input_tokens;
+    prompts += one.total_input_tokens.value_or(0);
+    outputs += one.total_output_tokens.value_or(0);
+    if (!run.rule) run.rule = answer.rule;
+    if (run.shape == traces::DraftShape::unknown) run.shape = answer.shape;
+  }
+  run.line = 0;
+  run.emitted = emitted;
+  run.rounds.reset();
+  run.drafted.reset();
+  run.accepted.reset();
+  if (drafted > 0) {
+    run.rounds = rounds;
+    run.drafted = drafted;
+    run.accepted = accepted;
+  }
+  bench.max_concurrency = 1;
+  bench.completed = bench.num_prompts = static_cast<double>(answers.size());
+  if (knows_prompts) bench.total_input_tokens = prompts;
+  bench.total_output_tokens = outputs;
+  bench.duration_s = seconds;
+  bench.mean_tpot_ms = 1000 * seconds / emitted;
+  bench.output_throughput = emitted / seconds;
+  run.bench = bench;
+  return run;
 }
 
 namespace {

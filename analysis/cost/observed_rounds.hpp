@@ -24,14 +24,29 @@ struct BenchRounds {
 ///   batch   = output_throughput mean_tpot          (Little's law: requests in their decoding phase)
 ///   gamma   = drafted / rounds;   tokens per step = 1 + accepted / rounds;   0 and 1 where there were no rounds
 ///   seconds = mean_tpot tokens per step
-///   context = (total_input_tokens + total_output_tokens / 2) / completed; none where one of them is missing
+///   context = (total_input_tokens + total_output_tokens / 2) / completed, or the same of means over requests; none
+///             where one of them is missing
 ///
 /// mean_tpot is per token; a round is never inferred from mean_itl, whose meaning differs by engine and release.
 /// Source:   Little 1961; docs/theory.md#cost-of-a-round
 /// @param run    with counts.bench
 /// @param gamma  drafted tokens per round of a speculative run that does not count them; >= 0
+/// @param tokens_per_step  of a speculative run that does not say it: drafts_uncounted; [1, gamma + 1]
 /// @throws traces::FileError that names the key where one is missing, not positive, or contradicts another
-BenchRounds bench_rounds(const traces::ServingCounts& run, std::optional<double> gamma = std::nullopt);
+BenchRounds bench_rounds(const traces::ServingCounts& run, std::optional<double> gamma = std::nullopt,
+                         std::optional<double> tokens_per_step = std::nullopt);
+
+/// Whether a run drafted, by the length of its drafts alone: how much was accepted it does not say.
+bool drafts_uncounted(const traces::ServingCounts& run);
+
+/// Answers of a server that decodes one at a time, as one run at batch 1:
+///
+///   mean_tpot = seconds of generation / tokens behind the first of each answer,   output_throughput = 1 / mean_tpot
+///
+/// Of a run that speculates every pass of the target is a round, also those of answers without drafts.
+/// @param answers  of one file, at least one, each with the BenchRun of one request
+/// @throws traces::FileError where answers are of several slots, which decode together
+traces::ServingCounts run_of_answers(std::span<const traces::ServingCounts> answers);
 
 /// Rounds of those windows of an engine's log that neither read prompts nor changed the number of running requests:
 ///

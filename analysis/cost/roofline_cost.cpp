@@ -18,13 +18,12 @@
 namespace specdec::cost {
 namespace {
 
-constexpr double largest = std::numeric_limits<double>::max();
-constexpr double smallest = std::numeric_limits<double>::min();
+constexpr double least_normal = std::numeric_limits<double>::min();
 /// Of what travels between accelerators and of what attention multiplies.
 constexpr double activation_bytes = 2;
 constexpr double all_reduces_per_layer = 2;
 
-constexpr std::uint32_t loss_stream = 48, error_stream = 49;
+constexpr std::uint32_t loss_stream = 48, calibration_error_stream = 49;
 
 /// Places in RooflineCost::Losses.
 enum LossPlace : std::size_t { bandwidth, compute, latency, launch, scheduling, draft_launch, layer, link };
@@ -64,8 +63,8 @@ void require_legal_losses(const RooflineLosses& losses) {
   for (std::size_t place = 0; place < loss_names.size(); ++place) {
     const UncertainValue* const loss = loss_at(losses, place);
     if (loss == nullptr) continue;
-    const double lowest = is_efficiency(place) ? smallest : 0;
-    const double highest = is_efficiency(place) ? 1 : largest;
+    const double lowest = is_efficiency(place) ? least_normal : 0;
+    const double highest = is_efficiency(place) ? 1 : core::largest_double;
     core::require_in("RooflineCost", loss_names[place], loss->value, lowest, highest);
     core::require_in("RooflineCost", fmt::format("low of {}", loss_names[place]), loss->low, lowest, loss->value);
     core::require_in("RooflineCost", fmt::format("high of {}", loss_names[place]), loss->high, loss->value, highest);
@@ -149,7 +148,7 @@ void require_legal_placement(const PlacedModel& placed, std::string_view role) {
 }
 
 double hardware_figure(const HardwareSpec& hardware, std::string_view name, double value) {
-  if (smallest <= value && value <= largest) return value;
+  if (least_normal <= value && value <= core::largest_double) return value;
   throw std::invalid_argument(fmt::format("RooflineCost: {} of {} is {}, but must be above 0", name,
                                           hardware.name.empty() ? "the hardware" : hardware.name, value));
 }
@@ -171,7 +170,7 @@ UncertainValue spread(double value, std::vector<double> replicates) {
 /// A loss that is fitted: y, its standard deviation before, and its bounds.
 struct FreeLoss {
   std::size_t place = 0;
-  double deviation = 1, lowest = 0, highest = largest;
+  double deviation = 1, lowest = 0, highest = core::largest_double;
 
   double of(double loss) const { return is_efficiency(place) ? std::log(loss) : loss; }
   /// At the bound rounding may leave y a little below 0.
@@ -187,7 +186,7 @@ std::vector<FreeLoss> free_losses(const RooflineLosses& losses) {
     free.place = place;
     free.deviation = (free.of(loss->high) - free.of(loss->low)) / std::sqrt(12.0);
     if (is_efficiency(place)) {
-      free.lowest = -largest;
+      free.lowest = -core::largest_double;
       free.highest = 0;
     }
   }
@@ -387,7 +386,7 @@ void RooflineCost::draw_losses() {
 }
 
 void RooflineCost::find_uncalibrated() {
-  const double joined = options_.hardware.gpus_per_node ? options_.hardware.gpus_per_node->value : largest;
+  const double joined = options_.hardware.gpus_per_node ? options_.hardware.gpus_per_node->value : core::largest_double;
   const std::int64_t shared_by =
       std::max(options_.target.tensor_parallel, options_.draft ? options_.draft->tensor_parallel : 1);
   if (static_cast<double>(shared_by) > joined) {
@@ -396,14 +395,13 @@ void RooflineCost::find_uncalibrated() {
                                      "priced as if it joined all of them",
                                      shared_by, options_.hardware.name, joined)});
   }
-  std::int64_t heads = 1;
-  for (const LayerGroup& group : options_.target.model.layers) heads = std::max(heads, group.cache_shards);
-  const std::int64_t divided_by = options_.target.tensor_parallel;
-  if (heads > 1 && heads % divided_by != 0 && divided_by % heads != 0) {
-    findings_.push_back({"tensor_parallel_uneven",
-                         fmt::format("{} accelerators cannot evenly divide {} key/value heads, which engines refuse: "
-                                     "priced as if they could",
-                                     divided_by, heads)});
+  std::vector<PlacedModel> placed = {options_.target};
+  if (options_.draft) placed.push_back(*options_.draft);
+  for (const PlacedModel& model : placed) {
+    if (const std::string uneven = uneven_heads(model); !uneven.empty()) {
+      findings_.push_back(
+          {"tensor_parallel_uneven", fmt::format("{}, which engines refuse: priced as if they could", uneven)});
+    }
   }
   bool ranges = false;
   for (std::size_t place = 0; place < loss_count; ++place) ranges = ranges || is_range(loss_at(options_.losses, place));
@@ -452,11 +450,13 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
   if (!draft_ || iteration.gamma == 0) return work;
   // A prompt alone takes one pass of the draft.
   work.draft_passes = sequences > 0 ? draft_passes(options_.kind, gamma) : 1;
-  const double tokens = options_.kind == DraftKind::parallel ? gamma : 1;
+  const double longest = longest_draft_pass(options_.kind, gamma);
+  const double tokens = options_.kind == DraftKind::parallel ? gamma : longest;
   work.first = work_of(*draft_, decoding(tokens), prompts);
-  work.full_accepts = sequences > 0 ? iteration.full_accepts : 0;
+  work.full_accepts = sequences > 0 && catches_up(options_.kind) ? iteration.full_accepts : 0;
   if (work.full_accepts > 0) work.caught_up = work_of(*draft_, decoding(tokens + 1), prompts);
-  if (work.draft_passes > 1) work.other = prompts.count > 0 ? work_of(*draft_, decoding(1), {}) : work.first;
+  const bool alike = prompts.count == 0 && longest == 1;
+  if (work.draft_passes > 1) work.other = alike ? work.first : work_of(*draft_, decoding(1), {});
   return work;
 }
 
@@ -526,9 +526,9 @@ double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& it
 
 PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, double tokens, double context,
                                        double its_launch) const {
-  core::require_in("RooflineCost", "batch", batch, smallest, largest);
-  core::require_in("RooflineCost", "tokens", tokens, smallest, largest);
-  core::require_in("RooflineCost", "context", context, 0, largest);
+  core::require_in("RooflineCost", "batch", batch, least_normal, core::largest_double);
+  core::require_in("RooflineCost", "tokens", tokens, least_normal, core::largest_double);
+  core::require_in("RooflineCost", "context", context, 0, core::largest_double);
   const PassWork work = work_of(model, {batch, tokens, context, batch * tokens}, {});
   const Losses& losses = losses_.front();
   return {.weights = work.weights / losses[bandwidth],
@@ -594,21 +594,44 @@ RooflineCost::Losses RooflineCost::fitted(const Losses& start, std::span<const I
   return moved(least_moved(free.size(), lowest, highest, residuals));
 }
 
+namespace {
+
+/// What no program loses less than.
+std::array<double, 8> lossless() {
+  std::array<double, 8> losses{};
+  for (const LossPlace whole : {bandwidth, compute, link}) losses[whole] = 1;
+  return losses;
+}
+
+/// No iteration is faster than the accelerators' peaks allow, but for its error.
+void require_below_peaks(const CalibrationPoint& point, double seconds_at_peaks, double relative_error) {
+  if (point.round_seconds >= seconds_at_peaks * std::exp(-3 * relative_error)) return;
+  throw std::domain_error(fmt::format(
+      "an iteration at gamma {}, batch {:g} and context {:g} takes {:.4g} ms by what was measured, but at least "
+      "{:.4g} ms at the peaks of the hardware; are model, types of its weights and number of accelerators those that "
+      "were timed?",
+      point.gamma, point.batch, point.context, 1e3 * point.round_seconds, 1e3 * seconds_at_peaks));
+}
+
+}  // namespace
+
 RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, double relative_error) const {
   if (points.empty()) throw std::invalid_argument("RooflineCost::calibrated: points has 0 entries, but must have some");
-  core::require_in("RooflineCost::calibrated", "relative_error", relative_error, smallest, 1);
+  core::require_in("RooflineCost::calibrated", "relative_error", relative_error, least_normal, 1);
   std::vector<IterationWork> works;
   std::vector<double> logs;
   for (const CalibrationPoint& point : points) {
-    core::require_in("RooflineCost::calibrated", "round_seconds", point.round_seconds, smallest, largest);
+    core::require_in("RooflineCost::calibrated", "round_seconds", point.round_seconds, least_normal,
+                     core::largest_double);
     works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
     logs.push_back(std::log(point.round_seconds));
+    require_below_peaks(point, seconds_of(works.back(), lossless()).total(), relative_error);
   }
   RooflineCost result = *this;
   result.calibrated_ = true;
   result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
   for (std::size_t r = 0; r < replicates(); ++r) {
-    const ReplicateDraws draws(options_.seed, error_stream, static_cast<std::uint32_t>(r));
+    const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
     std::vector<double> drawn = logs;
     for (std::size_t j = 0; j < drawn.size(); ++j) drawn[j] += relative_error * draws.standard_normal(j);
     result.losses_[1 + r] = fitted(losses_[1 + r], works, drawn, relative_error);
@@ -618,7 +641,7 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
     for (std::size_t r = 0; r < replicates(); ++r) values.push_back(result.losses_[1 + r][one.place]);
     *loss_at(result.options_.losses, one.place) = spread(result.losses_.front()[one.place], std::move(values));
   }
-  std::erase_if(result.findings_, [](const CostFinding& finding) { return finding.code == "roofline_uncalibrated"; });
+  std::erase_if(result.findings_, [](const Note& finding) { return finding.code == "roofline_uncalibrated"; });
   for (std::size_t j = 0; j < points.size(); ++j) {
     const double seconds = seconds_of(works[j], result.losses_.front()).total();
     if (std::abs(std::log(seconds) - logs[j]) <= 3 * relative_error) continue;
@@ -643,6 +666,21 @@ double cache_bytes_per_token_per_gpu(const PlacedModel& placed) {
     values +=
         static_cast<double>(group.count * group.cached_values_per_token) * cache_share(group, placed.tensor_parallel);
   return values * stored_bits(placed.cache_type) / 8;
+}
+
+std::string uneven_heads(const PlacedModel& placed) {
+  const std::int64_t among = placed.tensor_parallel;
+  const std::string& name = placed.model.name;
+  const auto cannot = [&](std::int64_t heads, std::string_view of_what) {
+    return fmt::format("{} accelerators cannot evenly divide {} {}{}{}", among, heads, of_what,
+                       name.empty() ? "" : " of ", name);
+  };
+  for (const LayerGroup& group : placed.model.layers) {
+    if (group.query_heads % among != 0) return cannot(group.query_heads, "heads");
+    const std::int64_t shards = group.cache_shards;
+    if (shards > 1 && shards % among != 0 && among % shards != 0) return cannot(shards, "key/value heads");
+  }
+  return "";
 }
 
 }  // namespace specdec::cost

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -126,7 +127,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   /// "roofline_uncalibrated" where a loss is a range that no timed iteration narrowed, "roofline_misfit" where timed
   /// iterations cannot be met, "tensor_parallel_beyond_link" where more accelerators share a model than its link joins.
-  std::span<const CostFinding> findings() const override { return findings_; }
+  std::span<const Note> findings() const override { return findings_; }
 
   double seconds(const Iteration& iteration) const override;
   double seconds_of_replicate(std::size_t index, const Iteration& iteration) const override;
@@ -216,7 +217,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// [0] is the estimate, [1 + i] replicate i.
   std::vector<Losses> losses_;
   bool calibrated_ = false;
-  std::vector<CostFinding> findings_;
+  std::vector<Note> findings_;
 };
 
 /// Bytes of the weights that an accelerator of the group holds, head and embedding included where they are the model's
@@ -225,5 +226,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
 double weight_bytes_per_gpu(const PlacedModel& placed);
 /// Bytes of the cache that an accelerator holds for one token of the context; windows ignored.
 double cache_bytes_per_token_per_gpu(const PlacedModel& placed);
+
+/// Which heads of the model its accelerators cannot divide evenly, as engines want it: those of queries by their
+/// number, those of keys and values by it or as so many copies of each. "3 accelerators cannot evenly divide 64 heads
+/// of llama-3.3-70b"; empty where they can.
+std::string uneven_heads(const PlacedModel& placed);
 
 }  // namespace specdec::cost

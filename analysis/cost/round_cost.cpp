@@ -1,13 +1,36 @@
 #include "analysis/cost/round_cost.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/quantile.hpp"
 
 namespace specdec::cost {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, DraftKind>, 6> draft_kinds = {{{"model", DraftKind::model},
+                                                                                {"mirrored", DraftKind::mirrored},
+                                                                                {"eagle", DraftKind::eagle},
+                                                                                {"mtp", DraftKind::mtp},
+                                                                                {"parallel", DraftKind::parallel},
+                                                                                {"ngram", DraftKind::ngram}}};
+
+}  // namespace
+
+std::string_view name_of(DraftKind kind) {
+  return std::find_if(draft_kinds.begin(), draft_kinds.end(), [&](const auto& one) { return one.second == kind; })
+      ->first;
+}
+
+std::optional<DraftKind> draft_kind_named(std::string_view name) {
+  for (const auto& [its_name, kind] : draft_kinds) {
+    if (its_name == name) return kind;
+  }
+  return std::nullopt;
+}
 
 void RoundCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
@@ -26,10 +49,9 @@ Range central_range(const RoundCost& cost, const RoundPoint& point) {
 
 void require_legal(const RoundPoint& point) {
   constexpr std::string_view function = "RoundCost";
-  constexpr double largest = std::numeric_limits<double>::max();
-  core::require_in(function, "gamma", point.gamma, 0, std::numeric_limits<std::int64_t>::max());
-  core::require_in(function, "batch", point.batch, std::numeric_limits<double>::denorm_min(), largest);
-  core::require_in(function, "context", point.context, 0, largest);
+  core::require_in(function, "gamma", point.gamma, 0, core::largest_integer);
+  core::require_in(function, "batch", point.batch, core::least_positive, core::largest_double);
+  core::require_in(function, "context", point.context, 0, core::largest_double);
   core::require_in(function, "full_accepts", point.full_accepts, 0, 1);
 }
 

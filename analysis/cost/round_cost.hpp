@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "traces/note.hpp"
 
 /// What a round of speculative decoding costs: seconds from measurements, or multiples of a plain target step.
 namespace specdec::cost {
@@ -12,17 +15,34 @@ namespace specdec::cost {
 /// How the drafts of a round are made, which decides what they cost.
 enum class DraftKind {
   model,     ///< gamma passes of a draft model
+  mirrored,  ///< the same, and one more over the gamma + 1 tokens that the target verifies (llama.cpp)
   eagle,     ///< gamma passes of one decoder layer of the target's width, with its own keys and values
   mtp,       ///< gamma passes of the next-token module and the target's head
   parallel,  ///< one pass whatever gamma (PARD, DFlash, Medusa)
   ngram,     ///< no model: overhead only
 };
 
-/// Passes of the drafting model in a round: gamma; 1 for `parallel` and 0 for `ngram`; none at gamma = 0.
+/// "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+std::string_view name_of(DraftKind kind);
+/// The kind of that name; empty if there is none.
+std::optional<DraftKind> draft_kind_named(std::string_view name);
+
+/// Passes of the drafting model in a round: gamma; gamma + 1 for `mirrored`, 1 for `parallel` and 0 for `ngram`; none
+/// at gamma = 0.
 constexpr double draft_passes(DraftKind kind, double gamma) {
   if (gamma <= 0 || kind == DraftKind::ngram) return 0;
-  return kind == DraftKind::parallel ? 1 : gamma;
+  if (kind == DraftKind::parallel) return 1;
+  return kind == DraftKind::mirrored ? gamma + 1 : gamma;
 }
+
+/// Tokens per sequence that the longest of these passes runs over: gamma + 1 for `mirrored`, whose draft decodes what
+/// the target verifies once more, so that its cache lacks nothing after a full accept; else 1.
+constexpr double longest_draft_pass(DraftKind kind, double gamma) {
+  return kind == DraftKind::mirrored && gamma > 0 ? gamma + 1 : 1;
+}
+
+/// Whether a round after a full accept begins with one more draft token: not where the draft's cache holds it already.
+constexpr bool catches_up(DraftKind kind) { return kind != DraftKind::mirrored && kind != DraftKind::ngram; }
 
 /// Where the cost of a round is asked for.
 struct RoundPoint {
@@ -32,7 +52,7 @@ struct RoundPoint {
   double batch = 1;
   /// Tokens already in the cache per sequence, >= 0.
   double context = 0;
-  /// Share of the rounds that follow a fully accepted one and so begin with one more draft token, [0, 1].
+  /// Share of the rounds that follow a fully accepted one and so begin with one more draft token (catches_up), [0, 1].
   double full_accepts = 0;
 };
 
@@ -51,14 +71,6 @@ struct Range {
   double hi = 0;
 
   bool contains(double value) const { return lo <= value && value <= hi; }
-};
-
-/// Something in the measurements, or in how they are used, that whoever reads the prices should know.
-struct CostFinding {
-  /// snake_case: "slower_smaller_pass", "round_below_target_pass", ...
-  std::string code = {};
-  /// One line.
-  std::string message = {};
 };
 
 /// Anything that prices rounds:
@@ -101,7 +113,7 @@ class RoundCost {
   /// @throws std::invalid_argument if the size is another one
   virtual void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const;
 
-  virtual std::span<const CostFinding> findings() const { return {}; }
+  virtual std::span<const Note> findings() const { return {}; }
 };
 
 /// The central 95% of a round's total over the replicates, quantiles linear between neighbours; the total alone where

@@ -169,7 +169,7 @@ class Knowledge {
 
   std::optional<std::int64_t> gamma() const { return gamma_; }
   std::optional<double> drafted_per_step() const { return drafted_per_step_; }
-  const std::vector<ConversionNote>& notes() const { return notes_; }
+  const std::vector<Note>& notes() const { return notes_; }
 
   ConvertedFigure as(const AcceptanceConvention& convention) const {
     ConvertedFigure converted{{&convention, {}}, Basis::exact, {}};
@@ -445,7 +445,7 @@ class Knowledge {
   std::optional<double> drafted_per_step_;
   std::optional<Graded<double>> length_, by_position_, share_, alpha_;
   std::optional<Graded<std::vector<double>>> survival_, conditional_, law_;
-  std::vector<ConversionNote> notes_;
+  std::vector<Note> notes_;
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/note.hpp"
+
 /// The figures by which engines report acceptance, and what follows from one of them for the others. A figure goes by
 /// the name that its engine gives it: "vllm.mean_acceptance_length", "llamacpp.accept".
 namespace specdec::estimate {
@@ -75,12 +77,6 @@ struct ConvertedFigure {
   std::string missing;
 };
 
-/// Something that the user should know: a snake_case code and one line.
-struct ConversionNote {
-  std::string code;
-  std::string message;
-};
-
 struct AcceptanceConversion {
   /// As given, or as the figures imply.
   std::optional<std::int64_t> gamma;
@@ -88,7 +84,7 @@ struct AcceptanceConversion {
   std::optional<double> drafted_per_step;
   /// In the order of acceptance_conventions(), counts left out.
   std::vector<ConvertedFigure> figures;
-  std::vector<ConversionNote> notes;
+  std::vector<Note> notes;
 };
 
 /// The largest gamma that figures are converted at.

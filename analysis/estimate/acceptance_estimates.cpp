@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -29,30 +30,38 @@ Interval rate_interval(double rate, double positions, const StandardError& error
   return hull(interval, wilson_interval_of_share(rate, effective_trials(rate, positions, error.value)));
 }
 
-std::string method_of(std::int64_t sequences, std::int64_t batches, std::size_t strata, bool few) {
-  std::string method =
-      sequences == 1 && batches < 2 ? "mean of one sequence, too short for an interval"
-      : sequences == 1              ? fmt::format("means of {} batches of one sequence, Student's t", batches)
-      : strata > 1
-          ? fmt::format("ratio of sums over {} sequences, stratified by {} tasks, Student's t", sequences, strata)
-          : fmt::format("ratio of sums over {} sequences, Student's t", sequences);
+/// What the intervals are over.
+std::string units_of(std::int64_t clusters, bool prompts, bool bucketed) {
+  if (bucketed) return fmt::format("{} groups of {}", clusters, prompts ? "prompts" : "sequences");
+  return fmt::format("{} {}", clusters, prompts ? "prompts" : "sequences");
+}
+
+std::string method_of(std::int64_t sequences, std::int64_t batches, const std::string& units, std::size_t strata,
+                      bool few) {
+  std::string method = sequences == 1 && batches < 2 ? "mean of one sequence, too short for an interval"
+                       : sequences == 1 ? fmt::format("means of {} batches of one sequence, Student's t", batches)
+                       : strata > 1
+                           ? fmt::format("ratio of sums over {}, stratified by {} tasks, Student's t", units, strata)
+                           : fmt::format("ratio of sums over {}, Student's t", units);
   if (few && (sequences > 1 || batches > 1)) method += ", not narrower than Wilson on the effective count";
   return method;
 }
 
-std::vector<std::string> limits_of(std::int64_t sequences, double rejections, double acceptances) {
+std::vector<std::string> limits_of(const AcceptanceEstimate& rate, double acceptances) {
   std::vector<std::string> notes;
-  if (sequences == 1) {
+  if (rate.sequences == 1) {
     notes.emplace_back("one sequence: the interval takes it for typical of all others");
-  } else if (sequences < few_sequences) {
+  } else if (rate.clusters == 1) {
     notes.push_back(
-        fmt::format("{} sequences: below {} the interval may cover less than 95%", sequences, few_sequences));
+        fmt::format("all {} sequences continue one prompt: of other prompts they say nothing, and there is "
+                    "no interval",
+                    rate.sequences));
   }
-  if (rejections < few_rejections) {
+  if (rate.rejections < few_rejections) {
     notes.push_back(
         fmt::format("{:.3g} expected rejections: below {:g} the interval is wide and may cover less than "
                     "95% where rejections come in bursts",
-                    rejections, few_rejections));
+                    rate.rejections, few_rejections));
   }
   if (acceptances < few_rejections) {
     notes.push_back(
@@ -63,22 +72,39 @@ std::vector<std::string> limits_of(std::int64_t sequences, double rejections, do
   return notes;
 }
 
+std::vector<std::vector<RatioTerm>> terms_of(std::span<const std::vector<Cluster>> strata, std::size_t column) {
+  std::vector<std::vector<RatioTerm>> terms;
+  for (const auto& stratum : strata) terms.push_back(ratio_sums(stratum, column, 2).clusters);
+  return terms;
+}
+
+/// Of the middle of brackets.
+std::optional<LengthDependence> length_dependence_of(std::span<const std::vector<Cluster>> strata) {
+  std::vector<RatioTerm> clusters;
+  for (const auto& stratum : strata)
+    for (const Cluster& c : stratum) clusters.push_back({(c.sums[0] + c.sums[1]) / 2, c.sums[2]});
+  return length_dependence(clusters);
+}
+
 }  // namespace
+
+bool AcceptanceEstimate::few_clusters() const {
+  // What is equal but for rounding is enough.
+  constexpr double enough = static_cast<double>(few_sequences) * (1 - 1e-9);
+  return degrees_of_freedom && (effective_clusters < enough || *degrees_of_freedom < enough - 1);
+}
 
 void RateAccumulator::Group::add(double low, double high) {
   open.lower += low;
   open.upper += high;
   open.count += 1;
-  if (lower.clusters() > 0) return;
+  if (texts > 0) return;
   lower_batches.add(low, 1);
   upper_batches.add(high, 1);
 }
 
 void RateAccumulator::Group::close() {
-  if (open.count == 0) return;
-  lower.add(open.lower, open.count);
-  upper.add(open.upper, open.count);
-  if (lower.clusters() == 1) {
+  if (open.count > 0 && ++texts == 1) {
     lower_of_first = lower_batches.moments();
     upper_of_first = upper_batches.moments();
     lower_batches = {};
@@ -87,49 +113,72 @@ void RateAccumulator::Group::close() {
   open = {};
 }
 
-AcceptanceEstimate RateAccumulator::Group::estimate(bool bracketed, std::span<const ClusterMoments> lower_strata,
-                                                    std::span<const ClusterMoments> upper_strata) const {
+void RateAccumulator::Group::merge(const Group& other) {
+  if (texts == 0) {
+    lower_of_first = other.lower_of_first;
+    upper_of_first = other.upper_of_first;
+  }
+  texts += other.texts;
+}
+
+AcceptanceEstimate RateAccumulator::estimate(const Group& group, const Strata& strata) const {
   AcceptanceEstimate result;
-  const double positions = lower.denominator();
+  std::vector<Cluster> all;
+  for (const auto& stratum : strata) all.insert(all.end(), stratum.begin(), stratum.end());
+  const RatioSums low_sums = ratio_sums(all, 0, 2);
+  const RatioSums high_sums = ratio_sums(all, 1, 2);
+  const double positions = low_sums.denominator;
   result.positions = std::llround(positions);
-  result.sequences = lower.clusters();
-  result.bounds = in_unit_interval({lower.numerator() / positions, upper.numerator() / positions});
-  if (!bracketed) result.value = result.bounds.lo;
-  const double acceptances = (lower.numerator() + upper.numerator()) / 2;
+  result.sequences = group.texts;
+  result.clusters = std::ssize(all);
+  result.prompts = prompts_;
+  result.bounds = in_unit_interval({low_sums.numerator / positions, high_sums.numerator / positions});
+  if (!bracketed_) result.value = result.bounds.lo;
+  const double acceptances = (low_sums.numerator + high_sums.numerator) / 2;
   result.rejections = positions - acceptances;
   const bool few = std::min(acceptances, result.rejections) < few_rejections;
 
   const bool single = result.sequences == 1;
-  const auto low = single ? standard_error(lower_of_first) : stratified_standard_error(lower_strata);
-  const auto high = single ? standard_error(upper_of_first) : stratified_standard_error(upper_strata);
+  const auto terms = terms_of(strata, 0);
+  const auto low = single ? standard_error(group.lower_of_first) : standard_error(terms);
+  const auto high = single ? standard_error(group.upper_of_first) : standard_error(terms_of(strata, 1));
   if (low && high) {
     result.ci95 = hull(rate_interval(result.bounds.lo, positions, *low, few),
                        rate_interval(result.bounds.hi, positions, *high, few));
   }
-  result.method = method_of(result.sequences, lower_of_first.clusters(), lower_strata.size(), few);
-  result.notes = limits_of(result.sequences, result.rejections, acceptances);
+  result.effective_clusters = effective_clusters(terms);
+  if (low && high && !single) {
+    result.degrees_of_freedom = std::min(low->degrees_of_freedom, high->degrees_of_freedom);
+    result.length_dependence = length_dependence_of(strata);
+  }
+  result.method = method_of(result.sequences, group.lower_of_first.clusters(),
+                            units_of(result.clusters, prompts_, clusters_.bucketed()), strata.size(), few);
+  result.notes = limits_of(result, acceptances);
   return result;
 }
 
-void RateAccumulator::add(std::span<const std::int64_t> sequence, std::span<const std::int32_t> task,
-                          std::span<const double> lower, std::span<const double> upper, std::int64_t stride) {
+void RateAccumulator::add(const PositionLabels& labels, std::span<const double> lower, std::span<const double> upper,
+                          std::int64_t stride) {
   if (!upper.empty()) bracketed_ = true;
   const std::span<const double> highest = upper.empty() ? lower : upper;
-  const auto same_run = [&](std::size_t a, std::size_t b) {
-    return sequence[a] == sequence[b] && (task.empty() || task[a] == task[b]);
-  };
   const auto step = static_cast<std::size_t>(stride);
-  for (std::size_t begin = 0, end = 0; begin < sequence.size(); begin = end) {
-    while (end < sequence.size() && same_run(begin, end)) ++end;
-    add_run(sequence[begin], task.empty() ? -1 : task[begin], lower.subspan(begin * step, (end - begin) * step),
-            highest.subspan(begin * step, (end - begin) * step), stride);
+  for (std::size_t begin = 0, end = 0; begin < labels.size(); begin = end) {
+    const auto same_run = [&](std::size_t i) {
+      return labels.sequence[i] == labels.sequence[begin] && labels.task_of(i) == labels.task_of(begin);
+    };
+    while (end < labels.size() && same_run(end)) ++end;
+    prompts_ = prompts_ || labels.has_prompt(begin);
+    add_run(labels.cluster(begin), labels.sequence[begin], labels.task_of(begin),
+            lower.subspan(begin * step, (end - begin) * step), highest.subspan(begin * step, (end - begin) * step),
+            stride);
   }
 }
 
-void RateAccumulator::add_run(std::int64_t sequence, std::int32_t task, std::span<const double> lower,
-                              std::span<const double> upper, std::int64_t stride) {
-  if (sequence != sequence_) close_sequence();
+void RateAccumulator::add_run(std::uint64_t cluster, std::int64_t sequence, std::int32_t task,
+                              std::span<const double> lower, std::span<const double> upper, std::int64_t stride) {
+  if (sequence != sequence_) close_text();
   sequence_ = sequence;
+  cluster_ = cluster;
   Group& group = tasks_[task];
   const auto step = static_cast<std::size_t>(stride);
   for (std::size_t i = 0; i < lower.size(); i += step) {
@@ -143,29 +192,33 @@ void RateAccumulator::add_run(std::int64_t sequence, std::int32_t task, std::spa
   }
 }
 
-void RateAccumulator::close_sequence() {
+void RateAccumulator::close_text() {
   all_.close();
-  for (const std::int32_t task : open_tasks_) tasks_[task].close();
+  for (const std::int32_t task : open_tasks_) {
+    const Sums& sums = tasks_[task].open;
+    clusters_.add(cluster_, task, std::array{sums.lower, sums.upper, sums.count});
+    tasks_[task].close();
+  }
   open_tasks_.clear();
+}
+
+void RateAccumulator::merge(RateAccumulator other) {
+  close_text();
+  other.close_text();
+  all_.merge(other.all_);
+  for (const auto& [task, group] : other.tasks_) tasks_[task].merge(group);
+  clusters_.merge(other.clusters_);
+  prompts_ = prompts_ || other.prompts_;
+  bracketed_ = bracketed_ || other.bracketed_;
+  unknown_ += other.unknown_;
 }
 
 std::optional<AcceptanceEstimate> RateAccumulator::overall(TaskMix mix) const {
   RateAccumulator closed = *this;
-  closed.close_sequence();
-  const Group& all = closed.all_;
-  if (all.lower.clusters() == 0) return std::nullopt;
-  std::vector<ClusterMoments> lower{all.lower};
-  std::vector<ClusterMoments> upper{all.upper};
-  if (mix == TaskMix::fixed) {
-    lower.clear();
-    upper.clear();
-    for (const auto& [task, group] : closed.tasks_) {
-      if (group.lower.clusters() == 0) continue;
-      lower.push_back(group.lower);
-      upper.push_back(group.upper);
-    }
-  }
-  AcceptanceEstimate result = all.estimate(bracketed_, lower, upper);
+  closed.close_text();
+  if (closed.clusters_.empty()) return std::nullopt;
+  const Strata strata = mix == TaskMix::fixed ? closed.clusters_.by_task() : Strata{closed.clusters_.clusters()};
+  AcceptanceEstimate result = closed.estimate(closed.all_, strata);
   if (unknown_ > 0) {
     result.notes.push_back(fmt::format("the rate is that of {} of {} positions; the others have no value",
                                        result.positions, result.positions + unknown_));
@@ -175,31 +228,38 @@ std::optional<AcceptanceEstimate> RateAccumulator::overall(TaskMix mix) const {
 
 std::map<std::int32_t, AcceptanceEstimate> RateAccumulator::by_task() const {
   RateAccumulator closed = *this;
-  closed.close_sequence();
+  closed.close_text();
   std::map<std::int32_t, AcceptanceEstimate> estimates;
   if (closed.tasks_.size() == 1 && closed.tasks_.begin()->first == -1) return estimates;
-  for (const auto& [task, group] : closed.tasks_) {
-    if (group.lower.clusters() == 0) continue;
-    estimates.emplace(task, group.estimate(bracketed_, std::span(&group.lower, 1), std::span(&group.upper, 1)));
+  for (auto& clusters : closed.clusters_.by_task()) {
+    const std::int32_t task = clusters.front().task;
+    estimates.emplace(task, closed.estimate(closed.tasks_[task], {std::move(clusters)}));
   }
   return estimates;
 }
 
 void AcceptanceAccumulator::add(const Observations& observations) {
-  const auto sequence = observations.sequence;
-  const auto task = observations.task;
+  const PositionLabels labels = observations.labels();
   const auto track = [&](RateAccumulator& rate, const Bracketed& column, std::int64_t stride) {
     if (column.empty()) return rate.skip(observations.size);
-    rate.add(sequence, task, column.lower, column.upper, stride);
+    rate.add(labels, column.lower, column.upper, stride);
   };
   track(mean_, observations.mean_acceptance, 1);
   track(emitted_, observations.acceptance, observations.depths);
   for (std::size_t rule = 0; rule < rules_.size(); ++rule) track(rules_[rule], observations.by_rule[rule], 1);
   positions_ += observations.size;
-  for (const std::int64_t s : sequence) {
+  for (const std::int64_t s : observations.sequence) {
     if (s != last_sequence_) ++sequences_;
     last_sequence_ = s;
   }
+}
+
+void AcceptanceAccumulator::merge(const AcceptanceAccumulator& other) {
+  mean_.merge(other.mean_);
+  emitted_.merge(other.emitted_);
+  for (std::size_t rule = 0; rule < rules_.size(); ++rule) rules_[rule].merge(other.rules_[rule]);
+  positions_ += other.positions_;
+  sequences_ += other.sequences_;
 }
 
 std::optional<AcceptanceEstimate> AcceptanceAccumulator::by_rule(traces::AcceptanceRule rule) const {

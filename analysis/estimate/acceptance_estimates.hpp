@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "analysis/estimate/cluster_ratio.hpp"
+#include "analysis/estimate/cluster_table.hpp"
 #include "analysis/estimate/estimate.hpp"
+#include "analysis/estimate/length_dependence.hpp"
 #include "analysis/estimate/observations.hpp"
 
 namespace specdec::estimate {
@@ -23,11 +25,24 @@ struct AcceptanceEstimate {
   /// Covers both ends; nothing where the data determine no interval.
   std::optional<Interval> ci95;
   std::string method;
-  /// What limits the interval, in words: few sequences, few rejections, positions left out.
+  /// What limits the interval, in words: few rejections, a single text or prompt, positions left out.
   std::vector<std::string> notes;
   /// Positions with a value.
   std::int64_t positions = 0;
   std::int64_t sequences = 0;
+  /// The independent units: prompts, or sequences where the prompts are unknown; buckets of them where there are more
+  /// than ClusterTable::most_rows.
+  std::int64_t clusters = 0;
+  bool prompts = false;
+  /// How many clusters of equal length are worth as much, and what the interval's t has; nothing without an interval
+  /// over clusters.
+  double effective_clusters = 0;
+  std::optional<double> degrees_of_freedom;
+  /// Nothing where there are too few clusters or all are as long.
+  std::optional<LengthDependence> length_dependence;
+
+  /// So few or so unequal clusters that the interval may cover less than 95%.
+  bool few_clusters() const;
   /// Expected rejections, the sum of 1 - a_t (at the brackets' middle).
   double rejections = 0;
 };
@@ -40,31 +55,34 @@ enum class TaskMix {
 
 /// Below this many expected rejections the interval is never narrower than Wilson's on the effective count.
 inline constexpr double few_rejections = 20;
-/// Below this many sequences an interval is given with a note.
+/// Below this many sequences an interval of counters is given with a note; below the same number of effective clusters,
+/// or the degrees of freedom that clusters of equal length would have, one of a recording.
 inline constexpr std::int64_t few_sequences = 16;
 
-/// One rate of one recording: a column of numbers in [0, 1], or of brackets, over its sequences and tasks.
+/// One rate of one recording: a column of numbers in [0, 1], or of brackets, over its clusters and tasks. It does not
+/// depend on the order of the texts.
 class RateAccumulator {
  public:
   /// The next positions. Shape: lower, upper (positions * stride), of which every stride-th counts; NaN is left out.
-  /// @param task  empty where there are none
-  void add(std::span<const std::int64_t> sequence, std::span<const std::int32_t> task, std::span<const double> lower,
-           std::span<const double> upper, std::int64_t stride = 1);
+  void add(const PositionLabels& labels, std::span<const double> lower, std::span<const double> upper,
+           std::int64_t stride = 1);
   /// The next positions, none of which has a value.
   void skip(std::int64_t positions) { unknown_ += positions; }
+  /// The texts of another one, none of which is here.
+  void merge(RateAccumulator other);
 
   std::optional<AcceptanceEstimate> overall(TaskMix mix) const;
   std::map<std::int32_t, AcceptanceEstimate> by_task() const;
 
  private:
-  /// Sums over the sequence that may still go on.
+  /// Sums over the text that may still go on.
   struct Sums {
     double lower = 0, upper = 0, count = 0;
   };
-  /// Clusters of one group: all sequences, or those of a task.
+  /// All texts, or those of a task. The first one is judged by batches while it is the only one: as it grows, and once
+  /// it has ended.
   struct Group {
-    ClusterMoments lower, upper;
-    // Of the first sequence, which is judged by batches while it is the only one: as it grows, and once it has ended.
+    std::int64_t texts = 0;
     StreamingBatches lower_batches, upper_batches;
     ClusterMoments lower_of_first, upper_of_first;
     Sums open;
@@ -72,17 +90,22 @@ class RateAccumulator {
     /// In the order of the positions, whatever the batches: sums do not depend on the cuts.
     void add(double low, double high);
     void close();
-    AcceptanceEstimate estimate(bool bracketed, std::span<const ClusterMoments> lower_strata,
-                                std::span<const ClusterMoments> upper_strata) const;
+    void merge(const Group& other);
   };
-  void add_run(std::int64_t sequence, std::int32_t task, std::span<const double> lower, std::span<const double> upper,
-               std::int64_t stride);
-  void close_sequence();
+  using Strata = std::vector<std::vector<Cluster>>;
+
+  void add_run(std::uint64_t cluster, std::int64_t sequence, std::int32_t task, std::span<const double> lower,
+               std::span<const double> upper, std::int64_t stride);
+  void close_text();
+  AcceptanceEstimate estimate(const Group& group, const Strata& strata) const;
 
   Group all_;
   std::map<std::int32_t, Group> tasks_;
-  std::vector<std::int32_t> open_tasks_;  // those with positions of the open sequence
+  ClusterTable clusters_{3};              // lower, upper, count
+  std::vector<std::int32_t> open_tasks_;  // those with positions of the open text
+  std::uint64_t cluster_ = 0;
   std::int64_t sequence_ = -1;
+  bool prompts_ = false;
   bool bracketed_ = false;
   std::int64_t unknown_ = 0;
 };
@@ -90,13 +113,15 @@ class RateAccumulator {
 /// Acceptance rates of one recording, in one pass, overall and by task. Memory grows with the number of tasks alone.
 ///
 /// Source:   docs/theory.md#intervals-from-recordings
-/// Assumes:  sequences independent; nothing about dependence inside one.
+/// Assumes:  clusters independent; nothing about dependence inside one.
 class AcceptanceAccumulator {
  public:
   explicit AcceptanceAccumulator(TaskMix mix = TaskMix::random) : mix_(mix) {}
 
   /// The next positions of the recording.
   void add(const Observations& observations);
+  /// The texts of another one, none of which is here.
+  void merge(const AcceptanceAccumulator& other);
 
   /// From the mean acceptance at each prefix (beta_t for rejection); nothing where no position has one. Positions
   /// without one are left out and counted in a note.

@@ -1,67 +1,82 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "analysis/core/compensated_sum.hpp"
+#include "analysis/core/exact_sum.hpp"
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/estimate.hpp"
-#include "analysis/estimate/task_halves.hpp"
+#include "analysis/estimate/position_labels.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 
 namespace specdec::estimate {
 
-/// What a confidence policy compares with its threshold h after each drafted token x_t.
-enum class Confidence {
-  token,            ///< q_t(x_t)
-  running_product,  ///< the product of q(x) over the drafts of the step so far
-};
-
-/// The columns that adaptive drafting needs. Shape: each (positions).
+/// The columns that adaptive drafting needs. Shape: each (positions), but for one.
 struct DraftedColumns {
-  std::span<const double> acceptance;  ///< a_t, not depending on the depth
-  std::span<const double> draft_token_probability;
-  std::span<const std::int64_t> sequence;
-  /// Task of each position, empty where there are none; a sequence belongs to the task of its first position.
-  std::span<const std::int32_t> task = {};
+  std::span<const double> acceptance;  // a_t, not depending on the depth
+  /// The draft's probability of its token where that is accepted, q_t(x_t). Empty where it is not known: there are no
+  /// thresholds then, from the first positions to the last.
+  std::span<const double> accepted_probability;
+  /// The probability that a draft which is rejected here has a probability below each threshold.
+  /// Shape: (thresholds, positions); empty where accepted_probability is
+  std::span<const std::vector<double>> rejected_below;
+  PositionLabels labels;
 };
 
 struct AdaptiveOptions {
-  /// The most drafts of a step, [1, theory::largest_replayed_gamma].
+  /// The most drafts of a step of fixed gamma, [1, theory::largest_replayed_gamma].
   std::int64_t max_gamma = 16;
   core::StepCost cost;
   /// Thresholds h in (0, 1], rising.
-  std::vector<double> thresholds{0.01, 0.02, 0.05, 0.1,  0.15, 0.2,  0.25, 0.3,  0.35, 0.4, 0.45,
-                                 0.5,  0.55, 0.6,  0.65, 0.7,  0.75, 0.8,  0.85, 0.9,  0.95};
-  /// Sequences longer than this are left out of the known-acceptance program.
-  std::int64_t longest_program = 1'000'000;
+  std::vector<double> thresholds{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+  /// The most drafts of a step with a threshold, >= 1, rising: those above max_gamma are not tried, and max_gamma is in
+  /// their place.
+  std::vector<std::int64_t> limits{1, 2, 3, 4, 6, 8, 12, 16};
+  /// Sequences longer than this are left out, of everything but the fixed gamma and the bound that knows the outcomes.
+  std::int64_t longest_sequence = 1'000'000;
   std::int64_t threads = 1;
 };
 
-/// A policy found on the first half of the sequences and judged on the second (see TaskHalves).
+/// A policy found on one half of the clusters and judged on the other (see half_of).
 struct JudgedGamma {
   std::int64_t gamma = 0;
   double speedup = 1;
 };
 
 struct JudgedThreshold {
-  Confidence confidence = Confidence::token;
   double threshold = 0;
-  /// The threshold is the lowest or the highest that was tried: one outside the grid may do better.
+  /// The threshold is the lowest or the highest that was tried, where a threshold is all but a fixed gamma.
   bool at_grid_edge = false;
+  /// The most drafts of a step.
+  std::int64_t limit = 1;
   /// Exact.
   double tokens_per_step = 0;
-  /// Tokens and steps are exact. What the draft does behind a rejected token is not recorded: the upper end stops
-  /// there, the lower end drafts on to max_gamma.
+  /// Tokens and steps are exact, and so is where a step stops up to and at its first rejected token. A step that does
+  /// not stop there drafts on from a token that is not the text's: one token more at the upper end, up to the limit at
+  /// the lower.
   Interval speedup;
   /// Draft tokens per step at the two ends.
   Interval drafted_per_step;
+  /// What it gains over the fixed gamma: the quotient of the speedups less 1, at the two ends. Over the sequences that
+  /// are not too long.
+  Interval gain;
+  /// Of both ends: a ratio of sums over groups of sequences, Student's t. Empty below fewest_judged groups.
+  std::optional<Interval> gain_ci95;
 };
+
+/// Groups of independent sequences or prompts below which nothing is said of how sure a gain is.
+inline constexpr std::int64_t fewest_judged = 8;
+
+/// What a recording says of drafting by confidence.
+enum class ThresholdVerdict { gains, loses, cannot_tell };
+
+/// gains: the whole interval of the gain lies above 0; loses: below 0.
+ThresholdVerdict verdict_of(const JudgedThreshold& judged);
 
 /// Someone who sees the future: a bound, no policy. Over the sequences that policies are judged on.
 struct Bound {
@@ -76,10 +91,10 @@ struct AdaptiveReport {
   /// judged on only.
   std::int64_t chosen_on = 0;
   std::int64_t judged_on = 0;
-  /// Nothing where there is a single sequence.
+  /// Nothing where all sequences are in one half.
   std::optional<JudgedGamma> fixed;
-  std::optional<JudgedThreshold> token;
-  std::optional<JudgedThreshold> running_product;
+  /// Nothing where the draft's probabilities are not known either.
+  std::optional<JudgedThreshold> threshold;
   /// Bounds what fixes the length of a step before its drafts are seen. A policy that sees a rejected draft can stop at
   /// it, so that the upper end of a threshold may lie above. Nothing where every sequence was too long.
   std::optional<Bound> known_acceptance;
@@ -90,17 +105,16 @@ struct AdaptiveReport {
 
 /// Policies that choose the length of each draft, over a recording in one pass. The policy stops *after* the token
 /// that trips it and submits it all the same: leaving a sampled token out because of its own probability would
-/// change the law of the text. The threshold is the one of the grid whose speedup has the highest lower end on the
-/// first of the TaskHalves, the lowest such one; it is judged on the second. By the upper end the lowest threshold
-/// would nearly always win, since that end charges nothing for the drafts behind a rejected token.
+/// change the law of the text. Threshold and limit are those whose speedup has the highest lower end on half 0
+/// of the clusters (see half_of), the lowest such ones; they are judged on half 1. Nothing depends on the order of the
+/// texts.
 ///
+/// Memory does not depend on the length of the recording, but for one sequence at a time.
 /// Source:   docs/theory.md#adaptive-drafting
 class AdaptiveDrafting {
  public:
   /// @throws std::domain_error if an option is outside its range
   explicit AdaptiveDrafting(AdaptiveOptions options);
-  AdaptiveDrafting(AdaptiveDrafting&&) noexcept;
-  ~AdaptiveDrafting();
 
   /// As ReplayEstimates::add.
   /// @throws std::domain_error naming the position if a probability is NaN or outside [0, 1]
@@ -113,45 +127,58 @@ class AdaptiveDrafting {
   AdaptiveReport report(const std::array<theory::ReplayedRounds, 2>& halves) const;
 
  private:
-  class Policy;
+  /// The clusters that are judged on go to these by their keys, for the interval of the gain.
+  static constexpr std::size_t groups = 64;
 
+  /// One threshold and limit. Costs of all steps at both ends, in plain target steps.
+  struct Policy {
+    std::size_t threshold = 0;
+    std::int64_t limit = 1;
+    core::ExactSum chosen_most;
+    std::array<core::ExactSum, groups> fewest{}, most{};
+    core::ExactSum steps, drafted_fewest, drafted_most;  // judged on
+  };
+  struct Text {
+    std::size_t half = 0;
+    std::size_t group = 0;
+    std::vector<double> acceptance;
+    std::vector<double> probability;
+    std::vector<std::vector<double>> rejected_below;  // (thresholds, positions)
+  };
+  struct Prices {
+    std::vector<double> of;  // a step with so many drafts
+    /// The cheapest and the dearest step with more than d and at most `limit` drafts. Shape: (limit + 1, d)
+    std::vector<std::vector<Interval>> beyond;
+  };
   /// Sums over the sequences whose program was solved.
   struct Programs {
-    core::CompensatedSum cost;
+    core::ExactSum cost;
     double tokens = 0;
     std::int64_t sequences = 0;
     std::int64_t left_out = 0;
   };
-  /// The acceptances of a sequence that has ended.
-  struct Finished {
-    std::size_t half;
-    std::vector<double> acceptance;
-  };
 
-  void begin_sequence(std::int64_t number, std::int32_t task);
+  void begin_sequence(const PositionLabels& labels, std::size_t at);
   void end_sequence();
-  void flush();
-  void solve_programs();
+  void evaluate();
+  void follow(const Text& text, Policy& policy) const;
+  JudgedThreshold judged(const Policy& policy, std::int64_t fixed_gamma) const;
 
   AdaptiveOptions options_;
-  std::vector<std::unique_ptr<Policy>> policies_;  // the thresholds of `token`, then those of `running_product`
-  TaskHalves halves_;
-  std::array<double, 2> tokens_{};  // by half
+  Prices prices_;
+  std::vector<Policy> policies_;
+  bool confidence_known_ = true;
+  std::array<std::int64_t, 2> sequences_{};  // by half
+  std::array<double, 2> tokens_{};
+  std::array<double, 2> tokens_of_policies_{};                  // without sequences that are too long
+  std::vector<std::array<core::ExactSum, groups>> fixed_cost_;  // by gamma, judged on
   std::int64_t positions_ = 0;
   std::optional<std::int64_t> current_;
-  std::size_t half_ = 0;  // of the current sequence
-
-  // Positions that the policies have not seen yet.
-  std::vector<double> acceptance_;
-  std::vector<double> probability_;
-  std::vector<std::uint8_t> half_of_;
-  std::vector<std::uint8_t> last_;  // 1 at the end of a sequence
-
-  std::vector<double> sequence_;    // the current one, as long as it is short enough for the program
-  std::vector<Finished> finished_;  // sequences whose program was not solved yet
+  std::int64_t length_ = 0;  // of the current sequence
+  Text text_;                // the current one, as long as it is short enough
+  std::vector<Text> finished_;
   std::size_t finished_positions_ = 0;
-  std::int64_t length_ = 0;             // of the current sequence
-  std::array<Programs, 2> programs_{};  // by half; in the first that of the recording's first sequence alone
+  std::array<Programs, 2> programs_{};  // by half
 };
 
 }  // namespace specdec::estimate

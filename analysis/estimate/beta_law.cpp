@@ -65,17 +65,17 @@ void Autocorrelation::add(std::int64_t sequence, double value) {
   const auto lags = static_cast<std::int64_t>(pairs_.size());
   const double x = value - 0.5;
   if (!std::isnan(x)) {
-    count_ += 1;
-    sum_ += x;
-    squares_ += x * x;
+    ++count_;
+    sum_.add(x);
+    squares_.add(x * x);
     for (std::int64_t lag = 1; lag <= std::min(lags, seen_); ++lag) {
       const double earlier = recent_[static_cast<std::size_t>((seen_ - lag) % lags)];
       if (std::isnan(earlier)) continue;
       Pairs& pairs = pairs_[static_cast<std::size_t>(lag - 1)];
-      pairs.count += 1;
-      pairs.earlier += earlier;
-      pairs.later += x;
-      pairs.products += earlier * x;
+      ++pairs.count;
+      pairs.earlier.add(earlier);
+      pairs.later.add(x);
+      pairs.products.add(earlier * x);
     }
   }
   if (lags > 0) recent_[static_cast<std::size_t>(seen_ % lags)] = x;
@@ -84,14 +84,16 @@ void Autocorrelation::add(std::int64_t sequence, double value) {
 
 std::vector<std::optional<double>> Autocorrelation::values() const {
   std::vector<std::optional<double>> values;
-  const double mean = sum_ / count_;
-  const double variance = squares_ / count_ - mean * mean;
+  const auto count = static_cast<double>(count_);
+  const double mean = sum_.value() / count;
+  const double variance = squares_.value() / count - mean * mean;
   // Of a constant column rounding alone is left.
   const bool constant = !(variance > 1e-14);
   for (const Pairs& pairs : pairs_) {
     values.emplace_back();
     if (pairs.count < 2 || constant) continue;
-    const double covariance = (pairs.products - mean * (pairs.earlier + pairs.later)) / pairs.count + mean * mean;
+    const double off = pairs.products.value() - mean * (pairs.earlier.value() + pairs.later.value());
+    const double covariance = off / static_cast<double>(pairs.count) + mean * mean;
     values.back() = covariance / variance;
   }
   return values;
@@ -99,7 +101,7 @@ std::vector<std::optional<double>> Autocorrelation::values() const {
 
 std::vector<std::int64_t> Autocorrelation::pairs() const {
   std::vector<std::int64_t> counts;
-  for (const Pairs& pairs : pairs_) counts.push_back(static_cast<std::int64_t>(pairs.count));
+  for (const Pairs& pairs : pairs_) counts.push_back(pairs.count);
   return counts;
 }
 
@@ -109,10 +111,7 @@ double independence_bound(std::int64_t pairs) {
 }
 
 BetaLawAccumulator::BetaLawAccumulator(BetaLawOptions options)
-    : options_(std::move(options)),
-      autocorrelation_(options_.lags),
-      by_top_(static_cast<std::size_t>(options_.calibration_bins)),
-      by_token_(static_cast<std::size_t>(options_.calibration_bins)) {
+    : options_(std::move(options)), autocorrelation_(options_.lags) {
   core::require_in("BetaLawAccumulator", "bins", options_.bins, std::int64_t{1}, UnitIntervalSketch::cells);
 }
 
@@ -157,19 +156,6 @@ void BetaLawAccumulator::add_acceptance(const Observations& observations) {
   }
 }
 
-void BetaLawAccumulator::add_calibration(std::vector<Bin>& bins, std::span<const double> confidence,
-                                         const Bracketed& acceptance, std::size_t stride) {
-  if (acceptance.empty() || !acceptance.exact()) return;
-  for (std::size_t i = 0; i < confidence.size(); ++i) {
-    const double accepted = acceptance.lower[i * stride];
-    if (std::isnan(confidence[i]) || std::isnan(accepted)) continue;
-    Bin& at = bins[core::unit_bin(confidence[i], bins.size())];
-    at.confidence.add(confidence[i]);
-    at.acceptance.add(accepted);
-    ++at.positions;
-  }
-}
-
 void BetaLawAccumulator::add(const Observations& observations) {
   if (!observations.mean_acceptance.empty()) add_acceptance(observations);
   d_lk_lower_.add(observations.d_lk.lower);
@@ -179,23 +165,6 @@ void BetaLawAccumulator::add(const Observations& observations) {
   target_entropy_.add(observations.target_entropy);
   draft_entropy_.add(observations.draft_entropy);
   top1_agreement_.add(observations.top1_agreement);
-  add_calibration(by_top_, observations.draft_top_probability, observations.mean_acceptance, 1);
-  add_calibration(by_token_, observations.draft_token_probability, observations.acceptance,
-                  static_cast<std::size_t>(observations.depths));
-}
-
-std::vector<CalibrationBin> BetaLawAccumulator::calibration(std::span<const Bin> bins) {
-  std::vector<CalibrationBin> result;
-  const auto count = static_cast<double>(bins.size());
-  for (std::size_t i = 0; i < bins.size(); ++i) {
-    CalibrationBin bin{static_cast<double>(i) / count, static_cast<double>(i + 1) / count, bins[i].positions, {}, {}};
-    if (bin.positions > 0) {
-      bin.mean_confidence = bins[i].confidence.value() / static_cast<double>(bin.positions);
-      bin.mean_acceptance = bins[i].acceptance.value() / static_cast<double>(bin.positions);
-    }
-    result.push_back(bin);
-  }
-  return result;
 }
 
 BetaSummary BetaLawAccumulator::summary() const {
@@ -223,8 +192,6 @@ BetaSummary BetaLawAccumulator::summary() const {
   result.target_entropy = target_entropy_.mean();
   result.draft_entropy = draft_entropy_.mean();
   result.top1_agreement = top1_agreement_.mean();
-  result.by_top_probability = calibration(by_top_);
-  result.by_token_probability = calibration(by_token_);
   return result;
 }
 

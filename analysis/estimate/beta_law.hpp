@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "analysis/core/compensated_sum.hpp"
+#include "analysis/core/exact_sum.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observations.hpp"
 
@@ -50,13 +50,15 @@ class Autocorrelation {
 
  private:
   struct Pairs {
-    double count = 0, earlier = 0, later = 0, products = 0;
+    std::int64_t count = 0;
+    core::ExactSum earlier, later, products;
   };
   std::vector<Pairs> pairs_;
   std::vector<double> recent_;  // the last `lags` values of the sequence, a ring
   std::int64_t sequence_ = -1;
   std::int64_t seen_ = 0;  // in this sequence
-  double count_ = 0, sum_ = 0, squares_ = 0;
+  std::int64_t count_ = 0;
+  core::ExactSum sum_, squares_;
 };
 
 /// What the autocorrelation of independent positions stays within in 95% of recordings: 1.96 / sqrt(pairs).
@@ -72,14 +74,6 @@ struct ColumnMean {
   std::int64_t positions = 0;
   /// Share of infinite entries, which the mean leaves out.
   double infinite_share = 0;
-};
-
-/// Acceptance at positions where the draft was about as sure.
-struct CalibrationBin {
-  double lo = 0, hi = 0;
-  std::int64_t positions = 0;
-  std::optional<double> mean_confidence;
-  std::optional<double> mean_acceptance;
 };
 
 /// What the summary holds; columns that the recording lacks give nothing.
@@ -110,9 +104,6 @@ struct BetaSummary {
   std::vector<std::int64_t> autocorrelation_pairs;
   std::optional<Interval> d_lk;
   ColumnMean kl_target_draft, kl_draft_target, target_entropy, draft_entropy, top1_agreement;
-  /// By the draft's largest probability against mean acceptance, and by its probability of the emitted token against
-  /// a_t.
-  std::vector<CalibrationBin> by_top_probability, by_token_probability;
 };
 
 struct BetaLawOptions {
@@ -120,7 +111,6 @@ struct BetaLawOptions {
   std::vector<double> thresholds{0.1, 0.25, 0.5, 0.75, 0.9};
   std::int64_t bins = 16;
   std::int64_t lags = 16;
-  std::int64_t calibration_bins = 10;
 };
 
 /// The law of mean acceptance over the positions of a recording, in one pass and fixed memory.
@@ -134,19 +124,12 @@ class BetaLawAccumulator {
 
  private:
   struct Column {
-    core::CompensatedSum sum;
+    core::ExactSum sum;
     std::int64_t finite = 0, infinite = 0;
     void add(std::span<const double> values);
     ColumnMean mean() const;
   };
-  struct Bin {
-    core::CompensatedSum confidence, acceptance;
-    std::int64_t positions = 0;
-  };
   void add_acceptance(const Observations& observations);
-  static void add_calibration(std::vector<Bin>& bins, std::span<const double> confidence, const Bracketed& acceptance,
-                              std::size_t stride);
-  static std::vector<CalibrationBin> calibration(std::span<const Bin> bins);
 
   BetaLawOptions options_;
   UnitIntervalSketch lower_, upper_;
@@ -154,7 +137,6 @@ class BetaLawAccumulator {
   Autocorrelation autocorrelation_;
   bool bracketed_ = false;
   Column d_lk_lower_, d_lk_upper_, kl_target_draft_, kl_draft_target_, target_entropy_, draft_entropy_, top1_agreement_;
-  std::vector<Bin> by_top_, by_token_;
 };
 
 }  // namespace specdec::estimate

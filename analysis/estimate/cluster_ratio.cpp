@@ -14,27 +14,77 @@ struct StratumVariance {
   double degrees_of_freedom;
 };
 
-StratumVariance variance_of_sum(const ClusterMoments& clusters, double ratio) {
-  const auto k = static_cast<double>(clusters.clusters());
-  return {clusters.squared_deviations(ratio) * k / (k - 1), k - 1};
+double mean(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+/// Satterthwaite's degrees of freedom of sum_k c_k e_k^2 for residuals e_k = u_k - s_k sum u, Var u_k = w_k, with
+/// c_k = w_k / Var e_k. The sum over pairs is that of all pairs by sums of products, less those of k with itself.
+double degrees_of_freedom(std::span<const double> c, std::span<const double> s, std::span<const double> w) {
+  double all_w = 0;
+  double ss = 0;
+  double ww = 0;
+  double sw = 0;
+  for (std::size_t k = 0; k < w.size(); ++k) {
+    all_w += w[k];
+    ss += c[k] * s[k] * s[k];
+    ww += c[k] * w[k] * w[k];
+    sw += c[k] * s[k] * w[k];
+  }
+  double pairs = 2 * ss * ww + 2 * sw * sw + all_w * all_w * ss * ss - 4 * all_w * ss * sw;
+  for (std::size_t k = 0; k < w.size(); ++k) {
+    const double shared = s[k] * s[k] * all_w - 2 * s[k] * w[k];
+    pairs += c[k] * c[k] * w[k] * (w[k] + 2 * shared);
+  }
+  return std::clamp(all_w * all_w / pairs, 1.0, static_cast<double>(w.size() - 1));
+}
+
+/// @param total  the denominator over all strata
+StratumVariance variance_of_sum(std::span<const RatioTerm> clusters, double ratio, double total) {
+  const auto count = static_cast<double>(clusters.size());
+  std::vector<double> sizes, residuals;
+  for (const RatioTerm& cluster : clusters) {
+    sizes.push_back(cluster.denominator);
+    residuals.push_back(cluster.numerator - ratio * cluster.denominator);
+  }
+  const double mean_size = mean(sizes);
+  const double mean_residual = mean(residuals);
+  const double largest = *std::max_element(sizes.begin(), sizes.end());
+  // Where nothing has a size, all clusters are alike.
+  std::vector<double> w, s, c;
+  double all_w = 0;
+  for (const double size : sizes) {
+    w.push_back(largest > 0 ? size / largest * (size / largest) : 1);
+    s.push_back(1 / count + (size - mean_size) / total);
+    all_w += w.back();
+  }
+  StratumVariance variance{0, 0};
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    const double g = w[k] * (1 - 2 * s[k]) + s[k] * s[k] * all_w;
+    c.push_back(g > 0 ? w[k] / g : 1);
+    variance.value += c[k] * std::pow(residuals[k] - mean_residual, 2);
+  }
+  variance.degrees_of_freedom = degrees_of_freedom(c, s, w);
+  return variance;
 }
 
 /// Strata of two clusters and more; those of one are taken together.
-std::vector<ClusterMoments> with_single_clusters_merged(std::span<const ClusterMoments> strata) {
-  std::vector<ClusterMoments> merged;
-  ClusterMoments singles;
-  for (const ClusterMoments& stratum : strata) {
-    if (stratum.clusters() >= 2) merged.push_back(stratum);
-    if (stratum.clusters() == 1) singles.merge(stratum);
+std::vector<std::vector<RatioTerm>> with_single_clusters_merged(std::span<const std::vector<RatioTerm>> strata) {
+  std::vector<std::vector<RatioTerm>> merged;
+  std::vector<RatioTerm> singles;
+  for (const std::vector<RatioTerm>& stratum : strata) {
+    if (stratum.size() >= 2) merged.push_back(stratum);
+    if (stratum.size() == 1) singles.push_back(stratum.front());
   }
-  if (singles.clusters() == 0) return merged;
-  if (singles.clusters() >= 2 || merged.empty()) {
+  if (singles.empty()) return merged;
+  if (singles.size() >= 2 || merged.empty()) {
     merged.push_back(singles);
   } else {
-    const auto smallest =
-        std::min_element(merged.begin(), merged.end(),
-                         [](const ClusterMoments& a, const ClusterMoments& b) { return a.clusters() < b.clusters(); });
-    smallest->merge(singles);
+    const auto smallest = std::min_element(merged.begin(), merged.end(),
+                                           [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    smallest->push_back(singles.front());
   }
   return merged;
 }
@@ -80,27 +130,51 @@ double ClusterMoments::squared_deviations(double ratio) const {
 }
 
 std::optional<StandardError> standard_error(const ClusterMoments& clusters) {
-  return stratified_standard_error(std::span(&clusters, 1));
+  if (clusters.clusters() < 2 || !(clusters.denominator() > 0)) return std::nullopt;
+  const auto k = static_cast<double>(clusters.clusters());
+  const double variance = clusters.squared_deviations(clusters.numerator() / clusters.denominator()) * k / (k - 1);
+  return StandardError{std::sqrt(variance) / clusters.denominator(), k - 1};
 }
 
-std::optional<StandardError> stratified_standard_error(std::span<const ClusterMoments> strata) {
-  ClusterMoments all;
-  for (const ClusterMoments& stratum : strata) all.merge(stratum);
-  if (!(all.denominator() > 0)) return std::nullopt;
-  const double ratio = all.numerator() / all.denominator();
+std::optional<StandardError> standard_error(std::span<const std::vector<RatioTerm>> strata) {
+  double numerator = 0;
+  double denominator = 0;
+  for (const auto& stratum : strata) {
+    for (const RatioTerm& cluster : stratum) {
+      numerator += cluster.numerator;
+      denominator += cluster.denominator;
+    }
+  }
+  if (!(denominator > 0)) return std::nullopt;
   double variance = 0;
   double of_variance = 0;
   double degrees_of_freedom = 0;
-  for (const ClusterMoments& stratum : with_single_clusters_merged(strata)) {
-    if (stratum.clusters() < 2) return std::nullopt;
-    const StratumVariance part = variance_of_sum(stratum, ratio);
+  for (const std::vector<RatioTerm>& stratum : with_single_clusters_merged(strata)) {
+    if (stratum.size() < 2) return std::nullopt;
+    const StratumVariance part = variance_of_sum(stratum, numerator / denominator, denominator);
     variance += part.value;
     of_variance += part.value * part.value / part.degrees_of_freedom;
     degrees_of_freedom += part.degrees_of_freedom;
   }
   if (degrees_of_freedom == 0) return std::nullopt;
   if (of_variance > 0) degrees_of_freedom = variance * variance / of_variance;
-  return StandardError{std::sqrt(variance) / all.denominator(), degrees_of_freedom};
+  return StandardError{std::sqrt(variance) / denominator, degrees_of_freedom};
+}
+
+std::optional<StandardError> standard_error(const std::vector<RatioTerm>& clusters) {
+  return standard_error(std::span(&clusters, 1));
+}
+
+double effective_clusters(std::span<const std::vector<RatioTerm>> strata) {
+  double sum = 0;
+  double squares = 0;
+  for (const auto& stratum : strata) {
+    for (const RatioTerm& cluster : stratum) {
+      sum += cluster.denominator;
+      squares += cluster.denominator * cluster.denominator;
+    }
+  }
+  return squares > 0 ? sum * sum / squares : 0;
 }
 
 Interval t_interval(double value, const StandardError& error) {

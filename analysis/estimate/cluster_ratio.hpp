@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/merging_cells.hpp"
@@ -36,19 +37,43 @@ struct StandardError {
   double degrees_of_freedom = 0;
 };
 
-/// Of sum a / sum b over independent clusters of one law; nothing for fewer than two clusters.
+/// Of sum a / sum b over independent clusters of about the same size, from their moments:
+///
+///   se^2 = K / (K - 1) sum (d_k - mean d)^2 / (sum b)^2,   d_k = a_k - r b_k,   K - 1 degrees of freedom
+///
 /// Source:   Cochran 1977, section 6.3
+/// @return nothing for fewer than two clusters
 std::optional<StandardError> standard_error(const ClusterMoments& clusters);
 
-/// The same where the number of clusters of each stratum was chosen:
+/// One cluster's two sums.
+struct RatioTerm {
+  double numerator = 0;
+  double denominator = 0;
+};
+
+/// Of r = sum a / sum b over independent clusters of any sizes, where the number of clusters of each stratum was chosen
+/// (one stratum: where none was).
 ///
-///   se^2 = sum_h K_h / (K_h - 1) sum_(k in h) (d_k - mean_h d)^2 / (sum b)^2,   d_k = a_k - r b_k
+///   e_k = d_k - mean_h d,   d_k = a_k - r b_k,   B = sum b
+///   se^2 = sum_h sum_(k in h) (w_k / g_k) e_k^2 / B^2
+///   g_k = w_k (1 - 2 s_k) + s_k^2 sum_h w,   s_k = 1 / K_h + (b_k - mean_h b) / B   (b_k / B with one stratum)
 ///
-/// with Satterthwaite's degrees of freedom. Strata of a single cluster are taken together, with the smallest of the
-/// others if there is only one.
-/// Source:   combined ratio estimator, Cochran 1977, sections 6.11 and 5.4
-/// @return nothing where no stratum has two clusters after that
-std::optional<StandardError> stratified_standard_error(std::span<const ClusterMoments> strata);
+/// g_k is the variance of e_k where the clusters' rates vary independently and alike, so that the variance of d_k is
+/// w_k = b_k^2: a large cluster draws r towards itself and its residual falls short, which g_k makes up for. With equal
+/// b_k this is K / (K - 1) sum e_k^2. The degrees of freedom are Satterthwaite's under the same variances,
+///
+///   f_h = (sum w)^2 / sum_kl (w_k / g_k) (w_l / g_l) G_kl^2,   G_kk = g_k,   G_kl = s_k s_l sum w - s_k w_l - s_l w_k
+///
+/// (K - 1 with equal b_k) and, over strata with variances v_h, (sum v_h)^2 / sum v_h^2 / f_h. Strata of a single
+/// cluster are taken together, with the smallest of the others if there is only one. Source:
+/// docs/theory.md#intervals-from-recordings; Bell and McCaffrey 2002, Pustejovsky and Tipton 2018 (CR2)
+/// @return nothing where no stratum has two clusters after that, or sum b is not positive
+std::optional<StandardError> standard_error(std::span<const std::vector<RatioTerm>> strata);
+std::optional<StandardError> standard_error(const std::vector<RatioTerm>& clusters);
+
+/// How many clusters of equal size are worth as much: (sum b)^2 / sum b^2. 0 where there are none.
+/// Source:   Kish 1965, section 11.7
+double effective_clusters(std::span<const std::vector<RatioTerm>> strata);
 
 /// value -+ t_(df, 0.975) se.
 Interval t_interval(double value, const StandardError& error);

@@ -1,58 +1,98 @@
 #include "analysis/estimate/draft_calibration.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/unit_bins.hpp"
 
 namespace specdec::estimate {
 
-void DraftCalibration::CalibrationSums::end_sequence() {
-  if (drafted > 0) ended.add(accepted, drafted);
-  accepted = drafted = 0;
+void DraftCalibration::CalibrationSums::end_text() {
+  if (drafted > 0) {
+    clusters.add(cluster, -1, std::array{accepted, drafted, confidence});
+  } else if (clusters.empty()) {
+    batches = {};
+  }
+  accepted = drafted = confidence = 0;
+}
+
+void DraftCalibration::CalibrationSums::add(std::int64_t of_sequence, std::uint64_t of_cluster,
+                                            const core::DraftConfidence& seen) {
+  if (of_sequence != sequence) end_text();
+  sequence = of_sequence;
+  cluster = of_cluster;
+  accepted += seen.accepted;
+  drafted += seen.drafted;
+  confidence += seen.confidence;
+  if (clusters.empty()) batches.add(seen.accepted, seen.drafted);
+  if (seen.drafted > 0) ++positions;
+}
+
+DraftCalibration::DraftCalibration(std::int64_t bins) {
+  core::require_in("DraftCalibration", "bins", bins, std::int64_t{0}, std::int64_t{1024});
+  by_token_.resize(static_cast<std::size_t>(bins));
+  by_top_.resize(static_cast<std::size_t>(bins));
 }
 
 void DraftCalibration::add(const Observations& observations) {
+  const auto size = static_cast<std::size_t>(observations.size);
+  const PositionLabels labels = observations.labels();
+  const std::vector<double>& top = observations.draft_top_probability;
+  const Bracketed& accepted = observations.mean_acceptance;
+  if (!by_top_.empty() && !top.empty() && !accepted.empty() && accepted.exact()) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (std::isnan(top[i]) || std::isnan(accepted.lower[i])) continue;
+      ++positions_with_top_;
+      const std::size_t bin = core::unit_bin(top[i], by_top_.size());
+      for (std::size_t b = 0; b < by_top_.size(); ++b) {
+        by_top_[b].add(labels.sequence[i], labels.cluster(i),
+                       b == bin ? core::DraftConfidence{1, top[i], accepted.lower[i]} : core::DraftConfidence{});
+      }
+    }
+  }
   if (observations.by_confidence.empty()) return;
-  if (positions_ == 0) bins_.resize(observations.by_confidence.size());
-  core::require_same_size("DraftCalibration::add", "by_confidence", observations.by_confidence.size(),
-                          "that of the positions before", bins_.size());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(observations.size); ++i) {
-    const bool begins = observations.sequence[i] != sequence_;
-    sequence_ = observations.sequence[i];
-    ++positions_;
-    for (std::size_t b = 0; b < bins_.size(); ++b) {
-      const core::DraftConfidence& seen = observations.by_confidence[b][i];
-      CalibrationSums& bin = bins_[b];
-      if (begins) bin.end_sequence();
-      bin.accepted += seen.accepted;
-      bin.drafted += seen.drafted;
-      bin.confidence.add(seen.confidence);
-      bin.batches.add(seen.accepted, seen.drafted);
+  core::require_same_size("DraftCalibration::add", "by_confidence", observations.by_confidence.size(), "bins",
+                          by_token_.size());
+  positions_ += observations.size;
+  for (std::size_t b = 0; b < by_token_.size(); ++b) {
+    for (std::size_t i = 0; i < size; ++i) {
+      by_token_[b].add(labels.sequence[i], labels.cluster(i), observations.by_confidence[b][i]);
     }
   }
 }
 
-std::vector<CalibratedBin> DraftCalibration::bins() const {
+std::vector<CalibratedBin> DraftCalibration::by_token() const {
+  return positions_ > 0 ? told(by_token_) : std::vector<CalibratedBin>{};
+}
+
+std::vector<CalibratedBin> DraftCalibration::by_top() const {
+  return positions_with_top_ > 0 ? told(by_top_) : std::vector<CalibratedBin>{};
+}
+
+std::vector<CalibratedBin> DraftCalibration::told(const std::vector<CalibrationSums>& bins) {
   std::vector<CalibratedBin> result;
-  const auto count = static_cast<double>(bins_.size());
-  for (const CalibrationSums& open : bins_) {
+  const auto count = static_cast<double>(bins.size());
+  for (const CalibrationSums& open : bins) {
     CalibrationSums bin = open;
-    bin.end_sequence();
+    bin.end_text();
     const auto place = static_cast<double>(result.size());
     CalibratedBin& calibrated = result.emplace_back();
     calibrated.lo = place / count;
     calibrated.hi = (place + 1) / count;
-    calibrated.drafted = bin.ended.denominator();
+    calibrated.positions = bin.positions;
+    const RatioSums sums = ratio_sums(bin.clusters, 0, 1);
+    calibrated.drafted = sums.denominator;
     if (!(calibrated.drafted > 0)) continue;
-    calibrated.confidence = bin.confidence.value() / calibrated.drafted;
+    calibrated.confidence = ratio_sums(bin.clusters, 2, 1).numerator / calibrated.drafted;
     Estimate& acceptance = calibrated.acceptance.emplace();
     // Rows as stored may sum to a little more than 1.
-    acceptance.value = std::min(1.0, bin.ended.numerator() / calibrated.drafted);
-    const bool single = bin.ended.clusters() == 1;
-    acceptance.method = single ? "batch means of the one sequence, within [0, 1]"
-                               : "ratio of sums over sequences, Student's t, within [0, 1]";
-    const auto error = standard_error(single ? bin.batches.moments() : bin.ended);
+    acceptance.value = std::min(1.0, sums.numerator / calibrated.drafted);
+    const bool single = bin.clusters.texts() == 1;
+    acceptance.method = std::string(single ? "batch means of the one sequence" : ratio_over_clusters) + ", within [0, 1]";
+    const auto error = single ? standard_error(bin.batches.moments()) : standard_error(sums.clusters);
     if (error && error->value > 0) acceptance.ci95 = bounded_t_interval(acceptance.value, *error, 0, 1);
   }
   return result;

@@ -4,17 +4,19 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/core/compensated_sum.hpp"
 #include "analysis/estimate/cluster_ratio.hpp"
+#include "analysis/estimate/cluster_table.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observations.hpp"
 
 namespace specdec::estimate {
 
-/// Drafted tokens to which the draft gave a probability in [lo, hi).
+/// Drafted tokens for which a probability of the draft's lies in [lo, hi), the last bin with its end.
 struct CalibratedBin {
   double lo = 0;
   double hi = 0;
+  /// At which one can be drafted.
+  std::int64_t positions = 0;
   /// Expected number of such tokens, one token drafted at each position.
   double drafted = 0;
   /// Their mean probability by the draft, and the share of them that is accepted; nothing where none is drafted.
@@ -22,37 +24,50 @@ struct CalibratedBin {
   std::optional<Estimate> acceptance;
 };
 
-/// How often drafted tokens are accepted, by the probability that the draft gave them: what a confidence policy rests
-/// on. Tokens count as the draft samples them, and not as the text holds them, which favours those that the target
-/// likes; so it takes whole rows, and nothing is random but the prefixes.
+/// How often drafted tokens are accepted, by the probability that the draft gave them, which is what a confidence
+/// policy rests on, and by the largest probability of its distribution. Tokens count as the draft samples them, and not
+/// as the text holds them, which favours those that the target likes.
 ///
-///   acceptance = sum_t accepted_t / sum_t drafted_t   over the positions t, with core::DraftConfidence's sums
+///   acceptance = sum_t accepted_t / sum_t drafted_t   over the positions t, with core::DraftConfidence's sums;
+///                by the largest probability one token is drafted and its mean acceptance accepted
 ///
-/// The interval is that of a ratio of sums over sequences with Student's t, within [0, 1]; of a single sequence that of
+/// The interval is that of a ratio of sums over clusters with Student's t, within [0, 1]; of a single sequence that of
 /// batches of its positions. Sequences in which nothing of a bin was drafted do not count for it.
 /// Source:   docs/theory.md#draft-calibration
 class DraftCalibration {
  public:
-  /// The next positions, in order; those without Observations::by_confidence are left out.
-  /// @throws std::invalid_argument if the number of bins is not that of the positions before
+  /// @param bins  equal ones of [0, 1], >= 0; 0 for none
+  explicit DraftCalibration(std::int64_t bins);
+
+  /// The next positions, in order. Those without Observations::by_confidence are left out of by_token, those without
+  /// an exact mean acceptance out of by_top.
+  /// @throws std::invalid_argument if positions have another number of bins
   void add(const Observations& observations);
 
+  /// Positions with whole rows.
   std::int64_t positions() const { return positions_; }
-  /// Equal bins of [0, 1]; empty where no position had any.
-  std::vector<CalibratedBin> bins() const;
+  /// By the probability of the drafted token; empty where no position had whole rows.
+  std::vector<CalibratedBin> by_token() const;
+  /// By the largest probability of the draft's distribution; empty where no position tells it.
+  std::vector<CalibratedBin> by_top() const;
 
  private:
   struct CalibrationSums {
-    ClusterMoments ended;  // sequences
-    StreamingBatches batches;
-    core::CompensatedSum confidence;
-    double accepted = 0, drafted = 0;  // of the sequence that may go on
+    ClusterTable clusters{3};  // accepted, drafted, confidence of the texts in which something was drafted
+    StreamingBatches batches;  // of the first of them
+    double accepted = 0, drafted = 0, confidence = 0;  // of the text that may go on
+    std::int64_t positions = 0;
+    std::int64_t sequence = -1;
+    std::uint64_t cluster = 0;
 
-    void end_sequence();
+    void add(std::int64_t of_sequence, std::uint64_t of_cluster, const core::DraftConfidence& seen);
+    void end_text();
   };
-  std::vector<CalibrationSums> bins_;
+  static std::vector<CalibratedBin> told(const std::vector<CalibrationSums>& bins);
+
+  std::vector<CalibrationSums> by_token_, by_top_;
   std::int64_t positions_ = 0;
-  std::int64_t sequence_ = -1;
+  std::int64_t positions_with_top_ = 0;
 };
 
 }  // namespace specdec::estimate

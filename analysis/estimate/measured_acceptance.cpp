@@ -11,6 +11,7 @@
 #include "analysis/estimate/acceptance_counts.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
 #include "analysis/estimate/two_rate_fit.hpp"
+#include "analysis/estimate/typed_acceptance.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
 #include "analysis/theory/tokens.hpp"
 
@@ -28,6 +29,37 @@ double tokens_at(double alpha, std::int64_t gamma) {
 
 double full_accepts_at(double alpha, std::int64_t gamma) {
   return core::AcceptanceRate(std::clamp(alpha, 0.0, 1.0)).power(gamma);
+}
+
+/// Tokens per step of drafts of mean length `drafted`, as equally long as whole numbers allow.
+double tokens_at_mean_length(double alpha, double drafted) {
+  const double shorter = std::floor(drafted), share_of_longer = drafted - shorter;
+  const auto length = static_cast<std::int64_t>(shorter);
+  return (1 - share_of_longer) * tokens_at(alpha, length) + share_of_longer * tokens_at(alpha, length + 1);
+}
+
+/// The rate in [bounds.lo, bounds.hi] that gives the tokens per step that were counted.
+double alpha_of_mean_length(double tokens, double drafted, const Interval& bounds) {
+  double low = bounds.lo, high = bounds.hi;
+  constexpr int halvings = 60;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = low + (high - low) / 2;
+    (tokens_at_mean_length(middle, drafted) < tokens ? low : high) = middle;
+  }
+  return low;
+}
+
+/// Tokens per step where each rate behind the longest observed draft is the one before it times the steepest ratio of
+/// published drafts.
+double tokens_of_steepest(const core::AcceptanceProfile& observed, std::int64_t longest, std::int64_t drafts) {
+  double tokens = theory::expected_tokens(observed, std::min(longest, drafts));
+  double alive = observed.survival(longest);
+  const double before = observed.survival(longest - 1);
+  double rate = before > 0 ? alive / before : 0;
+  constexpr double least_alive = 1e-18;
+  for (std::int64_t j = longest; j < drafts && alive > least_alive; ++j)
+    tokens += alive *= rate *= published_depth_ratios.steepest;
+  return tokens;
 }
 
 [[noreturn]] void refuse(std::string_view found, std::string_view needed) {
@@ -55,6 +87,7 @@ MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, Options op
   if (summary.alpha_hat) {
     const CountedRate& rate = *summary.alpha_hat;
     alpha_ = rate.bounds;
+    constant_alpha_ = rate.value.value_or(rate.bounds.lo);
     alpha_ci95_ = rate.ci95.value_or(rate.bounds);
     if (basis_ == IntervalBasis::iid_rounds && options.design_effect > 1 && rate.ci95_iid_rounds) {
       // The interval of a third of the rounds is the one that is known; any other width scales with the root.
@@ -66,10 +99,21 @@ MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, Options op
   if (summary.moments.positions() > 0 && summary.moments.evaluated(1) > 0) {
     take_positions(summary);
   } else if (summary.alpha_hat) {
-    longest_observed_ = summary.gamma.value_or(summary.longest_draft.value_or(0));
+    take_rate_alone(summary);
   } else {
     refuse("neither drafted tokens nor the length of drafts is known", "acceptance needs one of them");
   }
+}
+
+void MeasuredAcceptance::take_rate_alone(const ServingSummary& summary) {
+  longest_observed_ = summary.gamma.value_or(summary.longest_draft.value_or(0));
+  if (summary.alpha_hat->value) return;
+  if (longest_observed_ == 0 || !summary.drafted || !summary.rounds) {
+    refuse(
+        fmt::format("drafts have several lengths, and alpha lies anywhere in {:.3g} to {:.3g}", alpha_.lo, alpha_.hi),
+        "acceptance at another gamma needs their length (--at), or counts by position");
+  }
+  constant_alpha_ = alpha_of_mean_length(measured_tokens_, *summary.drafted / *summary.rounds, alpha_);
 }
 
 void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
@@ -145,13 +189,18 @@ std::int64_t MeasuredAcceptance::effective(std::int64_t gamma) const {
   return options_.beyond == BeyondObserved::zero ? std::min(gamma, longest_observed_) : gamma;
 }
 
+bool MeasuredAcceptance::falls_behind(std::int64_t drafts) const {
+  return options_.falls_beyond && options_.beyond == BeyondObserved::hold && 0 < longest_observed_ &&
+         longest_observed_ < drafts;
+}
+
 AcceptanceReadings MeasuredAcceptance::readings(std::int64_t gamma) const {
   core::require_in("MeasuredAcceptance::readings", "gamma", gamma, std::int64_t{0},
                    std::numeric_limits<std::int64_t>::max());
   const std::int64_t drafts = effective(gamma);
   AcceptanceReadings readings;
   if (longest_observed_ == 0 || moments_.positions() == 0) {
-    readings.constant_rate = readings.hazards = tokens_at((alpha_.lo + alpha_.hi) / 2, drafts);
+    readings.constant_rate = readings.hazards = tokens_at(constant_alpha_, drafts);
     return readings;
   }
   readings.constant_rate = tokens_at(centre_.alpha, drafts);
@@ -192,6 +241,8 @@ TokensPerStep MeasuredAcceptance::of_positions(std::int64_t gamma) const {
   result.value = all.two_state.value_or(all.hazards);
   result.readings = hull(exactly(all.constant_rate), exactly(all.hazards));
   result.readings = including(result.readings, result.value);
+  if (falls_behind(drafts))
+    result.readings = including(result.readings, tokens_of_steepest(centre_.hazards, longest_observed_, drafts));
   result.full_accepts = cut_off             ? 0
                         : centre_.two_rates ? std::clamp(theory::survival(*centre_.two_rates, gamma, gamma), 0.0, 1.0)
                                             : centre_.hazards.survival(drafts);
@@ -251,8 +302,7 @@ TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {
   const std::int64_t drafts = effective(gamma);
   TokensPerStep result;
   result.extrapolated = gamma > longest_observed_;
-  const double middle = (alpha_.lo + alpha_.hi) / 2;
-  result.full_accepts = drafts < gamma ? 0 : full_accepts_at(middle, drafts);
+  result.full_accepts = drafts < gamma ? 0 : full_accepts_at(constant_alpha_, drafts);
   if (gamma == measured_gamma_) {
     result.value = measured_tokens_;
     result.readings = exactly(measured_tokens_);
@@ -261,8 +311,12 @@ TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {
       return result;
     }
   } else {
-    result.value = tokens_at(middle, drafts);
+    result.value = tokens_at(constant_alpha_, drafts);
     result.readings = {tokens_at(alpha_.lo, drafts), tokens_at(alpha_.hi, drafts)};
+    if (falls_behind(drafts)) {
+      const core::AcceptanceProfile least = core::AcceptanceRate(std::clamp(alpha_.lo, 0.0, 1.0));
+      result.readings = including(result.readings, tokens_of_steepest(least, longest_observed_, drafts));
+    }
   }
   result.ci95 = including({tokens_at(alpha_ci95_.lo, drafts), tokens_at(alpha_ci95_.hi, drafts)}, result.value);
   return result;

@@ -38,7 +38,8 @@ struct AcceptanceReadings {
 /// position), else that of the conditional rates.
 ///
 /// Where only accepted drafts and rounds are known, the one reading is the constant rate; where alpha is known within
-/// bounds only, readings are those of the bounds, and the value that of their middle.
+/// bounds only, readings are those of the bounds, and the value that of the rate in them that gives the tokens per step
+/// that were counted, drafts taken to be as equally long as their mean allows. Without any gamma there is none.
 /// ci95 rests on what the summary's intervals rest on: `method`. By linearisation over the conditional rates; through
 /// the fit by central differences over one standard error to each side.
 /// Source:   docs/theory.md#acceptance-from-counters
@@ -48,6 +49,9 @@ class MeasuredAcceptance final : public AcceptanceCurve {
     BeyondObserved beyond = BeyondObserved::hold;
     /// Factor on the variance where rounds are taken as independent, >= 1.
     double design_effect = 1;
+    /// Whether readings behind the longest observed draft hold the steepest of published_depth_ratios, where rates are
+    /// held; not where other counts say what longer drafts do.
+    bool falls_beyond = true;
   };
   /// @throws std::domain_error for a tree or an unknown shape, or without rounds, drafted tokens or gamma: what is
   ///         missing is named; for a design effect below 1
@@ -78,8 +82,10 @@ class MeasuredAcceptance final : public AcceptanceCurve {
     std::optional<theory::TwoRates> two_rates;
   };
   void take_positions(const ServingSummary& summary);
+  void take_rate_alone(const ServingSummary& summary);
   Fit fit_of(const std::vector<double>& rates) const;
   std::int64_t effective(std::int64_t gamma) const;
+  bool falls_behind(std::int64_t drafts) const;
   TokensPerStep of_positions(std::int64_t gamma) const;
   TokensPerStep of_rate_alone(std::int64_t gamma) const;
   Interval interval(double value, std::int64_t gamma, bool measured) const;
@@ -92,6 +98,8 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   std::optional<Interval> measured_ci95_;
   /// alpha or its bounds, and the interval about them.
   Interval alpha_ = {0, 0}, alpha_ci95_ = {0, 1};
+  /// The one rate where only alpha is known.
+  double constant_alpha_ = 0;
 
   /// The counts by position; empty where only alpha is known.
   RoundMoments moments_;

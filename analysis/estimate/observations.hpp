@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "analysis/core/draft_confidence.hpp"
+#include "analysis/core/row_statistics.hpp"
+#include "analysis/estimate/position_labels.hpp"
 #include "traces/position_batch.hpp"
 #include "traces/trace_metadata.hpp"
 
@@ -36,6 +37,9 @@ struct Observations {
   std::span<const std::int32_t> token;
   /// -1 where none; empty where the trace has no tasks.
   std::span<const std::int32_t> task;
+  /// traces::no_prompt where unknown; empty where the trace has no prompts.
+  std::span<const std::int64_t> prompt;
+  PositionLabels labels() const { return {sequence, task, prompt}; }
 
   /// a_t: the probability that the emitted token, proposed here, would have been accepted. In [0, 1].
   /// Shape: (positions, depths); column j is the draft at depth j + 1 of its round.
@@ -57,18 +61,22 @@ struct Observations {
   std::vector<double> target_entropy;
   std::vector<double> draft_entropy;
   std::vector<double> top1_agreement;  ///< 0 or 1
+  /// The largest probability of the draft's distribution; at temperature 0 that of its row as it is stored.
   std::vector<double> draft_top_probability;
   /// -log p_t(x_t), and Var(log p_t(x) | prefix) for x drawn from p_t (full tier only).
   std::vector<double> surprisal;
   std::vector<double> surprisal_variance;
+  /// -log p_t of the token before x_t in its sequence, and of the one behind: what TextSourceAccumulator asks whether
+  /// the rows belong to. Infinite where p_t lacks it, NaN at the ends of a sequence or batch. Full tier only.
+  std::vector<double> surprisal_of_previous, surprisal_of_next;
   /// q_t(x_t): what a policy that looks at the drafted token sees.
   std::vector<double> draft_token_probability;
 
   /// min q / p over the tokens that p has (Appendix A.2). Full tier only, where it was asked for.
   std::vector<double> rejection_sampling_acceptance;
 
-  /// One column per lenience asked for, shape (lenience, positions): alpha_l and the total variation of a drafted
-  /// position's token from p under the two residuals. Full tier only.
+  /// One column per lenience asked for, shape (lenience, positions): alpha_l under the rule and the total variation of
+  /// a drafted position's token from p under the two residuals. Full tier only.
   std::vector<std::vector<double>> lenient_acceptance;
   std::vector<std::vector<double>> lenient_distance_strict;
   std::vector<std::vector<double>> lenient_distance_lenient;

@@ -23,6 +23,7 @@ std::string sampling_text(const TraceMetadata& metadata) {
   std::string text = fmt::format("temperature {}", sampling.temperature);
   if (sampling.top_k > 0) text += fmt::format(", top-k {}", sampling.top_k);
   if (sampling.top_p < 1) text += fmt::format(", top-p {}", sampling.top_p);
+  if (sampling.min_p > 0) text += fmt::format(", min-p {}", sampling.min_p);
   return text;
 }
 
@@ -44,7 +45,7 @@ std::optional<std::string> reason_against(const TraceMetadata& metadata, Tier ti
   return fmt::format(
       "acceptance by {} needs the probabilities that were sampled from, but the text was sampled at {} and the "
       "recorded log-probabilities are {}; their normaliser is lost. Record full rows, or processed log-probabilities "
-      "(vLLM: --logprobs-mode processed_logprobs), or text sampled at temperature 1 without top-k and top-p; "
+      "(vLLM: --logprobs-mode processed_logprobs), or text sampled at temperature 1 without top-k, top-p and min-p; "
       "--assume-processed takes the numbers as they are",
       name_of(rule), sampling_text(metadata), raw ? "raw" : "of unknown space");
 }
@@ -66,9 +67,18 @@ void copy_keys(const PositionBatch& batch, Observations& out) {
   out.place = batch.place;
   out.token = batch.token;
   out.task = batch.task;
+  out.prompt = batch.prompt;
 }
 
 }  // namespace
+
+core::Standardisation sampling_of(const TraceMetadata& metadata) {
+  return {.temperature = metadata.temperature.value_or(1),
+          .top_k = metadata.top_k.value_or(0),
+          .top_p = metadata.top_p.value_or(1),
+          .min_p = metadata.min_p.value_or(0),
+          .temperature_last = metadata.temperature_last.value_or(false)};
+}
 
 AcceptanceRule effective_rule(const TraceMetadata& metadata, const ObserveOptions& options) {
   return options.rule.value_or(metadata.acceptance.value_or(AcceptanceRule::rejection));
@@ -93,12 +103,15 @@ Observer::Observer(TraceMetadata metadata, ObserveOptions options)
   draft_ = options_.draft.value_or(sampling);
   require_valid(target_);
   require_valid(draft_);
+  lenience_tells_ = rule_at_temperature(metadata_, rule_) != AcceptanceRule::greedy;
   for (std::int64_t i = 0; i < options_.threads; ++i) workspaces_.push_back(std::make_unique<Workspace>());
 }
 
 Observer::~Observer() = default;
 Observer::Observer(Observer&&) noexcept = default;
 Observer& Observer::operator=(Observer&&) noexcept = default;
+
+bool Observer::proposes_one_token() const { return rule_at_temperature(metadata_, rule_) != AcceptanceRule::rejection; }
 
 bool Observer::forgives_impossible_tokens() const {
   return metadata_.path == traces::TextSource::other || options_.target.has_value();
@@ -128,6 +141,7 @@ Observations Observer::observe(const PositionSource& source, const PositionBatch
   if (one_depth) unused_depths_ = std::max(unused_depths_, batch.depths);
   for (const auto& workspace : workspaces_) {
     largest_sum_error_ = std::max(largest_sum_error_, workspace->largest_sum_error);
+    lenience_tells_ |= workspace->lenience_tells;
   }
   return out;
 }
@@ -140,8 +154,8 @@ void Observer::observe_accepted_length(const PositionBatch& batch, Observations&
   }
 }
 
-std::vector<traces::Note> Observer::notes() const {
-  std::vector<traces::Note> notes;
+std::vector<Note> Observer::notes() const {
+  std::vector<Note> notes;
   if (largest_sum_error_ > traces::row_sum_tolerance(traces::ElementType::f32)) {
     notes.push_back({"row_sums", fmt::format("sums of rows differ from 1 by up to {:.2g}; what is missing stays out of "
                                              "every sum, so acceptance at a position is uncertain by half of that",

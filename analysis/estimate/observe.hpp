@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/core/row_statistics.hpp"
 #include "analysis/core/standardisation.hpp"
 #include "analysis/estimate/observations.hpp"
 #include "traces/position_batch.hpp"
@@ -42,13 +43,16 @@ class RuleUndefined : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+/// What the text was sampled with; what the recording does not say is taken to be off.
+core::Standardisation sampling_of(const traces::TraceMetadata& metadata);
+
 /// The rule that an analysis follows: the option, else the recording's, else rejection.
 traces::AcceptanceRule effective_rule(const traces::TraceMetadata& metadata, const ObserveOptions& options);
 
 /// Throws unless the rule means something for numbers of this tier. Raw log-probabilities, and those of unknown space,
-/// of text sampled at a temperature other than 1 or with top-k or top-p, are refused for rejection in the top-k and
-/// scalar tiers unless options.assume_processed: the normaliser of the reshaped distribution is lost.
-/// At temperature 0 the scalar tier is judged by ranks, whose presence Observer checks. Full rows of unknown space are
+/// of text sampled at a temperature other than 1 or with top-k, top-p or min-p, are refused for rejection in the top-k
+/// and scalar tiers unless options.assume_processed: the normaliser of the reshaped distribution is lost. At
+/// temperature 0 the scalar tier is judged by ranks, whose presence Observer checks. Full rows of unknown space are
 /// refused there too, since reshaping them twice would be silent.
 ///
 /// Source:   docs/theory.md#what-a-recording-says-of-acceptance
@@ -59,7 +63,9 @@ void require_rule_defined(const traces::TraceMetadata& metadata, traces::Tier ti
 /// Turns positions as they were recorded into what the estimators see, for any tier and any rule.
 ///
 ///   full     every column, by core::row_statistics; rows that are reshaped are standardised in double and handed to
-///            it as log-probabilities in F32
+///            it as log-probabilities in F32. Lenience follows the rule: sum min(p / l, q) for rejection,
+///            min(1, p(x) / l) for greedy-draft and p(x) >= l max p for greedy, x = argmax q, the last one by the rows
+///            as they are stored
 ///   top-k    brackets [lower, upper] of overlap, a_t and D_LK; a recorded overlap replaces its bracket; neither
 ///            overlap nor D_LK where the lists are not those that were sampled from
 ///   scalar   a_t = exp(min(0, log q - log p)) of rejection, ranks for the greedy rules, mean acceptance = overlap
@@ -87,13 +93,23 @@ class Observer {
   ///   probabilities of F16 a 0 may stand for up to 2^-25: where nothing was cut off, a_t by rejection is then [0, 1]
   Observations observe(const traces::PositionSource& source, const traces::PositionBatch& batch);
 
+  /// Whether the draft proposes its most probable token instead of a sample: under the greedy rules, and at
+  /// temperature 0.
+  bool proposes_one_token() const;
+
+  /// Whether lenience can be told from what was seen: under the greedy rule it cannot where every row of the target
+  /// stands on one token, as after temperature 0.
+  bool lenience_tells() const { return lenience_tells_; }
+
   /// What a reader should know: one note a kind, over all batches so far.
-  std::vector<traces::Note> notes() const;
+  std::vector<Note> notes() const;
 
  private:
   struct Workspace;
 
   void observe_full(const traces::PositionSource& source, const traces::PositionBatch& batch, Observations& out);
+  std::optional<core::RowFault> observe_lenience(const traces::TargetRow& stored, const traces::TargetRow& target,
+                                                 const traces::DraftRow& draft, Workspace& work) const;
   void observe_row(const traces::PositionSource& source, const traces::PositionBatch& batch, std::int64_t i,
                    Workspace& work, Observations& out) const;
   void observe_top_k(const traces::PositionSource& source, const traces::PositionBatch& batch, Observations& out);
@@ -112,6 +128,7 @@ class Observer {
   core::Standardisation draft_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;  // one a thread
   double largest_sum_error_ = 0;
+  bool lenience_tells_ = true;
   std::int64_t not_greedy_ = 0;
   std::int64_t underflowed_ = 0;
   bool one_depth_of_stateful_draft_ = false;

@@ -1,6 +1,7 @@
 #include "analysis/estimate/observing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,10 +9,15 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "analysis/core/distribution.hpp"
 #include "analysis/core/parallel.hpp"
+#include "analysis/core/staged_row.hpp"
 #include "analysis/core/unit_bins.hpp"
+#include "analysis/estimate/text_source_tests.hpp"
+#include "analysis/theory/lenience.hpp"
 #include "analysis/theory/rejection_sampling.hpp"
 
 namespace specdec::estimate {
@@ -25,7 +31,7 @@ template <class RowOfRole>
 RowOfRole reshaped(const RowOfRole& row, const core::Standardisation& how, core::RowRole role,
                    std::vector<double>& probabilities, std::vector<float>& logprobs,
                    std::optional<core::RowFault>& fault) {
-  if (how == core::Standardisation{}) return row;
+  if (how.changes_nothing()) return row;
   probabilities.resize(index(row.vocab));
   fault = core::read_probabilities(row, role, probabilities);
   if (fault) return row;
@@ -47,6 +53,48 @@ traces::FileError error_of(const core::RowFault& fault, const PositionSource& so
                         core::found(fault), core::expected(fault));
 }
 
+/// -log p(token) under a row that gives `known` the surprisal `known_surprisal`; NaN for no token, and where the
+/// normaliser of logits cannot be taken from the known one.
+double surprisal_under(const traces::TargetRow& row, std::int64_t token, std::int64_t known, double known_surprisal) {
+  if (token < 0) return unknown;
+  const double value = core::stored_value(row, token);
+  if (row.space == traces::RowSpace::probabilities) return -std::log(value);
+  if (row.space == traces::RowSpace::log_probabilities) {
+    return means_zero(value) ? std::numeric_limits<double>::infinity() : -value;
+  }
+  return known < 0 || !std::isfinite(known_surprisal)
+             ? unknown
+             : known_surprisal + (core::stored_value(row, known) - value);
+}
+
+/// Which neighbours the first rows of the batch belong to, if their own tokens are impossible under them: all of the
+/// tokens behind them, or else before them, are possible.
+std::optional<std::string> shift_that_fits(const PositionBatch& batch, const core::Standardisation& how) {
+  constexpr std::int64_t looked_at = 256, needed = 8;
+  struct Fit {
+    std::int64_t step, seen = 0, possible = 0;
+  };
+  std::array<Fit, 2> fits = {Fit{1}, Fit{-1}};
+  std::vector<double> p;
+  for (std::int64_t i = 0; i < std::min(batch.size, looked_at); ++i) {
+    const traces::TargetRow row = batch.target_rows[i];
+    p.resize(index(row.vocab));
+    if (core::read_probabilities(row, core::RowRole::target, p)) return std::nullopt;
+    core::standardise(p, how);
+    for (Fit& fit : fits) {
+      const std::int64_t token = token_beside(batch, i, fit.step);
+      if (token < 0) continue;
+      ++fit.seen;
+      fit.possible += p[index(token)] > 0 ? 1 : 0;
+    }
+  }
+  for (const Fit& fit : fits) {
+    if (fit.seen < needed || fit.possible < fit.seen) continue;
+    return std::string(fit.step > 0 ? rows_of_next_token : rows_of_previous_token);
+  }
+  return std::nullopt;
+}
+
 void allocate_full(Observations& out, bool tokens, std::size_t leniences) {
   const std::int64_t n = out.size;
   for (Bracketed& rule : out.by_rule) rule.lower = column(n);
@@ -59,6 +107,7 @@ void allocate_full(Observations& out, bool tokens, std::size_t leniences) {
   if (tokens) {
     out.acceptance.lower = column(n);
     out.surprisal = column(n);
+    out.surprisal_of_previous = out.surprisal_of_next = column(n);
     out.draft_token_probability = column(n);
   }
   for (auto* table : {&out.lenient_acceptance, &out.lenient_distance_strict, &out.lenient_distance_lenient}) {
@@ -109,6 +158,20 @@ void confidence_of_argmax(const core::RowStatistics& s, AcceptanceRule rule, std
       1, s.draft_max, rule == AcceptanceRule::greedy ? (same ? 1.0 : 0.0) : s.target_at_draft_argmax};
 }
 
+/// Where one token is proposed: it is accepted with probability min(1, p / l), and both residuals are p without it.
+core::LenienceStatistics lenience_of_proposal(double probability, double lenience) {
+  const double accepted = std::min(1.0, probability / lenience);
+  return {accepted, accepted - probability, accepted - probability};
+}
+
+/// Where the target's first token is compared with the draft's, by the rows before that was chosen.
+core::LenienceStatistics lenience_of_argmax(const core::TargetDistribution& p, const core::RowStatistics& s,
+                                            double lenience) {
+  const bool accepted = theory::argmax_lenient_accepts(p, static_cast<std::size_t>(s.draft_argmax), lenience);
+  const double distance = accepted && s.draft_argmax != s.target_argmax ? 1 : 0;
+  return {accepted ? 1.0 : 0.0, distance, distance};
+}
+
 std::optional<core::RowFault> read_pair(const traces::TargetRow& target, const traces::DraftRow& draft,
                                         std::vector<double>& p, std::vector<double>& q) {
   p.resize(index(target.vocab));
@@ -136,9 +199,35 @@ bool is_half_zero(const std::byte* number) {
 
 bool Observer::may_have_underflowed(const traces::TargetRow& row, std::int64_t token) const {
   const core::Standardisation sampling = sampling_of(metadata_);
-  const bool whole = sampling.temperature > 0 && sampling.top_k == 0 && sampling.top_p == 1;
+  const bool whole = sampling.temperature > 0 && sampling.top_k == 0 && sampling.top_p == 1 && sampling.min_p == 0;
   return whole && row.space == traces::RowSpace::probabilities && row.type == traces::ElementType::f16 &&
          is_half_zero(row.data + token * traces::size_of(row.type));
+}
+
+std::optional<core::RowFault> Observer::observe_lenience(const traces::TargetRow& stored,
+                                                         const traces::TargetRow& target,
+                                                         const traces::DraftRow& draft, Workspace& work) const {
+  const std::vector<double>& leniences = options_.lenience;
+  work.lenience.resize(leniences.size());
+  const AcceptanceRule rule = rule_at_temperature(metadata_, rule_);
+  if (rule == AcceptanceRule::rejection) {
+    return core::lenience_statistics(target, draft, leniences, work.scratch, work.lenience);
+  }
+  const core::RowStatistics& s = work.statistics;
+  if (rule == AcceptanceRule::greedy_draft) {
+    std::transform(leniences.begin(), leniences.end(), work.lenience.begin(),
+                   [&](double l) { return lenience_of_proposal(std::min(1.0, s.target_at_draft_argmax), l); });
+    return std::nullopt;
+  }
+  work.target_probabilities.resize(index(stored.vocab));
+  if (const auto fault = core::read_probabilities(stored, core::RowRole::target, work.target_probabilities)) {
+    return fault;
+  }
+  const core::TargetDistribution p(work.target_probabilities, core::sum_tolerance(stored));
+  std::transform(leniences.begin(), leniences.end(), work.lenience.begin(),
+                 [&](double l) { return lenience_of_argmax(p, s, l); });
+  work.lenience_tells |= p[index(s.target_argmax)] < 1;
+  return std::nullopt;
 }
 
 void Observer::observe_row(const PositionSource& source, const PositionBatch& batch, std::int64_t i, Workspace& work,
@@ -150,6 +239,7 @@ void Observer::observe_row(const PositionSource& source, const PositionBatch& ba
   traces::TargetRow target = batch.target_rows[i];
   traces::DraftRow draft = batch.draft_rows[i];
   if (options_.tolerance) target.sum_tolerance = draft.sum_tolerance = *options_.tolerance;
+  const traces::TargetRow stored = target;
   target = reshaped(target, target_, core::RowRole::target, work.target.probabilities, work.target.logprobs, fault);
   require_sound();
   draft = reshaped(draft, draft_, core::RowRole::draft, work.draft.probabilities, work.draft.logprobs, fault);
@@ -162,34 +252,44 @@ void Observer::observe_row(const PositionSource& source, const PositionBatch& ba
   require_sound();
   const bool impossible = token >= 0 && std::isinf(work.statistics.target_token_logprob);
   if (impossible && !forgives_impossible_tokens() && !may_have_underflowed(batch.target_rows[i], token)) {
-    throw impossible_token(source, batch, i);
+    const auto shift = shift_that_fits(batch, target_);
+    throw impossible_token(source, batch, i, shift ? "; " + *shift : "");
+  }
+  if (draft_.temperature == 0) {
+    // What a policy sees of a draft that takes its first token.
+    const traces::DraftRow& row = batch.draft_rows[i];
+    work.draft_probabilities.resize(index(row.vocab));
+    fault = core::read_probabilities(row, core::RowRole::draft, work.draft_probabilities);
+    require_sound();
+    work.statistics.draft_max = *std::max_element(work.draft_probabilities.begin(), work.draft_probabilities.end());
   }
   store(work.statistics, rule_, token, i, out);
+  if (!batch.token.empty()) {
+    const double own = -work.statistics.target_token_logprob;
+    out.surprisal_of_previous[index(i)] = surprisal_under(target, token_beside(batch, i, -1), token, own);
+    out.surprisal_of_next[index(i)] = surprisal_under(target, token_beside(batch, i, 1), token, own);
+  }
   work.largest_sum_error = std::max(work.largest_sum_error, sum_error(work.statistics, target, draft));
 
-  const bool confidence = !out.by_confidence.empty();
-  const bool confidence_of_rows = confidence && rule_ == AcceptanceRule::rejection;
-  if (confidence_of_rows || options_.rejection_sampling) {
-    fault = read_pair(target, draft, work.target_probabilities, work.draft_probabilities);
-    require_sound();
-  }
-  if (confidence) {
+  if (!out.by_confidence.empty()) {
     work.by_confidence.resize(out.by_confidence.size());
-    if (confidence_of_rows) {
-      core::draft_confidence(work.target_probabilities, work.draft_probabilities, work.by_confidence);
+    if (!proposes_one_token()) {
+      fault = core::draft_confidence(target, draft, work.scratch, work.by_confidence);
+      require_sound();
     } else {
-      confidence_of_argmax(work.statistics, rule_, work.by_confidence);
+      confidence_of_argmax(work.statistics, rule_at_temperature(metadata_, rule_), work.by_confidence);
     }
     for (std::size_t b = 0; b < out.by_confidence.size(); ++b) out.by_confidence[b][index(i)] = work.by_confidence[b];
   }
   if (options_.rejection_sampling) {
+    fault = read_pair(target, draft, work.target_probabilities, work.draft_probabilities);
+    require_sound();
     const core::TargetDistribution p(work.target_probabilities, core::sum_tolerance(target));
     const core::DraftDistribution q(work.draft_probabilities, core::sum_tolerance(draft));
     out.rejection_sampling_acceptance[index(i)] = std::min(1.0, theory::rejection_sampling_acceptance(p, q));
   }
   if (options_.lenience.empty()) return;
-  work.lenience.resize(options_.lenience.size());
-  fault = core::lenience_statistics(target, draft, options_.lenience, work.scratch, work.lenience);
+  fault = observe_lenience(stored, target, draft, work);
   require_sound();
   for (std::size_t l = 0; l < work.lenience.size(); ++l) {
     out.lenient_acceptance[l][index(i)] = work.lenience[l].alpha;

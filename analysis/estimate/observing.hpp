@@ -31,12 +31,7 @@ inline std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 inline std::vector<double> column(std::int64_t size) { return std::vector<double>(index(size), unknown); }
 
-/// What the text was sampled with; what the recording does not say is taken to be off.
-inline core::Standardisation sampling_of(const TraceMetadata& metadata) {
-  return {metadata.temperature.value_or(1), metadata.top_k.value_or(0), metadata.top_p.value_or(1)};
-}
-
-inline bool sampled_as_is(const TraceMetadata& metadata) { return sampling_of(metadata) == core::Standardisation{}; }
+inline bool sampled_as_is(const TraceMetadata& metadata) { return sampling_of(metadata).changes_nothing(); }
 
 inline bool at_temperature_zero(const TraceMetadata& metadata) { return metadata.temperature == 0.0; }
 
@@ -94,11 +89,21 @@ inline double recorded_logprob(const PositionSource& source, const PositionBatch
                        "a log-probability of at most 0");
 }
 
-inline traces::FileError impossible_token(const PositionSource& source, const PositionBatch& batch, std::int64_t i) {
+/// The token `step` places behind position i, or before it where `step` is negative: -1 where it is unknown, or lies in
+/// another sequence or batch.
+inline std::int64_t token_beside(const PositionBatch& batch, std::int64_t i, std::int64_t step) {
+  const std::int64_t other = i + step;
+  if (batch.token.empty() || other < 0 || other >= batch.size) return -1;
+  return batch.sequence[index(other)] == batch.sequence[index(i)] ? batch.token[index(other)] : -1;
+}
+
+/// @param remark  appended to what was expected
+inline traces::FileError impossible_token(const PositionSource& source, const PositionBatch& batch, std::int64_t i,
+                                          const std::string& remark = {}) {
   const std::string token =
       batch.token.empty() ? "the emitted token" : fmt::format("the emitted token {}", batch.token[index(i)]);
   return source.refusal(batch.first + i, Role::target, fmt::format("giving {} probability 0", token),
-                        "giving it more, or the recording's path \"other\" where the text is not the target's");
+                        "giving it more, or the recording's path \"other\" where the text is not the target's" + remark);
 }
 
 }  // namespace specdec::estimate::observing
@@ -118,6 +123,7 @@ struct Observer::Workspace {
   std::vector<core::LenienceStatistics> lenience;
   std::vector<double> target_probabilities, draft_probabilities;
   std::vector<core::DraftConfidence> by_confidence;
+  bool lenience_tells = false;
   TopKBounder bounder;
   double largest_sum_error = 0;
 };

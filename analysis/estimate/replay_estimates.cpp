@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -20,7 +20,6 @@ namespace {
 using Group = ReplayEstimates::Group;
 using Groups = std::vector<Group>;
 
-constexpr std::size_t most_groups = 4096;
 constexpr std::size_t most_cells = 512;
 constexpr std::int64_t most_batches = 10;
 /// A standard error of less than this part of its value is what rounding leaves of none.
@@ -35,7 +34,7 @@ void add_to(std::vector<double>& sums, const std::vector<double>& terms, double 
 }
 
 Group empty_group(std::size_t gammas, std::int32_t task = -1) {
-  return {task, 0, 0, 0, std::vector<double>(gammas), std::vector<double>(gammas), std::vector<double>(gammas)};
+  return {task, 0, 0, 0, 0, std::vector<double>(gammas)};
 }
 
 void add_group(Group& sum, const Group& term, double factor = 1) {
@@ -43,23 +42,12 @@ void add_group(Group& sum, const Group& term, double factor = 1) {
   sum.tokens += factor * term.tokens;
   sum.rejections += factor * term.rejections;
   add_to(sum.steps, term.steps, factor);
-  add_to(sum.drafted, term.drafted, factor);
-  add_to(sum.fixed, term.fixed, factor);
 }
 
 Group sum_of(const Groups& groups, std::size_t gammas) {
   Group sum = empty_group(gammas);
   for (const Group& group : groups) add_group(sum, group);
   return sum;
-}
-
-/// Pairs of neighbours become one; an odd one stays last.
-void merge_pairs(Groups& groups) {
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (i % 2 == 0 && i > 0) std::swap(groups[i / 2], groups[i]);
-    if (i % 2 == 1) add_group(groups[i / 2], groups[i]);
-  }
-  groups.resize((groups.size() + 1) / 2);
 }
 
 /// `sum` and the rejections of more positions, the mean of their depths; one by one, so that it does not matter how
@@ -78,13 +66,15 @@ void require_acceptances(std::span<const double> acceptance, std::int64_t depths
 
 /// What a report is computed from.
 struct Material {
-  const Groups& groups;  ///< the clusters of the intervals, tasks one behind the other
+  const Groups& groups;  ///< the clusters of the intervals, tasks one behind the other where they are strata
   Group total;
   std::int64_t sequences;
+  std::string units;  ///< of the groups
   const ReplayEstimateOptions& options;
 
-  double c() const { return options.cost ? options.cost->c : 0; }
-  double cost(const Group& group, std::size_t gamma) const { return group.fixed[gamma] + c() * group.drafted[gamma]; }
+  double cost(const Group& group, std::size_t gamma) const {
+    return group.steps[gamma] * (*options.cost)(static_cast<std::int64_t>(gamma));
+  }
   double speedup(const Group& group, std::size_t gamma) const { return group.tokens / cost(group, gamma); }
   std::size_t gammas() const { return total.steps.size(); }
   double acceptances() const { return total.tokens - total.rejections; }
@@ -96,12 +86,12 @@ struct Material {
   /// The standard error of sum a / sum b over the groups; nothing where they determine none.
   template <class Numerator, class Denominator>
   std::optional<StandardError> error_of_ratio(Numerator a, Denominator b) const {
-    std::vector<ClusterMoments> moments;
+    std::vector<std::vector<RatioTerm>> terms;
     for (const auto& [begin, end] : strata()) {
-      moments.emplace_back();
-      for (std::size_t i = begin; i < end; ++i) moments.back().add(a(groups[i]), b(groups[i]));
+      terms.emplace_back();
+      for (std::size_t i = begin; i < end; ++i) terms.back().push_back({a(groups[i]), b(groups[i])});
     }
-    return stratified_standard_error(moments);
+    return standard_error(terms);
   }
 };
 
@@ -117,16 +107,15 @@ std::vector<std::pair<std::size_t, std::size_t>> Material::strata() const {
 
 std::string method_of(const Material& material) {
   const std::string replayed = "exact replay; ";
-  if (material.groups.size() < 2) return replayed + "one sequence, too short for an interval";
+  if (material.sequences == 1 && material.groups.size() < 2)
+    return replayed + "one sequence, too short for an interval";
+  if (material.groups.size() < 2) return replayed + "one prompt, which determines no interval";
   const std::string few = material.few() ? ", not narrower than Eq. 1 at the ends of Wilson's interval" : "";
   if (material.sequences == 1) {
     return replayed +
            fmt::format("means of {} batches of the only sequence, Student's t{}", material.groups.size(), few);
   }
-  return replayed + fmt::format("ratio of sums over {} {}, Student's t{}{}", material.groups.size(),
-                                material.sequences == static_cast<std::int64_t>(material.groups.size())
-                                    ? "sequences"
-                                    : "groups of sequences",
+  return replayed + fmt::format("ratio of sums over {} {}, Student's t{}{}", material.groups.size(), material.units,
                                 material.options.mix == TaskMix::fixed ? ", stratified by task" : "", few);
 }
 
@@ -135,7 +124,7 @@ std::string method_of(const Material& material) {
 Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
   const double rate = std::clamp(material.acceptances() / material.total.tokens, 0.0, 1.0);
   Interval rates = wilson_interval_of_share(rate, material.total.tokens);
-  if (material.sequences > 1) {
+  if (material.sequences > 1 && material.groups.size() > 1) {
     const auto error = material.error_of_ratio([](const Group& group) { return group.tokens - group.rejections; },
                                                [](const Group& group) { return group.tokens; });
     rates = hull(rates, bounded_t_interval(rate, *error, 0, 1));
@@ -147,12 +136,10 @@ Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
 }
 
 /// The interval that Student's t gave, as far as the recording allows it.
-/// @param cost  of a step that drafts gamma tokens, in the units of the estimate
 std::optional<Interval> as_wide_as_known(const Material& material, std::size_t gamma, double value,
-                                         const StandardError& error, const Interval& by_t, double cost) {
+                                         const StandardError& error, const Interval& by_t) {
   if (!material.few()) return error.value > no_error * value ? std::optional(by_t) : std::nullopt;
-  const Interval tokens = tokens_at_rate_interval(material, gamma);
-  return hull(by_t, {tokens.lo / cost, tokens.hi / cost});
+  return hull(by_t, tokens_at_rate_interval(material, gamma));
 }
 
 Estimate tokens_per_step(const Material& material, std::size_t gamma) {
@@ -163,22 +150,15 @@ Estimate tokens_per_step(const Material& material, std::size_t gamma) {
     estimate.ci95 = Interval{1, 1};
   } else if (error) {
     const Interval by_t = bounded_t_interval(estimate.value, *error, 1, static_cast<double>(gamma) + 1);
-    estimate.ci95 = as_wide_as_known(material, gamma, estimate.value, *error, by_t, 1);
+    estimate.ci95 = as_wide_as_known(material, gamma, estimate.value, *error, by_t);
   }
   return estimate;
 }
 
-/// @param possible  what no text leaves
-Estimate speedup(const Material& material, std::size_t gamma, const Interval& possible) {
-  Estimate estimate{material.speedup(material.total, gamma), std::nullopt, method_of(material)};
-  const auto error = material.error_of_ratio([](const Group& group) { return group.tokens; },
-                                             [&](const Group& group) { return material.cost(group, gamma); });
-  if (!error) return estimate;
-  Interval by_t = t_interval(estimate.value, *error);
-  by_t = {std::max(by_t.lo, std::min(possible.lo, estimate.value)),
-          std::min(by_t.hi, std::max(possible.hi, estimate.value))};
-  const double cost = (*material.options.cost)(static_cast<std::int64_t>(gamma));
-  estimate.ci95 = gamma == 0 ? by_t : as_wide_as_known(material, gamma, estimate.value, *error, by_t, cost);
+/// The tokens per step over the cost of a step, interval and all: every step costs the same.
+Estimate speedup(const Estimate& tokens, double cost) {
+  Estimate estimate{tokens.value / cost, tokens.ci95, tokens.method};
+  if (estimate.ci95) estimate.ci95 = Interval{tokens.ci95->lo / cost, tokens.ci95->hi / cost};
   return estimate;
 }
 
@@ -211,15 +191,18 @@ Resampled resample(const Material& material, std::size_t recommended) {
   const auto strata = material.strata();
   core::for_each_index(
       material.options.resamplings, material.options.threads, [&](std::int64_t resampling, std::int64_t) {
-        std::vector<double> counts(material.groups.size());
-        for (std::size_t stratum = 0; stratum < strata.size(); ++stratum) {
-          const auto [begin, end] = strata[stratum];
-          draw_with_replacement(material.options.seed, static_cast<std::uint64_t>(resampling),
-                                static_cast<std::uint32_t>(stratum), std::span(counts).subspan(begin, end - begin));
-        }
         Group drawn = empty_group(material.gammas());
-        for (std::size_t i = 0; i < counts.size(); ++i)
-          if (counts[i] > 0) add_group(drawn, material.groups[i], counts[i]);
+        for (const auto& [begin, end] : strata) {
+          std::vector<double> weights;
+          for (std::size_t i = begin; i < end; ++i) {
+            weights.push_back(resampling_weight(material.options.seed, static_cast<std::uint64_t>(resampling),
+                                                material.groups[i].key));
+          }
+          // A stratum counts for as much as it does in the recording.
+          const double mean =
+              std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
+          for (std::size_t i = begin; i < end; ++i) add_group(drawn, material.groups[i], weights[i - begin] / mean);
+        }
         const std::size_t best = fastest(material, drawn);
         outcomes[size(resampling)] = {best, 1 - material.cost(drawn, best) / material.cost(drawn, recommended)};
       });
@@ -234,11 +217,13 @@ Resampled resample(const Material& material, std::size_t recommended) {
 }
 
 std::optional<BreakEven> break_even(const Material& material) {
+  core::StepCost without_drafts = material.options.cost.value_or(core::StepCost{});
+  without_drafts.c = 0;
   std::optional<BreakEven> best;
-  for (std::size_t gamma = 1; gamma < material.gammas(); ++gamma) {
-    if (!(material.total.drafted[gamma] > 0)) continue;
-    const double c = (material.total.tokens - material.total.fixed[gamma]) / material.total.drafted[gamma];
-    if (c > 0 && (!best || c > best->c)) best = BreakEven{c, static_cast<std::int64_t>(gamma)};
+  for (std::int64_t gamma = 1; gamma < std::ssize(material.total.steps); ++gamma) {
+    const double tokens = material.total.tokens / material.total.steps[size(gamma)];
+    const double c = (tokens - without_drafts(gamma)) / static_cast<double>(gamma);
+    if (c > 0 && (!best || c > best->c)) best = BreakEven{c, gamma};
   }
   return best;
 }
@@ -255,9 +240,12 @@ ReplayOptimum optimum(const Material& material, ReplayReport& report) {
       if (gamma == best || !told_apart(material, gamma, best))
         result.near_optimal_gammas->push_back(static_cast<std::int64_t>(gamma));
   }
-  if (material.sequences < least_resampled_sequences) {
-    report.notes.push_back(fmt::format("{} {}: the best gamma is resampled from {} on", material.sequences,
-                                       material.sequences == 1 ? "sequence" : "sequences", least_resampled_sequences));
+  if (material.options.resamplings == 0) return result;
+  const std::int64_t clusters = material.sequences == 1 ? 1 : std::ssize(material.groups);
+  if (clusters < least_resampled_clusters) {
+    const std::string unit = clusters == 1 ? material.units.substr(0, material.units.size() - 1) : material.units;
+    report.notes.push_back(
+        fmt::format("{} {}: the best gamma is resampled from {} on", clusters, unit, least_resampled_clusters));
     return result;
   }
   const Resampled resampled = resample(material, best);
@@ -285,7 +273,6 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
                     "resampling says of the best gamma is too sure",
                     std::max(0.0, std::min(material.total.rejections, material.acceptances())), what, few_rejections));
   }
-  Interval possible_speedups{1, 1};
   for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma) {
     GammaReplay row;
     row.gamma = static_cast<std::int64_t>(gamma);
@@ -297,10 +284,7 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
       row.difference = *row.iid_tokens_per_step - row.tokens_per_step.value;
     }
     if (material.options.cost) {
-      // A step with d drafts gives 1 to d + 1 tokens.
-      const double cost = (*material.options.cost)(row.gamma);
-      possible_speedups = hull(possible_speedups, {1 / cost, static_cast<double>(gamma + 1) / cost});
-      row.speedup = speedup(material, gamma, possible_speedups);
+      row.speedup = speedup(row.tokens_per_step, (*material.options.cost)(row.gamma));
       if (alpha_hat) row.iid_speedup = *row.iid_tokens_per_step / (*material.options.cost)(row.gamma);
     }
     report.gammas.push_back(std::move(row));
@@ -308,6 +292,15 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
   report.break_even = break_even(material);
   if (material.options.cost) report.optimum = optimum(material, report);
   return report;
+}
+
+}  // namespace
+
+namespace {
+
+std::size_t columns_for(const theory::ReplayOptions& replay) {
+  const std::size_t positions = replay.by_position ? size(replay.max_gamma) : 0;
+  return 2 + (size(replay.max_gamma) + 1) + 2 * positions;
 }
 
 }  // namespace
@@ -325,54 +318,44 @@ ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_
 ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
     : options_(std::move(options)),
       stream_(options_.replay),
-      halves_{theory::ReplayedRounds(options_.replay.max_gamma), theory::ReplayedRounds(options_.replay.max_gamma)} {
-  constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
-  core::require_in("ReplayEstimates", "resamplings", options_.resamplings, 1, largest);
+      halves_{theory::ReplayedTotal(options_.replay.max_gamma), theory::ReplayedTotal(options_.replay.max_gamma)},
+      clusters_(columns_for(options_.replay)) {
+  core::require_in("ReplayEstimates", "resamplings", options_.resamplings, 0, core::largest_integer);
   core::require_in("ReplayEstimates", "threads", options_.threads, 1, 1024);
-  core::StepCost without_drafts = options_.cost.value_or(core::StepCost{});
-  without_drafts.c = 0;
-  for (std::int64_t d = 0; d <= options_.replay.max_gamma; ++d) {
-    if (options_.cost) (*options_.cost)(d);  // refuses a cost that is none
-    fixed_cost_.push_back(without_drafts(d));
-    draft_counts_.push_back(static_cast<double>(d));
-  }
-  if (options_.replay.by_position) by_position_.resize(size(options_.replay.max_gamma));
+  for (std::int64_t d = 0; options_.cost && d <= options_.replay.max_gamma; ++d) (*options_.cost)(d);  // or refuses it
 }
 
 void ReplayEstimates::add(const AcceptanceColumns& columns) {
-  const std::size_t n = columns.sequence.size();
+  const PositionLabels& labels = columns.labels;
+  const std::size_t n = labels.size();
   const std::size_t depths = size(options_.replay.depths);
   core::require_same_size("ReplayEstimates::add", "acceptance", columns.acceptance.size(),
                           "sequence, once for each depth,", n * depths);
-  if (!columns.task.empty())
-    core::require_same_size("ReplayEstimates::add", "task", columns.task.size(), "sequence", n);
+  if (!labels.task.empty()) core::require_same_size("ReplayEstimates::add", "task", labels.task.size(), "sequence", n);
+  if (!labels.prompt.empty())
+    core::require_same_size("ReplayEstimates::add", "prompt", labels.prompt.size(), "sequence", n);
   require_acceptances(columns.acceptance, options_.replay.depths, positions_);
-  std::int64_t last = current_.value_or(std::numeric_limits<std::int64_t>::min());
   std::vector<std::size_t> begins;  // of the sequences that begin here
   for (std::size_t i = 0; i < n; ++i) {
-    if (columns.sequence[i] < last) {
-      throw std::invalid_argument(fmt::format("ReplayEstimates::add: sequence {} comes after {}, but numbers must rise",
-                                              columns.sequence[i], last));
-    }
-    if (columns.sequence[i] != last || (!current_ && i == 0)) begins.push_back(i);
-    last = columns.sequence[i];
+    const std::optional<std::int64_t> before = i == 0 ? current_ : labels.sequence[i - 1];
+    if (labels.sequence[i] != before) begins.push_back(i);
   }
   const std::size_t first_begin = begins.empty() ? n : begins.front();
   add_to_current(columns.acceptance.first(first_begin * depths));
   if (!begins.empty()) {
     if (current_) end_sequence();
     add_whole(columns, begins);
-    const std::size_t begin = begins.back();
-    begin_sequence(columns.sequence[begin], columns.task.empty() ? -1 : columns.task[begin]);
-    add_to_current(columns.acceptance.subspan(begin * depths));
+    begin_sequence(labels, begins.back());
+    add_to_current(columns.acceptance.subspan(begins.back() * depths));
   }
   positions_ += static_cast<std::int64_t>(n);
 }
 
-void ReplayEstimates::begin_sequence(std::int64_t number, std::int32_t task) {
-  current_ = number;
-  current_task_ = task;
-  current_half_ = task_halves_.next(task);
+void ReplayEstimates::begin_sequence(const PositionLabels& labels, std::size_t at) {
+  current_ = labels.sequence[at];
+  current_task_ = labels.task_of(at);
+  current_cluster_ = labels.cluster(at);
+  prompts_ = prompts_ || labels.has_prompt(at);
   current_rejections_ = 0;
   if (++sequences_ > 1) cells_.clear();
 }
@@ -392,12 +375,10 @@ void ReplayEstimates::add_to_current(std::span<const double> acceptance) {
 void ReplayEstimates::cover_first(std::int64_t tokens) {
   const double seen = cells_.empty() ? 0 : cells_.back().tokens;
   if (static_cast<double>(tokens) < seen + static_cast<double>(cell_tokens_)) return;
-  Group cell = empty_group(fixed_cost_.size(), current_task_);
+  Group cell = empty_group(size(options_.replay.max_gamma) + 1, current_task_);
   cell.tokens = static_cast<double>(tokens);
-  for (std::size_t gamma = 0; gamma < fixed_cost_.size(); ++gamma) {
-    cell.steps[gamma] = stream_.steps_so_far(static_cast<std::int64_t>(gamma));
-    cell.drafted[gamma] = cell.steps[gamma] * draft_counts_[gamma];
-    cell.fixed[gamma] = cell.steps[gamma] * fixed_cost_[gamma];
+  for (std::int64_t gamma = 0; gamma <= options_.replay.max_gamma; ++gamma) {
+    cell.steps[size(gamma)] = stream_.steps_so_far(gamma);
   }
   cells_.push_back(std::move(cell));
   if (cells_.size() < most_cells) return;
@@ -428,8 +409,7 @@ void ReplayEstimates::add_whole(const AcceptanceColumns& columns, std::span<cons
       rounds[size(i)] = stream.finish_sequence();
     });
     for (std::size_t i = 0; i < now; ++i) {
-      const std::size_t begin = begins[next + i];
-      begin_sequence(columns.sequence[begin], columns.task.empty() ? -1 : columns.task[begin]);
+      begin_sequence(columns.labels, begins[next + i]);
       count(rounds[i], rejections[i]);
     }
   }
@@ -438,39 +418,26 @@ void ReplayEstimates::add_whole(const AcceptanceColumns& columns, std::span<cons
 void ReplayEstimates::end_sequence() { count(stream_.finish_sequence(), current_rejections_); }
 
 void ReplayEstimates::count(const theory::ReplayedRounds& rounds, double rejections) {
-  halves_[current_half_] += rounds;
-  Groups& groups = groups_[current_task_];
-  if (groups.empty() || groups.back().sequences >= sequences_per_group_) {
-    groups.push_back(empty_group(fixed_cost_.size(), current_task_));
-    ++group_count_;
+  halves_[half_of(current_cluster_)] += rounds;
+  std::vector<double> values{static_cast<double>(rounds.tokens()), rejections};
+  const std::int64_t gamma = options_.replay.max_gamma;
+  for (std::int64_t g = 0; g <= gamma; ++g) values.push_back(rounds.steps(g));
+  if (options_.replay.by_position) {
+    for (std::int64_t j = 1; j <= gamma; ++j) values.push_back(rounds.accepted(gamma, j));
+    for (std::int64_t j = 1; j <= gamma; ++j) values.push_back(rounds.examined(gamma, j));
   }
-  Group& group = groups.back();
-  ++group.sequences;
-  group.tokens += static_cast<double>(rounds.tokens());
-  group.rejections += rejections;
-  for (std::size_t gamma = 0; gamma < fixed_cost_.size(); ++gamma) {
-    const auto g = static_cast<std::int64_t>(gamma);
-    group.steps[gamma] += rounds.steps(g);
-    group.drafted[gamma] += rounds.sum_over_steps(g, draft_counts_);
-    group.fixed[gamma] += rounds.sum_over_steps(g, fixed_cost_);
-  }
-  for (std::size_t j = 0; j < by_position_.size(); ++j) {
-    const std::int64_t gamma = options_.replay.max_gamma;
-    const auto position = static_cast<std::int64_t>(j) + 1;
-    const double examined = rounds.examined(gamma, position);
-    if (examined > 0) by_position_[j].add(rounds.accepted(gamma, position), examined);
-  }
-  // Groups of tasks that have one cannot be merged.
-  if (group_count_ > std::max(most_groups, 2 * groups_.size())) merge_groups();
+  clusters_.add(current_cluster_, current_task_, values);
 }
 
-void ReplayEstimates::merge_groups() {
-  group_count_ = 0;
-  for (auto& [task, groups] : groups_) {
-    merge_pairs(groups);
-    group_count_ += groups.size();
-  }
-  sequences_per_group_ *= 2;
+void ReplayEstimates::merge(const ReplayEstimates& other) {
+  if (other.sequences_ == 0) return;
+  for (std::size_t half = 0; half < halves_.size(); ++half) halves_[half] += other.halves_[half];
+  if (sequences_ == 0) cells_ = other.cells_;
+  clusters_.merge(other.clusters_);
+  prompts_ = prompts_ || other.prompts_;
+  positions_ += other.positions_;
+  sequences_ += other.sequences_;
+  if (sequences_ > 1) cells_.clear();
 }
 
 void ReplayEstimates::finish() {
@@ -481,33 +448,54 @@ void ReplayEstimates::finish() {
 
 std::vector<std::optional<Estimate>> ReplayEstimates::conditional_acceptance() const {
   std::vector<std::optional<Estimate>> result;
-  for (const ClusterMoments& sequences : by_position_) {
+  if (!options_.replay.by_position) return result;
+  const std::size_t gamma = size(options_.replay.max_gamma);
+  const std::size_t first_accepted = 2 + (gamma + 1);
+  const std::vector<Cluster> clusters = clusters_.clusters();
+  for (std::size_t j = 0; j < gamma; ++j) {
+    RatioSums sums = ratio_sums(clusters, first_accepted + j, first_accepted + gamma + j);
+    // Clusters in which draft j was never looked at say nothing of it.
+    sums.clusters.erase(std::remove_if(sums.clusters.begin(), sums.clusters.end(),
+                                       [](const RatioTerm& cluster) { return !(cluster.denominator > 0); }),
+                        sums.clusters.end());
     result.emplace_back();
-    if (!(sequences.denominator() > 0)) continue;
+    if (!(sums.denominator > 0)) continue;
     Estimate& rate = result.back().emplace();
     // Expected counts of one draft may differ in their last bit.
-    rate.value = std::min(1.0, sequences.numerator() / sequences.denominator());
-    rate.method = "ratio of sums over sequences, Student's t, within [0, 1]";
-    const auto error = standard_error(sequences);
+    rate.value = std::min(1.0, sums.numerator / sums.denominator);
+    rate.method = std::string(ratio_over_clusters) + ", within [0, 1]";
+    const auto error = standard_error(sums.clusters);
     if (error && error->value > 0) rate.ci95 = bounded_t_interval(rate.value, *error, 0, 1);
   }
   return result;
 }
 
 theory::ReplayedRounds ReplayEstimates::total() const {
-  theory::ReplayedRounds total = halves_[0];
+  theory::ReplayedTotal total = halves_[0];
   total += halves_[1];
-  return total;
+  return total.value();
 }
 
-// Nearly equal batches of whole cells; the last one takes what is left, the shorter steps at the end included.
+Group ReplayEstimates::group_of(const Cluster& cluster) const {
+  const auto steps = cluster.sums.begin() + 2;
+  return {cluster.task,    cluster.key,     cluster.texts,
+          cluster.sums[0], cluster.sums[1], {steps, steps + options_.replay.max_gamma + 1}};
+}
+
+Groups ReplayEstimates::groups_of(const std::vector<Cluster>& clusters) const {
+  Groups groups;
+  for (const Cluster& cluster : clusters) groups.push_back(group_of(cluster));
+  return groups;
+}
+
+// Nearly equal batches of whole cells; the last one takes what is left.
 Groups ReplayEstimates::batches_of_only_sequence() const {
-  const Group& whole = groups_.begin()->second.front();
+  const Group whole = group_of(clusters_.clusters().front());
   const auto cells = static_cast<std::int64_t>(cells_.size());
   const std::int64_t batches = std::min(most_batches, cells);
   if (batches < 2) return {whole};
   Groups result;
-  Group before = empty_group(fixed_cost_.size(), whole.task);
+  Group before = empty_group(size(options_.replay.max_gamma) + 1, whole.task);
   for (std::int64_t batch = 1; batch <= batches; ++batch) {
     const Group& until = batch == batches ? whole : cells_[size(batch * cells / batches) - 1];
     result.push_back(until);
@@ -517,26 +505,40 @@ Groups ReplayEstimates::batches_of_only_sequence() const {
   return result;
 }
 
+std::string ReplayEstimates::units() const {
+  const std::string units = prompts_ ? "prompts" : "sequences";
+  return clusters_.bucketed() ? "groups of " + units : units;
+}
+
 ReplayReport ReplayEstimates::report(std::optional<double> alpha_hat) const {
-  if (groups_.empty()) return {};
+  if (clusters_.empty()) return {};
   Groups groups;
-  for (const auto& [task, of_task] : groups_) groups.insert(groups.end(), of_task.begin(), of_task.end());
-  const Group total = sum_of(groups, fixed_cost_.size());
+  if (options_.mix == TaskMix::random) {
+    groups = groups_of(clusters_.clusters());
+  } else {
+    for (const auto& clusters : clusters_.by_task()) {
+      const Groups of_task = groups_of(clusters);
+      groups.insert(groups.end(), of_task.begin(), of_task.end());
+    }
+  }
+  const Group total = sum_of(groups, size(options_.replay.max_gamma) + 1);
   if (sequences_ == 1) groups = batches_of_only_sequence();
-  return report_of({groups, total, sequences_, options_}, alpha_hat);
+  return report_of({groups, total, sequences_, units(), options_}, alpha_hat);
 }
 
 std::map<std::int32_t, ReplayReport> ReplayEstimates::by_task(const std::map<std::int32_t, double>& alpha_hat) const {
   std::map<std::int32_t, ReplayReport> reports;
-  for (const auto& [task, groups] : groups_) {
-    const auto alpha = alpha_hat.find(task);
-    const Group total = sum_of(groups, fixed_cost_.size());
+  for (const auto& clusters : clusters_.by_task()) {
+    const std::int32_t task = clusters.front().task;
+    const auto found = alpha_hat.find(task);
+    const std::optional<double> alpha = found == alpha_hat.end() ? std::nullopt : std::optional(found->second);
     if (sequences_ == 1) {
-      reports.emplace(task, report(alpha == alpha_hat.end() ? std::nullopt : std::optional(alpha->second)));
+      reports.emplace(task, report(alpha));
       continue;
     }
-    reports.emplace(task, report_of({groups, total, total.sequences, options_},
-                                    alpha == alpha_hat.end() ? std::nullopt : std::optional(alpha->second)));
+    const Groups groups = groups_of(clusters);
+    const Group total = sum_of(groups, size(options_.replay.max_gamma) + 1);
+    reports.emplace(task, report_of({groups, total, total.sequences, units(), options_}, alpha));
   }
   return reports;
 }

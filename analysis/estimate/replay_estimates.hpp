@@ -11,8 +11,9 @@
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
 #include "analysis/estimate/cluster_ratio.hpp"
+#include "analysis/estimate/cluster_table.hpp"
 #include "analysis/estimate/estimate.hpp"
-#include "analysis/estimate/task_halves.hpp"
+#include "analysis/estimate/position_labels.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 
 namespace specdec::estimate {
@@ -22,10 +23,8 @@ struct AcceptanceColumns {
   /// a_t, shape (positions, depths): Observations::acceptance.lower (or .upper: replay the two ends of a bracket one
   /// by one; more acceptance never takes more steps).
   std::span<const double> acceptance;
-  /// Numbers of the sequences, rising from sequence to sequence. Shape: (positions)
-  std::span<const std::int64_t> sequence;
-  /// Task of each position, empty where there are none; a sequence belongs to the task of its first position.
-  std::span<const std::int32_t> task = {};
+  /// A sequence belongs to the task of its first position.
+  PositionLabels labels;
 };
 
 struct ReplayEstimateOptions {
@@ -33,7 +32,7 @@ struct ReplayEstimateOptions {
   /// What steps cost; without it every speedup is left out.
   std::optional<core::StepCost> cost;
   TaskMix mix = TaskMix::random;
-  /// Resamplings behind the share of wins and the regret, >= 1.
+  /// Resamplings behind the share of wins and the regret, which are left out at 0.
   std::int64_t resamplings = 1000;
   std::uint64_t seed = 0;
   std::int64_t threads = 1;
@@ -44,13 +43,13 @@ struct GammaReplay {
   std::int64_t gamma = 0;
   /// Tokens per step by exact replay of the recorded sequences.
   Estimate tokens_per_step;
-  /// Eq. 1 at alpha_hat, and that minus replay; nothing without alpha_hat. The end of the sequences, where a step may
-  /// draft less, is part of the difference.
+  /// Eq. 1 at alpha_hat, and that minus replay; nothing without alpha_hat. The end of the sequences, behind which a
+  /// step yields nothing, is part of the difference.
   std::optional<double> iid_tokens_per_step;
   std::optional<double> difference;
   std::optional<Estimate> speedup;
   std::optional<double> iid_speedup;
-  /// Share of the resamplings of sequences in which this gamma was the fastest; nothing below 8 sequences.
+  /// Share of the resamplings of clusters in which this gamma was the fastest; nothing below 8 of them.
   std::optional<double> share_best;
 };
 
@@ -59,10 +58,10 @@ struct ReplayOptimum {
   std::int64_t gamma = 0;
   double speedup = 1;
   /// Gammas whose mean cost per token differs from the best one's by less than its 95% interval, paired over
-  /// sequences (each against the best, no correction for their number); the best one included. Nothing where there is
+  /// clusters (each against the best, no correction for their number); the best one included. Nothing where there is
   /// no interval.
   std::optional<std::vector<std::int64_t>> near_optimal_gammas;
-  /// Mean over the resamplings of 1 - S(gamma) / max_g S(g); nothing below 8 sequences.
+  /// Mean over the resamplings of 1 - S(gamma) / max_g S(g); nothing below 8 clusters.
   std::optional<double> expected_regret;
   /// The best gamma is the largest one that was replayed.
   bool at_limit = false;
@@ -84,8 +83,8 @@ struct ReplayReport {
   std::vector<std::string> notes;
 };
 
-/// Fewer sequences than this give no resampling.
-inline constexpr std::int64_t least_resampled_sequences = 8;
+/// Fewer clusters than this give no resampling.
+inline constexpr std::int64_t least_resampled_clusters = 8;
 
 /// Memory of the sequences that are replayed at the same time, those of the threads and of the results that wait to be
 /// added up in order.
@@ -99,15 +98,17 @@ struct ReplayedAtOnce {
 };
 ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_t threads);
 
-/// Exact replay over a whole recording in one pass and bounded memory: the steps of every gamma, kept for at most
-/// 4096 groups of sequences, or two for each task where those are more; the sequences per group double when they are
-/// full. Groups never mix tasks.
+/// Exact replay over a whole recording in one pass and bounded memory: the steps of every gamma, kept in a
+/// ClusterTable. Nothing depends on the order of the texts. Every step costs what gamma drafts do, as where an engine
+/// cannot know that the text ends in it:
 ///
-/// Intervals: ratio of sums over the groups with Student's t, stratified by task for TaskMix::fixed; a single sequence
-/// gives means of batches. With fewer than few_rejections expected rejections, or acceptances, they are never narrower
-/// than Eq. 1 at the ends of Wilson's interval of the acceptance rate; otherwise groups that do not differ determine no
-/// interval. Resampling draws as many groups as there are, with replacement (within their task for
-/// TaskMix::fixed), by Philox4x32-10 of (seed, resampling, draw).
+///   speedup(gamma) = sum of tokens / (sum of steps(gamma) cost(gamma))
+///
+/// Intervals: that of a speedup is that of the tokens per step over the cost of a step. Ratio of sums over the clusters
+/// with Student's t, bounded by 1 and gamma + 1, stratified by task for TaskMix::fixed; a single
+/// sequence gives means of batches. With fewer than few_rejections expected rejections, or acceptances, they are never
+/// narrower than Eq. 1 at the ends of Wilson's interval of the acceptance rate; otherwise clusters that do not differ
+/// determine no interval. Resampling weighs each cluster by resampling_weight (within its task for TaskMix::fixed).
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
 class ReplayEstimates {
@@ -115,11 +116,14 @@ class ReplayEstimates {
   /// @throws std::domain_error if an option is outside its range
   explicit ReplayEstimates(ReplayEstimateOptions options);
 
-  /// The next positions of the recording, in order; a sequence may go on in the next call.
+  /// The next positions of the recording; a sequence may go on in the next call.
   /// @throws std::domain_error naming the position (counted over the recording) if an acceptance is NaN or outside
   ///   [0, 1]
-  /// @throws std::invalid_argument if sizes disagree or a sequence number is smaller than the one before
+  /// @throws std::invalid_argument if sizes disagree
   void add(const AcceptanceColumns& columns);
+
+  /// The texts of another one with the same options, none of which is here; both are finished.
+  void merge(const ReplayEstimates& other);
 
   /// Ends the last sequence and the recording; call it once, before the reports.
   void finish();
@@ -129,53 +133,49 @@ class ReplayEstimates {
   /// The same over the sequences of one task each; -1 collects those without one.
   std::map<std::int32_t, ReplayReport> by_task(const std::map<std::int32_t, double>& alpha_hat = {}) const;
 
-  /// [j - 1] = P(draft j is accepted | all before it are) at the largest gamma: a ratio of sums over the sequences,
+  /// [j - 1] = P(draft j is accepted | all before it are) at the largest gamma: a ratio of sums over the clusters,
   /// with Student's t and within [0, 1]; nothing where no draft was looked at. Empty unless ReplayOptions::by_position.
   std::vector<std::optional<Estimate>> conditional_acceptance() const;
 
-  /// What all steps came to, over each of the TaskHalves.
-  const std::array<theory::ReplayedRounds, 2>& halves() const { return halves_; }
+  /// What all steps came to, over each half_of the clusters.
+  std::array<theory::ReplayedRounds, 2> halves() const { return {halves_[0].value(), halves_[1].value()}; }
   /// Over all of them.
   theory::ReplayedRounds total() const;
 
-  /// Consecutive sequences of one task: what their steps come to, for each gamma.
+  /// A cluster or some of them: what their steps come to, for each gamma.
   struct Group {
     std::int32_t task = -1;
+    std::uint64_t key = 0;
     std::int64_t sequences = 0;
     double tokens = 0;
-    double rejections = 0;        // sum of 1 - a_t, the mean of its depths
-    std::vector<double> steps;    // (gammas)
-    std::vector<double> drafted;  // (gammas)
-    std::vector<double> fixed;    // cost without the drafts, (gammas)
+    double rejections = 0;      // sum of 1 - a_t, the mean of its depths
+    std::vector<double> steps;  // (gammas)
   };
 
  private:
-  void begin_sequence(std::int64_t number, std::int32_t task);
+  void begin_sequence(const PositionLabels& labels, std::size_t at);
   void end_sequence();
   void add_to_current(std::span<const double> acceptance);
   void add_whole(const AcceptanceColumns& columns, std::span<const std::size_t> begins);
   void count(const theory::ReplayedRounds& rounds, double rejections);
-  void merge_groups();
+  std::string units() const;
+  Group group_of(const Cluster& cluster) const;
+  std::vector<Group> groups_of(const std::vector<Cluster>& clusters) const;
   void cover_first(std::int64_t tokens);
   std::vector<Group> batches_of_only_sequence() const;
 
   ReplayEstimateOptions options_;
-  /// Cost of a step with d drafts, the drafts themselves left out; 1 without a cost.
-  std::vector<double> fixed_cost_;
-  std::vector<double> draft_counts_;
   theory::StreamingReplay stream_;
-  TaskHalves task_halves_;
-  std::array<theory::ReplayedRounds, 2> halves_;
-  std::vector<ClusterMoments> by_position_;            // accepted and examined drafts at the largest gamma
-  std::map<std::int32_t, std::vector<Group>> groups_;  // by task
-  std::size_t group_count_ = 0;
-  std::int64_t sequences_per_group_ = 1;
+  std::array<theory::ReplayedTotal, 2> halves_;
+  /// Tokens and rejections; steps of each gamma; accepted and examined of each position.
+  ClusterTable clusters_;
+  bool prompts_ = false;
 
   std::int64_t positions_ = 0;
   std::int64_t sequences_ = 0;  // begun
   std::optional<std::int64_t> current_;
   std::int32_t current_task_ = -1;
-  std::size_t current_half_ = 0;
+  std::uint64_t current_cluster_ = 0;
   double current_rejections_ = 0;
 
   /// Consecutive 64-token blocks of the first sequence, as long as it is the only one.

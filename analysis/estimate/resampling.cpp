@@ -2,7 +2,7 @@
 
 #include <Random123/philox.h>
 
-#include <algorithm>
+#include <cmath>
 
 namespace specdec::estimate {
 namespace {
@@ -12,19 +12,13 @@ std::uint32_t high_half(std::uint64_t x) { return static_cast<std::uint32_t>(x >
 
 }  // namespace
 
-void draw_with_replacement(std::uint64_t seed, std::uint64_t resampling, std::uint32_t stratum,
-                           std::span<double> counts) {
-  std::fill(counts.begin(), counts.end(), 0.0);
+double resampling_weight(std::uint64_t seed, std::uint64_t resampling, std::uint64_t cluster) {
   const r123::Philox4x32::key_type key = {{low_half(seed), high_half(seed)}};
-  r123::Philox4x32::ctr_type words{};
-  for (std::uint64_t i = 0; i < counts.size(); ++i) {
-    if (i % 4 == 0) {
-      const r123::Philox4x32::ctr_type counter = {
-          {low_half(i / 4), low_half(resampling), high_half(resampling), stratum}};
-      words = r123::Philox4x32()(counter, key);
-    }
-    counts[words[i % 4] * counts.size() >> 32] += 1;
-  }
+  const r123::Philox4x32::ctr_type counter = {
+      {low_half(cluster), high_half(cluster), low_half(resampling), high_half(resampling)}};
+  const r123::Philox4x32::ctr_type words = r123::Philox4x32()(counter, key);
+  const std::uint64_t bits = (std::uint64_t{words[0]} << 32U | words[1]) >> 11U;
+  return -std::log((static_cast<double>(bits) + 0.5) * 0x1p-53);
 }
 
 }  // namespace specdec::estimate

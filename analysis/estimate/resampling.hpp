@@ -1,19 +1,19 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 namespace specdec::estimate {
 
-/// How often each of K things is drawn when K are drawn with replacement; a function of its arguments alone.
+/// What a cluster counts for in one resampling, mean 1: a function of its key and not of the other clusters, so that
+/// recordings of many machines are resampled alike wherever their clusters are.
 ///
-///   draw i: floor(w K / 2^32), w the word i mod 4 of Philox4x32-10 with key = seed and
-///   counter = (i / 4, resampling low, resampling high, stratum)
+///   -ln u,   u = (53 bits + 1/2) 2^-53 of the first two words of Philox4x32-10 with key = seed and
+///            counter = (cluster low, cluster high, resampling low, resampling high)
 ///
-/// A thing's probability is off by at most 2^-32.
-/// Source:   Salmon et al. 2011 (Random123); docs/theory.md#the-best-gamma-of-a-recording
-/// @param counts  (K), K < 2^32; overwritten
-void draw_with_replacement(std::uint64_t seed, std::uint64_t resampling, std::uint32_t stratum,
-                           std::span<double> counts);
+/// Divided by their sum such weights are Dirichlet's, as if the clusters' law were unknown and each had been seen once.
+/// Source:   Rubin 1981 (the Bayesian bootstrap); Salmon et al. 2011 (Random123);
+///           docs/theory.md#the-best-gamma-of-a-recording
+/// @return (0, 38)
+double resampling_weight(std::uint64_t seed, std::uint64_t resampling, std::uint64_t cluster);
 
 }  // namespace specdec::estimate

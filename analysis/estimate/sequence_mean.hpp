@@ -1,37 +1,52 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
 #include "analysis/estimate/cluster_ratio.hpp"
+#include "analysis/estimate/cluster_table.hpp"
 #include "analysis/estimate/estimate.hpp"
+#include "analysis/estimate/position_labels.hpp"
 
 namespace specdec::estimate {
 
-/// The mean of a column over the positions of a recording, with an interval over its sequences; in one pass and fixed
-/// memory.
+/// The mean of a column over the positions of a recording, with an interval over its clusters, which are the prompts
+/// or, where they are unknown, the texts; in one pass and fixed memory. It does not depend on the order of the texts.
 ///
-///   sum over sequences of their sums / of their lengths, the linearised ratio with Student's t; a single sequence by
+///   sum over clusters of their sums / of their lengths, the linearised ratio with Student's t; a single text by
 ///   batches of its positions
 ///
+/// The interval does not leave the range of the values: where that has two ends it is bounded_t_interval.
 /// Source:   docs/theory.md#intervals-from-recordings
-/// Assumes:  sequences independent; nothing about dependence inside one.
+/// Assumes:  clusters independent; nothing about dependence inside one.
 class SequenceMean {
  public:
-  /// The next positions, in order; a sequence may go on in the next call. Values that are not finite are left out.
+  SequenceMean() = default;
+  /// @param range  of the values; its ends may be infinite
+  explicit SequenceMean(Interval range) : range_(range) {}
+
+  /// The next positions; a text may go on in the next call. Values that are not finite are left out.
   /// Shape: both (positions)
   /// @throws std::invalid_argument if the sizes differ
-  void add(std::span<const std::int64_t> sequence, std::span<const double> values);
+  void add(const PositionLabels& labels, std::span<const double> values);
+  /// The texts of another one, none of which is here.
+  void merge(SequenceMean other);
 
-  std::int64_t positions() const { return batches_.values(); }
+  std::int64_t positions() const { return positions_; }
   /// Nothing where no value was finite.
   std::optional<Estimate> estimate() const;
 
  private:
-  ClusterMoments sequences_;  // those that have ended
-  StreamingBatches batches_;
-  std::int64_t current_ = -1;
+  void end_text();
+
+  Interval range_{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+  ClusterTable clusters_{2};
+  StreamingBatches batches_;  // of the first text
+  std::int64_t positions_ = 0;
+  std::int64_t sequence_ = -1;
+  std::uint64_t cluster_ = 0;
   double sum_ = 0;
   double length_ = 0;
 };

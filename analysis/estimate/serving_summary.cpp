@@ -19,7 +19,6 @@
 namespace specdec::estimate {
 namespace {
 
-using traces::CountsWarning;
 using traces::CountUnit;
 using traces::DraftShape;
 using traces::ServingCounts;
@@ -70,8 +69,8 @@ class Warnings {
     if (times++ > 0) return;
     first = fmt::format("{}: {}", counts.place(), message);
   }
-  std::vector<CountsWarning> list() const {
-    std::vector<CountsWarning> warnings;
+  std::vector<Note> list() const {
+    std::vector<Note> warnings;
     for (const auto& [code, first_and_times] : by_code_) {
       const auto& [first, times] = first_and_times;
       warnings.push_back({code, times > 1 ? fmt::format("{} (and {} more)", first, times - 1) : first});
@@ -92,7 +91,7 @@ std::string series_of(const ServingCounts& counts) {
 }
 
 /// Everything that was added to one group.
-struct Group {
+struct CountedGroup {
   Warnings warnings;
   std::vector<std::string> engines, formats, files;
   std::int64_t units = 0, exact = 0, bounded = 0, by_moments = 0, without_alpha = 0, with_positions = 0,
@@ -105,6 +104,16 @@ struct Group {
   std::optional<std::int64_t> longest_draft;
   bool from_rates = false;
   Total rounds, drafted, accepted, emitted;
+  /// The fewest and the most rounds that may have been, over the units that count rounds.
+  double least_rounds = 0, most_rounds = 0;
+  /// Of llama.cpp's units that do not say their gamma: their number, the gammas of which each of them falls short by no
+  /// more than the end of an answer does, and their totals.
+  struct WithoutGamma {
+    std::int64_t units = 0, least_gamma = 1, most_gamma = RoundMoments::most_positions;
+    double rounds = 0, drafted = 0;
+
+    void add(const ServingCounts& counts, double its_rounds, double its_drafted);
+  } without_gamma;
   std::vector<double> rounds_by_accepted, rounds_by_drafted;
   std::map<std::int64_t, std::vector<double>> by_length;
   ClusterTally clusters, means;
@@ -113,7 +122,27 @@ struct Group {
   void add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch);
 };
 
-void Group::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch) {
+void CountedGroup::WithoutGamma::add(const ServingCounts& counts, double its_rounds, double its_drafted) {
+  ++units;
+  rounds += its_rounds;
+  drafted += its_drafted;
+  const std::pair<double, double> between = counts.rounds_between.value_or(std::pair(its_rounds, its_rounds));
+  const double fewest = between.first;
+  const double least = std::ceil(its_drafted / between.second * (1 - 1e-9));
+  if (!(least <= static_cast<double>(RoundMoments::most_positions))) {
+    most_gamma = 0;
+    return;
+  }
+  auto gamma = static_cast<std::int64_t>(least);
+  least_gamma = std::max(least_gamma, gamma);
+  const auto of_end = [&] {
+    return static_cast<double>(gamma) * fewest - its_drafted <= drafts_short_of(counts, gamma, fewest);
+  };
+  while (gamma <= most_gamma && of_end()) ++gamma;
+  most_gamma = std::min(most_gamma, gamma - 1);
+}
+
+void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch) {
   ++units;
   insert_once(engines, counts.engine);
   insert_once(formats, counts.format);
@@ -124,6 +153,10 @@ void Group::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSu
   accepted.add(normal.accepted);
   emitted.add(normal.emitted);
   if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
+  const std::pair<double, double> between =
+      counts.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
+  least_rounds += between.first;
+  most_rounds += between.second;
   // Units that drafted nothing, such as a baseline or an idle window, say nothing about how drafts hang together.
   if (!(normal.rounds.value_or(0) > 0) && !(normal.drafted.value_or(0) > 0) && !normal.mean_tokens) return;
   ++counted;
@@ -132,6 +165,10 @@ void Group::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSu
   shape.add(normal.shape);
   verified.add(counts.verified_per_round);
   fixed_gamma.add(normal.fixed_gamma);
+  if (counts.engine == "llama.cpp" && normal.shape == DraftShape::chain && !normal.longest_draft &&
+      normal.rounds.value_or(0) > 0 && normal.drafted.value_or(0) > 0) {
+    without_gamma.add(counts, *normal.rounds, *normal.drafted);
+  }
   exact += normal.evaluation == Evaluation::exact ? 1 : 0;
   bounded += normal.evaluation == Evaluation::bounds ? 1 : 0;
   by_moments += normal.evaluation == Evaluation::moments ? 1 : 0;
@@ -176,7 +213,7 @@ struct Ratio {
 /// What a group's parts say, put together.
 class Summarising {
  public:
-  Summarising(const Group& group, ServingSummary& summary) : group_(group), summary_(summary) {
+  Summarising(const CountedGroup& group, ServingSummary& summary) : group_(group), summary_(summary) {
     tally_ = tally_of(group.clusters, group.series);
     const ClusterTally means = tally_of(group.means, group.series_of_means);
     if (means.accepted_per_round.clusters() == 0) return;
@@ -199,7 +236,7 @@ class Summarising {
     find_alpha();
     find_homogeneity();
     warn_of_basis();
-    for (CountsWarning& warning : group_.warnings.list()) summary_.warnings.push_back(std::move(warning));
+    append(summary_.warnings, group_.warnings.list());
   }
 
  private:
@@ -242,6 +279,7 @@ class Summarising {
     if (summary_.shape == DraftShape::chain && !group_.fixed_gamma.differ()) {
       summary_.gamma = group_.fixed_gamma.value_or(std::nullopt);
       summary_.fixed_length = summary_.gamma.has_value();
+      infer_gamma();
     }
     if (group_.unit.differ()) {
       warn("mixed_units", "requests, windows, runs or totals were summed: the same rounds may have been counted twice");
@@ -250,7 +288,7 @@ class Summarising {
     if (group_.shape.differ()) {
       warn("mixed_shapes", "units have different shapes of drafts, or some have none: no alpha is given");
     } else if (summary_.shape == DraftShape::unknown) {
-      warn("shape_unknown", "whether drafts are chains or trees is unknown: no alpha is given; say --gamma or --tree");
+      warn("shape_unknown", "whether drafts are chains or trees is unknown: no alpha is given; say --at or --tree");
     } else if (summary_.shape == DraftShape::tree) {
       warn("tree", "drafts are trees: acceptance is given by depth, and there is no alpha of a chain");
     }
@@ -266,6 +304,24 @@ class Summarising {
            fmt::format("acceptance by position is that of {} of {} units: the others do not give it",
                        group_.with_positions, group_.counted));
     }
+  }
+
+  /// The drafts of llama.cpp are as long as its options say, but for the ends of answers: their mean lies just below a
+  /// whole number.
+  void infer_gamma() {
+    const CountedGroup::WithoutGamma& drafts = group_.without_gamma;
+    if (drafts.units == 0 || drafts.units < group_.counted) return;
+    const auto gamma = static_cast<double>(drafts.least_gamma);
+    constexpr double just_below = 0.25;
+    const bool of_ends = drafts.least_gamma <= drafts.most_gamma;
+    if (!of_ends || gamma * drafts.rounds - drafts.drafted > just_below * drafts.rounds) return;
+    summary_.gamma = summary_.longest_draft = drafts.least_gamma;
+    summary_.fixed_length = gamma_inferred_ = true;
+    warn(
+        "gamma_inferred",
+        fmt::format("gamma is taken as {}: {:.4g} tokens were drafted a round, which falls short of it by no more than "
+                    "what the ends of answers cut off; --at says another one",
+                    drafts.least_gamma, drafts.drafted / drafts.rounds));
   }
 
   void find_basis() {
@@ -359,7 +415,7 @@ class Summarising {
     const double rejecting = clusters.denominator() * (most_tokens() - tokens_);
     const Ratio ratio{clusters, 1, most_tokens(), iid,
                       clusters.numerator() < few_rejections || rejecting < few_rejections};
-    summary_.tokens_per_step = Estimate{tokens_, interval(tokens_, ratio), method(clusters)};
+    summary_.tokens_per_step = Estimate{tokens_, widened_by_rounding(interval(tokens_, ratio)), method(clusters)};
     if (const auto error = standard_error(clusters); error && clusters.clusters() >= 2) {
       const std::optional<double> variance = variance_of_accepted();
       if (variance && *variance > 0) {
@@ -367,6 +423,18 @@ class Summarising {
       }
     }
     rare_rounds_ = ratio.rare;
+  }
+
+  /// By as much as the rounds that were counted back may be off.
+  std::optional<Interval> widened_by_rounding(const std::optional<Interval>& ci95) const {
+    const double rounds = tally_.accepted_per_round.denominator();
+    if (!ci95 || !(group_.least_rounds < group_.most_rounds) || !(group_.least_rounds > 0)) return ci95;
+    // The same share of accepted drafts over the fewest and over the most rounds.
+    const double accepted = tally_.accepted_per_round.numerator();
+    const double all = group_.rounds.value;
+    const double below = accepted / rounds * (1 - all / group_.most_rounds);
+    const double above = accepted / rounds * (all / group_.least_rounds - 1);
+    return Interval{std::max(1.0, ci95->lo - below), std::min(most_tokens(), ci95->hi + above)};
   }
 
   /// Of drafted tokens, which some sources count without rounds.
@@ -441,12 +509,11 @@ class Summarising {
         warn("counts_incomplete",
              "no unit counts both rounds and accepted drafts: neither tokens per step nor alpha is given");
       } else {
-        warn("gamma_unknown",
-             "neither drafted tokens nor the length of drafts is known: no alpha is given; say --gamma");
+        warn("gamma_unknown", "neither drafted tokens nor the length of drafts is known: no alpha is given; say --at");
       }
       return;
     }
-    if (group_.exact == 0 && group_.bounded == 0 && summary_.gamma) {
+    if (gamma_inferred_ || (group_.exact == 0 && group_.bounded == 0 && summary_.gamma)) {
       alpha_from_moments();
       return;
     }
@@ -569,14 +636,19 @@ class Summarising {
                                        summary_.clusters, few_sequences));
     }
     if (summary_.from_rates) {
-      warn("from_rates", "some counts were computed back from rounded rates");
+      const bool several = group_.least_rounds < group_.most_rounds;
+      warn("from_rates", "some counts were computed back from rounded rates" +
+                             (several ? fmt::format(": {:.6g} to {:.6g} rounds, by which the intervals are wider",
+                                                    group_.least_rounds, group_.most_rounds)
+                                      : std::string()));
     }
   }
 
-  const Group& group_;
+  const CountedGroup& group_;
   ServingSummary& summary_;
   ClusterTally tally_;
   double tokens_ = 1;
+  bool gamma_inferred_ = false;
   /// Rounds with few rejections or few accepted drafts.
   bool rare_rounds_ = false;
 };
@@ -601,7 +673,7 @@ struct ServingSummaries::Groups {
   explicit Groups(ServingSummaryOptions asked) : options(std::move(asked)) {}
 
   /// Neighbouring units mostly belong to one group, so the last one is looked at first.
-  Group& group_of(const ServingCounts& counts) {
+  CountedGroup& group_of(const ServingCounts& counts) {
     const std::string_view model = counts.label("model_name");
     const bool by_file = options.by == "file";
     const std::string_view value = by_file              ? std::string_view(counts.file.native())
@@ -614,8 +686,8 @@ struct ServingSummaries::Groups {
   }
 
   ServingSummaryOptions options;
-  std::map<std::pair<std::string, std::string>, Group> by_key;
-  std::map<std::pair<std::string, std::string>, Group>::iterator last = by_key.end();
+  std::map<std::pair<std::string, std::string>, CountedGroup> by_key;
+  std::map<std::pair<std::string, std::string>, CountedGroup>::iterator last = by_key.end();
   UnitCounts unit;
   ClusterSums cluster;
 };
@@ -632,7 +704,7 @@ ServingSummaries::ServingSummaries(ServingSummaries&&) noexcept = default;
 ServingSummaries& ServingSummaries::operator=(ServingSummaries&&) noexcept = default;
 
 void ServingSummaries::add(const ServingCounts& counts) {
-  Group& group = groups_->group_of(counts);
+  CountedGroup& group = groups_->group_of(counts);
   const WarnOfUnit warn = [&](std::string_view code, const std::string& message) {
     group.warnings.add(code, counts, message);
   };

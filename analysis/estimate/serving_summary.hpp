@@ -129,7 +129,7 @@ struct ServingSummary {
 
   /// Of the units that tell which drafts were looked at: sums and covariances by position.
   RoundMoments moments;
-  std::vector<traces::CountsWarning> warnings;
+  std::vector<Note> warnings;
 };
 
 struct ServingSummaryOptions {

@@ -46,11 +46,45 @@ void TextSourceAccumulator::add(const Observations& observations) {
         observations.surprisal_variance,
         [&](std::size_t i) { return observations.surprisal[i] - observations.target_entropy[i]; },
         [&](double deviation, double variance) { surprisal_.add(deviation, variance); });
+    previous_.add(observations.surprisal_of_previous, observations);
+    next_.add(observations.surprisal_of_next, observations);
   }
 }
 
+void TextSourceAccumulator::ShiftedSums::add(const std::vector<double>& surprisal, const Observations& observations) {
+  for (std::size_t i = 0; i < surprisal.size(); ++i) {
+    const double deviation = surprisal[i] - observations.target_entropy[i];
+    const double variance = observations.surprisal_variance[i];
+    impossible |= std::isinf(deviation);
+    if (std::isfinite(deviation) && std::isfinite(variance)) sums.add(deviation, variance);
+  }
+}
+
+bool TextSourceAccumulator::ShiftedSums::passes() const {
+  const MartingaleTest test = sums.test(least_surprisal_variance);
+  return !impossible && test.z && !beyond_warning(test);
+}
+
+std::string TextSourceResult::warning() const {
+  std::string text =
+      "the text does not look sampled from the target as recorded: a z beyond 4 happens once in 7900 recordings of the "
+      "target's own text; replay then means nothing";
+  if (rows_shifted_by) {
+    text += "; but ";
+    text += *rows_shifted_by > 0 ? rows_of_next_token : rows_of_previous_token;
+  }
+  return text;
+}
+
 TextSourceResult TextSourceAccumulator::result() const {
-  return {acceptance_.test(least_acceptance_variance), surprisal_.test(least_surprisal_variance)};
+  TextSourceResult result{acceptance_.test(least_acceptance_variance), surprisal_.test(least_surprisal_variance), {}};
+  if (!result.suspicious()) return result;
+  if (next_.passes()) {
+    result.rows_shifted_by = 1;
+  } else if (previous_.passes()) {
+    result.rows_shifted_by = -1;
+  }
+  return result;
 }
 
 }  // namespace specdec::estimate

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "analysis/core/compensated_sum.hpp"
+#include "analysis/core/exact_sum.hpp"
 #include "analysis/estimate/observations.hpp"
 
 namespace specdec::estimate {
@@ -17,6 +20,14 @@ inline constexpr double text_source_warning = 4;
 inline constexpr double least_acceptance_variance = 25;
 inline constexpr double least_surprisal_variance = 400;
 
+/// What is told of rows that pass with the token beside theirs.
+inline constexpr std::string_view rows_of_next_token =
+    "the rows fit the tokens behind their own: row t of a model's logits says what follows token t, so that "
+    "logits[:-1] belong to token[1:]";
+inline constexpr std::string_view rows_of_previous_token =
+    "the rows fit the tokens before their own: the rows lie one position too late, so that row t + 1 belongs to "
+    "token t";
+
 /// One deviation of the text from what the target would emit.
 struct MartingaleTest {
   /// Sum of deviations over the root of the summed variances; nothing where those are too small for the normal law.
@@ -29,9 +40,14 @@ struct MartingaleTest {
 struct TextSourceResult {
   MartingaleTest acceptance;  ///< z1 = sum (a_t - E[a_t | prefix]) / sqrt(sum Var(a_t | prefix))
   MartingaleTest surprisal;   ///< z2 = sum (-log p_t(x_t) - H(p_t)) / sqrt(sum Var(log p_t | prefix))
+  /// Where the tests say no: 1 if the second passes with every row taken for that of the token behind its own, -1 with
+  /// that of the token before; nothing where neither does.
+  std::optional<std::int64_t> rows_shifted_by;
 
   /// Whether one of them is beyond the warning level.
   bool suspicious() const;
+  /// What a reader is told where it is, and what moving the rows by one position would mend.
+  std::string warning() const;
 };
 
 /// The two tests, in one pass. If x_t is distributed by p_t given everything before it, both sums are martingales
@@ -47,15 +63,24 @@ class TextSourceAccumulator {
 
  private:
   struct Sums {
-    core::CompensatedSum deviation;
-    core::CompensatedSum variance;
+    core::ExactSum deviation;
+    core::ExactSum variance;
     std::int64_t positions = 0;
 
     void add(double a_deviation, double a_variance);
     MartingaleTest test(double least_variance) const;
   };
+  /// The second test with another token of the text in place of x_t.
+  struct ShiftedSums {
+    Sums sums;
+    bool impossible = false;
+
+    void add(const std::vector<double>& surprisal, const Observations& observations);
+    bool passes() const;
+  };
   Sums acceptance_;
   Sums surprisal_;
+  ShiftedSums previous_, next_;
 };
 
 }  // namespace specdec::estimate

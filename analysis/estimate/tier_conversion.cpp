@@ -53,6 +53,7 @@ OwnedBatch copy_columns(const PositionBatch& batch, Tier tier) {
   out.place = copy(batch.place);
   out.token = copy(batch.token);
   out.task = copy(batch.task);
+  out.prompt = copy(batch.prompt);
   out.target_token_logprob = copy(batch.target_token_logprob);
   out.draft_token_logprob = copy(batch.draft_token_logprob);
   out.depths = batch.depths;
@@ -255,6 +256,7 @@ PositionBatch OwnedBatch::view() const {
   batch.place = place;
   batch.token = token;
   batch.task = task;
+  batch.prompt = prompt;
   estimate::view(target_top_k, batch.target_top_k);
   estimate::view(draft_top_k, batch.draft_top_k);
   batch.target_token_logprob = target_token_logprob;

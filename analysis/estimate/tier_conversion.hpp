@@ -18,7 +18,7 @@ class OwnedBatch {
   std::int64_t first = 0;
   std::int64_t size = 0;
   traces::Tier tier = traces::Tier::scalar;
-  std::vector<std::int64_t> sequence, place;
+  std::vector<std::int64_t> sequence, place, prompt;
   std::vector<std::int32_t> token, task;
 
   struct TopKColumns {

@@ -312,7 +312,8 @@ class Normalisation {
       }
     } else if (gamma_) {
       const double all = static_cast<double>(*gamma_) * rounds;
-      const double off = counts_.from_rates ? check_.slack(all) : exact_share * all;
+      double off = counts_.from_rates ? check_.slack(all) : exact_share * all;
+      if (counts_.engine == "llama.cpp") off = std::max(off, drafts_short_of(counts_, *gamma_, rounds));
       if (!unit_.drafted || std::abs(*unit_.drafted - all) <= off) unit_.fixed_gamma = gamma_;
     } else if (unit_.drafted && counts_.engine != "llama.cpp") {
       // llama.cpp ends drafts that look poor and counts rounds without a draft: a whole mean is chance there.
@@ -443,6 +444,14 @@ class Normalisation {
 };
 
 }  // namespace
+
+double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds) {
+  const auto drafts = static_cast<double>(gamma);
+  // Near the end a round drafts no more than may still be put out: at worst gamma - 1, ..., 1, 0.
+  if (counts.unit == CountUnit::request || counts.format == "llama-speculative") return drafts * (drafts + 1) / 2;
+  constexpr double share_in_ends = 0.05;  // of a total or a window, which count no answers
+  return share_in_ends * drafts * rounds;
+}
 
 double sum_of_counts(const std::vector<double>& counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
 

@@ -61,6 +61,10 @@ double sum_of_counts(const std::vector<double>& counts);
 /// Adds a histogram to sums of histograms, which grow to its length.
 void add_counts(std::vector<double>& sums, const std::vector<double>& counts);
 
+/// By how many drafts llama.cpp may fall short of gamma in each of `rounds`, since it shortens the last drafts of an
+/// answer: gamma (gamma + 1) / 2 of an answer or a program's run; of what counts no answers, a twentieth.
+double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds);
+
 /// Fills `unit`, whose memory is reused, from one unit of counts.
 /// @throws traces::FileError where the counts contradict each other
 void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,

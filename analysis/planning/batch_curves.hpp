@@ -26,7 +26,7 @@ struct BatchCurve {
 BatchCurve gamma_over_batches(std::span<const PointPlan> points, std::optional<double> context, std::int64_t gamma,
                               bool in_seconds);
 
-/// The best gamma of each point.
+/// The best gamma of each point that has one.
 BatchCurve best_over_batches(std::span<const PointPlan> points, std::optional<double> context, bool in_seconds);
 
 /// Where a speedup falls below `least` for good: the batch beyond the last one with at least that speedup, ln(speedup)

@@ -1,40 +1,44 @@
 #include "analysis/planning/batch_schedule.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace specdec::planning {
 namespace {
 
+/// What is known of a batch.
+struct BatchRegrets {
+  PriceBasis basis = PriceBasis::measured;
+  /// [gamma]: the largest regret over the contexts. Empty where it is not priced; gammas without a price at some
+  /// context are left out, and all but plain decoding where none gains enough.
+  std::vector<double> worst;
+};
+
 /// A stretch that is being made: which gammas would do at all of its batches, and the largest regret of each.
 class OpenStretch {
  public:
-  OpenStretch(std::int64_t batch, std::vector<double> regrets, double tolerance)
-      : stretch_{batch, batch, 0, false}, worst_(std::move(regrets)), allowed_(allowed(worst_, tolerance)) {}
+  OpenStretch(std::int64_t batch, BatchRegrets at, double tolerance)
+      : stretch_{batch, batch, 0, at.basis}, worst_(std::move(at.worst)), allowed_(allowed(worst_, tolerance)) {}
 
-  /// False, and nothing changed, where no gamma would do at this batch too.
-  bool extend(std::int64_t batch, const std::vector<double>& regrets, double tolerance) {
-    std::vector<bool> both = allowed(regrets, tolerance);
+  /// False, and nothing changed, where no gamma would do at this batch too, or its basis is another one.
+  bool extend(std::int64_t batch, const BatchRegrets& at, double tolerance) {
+    if (at.basis != stretch_.basis) return false;
+    std::vector<bool> both = allowed(at.worst, tolerance);
     both.resize(std::min(both.size(), allowed_.size()));
     for (std::size_t gamma = 0; gamma < both.size(); ++gamma) both[gamma] = both[gamma] && allowed_[gamma];
     if (std::find(both.begin(), both.end(), true) == both.end()) return false;
     allowed_ = std::move(both);
     for (std::size_t gamma = 0; gamma < allowed_.size(); ++gamma) {
-      worst_[gamma] = std::max(worst_[gamma], regrets[gamma]);
+      worst_[gamma] = std::max(worst_[gamma], at.worst[gamma]);
     }
     stretch_.batch_high = batch;
     return true;
   }
 
-  /// Takes over a batch without a price.
-  void hold(std::int64_t batch) {
-    stretch_.batch_low = std::min(stretch_.batch_low, batch);
-    stretch_.batch_high = std::max(stretch_.batch_high, batch);
-    stretch_.held = true;
-  }
-
-  ScheduleStretch close() {
+  PlannedStretch close() {
     std::optional<std::size_t> best;
     for (std::size_t gamma = 0; gamma < allowed_.size(); ++gamma) {
       if (allowed_[gamma] && (!best || worst_[gamma] < worst_[*best])) best = gamma;
@@ -57,7 +61,7 @@ class OpenStretch {
     return result;
   }
 
-  ScheduleStretch stretch_;
+  PlannedStretch stretch_;
   std::vector<double> worst_;
   std::vector<bool> allowed_;
 };
@@ -79,17 +83,19 @@ void add_regrets(const std::vector<double>& speeds, double best, std::vector<dou
   }
 }
 
-}  // namespace
-
-std::vector<double> worst_regrets(const DraftScan& scan, double batch, const std::vector<double>& contexts,
-                                  double prefer_measured) {
+BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<double>& contexts,
+                        const ScheduleRule& rule) {
+  BatchRegrets result;
   // Against the best of all gammas, and of those that were measured.
   std::vector<double> worst, worst_measured;
   bool prefers_measured = true;
+  // Some gamma is 1 + min_gain times as fast as plain decoding at some context.
+  bool gains = false, gains_measured = false;
   std::vector<cost::RoundTime> times;
   std::vector<double> speeds, measured_speeds;
   for (const double context : contexts) {
-    if (!scan.draft().cost->answers(scan.point(0, batch, context))) return {};
+    if (!scan.plain_refused(batch, context).empty()) return {PriceBasis::not_priced, {}};
+    if (scan.draft().cost->extrapolates(scan.point(0, batch, context))) result.basis = PriceBasis::extrapolated;
     scan.price(batch, context, times);
     speeds.clear();
     measured_speeds.clear();
@@ -97,40 +103,135 @@ std::vector<double> worst_regrets(const DraftScan& scan, double batch, const std
       speeds.push_back(scan.tokens()[gamma].value / times[gamma].total());
       measured_speeds.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speeds.back());
     }
-    const double best = *std::max_element(speeds.begin(), speeds.end());
+    const auto fastest = std::max_element(speeds.begin(), speeds.end());
+    const double best = *fastest;
+    const double sure =
+        best * std::exp(-scan.readings_error()[static_cast<std::size_t>(fastest - speeds.begin())].below);
+    if (speeds[0] == best && scan.most_without_price(batch, context, times) >= 1 + rule.min_gain) {
+      return {PriceBasis::not_priced, {}};
+    }
     const auto best_measured = std::max_element(measured_speeds.begin(), measured_speeds.end());
     const double measured = *best_measured;
     // Plain decoding is preferred where it is the best, and not for being measured.
     const bool drafts = best_measured != measured_speeds.begin() || measured == best;
-    prefers_measured = prefers_measured && drafts && measured > 0 && measured >= (1 - prefer_measured) * best;
+    prefers_measured = prefers_measured && drafts && measured > 0 && measured >= (1 - rule.prefer_measured) * sure;
+    const double enough = (1 + rule.min_gain) * speeds[0];
+    gains = gains || best >= enough;
+    gains_measured = gains_measured || measured >= enough;
     add_regrets(speeds, best, worst);
     add_regrets(measured_speeds, measured, worst_measured);
   }
-  return prefers_measured ? worst_measured : worst;
+  result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
+  if (!(prefers_measured ? gains_measured : gains)) result.worst = {0};
+  return result;
 }
 
-std::vector<ScheduleStretch> batch_schedule(const DraftScan& scan, const std::vector<double>& contexts,
-                                            std::int64_t up_to, double tolerance, double prefer_measured) {
-  std::vector<ScheduleStretch> schedule;
+/// Where a whole batch is priced.
+double priced_at(std::int64_t whole, const ScheduleRule& rule) {
+  const auto batch = static_cast<double>(whole);
+  double nearest = batch, least = std::numeric_limits<double>::infinity();
+  for (const double point : rule.points) {
+    const double distance = std::abs(point - batch);
+    if (whole_batch(point) == batch && distance < least) {
+      least = distance;
+      nearest = point;
+    }
+  }
+  return nearest;
+}
+
+/// One more batch without a price.
+void add_not_priced(std::int64_t batch, std::vector<PlannedStretch>& schedule) {
+  if (!schedule.empty() && schedule.back().basis == PriceBasis::not_priced) {
+    schedule.back().batch_high = batch;
+  } else {
+    schedule.push_back({batch, batch, std::nullopt, PriceBasis::not_priced});
+  }
+}
+
+}  // namespace
+
+double whole_batch(double batch) { return std::max(1.0, std::round(batch)); }
+
+std::vector<PlannedStretch> batch_schedule(const DraftScan& scan, const std::vector<double>& contexts,
+                                           std::int64_t up_to, const ScheduleRule& rule) {
+  std::vector<PlannedStretch> schedule;
   std::optional<OpenStretch> open;
   for (std::int64_t batch = 1; batch <= up_to; ++batch) {
-    std::vector<double> regrets = worst_regrets(scan, static_cast<double>(batch), contexts, prefer_measured);
-    if (regrets.empty()) {
-      if (open) open->hold(batch);
-      continue;
-    }
-    if (open && open->extend(batch, regrets, tolerance)) continue;
+    BatchRegrets at = regrets_at(scan, priced_at(batch, rule), contexts, rule);
+    const bool priced = at.basis != PriceBasis::not_priced;
+    if (priced && open && open->extend(batch, at, rule.tolerance)) continue;
     if (open) schedule.push_back(open->close());
-    open.emplace(batch, std::move(regrets), tolerance);
-    if (schedule.empty() && batch > 1) open->hold(1);
+    open.reset();
+    if (priced) {
+      open.emplace(batch, std::move(at), rule.tolerance);
+    } else {
+      add_not_priced(batch, schedule);
+    }
   }
   if (open) schedule.push_back(open->close());
   return schedule;
 }
 
-std::optional<std::int64_t> crossover_batch(const std::vector<ScheduleStretch>& schedule) {
-  if (schedule.empty() || schedule.back().gamma > 0) return std::nullopt;
-  return schedule.back().batch_low;
+Verdict batch_verdict(const DraftScan& scan, std::int64_t batch, const DeploymentQuestion& question,
+                      const ScheduleRule& rule) {
+  bool some_may = false;
+  for (const double context : question.contexts) {
+    const Verdict verdict = plan_point(scan, priced_at(batch, rule), context, question, std::nullopt).verdict;
+    if (verdict == Verdict::speculate) return verdict;
+    some_may = some_may || verdict == Verdict::cannot_tell;
+  }
+  return some_may ? Verdict::cannot_tell : Verdict::do_not_speculate;
+}
+
+CrossoverBounds crossover_bounds(const DraftScan& scan, std::int64_t crossover, const DeploymentQuestion& question,
+                                 const ScheduleRule& rule) {
+  const auto is = [&](std::int64_t batch, Verdict verdict) {
+    return batch_verdict(scan, batch, question, rule) == verdict;
+  };
+  CrossoverBounds bounds;
+  // Gains are told up to `gains`, and at `open` no longer.
+  std::int64_t gains = 0, open = crossover;
+  while (open - gains > 1) {
+    const std::int64_t middle = std::midpoint(gains, open);
+    (is(middle, Verdict::speculate) ? gains : open) = middle;
+  }
+  bounds.low = open;
+  const std::int64_t last = *question.schedule_up_to;
+  if (!is(last, Verdict::do_not_speculate)) return bounds;
+  std::int64_t untold = crossover - 1, told = last;
+  while (told - untold > 1) {
+    const std::int64_t middle = std::midpoint(untold, told);
+    (is(middle, Verdict::do_not_speculate) ? told : untold) = middle;
+  }
+  bounds.high = told;
+  return bounds;
+}
+
+std::optional<std::int64_t> crossover_batch(const std::vector<PlannedStretch>& schedule, bool extrapolate) {
+  std::optional<std::int64_t> first;
+  for (auto stretch = schedule.rbegin(); stretch != schedule.rend(); ++stretch) {
+    if (stretch->gamma != 0 || !decides(stretch->basis, extrapolate)) break;
+    first = stretch->batch_low;
+  }
+  return first;
+}
+
+std::optional<ScheduleLoss> largest_schedule_loss(const DraftPlan& plan) {
+  std::optional<ScheduleLoss> most;
+  for (const PointPlan& point : plan.points) {
+    const auto batch = static_cast<std::int64_t>(whole_batch(point.batch));
+    const auto stretch = std::find_if(plan.schedule.begin(), plan.schedule.end(),
+                                      [batch](const PlannedStretch& one) { return batch <= one.batch_high; });
+    if (stretch == plan.schedule.end() || !stretch->gamma || !point.optimal_row) continue;
+    const auto place = static_cast<std::size_t>(*stretch->gamma);
+    if (place == *point.optimal_row || place >= point.rows.size()) continue;
+    const double regret = 1 - point.rows[place].speedup / point.optimal()->speedup;
+    if (!most || regret > most->regret) {
+      most = {point.batch, *stretch->gamma, point.optimal()->gamma, regret, point.optimal()->speedup};
+    }
+  }
+  return most;
 }
 
 }  // namespace specdec::planning

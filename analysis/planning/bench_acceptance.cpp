@@ -18,12 +18,15 @@ estimate::MeasuredAcceptance measured(std::span<const CountedRun> runs, std::int
   options.gamma = gamma;
   estimate::ServingSummaries summaries(options);
   std::size_t count = 0;
+  std::int64_t longest = 0;
   for (const CountedRun& run : runs) {
+    longest = std::max(longest, run.gamma);
     if (run.gamma != gamma) continue;
     summaries.add(*run.counts);
     ++count;
   }
   estimate::MeasuredAcceptance::Options reading;
+  reading.falls_beyond = gamma == longest;
   if (count == 1) reading.design_effect = BenchAcceptance::lone_run_design_effect;
   return estimate::MeasuredAcceptance(summaries.summaries().front(), reading);
 }

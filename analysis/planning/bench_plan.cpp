@@ -1,20 +1,25 @@
 #include "analysis/planning/bench_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
+#include "analysis/cost/anchored_cost.hpp"
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
+#include "analysis/cost/overhead_cost.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
+#include "analysis/planning/contradicted_alpha.hpp"
 
 namespace specdec::planning {
 namespace {
@@ -27,8 +32,6 @@ constexpr double same_lengths = 1.1;
 constexpr double runs_agree = 1.2;
 /// A batch within this factor of the runs' one batch is that batch.
 constexpr double one_batch = 1.25;
-/// Share by which the seconds of a round may differ between the splits that fit; the replicates span it.
-constexpr double split_tolerance = 0.1;
 
 struct Run {
   const ServingCounts* counts = nullptr;
@@ -38,6 +41,8 @@ struct Run {
   std::size_t workload = 0;
 
   bool speculative() const { return figures.gamma > 0; }
+  /// Whether it says how much of its drafts was accepted.
+  bool says_acceptance() const { return speculative() && !cost::drafts_uncounted(*counts); }
   CountedRun counted() const { return {counts, figures.gamma}; }
 };
 
@@ -49,9 +54,9 @@ std::string concurrency_text(const BenchFigures& figures) {
 }
 
 bool is_speculative(const ServingCounts& run) {
-  if (run.rounds.value_or(0) > 0) return true;
-  if (run.drafted.value_or(0) > 0 || run.gamma.value_or(0) > 0) {
-    throw run.refusal("rounds", "missing", "given, since drafts were made");
+  if (run.rounds.value_or(0) > 0 || run.tokens_per_round || cost::drafts_uncounted(run)) return true;
+  if (run.drafted.value_or(0) > 0) {
+    throw run.refusal("the number of rounds (spec_decode_num_drafts)", "missing", "given, since drafts were made");
   }
   return false;
 }
@@ -70,17 +75,24 @@ std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stat
   throw run.refusal("drafted tokens per round", "unknown", "counted by the run, or a stated gamma");
 }
 
-Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gamma) {
+/// @param acceptance  of a run that does not say its own; null where there is none
+Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gamma,
+             const estimate::AcceptanceCurve* acceptance) {
   if (!counts.bench) throw counts.refusal("document", "no result of a benchmark", "a benchmark run");
   if (counts.shape == traces::DraftShape::tree) {
-    throw counts.refusal("the shape of drafts", "a tree", "a chain: trees have no gamma to plan");
+    throw counts.refusal("the shape of drafts", "a tree (topk above 1)",
+                         "a chain: a tree verifies more tokens than its depth says, and no gamma plans it; run the "
+                         "server with --speculative-eagle-topk 1, or compare whole trees by their own tokens/s");
   }
   const traces::BenchRun& bench = *counts.bench;
   Run run;
   run.counts = &counts;
   run.figures.gamma = gamma_of(counts, stated_gamma);
-  const cost::BenchRounds rounds =
-      cost::bench_rounds(counts, run.speculative() ? std::optional(static_cast<double>(run.figures.gamma)) : 0.0);
+  std::optional<double> tokens_per_step;
+  if (cost::drafts_uncounted(counts) && acceptance != nullptr)
+    tokens_per_step = acceptance->tokens_per_step(run.figures.gamma).value;
+  const cost::BenchRounds rounds = cost::bench_rounds(
+      counts, run.speculative() ? std::optional(static_cast<double>(run.figures.gamma)) : 0.0, tokens_per_step);
   run.round = rounds.round;
   run.figures.file = counts.file;
   run.figures.line = counts.line;
@@ -91,6 +103,8 @@ Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gam
     run.figures.input_tokens = bench.total_input_tokens.value_or(0) / completed;
     run.figures.output_tokens = bench.total_output_tokens.value_or(0) / completed;
   }
+  if (bench.input_tokens_per_request) run.figures.input_tokens = *bench.input_tokens_per_request;
+  if (bench.output_tokens_per_request) run.figures.output_tokens = *bench.output_tokens_per_request;
   run.figures.batch = run.round.batch;
   run.figures.context = run.round.context.value_or(0);
   run.figures.tokens_per_step = rounds.tokens_per_step;
@@ -131,10 +145,21 @@ std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& r
   return first == nullptr ? std::nullopt : std::optional(std::string(first->counts->label("draft")));
 }
 
+/// Runs that say how much they accepted before those that do not, which have the acceptance of the question, or else of
+/// the others.
 Runs runs_of(const BenchQuestion& question, const std::string& model) {
   Runs runs;
+  std::vector<CountedRun> counted;
   for (const ServingCounts& counts : question.runs) {
-    if (counts.label("model_name") == model) runs.push_back(make_run(counts, question.gamma));
+    if (counts.label("model_name") != model || cost::drafts_uncounted(counts)) continue;
+    runs.push_back(make_run(counts, question.gamma, nullptr));
+    if (runs.back().speculative()) counted.push_back(runs.back().counted());
+  }
+  std::shared_ptr<const estimate::AcceptanceCurve> acceptance = question.acceptance;
+  if (!acceptance && !counted.empty()) acceptance = std::make_shared<BenchAcceptance>(counted);
+  for (const ServingCounts& counts : question.runs) {
+    if (counts.label("model_name") == model && cost::drafts_uncounted(counts))
+      runs.push_back(make_run(counts, question.gamma, acceptance.get()));
   }
   if (const auto draft = draft_of(question, runs)) {
     const auto of_another = [&](const Run& run) {
@@ -147,6 +172,10 @@ Runs runs_of(const BenchQuestion& question, const std::string& model) {
 }
 
 bool same_length(double a, double b) { return a == b || (a <= same_lengths * b && b <= same_lengths * a); }
+
+std::string lengths_text(const BenchFigures& figures) {
+  return fmt::format("{:.4g} input and {:.4g} output tokens a request", figures.input_tokens, figures.output_tokens);
+}
 
 bool same_workload(const BenchFigures& a, const BenchFigures& b) {
   return same_length(a.input_tokens, b.input_tokens) && same_length(a.output_tokens, b.output_tokens);
@@ -180,9 +209,32 @@ void sort_runs(Runs& runs) {
 std::vector<CountedRun> counted_runs(const Runs& runs, const Run* without = nullptr) {
   std::vector<CountedRun> counted;
   for (const Run& run : runs) {
-    if (&run != without && run.speculative()) counted.push_back(run.counted());
+    if (&run != without && run.says_acceptance()) counted.push_back(run.counted());
   }
   return counted;
+}
+
+/// Around the seconds of an output token: the errors of the round and of its tokens, whose interval and readings add
+/// up, are independent.
+estimate::Interval interval_of_token(double seconds, double round, const cost::Range& rounds,
+                                     const estimate::TokensPerStep& tokens) {
+  const double fewer = std::log(tokens.value / tokens.ci95.lo) + std::log(tokens.value / tokens.readings.lo);
+  const double more = std::log(tokens.ci95.hi / tokens.value) + std::log(tokens.readings.hi / tokens.value);
+  return {seconds * std::exp(-core::half_of_both(std::log(round / rounds.lo), more)),
+          seconds * std::exp(core::half_of_both(std::log(rounds.hi / round), fewer))};
+}
+
+/// The tokens per step of a run, whose own counts err like those that predict them.
+PredictedFigure tokens_of(const Run& run, const estimate::TokensPerStep& predicted) {
+  const CountedRun counted[] = {run.counted()};
+  const estimate::TokensPerStep own = BenchAcceptance(counted).tokens_per_step(run.figures.gamma);
+  const double fewer =
+      std::log(predicted.value / predicted.ci95.lo) + std::log(predicted.value / predicted.readings.lo);
+  const double more = std::log(predicted.ci95.hi / predicted.value) + std::log(predicted.readings.hi / predicted.value);
+  return {predicted.value,
+          run.figures.tokens_per_step,
+          {predicted.value * std::exp(-core::half_of_both(fewer, std::log(own.ci95.hi / own.value))),
+           predicted.value * std::exp(core::half_of_both(more, std::log(own.value / own.ci95.lo)))}};
 }
 
 class BenchPlanner {
@@ -193,15 +245,24 @@ class BenchPlanner {
  private:
   void note(std::string code, std::string message) { plan_.notes.push_back({std::move(code), std::move(message)}); }
   void read();
+  bool has_plain_runs() const;
+  void check_acceptance();
+  void check_constant_alpha();
+  void check_prompts();
   void check_repeats();
   void read_windows();
   void join_batches();
   void fit();
+  void anchor();
   void predict_left_out();
   BenchPrediction prediction_of(const Run& run) const;
   void match();
+  std::string other_lengths(const Run& run) const;
+  std::vector<MeasuredSpeedup> measured_speedups(const std::vector<PlanPoint>& points) const;
   std::optional<std::int64_t> speculative_requests() const;
   void ask();
+  void compare_drafts();
+  void take_intervals(const std::vector<PlanPoint>& points);
   void backtest();
 
   const BenchQuestion& question_;
@@ -213,11 +274,8 @@ class BenchPlanner {
   /// At which all rounds are taken to be, where they have one batch.
   std::optional<double> batch_;
   std::shared_ptr<const cost::FittedCost> cost_;
-  /// Of the runs.
-  std::shared_ptr<const BenchAcceptance> acceptance_;
-  /// Root mean square of ln(predicted / measured) of the left-out runs' seconds per token, and their number.
-  double left_out_error_ = 0;
-  std::size_t left_out_count_ = 0;
+  /// Of the runs; of the question where none says it.
+  std::shared_ptr<const estimate::AcceptanceCurve> acceptance_;
 };
 
 void BenchPlanner::read() {
@@ -242,9 +300,85 @@ void BenchPlanner::read() {
     throw runs_.front().counts->refusal("drafted tokens", "none, as in all other runs",
                                         "a run with speculation among them");
   }
-  if (std::all_of(runs_.begin(), runs_.end(), speculative)) {
-    throw runs_.front().counts->refusal("drafted tokens", "some, as in all other runs", "a plain run among them");
+}
+
+bool BenchPlanner::has_plain_runs() const {
+  return std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return !run.speculative(); });
+}
+
+/// Beyond the runs by the shape of the other cost.
+void BenchPlanner::anchor() {
+  const auto anchored = std::make_shared<cost::AnchoredCost>(cost_, question_.beyond, question_.seed);
+  plan_.cost = anchored;
+  plan_.log_covariance = [anchored](const auto& a, const auto& b) { return anchored->log_covariance(a, b); };
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const Run& run : runs_) {
+    const double shape = question_.beyond->round({run.figures.gamma, run.figures.batch, run.figures.context}).total();
+    least = std::min(least, run.round.seconds / shape);
+    most = std::max(most, run.round.seconds / shape);
   }
+  note("anchored_to_runs",
+       fmt::format(
+           "rounds of the runs took {:.3g} to {:.3g} times what the hardware's ideal says; beyond the runs, where "
+           "rows are extrapolated, that goes on from the nearest of them",
+           least, most));
+}
+
+/// Says what of the acceptance is not counted by the runs, or not how precisely.
+void BenchPlanner::check_acceptance() {
+  const auto list = [&](auto concerned) {
+    std::vector<std::string> places;
+    for (const Run& run : runs_)
+      if (concerned(run)) places.push_back(run.counts->place());
+    return fmt::format("{}", fmt::join(places, ", "));
+  };
+  const std::string silent = list([](const Run& run) { return run.speculative() && !run.says_acceptance(); });
+  if (!silent.empty()) {
+    note("acceptance_of_other_source",
+         fmt::format("{} does not say how many tokens a step made; taken are those of {} at its gamma", silent,
+                     question_.acceptance ? "the acceptance given beside the runs" : "the other runs"));
+  }
+  const std::string unweighted =
+      list([](const Run& run) { return run.counts->tokens_per_round && !run.counts->rounds; });
+  if (unweighted.empty() || question_.acceptance) return;
+  note("acceptance_error_unknown",
+       fmt::format("{}: of how many rounds the tokens per step are the mean is not said, and where one run alone has a "
+                   "gamma the intervals hold no sampling error of its acceptance; a column rounds says it",
+                   unweighted));
+}
+
+void BenchPlanner::check_constant_alpha() {
+  const auto found = contradicted_alpha(counted_runs(runs_));
+  if (!found) return;
+  const char* at = found->by_position ? "draft" : "gamma";
+  note("constant_alpha_falsified",
+       fmt::format(
+           "a constant alpha is falsified by the runs: it would be {:.3g} at {} {} and {:.3g} at {} {}, which is "
+           "no error of sampling (p {:.1g}); the plan takes what was counted, and formulas in one alpha do not "
+           "hold for this draft",
+           found->first_rate, at, found->first_at, found->second_rate, at, found->second_at, found->p_value));
+}
+
+/// Runs under load hold the prompts of other requests in their time per token, by an amount that one length of prompts
+/// does not tell from decoding.
+void BenchPlanner::check_prompts() {
+  const auto length = [](const Run& run) { return run.figures.input_tokens; };
+  const double first = length(runs_.front());
+  const auto alike = [&](const Run& run) { return same_length(length(run), first); };
+  const auto under_load = [](const Run& run) { return run.figures.batch > 1; };
+  if (first == 0 || !std::all_of(runs_.begin(), runs_.end(), alike) ||
+      std::none_of(runs_.begin(), runs_.end(), under_load))
+    return;
+  const double context = runs_.front().figures.context;
+  const auto other = std::find_if(question_.contexts.begin(), question_.contexts.end(),
+                                  [&](double asked) { return !same_length(asked, context); });
+  if (other == question_.contexts.end()) return;
+  note("prompts_not_told",
+       fmt::format(
+           "all runs have prompts of about {:.0f} tokens: how much of their time per token is the reading of other "
+           "requests' prompts cannot be told, and at context {:g} it is taken to be as much; runs with another "
+           "length of prompts tell",
+           first, *other));
 }
 
 void BenchPlanner::check_repeats() {
@@ -286,7 +420,7 @@ void BenchPlanner::join_batches() {
                           [](const cost::ObservedRound& a, const cost::ObservedRound& b) { return a.batch < b.batch; });
   const double lo = least->batch, hi = most->batch;
   batch_ = cost::join_batches(rounds_);
-  if (batch_ && hi > lo) {
+  if (batch_ && hi > lo * (1 + 1e-9)) {
     note("one_batch", fmt::format("the runs are at batches {:.4g} to {:.4g}, which are taken as {:.4g}: other batches "
                                   "need runs at another concurrency",
                                   lo, hi, *batch_));
@@ -294,21 +428,26 @@ void BenchPlanner::join_batches() {
 }
 
 void BenchPlanner::fit() {
-  options_ = fit_of_runs();
   options_.seed = question_.seed;
   options_.kind = question_.kind;
-  options_.unidentified = question_.extrapolate ? cost::Unidentified::span : cost::Unidentified::refuse;
   cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
-  acceptance_ = std::make_shared<BenchAcceptance>(counted_runs(runs_));
+  const std::vector<CountedRun> counted = counted_runs(runs_);
+  acceptance_ = question_.acceptance;
+  if (!counted.empty()) acceptance_ = std::make_shared<BenchAcceptance>(counted);
   plan_.cost = cost_;
+  plan_.run_error = cost_->run_error();
+  plan_.log_covariance = [fit = cost_](const auto& a, const auto& b) { return fit->log_covariance(a, b); };
+  if (question_.beyond) anchor();
+  if (question_.overhead_seconds > 0 || question_.overhead_steps > 0) {
+    plan_.cost = std::make_shared<cost::OverheadCost>(cost_, question_.overhead_seconds, question_.overhead_steps);
+  }
   plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
-  for (const cost::CostFinding& finding : cost_->findings()) note(finding.code, finding.message);
+  for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
 }
 
 void BenchPlanner::predict_left_out() {
   const std::vector<cost::LeftOut> left_out = cost::leave_one_out(rounds_, options_, runs_.size());
   std::vector<double> relative;
-  double tokens = 0;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
     BenchPrediction row;
@@ -317,27 +456,27 @@ void BenchPlanner::predict_left_out() {
     row.measured = run.figures.seconds_per_output_token;
     const std::vector<CountedRun> others = counted_runs(runs_, &run);
     if (!left_out[i].predicted_seconds) {
-      row.reason = "the other runs do not determine what its rounds cost";
-    } else if (run.speculative() && others.empty()) {
+      row.reason = run.speculative() ? "no other run drafted" : "all other runs drafted";
+    } else if (run.says_acceptance() && others.empty()) {
       row.reason = "no other run says what is accepted";
     } else {
-      const double per_step =
-          run.speculative() ? BenchAcceptance(others).tokens_per_step(run.figures.gamma).value : 1.0;
+      const double per_step = run.says_acceptance() ? BenchAcceptance(others).tokens_per_step(run.figures.gamma).value
+                                                    : run.figures.tokens_per_step;
       row.predicted = *left_out[i].predicted_seconds / per_step;
       row.relative_error = *row.predicted / row.measured - 1;
       relative.push_back(std::abs(*row.relative_error));
-      tokens += std::pow(std::log(*row.predicted / row.measured), 2);
     }
     plan_.leave_one_out.push_back(std::move(row));
   }
   if (rounds_.size() <= cost_->rank()) {
-    note("cost_error_unknown",
-         "there are not more runs than the cost has terms, so that the intervals know nothing of the cost's error");
+    note(
+        "cost_error_unknown",
+        fmt::format("there are not more runs than they tell terms of the cost, so that they hardly show its error: the "
+                    "intervals rest on {:.0f}% a run, and on how servers differ",
+                    100 * options_.usual_error));
   }
   if (relative.empty()) return;
   plan_.leave_one_out_error = core::quantile(relative, 0.5);
-  left_out_count_ = relative.size();
-  left_out_error_ = std::sqrt(tokens / static_cast<double>(left_out_count_));
 }
 
 BenchPrediction BenchPlanner::prediction_of(const Run& run) const {
@@ -350,16 +489,26 @@ BenchPrediction BenchPlanner::prediction_of(const Run& run) const {
   const bool joined = batch_ && batch <= one_batch * *batch_ && *batch_ <= one_batch * batch;
   const cost::RoundPoint point = {run.figures.gamma, joined ? *batch_ : batch, run.figures.context,
                                   tokens.full_accepts};
-  if (!cost_->answers(point)) {
-    row.reason = "the runs do not determine what its rounds cost";
-    return row;
-  }
-  row.predicted = cost_->round(point).total() / tokens.value;
+  const double round = plan_.cost->round(point).total();
+  row.predicted = round / tokens.value;
   row.relative_error = *row.predicted / row.measured - 1;
+  const cost::Range rounds = cost::central_range(*plan_.cost, point);
+  row.ci95 = interval_of_token(*row.predicted, round, rounds, tokens);
+  row.round = PredictedFigure{round, run.round.seconds, {rounds.lo, rounds.hi}};
+  if (run.says_acceptance()) row.tokens = tokens_of(run, tokens);
   return row;
 }
 
+/// Those of a plain run that has the run's concurrency.
+std::string BenchPlanner::other_lengths(const Run& run) const {
+  const auto plain = std::find_if(runs_.begin(), runs_.end(),
+                                  [&](const Run& other) { return !other.speculative() && same_load(other, run); });
+  if (plain == runs_.end()) return "";
+  return fmt::format("; those of {} are {}", plain->counts->place(), lengths_text(plain->figures));
+}
+
 void BenchPlanner::match() {
+  if (!has_plain_runs()) return;
   const Run* unmatched = nullptr;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
@@ -385,31 +534,27 @@ void BenchPlanner::match() {
     speedup.speculative = i;
     speedup.speedup.value = runs_[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
     speedup.speedup.method = "ratio of two runs";
-    if (left_out_count_ > 1) {
-      const boost::math::students_t t(static_cast<double>(left_out_count_));
-      const double half = quantile(complement(t, 0.025)) * std::sqrt(2.0) * left_out_error_;
-      speedup.speedup.ci95 = {speedup.speedup.value * std::exp(-half), speedup.speedup.value * std::exp(half)};
-      speedup.speedup.method += ", each as uncertain as predictions of left-out runs were wrong";
-    }
     plan_.speedups.push_back(std::move(speedup));
   }
   if (plan_.speedups.empty()) {
-    throw unmatched->counts->refusal("a plain run to compare with",
-                                     fmt::format("none at {}", concurrency_text(unmatched->figures)),
-                                     "one of the same model, lengths and concurrency");
+    throw unmatched->counts->refusal(
+        "a plain run to compare with", fmt::format("none at {}", concurrency_text(unmatched->figures)),
+        fmt::format("one of the same model and concurrency whose lengths are within {:.0f}% of {}{}",
+                    100 * (same_lengths - 1), lengths_text(unmatched->figures), other_lengths(*unmatched)));
   }
 }
 
-/// The plain runs of one workload and load are one point.
-std::vector<PlanPoint> points_of(const Runs& runs) {
+/// The plain runs of one workload and load are one point; where none is plain, all of them.
+std::vector<PlanPoint> points_of(const Runs& runs, bool has_plain) {
   std::vector<PlanPoint> points;
   std::vector<bool> seen(runs.size(), false);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (seen[i] || runs[i].speculative()) continue;
+    if (seen[i] || (has_plain && runs[i].speculative())) continue;
     PlanPoint sum{0, 0};
     double count = 0;
     for (std::size_t j = i; j < runs.size(); ++j) {
-      if (runs[j].speculative() || runs[j].workload != runs[i].workload || !same_load(runs[i], runs[j])) continue;
+      if ((has_plain && runs[j].speculative()) || runs[j].workload != runs[i].workload || !same_load(runs[i], runs[j]))
+        continue;
       seen[j] = true;
       sum.batch += runs[j].figures.batch;
       sum.context += runs[j].figures.context;
@@ -428,20 +573,53 @@ std::vector<double> apart(std::vector<double> values) {
   return values;
 }
 
+/// Place of the point of a plain run: repeated ones are one point.
+std::size_t nearest(const std::vector<PlanPoint>& points, const BenchFigures& plain) {
+  const auto distance = [&](const PlanPoint& point) {
+    return std::abs(std::log(point.batch / plain.batch)) +
+           std::abs(std::log((point.context + 1) / (plain.context + 1)));
+  };
+  const auto least = std::min_element(
+      points.begin(), points.end(), [&](const PlanPoint& a, const PlanPoint& b) { return distance(a) < distance(b); });
+  return static_cast<std::size_t>(least - points.begin());
+}
+
+/// With the tokens per step that the plan takes for the traffic: those of the run, unless another acceptance is given.
+std::vector<MeasuredSpeedup> BenchPlanner::measured_speedups(const std::vector<PlanPoint>& points) const {
+  std::vector<MeasuredSpeedup> measured;
+  for (const BenchSpeedup& row : plan_.speedups) {
+    const BenchFigures& plain = runs_[row.baseline].figures;
+    const BenchFigures& run = runs_[row.speculative].figures;
+    if (run.gamma > question_.max_gamma) continue;
+    const auto point = points.begin() + static_cast<std::ptrdiff_t>(nearest(points, plain));
+    double tokens = run.tokens_per_step;
+    try {
+      if (question_.acceptance) tokens = question_.acceptance->tokens_per_step(run.gamma).value;
+    } catch (const std::domain_error&) {
+      continue;  // the acceptance ends before this gamma, and so does the plan
+    }
+    const double round =
+        run.round_seconds + question_.overhead_seconds + question_.overhead_steps * plain.round_seconds;
+    measured.push_back({run.gamma, point->batch, point->context, tokens * plain.round_seconds / round});
+  }
+  return measured;
+}
+
 std::optional<std::int64_t> BenchPlanner::speculative_requests() const {
   double requests = 0;
   for (const Run& run : runs_) {
-    if (run.speculative()) requests += run.counts->bench->completed.value_or(0);
+    if (run.says_acceptance()) requests += run.counts->bench->completed.value_or(0);
   }
   return requests < 2 ? std::nullopt : std::optional(static_cast<std::int64_t>(std::min(requests, 1e15)));
 }
 
 void BenchPlanner::ask() {
   DeploymentQuestion question;
-  question.drafts = {{plan_.model, plan_.acceptance, cost_}};
+  question.drafts = {{plan_.model, plan_.acceptance, plan_.cost}};
   DeploymentDraft& draft = question.drafts[0];
   draft.clusters = question_.acceptance ? question_.clusters : speculative_requests();
-  const std::vector<PlanPoint> points = points_of(runs_);
+  const std::vector<PlanPoint> points = points_of(runs_, has_plain_runs());
+  draft.measured = measured_speedups(points);
   question.contexts = question_.contexts;
   question.batches = question_.batches;
   if (question_.contexts.empty()) {
@@ -463,9 +641,41 @@ void BenchPlanner::ask() {
   question.min_gain = question_.min_gain;
   question.deployed = question_.deployed;
   question.max_regret = question_.max_regret;
-  question.schedule_up_to = question_.schedule_up_to.value_or(std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::min(static_cast<double>(largest_scheduled_batch), largest_batch))));
+  question.extrapolate = question_.extrapolate;
+  question.schedule_up_to = question_.schedule_up_to.value_or(
+      std::max<std::int64_t>(1, std::llround(std::min(static_cast<double>(largest_scheduled_batch), largest_batch))));
   plan_.plan = plan_deployment(question);
+  if (!has_plain_runs()) return compare_drafts();
+  if (!question_.acceptance && !question.points.empty()) take_intervals(points);
+}
+
+/// What runs with drafts alone tell: which of the gammas between them is the fastest. What plain decoding takes is the
+/// next thing to measure.
+void BenchPlanner::compare_drafts() {
+  std::int64_t first = largest_scanned_gamma, last = 1;
+  for (const Run& run : runs_) {
+    first = std::min(first, run.figures.gamma);
+    last = std::max(last, std::min(run.figures.gamma, question_.max_gamma));
+  }
+  for (PointPlan& point : plan_.plan.drafts[0].points) {
+    const auto rows = compare_gammas(*plan_.acceptance, *plan_.cost, {point.batch, point.context}, first, last);
+    plan_.relative.insert(plan_.relative.end(), rows.begin(), rows.end());
+    if (point.verdict != Verdict::cannot_tell) continue;
+    point.dominant_source = UncertaintySource::cost;
+    point.next = NextMeasurement{0, point.batch, point.context, std::nullopt, false};
+  }
+}
+
+/// Measured speedups have the intervals that the plan has at their points and gammas.
+void BenchPlanner::take_intervals(const std::vector<PlanPoint>& points) {
+  for (BenchSpeedup& row : plan_.speedups) {
+    const PointPlan& point = plan_.plan.drafts[0].points[nearest(points, runs_[row.baseline].figures)];
+    const auto gamma = static_cast<std::size_t>(runs_[row.speculative].figures.gamma);
+    if (gamma >= point.rows.size()) continue;
+    const estimate::Interval& planned = point.rows[gamma].speedup_ci95;
+    row.speedup.ci95 = {planned.lo, planned.hi};
+    row.speedup.method = "ratio of two runs, in the interval of the plan";
+  }
 }
 
 void BenchPlanner::backtest() {
@@ -474,12 +684,15 @@ void BenchPlanner::backtest() {
       throw counts.refusal("model", std::string(counts.label("model_name")),
                            fmt::format("{}, the model of the runs it is predicted from", plan_.model));
     }
-    plan_.backtest.push_back(prediction_of(make_run(counts, question_.gamma)));
+    plan_.backtest.push_back(prediction_of(make_run(counts, question_.gamma, acceptance_.get())));
   }
 }
 
 BenchPlan BenchPlanner::plan() {
   read();
+  check_acceptance();
+  check_constant_alpha();
+  check_prompts();
   check_repeats();
   read_windows();
   join_batches();
@@ -492,12 +705,6 @@ BenchPlan BenchPlanner::plan() {
 }
 
 }  // namespace
-
-cost::FitOptions fit_of_runs() {
-  cost::FitOptions options;
-  options.split_tolerance = split_tolerance;
-  return options;
-}
 
 BenchPlan plan_bench(const BenchQuestion& question) { return BenchPlanner(question).plan(); }
 

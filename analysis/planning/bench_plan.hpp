@@ -3,18 +3,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/planning/deployment_plan.hpp"
+#include "analysis/planning/gamma_comparison.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// A plan from nothing but benchmark runs of a server: plain runs and speculative ones over concurrency.
+/// A plan from nothing but benchmark runs of a server: speculative ones, and plain ones, over concurrency.
 namespace specdec::planning {
 
 struct BenchQuestion {
@@ -32,12 +35,18 @@ struct BenchQuestion {
   std::optional<std::int64_t> gamma = {};
   /// How drafts were made, which says what their cost depends on.
   cost::DraftKind kind = cost::DraftKind::model;
+  /// Prices what lies beyond the runs, by its shape: cost::AnchoredCost. Null: the fit goes on.
+  std::shared_ptr<const cost::RoundCost> beyond = {};
+  /// What a speculative round takes in the plan and in `holdout` that those of the runs did not hold, in seconds and in
+  /// plain target steps, each >= 0.
+  double overhead_seconds = 0;
+  double overhead_steps = 0;
   /// To plan with instead of what the runs accepted, and the clusters behind its interval. The runs are predicted by
-  /// their own all the same.
+  /// their own all the same, but for those that do not say how much they accepted.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = {};
   std::optional<std::int64_t> clusters = {};
   /// Where to plan, rising; where one is empty, at the batches or contexts of the runs. Where both are, the points are
-  /// those of the plain runs.
+  /// those of the plain runs, or of all where none is plain.
   std::vector<double> batches = {};
   std::vector<double> contexts = {};
   /// As in DeploymentQuestion; the largest batch where it is not given.
@@ -74,6 +83,16 @@ struct BenchFigures {
   double round_seconds = 0;
 };
 
+/// A figure of a held-out run against what the plan says of it.
+struct PredictedFigure {
+  double predicted = 0;
+  double measured = 0;
+  /// 95%, of the measured figure: the plan's error and the run's own.
+  estimate::Interval ci95 = {0, 0};
+
+  bool outside() const { return measured < ci95.lo || ci95.hi < measured; }
+};
+
 /// A run against what the other runs say it should have been.
 struct BenchPrediction {
   std::filesystem::path file;
@@ -83,8 +102,23 @@ struct BenchPrediction {
   double measured = 0;
   /// predicted / measured - 1
   std::optional<double> relative_error;
+  /// 95%, of a run that is held out: the same errors as in the plan.
+  std::optional<estimate::Interval> ci95;
+  /// What the time is made of, of a run that is held out: seconds of a round, and tokens per step where it counted
+  /// them.
+  std::optional<PredictedFigure> round, tokens;
   /// Why there is no prediction.
   std::string reason;
+
+  /// What lies outside its interval: "rounds", "acceptance", "rounds and acceptance", "time" where both together alone
+  /// do; empty where nothing does. With every interval at 95%, one in twenty does by chance.
+  std::string_view drifted() const {
+    const bool rounds = round && round->outside(), acceptance = tokens && tokens->outside();
+    if (rounds && acceptance) return "rounds and acceptance";
+    if (rounds) return "rounds";
+    if (acceptance) return "acceptance";
+    return ci95 && (measured < ci95->lo || ci95->hi < measured) ? "time" : "";
+  }
 };
 
 /// A speculative run beside the plain one of the same model, lengths and concurrency.
@@ -106,23 +140,28 @@ struct BenchPlan {
   /// Median of the absolute relative errors; nothing where no run was predicted.
   std::optional<double> leave_one_out_error;
   std::vector<BenchPrediction> backtest;
-  /// Fitted to the runs and windows.
+  /// At each point the gammas from the least that was run to the largest, where no run is plain and no speedup known.
+  std::vector<GammaComparison> relative;
+  /// Fitted to the runs and windows, beyond them by the question's other cost, with the overhead.
   std::shared_ptr<const cost::RoundCost> cost;
+  /// Of the logarithms of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
+  std::function<double(const cost::RoundPoint&, const cost::RoundPoint&)> log_covariance;
+  double run_error = 0;
   /// Of the question, else of the runs.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
-  /// One draft. Intervals are widened by what the predictions of left-out runs missed.
+  /// One draft. Its intervals are made from what the predictions of left-out runs missed, and hold the speedups.
   DeploymentPlan plan;
-  std::vector<PlanNote> notes;
+  std::vector<Note> notes;
 };
-
-/// How costs are fitted to what a server ran.
-cost::FitOptions fit_of_runs();
 
 /// Plans from benchmark runs.
 ///
 ///   batch = output tokens/s x mean seconds per output token;   seconds per round = that mean x tokens per step
 ///
-/// Source:   docs/theory.md#plans-over-batch-and-context
+/// Without plain runs the price of plain decoding is what is usual, every point lies beyond what was measured, and the
+/// drafts are compared with each other. A run that does not say its tokens per step has those of the other runs at its
+/// gamma, or where an acceptance is given of that.
+/// Source:   docs/theory.md#from-benchmark-runs
 /// @throws traces::FileError for a run that lacks what is needed, contradicts itself or another one, or matches none
 /// @throws std::domain_error if a value of the question is outside its range
 BenchPlan plan_bench(const BenchQuestion& question);

@@ -1,9 +1,11 @@
 #include "analysis/planning/deployment_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
@@ -14,12 +16,11 @@
 namespace specdec::planning {
 namespace {
 
-constexpr double largest = std::numeric_limits<double>::max();
-constexpr double smallest = std::numeric_limits<double>::min();
+constexpr double least_normal = std::numeric_limits<double>::min();
 
 void require_all(std::string_view name, const std::vector<double>& values, double lo) {
   if (values.empty()) throw std::invalid_argument(fmt::format("plan_deployment: {} is empty", name));
-  for (const double value : values) core::require_in("plan_deployment", name, value, lo, largest);
+  for (const double value : values) core::require_in("plan_deployment", name, value, lo, core::largest_double);
 }
 
 void require_drafts(const std::vector<DeploymentDraft>& drafts) {
@@ -29,7 +30,12 @@ void require_drafts(const std::vector<DeploymentDraft>& drafts) {
     if (!draft.acceptance || !draft.cost) {
       throw std::invalid_argument(fmt::format("plan_deployment: draft {} lacks its acceptance or cost", draft.name));
     }
-    core::require_in("plan_deployment", "prediction_error", draft.prediction_error, 0, largest);
+    for (const MeasuredSpeedup& run : draft.measured) {
+      core::require_in("plan_deployment", "measured gamma", run.gamma, 1, largest_scanned_gamma);
+      core::require_in("plan_deployment", "measured batch", run.batch, least_normal, core::largest_double);
+      core::require_in("plan_deployment", "measured context", run.context, 0, core::largest_double);
+      core::require_in("plan_deployment", "measured speedup", run.speedup, least_normal, core::largest_double);
+    }
     if (draft.clusters) {
       core::require_in("plan_deployment", "clusters", *draft.clusters, 0, std::numeric_limits<std::int64_t>::max());
     }
@@ -53,16 +59,16 @@ void require_stretches(const DeploymentQuestion& question) {
 
 void require_question(const DeploymentQuestion& question) {
   require_drafts(question.drafts);
-  require_all("batch", question.batches, smallest);
+  require_all("batch", question.batches, least_normal);
   require_all("context", question.contexts, 0);
   for (const PlanPoint& point : question.points) {
-    core::require_in("plan_deployment", "batch", point.batch, smallest, largest);
-    core::require_in("plan_deployment", "context", point.context, 0, largest);
+    core::require_in("plan_deployment", "batch", point.batch, least_normal, core::largest_double);
+    core::require_in("plan_deployment", "context", point.context, 0, core::largest_double);
   }
   core::require_in("plan_deployment", "max_gamma", question.max_gamma, 1, largest_scanned_gamma);
   core::require_in("plan_deployment", "tolerance", question.tolerance, 0, 1 - 1e-9);
   core::require_in("plan_deployment", "prefer_measured", question.prefer_measured, 0, 1 - 1e-9);
-  core::require_in("plan_deployment", "min_gain", question.min_gain, 0, largest);
+  core::require_in("plan_deployment", "min_gain", question.min_gain, 0, core::largest_double);
   if (question.max_regret) core::require_in("plan_deployment", "max_regret", *question.max_regret, 0, 1);
   if (question.schedule_up_to) {
     core::require_in("plan_deployment", "schedule_up_to", *question.schedule_up_to, 1, largest_scheduled_batch);
@@ -73,7 +79,7 @@ void require_question(const DeploymentQuestion& question) {
 /// The gamma deployed at a batch, which need not be whole and is rounded.
 std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, double batch) {
   if (question.deployed.empty()) return std::nullopt;
-  const double whole = std::max(1.0, std::round(batch));
+  const double whole = whole_batch(batch);
   for (const ScheduleStretch& stretch : question.deployed) {
     if (static_cast<double>(stretch.batch_low) <= whole && whole <= static_cast<double>(stretch.batch_high)) {
       return stretch.gamma;
@@ -84,63 +90,107 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
 
 /// Says where a gamma that was measured was preferred to a faster one beyond.
 template <class Note>
-void note_preference(const DraftPlan& plan, const Note& note) {
+void note_preference(const DraftPlan& plan, const DeploymentQuestion& question, const Note& note) {
   std::size_t points = 0;
   double most = 0;
   for (const PointPlan& point : plan.points) {
     if (!point.passed_over_row) continue;
     ++points;
-    most = std::max(most, point.rows[*point.passed_over_row].speedup / point.optimal().speedup - 1);
+    most = std::max(most, point.rows[*point.passed_over_row].speedup / point.optimal()->speedup - 1);
   }
   if (points == 0) return;
   note(
       "measured_preferred",
       fmt::format("at {} of {} points a gamma beyond what was measured would be up to {:.2g}% faster if all goes on as "
-                  "before; the best one that was measured is taken",
-                  points, plan.points.size(), 100 * most));
+                  "before, of which no more than {:.2g}% is sure; the best one that was measured is taken",
+                  points, plan.points.size(), 100 * most, 100 * question.prefer_measured));
+}
+
+using AddNote = std::function<void(std::string code, std::string message)>;
+
+/// "at batch 9" or "from batch 9 to 64".
+std::string batches_text(const PlannedStretch& stretch) {
+  return stretch.batch_low == stretch.batch_high
+             ? fmt::format("at batch {}", stretch.batch_low)
+             : fmt::format("from batch {} to {}", stretch.batch_low, stretch.batch_high);
+}
+
+std::string all_batches(const std::vector<PlannedStretch>& schedule, PriceBasis basis) {
+  std::vector<PlannedStretch> joined;
+  for (const PlannedStretch& stretch : schedule) {
+    if (stretch.basis != basis) continue;
+    if (!joined.empty() && joined.back().batch_high + 1 == stretch.batch_low) {
+      joined.back().batch_high = stretch.batch_high;
+    } else {
+      joined.push_back(stretch);
+    }
+  }
+  std::vector<std::string> texts;
+  for (const PlannedStretch& stretch : joined) texts.push_back(batches_text(stretch));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// Says where points have fewer gammas than were to be compared, or none.
+void note_prices(const DraftScan& scan, const DraftPlan& plan, const AddNote& note) {
+  const auto report = [&](std::string_view code, const auto& concerned, const auto& what) {
+    const auto first = std::find_if(plan.points.begin(), plan.points.end(), concerned);
+    if (first == plan.points.end()) return;
+    note(std::string(code),
+         fmt::format("at {} of {} points, the first at batch {:g} and context {:g}, {}: {}",
+                     std::count_if(plan.points.begin(), plan.points.end(), concerned), plan.points.size(), first->batch,
+                     first->context, what(*first), first->price_limit));
+  };
+  report(
+      "point_not_priced", [](const PointPlan& point) { return point.basis == PriceBasis::not_priced; },
+      [](const PointPlan&) { return std::string("no price tells whether drafts pay"); });
+  report(
+      "gamma_not_priced",
+      [&](const PointPlan& point) {
+        return point.basis != PriceBasis::not_priced && point.rows.size() < scan.tokens().size();
+      },
+      [](const PointPlan& point) { return fmt::format("gammas above {} are left out", point.rows.size() - 1); });
+}
+
+void note_schedule(const DraftPlan& plan, const DeploymentQuestion& question, const AddNote& note) {
+  const std::string unpriced = all_batches(plan.schedule, PriceBasis::not_priced);
+  if (!unpriced.empty()) {
+    note("batch_not_priced",
+         fmt::format("{} the schedule has no gamma, since no price tells whether drafts pay", unpriced));
+  }
+  const std::string beyond = all_batches(plan.schedule, PriceBasis::extrapolated);
+  if (beyond.empty()) return;
+  note(
+      "schedule_extrapolated",
+      fmt::format("{} the schedule lies beyond what was measured: its gamma is the best one if all goes on as before{}",
+                  beyond, question.extrapolate ? "" : ", and nothing is decided there"));
 }
 
 /// Says where points of a draft are less than what was asked for.
 void note_limits(const DraftScan& scan, const DeploymentQuestion& question, DraftPlan& plan) {
-  const auto note = [&](std::string code, std::string message) {
+  const AddNote note = [&](std::string code, std::string message) {
     plan.notes.push_back({std::move(code), std::move(message)});
   };
   if (!scan.acceptance_limit().empty()) {
     note("gamma_not_known",
          fmt::format("gammas above {} are left out: {}", scan.tokens().size() - 1, scan.acceptance_limit()));
   }
-  const auto short_of = [&](const PointPlan& point) { return point.rows.size() < scan.tokens().size(); };
-  const auto unpriced = std::find_if(plan.points.begin(), plan.points.end(), short_of);
-  if (unpriced != plan.points.end()) {
-    std::vector<cost::RoundTime> times;
-    std::string limit;
-    scan.price(unpriced->batch, unpriced->context, times, &limit);
-    note("gamma_not_priced",
-         fmt::format("at {} of {} points, the first at batch {:g} and context {:g}, gammas above {} are left out: {}",
-                     std::count_if(plan.points.begin(), plan.points.end(), short_of), plan.points.size(),
-                     unpriced->batch, unpriced->context, unpriced->rows.size() - 1, limit));
-  }
+  note_prices(scan, plan, note);
   const auto count = [&](auto condition) { return std::count_if(plan.points.begin(), plan.points.end(), condition); };
   const auto at_limit = count([](const PointPlan& point) { return point.at_limit; });
   if (at_limit > 0) {
     note("optimum_at_limit", fmt::format("at {} of {} points the best gamma is the largest one that was compared",
                                          at_limit, plan.points.size()));
   }
-  const auto extrapolated = count([](const PointPlan& point) { return point.optimal().extrapolated; });
+  const auto extrapolated =
+      count([](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated; });
   if (extrapolated > 0) {
     note("optimum_extrapolated",
-         fmt::format("at {} of {} points the best gamma lies beyond what was measured, which its interval knows "
-                     "nothing of",
+         fmt::format("at {} of {} points the best gamma lies beyond what was measured; its interval holds the "
+                     "readings of acceptance there, and no error of extrapolated costs",
                      extrapolated, plan.points.size()));
   }
-  note_preference(plan, note);
-  if (!question.schedule_up_to) return;
-  const auto held = [](const ScheduleStretch& stretch) { return stretch.held; };
-  if (plan.schedule.empty()) {
-    note("batch_not_priced", "no whole batch has a known cost, so there is no schedule");
-  } else if (std::any_of(plan.schedule.begin(), plan.schedule.end(), held)) {
-    note("batch_not_priced", "batches without a known cost have the gamma of their neighbours in the schedule");
-  }
+  note_preference(plan, question, note);
+  note_schedule(plan, question, note);
 }
 
 std::vector<PlanPoint> points_of(const DeploymentQuestion& question) {
@@ -162,24 +212,43 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
     plan.points.push_back(plan_point(scan, batch, context, question, deployed_at(question, batch)));
   }
   if (question.schedule_up_to) {
-    plan.schedule =
-        batch_schedule(scan, question.contexts, *question.schedule_up_to, question.tolerance, question.prefer_measured);
-    plan.crossover_batch = crossover_batch(plan.schedule);
+    ScheduleRule rule = {question.tolerance, question.prefer_measured, question.min_gain};
+    for (const PlanPoint& point : points) rule.points.push_back(point.batch);
+    plan.schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule);
+    for (PlannedStretch& stretch : plan.schedule) {
+      const Verdict first = batch_verdict(scan, stretch.batch_low, question, rule);
+      if (first == batch_verdict(scan, stretch.batch_high, question, rule)) stretch.verdict = first;
+    }
+    plan.crossover_batch = crossover_batch(plan.schedule, question.extrapolate);
+    if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(scan, *plan.crossover_batch, question, rule);
   }
   note_limits(scan, question, plan);
   return plan;
 }
 
+/// Says why not even plain decoding has a price, where that is so at every point.
+void require_some_price(const DeploymentQuestion& question, const DeploymentPlan& plan) {
+  for (const DraftPlan& draft : plan.drafts) {
+    for (const PointPlan& point : draft.points) {
+      if (!point.rows.empty()) return;
+    }
+  }
+  const PointPlan& first = plan.drafts[0].points[0];
+  static_cast<void>(question.drafts[0].cost->round({0, first.batch, first.context, 0}));
+}
+
 /// What drafts are compared by at a point, the smaller the better: seconds per output token where all know them, else
-/// the same in plain steps.
+/// the same in plain steps; infinite without an optimum.
 double slowness(const DeploymentPlan& plan, const DeploymentQuestion& question, std::size_t draft, std::size_t point) {
   const auto in_seconds = [](const DeploymentDraft& d) { return d.cost->in_seconds(); };
   const PointPlan& at = plan.drafts[draft].points[point];
+  if (!at.optimal_row) return std::numeric_limits<double>::infinity();
   const bool seconds = std::all_of(question.drafts.begin(), question.drafts.end(), in_seconds);
-  return seconds ? at.seconds_per_output_token->speculative : 1 / at.optimal().speedup;
+  return seconds ? at.seconds_per_output_token->speculative : 1 / at.optimal()->speedup;
 }
 
-/// The draft that loses least against the best one of each point, where it loses most; less mean loss breaks ties.
+/// The draft that loses least against the best one of each point, where it loses most; less mean loss breaks ties. One
+/// without an optimum loses all.
 void compare_drafts(const DeploymentQuestion& question, DeploymentPlan& plan) {
   const std::size_t drafts = plan.drafts.size();
   const std::size_t points = plan.drafts[0].points.size();
@@ -188,8 +257,9 @@ void compare_drafts(const DeploymentQuestion& question, DeploymentPlan& plan) {
     std::vector<double> slow;
     for (std::size_t draft = 0; draft < drafts; ++draft) slow.push_back(slowness(plan, question, draft, point));
     const auto best = static_cast<std::size_t>(std::min_element(slow.begin(), slow.end()) - slow.begin());
-    const bool pays = plan.drafts[best].points[point].optimal_row > 0;
+    const bool pays = plan.drafts[best].points[point].optimal_row.value_or(0) > 0;
     plan.best_draft.push_back(pays ? std::optional(best) : std::nullopt);
+    if (std::isinf(slow[best])) continue;
     for (std::size_t draft = 0; draft < drafts; ++draft) {
       const double loss = 1 - slow[best] / slow[draft];
       worst[draft] = std::max(worst[draft], loss);
@@ -216,8 +286,45 @@ DeploymentPlan plan_deployment(const DeploymentQuestion& question) {
       if (point.deployed && point.deployed->exceeds_max_regret) plan.exceeds_max_regret = true;
     }
   }
+  require_some_price(question, plan);
   compare_drafts(question, plan);
   return plan;
+}
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::speculate:
+      return "speculate";
+    case Verdict::do_not_speculate:
+      return "do not speculate";
+    case Verdict::cannot_tell:
+      break;
+  }
+  return "cannot tell";
+}
+
+std::string_view name_of(UncertaintySource source) {
+  switch (source) {
+    case UncertaintySource::acceptance:
+      return "acceptance";
+    case UncertaintySource::cost:
+      return "cost";
+    case UncertaintySource::extrapolation:
+      break;
+  }
+  return "extrapolation";
+}
+
+std::string_view name_of(PriceBasis basis) {
+  switch (basis) {
+    case PriceBasis::measured:
+      return "measured";
+    case PriceBasis::extrapolated:
+      return "extrapolated";
+    case PriceBasis::not_priced:
+      break;
+  }
+  return "not_priced";
 }
 
 }  // namespace specdec::planning

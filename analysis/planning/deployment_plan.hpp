@@ -5,15 +5,25 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/cost/round_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/planning/measured_preference.hpp"
+#include "traces/note.hpp"
 
 /// What to deploy: gamma, draft and a decision for every batch and context, from measured acceptance and measured cost.
 namespace specdec::planning {
+
+/// A speedup that was measured, against plain decoding at the same batch and context.
+struct MeasuredSpeedup {
+  std::int64_t gamma = 1;
+  double batch = 1;
+  double context = 0;
+  double speedup = 1;
+};
 
 /// One draft that could be deployed.
 struct DeploymentDraft {
@@ -22,9 +32,8 @@ struct DeploymentDraft {
   std::shared_ptr<const cost::RoundCost> cost;
   /// Clusters (requests, windows, runs) behind the interval of the acceptance, where there are any.
   std::optional<std::int64_t> clusters = {};
-  /// 95% half-width of ln(speedup) that predictions by this acceptance and cost were seen to miss by, beside what their
-  /// own intervals say; >= 0. It counts as error of the cost.
-  double prediction_error = 0;
+  /// What the intervals must not contradict.
+  std::vector<MeasuredSpeedup> measured = {};
 };
 
 /// Where a plan is asked for.
@@ -35,14 +44,54 @@ struct PlanPoint {
   double context = 0;
 };
 
-/// A gamma for all batches from batch_low to batch_high, both included.
+/// A gamma that is drafted at all batches from batch_low to batch_high, both included.
 struct ScheduleStretch {
   std::int64_t batch_low = 1;
   std::int64_t batch_high = 1;
   std::int64_t gamma = 0;
-  /// The cost is not known at some batch of the stretch, which takes over its neighbour's gamma.
+  /// Nobody planned it: what drafts goes on there as at a batch beside it, or has a rule of its own.
   bool held = false;
 };
+
+/// What the prices at a batch and context rest on.
+enum class PriceBasis {
+  measured,      ///< on what was measured there or between, or on costs that were stated
+  extrapolated,  ///< plain decoding lies beyond the batches or contexts that were measured
+  not_priced,    ///< no price tells whether drafts pay
+};
+
+/// Whether a gamma is chosen on this basis.
+/// @param extrapolate  DeploymentQuestion::extrapolate
+constexpr bool decides(PriceBasis basis, bool extrapolate) {
+  return basis == PriceBasis::measured || (basis == PriceBasis::extrapolated && extrapolate);
+}
+
+enum class Verdict { speculate, do_not_speculate, cannot_tell };
+
+/// What a plan says of all batches from batch_low to batch_high, both included.
+struct PlannedStretch {
+  std::int64_t batch_low = 1;
+  std::int64_t batch_high = 1;
+  /// Nothing where it is not priced.
+  std::optional<std::int64_t> gamma = 0;
+  PriceBasis basis = PriceBasis::measured;
+  /// Whether the intervals bear out the estimates that `gamma` follows: the verdict of the first and of the last batch
+  /// where both have the same one, else cannot_tell. A batch speculates where it does so at some context, and does not
+  /// where it does so at none.
+  Verdict verdict = Verdict::cannot_tell;
+};
+
+/// Where by the intervals a crossover batch lies.
+struct CrossoverBounds {
+  /// The batch after the last one below the crossover that surely gains.
+  std::int64_t low = 1;
+  /// The first batch from which on surely none gains; nothing where that is told of no batch of the schedule.
+  std::optional<std::int64_t> high;
+};
+
+/// "measured", "extrapolated", "not_priced"; "speculate", "do not speculate", "cannot tell".
+std::string_view name_of(PriceBasis basis);
+std::string_view name_of(Verdict verdict);
 
 struct DeploymentQuestion {
   /// At least one, names all different.
@@ -59,12 +108,15 @@ struct DeploymentQuestion {
   double tolerance = 0.01;
   /// g: speculation is worth its trouble where it is at least 1 + g times as fast, [0, inf).
   double min_gain = 0.05;
-  /// Largest relative loss of speedup at which the best gamma that was measured is preferred to one beyond, [0, 1).
+  /// Largest relative loss of speedup, by the reading that has it smallest, at which the best gamma that was measured
+  /// is preferred to one beyond, [0, 1).
   double prefer_measured = measured_preference;
   /// What is deployed: rising stretches that cover every batch asked for. Empty where that is not known.
   std::vector<ScheduleStretch> deployed = {};
   /// Largest acceptable regret of what is deployed, [0, 1].
   std::optional<double> max_regret = {};
+  /// Decide by what is extrapolated, too; else such batches and contexts are cannot_tell.
+  bool extrapolate = false;
   /// The schedule covers the batches 1 to this one, [1, largest_scheduled_batch]; without it there is none.
   std::optional<std::int64_t> schedule_up_to = {};
 };
@@ -89,14 +141,15 @@ struct DeploymentRow {
   bool extrapolated = false;
 };
 
-enum class Verdict { speculate, do_not_speculate, cannot_tell };
-
 /// What keeps a verdict from being sure.
 enum class UncertaintySource {
   acceptance,     ///< too few rounds or requests were counted
   cost,           ///< the cost of a round is not known well enough
   extrapolation,  ///< acceptance is carried to a gamma, or the cost to a point, that was not measured
 };
+
+/// "acceptance", "cost", "extrapolation".
+std::string_view name_of(UncertaintySource source);
 
 /// A run that would tell.
 struct NextMeasurement {
@@ -146,14 +199,19 @@ struct PointPlan {
   std::optional<UncertaintySource> dominant_source;
   std::optional<NextMeasurement> next;
 
-  /// Gammas 0, 1, 2, ... as far as acceptance and cost are known; that of what is deployed too.
+  PriceBasis basis = PriceBasis::measured;
+  /// Gammas 0, 1, 2, ... as far as acceptance and cost are known; that of what is deployed too. Empty where plain
+  /// decoding has no price.
   std::vector<DeploymentRow> rows;
+  /// Why the gammas behind `rows` have no price; empty where all that are compared have one.
+  std::string price_limit;
   /// Of the best gamma, the smallest one of ties: the fastest; where that one is extrapolated, the fastest of those
-  /// that are not, if it loses no more than prefer_measured.
-  std::size_t optimal_row = 0;
+  /// that are not, unless it surely loses more than prefer_measured. Nothing where the basis is not_priced; then what
+  /// follows is empty, too, but for the break-evens.
+  std::optional<std::size_t> optimal_row = {};
   /// Of the fastest gamma, where it is not the best.
   std::optional<std::size_t> passed_over_row = {};
-  estimate::Estimate speedup_estimate;
+  std::optional<estimate::Estimate> speedup_estimate;
   /// Nothing where the interval has no width.
   std::optional<IntervalShare> interval_share;
   /// Regret of the best gamma at the ends of the acceptance's interval, the larger one.
@@ -178,15 +236,8 @@ struct PointPlan {
 
   std::optional<DeployedAtPoint> deployed;
 
-  const DeploymentRow& optimal() const { return rows[optimal_row]; }
-};
-
-/// Something that the reader of a plan should know.
-struct PlanNote {
-  /// snake_case: "gamma_not_priced", "optimum_at_limit", "optimum_extrapolated", "measured_preferred",
-  /// "batch_not_priced".
-  std::string code;
-  std::string message;
+  /// Null without an optimum.
+  const DeploymentRow* optimal() const { return optimal_row ? &rows[*optimal_row] : nullptr; }
 };
 
 struct DraftPlan {
@@ -195,18 +246,23 @@ struct DraftPlan {
   std::vector<PointPlan> points;
   /// Covers 1 to schedule_up_to without gaps; empty where that was not asked for. With several contexts each batch has
   /// the gamma whose worst regret over them is least.
-  std::vector<ScheduleStretch> schedule;
-  /// The smallest batch from which on, up to schedule_up_to, plain decoding is the schedule's answer; nothing where it
-  /// still speculates at the end, or without a schedule.
+  std::vector<PlannedStretch> schedule;
+  /// The smallest batch from which on, up to schedule_up_to, plain decoding is the schedule's answer, since no draft
+  /// gains min_gain; nothing where it still speculates or decides nothing at the end, or without a schedule.
   std::optional<std::int64_t> crossover_batch;
-  std::vector<PlanNote> notes;
+  /// Where there is a crossover batch.
+  std::optional<CrossoverBounds> crossover_bounds;
+  /// "point_not_priced", "gamma_not_priced", "optimum_at_limit", "optimum_extrapolated", "measured_preferred",
+  /// "batch_not_priced", "schedule_extrapolated".
+  std::vector<Note> notes;
 };
 
 struct DeploymentPlan {
   std::vector<DraftPlan> drafts;
-  /// Place in `drafts` of the one to take; nothing where none is faster than plain decoding at any point.
+  /// Place in `drafts` of the one to take; nothing where none is known to be faster than plain decoding at any point.
   std::optional<std::size_t> recommended_draft;
-  /// At each point the fastest draft's place; nothing where plain decoding is faster.
+  /// At each point the place of the fastest draft of those with an optimum; nothing where plain decoding is faster, or
+  /// none has one.
   std::vector<std::optional<std::size_t>> best_draft;
   /// What is deployed regrets more than max_regret at some point.
   bool exceeds_max_regret = false;
@@ -214,19 +270,28 @@ struct DeploymentPlan {
 
 /// Answers the question. Baseline and speculative are compared at equal batch and context; the best gamma is found by
 /// scanning all of them, since costs with steps make the speedup rise and fall more than once. A gamma beyond what was
-/// measured is the best one only where it gains more than prefer_measured.
+/// measured is the best one only where it gains more than prefer_measured by every reading of the acceptance.
 ///
 ///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
 ///
 /// The interval of a speedup: below and above the value, the squares of the half-widths of ln(tokens per step) and of
 /// ln(round(0) / round(gamma)) add up. The half-width of the tokens is that of their confidence interval plus that of
-/// their readings; the cost's is the central 95% of its replicates, with the prediction error added in squares.
+/// their readings; the cost's is the central 95% of its replicates, and reaches at least as far as speedups that were
+/// measured lie from those planned there, ln(measured / planned), by the share
+///
+///   min(gamma + 1, gamma' + 1) / max(...)  min(B, B') / max(...)  min(x + 1, x' + 1) / max(...)
+///
+/// at another gamma', batch B' and context x', so that no interval leaves out what was measured at its own.
 ///
 /// The verdict: speculate where the lower end of the best gamma's interval is at least 1 + g, do not speculate where
-/// the upper end of every gamma's interval is below 1 + g, else cannot tell.
+/// the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma without a price is taken to cost
+/// what the largest one with a price does, and no less: where it may then gain g and plain decoding is the best of
+/// those with a price, there is no optimum and the point is not priced. Beyond what was measured nothing is told unless
+/// the question asks to extrapolate. The schedule follows the same rules.
 ///
 /// Source:   docs/theory.md#plans-over-batch-and-context
-/// @throws std::domain_error if a value is outside the range stated beside it, or the cost of plain decoding is refused
+/// @throws std::domain_error if a value is outside the range stated beside it, the cost refuses plain decoding at all
+///   points, or max_regret cannot be checked
 /// @throws std::invalid_argument if a list that must hold something is empty, a name occurs twice, or what is deployed
 ///   leaves out a batch
 DeploymentPlan plan_deployment(const DeploymentQuestion& question);

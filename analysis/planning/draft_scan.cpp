@@ -91,6 +91,29 @@ DraftScan::DraftScan(const DeploymentDraft& draft, std::int64_t max_gamma) : dra
                            std::min(sampling_.back().above + readings_.back().above,
                                     std::log((static_cast<double>(gamma) + 1) / value))});
   }
+  for (const MeasuredSpeedup& run : draft.measured) {
+    const auto gamma = static_cast<std::size_t>(run.gamma);
+    std::vector<cost::RoundTime> times;
+    if (gamma < tokens_.size() && draft.cost->answers({0, run.batch, run.context, 0})) {
+      price(run.batch, run.context, times);
+    }
+    // What is not planned there is not contradicted.
+    if (gamma >= times.size()) continue;
+    const double planned = tokens_[gamma].value * times[0].total() / times[gamma].total();
+    misses_.push_back({&run, std::log(run.speedup / planned)});
+  }
+}
+
+LogError DraftScan::misses_near(std::int64_t gamma, double batch, double context) const {
+  const auto share = [](double a, double b) { return std::min(a, b) / std::max(a, b); };
+  LogError error;
+  for (const Miss& miss : misses_) {
+    const double near = share(static_cast<double>(gamma) + 1, static_cast<double>(miss.at->gamma) + 1) *
+                        share(batch, miss.at->batch) * share(context + 1, miss.at->context + 1);
+    error.below = std::max(error.below, -near * miss.log_ratio);
+    error.above = std::max(error.above, near * miss.log_ratio);
+  }
+  return error;
 }
 
 cost::RoundPoint DraftScan::point(std::int64_t gamma, double batch, double context) const {
@@ -116,25 +139,63 @@ void DraftScan::price(double batch, double context, std::vector<cost::RoundTime>
   }
 }
 
+LogError DraftScan::cost_error_of(const cost::RoundPoint& at, double ratio, const std::vector<double>& plain) const {
+  LogError error;
+  if (!plain.empty()) {
+    std::vector<double> least(plain.size()), most(plain.size());
+    draft_->cost->totals_of_replicates(at, least);
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      const double its_ratio = plain[i] / least[i];
+      const bool says_nothing = std::isnan(its_ratio);
+      least[i] = says_nothing ? 0 : its_ratio;
+      most[i] = says_nothing ? std::numeric_limits<double>::infinity() : its_ratio;
+    }
+    error = log_error(ratio, {quantile(least, 0.025, std::less<>()), quantile(most, 0.025, std::greater<>())});
+  }
+  const LogError missed = misses_near(at.gamma, at.batch, at.context);
+  return {std::max(error.below, missed.below), std::max(error.above, missed.above)};
+}
+
 std::vector<LogError> DraftScan::cost_error(double batch, double context,
                                             const std::vector<cost::RoundTime>& times) const {
   std::vector<LogError> errors(times.size());
-  const std::size_t replicates = draft_->cost->replicates();
-  const double prediction = draft_->prediction_error;
-  if (replicates == 0 && prediction == 0) return errors;
-  std::vector<double> plain(replicates), ratios(replicates);
-  if (replicates > 0) draft_->cost->totals_of_replicates({0, batch, context, 0}, plain);
+  std::vector<double> plain(draft_->cost->replicates());
+  if (plain.empty() && misses_.empty()) return errors;
+  if (!plain.empty()) draft_->cost->totals_of_replicates({0, batch, context, 0}, plain);
   for (std::size_t gamma = 1; gamma < times.size(); ++gamma) {
-    LogError error;
-    if (replicates > 0) {
-      draft_->cost->totals_of_replicates(point(static_cast<std::int64_t>(gamma), batch, context), ratios);
-      for (std::size_t i = 0; i < replicates; ++i) ratios[i] = plain[i] / ratios[i];
-      error = log_error(times[0].total() / times[gamma].total(),
-                        {quantile(ratios, 0.025, std::less<>()), quantile(ratios, 0.025, std::greater<>())});
-    }
-    errors[gamma] = {std::hypot(error.below, prediction), std::hypot(error.above, prediction)};
+    errors[gamma] = cost_error_of(point(static_cast<std::int64_t>(gamma), batch, context),
+                                  times[0].total() / times[gamma].total(), plain);
   }
   return errors;
+}
+
+std::string DraftScan::plain_refused(double batch, double context) const {
+  const cost::RoundPoint plain = {0, batch, context, 0};
+  return draft_->cost->answers(plain) ? std::string() : refusal(*draft_->cost, plain);
+}
+
+double DraftScan::most_without_price(double batch, double context, const std::vector<cost::RoundTime>& times) const {
+  if (tokens_.size() == 1 && !limit_.empty()) return std::numeric_limits<double>::infinity();
+  double tokens = 0;
+  for (std::size_t gamma = times.size(); gamma < tokens_.size(); ++gamma) {
+    tokens = std::max(tokens, tokens_[gamma].value * std::exp(acceptance_[gamma].above));
+  }
+  if (tokens == 0 || times.size() == 1) return tokens;
+  const double ratio = times[0].total() / times.back().total();
+  std::vector<double> plain(draft_->cost->replicates());
+  if (!plain.empty()) draft_->cost->totals_of_replicates({0, batch, context, 0}, plain);
+  const cost::RoundPoint last = point(static_cast<std::int64_t>(times.size()) - 1, batch, context);
+  return tokens * ratio * std::exp(cost_error_of(last, ratio, plain).above);
+}
+
+std::int64_t DraftScan::gamma_to_time(std::size_t priced) const {
+  const std::int64_t first = std::max<std::int64_t>(1, static_cast<std::int64_t>(priced));
+  const auto is_carried = [](const estimate::TokensPerStep& tokens) { return tokens.extrapolated; };
+  const auto carried = std::find_if(tokens_.begin(), tokens_.end(), is_carried);
+  if (carried != tokens_.end()) return std::max<std::int64_t>(first, carried - tokens_.begin() - 1);
+  const double half = (1 + tokens_.back().value) / 2;
+  const auto yields = [half](const estimate::TokensPerStep& tokens) { return tokens.value >= half; };
+  return std::max<std::int64_t>(first, std::find_if(tokens_.begin(), tokens_.end(), yields) - tokens_.begin());
 }
 
 std::optional<double> break_even_alpha(const cost::RoundCost& cost, double batch, double context,

@@ -45,15 +45,42 @@ class DraftScan {
   /// @throws std::domain_error where gamma = 0 has none, or one that is not positive and finite
   void price(double batch, double context, std::vector<cost::RoundTime>& times, std::string* limit = nullptr) const;
 
-  /// [gamma]: the half-widths of ln(round(0) / round(gamma)) by the replicates of the cost, the central 95% of them,
-  /// with the prediction error added in squares.
+  /// Why plain decoding has no price there; empty where it has one.
+  std::string plain_refused(double batch, double context) const;
+
+  /// The largest speedup that a gamma without a price could have, were it to cost what the largest one with a price
+  /// does, by the upper ends of 95% intervals; 0 where all have one, and infinite where the acceptance knows no gamma.
+  ///
+  ///   max over gamma >= |times| of tokens(gamma) round(0) / round(|times| - 1)
+  ///
+  /// @param times  of price() at this batch and context
+  double most_without_price(double batch, double context, const std::vector<cost::RoundTime>& times) const;
+
+  /// Of the gammas without a price the one to time first: the largest that the acceptance was measured at, or, where it
+  /// speaks of all alike, the smallest that yields half of what the largest one adds to a token per step.
+  /// @param priced  the number of gammas with a price, from 0 on
+  std::int64_t gamma_to_time(std::size_t priced) const;
+
+  /// [gamma]: the half-widths of ln(round(0) / round(gamma)) by the replicates of the cost, the central 95% of them, or
+  /// as wide as measured speedups demand. A replicate that prices nothing lies at both ends.
   std::vector<LogError> cost_error(double batch, double context, const std::vector<cost::RoundTime>& times) const;
 
  private:
+  /// Of one gamma; `plain` are the totals of the replicates of plain decoding.
+  LogError cost_error_of(const cost::RoundPoint& at, double ratio, const std::vector<double>& plain) const;
+
   const DeploymentDraft* draft_;
   std::vector<estimate::TokensPerStep> tokens_;
   std::vector<LogError> sampling_, readings_, acceptance_;
   std::string limit_;
+
+  /// ln(measured / planned) of a speedup that was measured.
+  struct Miss {
+    const MeasuredSpeedup* at;
+    double log_ratio;
+  };
+  std::vector<Miss> misses_;
+  LogError misses_near(std::int64_t gamma, double batch, double context) const;
 };
 
 /// The constant acceptance rate above which some gamma is faster than plain decoding:
@@ -68,7 +95,7 @@ class DraftScan {
 std::optional<double> break_even_alpha(const cost::RoundCost& cost, double batch, double context,
                                        const std::vector<cost::RoundTime>& times);
 
-/// Plans one point; `deployed` is the gamma in use there, of which there must be a price.
+/// Plans one point; `deployed` is the gamma in use there, of which there must be a price where the point has any.
 PointPlan plan_point(const DraftScan& scan, double batch, double context, const DeploymentQuestion& question,
                      std::optional<std::int64_t> deployed);
 

@@ -13,6 +13,7 @@ namespace specdec::planning {
 namespace {
 
 using cost::DraftKind;
+using cost::NumberType;
 using nlohmann::ordered_json;
 using traces::AcceptanceRule;
 
@@ -22,30 +23,69 @@ constexpr std::array<std::pair<Engine, std::string_view>, 4> engine_names = {
 constexpr std::string_view plain_loses_least =
     "plain decoding loses least as one length at every batch, so that nothing is to be configured";
 
-void require_schedule(const std::vector<ScheduleStretch>& schedule) {
+constexpr std::string_view target_gap = "<TARGET>", draft_gap = "<DRAFT>", rank_gap = "<RANK>",
+                           address_gap = "<ADDRESS>";
+
+void require_schedule(const std::vector<PlannedStretch>& schedule) {
   if (schedule.empty()) throw std::invalid_argument("engine_config: schedule is empty, but must cover batch 1");
   std::int64_t next = 1;
-  for (const ScheduleStretch& step : schedule) {
-    if (step.batch_low != next || step.batch_high < step.batch_low || step.gamma < 0) {
+  for (const PlannedStretch& step : schedule) {
+    if (step.batch_low != next || step.batch_high < step.batch_low || step.gamma.value_or(0) < 0) {
       throw std::invalid_argument(
           fmt::format("engine_config: schedule has {}-{}:{}, but must go on at batch {} with gamma >= 0",
-                      step.batch_low, step.batch_high, step.gamma, next));
+                      step.batch_low, step.batch_high, step.gamma.value_or(0), next));
     }
     next = step.batch_high + 1;
   }
 }
 
-/// The schedule with neighbours of one gamma joined.
-std::vector<ScheduleStretch> joined(const std::vector<ScheduleStretch>& schedule) {
-  std::vector<ScheduleStretch> result;
-  for (const ScheduleStretch& step : schedule) {
-    if (!result.empty() && result.back().gamma == step.gamma) {
-      result.back().batch_high = step.batch_high;
-    } else {
-      result.push_back(step);
+/// Adds a stretch, or lengthens the last one that it goes on.
+void append(ScheduleStretch step, std::vector<ScheduleStretch>& schedule) {
+  if (step.batch_high < step.batch_low) return;
+  if (!schedule.empty()) {
+    ScheduleStretch& last = schedule.back();
+    if (last.batch_high + 1 == step.batch_low && last.gamma == step.gamma && last.held == step.held) {
+      last.batch_high = step.batch_high;
+      return;
     }
   }
+  schedule.push_back(step);
+}
+
+/// What is decided, neighbours of one gamma joined.
+std::vector<ScheduleStretch> decided(const EngineRequest& request) {
+  std::vector<ScheduleStretch> result;
+  for (const PlannedStretch& step : request.schedule) {
+    if (!step.gamma || !decides(step.basis, request.extrapolate)) continue;
+    append({step.batch_low, step.batch_high, *step.gamma}, result);
+  }
+  if (result.empty()) {
+    throw std::invalid_argument(
+        "engine_config: schedule decides nothing at any batch, so that there is no gamma to configure");
+  }
   return result;
+}
+
+/// Every batch up to `last`: the steps, between them and before the first one held by its neighbour, behind them
+/// `tail`.
+std::vector<ScheduleStretch> without_gaps(const std::vector<ScheduleStretch>& steps, std::int64_t last,
+                                          std::int64_t tail) {
+  std::vector<ScheduleStretch> result;
+  std::int64_t next = 1, before = steps.front().gamma;
+  for (const ScheduleStretch& step : steps) {
+    append({next, step.batch_low - 1, before, true}, result);
+    append(step, result);
+    next = step.batch_high + 1;
+    before = step.gamma;
+  }
+  append({next, last, tail, true}, result);
+  return result;
+}
+
+/// "at batch 9 to 30".
+std::string batches_text(const ScheduleStretch& step) {
+  return step.batch_low == step.batch_high ? fmt::format("at batch {}", step.batch_low)
+                                           : fmt::format("at batch {} to {}", step.batch_low, step.batch_high);
 }
 
 std::int64_t largest_gamma(const std::vector<ScheduleStretch>& schedule) {
@@ -83,16 +123,30 @@ std::string one_key_a_line(const ordered_json& object) {
 /// The engines' files and notes, from one request.
 class Writer {
  public:
-  Writer(Engine engine, const EngineRequest& request) : request_(request), schedule_(joined(request.schedule)) {
+  Writer(Engine engine, const EngineRequest& request)
+      : request_(request), schedule_(decided(request)), last_batch_(request.schedule.back().batch_high) {
     config_.engine = engine;
-    config_.runs = schedule_;
+    config_.file = request.file;
+    config_.runs = without_gaps(schedule_, last_batch_, schedule_.back().gamma);
   }
 
   EngineConfig write() {
+    write_engine();
+    note_untold();
+    note_held();
+    note_assumptions();
+    if (has_draft_gap()) {
+      config_.not_to_be_written =
+          fmt::format("{} stands for {} of the draft, which is not known", draft_gap, kind_of_name());
+    }
+    return std::move(config_);
+  }
+
+ private:
+  void write_engine() {
     if (largest_gamma(schedule_) == 0) {
-      configure_nothing(
+      return configure_nothing(
           "no gamma pays at any batch, so that nothing is to be configured: start the server without speculation");
-      return config_;
     }
     switch (config_.engine) {
       case Engine::vllm:
@@ -108,44 +162,56 @@ class Writer {
         write_llamacpp();
         break;
     }
-    return config_;
   }
 
- private:
-  std::string target() const { return request_.target_model.empty() ? "TARGET" : request_.target_model; }
-  std::string draft() const { return request_.draft_model.empty() ? "DRAFT" : request_.draft_model; }
+  std::string target() const { return request_.target_model.empty() ? std::string(target_gap) : request_.target_model; }
+  std::string draft() const { return request_.draft_model.empty() ? std::string(draft_gap) : request_.draft_model; }
   void note(std::string text) { config_.notes.push_back(std::move(text)); }
+  /// What the engine takes for a model.
+  std::string_view kind_of_name() const {
+    return config_.engine == Engine::llamacpp ? "the GGUF file" : "the repository or the file";
+  }
 
   void configure_nothing(std::string_view why) {
     note(std::string(why));
+    config_.not_to_be_written = why;
+    for (ScheduleStretch& step : config_.runs) step.gamma = 0;
     add_variant("every release", "");
   }
 
   void add_variant(const std::string& releases, const std::string& text) {
-    config_.variants.push_back({releases, text, command(!text.empty())});
+    config_.variants.push_back({releases, text, command(text)});
   }
 
-  std::string command(bool speculative) const {
-    const std::string model = shell_word(target());
-    switch (config_.engine) {
-      case Engine::vllm:
-        return fmt::format("vllm serve {}{}", model, speculative ? " --speculative-config \"$(cat FILE)\"" : "");
-      case Engine::sglang:
-        return fmt::format("python -m sglang.launch_server --model-path {}{}", model,
-                           speculative ? " $(cat FILE)" : "");
-      case Engine::trtllm:
-        return fmt::format("trtllm-serve {}{}", model, speculative ? " --extra_llm_api_options FILE" : "");
-      case Engine::llamacpp:
-        break;
-    }
-    return fmt::format("llama-server -m {}{}", model, speculative ? " $(cat FILE)" : "");
-  }
+  std::string command(const std::string& text) const;
+  std::vector<std::string> server_options() const;
+  std::int64_t nodes() const;
+  std::string node_options() const;
+  void note_nodes();
+  bool names_draft() const { return request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram; }
+  std::string_view trtllm_type() const;
+  std::string trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
+  std::string own_cache_type() const;
+  bool quantizes_weights() const;
+  bool has_draft_gap() const;
+  void note_untold();
+  void note_held();
+  void note_assumptions();
 
   /// The engine drafts the fixed gamma at every batch; says what that loses where the plan has more than one.
   void run_fixed(std::string_view engine) {
     const FixedGamma& fixed = request_.fixed;
-    config_.runs = {{1, schedule_.back().batch_high, fixed.gamma}};
+    std::vector<ScheduleStretch> runs;
+    for (const ScheduleStretch& step : config_.runs) {
+      append({step.batch_low, step.batch_high, fixed.gamma, step.held}, runs);
+    }
+    config_.runs = std::move(runs);
     if (schedule_.size() == 1 && schedule_.front().gamma == fixed.gamma) return;
+    note_fixed(engine);
+  }
+
+  void note_fixed(std::string_view engine) {
+    const FixedGamma& fixed = request_.fixed;
     note(
         fmt::format("{} drafts one length at every batch, here {}; of the speedup of the schedule it gives away up to "
                     "{:.1f}%, most of it at batch {:.3g}",
@@ -169,14 +235,193 @@ class Writer {
   void write_llamacpp();
 
   const EngineRequest& request_;
+  /// What is decided.
   std::vector<ScheduleStretch> schedule_;
+  std::int64_t last_batch_;
   EngineConfig config_;
 };
+
+/// What the engine calls the type of the cache; empty for one that it has no name for.
+std::string Writer::own_cache_type() const {
+  const NumberType type = *request_.cache_type;
+  switch (config_.engine) {
+    case Engine::vllm:
+      return type == NumberType::fp8 ? "fp8" : type == NumberType::bf16 ? "bfloat16" : "";
+    case Engine::sglang:
+      return type == NumberType::fp8 ? "fp8_e4m3" : type == NumberType::bf16 ? "bf16" : "";
+    case Engine::trtllm:
+      return type == NumberType::fp8 ? "fp8" : type == NumberType::nvfp4 ? "nvfp4" : "";
+    case Engine::llamacpp:
+      break;
+  }
+  switch (type) {
+    case NumberType::fp32:
+      return "f32";
+    case NumberType::fp16:
+      return "f16";
+    case NumberType::bf16:
+      return "bf16";
+    case NumberType::int8:
+      return "q8_0";
+    case NumberType::int4:
+      return "q4_0";
+    default:
+      return "";
+  }
+}
+
+/// Whether the engine makes weights of that type when it loads others.
+bool Writer::quantizes_weights() const {
+  return request_.weight_type == NumberType::fp8 &&
+         (config_.engine == Engine::vllm || config_.engine == Engine::sglang);
+}
+
+/// What the plan assumed of the server, beside its drafts.
+std::vector<std::string> Writer::server_options() const {
+  struct Names {
+    std::string_view tensor_parallel, max_num_seqs, cache_type;
+  };
+  constexpr std::array<Names, 4> names = {{{"--tensor-parallel-size", "--max-num-seqs", "--kv-cache-dtype"},
+                                           {"--tensor-parallel-size", "--max-running-requests", "--kv-cache-dtype"},
+                                           {"--tp_size", "--max_batch_size", ""},
+                                           {"", "--parallel", "--cache-type-k"}}};
+  const Names& own = names[static_cast<std::size_t>(config_.engine)];
+  std::vector<std::string> options;
+  if (request_.tensor_parallel.value_or(1) > 1 && !own.tensor_parallel.empty()) {
+    options.push_back(fmt::format("{} {}", own.tensor_parallel, *request_.tensor_parallel));
+  }
+  if (request_.max_num_seqs) options.push_back(fmt::format("{} {}", own.max_num_seqs, *request_.max_num_seqs));
+  if (request_.cache_type && !own_cache_type().empty() && !own.cache_type.empty()) {
+    options.push_back(fmt::format("{} {}", own.cache_type, own_cache_type()));
+    if (config_.engine == Engine::llamacpp) options.push_back("--cache-type-v " + own_cache_type());
+  }
+  if (quantizes_weights()) options.emplace_back("--quantization fp8");
+  return options;
+}
+
+/// Machines that the target is spread over.
+std::int64_t Writer::nodes() const {
+  const std::int64_t gpus = request_.tensor_parallel.value_or(1), each = request_.gpus_per_node.value_or(gpus);
+  return (gpus + each - 1) / each;
+}
+
+/// Of each of several machines; empty for one, and where the engine's starter has none.
+std::string Writer::node_options() const {
+  if (nodes() == 1) return "";
+  const std::string rank = shell_word(std::string(rank_gap)), address = shell_word(std::string(address_gap));
+  if (config_.engine == Engine::vllm) {
+    return fmt::format(" --distributed-executor-backend mp --nnodes {} --node-rank {} --master-addr {}", nodes(), rank,
+                       address);
+  }
+  if (config_.engine == Engine::sglang) {
+    return fmt::format(" --nnodes {} --node-rank {} --dist-init-addr {}", nodes(), rank, address);
+  }
+  return "";
+}
+
+void Writer::note_nodes() {
+  if (nodes() == 1) return;
+  const std::string spread =
+      fmt::format("the plan spreads the target over {} machines of {} GPUs", nodes(), *request_.gpus_per_node);
+  const std::string everywhere = fmt::format("{}: start the command on each, with 0 to {} in the place of {} and the",
+                                             spread, nodes() - 1, rank_gap);
+  switch (config_.engine) {
+    case Engine::vllm:
+      return note(fmt::format("{} first one's address in that of {}; all but the first with --headless", everywhere,
+                              address_gap));
+    case Engine::sglang:
+      return note(
+          fmt::format("{} first one's address and a free port, HOST:PORT, in that of {}", everywhere, address_gap));
+    case Engine::trtllm:
+      return note(fmt::format(
+          "{}: start it as one MPI job of {} tasks (srun or mpirun), with trtllm-llmapi-launch before the command",
+          spread, *request_.tensor_parallel));
+    case Engine::llamacpp:
+      return note(fmt::format("{}; llama.cpp reaches other machines by its RPC servers alone (--rpc)", spread));
+  }
+}
+
+/// @param text  of the file that it starts the server with; empty: without drafts
+std::string Writer::command(const std::string& text) const {
+  constexpr std::array<std::string_view, 4> starts = {"vllm serve", "python -m sglang.launch_server --model-path",
+                                                      "trtllm-serve", "llama-server -m"};
+  std::string command = fmt::format("{} {}", starts[static_cast<std::size_t>(config_.engine)], shell_word(target()));
+  for (const std::string& option : server_options()) command += ' ' + option;
+  command += node_options();
+  if (text.empty()) return command;
+  const std::string file = shell_word(request_.file);
+  switch (config_.engine) {
+    case Engine::vllm:
+      return fmt::format("{} --speculative-config \"$(cat {})\"", command, file);
+    case Engine::trtllm:
+      return fmt::format("{} --extra_llm_api_options {}", command, file);
+    case Engine::sglang:
+    case Engine::llamacpp:
+      break;
+  }
+  // The shell does not read quotes in what it substitutes; xargs does.
+  return text.find('\'') == std::string::npos ? fmt::format("{} $(cat {})", command, file)
+                                              : fmt::format("xargs -a {} {}", file, command);
+}
+
+/// Whether what is written names a draft that is not known.
+bool Writer::has_draft_gap() const {
+  return std::any_of(config_.variants.begin(), config_.variants.end(),
+                     [](const EngineVariant& variant) { return variant.text.find(draft_gap) != std::string::npos; });
+}
+
+void Writer::note_untold() {
+  std::vector<std::string> parts;
+  for (const PlannedStretch& step : request_.schedule) {
+    const bool decided = step.gamma && decides(step.basis, request_.extrapolate);
+    if (decided && step.verdict == Verdict::cannot_tell)
+      parts.push_back(batches_text(ScheduleStretch{step.batch_low, step.batch_high}));
+  }
+  if (parts.empty()) return;
+  note(fmt::format("by the estimate alone {}: the intervals do not tell there whether drafts gain what is asked for",
+                   fmt::join(parts, ", ")));
+}
+
+void Writer::note_held() {
+  std::vector<std::string> parts;
+  for (const ScheduleStretch& step : config_.runs) {
+    if (step.held) parts.push_back(fmt::format("gamma {} {}", step.gamma, batches_text(step)));
+  }
+  if (parts.empty()) return;
+  note(fmt::format("where the plan decides nothing, the engine still drafts: {}", fmt::join(parts, ", ")));
+}
+
+void Writer::note_assumptions() {
+  if (request_.target_model.empty()) {
+    note(fmt::format("put {} of the model in the place of {}", kind_of_name(), target_gap));
+  }
+  if (has_draft_gap()) {
+    note(fmt::format("put {} of the draft in the place of {}", kind_of_name(), draft_gap));
+  }
+  const auto note_type = [&](std::string_view what, NumberType type) {
+    note(fmt::format("the plan assumes {} in {}: check that the server uses them", what, name_of(type)));
+  };
+  if (request_.cache_type && own_cache_type().empty()) note_type("keys and values", *request_.cache_type);
+  if (request_.weight_type && !quantizes_weights()) note_type("the weights", *request_.weight_type);
+  if (request_.draft_weight_type) note_type("the draft's weights", *request_.draft_weight_type);
+  const std::int64_t gpus = request_.tensor_parallel.value_or(1);
+  if (gpus > 1 && config_.engine == Engine::llamacpp) {
+    note(fmt::format("the plan divides every layer over {} GPUs; llama.cpp does so with --split-mode row alone", gpus));
+  }
+  note_nodes();
+  const bool says_draft = config_.engine == Engine::vllm;
+  if (request_.tensor_parallel && request_.draft_tensor_parallel && !says_draft &&
+      request_.draft_tensor_parallel != request_.tensor_parallel) {
+    note(fmt::format("the plan spreads the draft over {} GPUs; {} has no option for that",
+                     *request_.draft_tensor_parallel, name_of(config_.engine)));
+  }
+}
 
 void Writer::write_vllm() {
   ordered_json json;
   switch (request_.kind) {
     case DraftKind::model:
+    case DraftKind::mirrored:
       json["method"] = "draft_model";
       break;
     case DraftKind::mtp:
@@ -194,12 +439,24 @@ void Writer::write_vllm() {
     case DraftKind::parallel:  // told from the draft's own configuration
       break;
   }
-  if (request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram) json["model"] = draft();
-  if (request_.draft_tensor_parallel) json["draft_tensor_parallel_size"] = *request_.draft_tensor_parallel;
+  if (names_draft()) json["model"] = draft();
+  if (const auto gpus = request_.draft_tensor_parallel) {
+    const bool as_target = gpus == request_.tensor_parallel;
+    const bool is_model = request_.kind == DraftKind::model || request_.kind == DraftKind::mirrored;
+    if (request_.tensor_parallel && !as_target && (is_model || gpus != 1)) {
+      throw std::invalid_argument(
+          fmt::format("engine_config: draft_tensor_parallel_size is {}, but must be {}{}: vLLM runs no other", *gpus,
+                      *request_.tensor_parallel, is_model ? "" : " or 1"));
+    }
+    if (!as_target) json["draft_tensor_parallel_size"] = *gpus;
+  }
   json["num_speculative_tokens"] = largest_gamma(schedule_);
   if (schedule_.size() > 1) {
     ordered_json& steps = json["num_speculative_tokens_per_batch_size"] = ordered_json::array();
-    for (const ScheduleStretch& step : schedule_) steps.push_back({step.batch_low, step.batch_high, step.gamma});
+    // Its first range has to begin at batch 1.
+    for (const ScheduleStretch& step : schedule_) {
+      steps.push_back({steps.empty() ? 1 : step.batch_low, step.batch_high, step.gamma});
+    }
     note(
         "with --data-parallel-size above 1 vLLM ignores the schedule and drafts num_speculative_tokens at every batch");
   }
@@ -221,6 +478,7 @@ void Writer::write_sglang() {
   bool chain = true;
   switch (request_.kind) {
     case DraftKind::model:
+    case DraftKind::mirrored:
       algorithm = "STANDALONE";
       break;
     case DraftKind::eagle:
@@ -241,9 +499,7 @@ void Writer::write_sglang() {
   }
   if (gamma == 0) return configure_nothing(plain_loses_least);
   std::string text = "--speculative-algorithm " + algorithm;
-  if (request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram) {
-    text += "\n--speculative-draft-model-path " + shell_word(draft());
-  }
+  if (names_draft()) text += "\n--speculative-draft-model-path " + shell_word(draft());
   if (chain) text += fmt::format("\n--speculative-num-steps {}\n--speculative-eagle-topk 1", gamma);
   text += fmt::format("\n--speculative-num-draft-tokens {}", gamma + 1);
   const bool rejection = request_.rule == AcceptanceRule::rejection && request_.kind != DraftKind::ngram;
@@ -255,32 +511,49 @@ void Writer::write_sglang() {
               text + '\n');
 }
 
-void Writer::write_trtllm() {
+std::string_view Writer::trtllm_type() const {
+  switch (request_.kind) {
+    case DraftKind::model:
+    case DraftKind::mirrored:
+      return "Draft_Target";
+    case DraftKind::eagle:
+      return "Eagle3";
+    case DraftKind::mtp:
+      return "MTP";
+    case DraftKind::parallel:
+      return "PARD";
+    case DraftKind::ngram:
+      break;
+  }
+  return "NGram";
+}
+
+/// @param newer  the releases since March 2026
+/// @param schedule  none: drafts the longest at every batch
+std::string Writer::trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
   std::vector<std::string> lines = {"speculative_config:"};
   const auto put = [&](std::string_view key, const std::string& value) {
     lines.push_back(fmt::format("  {}: {}", key, value));
   };
-  switch (request_.kind) {
-    case DraftKind::model:
-      put("decoding_type", "Draft_Target");
-      break;
-    case DraftKind::eagle:
-      put("decoding_type", "Eagle3");
-      break;
-    case DraftKind::mtp:
-      put("decoding_type", "MTP");
-      break;
-    case DraftKind::parallel:
-      put("decoding_type", "PARD");
-      note("for the drafts of DFlash the decoding_type is DFlash");
-      break;
-    case DraftKind::ngram:
-      put("decoding_type", "NGram");
-      break;
+  put("decoding_type", std::string(trtllm_type()));
+  if (names_draft()) put(newer ? "speculative_model" : "speculative_model_dir", yaml_word(draft()));
+  put("max_draft_len", fmt::format("{}", longest));
+  if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
+  if (!schedule.empty()) {
+    std::vector<std::string> keys;
+    for (const ScheduleStretch& step : schedule) {
+      keys.push_back(fmt::format("{}: {}", newer ? step.batch_high : step.batch_low, step.gamma));
+    }
+    put("draft_len_schedule", fmt::format("{{{}}}", fmt::join(keys, ", ")));
   }
-  if (request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram) {
-    put("speculative_model", yaml_word(draft()));
+  if (request_.cache_type && !own_cache_type().empty()) {
+    lines.push_back(fmt::format("kv_cache_config:\n  dtype: {}", own_cache_type()));
   }
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
+}
+
+void Writer::write_trtllm() {
+  if (request_.kind == DraftKind::parallel) note("for the drafts of DFlash the decoding_type is DFlash");
   // The first length of a schedule must be max_draft_len, and none may exceed it.
   const std::int64_t first = schedule_.front().gamma;
   bool scheduled = schedule_.size() > 1;
@@ -289,37 +562,41 @@ void Writer::write_trtllm() {
       scheduled = false;
       run_fixed("TensorRT-LLM, whose schedule must begin with its longest draft,");
     } else {
-      for (ScheduleStretch& step : config_.runs) step.gamma = std::min(step.gamma, first);
-      config_.runs = joined(config_.runs);
+      for (ScheduleStretch& step : schedule_) step.gamma = std::min(step.gamma, first);
       note(
           fmt::format("the first draft length of TensorRT-LLM's schedule must be its longest, so that batches for "
                       "which the plan drafts more draft {}",
                       first));
     }
   }
+  std::vector<ScheduleStretch> written;
+  if (scheduled) {
+    for (const ScheduleStretch& step : without_gaps(schedule_, schedule_.back().batch_high, 0)) {
+      append({step.batch_low, step.batch_high, step.gamma}, written);
+    }
+    config_.runs = without_gaps(schedule_, last_batch_, 0);
+  }
   const std::int64_t longest = largest_gamma(config_.runs);
   if (longest == 0) return configure_nothing(plain_loses_least);
-  put("max_draft_len", fmt::format("{}", longest));
-  if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
   note_unknown_rule("exact matching with greedy drafting");
   note_temperature_zero();
-
-  const auto text = [&](bool upper_ends) {
-    std::vector<std::string> keys;
-    for (const ScheduleStretch& step : config_.runs) {
-      keys.push_back(fmt::format("{}: {}", upper_ends ? step.batch_high : step.batch_low, step.gamma));
-    }
-    std::vector<std::string> all = lines;
-    if (scheduled) all.push_back(fmt::format("  draft_len_schedule: {{{}}}", fmt::join(keys, ", ")));
-    return fmt::format("{}\n", fmt::join(all, "\n"));
-  };
-  if (!scheduled) {
-    add_variant("TensorRT-LLM 1.x, PyTorch backend", text(true));
+  if (names_draft()) note("before 2026 speculative_model was called speculative_model_dir, and took a folder alone");
+  if (!scheduled) return add_variant("TensorRT-LLM 1.x, PyTorch backend", trtllm_text(true, longest, {}));
+  note("draft_len_schedule excludes max_concurrency; above its last batch newer releases draft nothing");
+  const std::string newer = trtllm_text(true, longest, written);
+  const bool is_head = request_.kind == DraftKind::eagle;
+  if (!is_head && request_.kind != DraftKind::mtp && request_.kind != DraftKind::parallel) {
+    add_variant("TensorRT-LLM since March 2026, where the keys are the largest batches", newer);
+    add_variant("TensorRT-LLM before March 2026, where the keys are the smallest batches",
+                trtllm_text(false, longest, written));
     return;
   }
-  note("draft_len_schedule excludes max_concurrency; above its last batch newer releases draft nothing");
-  add_variant("TensorRT-LLM since March 2026, where the keys are the largest batches", text(true));
-  add_variant("TensorRT-LLM before March 2026, where the keys are the smallest batches", text(false));
+  add_variant(fmt::format("TensorRT-LLM since {} 2026, the first that schedules drafts of this kind",
+                          is_head ? "March" : "spring"),
+              newer);
+  note_fixed("before that TensorRT-LLM, which scheduled only n-grams and draft models,");
+  if (request_.fixed.gamma == 0) return;
+  add_variant("TensorRT-LLM before that", trtllm_text(false, request_.fixed.gamma, {}));
 }
 
 void Writer::write_llamacpp() {
@@ -327,6 +604,7 @@ void Writer::write_llamacpp() {
   std::string type;
   switch (request_.kind) {
     case DraftKind::model:
+    case DraftKind::mirrored:
       type = "draft-simple";
       break;
     case DraftKind::eagle:
@@ -361,7 +639,7 @@ void Writer::write_llamacpp() {
   add_variant("llama.cpp since May 2026 (--spec-draft-n-max in llama-server --help)",
               fmt::format("--spec-type {}{}\n--spec-draft-n-max {}\n--spec-draft-n-min 0\n--spec-draft-p-min 0\n", type,
                           model, gamma));
-  if (request_.kind == DraftKind::model) {
+  if (request_.kind == DraftKind::model || request_.kind == DraftKind::mirrored) {
     add_variant(
         "llama.cpp before May 2026 (--draft-max in llama-server --help)",
         fmt::format("--model-draft {}\n--draft-max {}\n--draft-min 0\n--draft-p-min 0\n", shell_word(draft()), gamma));
@@ -382,11 +660,13 @@ std::optional<Engine> engine_named(std::string_view name) {
   return std::nullopt;
 }
 
-FixedGamma least_regret_gamma(const DraftPlan& plan) {
-  if (plan.points.empty()) throw std::invalid_argument("least_regret_gamma: the plan has no points");
+std::optional<FixedGamma> least_regret_gamma(const DraftPlan& plan, bool extrapolate) {
   std::map<std::int64_t, FixedGamma> by_gamma;
   std::map<std::int64_t, std::size_t> seen;
+  std::size_t points = 0;
   for (const PointPlan& point : plan.points) {
+    if (!decides(point.basis, extrapolate)) continue;
+    ++points;
     for (const DeploymentRow& row : point.rows) {
       FixedGamma& fixed = by_gamma[row.gamma];
       if (++seen[row.gamma] == 1 || row.regret > fixed.worst_regret) fixed = {row.gamma, row.regret, point.batch};
@@ -394,10 +674,10 @@ FixedGamma least_regret_gamma(const DraftPlan& plan) {
   }
   const FixedGamma* best = nullptr;
   for (const auto& [gamma, fixed] : by_gamma) {
-    if (seen[gamma] < plan.points.size()) continue;
+    if (seen[gamma] < points) continue;
     if (best == nullptr || fixed.worst_regret < best->worst_regret) best = &fixed;
   }
-  return best == nullptr ? FixedGamma{} : *best;
+  return best == nullptr ? std::nullopt : std::optional(*best);
 }
 
 EngineConfig engine_config(Engine engine, const EngineRequest& request) {

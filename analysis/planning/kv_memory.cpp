@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/core/checks.hpp"
 
@@ -22,11 +21,10 @@ double state_bytes(const cost::PlacedModel& placed) {
 }  // namespace
 
 KvMemory kv_memory(const ReplicaHolds& holds) {
-  constexpr double smallest = std::numeric_limits<double>::denorm_min();
-  constexpr double largest = std::numeric_limits<double>::max();
-  core::require_in("kv_memory", "memory_bytes_per_gpu", holds.memory_bytes_per_gpu, smallest, largest);
-  core::require_in("kv_memory", "utilization", holds.utilization, smallest, 1.0);
-  core::require_in("kv_memory", "reserve_bytes_per_gpu", holds.reserve_bytes_per_gpu, 0.0, largest);
+  core::require_in("kv_memory", "memory_bytes_per_gpu", holds.memory_bytes_per_gpu, core::least_positive,
+                   core::largest_double);
+  core::require_in("kv_memory", "utilization", holds.utilization, core::least_positive, 1.0);
+  core::require_in("kv_memory", "reserve_bytes_per_gpu", holds.reserve_bytes_per_gpu, 0.0, core::largest_double);
   core::require_in("kv_memory", "block_size", holds.block_size, 1, std::int64_t{1} << 49);
   core::require_in("kv_memory", "max_num_seqs", holds.max_num_seqs, 1, std::int64_t{1} << 32);
 

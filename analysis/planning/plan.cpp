@@ -49,6 +49,9 @@ bool has_papers_costs(const core::StepCost& cost) {
          std::all_of(knots.begin(), knots.end(), [](const auto& knot) { return knot.factor == 1; });
 }
 
+/// Every gamma that the acceptance speaks of, also those above max_gamma: what regrets are against.
+SearchSpace all_gammas(const PlanQuestion& q) { return {q.space.cost, largest_known_gamma(q)}; }
+
 PlanRow make_row(const PlanQuestion& q, std::int64_t gamma, double most_work = finite_generation_work) {
   PlanRow row{};
   row.gamma = gamma;
@@ -57,7 +60,7 @@ PlanRow make_row(const PlanQuestion& q, std::int64_t gamma, double most_work = f
   row.operations_factor = theory::operations_factor(q.acceptance, gamma, q.c_hat);
   row.memory_access_factor = theory::memory_access_factor(q.acceptance, gamma);
   row.extrapolated = beyond_measured(q, gamma) || q.space.cost.extrapolates(gamma);
-  if (q.interval) row.worst_regret = worst_regret(*q.interval, gamma, q.space);
+  if (q.interval) row.worst_regret = worst_regret(*q.interval, gamma, all_gammas(q));
   if (q.tokens) {
     const double work = static_cast<double>(*q.tokens) * static_cast<double>(std::min(gamma, *q.tokens) + 1);
     if (work <= most_work) {
@@ -132,7 +135,9 @@ std::vector<ShareOfLimit> shares_of_limit(const PlanQuestion& q) {
 
 IntervalPlan plan_interval(const PlanQuestion& q) {
   IntervalPlan interval{};
-  interval.minimax = minimax_gamma(*q.interval, q.space);
+  interval.minimax = minimax_gamma(*q.interval, all_gammas(q), q.space.max_gamma);
+  const theory::OptimalGamma most = best_gamma(q.interval->high, all_gammas(q));
+  interval.best_lies_above = q.space.max_gamma < no_max_gamma && (!most.attained() || most.gamma > q.space.max_gamma);
   const auto best_at = [&](const core::AcceptanceRate& rate) {
     const theory::OptimalGamma best = best_gamma(rate, q.space);
     return best.attained() ? best.gamma : no_max_gamma;
@@ -167,7 +172,17 @@ std::optional<std::int64_t> largest_measured_gamma(const PlanQuestion& q) {
   return largest < no_max_gamma ? std::optional(largest) : std::nullopt;
 }
 
-/// The best gamma that was measured, where the best of all lies beyond and gains too little; never 0, which is a
+/// What the reading that says least has of the best gamma; of the supremum where none is attained.
+double least_speedup_of(const PlanQuestion& q, const theory::OptimalGamma& best) {
+  double least = best.speedup;
+  for (const core::AcceptanceProfile& reading : q.readings) {
+    least = std::min(least, best.attained() ? theory::walltime_improvement(reading, best.gamma, q.space.cost)
+                                            : best_gamma(reading, q.space).speedup);
+  }
+  return least;
+}
+
+/// The best gamma that was measured, where the best of all lies beyond and surely gains too little; never 0, which is a
 /// verdict and no choice among drafts.
 std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
   const std::optional<std::int64_t> measured = largest_measured_gamma(q);
@@ -175,7 +190,7 @@ std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& p
   if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
   const theory::OptimalGamma best = best_gamma(q.acceptance, {q.space.cost, std::min(*measured, q.space.max_gamma)});
   const bool drafts = best.attained() && best.gamma > 0;
-  if (!drafts || best.speedup < (1 - q.prefer_measured) * plan.best.speedup) return std::nullopt;
+  if (!drafts || best.speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
   return best.gamma;
 }
 
@@ -198,7 +213,7 @@ DeployedGamma judge_deployed(const PlanQuestion& q) {
   DeployedGamma deployed{};
   deployed.gamma = *q.deployed;
   deployed.speedup = theory::walltime_improvement(q.acceptance, *q.deployed, q.space.cost);
-  const SearchSpace all = {q.space.cost, largest_known_gamma(q)};
+  const SearchSpace all = all_gammas(q);
   deployed.regret = regret(q.acceptance, *q.deployed, all);
   if (q.interval) deployed.worst_regret = worst_regret(*q.interval, *q.deployed, all);
   deployed.exceeds_max_regret = q.max_regret && deployed.largest_regret() > *q.max_regret;
@@ -239,7 +254,8 @@ Plan plan(const PlanQuestion& asked) {
   Plan plan{};
   plan.max_gamma = q.space.max_gamma;
   plan.best = best_gamma(q.acceptance, q.space);
-  plan.unrestricted = best_gamma(q.acceptance, {q.space.cost, known});
+  plan.unrestricted = best_gamma(q.acceptance, all_gammas(q));
+  plan.least_best_speedup = least_speedup_of(q, plan.best);
   const theory::OptimalGamma most = q.interval ? best_gamma(q.interval->high, q.space) : plan.best;
   plan.worth_it = !most.attained() || most.gamma > 0;
   plan.break_even = theory::break_even_alpha(q.space.cost);
@@ -249,7 +265,7 @@ Plan plan(const PlanQuestion& asked) {
     plan.shares_of_limit = shares_of_limit(q);
   if (has_papers_costs(q.space.cost) && known == no_max_gamma) {
     plan.oracle_speedup = theory::oracle_speedup(oracle_rate(q.acceptance), q.space.cost.c);
-    if (q.acceptance.measured_positions() == 0) {
+    if (q.acceptance.measured_positions() == 0 && plan.best.gamma == plan.unrestricted.gamma) {
       const auto real = theory::optimal_gamma_real(q.acceptance.tail(), q.space.cost.c);
       if (real) plan.gamma_real = real->gamma;
     }

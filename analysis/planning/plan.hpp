@@ -24,8 +24,11 @@ struct PlanQuestion {
   double c_hat = 0;
   /// Relative loss of speedup up to which a gamma counts as near-optimal, in (0, 1).
   double tolerance = 0.01;
-  /// Largest relative loss of speedup at which the best gamma that was measured is preferred to one beyond, [0, 1).
+  /// Largest relative loss of speedup, by the reading that has it smallest, at which the best gamma that was measured
+  /// is preferred to one beyond, [0, 1).
   double prefer_measured = measured_preference;
+  /// Other profiles that carry the same measurement to all gammas.
+  std::vector<core::AcceptanceProfile> readings = {};
   /// The gamma in use, in [0, min(space.max_gamma, largest_known_gamma)].
   std::optional<std::int64_t> deployed = {};
   /// Largest acceptable regret of the gamma in use, in [0, 1].
@@ -48,7 +51,7 @@ struct PlanRow {
   /// Of a generation of `tokens` tokens; nothing where it was not asked for or would take too long to compute.
   std::optional<double> finite_speedup;
   std::optional<double> finite_steps;
-  /// Over the interval of rates, where there is one.
+  /// Over the interval of rates, where there is one, against the best of all gammas, also those above max_gamma.
   std::optional<double> worst_regret;
 };
 
@@ -91,7 +94,9 @@ struct FinitePlan {
 };
 
 struct IntervalPlan {
+  /// Among the gammas allowed, against all that the acceptance speaks of.
   MinimaxGamma minimax;
+  bool best_lies_above;       ///< max_gamma keeps out the best gamma of some rate
   std::int64_t best_at_low;   ///< no_max_gamma where none is attained
   std::int64_t best_at_high;  ///< no_max_gamma where none is attained
   std::vector<BestStretch> best;
@@ -106,9 +111,10 @@ struct Plan {
   std::optional<core::AcceptanceRate> break_even;  ///< nothing where no rate pays
   theory::OptimalGamma best;                       ///< among the gammas allowed
   theory::OptimalGamma unrestricted;               ///< among all that the acceptance speaks of
+  double least_best_speedup;                       ///< of `best` by the reading that says least of it
   std::optional<PlanRow> best_row;                 ///< of `best` where it is attained
-  std::optional<double> gamma_real;                ///< for one rate and the paper's costs
-  std::optional<double> oracle_speedup;            ///< for the paper's costs; infinity where it has no bound
+  std::optional<double> gamma_real;      ///< for one rate and the paper's costs, where max_gamma does not bind
+  std::optional<double> oracle_speedup;  ///< for the paper's costs; infinity where it has no bound
   Basis basis;
   std::optional<PlanRow> recommended;         ///< nothing where the basis is none
   std::vector<theory::GammaRange> near_best;  ///< within the tolerance of `best`
@@ -118,7 +124,7 @@ struct Plan {
   std::optional<FinitePlan> finite;
   std::optional<IntervalPlan> interval;
 
-  /// What is recommended was measured, and the best gamma, beyond that, gains too little.
+  /// What is recommended was measured, and the best gamma, beyond that, surely gains too little.
   bool prefers_measured() const {
     return basis == Basis::measured && (!best.attained() || best.gamma != recommended->gamma);
   }

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/planning/draft_scan.hpp"
 
 namespace specdec::planning {
@@ -16,7 +19,7 @@ struct RowErrors {
   LogError sampling, readings, acceptance, cost;
 
   LogError total() const {
-    return {std::hypot(acceptance.below, cost.below), std::hypot(acceptance.above, cost.above)};
+    return {core::half_of_both(acceptance.below, cost.below), core::half_of_both(acceptance.above, cost.above)};
   }
 };
 
@@ -26,14 +29,19 @@ class PointPlanner {
       : scan_(scan), question_(question) {
     plan_.batch = batch;
     plan_.context = context;
-    scan.price(batch, context, times_);
+    plan_.price_limit = scan.plain_refused(batch, context);
+    if (!plan_.price_limit.empty()) return;
+    scan.price(batch, context, times_, &plan_.price_limit);
     cost_error_ = scan.cost_error(batch, context, times_);
+    without_price_ = scan.most_without_price(batch, context, times_);
   }
 
   PointPlan plan(std::optional<std::int64_t> deployed) {
-    make_rows();
+    if (!times_.empty()) make_rows();
+    plan_.basis = basis();
     judge();
-    describe_optimum();
+    if (plan_.optimal_row) describe_optimum();
+    if (!times_.empty()) describe_costs();
     if (deployed) judge_deployed(*deployed);
     return std::move(plan_);
   }
@@ -44,13 +52,20 @@ class PointPlanner {
             cost_error_[gamma]};
   }
 
+  double enough() const { return 1 + question_.min_gain; }
+  bool extrapolates(std::int64_t gamma) const {
+    return scan_.draft().cost->extrapolates(scan_.point(gamma, plan_.batch, plan_.context));
+  }
+
   void make_rows();
   void prefer_measured();
+  PriceBasis basis() const;
   void judge();
+  void ask_for_price();
   void explain_doubt(std::size_t row);
   std::optional<std::int64_t> requests_needed(std::size_t row) const;
   void describe_optimum();
-  void describe_costs(const DeploymentRow& best);
+  void describe_costs();
   void judge_deployed(std::int64_t gamma);
   double worst_regret(std::size_t gamma) const;
 
@@ -58,13 +73,15 @@ class PointPlanner {
   const DeploymentQuestion& question_;
   std::vector<cost::RoundTime> times_;
   std::vector<LogError> cost_error_;
+  /// The most that gammas without a price may gain.
+  double without_price_ = 0;
   PointPlan plan_;
 };
 
 void PointPlanner::make_rows() {
-  const cost::RoundCost& cost = *scan_.draft().cost;
   const double plain = times_[0].total();
-  const bool plain_extrapolated = cost.extrapolates(scan_.point(0, plan_.batch, plan_.context));
+  const bool plain_extrapolated = extrapolates(0);
+  std::size_t best = 0;
   plan_.rows.reserve(times_.size());
   for (std::size_t gamma = 0; gamma < times_.size(); ++gamma) {
     const estimate::TokensPerStep& tokens = scan_.tokens()[gamma];
@@ -77,42 +94,66 @@ void PointPlanner::make_rows() {
     row.time = times_[gamma];
     row.speedup = tokens.value * plain / row.time.total();
     row.speedup_ci95 = {row.speedup * std::exp(-total.below), row.speedup * std::exp(total.above)};
-    row.extrapolated = plain_extrapolated || tokens.extrapolated ||
-                       cost.extrapolates(scan_.point(row.gamma, plan_.batch, plan_.context));
+    row.extrapolated = plain_extrapolated || tokens.extrapolated || extrapolates(row.gamma);
     plan_.rows.push_back(row);
-    if (row.speedup > plan_.rows[plan_.optimal_row].speedup) plan_.optimal_row = gamma;
+    if (row.speedup > plan_.rows[best].speedup) best = gamma;
   }
-  for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.optimal().speedup;
+  for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.rows[best].speedup;
+  if (best == 0 && without_price_ >= enough()) return;
+  plan_.optimal_row = best;
   prefer_measured();
 }
 
 void PointPlanner::prefer_measured() {
-  if (!plan_.optimal().extrapolated) return;
+  if (!plan_.optimal()->extrapolated) return;
   std::optional<std::size_t> measured;
   for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
     const DeploymentRow& row = plan_.rows[gamma];
     if (!row.extrapolated && (!measured || row.speedup > plan_.rows[*measured].speedup)) measured = gamma;
   }
   // Plain decoding is a verdict and no choice among drafts.
-  if (!measured || *measured == 0 || plan_.rows[*measured].regret > question_.prefer_measured) return;
+  if (!measured || *measured == 0) return;
+  const double sure = plan_.optimal()->speedup * std::exp(-errors(*plan_.optimal_row).readings.below);
+  if (plan_.rows[*measured].speedup < (1 - question_.prefer_measured) * sure) return;
   plan_.passed_over_row = std::exchange(plan_.optimal_row, *measured);
 }
 
+PriceBasis PointPlanner::basis() const {
+  if (!plan_.optimal_row) return PriceBasis::not_priced;
+  return extrapolates(0) ? PriceBasis::extrapolated : PriceBasis::measured;
+}
+
 void PointPlanner::judge() {
-  const double enough = 1 + question_.min_gain;
-  std::size_t highest = plan_.optimal_row;
+  if (!plan_.optimal_row) return ask_for_price();
+  const std::size_t optimum = *plan_.optimal_row;
+  const auto upper_end = [&](std::size_t gamma) { return plan_.rows[gamma].speedup_ci95.hi; };
+  std::size_t highest = optimum;
   for (std::size_t gamma = 1; gamma < plan_.rows.size(); ++gamma) {
-    if (highest == 0 || plan_.rows[gamma].speedup_ci95.hi > plan_.rows[highest].speedup_ci95.hi) highest = gamma;
+    if (highest == 0 || upper_end(gamma) > upper_end(highest)) highest = gamma;
   }
-  if (plan_.optimal_row > 0 && plan_.optimal().speedup_ci95.lo >= enough) {
+  const bool some_may_do = highest > 0 && upper_end(highest) >= enough();
+  const std::size_t doubted = optimum > 0 && upper_end(optimum) >= enough() ? optimum : highest;
+  if (highest > 0 && !decides(plan_.basis, question_.extrapolate)) {
+    explain_doubt(doubted);
+  } else if (optimum > 0 && plan_.optimal()->speedup_ci95.lo >= enough()) {
     plan_.verdict = Verdict::speculate;
-  } else if (highest == 0 || plan_.rows[highest].speedup_ci95.hi < enough) {
-    plan_.verdict = Verdict::do_not_speculate;
+  } else if (some_may_do) {
+    explain_doubt(doubted);
+  } else if (without_price_ >= enough()) {
+    ask_for_price();
   } else {
-    plan_.verdict = Verdict::cannot_tell;
-    const bool optimum_may_do = plan_.optimal_row > 0 && plan_.optimal().speedup_ci95.hi >= enough;
-    explain_doubt(optimum_may_do ? plan_.optimal_row : highest);
+    plan_.verdict = Verdict::do_not_speculate;
   }
+}
+
+void PointPlanner::ask_for_price() {
+  plan_.dominant_source = UncertaintySource::cost;
+  NextMeasurement next;
+  next.gamma = scan_.gamma_to_time(times_.size());
+  next.batch = plan_.batch;
+  next.context = plan_.context;
+  next.with_baseline = times_.empty() || extrapolates(0);
+  plan_.next = next;
 }
 
 void PointPlanner::explain_doubt(std::size_t row) {
@@ -128,7 +169,7 @@ void PointPlanner::explain_doubt(std::size_t row) {
   if (carried) {
     plan_.dominant_source = UncertaintySource::extrapolation;
     next.requests = requests_needed(row);
-    next.with_baseline = scan_.draft().cost->extrapolates(scan_.point(next.gamma, plan_.batch, plan_.context));
+    next.with_baseline = extrapolates(next.gamma);
   } else if (sampling + readings >= cost) {
     plan_.dominant_source = UncertaintySource::acceptance;
     next.requests = requests_needed(row);
@@ -153,38 +194,37 @@ std::optional<std::int64_t> PointPlanner::requests_needed(std::size_t row) const
 }
 
 void PointPlanner::describe_optimum() {
-  const DeploymentRow& best = plan_.optimal();
-  const RowErrors e = errors(plan_.optimal_row);
+  const DeploymentRow& best = *plan_.optimal();
+  const RowErrors e = errors(*plan_.optimal_row);
   const double acceptance = e.acceptance.squares();
   const double cost = e.cost.squares();
-  plan_.speedup_estimate.value = best.speedup;
-  plan_.speedup_estimate.ci95 = best.speedup_ci95;
+  estimate::Estimate& speedup = plan_.speedup_estimate.emplace();
+  speedup.value = best.speedup;
+  speedup.ci95 = best.speedup_ci95;
   if (acceptance + cost > 0) {
     // A cost whose error has no bound has all of the share.
     const double of_cost = std::isfinite(cost) ? cost / (acceptance + cost) : 1;
     plan_.interval_share = IntervalShare{1 - of_cost, of_cost};
-    plan_.speedup_estimate.method = cost > 0 ? "squares of the half-widths of ln(tokens per step) and of ln(cost) added"
-                                             : "interval of tokens per step, cost taken as exact";
+    speedup.method = cost > 0 ? "squares of the half-widths of ln(tokens per step) and of ln(cost) added"
+                              : "interval of tokens per step, cost taken as exact";
   } else {
-    plan_.speedup_estimate.method =
-        best.gamma == 0 ? "plain decoding, 1 by definition" : "acceptance and cost taken as exact";
+    speedup.method = best.gamma == 0 ? "plain decoding, 1 by definition" : "acceptance and cost taken as exact";
   }
-  plan_.worst_regret = worst_regret(plan_.optimal_row);
+  plan_.worst_regret = worst_regret(*plan_.optimal_row);
   for (const DeploymentRow& row : plan_.rows) {
     const bool passed_over = row.extrapolated && row.speedup > best.speedup;
     const bool near = row.speedup >= (1 - question_.tolerance) * best.speedup;
     if (near && !passed_over) plan_.near_optimal_gammas.push_back(row.gamma);
   }
-  plan_.at_limit = plan_.optimal_row > 0 && plan_.optimal_row + 1 == plan_.rows.size();
+  plan_.at_limit = best.gamma > 0 && *plan_.optimal_row + 1 == plan_.rows.size();
   if (scan_.draft().cost->in_seconds()) {
     const BaselineAndSpeculative seconds = {times_[0].total(), best.time.total() / best.tokens_per_step};
     plan_.seconds_per_output_token = seconds;
     plan_.output_tokens_per_second = {plan_.batch / seconds.baseline, plan_.batch / seconds.speculative};
   }
-  describe_costs(best);
 }
 
-void PointPlanner::describe_costs(const DeploymentRow& best) {
+void PointPlanner::describe_costs() {
   const cost::RoundCost& cost = *scan_.draft().cost;
   plan_.break_even_alpha = break_even_alpha(cost, plan_.batch, plan_.context, times_);
   const double plain = times_[0].total();
@@ -200,7 +240,7 @@ void PointPlanner::describe_costs(const DeploymentRow& best) {
     if (c > (plan_.break_even_cost ? plan_.break_even_cost->c : 0)) plan_.break_even_cost = BreakEvenCost{c, row.gamma};
   }
   if (!(times_[0].target > 0) || times_.size() < 2) return;
-  const DeploymentRow& shown = best.gamma == 0 ? plan_.rows[1] : best;
+  const DeploymentRow& shown = plan_.rows[std::max<std::size_t>(1, plan_.optimal_row.value_or(1))];
   const double passes = cost::draft_passes(cost.kind(), static_cast<double>(shown.gamma));
   plan_.c = passes == 0 ? 0 : shown.time.draft / (passes * times_[0].target);
   plan_.verify_factor = shown.time.target / times_[0].target;
@@ -208,6 +248,11 @@ void PointPlanner::describe_costs(const DeploymentRow& best) {
 
 void PointPlanner::judge_deployed(std::int64_t gamma) {
   const auto place = static_cast<std::size_t>(gamma);
+  if (!plan_.optimal_row) {
+    if (!question_.max_regret) return;
+    throw std::domain_error(fmt::format("plan_deployment: max_regret cannot be checked at batch {:g}, context {:g}: {}",
+                                        plan_.batch, plan_.context, plan_.price_limit));
+  }
   if (place >= plan_.rows.size()) {
     // Says why there is no such row.
     static_cast<void>(scan_.draft().acceptance->tokens_per_step(gamma));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "analysis/core/acceptance_profile.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
@@ -8,7 +9,7 @@
 namespace specdec::planning {
 
 /// Acceptance as somebody stated it: a rate, an interval of rates, or the survival at each position. Tokens per step
-/// are E[K] (theory::expected_tokens), its interval that of the ends.
+/// are E[K] (theory::expected_tokens); readings and interval are the hulls of what other profiles say.
 class ProfileCurve : public estimate::AcceptanceCurve {
  public:
   /// @param acceptance   taken as exact
@@ -20,12 +21,17 @@ class ProfileCurve : public estimate::AcceptanceCurve {
   /// @throws std::domain_error if they are in another order or measured_at < 1
   ProfileCurve(core::AcceptanceProfile acceptance, core::AcceptanceProfile low, core::AcceptanceProfile high,
                std::optional<std::int64_t> measured_at = {});
+  /// @param readings  other profiles that carry the same measurement to all gammas
+  /// @param ci95      the ends of a 95% interval; none where acceptance is taken as exact
+  /// @throws std::domain_error if measured_at < 1
+  ProfileCurve(core::AcceptanceProfile acceptance, std::vector<core::AcceptanceProfile> readings,
+               std::vector<core::AcceptanceProfile> ci95, std::optional<std::int64_t> measured_at);
 
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
 
  private:
-  core::AcceptanceProfile acceptance_, low_, high_;
-  bool exact_;
+  core::AcceptanceProfile acceptance_;
+  std::vector<core::AcceptanceProfile> readings_, ci95_;
   std::optional<std::int64_t> measured_at_;
 };
 

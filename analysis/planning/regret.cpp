@@ -107,16 +107,20 @@ double worst_regret(const RateInterval& rates, std::int64_t gamma, const SearchS
   return std::max(regret(rates.low, gamma, space), regret(rates.high, gamma, space));
 }
 
-MinimaxGamma minimax_gamma(const RateInterval& rates, const SearchSpace& space) {
+MinimaxGamma minimax_gamma(const RateInterval& rates, const SearchSpace& space, std::int64_t largest) {
   require_ordered("minimax_gamma", rates);
-  const theory::OptimalGamma at_low = best_gamma(rates.low, space);
-  const theory::OptimalGamma at_high = best_gamma(rates.high, space);
+  const double best_at_low = best_gamma(rates.low, space).speedup;
+  const double best_at_high = best_gamma(rates.high, space).speedup;
   const auto worst = [&](std::int64_t gamma) {
-    return std::max(regret_against(at_low.speedup, theory::walltime_improvement(rates.low, gamma, space.cost)),
-                    regret_against(at_high.speedup, theory::walltime_improvement(rates.high, gamma, space.cost)));
+    return std::max(regret_against(best_at_low, theory::walltime_improvement(rates.low, gamma, space.cost)),
+                    regret_against(best_at_high, theory::walltime_improvement(rates.high, gamma, space.cost)));
   };
-  if (!at_low.attained() || std::isinf(at_high.speedup)) return {false, no_max_gamma, worst(no_max_gamma)};
-  const std::int64_t gamma = least(at_low.gamma, at_high.gamma, space.cost, worst);
+  const SearchSpace allowed = {space.cost, std::min(space.max_gamma, largest)};
+  const theory::OptimalGamma from = best_gamma(rates.low, allowed);
+  const theory::OptimalGamma to = best_gamma(rates.high, allowed);
+  if (!from.attained() || std::isinf(to.speedup)) return {false, no_max_gamma, worst(no_max_gamma)};
+  if (std::isinf(best_at_high)) return {true, to.gamma, worst(to.gamma)};
+  const std::int64_t gamma = least(from.gamma, to.gamma, space.cost, worst);
   return {true, gamma, worst(gamma)};
 }
 

@@ -74,15 +74,21 @@ struct MinimaxGamma {
   double worst_regret = 0;
 };
 
-/// The gamma whose worst regret over an interval of rates is least.
+/// The gamma whose worst regret over an interval of rates is least, of those up to `largest`; regrets are against the
+/// best of all gammas of the space.
 ///
-/// It lies between the best gammas of the two ends; on a stretch of gammas on which the cost of verification is linear
-/// the worst regret falls and then rises, so that one binary search per stretch finds it.
+/// It lies between the best gammas of the two ends, as far as these are allowed; on a stretch of gammas on which the
+/// cost of verification is linear the worst regret falls and then rises, so that one binary search per stretch finds
+/// it.
+///
+/// Where a bound is given and the speedup at the high end has none, every gamma's regret there is 1: the one is taken
+/// that is fastest there.
 ///
 /// Source:   docs/theory.md#regret
-/// @throws std::domain_error if high < low, or a cost is NaN, negative or infinite
+/// @param largest  >= 0; no_max_gamma: as far as the space goes
+/// @throws std::domain_error if high < low, largest < 0, or a cost is NaN, negative or infinite
 /// Accuracy: exact, except that gammas whose worst regrets differ by rounding alone may be exchanged
-MinimaxGamma minimax_gamma(const RateInterval& rates, const SearchSpace& space);
+MinimaxGamma minimax_gamma(const RateInterval& rates, const SearchSpace& space, std::int64_t largest = no_max_gamma);
 
 /// The rates at which one gamma is best.
 struct BestStretch {

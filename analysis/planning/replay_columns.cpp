@@ -70,4 +70,11 @@ void ReplayColumns::take_lengths(const estimate::Observations& seen) {
   exact_ = true;
 }
 
+std::string nothing_of_acceptance(const traces::PositionBatch& batch) {
+  std::string why = "the recording says nothing of acceptance under this rule";
+  const bool has_rows = batch.tier == traces::Tier::full || batch.tier == traces::Tier::top_k;
+  if (has_rows && batch.token.empty()) why += ": column token is missing, the emitted tokens";
+  return why;
+}
+
 }  // namespace specdec::planning

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/estimate/observations.hpp"
+#include "traces/position_batch.hpp"
 
 namespace specdec::planning {
 
@@ -52,5 +54,8 @@ class ReplayColumns {
   std::int64_t length_ = 0;            // of the current sequence so far
   std::vector<std::int32_t> lengths_;  // its accepted lengths, the last `depths` ones at least
 };
+
+/// Why take() refused what a batch shows, in words.
+std::string nothing_of_acceptance(const traces::PositionBatch& batch);
 
 }  // namespace specdec::planning

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
@@ -18,30 +19,39 @@ using estimate::Observations;
 using estimate::SequenceMean;
 using traces::Tier;
 
+constexpr estimate::Interval shares{0, 1};
+constexpr estimate::Interval nats{0, std::numeric_limits<double>::infinity()};
+
 /// Columns that are only averaged.
 struct Means {
-  SequenceMean d_lk_lower, d_lk_upper;
-  SequenceMean kl_target_draft, kl_draft_target;
-  SequenceMean target_entropy, draft_entropy, top1_agreement;
+  estimate::RateAccumulator d_lk, top1_agreement;
+  SequenceMean kl_target_draft{nats}, kl_draft_target{nats}, target_entropy{nats}, draft_entropy{nats};
 
   void add(const Observations& seen) {
+    if (!seen.d_lk.empty()) d_lk.add(seen.labels(), seen.d_lk.lower, seen.d_lk.upper);
+    if (!seen.top1_agreement.empty()) top1_agreement.add(seen.labels(), seen.top1_agreement, {});
     const auto take = [&](SequenceMean& mean, const std::vector<double>& column) {
-      if (!column.empty()) mean.add(seen.sequence, column);
+      if (!column.empty()) mean.add(seen.labels(), column);
     };
-    take(d_lk_lower, seen.d_lk.lower);
-    take(d_lk_upper, seen.d_lk.highest());
     take(kl_target_draft, seen.kl_target_draft);
     take(kl_draft_target, seen.kl_draft_target);
     take(target_entropy, seen.target_entropy);
     take(draft_entropy, seen.draft_entropy);
-    take(top1_agreement, seen.top1_agreement);
   }
 };
 
 /// One lenience of several: its columns of the observations.
 struct LenienceMeans {
-  SequenceMean alpha, strict, lenient;
+  estimate::RateAccumulator alpha;
+  SequenceMean strict{shares}, lenient{shares};
 };
+
+/// Of positions that are known exactly; nothing where there are none.
+std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate, estimate::TaskMix mix) {
+  const auto estimate = rate.overall(mix);
+  if (!estimate || !estimate->value) return std::nullopt;
+  return estimate::Estimate{*estimate->value, estimate->ci95, estimate->method};
+}
 
 /// The pair as it would be sampled otherwise.
 struct Sweep {
@@ -57,18 +67,21 @@ Sweep sweep_of(const SweepSetting& setting, const traces::TraceMetadata& metadat
   elsewhere.path = traces::TextSource::other;
   estimate::ObserveOptions observe = options.observe;
   observe.lenience.clear();
+  // Greedy acceptance of text at temperature 0 is rejection of point masses, which at another temperature it is not.
+  if (!observe.rule && metadata.acceptance == traces::AcceptanceRule::greedy &&
+      estimate::sampling_of(metadata).temperature == 0) {
+    observe.rule = traces::AcceptanceRule::rejection;
+  }
   if (setting.applies != SweepSetting::Applies::draft) observe.target = setting.standardisation;
   if (setting.applies != SweepSetting::Applies::target) observe.draft = setting.standardisation;
   return {setting, estimate::Observer(std::move(elsewhere), std::move(observe)),
           estimate::AcceptanceAccumulator(options.mix)};
 }
 
-/// Rows that are kept after temperature, top-k or top-p cannot be sampled in another way.
+/// Rows that are kept after temperature, top-k, top-p or min-p cannot be sampled in another way.
 bool is_reshaped(const traces::TraceMetadata& metadata, const estimate::ObserveOptions& observe) {
-  const core::Standardisation sampled = {metadata.temperature.value_or(1), metadata.top_k.value_or(0),
-                                         metadata.top_p.value_or(1)};
   return (observe.assume_processed || metadata.logprob_space == traces::LogprobSpace::processed) &&
-         sampled != core::Standardisation{};
+         !estimate::sampling_of(metadata).changes_nothing();
 }
 
 /// The first where both have as many; nothing has none.
@@ -83,7 +96,10 @@ const AcceptanceEstimate* of_more_positions(const std::optional<AcceptanceEstima
 class TraceAnalyzer::State {
  public:
   State(const traces::TraceMetadata& metadata, TraceAnalysisOptions options)
-      : options_(std::move(options)), observer_(metadata, options_.observe), acceptance_(options_.mix) {
+      : options_(std::move(options)),
+        observer_(metadata, options_.observe),
+        acceptance_(options_.mix),
+        calibration_(options_.observe.confidence_bins) {
     core::require_in("TraceAnalyzer", "max_gamma", options_.max_gamma, 1, theory::largest_replayed_gamma);
     lenience_.resize(options_.observe.lenience.size());
     if (metadata.path == traces::TextSource::other && !options_.force_replay) {
@@ -99,7 +115,7 @@ class TraceAnalyzer::State {
     }
     if (is_reshaped(metadata, options_.observe) && !options_.sweep.empty()) {
       no_sweep({"sweep_needs_raw_rows",
-                "the rows were kept after temperature, top-k or top-p, so that no other standardisation can be "
+                "the rows were kept after temperature, top-k, top-p or min-p, so that no other standardisation can be "
                 "computed; record them raw"});
     }
     if (sweeps_) {
@@ -118,7 +134,7 @@ class TraceAnalyzer::State {
     means_.add(seen_);
     add_lenience();
     add_sweep(source, batch);
-    add_replay();
+    add_replay(batch);
     return seen_;
   }
 
@@ -136,14 +152,14 @@ class TraceAnalyzer::State {
     result.text_source = text_source_.result();
     result.law = law_.summary();
     note_part_of_positions(result);
+    note_clusters(result);
     finish_means(result);
     finish_lenience(result);
-    result.calibration = calibration_.bins();
-    result.calibrated_positions = calibration_.positions();
+    finish_calibration(result);
     finish_sweep(result);
     finish_replay(result);
     finish_tasks(result, task_names);
-    for (traces::Note& note : observer_.notes()) notes_.push_back(std::move(note));
+    append(notes_, observer_.notes());
     result.notes = std::move(notes_);
     return result;
   }
@@ -151,27 +167,27 @@ class TraceAnalyzer::State {
   const ReplayColumns* replayed() const { return replays_ && columns_ ? &*columns_ : nullptr; }
 
  private:
-  void no_replay(traces::Note note) {
+  void no_replay(Note note) {
     replays_ = false;
     notes_.push_back(std::move(note));
   }
 
-  void no_sweep(traces::Note note) {
+  void no_sweep(Note note) {
     sweeps_ = false;
     sweeps_of_.clear();
     notes_.push_back(std::move(note));
   }
 
-  void no_adaptive(traces::Note note) {
+  void no_adaptive(Note note) {
     adaptive_.reset();
     notes_.push_back(std::move(note));
   }
 
   void add_lenience() {
     for (std::size_t l = 0; l < lenience_.size() && l < seen_.lenient_acceptance.size(); ++l) {
-      lenience_[l].alpha.add(seen_.sequence, seen_.lenient_acceptance[l]);
-      lenience_[l].strict.add(seen_.sequence, seen_.lenient_distance_strict[l]);
-      lenience_[l].lenient.add(seen_.sequence, seen_.lenient_distance_lenient[l]);
+      lenience_[l].alpha.add(seen_.labels(), seen_.lenient_acceptance[l], {});
+      lenience_[l].strict.add(seen_.labels(), seen_.lenient_distance_strict[l]);
+      lenience_[l].lenient.add(seen_.labels(), seen_.lenient_distance_lenient[l]);
     }
   }
 
@@ -184,15 +200,15 @@ class TraceAnalyzer::State {
     for (Sweep& sweep : sweeps_of_) sweep.acceptance.add(sweep.observer.observe(source, batch));
   }
 
-  void add_replay() {
+  void add_replay(const traces::PositionBatch& batch) {
     if (!replays_) return;
     if (!columns_) begin_replay();
     if (!columns_->take(seen_)) {
-      return no_replay({"no_replay", "positions say nothing of the acceptance of the emitted token"});
+      return no_replay({"no_replay", nothing_of_acceptance(batch)});
     }
     if (!columns_->exact() && !upper_) upper_ = lower_;
-    lower_->add({columns_->lower(), seen_.sequence, seen_.task});
-    if (upper_) upper_->add({columns_->highest(), seen_.sequence, seen_.task});
+    lower_->add({columns_->lower(), seen_.labels()});
+    if (upper_) upper_->add({columns_->highest(), seen_.labels()});
     add_adaptive();
   }
 
@@ -204,8 +220,9 @@ class TraceAnalyzer::State {
     replay.mix = options_.mix;
     replay.seed = options_.seed;
     replay.threads = options_.observe.threads;
+    if (!options_.judges_drafting) replay.resamplings = 0;
     lower_.emplace(replay);
-    if (!options_.cost) return;
+    if (!options_.cost || !options_.judges_drafting) return;
     if (columns_->depths() > 1) {
       return no_adaptive({"adaptive_needs_one_depth",
                           "the draft's acceptance depends on the depth in the round, which adaptive drafting does not "
@@ -214,6 +231,9 @@ class TraceAnalyzer::State {
     estimate::AdaptiveOptions adaptive;
     adaptive.max_gamma = options_.max_gamma;
     adaptive.cost = *options_.cost;
+    rejected_below_.resize(static_cast<std::size_t>(std::max<std::int64_t>(options_.observe.confidence_bins, 1)) - 1);
+    adaptive.thresholds.clear();
+    for (std::size_t h = 0; h < rejected_below_.size(); ++h) adaptive.thresholds.push_back(threshold_of(h));
     adaptive.threads = options_.observe.threads;
     adaptive_.emplace(std::move(adaptive));
   }
@@ -224,17 +244,60 @@ class TraceAnalyzer::State {
       return no_adaptive({"adaptive_needs_exact_acceptance",
                           "adaptive drafting is computed from exact acceptances, but some are known in brackets only"});
     }
-    // Greedy drafting proposes its most probable token, whichever was emitted.
-    const std::vector<double>& recorded = observer_.rule() == traces::AcceptanceRule::rejection
-                                              ? seen_.draft_token_probability
-                                              : seen_.draft_top_probability;
-    const auto known = [](double probability) { return 0 <= probability && probability <= 1; };
-    if (!recorded.empty() && std::all_of(recorded.begin(), recorded.end(), known)) {
-      return adaptive_->add({columns_->lower(), recorded, seen_.sequence, seen_.task});
+    confidence_known_ = confidence_known_ && (observer_.proposes_one_token() ? see_proposals() : see_samples());
+    estimate::DraftedColumns drafted{columns_->lower(), {}, {}, seen_.labels()};
+    if (confidence_known_) {
+      drafted.accepted_probability = accepted_probability_;
+      drafted.rejected_below = rejected_below_;
     }
-    confidence_known_ = false;
-    const std::vector<double> certain(static_cast<std::size_t>(seen_.size), 1.0);
-    adaptive_->add({columns_->lower(), certain, seen_.sequence, seen_.task});
+    adaptive_->add(drafted);
+  }
+
+  static bool all_known(const std::vector<double>& probabilities) {
+    return !probabilities.empty() &&
+           std::all_of(probabilities.begin(), probabilities.end(), [](double p) { return 0 <= p && p <= 1; });
+  }
+
+  /// Thresholds stand between the bins of the draft's probability.
+  double threshold_of(std::size_t place) const {
+    return static_cast<double>(place + 1) / static_cast<double>(rejected_below_.size() + 1);
+  }
+
+  /// Where one token is proposed it is known, accepted or not. False where it is not.
+  bool see_proposals() {
+    if (!all_known(seen_.draft_top_probability)) return false;
+    accepted_probability_ = seen_.draft_top_probability;
+    confidence_varies_ |= std::any_of(accepted_probability_.begin(), accepted_probability_.end(),
+                                      [](double probability) { return probability < 1; });
+    for (std::size_t h = 0; h < rejected_below_.size(); ++h) {
+      rejected_below_[h].resize(accepted_probability_.size());
+      std::transform(accepted_probability_.begin(), accepted_probability_.end(), rejected_below_[h].begin(),
+                     [&](double probability) { return probability < threshold_of(h) ? 1 : 0; });
+    }
+    return true;
+  }
+
+  /// A sampled draft that is rejected has the law norm(max(0, q - p)), whatever the text says. False without rows.
+  bool see_samples() {
+    if (!all_known(seen_.draft_token_probability) || seen_.by_confidence.empty()) return false;
+    confidence_varies_ = true;
+    accepted_probability_ = seen_.draft_token_probability;
+    for (std::vector<double>& below : rejected_below_) below.assign(accepted_probability_.size(), 0);
+    for (std::size_t i = 0; i < accepted_probability_.size(); ++i) {
+      const auto rejected = [&](std::size_t bin) {
+        const core::DraftConfidence& seen = seen_.by_confidence[bin][i];
+        return std::max(0.0, seen.drafted - seen.accepted);
+      };
+      double all = 0;
+      for (std::size_t bin = 0; bin < seen_.by_confidence.size(); ++bin) all += rejected(bin);
+      if (!(all > 0)) continue;
+      double below = 0;
+      for (std::size_t h = 0; h < rejected_below_.size(); ++h) {
+        below += rejected(h);
+        rejected_below_[h][i] = std::min(1.0, below / all);
+      }
+    }
+    return true;
   }
 
   void note_part_of_positions(const TraceAnalysis& result) {
@@ -245,22 +308,61 @@ class TraceAnalyzer::State {
                                   result.alpha->positions, result.positions)});
   }
 
-  void finish_means(TraceAnalysis& result) const {
-    if (const auto lower = means_.d_lk_lower.estimate()) {
-      result.d_lk = MeanEstimate{*lower, std::nullopt};
-      const auto upper = means_.d_lk_upper.estimate();
-      if (upper->value != lower->value) result.d_lk->upper = upper;
+  /// What the clusters of the best alpha say of all intervals.
+  void note_clusters(const TraceAnalysis& result) {
+    const AcceptanceEstimate* const alpha = result.best_alpha();
+    if (alpha == nullptr) return;
+    if (alpha->few_clusters()) {
+      notes_.push_back(
+          {"few_clusters",
+           fmt::format("the intervals rest on {} {}, which by their lengths are worth {:.1f} of equal length and leave "
+                       "{:.1f} degrees of freedom; below {} and {} intervals may cover less than 95%",
+                       alpha->clusters, alpha->prompts ? "prompts" : "sequences", alpha->effective_clusters,
+                       *alpha->degrees_of_freedom, estimate::few_sequences, estimate::few_sequences - 1)});
     }
+    if (alpha->length_dependence && alpha->length_dependence->significant()) {
+      const estimate::LengthDependence& dependence = *alpha->length_dependence;
+      notes_.push_back(
+          {"length_dependence",
+           fmt::format(
+               "{} twice as long have an alpha that is {:.3f} {} (95% {:.3f} to {:.3f}; p = {:.2g}): alpha and "
+               "speedups hang on the mix of lengths, and intervals may cover less than 95% (one recording in {:g} "
+               "without such a dependence seems to have it)",
+               alpha->prompts ? "prompts whose texts are" : "texts", std::abs(dependence.per_doubling.value),
+               dependence.per_doubling.value > 0 ? "higher" : "lower", dependence.per_doubling.ci95->lo,
+               dependence.per_doubling.ci95->hi, dependence.p_value, 1 / estimate::length_dependence_level)});
+    }
+  }
+
+  void finish_means(TraceAnalysis& result) const {
+    result.d_lk = means_.d_lk.overall(options_.mix);
     result.kl_target_draft = means_.kl_target_draft.estimate();
     result.kl_draft_target = means_.kl_draft_target.estimate();
     result.target_entropy = means_.target_entropy.estimate();
     result.draft_entropy = means_.draft_entropy.estimate();
-    result.top1_agreement = means_.top1_agreement.estimate();
+    result.top1_agreement = exact_rate(means_.top1_agreement, options_.mix);
+  }
+
+  void finish_calibration(TraceAnalysis& result) {
+    result.calibration = calibration_.by_token();
+    result.calibration_by_top = calibration_.by_top();
+    if (result.calibration.empty() || calibration_.positions() == result.positions) return;
+    notes_.push_back({"calibration_of_full_tier",
+                      fmt::format("acceptance by the probability of the drafted token is that of {} of {} positions: "
+                                  "the others have no whole rows",
+                                  calibration_.positions(), result.positions)});
   }
 
   void finish_lenience(TraceAnalysis& result) {
+    if (!observer_.lenience_tells() && tiers_.count(Tier::full) > 0) {
+      if (lenience_.empty()) return;
+      notes_.push_back({"lenience_needs_raw_rows",
+                        "lenience compares the target's probability of the draft's token with its largest one, but "
+                        "the target's rows stand on one token each, as after temperature 0; record them raw"});
+      return;
+    }
     for (std::size_t l = 0; l < lenience_.size(); ++l) {
-      const auto alpha = lenience_[l].alpha.estimate();
+      const auto alpha = exact_rate(lenience_[l].alpha, options_.mix);
       if (!alpha) continue;
       result.lenience.push_back(
           {options_.observe.lenience[l], *alpha, *lenience_[l].strict.estimate(), *lenience_[l].lenient.estimate()});
@@ -345,12 +447,15 @@ class TraceAnalyzer::State {
     adaptive_->finish();
     result.adaptive = adaptive_->report(lower_->halves());
     for (const std::string& note : result.adaptive->notes) notes_.push_back({"adaptive", note});
-    if (confidence_known_) return;
-    result.adaptive->token.reset();
-    result.adaptive->running_product.reset();
+    if ((confidence_known_ && confidence_varies_) || rejected_below_.empty()) return;
+    result.adaptive->threshold.reset();
     notes_.push_back({"no_confidence",
-                      "the draft's probability of its own token was not recorded, so that there are no "
-                      "confidence thresholds"});
+                      observer_.proposes_one_token()
+                          ? "whether a confidence threshold pays cannot be told: the draft's probability of its "
+                            "proposals was not recorded; rows of the draft, raw at temperature 0, would tell it"
+                          : "whether a confidence threshold pays cannot be told: of rejected drafts nothing is "
+                            "recorded; whole rows would tell their law",
+                      true});
   }
 
   void finish_tasks(TraceAnalysis& result, const std::vector<std::string>& task_names) const {
@@ -406,8 +511,11 @@ class TraceAnalyzer::State {
   std::optional<estimate::ReplayEstimates> lower_;
   std::optional<estimate::ReplayEstimates> upper_;
   bool confidence_known_ = true;
+  bool confidence_varies_ = false;  // rows that stand on one token each say nothing
+  std::vector<double> accepted_probability_;
+  std::vector<std::vector<double>> rejected_below_;  // (thresholds, positions)
   std::optional<estimate::AdaptiveDrafting> adaptive_;
-  std::vector<traces::Note> notes_;
+  std::vector<Note> notes_;
 };
 
 const AcceptanceEstimate* TraceAnalysis::best_alpha() const { return of_more_positions(alpha, alpha_emitted); }

@@ -39,6 +39,8 @@ struct TraceAnalysisOptions {
   std::int64_t max_gamma = 16;
   /// Without it every speedup is left out.
   std::optional<core::StepCost> cost;
+  /// With a cost: resample the best gamma and judge adaptive drafting. Without, only which gammas cannot be told apart.
+  bool judges_drafting = true;
   std::vector<SweepSetting> sweep;
   /// Replay also a text that is not from the target.
   bool force_replay = false;
@@ -48,7 +50,7 @@ struct TraceAnalysisOptions {
 
 struct LenienceEstimate {
   double lenience = 1;
-  /// sum_x min(p / l, q), its mean.
+  /// The mean acceptance under the rule when q is multiplied by l; see estimate::Observer.
   estimate::Estimate alpha;
   /// Total variation of a drafted position's token from p, when the residual of Algorithm 1 is kept and when it is
   /// scaled too; theory::LenientResidual's strict and lenient.
@@ -95,12 +97,6 @@ struct TaskAnalysis {
   estimate::BetaSummary::Histogram beta_histogram;
 };
 
-/// A mean over the positions, or the means of the two ends of their brackets.
-struct MeanEstimate {
-  estimate::Estimate lower;
-  std::optional<estimate::Estimate> upper;
-};
-
 struct TraceAnalysis {
   traces::AcceptanceRule rule = traces::AcceptanceRule::rejection;
   std::int64_t positions = 0;
@@ -114,7 +110,8 @@ struct TraceAnalysis {
   std::array<std::optional<estimate::AcceptanceEstimate>, 3> alpha_by_rule;
   estimate::TextSourceResult text_source;
   estimate::BetaSummary law;
-  std::optional<MeanEstimate> d_lk;
+  /// The total variation distance of the pair, its mean.
+  std::optional<estimate::AcceptanceEstimate> d_lk;
   std::optional<estimate::Estimate> kl_target_draft;
   std::optional<estimate::Estimate> kl_draft_target;
   std::optional<estimate::Estimate> target_entropy;
@@ -125,14 +122,15 @@ struct TraceAnalysis {
   /// Gammas 1 to the largest, where there is no replay.
   std::vector<IidRow> iid;
   std::vector<LenienceEstimate> lenience;
-  /// Where ObserveOptions::confidence_bins asked for it and there are whole rows, with the positions behind it.
+  /// By the probability of the drafted token, and by the draft's largest probability: see estimate::DraftCalibration.
+  /// Where ObserveOptions::confidence_bins asked for it.
   std::vector<estimate::CalibratedBin> calibration;
-  std::int64_t calibrated_positions = 0;
+  std::vector<estimate::CalibratedBin> calibration_by_top;
   std::vector<SweepRow> sweep;
   std::optional<estimate::AdaptiveReport> adaptive;
   std::vector<TaskAnalysis> tasks;
   /// Why something is missing, and what limits what is there.
-  std::vector<traces::Note> notes;
+  std::vector<Note> notes;
 
   /// The estimate to go by: of `alpha` and `alpha_emitted` the one of more positions, `alpha` where both have as many.
   const estimate::AcceptanceEstimate* best_alpha() const;

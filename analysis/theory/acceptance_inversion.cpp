@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -26,6 +27,72 @@ void require_length(std::string_view function, double tokens_per_step, std::int6
                   function, tokens_per_step, gamma, longest, gamma));
 }
 
+/// The least concave function above the points, whose x rise, at each of them.
+std::vector<double> concave_majorant(std::span<const AcceptanceLength> points) {
+  std::vector<AcceptanceLength> corners;
+  const auto slope = [](const AcceptanceLength& a, const AcceptanceLength& b) {
+    return (b.tokens_per_step - a.tokens_per_step) / static_cast<double>(b.gamma - a.gamma);
+  };
+  for (const AcceptanceLength& point : points) {
+    while (corners.size() > 1 && slope(corners[corners.size() - 2], corners.back()) <= slope(corners.back(), point)) {
+      corners.pop_back();
+    }
+    corners.push_back(point);
+  }
+  std::vector<double> values;
+  std::size_t corner = 0;
+  for (const AcceptanceLength& point : points) {
+    while (corner + 1 < corners.size() && corners[corner + 1].gamma <= point.gamma) ++corner;
+    const double beyond = static_cast<double>(point.gamma - corners[corner].gamma);
+    values.push_back(corners[corner].tokens_per_step +
+                     (beyond > 0 ? beyond * slope(corners[corner], corners[corner + 1]) : 0));
+  }
+  return values;
+}
+
+/// Lengths of a survival function within half a unit of each, see profile_from_acceptance_lengths; nothing where there
+/// are none.
+std::optional<std::vector<AcceptanceLength>> concave_lengths(std::span<const AcceptanceLength> lengths) {
+  std::vector<AcceptanceLength> points = {{0, 1.0}};
+  for (const AcceptanceLength& length : lengths) points.push_back(length);
+  const auto within = [&](const std::vector<double>& values) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const double most = points[i].tokens_per_step + points[i].half_unit;
+      if (values[i] > most + rounding_of(most)) return false;
+    }
+    return true;
+  };
+  const auto never_falling = [](std::vector<double> values) {
+    for (std::size_t i = 1; i < values.size(); ++i) values[i] = std::max(values[i], values[i - 1]);
+    return values;
+  };
+  const std::vector<double> tight = never_falling(concave_majorant(points));
+  bool concave = true;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    concave = concave && tight[i] <= points[i].tokens_per_step + rounding_of(points[i].tokens_per_step);
+  }
+  if (concave) return std::vector<AcceptanceLength>(lengths.begin(), lengths.end());
+
+  std::vector<AcceptanceLength> lowest = points;
+  for (AcceptanceLength& point : lowest) point.tokens_per_step = std::max(1.0, point.tokens_per_step - point.half_unit);
+  const std::vector<double> majorant = never_falling(concave_majorant(lowest));
+  if (!within(majorant)) return std::nullopt;
+  double raise = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const double most =
+        std::min(points[i].tokens_per_step + points[i].half_unit, static_cast<double>(points[i].gamma) + 1);
+    raise = std::min({raise, points[i].half_unit, most - majorant[i]});
+  }
+  std::vector<AcceptanceLength> found(lengths.begin(), lengths.end());
+  for (std::size_t i = 0; i < found.size(); ++i) found[i].tokens_per_step = majorant[i + 1] + std::max(0.0, raise);
+  return found;
+}
+
+/// Mean survival between a length and the one before it.
+double mean_survival(const AcceptanceLength& before, const AcceptanceLength& here) {
+  return (here.tokens_per_step - before.tokens_per_step) / static_cast<double>(here.gamma - before.gamma);
+}
+
 }  // namespace
 
 core::AcceptanceRate alpha_from_acceptance_length(double tokens_per_step, std::int64_t gamma) {
@@ -40,6 +107,7 @@ InvertedProfile profile_from_acceptance_lengths(std::span<const AcceptanceLength
   for (const AcceptanceLength& here : lengths) {
     require_length(function, here.tokens_per_step, here.gamma);
     core::require_in(function, "gamma", here.gamma, 1, longest_profile);
+    core::require_in(function, "half unit", here.half_unit, 0, std::numeric_limits<double>::max());
     if (here.gamma <= before.gamma) {
       throw std::invalid_argument(
           fmt::format("{}: gamma {} follows {}, but gammas must increase", function, here.gamma, before.gamma));
@@ -48,23 +116,26 @@ InvertedProfile profile_from_acceptance_lengths(std::span<const AcceptanceLength
   }
   if (lengths.size() == 1) return {alpha_from_acceptance_length(lengths[0].tokens_per_step, lengths[0].gamma)};
 
+  const auto concave = concave_lengths(lengths);
+  const std::vector<AcceptanceLength> met =
+      concave.value_or(std::vector<AcceptanceLength>(lengths.begin(), lengths.end()));
   std::vector<double> survival;
-  bool monotone = true;
   double alive = 1;
   before = {0, 1.0};
-  for (const AcceptanceLength& here : lengths) {
+  for (std::size_t k = 0; k < met.size(); ++k) {
+    const AcceptanceLength& here = met[k];
     const auto positions = here.gamma - before.gamma;
-    const double gained = here.tokens_per_step - before.tokens_per_step;
-    const double most = alive * static_cast<double>(positions);
-    const double legal = std::clamp(gained, 0.0, most);
-    if (std::abs(gained - legal) > rounding_of(here.tokens_per_step)) monotone = false;
+    const double mean = std::clamp(mean_survival(before, here), 0.0, alive);
     const core::AcceptanceRate rate =
-        alive > 0 ? rate_with_power_sum(static_cast<long double>(legal) / alive, positions) : core::AcceptanceRate(0.0);
-    for (std::int64_t i = 1; i <= positions; ++i) survival.push_back(alive * rate.power(i));
+        alive > 0 ? rate_with_power_sum(static_cast<long double>(mean) * positions / alive, positions)
+                  : core::AcceptanceRate(0.0);
+    const double next = k + 1 < met.size() ? mean_survival(here, met[k + 1]) : 0;
+    const bool ends_too_low = concave && alive * rate.power(positions) < next;
+    for (std::int64_t i = 1; i <= positions; ++i) survival.push_back(ends_too_low ? mean : alive * rate.power(i));
     alive = survival.back();
     before = here;
   }
-  return {core::AcceptanceProfile::from_survival(std::move(survival)), monotone};
+  return {core::AcceptanceProfile::from_survival(std::move(survival)), concave.has_value()};
 }
 
 InvertedProfile profile_from_unconditional_rates(std::span<const double> rates) {

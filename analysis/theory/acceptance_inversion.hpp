@@ -23,6 +23,8 @@ core::AcceptanceRate alpha_from_acceptance_length(double tokens_per_step, std::i
 struct AcceptanceLength {
   std::int64_t gamma;      ///< drafted tokens per step at which it was measured, >= 1
   double tokens_per_step;  ///< acceptance length, bonus token included, in [1, gamma + 1]
+  /// What was rounded to this length lies at most so far from it, >= 0.
+  double half_unit = 0;
 };
 
 struct InvertedProfile {
@@ -36,8 +38,10 @@ struct InvertedProfile {
 inline constexpr std::int64_t longest_profile = 1'000'000;
 
 /// Survival from one acceptance length per gamma: survival(g) = length(g) - length(g - 1), length(0) = 1. Over a gap
-/// in the gammas one conditional rate is held, chosen so that the lengths are met; a single length gives one rate.
-/// What differs from a survival function by the rounding of the lengths alone counts as monotone.
+/// in the gammas one conditional rate is held, chosen so that the lengths are met, or one survival where that would end
+/// below the next; a single length gives one rate. Lengths of a survival function are concave in gamma. Where these are
+/// not, but some within half a unit of each are, the least concave majorant of the lengths less their half units takes
+/// their place, raised by as much as the half units allow.
 /// Source:   docs/theory.md#acceptance-inversion
 /// @param lengths  at least one, gammas strictly increasing, the last at most longest_profile
 /// @throws std::invalid_argument if lengths is empty or the gammas do not increase

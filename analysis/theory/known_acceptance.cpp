@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
@@ -11,8 +10,6 @@
 
 namespace specdec::theory {
 namespace {
-
-constexpr std::int64_t largest_count = std::numeric_limits<std::int64_t>::max();
 
 void require_acceptance(std::string_view function, std::span<const double> acceptance) {
   for (std::size_t t = 0; t < acceptance.size(); ++t)
@@ -53,7 +50,7 @@ Choice best_step(std::span<const double> acceptance, std::span<const long double
 template <class Decide>
 double solve(std::string_view function, std::span<const double> acceptance, std::int64_t max_gamma,
              const core::StepCost& cost, Decide decide) {
-  core::require_in(function, "max_gamma", max_gamma, 0, largest_count);
+  core::require_in(function, "max_gamma", max_gamma, 0, core::largest_integer);
   require_acceptance(function, acceptance);
   const std::vector<long double> step_cost = cost_table(max_gamma, acceptance.size(), cost);
   std::vector<long double> remaining(acceptance.size() + 1, 0.0L);

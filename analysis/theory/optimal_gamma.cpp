@@ -11,8 +11,6 @@
 namespace specdec::theory {
 namespace {
 
-constexpr double largest = std::numeric_limits<double>::max();
-constexpr std::int64_t largest_gamma = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t largest_practical_gamma = std::int64_t{1} << 53;
 
 using Piece = core::StepCost::Piece;
@@ -140,7 +138,7 @@ OptimalGamma optimal_gamma(const core::AcceptanceProfile& acceptance, double c) 
 }
 
 std::optional<RealOptimum> optimal_gamma_real(const core::AcceptanceRate& rate, double c) {
-  core::require_in("optimal_gamma_real", "c", c, 0, largest);
+  core::require_in("optimal_gamma_real", "c", c, 0, core::largest_double);
   if (rate.alpha() == 0 || c >= 1) return RealOptimum{};
   if (c == 0 || rate.rejection() == 0) return std::nullopt;
   const long double log_reciprocal = -rate.log_alpha();
@@ -185,7 +183,7 @@ std::optional<std::int64_t> gamma_reaching_share(const core::AcceptanceRate& rat
 }
 
 double tie_cost(const core::AcceptanceRate& rate, std::int64_t gamma) {
-  core::require_in("tie_cost", "gamma", gamma, 1, largest_gamma);
+  core::require_in("tie_cost", "gamma", gamma, 1, core::largest_integer);
   const auto drafts = static_cast<long double>(gamma);
   const long double survival = extended::power(rate, drafts);
   return static_cast<double>(survival / (survival + rate.rejection() * extended::power_sum_derivative(rate, drafts)));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -13,8 +12,6 @@
 
 namespace specdec::theory {
 namespace {
-
-constexpr std::int64_t largest_count = std::numeric_limits<std::int64_t>::max();
 
 /// cost(gamma) with other drafting time than c gamma; 1 at gamma = 0.
 double cost_with_drafting(const core::StepCost& cost, std::int64_t gamma, double drafting) {
@@ -80,7 +77,7 @@ double copying_speedup(double match_rate, const core::AcceptanceProfile& accepta
 
 double parallel_draft_speedup(const core::AcceptanceProfile& acceptance, std::int64_t gamma,
                               const core::StepCost& cost) {
-  core::require_in("parallel_draft_speedup", "gamma", gamma, 0, largest_count - 1);
+  core::require_in("parallel_draft_speedup", "gamma", gamma, 0, core::largest_integer - 1);
   return expected_tokens(acceptance, gamma) / cost_with_drafting(cost, gamma, cost.c);
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
@@ -13,17 +12,15 @@
 namespace specdec::theory {
 namespace {
 
-constexpr std::int64_t largest_count = std::numeric_limits<std::int64_t>::max();
-constexpr double largest = std::numeric_limits<double>::max();
 constexpr double law_tolerance = 1e-9;
 
 }  // namespace
 
 SpeculativeBeams speculative_beams(const core::AcceptanceRate& kept, std::int64_t width, std::int64_t drafted_width,
                                    std::int64_t gamma, double c) {
-  core::require_in("speculative_beams", "width", width, 1, largest_count);
-  core::require_in("speculative_beams", "drafted_width", drafted_width, width, largest_count);
-  core::require_in("speculative_beams", "c", c, 0, largest);
+  core::require_in("speculative_beams", "width", width, 1, core::largest_integer);
+  core::require_in("speculative_beams", "drafted_width", drafted_width, width, core::largest_integer);
+  core::require_in("speculative_beams", "c", c, 0, core::largest_double);
   const double tokens = expected_tokens(kept, gamma);
   const double evaluations =
       static_cast<double>(width) + static_cast<double>(drafted_width) * static_cast<double>(gamma);
@@ -32,7 +29,7 @@ SpeculativeBeams speculative_beams(const core::AcceptanceRate& kept, std::int64_
 }
 
 BlockwiseDecoding blockwise_decoding(std::span<const double> head_accuracy, std::int64_t tokens) {
-  core::require_in("blockwise_decoding", "tokens", tokens, 1, largest_count);
+  core::require_in("blockwise_decoding", "tokens", tokens, 1, core::largest_integer);
   core::CompensatedSum block;
   block.add(1);
   double right = 1;
@@ -45,7 +42,7 @@ BlockwiseDecoding blockwise_decoding(std::span<const double> head_accuracy, std:
 }
 
 EarlyExit early_exit(std::span<const double> exit_probability, double check) {
-  core::require_in("early_exit", "check", check, 0, largest);
+  core::require_in("early_exit", "check", check, 0, core::largest_double);
   core::CompensatedSum layers;
   core::CompensatedSum total;
   for (std::size_t i = 0; i < exit_probability.size(); ++i) {
@@ -59,20 +56,20 @@ EarlyExit early_exit(std::span<const double> exit_probability, double check) {
 }
 
 double input_copy_speedup(std::int64_t tokens, std::int64_t edits, double runs_per_edit) {
-  core::require_in("input_copy_speedup", "tokens", tokens, 1, largest_count);
-  core::require_in("input_copy_speedup", "edits", edits, 0, largest_count);
-  core::require_in("input_copy_speedup", "runs_per_edit", runs_per_edit, 0, largest);
+  core::require_in("input_copy_speedup", "tokens", tokens, 1, core::largest_integer);
+  core::require_in("input_copy_speedup", "edits", edits, 0, core::largest_integer);
+  core::require_in("input_copy_speedup", "runs_per_edit", runs_per_edit, 0, core::largest_double);
   const double runs = 1 + static_cast<double>(edits) * (1 + runs_per_edit);
   core::require_in("input_copy_speedup", "runs", runs, 1, static_cast<double>(tokens));
   return static_cast<double>(tokens) / runs;
 }
 
 double chained_speedup(const core::AcceptanceRate& beta, const ChainedTimes& times) {
-  core::require_in("chained_speedup", "time of f", times.f, 0, largest);
-  core::require_in("chained_speedup", "time of f_star", times.f_star, 0, largest);
-  core::require_in("chained_speedup", "time of g", times.g, 0, largest);
+  core::require_in("chained_speedup", "time of f", times.f, 0, core::largest_double);
+  core::require_in("chained_speedup", "time of f_star", times.f_star, 0, core::largest_double);
+  core::require_in("chained_speedup", "time of g", times.g, 0, core::largest_double);
   const double serial = times.f + times.g;
-  core::require_in("chained_speedup", "time of f and g", serial, std::numeric_limits<double>::denorm_min(), largest);
+  core::require_in("chained_speedup", "time of f and g", serial, core::least_positive, core::largest_double);
   const double accepted = std::min(std::max(times.f, times.f_star + times.g), serial);
   return serial / (beta.alpha() * accepted + beta.rejection() * serial);
 }

@@ -21,8 +21,11 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 /// Entries (gamma, j) with 1 <= j <= gamma <= max_gamma.
 std::size_t triangle(std::int64_t max_gamma) { return size(max_gamma * (max_gamma + 1) / 2); }
 
-void add_to(std::vector<double>& sums, const std::vector<double>& terms) {
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += terms[i];
+/// Sums begin empty.
+template <class Term>
+void add_to(std::vector<core::ExactSum>& sums, const std::vector<Term>& terms) {
+  sums.resize(std::max(sums.size(), terms.size()));
+  for (std::size_t i = 0; i < terms.size(); ++i) sums[i].add(terms[i]);
 }
 
 }  // namespace
@@ -84,15 +87,39 @@ double ReplayedRounds::accepted(std::int64_t gamma, std::int64_t j) const { retu
 
 double ReplayedRounds::examined(std::int64_t gamma, std::int64_t j) const { return examined_[place(gamma, j)]; }
 
-ReplayedRounds& ReplayedRounds::operator+=(const ReplayedRounds& other) {
-  core::require_same_size("ReplayedRounds", "steps", steps_.size(), "steps of the other", other.steps_.size());
-  sequences_ += other.sequences_;
-  tokens_ += other.tokens_;
+ReplayedTotal& ReplayedTotal::operator+=(const ReplayedRounds& rounds) {
+  core::require_same_size("ReplayedTotal", "steps", rounds_.steps_.size(), "steps of the rounds", rounds.steps_.size());
+  rounds_.sequences_ += rounds.sequences_;
+  rounds_.tokens_ += rounds.tokens_;
+  add_to(steps_, rounds.steps_);
+  add_to(partial_, rounds.partial_);
+  add_to(accepted_, rounds.accepted_);
+  add_to(examined_, rounds.examined_);
+  return *this;
+}
+
+ReplayedTotal& ReplayedTotal::operator+=(const ReplayedTotal& other) {
+  core::require_same_size("ReplayedTotal", "steps", rounds_.steps_.size(), "steps of the other",
+                          other.rounds_.steps_.size());
+  rounds_.sequences_ += other.rounds_.sequences_;
+  rounds_.tokens_ += other.rounds_.tokens_;
   add_to(steps_, other.steps_);
   add_to(partial_, other.partial_);
   add_to(accepted_, other.accepted_);
   add_to(examined_, other.examined_);
   return *this;
+}
+
+ReplayedRounds ReplayedTotal::value() const {
+  ReplayedRounds total = rounds_;
+  const auto round = [](std::vector<double>& values, const std::vector<core::ExactSum>& sums) {
+    for (std::size_t i = 0; i < sums.size(); ++i) values[i] = sums[i].value();
+  };
+  round(total.steps_, steps_);
+  round(total.partial_, partial_);
+  round(total.accepted_, accepted_);
+  round(total.examined_, examined_);
+  return total;
 }
 
 std::size_t ReplayedRounds::bytes(std::int64_t max_gamma) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/core/compensated_sum.hpp"
+#include "analysis/core/exact_sum.hpp"
 #include "analysis/core/step_cost.hpp"
 
 namespace specdec::theory {
@@ -40,15 +41,12 @@ class ReplayedRounds {
   /// Expected steps in which draft j was looked at: it was drafted and those before it were accepted.
   double examined(std::int64_t gamma, std::int64_t j) const;
 
-  /// Adds the texts of another one with the same max_gamma.
-  /// @throws std::invalid_argument if max_gamma differs
-  ReplayedRounds& operator+=(const ReplayedRounds& other);
-
   /// Memory of one.
   static std::size_t bytes(std::int64_t max_gamma);
 
  private:
   friend class StreamingReplay;
+  friend class ReplayedTotal;
   std::size_t place(std::int64_t gamma, std::int64_t j) const;
 
   std::int64_t max_gamma_;
@@ -58,6 +56,23 @@ class ReplayedRounds {
   std::vector<double> partial_;   // (gamma, d) for d < gamma; triangles, gamma (gamma - 1) / 2 + j - 1
   std::vector<double> accepted_;  // (gamma, j)
   std::vector<double> examined_;
+};
+
+/// Rounds of many texts, the same to the last bit whatever the order in which they are added.
+class ReplayedTotal {
+ public:
+  /// @param max_gamma  >= 0
+  explicit ReplayedTotal(std::int64_t max_gamma) : rounds_(max_gamma) {}
+
+  /// @throws std::invalid_argument if max_gamma differs
+  ReplayedTotal& operator+=(const ReplayedRounds& rounds);
+  ReplayedTotal& operator+=(const ReplayedTotal& other);
+
+  ReplayedRounds value() const;
+
+ private:
+  ReplayedRounds rounds_;  // for its counts and sizes
+  std::vector<core::ExactSum> steps_, partial_, accepted_, examined_;
 };
 
 struct ReplayOptions {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 #include <stdexcept>
 #include <utility>
@@ -15,7 +14,6 @@
 namespace specdec::theory {
 namespace {
 
-constexpr std::int64_t largest_count = std::numeric_limits<std::int64_t>::max();
 /// What the sum of a row may exceed 1 by: rounding.
 constexpr double sum_slack = 1e-12;
 
@@ -57,8 +55,8 @@ std::vector<NodePlace> places(std::string_view function, std::span<const std::in
 
 void require_limits(std::string_view function, const TreeLimits& limits) {
   core::require_in(function, "nodes", limits.nodes, 1, largest_tree);
-  core::require_in(function, "depth", limits.depth, 0, largest_count);
-  core::require_in(function, "children", limits.children, 0, largest_count);
+  core::require_in(function, "depth", limits.depth, 0, core::largest_integer);
+  core::require_in(function, "children", limits.children, 0, core::largest_integer);
 }
 
 /// The nodes of largest weight, one at a time.
@@ -142,7 +140,7 @@ ChildAcceptance ChildAcceptance::by_depth(std::vector<std::vector<double>> by_de
 }
 
 std::span<const double> ChildAcceptance::at(std::int64_t depth) const {
-  core::require_in("ChildAcceptance", "depth", depth, 1, largest_count);
+  core::require_in("ChildAcceptance", "depth", depth, 1, core::largest_integer);
   if (every_depth_) return rates_.front();
   if (depth > static_cast<std::int64_t>(rates_.size())) return {};
   return rates_[static_cast<std::size_t>(depth) - 1];
@@ -204,12 +202,12 @@ TreePlan best_tree(const ChildAcceptance& acceptance, const core::StepCost& cost
 }
 
 FullTree full_tree(double acceptance, std::int64_t k, std::int64_t depth) {
-  core::require_in("full_tree", "k", k, 1, largest_count);
-  core::require_in("full_tree", "depth", depth, 0, largest_count - 1);
+  core::require_in("full_tree", "k", k, 1, core::largest_integer);
+  core::require_in("full_tree", "depth", depth, 0, core::largest_integer - 1);
   std::int64_t nodes = k == 1 ? depth + 1 : 1;
   std::int64_t level = 1;
   for (std::int64_t d = 0; k > 1 && d < depth; ++d) {
-    if (level > largest_count / k || level * k > largest_count - nodes)
+    if (level > core::largest_integer / k || level * k > core::largest_integer - nodes)
       throw std::domain_error(
           fmt::format("full_tree: {} children at each of {} depths are more nodes than can be counted", k, depth));
     level *= k;

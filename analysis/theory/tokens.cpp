@@ -1,20 +1,13 @@
 #include "analysis/theory/tokens.hpp"
 
-#include <limits>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/theory/extended.hpp"
 
 namespace specdec::theory {
-namespace {
-
-constexpr std::int64_t largest_gamma = std::numeric_limits<std::int64_t>::max();
-
-}  // namespace
-
 double expected_tokens(const core::AcceptanceProfile& acceptance, std::int64_t gamma) {
-  core::require_in("expected_tokens", "gamma", gamma, 0, largest_gamma);
+  core::require_in("expected_tokens", "gamma", gamma, 0, core::largest_integer);
   return static_cast<double>(extended::expected_tokens(acceptance, gamma));
 }
 
@@ -30,8 +23,8 @@ double expected_tokens_limit(const core::AcceptanceProfile& acceptance) {
 }
 
 double tokens_probability(const core::AcceptanceProfile& acceptance, std::int64_t gamma, std::int64_t tokens) {
-  core::require_in("tokens_probability", "gamma", gamma, 0, largest_gamma);
-  const std::int64_t most = gamma < largest_gamma ? gamma + 1 : largest_gamma;
+  core::require_in("tokens_probability", "gamma", gamma, 0, core::largest_integer);
+  const std::int64_t most = gamma < core::largest_integer ? gamma + 1 : core::largest_integer;
   core::require_in("tokens_probability", "tokens", tokens, 1, most);
   return tokens - 1 == gamma ? acceptance.survival(gamma) : acceptance.first_rejection(tokens);
 }
@@ -45,12 +38,12 @@ void tokens_distribution(const core::AcceptanceProfile& acceptance, std::span<do
 }
 
 double tokens_variance(const core::AcceptanceRate& rate, std::int64_t gamma) {
-  core::require_in("tokens_variance", "gamma", gamma, 0, largest_gamma);
+  core::require_in("tokens_variance", "gamma", gamma, 0, core::largest_integer);
   return static_cast<double>(extended::variance(rate, static_cast<long double>(gamma)));
 }
 
 double expected_tokens_derivative(const core::AcceptanceRate& rate, std::int64_t gamma) {
-  core::require_in("expected_tokens_derivative", "gamma", gamma, 0, largest_gamma);
+  core::require_in("expected_tokens_derivative", "gamma", gamma, 0, core::largest_integer);
   return static_cast<double>(extended::power_sum_derivative(rate, static_cast<long double>(gamma)));
 }
 

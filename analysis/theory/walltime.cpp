@@ -1,22 +1,13 @@
 #include "analysis/theory/walltime.hpp"
 
-#include <limits>
-
 #include "analysis/core/checks.hpp"
 #include "analysis/theory/extended.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 #include "analysis/theory/power_sum_root.hpp"
 
 namespace specdec::theory {
-namespace {
-
-constexpr double largest = std::numeric_limits<double>::max();
-constexpr std::int64_t largest_gamma = std::numeric_limits<std::int64_t>::max();
-
-}  // namespace
-
 double walltime_improvement(const core::AcceptanceProfile& acceptance, std::int64_t gamma, const core::StepCost& cost) {
-  core::require_in("walltime_improvement", "gamma", gamma, 0, largest_gamma);
+  core::require_in("walltime_improvement", "gamma", gamma, 0, core::largest_integer);
   return static_cast<double>(extended::expected_tokens(acceptance, gamma) / cost.extended(gamma));
 }
 
@@ -33,17 +24,17 @@ void walltime_improvement(std::span<const core::AcceptanceRate> rates, std::span
 }
 
 bool some_gamma_helps(const core::AcceptanceRate& rate, double c) {
-  core::require_in("some_gamma_helps", "c", c, 0, largest);
+  core::require_in("some_gamma_helps", "c", c, 0, core::largest_double);
   return c < 0.5 ? rate.alpha() > c : rate.rejection() < 1 - c;
 }
 
 double guaranteed_improvement(const core::AcceptanceRate& rate, double c) {
-  core::require_in("guaranteed_improvement", "c", c, 0, largest);
+  core::require_in("guaranteed_improvement", "c", c, 0, core::largest_double);
   return walltime_improvement(rate, 1, c);
 }
 
 std::optional<core::AcceptanceRate> break_even_alpha(std::int64_t gamma, const core::StepCost& cost) {
-  core::require_in("break_even_alpha", "gamma", gamma, 1, largest_gamma);
+  core::require_in("break_even_alpha", "gamma", gamma, 1, core::largest_integer);
   const auto drafts = static_cast<long double>(gamma);
   const long double excess = cost.extended_excess(gamma);
   if (excess > drafts) return std::nullopt;

@@ -1,7 +1,4 @@
-#include "cli/figures/batch_figure.hpp"
-#include "cli/figures/chart.hpp"
-#include "cli/figures/load_figures.hpp"
-#include "cli/figures/verification_figure.hpp"
+#include "cli/figures/figure_kind.hpp"
 
 namespace specdec::cli {
 

@@ -14,17 +14,19 @@
 #include "analysis/theory/optimal_gamma.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
-#include "cli/figures/chart.hpp"
-#include "cli/text.hpp"
+#include "cli/figures/figure_kind.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 constexpr std::int64_t most_drawn_drafts = 1024;
 
-std::vector<std::int64_t> gammas_of(const std::string& list) {
+std::vector<std::int64_t> gammas_in(const std::string& list) {
   std::vector<std::int64_t> gammas;
   for (const std::string& entry : listed("--gamma", list))
     gammas.push_back(parse_integer("--gamma", entry, 0, most_drawn_drafts));
@@ -94,7 +96,7 @@ Chart expected_tokens_chart(const ExpectedTokensOptions& o) {
   ChartPanel& panel = chart.panels.emplace_back();
   panel.x = o.alpha.axis();
   panel.y = {.key = "tokens_per_step", .label = "tokens per step", .low = 0};
-  for (const std::int64_t gamma : gammas_of(o.gamma)) {
+  for (const std::int64_t gamma : gammas_in(o.gamma)) {
     panel.series.push_back(series_over(o.alpha.values(), gamma_name(gamma), [&](const core::AcceptanceRate& rate) {
       return theory::expected_tokens(rate, gamma);
     }));
@@ -183,7 +185,7 @@ Chart trade_off_chart(const TradeOffOptions& o) {
   chart.panels[1].title = "operations";
   chart.panels[1].x = o.alpha.axis();
   chart.panels[1].y = {.key = "operations", .label = "operations (×)", .low = 0};
-  for (const std::int64_t gamma : gammas_of(o.gamma)) {
+  for (const std::int64_t gamma : gammas_in(o.gamma)) {
     chart.panels[0].series.push_back(
         series_over(o.alpha.values(), gamma_name(gamma),
                     [&](const core::AcceptanceRate& rate) { return theory::walltime_improvement(rate, gamma, o.c); }));
@@ -234,7 +236,7 @@ double add_call(ChartSeries& calls, double lane, double start, double duration) 
 }
 
 Chart step_trace_chart(const StepTraceOptions& o) {
-  const std::vector<std::int64_t> gammas = gammas_of(o.gamma);
+  const std::vector<std::int64_t> gammas = gammas_in(o.gamma);
   Chart chart;
   chart.name = "step-trace";
   chart.title = fmt::format("The calls behind {} token{}", o.tokens, o.tokens == 1 ? "" : "s");

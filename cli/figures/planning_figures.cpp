@@ -4,17 +4,20 @@
 #include <utility>
 
 #include "analysis/planning/plan.hpp"
-#include "cli/figures/chart.hpp"
-#include "cli/figures/planning_charts.hpp"
+#include "cli/figures/figure_kind.hpp"
 #include "cli/files.hpp"
 #include "cli/given_options.hpp"
 #include "cli/plan.hpp"
-#include "cli/plan_acceptance.hpp"
 #include "cli/plan_options.hpp"
-#include "cli/text.hpp"
+#include "cli/planned.hpp"
+#include "cli/stated_acceptance.hpp"
 #include "cli/usage_error.hpp"
+#include "render/figures/planning_charts.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 // What figures show of nobody's deployment in particular.
@@ -33,9 +36,11 @@ struct RateOfPlan {
 
 /// @throws UsageError where what is given knows no rate
 RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
+  require_consistent_acceptance(o);
   if (o.counters.empty() && o.trace.empty()) {
-    const Acceptance stated = stated_acceptance(o);
-    const core::AcceptanceRate pooled = planning::pooled_rate(stated.profile);
+    const planner::StatedAcceptance stated = *stated_acceptance(o).stated;
+    if (stated.published != nullptr) chart.assumptions.push_back(planner::assumption_of(*stated.published));
+    const core::AcceptanceRate pooled = stated.rate();
     const planning::RateInterval rates = stated.interval.value_or(planning::RateInterval{pooled, pooled});
     if (!stated.interval && stated.profile.measured_positions() > 0) {
       chart.warnings.push_back({"one_rate", fmt::format("the acceptance by position is taken as its pooled rate, {}",
@@ -43,11 +48,11 @@ RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
     }
     return {{rates.low.alpha(), rates.high.alpha()}, rates};
   }
-  const PlannedAcceptance measured = acceptance_from(acceptance_source(o, usual_max_gamma));
+  const planner::Acceptance measured = acceptance_of(o);
   for (const std::string& file : std::set<std::string>(measured.files.begin(), measured.files.end())) {
-    if (file != "-") chart.files.push_back(file_facts("FILE", file));
+    chart.files.push_back(file_facts("FILE", file));
   }
-  for (const Warning& warning : measured.warnings) chart.warnings.push_back(warning);
+  append(chart.warnings, measured.warnings);
   if (!measured.alpha && !measured.alpha_ci95) {
     throw UsageError(fmt::format("{} gives no acceptance rate; give --alpha LOW:HIGH", measured.text));
   }
@@ -64,7 +69,8 @@ void complete_acceptance(PlanOptions& o, Chart& chart) {
 }
 
 void add_cost_assumptions(const StepCostOptions& cost, Chart& chart) {
-  for (const Assumption& assumption : cost.assumptions()) chart.assumptions.push_back(assumption);
+  for (const Assumption& assumption : cost.times().assumptions()) chart.assumptions.push_back(assumption);
+  append(chart.warnings, cost.times().warnings());
 }
 
 // ---- speedup-map
@@ -99,7 +105,7 @@ Chart speedup_map_figure(SpeedupMapOptions o) {
   SpeedupMapInputs inputs;
   inputs.alpha = rate.alpha;
   inputs.c = o.c_interval ? interval_of_c(*o.c_interval) : estimate::Interval{*o.plan.cost.c, *o.plan.cost.c};
-  inputs.cost = o.plan.cost.with_c(0);
+  inputs.cost = o.plan.cost.times().with_c(0);
   if (o.plan.max_gamma) inputs.max_gamma = *o.plan.max_gamma;
   add_cost_assumptions(o.plan.cost, given);
   Chart chart = speedup_map_chart(inputs);
@@ -140,12 +146,13 @@ Chart speedup_over_gamma_figure(PlanOptions o) {
   // The one point of the closed forms does not say what is in use, those of a batch do.
   if (o.is_closed_form() && o.gamma) o.batch.emplace(1, '1');
   const PlanReport plan = plan_report(o);
-  if (!plan.deployment) throw UsageError("the plan has no point to draw: " + plan.report.warnings.back().message);
-  Chart chart = speedup_over_gamma_chart(speedup_over_gamma_inputs(*plan.deployment, o.tolerance));
+  if (!plan.plan->has_points())
+    throw UsageError("the plan has no point to draw: " + plan.report.warnings.back().message);
+  Chart chart = speedup_over_gamma_chart(speedup_over_gamma_inputs(*plan.plan, o.tolerance));
   chart.assumptions = std::move(given.assumptions);
   for (const Assumption& assumption : plan.report.assumptions) chart.assumptions.push_back(assumption);
-  for (const Warning& warning : plan.report.warnings) {
-    if (!warning.json_only) chart.warnings.push_back(warning);
+  for (const Note& warning : plan.report.warnings) {
+    if (!warning.explains_null) chart.warnings.push_back(warning);
   }
   chart.files = plan.report.files;
   chart.presets = plan.report.presets;
@@ -183,7 +190,7 @@ Chart regret_figure(PlanOptions o) {
                     "LOW:HIGH",
                     brief(rate.alpha.lo)));
   }
-  RegretInputs inputs{rate.rates, {*o.cost.cost(), o.max_gamma.value_or(planning::no_max_gamma)}, o.gamma};
+  const RegretInputs inputs{rate.rates, *o.cost.cost(), o.max_gamma.value_or(planning::no_max_gamma), o.gamma};
   if (o.cost.c == 0.0 && !o.max_gamma) {
     throw UsageError("--c is 0, for which every larger gamma is better: give --max-gamma");
   }
@@ -201,7 +208,8 @@ std::function<Chart()> set_up_regret(Options& options) {
   o->cost.declare(options, "[0.05]");
   options.group("Question");
   options.integer("-k,--gamma,--num-speculative-tokens", o->gamma, {0, planning::no_max_gamma}, "gamma in use");
-  options.integer("--max-gamma", o->max_gamma, {1, largest_max_gamma}, "largest gamma to compare");
+  options.integer("--max-gamma", o->max_gamma, {1, planner::largest_max_gamma},
+                  "largest gamma to draw; regret is\nagainst the best of all");
   return [o] { return regret_figure(*o); };
 }
 

@@ -11,14 +11,17 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "cli/acceptance_options.hpp"
 #include "cli/checkpoint_pair.hpp"
-#include "cli/figures/chart.hpp"
-#include "cli/figures/trace_charts.hpp"
+#include "cli/figures/figure_kind.hpp"
+#include "cli/figures/token_strip.hpp"
 #include "cli/files.hpp"
 #include "cli/usage_error.hpp"
+#include "render/figures/trace_charts.hpp"
 #include "sim/recording.hpp"
 #include "traces/open_trace.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 estimate::ObserveOptions observed_by(const AcceptanceOptions& acceptance, std::int64_t threads) {
@@ -64,7 +67,7 @@ constexpr const char* short_recording = "a short one, made of the shipped pair";
 void describe(const RecordingOptions& o, const traces::PositionSource& source, Chart& chart) {
   for (const auto& file : source.files()) chart.files.push_back(file_facts("--trace", file.string()));
   if (o.trace.empty()) chart.assumptions.push_back({"recording", "of the shipped pair", "default"});
-  for (const traces::Note& note : source.notes()) chart.warnings.push_back({note.code, note.message});
+  append(chart.warnings, source.notes());
 }
 
 // ---- Charts of an analysis.
@@ -77,7 +80,7 @@ Chart chart_of(ChartOfTrace draw, const planning::TraceAnalysis& analysis, const
   for (const Assumption& assumption : o.acceptance.assumptions(metadata, analysis.rule)) {
     chart.assumptions.push_back(assumption);
   }
-  for (const traces::Note& note : analysis.notes) chart.warnings.push_back({note.code, note.message});
+  append(chart.warnings, analysis.notes);
   return chart;
 }
 
@@ -303,7 +306,7 @@ Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInput
   while (source.read(batch)) {
     const estimate::Observations seen = observer.observe(source, batch);
     if (!columns) columns.emplace(std::max<std::int64_t>(1, inputs.gamma), seen);
-    if (!columns->take(seen)) throw UsageError("the recording says nothing of acceptance under this rule");
+    if (!columns->take(seen)) throw UsageError(planning::nothing_of_acceptance(batch));
     exact = exact && columns->exact();
     sequences.meet(seen, source.metadata().task_names);
     simulation.add({.sequence = seen.sequence,
@@ -322,7 +325,7 @@ Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInput
         {"acceptance_bracketed", "acceptance is known within brackets only: the run is one at their lower ends"});
   }
   chart.assumptions = inputs.acceptance.assumptions(source.metadata(), observer.rule());
-  for (const traces::Note& note : observer.notes()) chart.warnings.push_back({note.code, note.message});
+  append(chart.warnings, observer.notes());
   return chart;
 }
 

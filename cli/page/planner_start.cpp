@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/page/page_inputs.hpp"
-#include "cli/plan_grammar.hpp"
-#include "cli/text.hpp"
+#include "cli/planned.hpp"
+#include "cli/stated_acceptance.hpp"
+#include "render/page/page_inputs.hpp"
+#include "render/text.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 using nlohmann::ordered_json;
@@ -23,7 +26,11 @@ double to_four_digits(double rate) { return std::round(rate * 1e4) / 1e4; }
 class PlannerStart {
  public:
   PlannerStart(const PlanOptions& o, const PlanReport& plan, const ordered_json& inputs, const ordered_json& analysis)
-      : o_(o), plan_(plan), d_(plan.deployment.get()), inputs_(inputs), analysis_(analysis) {
+      : o_(o),
+        plan_(plan),
+        d_(plan.plan->has_points() ? plan.plan.get() : nullptr),
+        inputs_(inputs),
+        analysis_(analysis) {
     if (d_ != nullptr && !d_->drafts.empty()) draft_ = &d_->drafts[d_->shown()];
     if (d_ != nullptr) point_ = &d_->points().front();
   }
@@ -39,11 +46,11 @@ class PlannerStart {
   }
 
  private:
-  bool is_closed_form() const { return plan_.closed_form.has_value(); }
+  bool is_closed_form() const { return plan_.plan->closed_form.has_value(); }
 
-  /// Whether the acceptance is nothing but --alpha.
+  /// Whether the acceptance is nothing but a rate, by --alpha or --published.
   bool is_alpha() const {
-    if (is_closed_form()) return o_.alpha.has_value();
+    if (is_closed_form()) return o_.alpha || o_.published;
     return draft_ != nullptr && draft_->acceptance.stated && !o_.rejection &&
            draft_->acceptance.stated->profile.measured_positions() == 0 && !draft_->acceptance.stated->measured_at;
   }
@@ -60,12 +67,13 @@ class PlannerStart {
   ordered_json acceptance_request() const {
     ordered_json request = ordered_json::object();
     if (is_closed_form()) {
-      for (const char* key : {"rejection", "acceptance_length", "acceptance_per_position", "at", "conditional"}) {
+      for (const char* key :
+           {"rejection", "acceptance_length", "acceptance_per_position", "at", "rounds", "conditional"}) {
         take(request, key);
       }
       return request;
     }
-    PlannedAcceptance of_runs;
+    planner::Acceptance of_runs;
     if (draft_ == nullptr) of_runs.curve = d_->bench->acceptance;
     request["acceptance"] = page_input(draft_ != nullptr ? draft_->acceptance : of_runs, d_->max_gamma);
     request["max_gamma"] = std::max<std::size_t>(request["acceptance"]["by_gamma"].size() - 1, 1);
@@ -77,12 +85,12 @@ class PlannerStart {
     if (!is_alpha()) start_["acceptance"] = {{"label", acceptance_label()}, {"request", acceptance_request()}};
     double low = 0, high = 0;
     if (is_alpha()) {
-      const Acceptance stated = is_closed_form() ? stated_acceptance(o_) : *draft_->acceptance.stated;
-      const core::AcceptanceRate rate = planning::pooled_rate(stated.profile);
+      const planner::StatedAcceptance stated = *(is_closed_form() ? stated_acceptance(o_) : draft_->acceptance).stated;
+      const core::AcceptanceRate rate = stated.rate();
       low = (stated.interval ? stated.interval->low : rate).alpha();
       high = (stated.interval ? stated.interval->high : rate).alpha();
     } else if (is_closed_form()) {
-      low = high = to_four_digits(planning::pooled_rate(stated_acceptance(o_).profile).alpha());
+      low = high = to_four_digits(stated_acceptance(o_).stated->rate().alpha());
     } else if (draft_ != nullptr && draft_->acceptance.alpha) {
       const estimate::Interval alpha = draft_->acceptance.alpha_ci95.value_or(
           estimate::Interval{*draft_->acceptance.alpha, *draft_->acceptance.alpha});
@@ -101,15 +109,14 @@ class PlannerStart {
   bool is_measured() const { return !o_.cost_files.empty() || !o_.bench.empty(); }
 
   cost::DraftKind kind() const {
-    return draft_ != nullptr ? draft_->kind : kind_named("--draft-kind", o_.draft_kind.value_or("model"));
+    return draft_ != nullptr ? draft_->cost.kind : planner::draft_kind(draft_words(o_), o_.model, {}, false);
   }
 
   /// The time of one pass of the draft, in plain steps, as far as the report's cost tells it.
   double drafting() const {
     if (!is_measured() && o_.cost.c) return *o_.cost.c;
-    const planning::DeploymentRow& best = point_->optimal();
-    if (best.gamma == 0 && point_->rows.size() < 2) return 0;
-    const planning::DeploymentRow& row = best.gamma == 0 ? point_->rows[1] : best;
+    if (point_->rows.size() < 2) return 0;
+    const planning::DeploymentRow& row = point_->rows[std::max<std::size_t>(1, point_->optimal_row.value_or(1))];
     const double passes = cost::draft_passes(kind(), static_cast<double>(row.gamma));
     if (!d_->cost().parts_known({row.gamma, point_->batch, point_->context}) || passes == 0) return 0;
     return row.time.draft / (passes * point_->rows.front().time.total());
@@ -135,7 +142,7 @@ class PlannerStart {
   }
 
   void put_cost() {
-    const bool priced = draft_ != nullptr && draft_->roofline != nullptr;
+    const bool priced = draft_ != nullptr && draft_->cost.roofline != nullptr;
     start_["cost"] = priced ? "hardware" : "c";
     double c = point_ == nullptr ? *o_.cost.c : drafting();
     // The rest of the rounds takes up what is rounded.
@@ -149,7 +156,7 @@ class PlannerStart {
       for (const char* key : {"verify_factor", "overhead"}) take(options, key);
     }
     if (is_closed_form()) {
-      for (const char* key : {"c_hat", "tokens"}) take(options, key);
+      for (const char* key : {"c_hat", "tokens", "min_gain"}) take(options, key);
     } else if (!priced) {
       options["batch"] = fmt::format("{}", point_->batch);
       options["context"] = fmt::format("{}", point_->context);
@@ -164,15 +171,13 @@ class PlannerStart {
     };
     start_["hardware"] = !priced ? "h100-sxm" : device != nullptr ? device->name : *o_.roofline.hardware;
     start_["model"] = priced ? model(*o_.model) : "llama-3.1-70b";
-    const std::string draft_model = priced ? draft_->draft_model : "llama-3.2-1b";
+    const std::string draft_model = priced ? draft_->cost.draft.model.value_or("") : "llama-3.2-1b";
     start_["draft_model"] = draft_model.empty() ? ordered_json() : ordered_json(model(draft_model));
     start_["draft_kind"] = name_of(kind());
     start_["tensor_parallel_size"] = priced ? o_.roofline.tensor_parallel.value_or(1) : 4;
     start_["draft_tensor_parallel_size"] = nullptr;
-    if (priced && draft_->tensor_parallel) {
-      start_["draft_tensor_parallel_size"] = *draft_->tensor_parallel;
-    } else if (o_.roofline.draft_tensor_parallel) {
-      start_["draft_tensor_parallel_size"] = *o_.roofline.draft_tensor_parallel;
+    if (priced && draft_->cost.draft.tensor_parallel) {
+      start_["draft_tensor_parallel_size"] = *draft_->cost.draft.tensor_parallel;
     }
     for (const char* key : {"weight_dtype", "draft_weight_dtype", "kv_cache_dtype"}) start_[key] = of_inputs(key);
     ordered_json& hardware = start_["hardware_options"] = ordered_json::object();
@@ -181,7 +186,7 @@ class PlannerStart {
           "draft_launch_seconds", "layer_seconds", "scheduling_seconds", "calibrate", "min_gain", "max_num_seqs"}) {
       take(hardware, key);
     }
-    start_["specs"] = page_input(d_ != nullptr ? d_->specs : NamedSpecs{});
+    start_["specs"] = page_input(d_ != nullptr ? d_->specs : planner::NamedSpecs{});
   }
 
   void put_question() {
@@ -233,8 +238,8 @@ class PlannerStart {
 
   const PlanOptions& o_;
   const PlanReport& plan_;
-  const Deployment* d_;
-  const PlannedDraft* draft_ = nullptr;
+  const planner::Plan* d_;
+  const planner::Draft* draft_ = nullptr;
   const planning::PointPlan* point_ = nullptr;
   const ordered_json& inputs_;
   const ordered_json& analysis_;

@@ -15,16 +15,19 @@
 #include <utility>
 
 #include "cli/analyze_answer.hpp"
-#include "cli/figures/drawing.hpp"
-#include "cli/page/answer_page.hpp"
+#include "cli/figures/token_strip.hpp"
 #include "cli/page/planner_start.hpp"
-#include "cli/page/report_charts.hpp"
 #include "cli/plan.hpp"
-#include "cli/text.hpp"
 #include "cli/usage_error.hpp"
-#include "cli/version.hpp"
+#include "render/figures/drawing.hpp"
+#include "render/page/answer_page.hpp"
+#include "render/page/page_charts.hpp"
+#include "render/text.hpp"
+#include "render/version.hpp"
 
 namespace specdec::cli {
+
+using namespace render;
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,7 +69,7 @@ std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& comma
   DrawingStyle style;
   style.kind = DrawingKind::svg;
   style.theme = DrawingTheme::page;
-  style.has_words = false;
+  style.has_title = style.has_caption = false;
   bool can_draw = true;
   for (Chart& chart : charts) {
     PageChart& page = shown.emplace_back(PageChart{std::move(chart), {}});
@@ -76,7 +79,7 @@ std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& comma
     } catch (const UsageError& error) {
       can_draw = false;
       report.warnings.push_back(
-          {"figures_not_drawn", fmt::format("the page shows data in the place of figures: {}", error.what())});
+          {"figures_not_drawn", fmt::format("the page shows data in the place of figures: {}", error.with_options())});
     }
   }
   return shown;
@@ -86,12 +89,11 @@ std::int64_t usual_threads() { return std::clamp<std::int64_t>(std::thread::hard
 
 AnalysisReport analysed(const PlanOptions& o) {
   AnalyzeOptions options;
-  options.input = TraceInput(o.trace);
+  options.input = TraceInput(o.trace, o.draft_array);
   options.acceptance.acceptance = o.acceptance;
   options.cost = o.cost;
   options.standardise = "none";
   options.samples = 0;
-  options.confidence_bins = 10;
   options.threads = usual_threads();
   return analysis_report(options, true);
 }
@@ -106,8 +108,9 @@ void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis
   if (best && *best > 0) strip.gamma = std::min<std::int64_t>(*best, theory::largest_replayed_gamma);
   strip.recording =
       o.trace.size() == 1 ? fs::path(o.trace.front()).filename().string() : fmt::format("{} files", o.trace.size());
-  const auto source = TraceInput(o.trace).open();
-  RecordingCharts made = recording_charts(analysis, *source, strip);
+  const auto source = TraceInput(o.trace, o.draft_array).open();
+  RecordingCharts made = recording_charts(analysis, strip.recording);
+  made.add("tokens of one run", [&] { return recorded_token_strip(*source, strip); });
   std::move(made.charts.begin(), made.charts.end(), std::back_inserter(charts));
   if (made.left_out.empty()) return;
   report.warnings.push_back({"figures_left_out", fmt::format("figures that this recording cannot give are left out: {}",
@@ -120,7 +123,7 @@ Report run(const ReportOptions& o, const Options& options) {
     throw UsageError("--output is missing: the page to write, for instance report.html");
   PlanReport plan = plan_report(o.plan);
   AnswerPage page;
-  std::vector<Chart> charts = plan_charts(o.plan, plan);
+  std::vector<Chart> charts = plan_charts(*plan.plan);
   std::optional<AnalysisReport> analysis;
   if (!o.plan.trace.empty()) {
     analysis = analysed(o.plan);
@@ -134,13 +137,16 @@ Report run(const ReportOptions& o, const Options& options) {
   report.files = plan.report.files;
   report.presets = plan.report.presets;
   report.exit_code = plan.report.exit_code;
-  page.version = version;
+  page.subject = subject_of(*plan.plan);
+  page.version = version();
   page.command = options.command_line();
   page.made_on = day_of_making();
   page.words = plan.words;
   if (analysis) {
     std::optional<std::int64_t> best;
-    if (plan.deployment) best = plan.deployment->points().front().optimal().gamma;
+    if (plan.plan->has_points() && plan.plan->points().front().optimal_row) {
+      best = plan.plan->points().front().optimal()->gamma;
+    }
     add_recording(o.plan, analysis->analysis, best, charts, report);
   }
   std::optional<std::string> script = o.is_static ? std::nullopt : page_script();
@@ -155,7 +161,7 @@ Report run(const ReportOptions& o, const Options& options) {
   if (!report.files.empty()) inputs["files"] = report.files;
   if (!report.presets.empty()) inputs["presets"] = report.presets;
   plan.report.warnings.erase(std::remove_if(plan.report.warnings.begin(), plan.report.warnings.end(),
-                                            [](const Warning& warning) { return warning.json_only; }),
+                                            [](const Note& warning) { return warning.explains_null; }),
                              plan.report.warnings.end());
   page.plan = with_envelope("plan", inputs, plan.report);
   if (script) {

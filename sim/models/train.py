@@ -626,6 +626,14 @@ def sample_prompts(work: Path, count: int) -> list[dict]:
     return out
 
 
+# How transformers and llama.cpp's converter read tokenizer.model; without it they put a space before a text.
+TOKENIZER_CONFIG = {
+    "tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "add_eos_token": False, "add_prefix_space": False,
+    "bos_token": "<s>", "clean_up_tokenization_spaces": False, "eos_token": "</s>",
+    "model_max_length": MAX_POSITIONS, "unk_token": "<unk>",
+}
+
+
 def cmd_export(args: argparse.Namespace) -> None:
     """Write target/, draft/, ngrams.safetensors and prompts.jsonl below --out."""
     import torch
@@ -644,6 +652,7 @@ def cmd_export(args: argparse.Namespace) -> None:
         save_torch(tensors, part / "model.safetensors", metadata={"format": "pt"})
         (part / "config.json").write_text(json.dumps(config(shape), indent=2) + "\n")
         shutil.copyfile(args.work / "tokenizer.model", part / "tokenizer.model")
+        (part / "tokenizer_config.json").write_text(json.dumps(TOKENIZER_CONFIG, indent=2) + "\n")
         if final.exists():
             os.replace(final, old)
         os.replace(part, final)

@@ -20,7 +20,7 @@
 namespace specdec::sim {
 namespace {
 
-constexpr std::string_view function = "plan_capacity";
+constexpr std::string_view capacity_function = "plan_capacity";
 using planning::CapacityLimit;
 
 /// Of the saturated rate: a load below this is none.
@@ -35,25 +35,25 @@ constexpr double warm_up = 0.1;
 constexpr double slope_span = 1.05;
 
 void require_positive(std::string_view name, const std::optional<double>& value) {
-  if (value) core::require_in(function, name, *value, std::numeric_limits<double>::min(), 1e12);
+  if (value) core::require_in(capacity_function, name, *value, std::numeric_limits<double>::min(), 1e12);
 }
 
 void require_law(std::string_view name, const LengthLaw& law) {
-  core::require_in(function, fmt::format("mean of {}", name), law.mean, 1, 1e7);
-  core::require_in(function, fmt::format("variation of {}", name), law.variation, 0, 10);
-  if (law.at_most) core::require_in(function, fmt::format("at_most of {}", name), *law.at_most, 1, 1 << 30);
+  core::require_in(capacity_function, fmt::format("mean of {}", name), law.mean, 1, 1e7);
+  core::require_in(capacity_function, fmt::format("variation of {}", name), law.variation, 0, 10);
+  if (law.at_most) core::require_in(capacity_function, fmt::format("at_most of {}", name), *law.at_most, 1, 1 << 30);
 }
 
 void require_workload(const Workload& workload) {
   require_positive("requests_per_second", workload.requests_per_second);
-  core::require_in(function, "requests", workload.requests, std::int64_t{100}, std::int64_t{1'000'000});
+  core::require_in(capacity_function, "requests", workload.requests, std::int64_t{100}, std::int64_t{1'000'000});
   if (workload.recorded.empty()) {
     require_law("prompt_tokens", workload.prompt_tokens);
     require_law("output_tokens", workload.output_tokens);
     return;
   }
   const std::vector<SimulatedRequest>& recorded = workload.recorded;
-  core::require_in(function, "recorded requests", static_cast<std::int64_t>(recorded.size()), std::int64_t{2},
+  core::require_in(capacity_function, "recorded requests", static_cast<std::int64_t>(recorded.size()), std::int64_t{2},
                    std::numeric_limits<std::int64_t>::max());
   if (!(recorded.back().arrival_seconds > recorded.front().arrival_seconds)) {
     throw std::invalid_argument(
@@ -70,14 +70,15 @@ void require_legal(const CapacityQuestion& question) {
   require_positive("tpot_seconds", question.limits.tpot_seconds);
   require_positive("price_per_gpu_hour", question.price_per_gpu_hour);
   require_positive("watts_per_gpu", question.watts_per_gpu);
-  core::require_in(function, "percentile", question.limits.percentile, std::nextafter(0.0, 1.0),
+  core::require_in(capacity_function, "percentile", question.limits.percentile, std::nextafter(0.0, 1.0),
                    std::nextafter(100.0, 0.0));
-  core::require_in(function, "gpus_per_replica", question.gpus_per_replica, std::int64_t{1}, std::int64_t{1} << 20U);
+  core::require_in(capacity_function, "gpus_per_replica", question.gpus_per_replica, std::int64_t{1},
+                   std::int64_t{1} << 20U);
   if (question.replicas)
-    core::require_in(function, "replicas", *question.replicas, std::int64_t{1}, std::int64_t{1} << 30U);
-  core::require_in(function, "prefer_measured", question.prefer_measured, 0.0, 1 - 1e-9);
-  core::require_in(function, "replications", question.replications, std::int64_t{2}, std::int64_t{1000});
-  core::require_in(function, "threads", question.threads, std::int64_t{1}, std::int64_t{1024});
+    core::require_in(capacity_function, "replicas", *question.replicas, std::int64_t{1}, std::int64_t{1} << 30U);
+  core::require_in(capacity_function, "prefer_measured", question.prefer_measured, 0.0, 1 - 1e-9);
+  core::require_in(capacity_function, "replications", question.replications, std::int64_t{2}, std::int64_t{1000});
+  core::require_in(capacity_function, "threads", question.threads, std::int64_t{1}, std::int64_t{1024});
 }
 
 /// 0.975 quantile of Student's t times the standard error of the mean of values whose deviations from it these are.
@@ -186,7 +187,7 @@ class CapacityPlanner {
     return found;
   }
 
-  CapacityAnswer answer() const {
+  CapacityAnswer answer(const std::function<void(std::size_t scenarios)>& progress) const {
     CapacityAnswer answer;
     for (const PlannedScenario& planned : scenarios_) {
       const SimulatedValue saturated =
@@ -194,6 +195,7 @@ class CapacityPlanner {
       ScenarioCapacity result = capacity(planned, saturated, find_load(planned, saturated));
       if (result.at_requests_per_second > 0) fill_figures(planned, result);
       answer.scenarios.push_back(std::move(result));
+      if (progress) progress(answer.scenarios.size());
     }
     compare(answer);
     return answer;
@@ -491,9 +493,10 @@ class CapacityPlanner {
 
 }  // namespace
 
-CapacityAnswer plan_capacity(const CapacityQuestion& question) {
+CapacityAnswer plan_capacity(const CapacityQuestion& question,
+                             const std::function<void(std::size_t scenarios)>& progress) {
   require_legal(question);
-  return CapacityPlanner(question).answer();
+  return CapacityPlanner(question).answer(progress);
 }
 
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,

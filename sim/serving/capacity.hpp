@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -129,8 +130,10 @@ struct CapacityAnswer {
 /// Scenarios are compared at equal arrival rate.
 /// Source:   docs/capacity.md#sustainable-load
 /// Accuracy: the search ends within 1% of the rate; what chance adds is in the intervals
+/// @param progress  called with the number of scenarios that are done, where it is not empty
 /// @throws std::domain_error, std::invalid_argument
-CapacityAnswer plan_capacity(const CapacityQuestion& question);
+CapacityAnswer plan_capacity(const CapacityQuestion& question,
+                             const std::function<void(std::size_t scenarios)>& progress = {});
 
 /// One replica of a scenario at a load, whether it meets limits or not.
 struct ReplicaAtLoad {

@@ -151,7 +151,8 @@ std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, co
 }  // namespace
 
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
-                            std::span<const std::vector<RequestAcceptance>> acceptances) {
+                            std::span<const std::vector<RequestAcceptance>> acceptances,
+                            const std::function<void(double share)>& progress) {
   core::require_same_size("over_versions", "answer", answer.scenarios.size(), "question.scenarios",
                           question.scenarios.size());
   CapacityRange range;
@@ -168,6 +169,8 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   }
   range.replicates = telling_replicates(question, range.answer);
 
+  const std::size_t plans = scenarios * (range.replicates.size() + acceptances.size());
+  std::size_t done = 0;
   // One scenario at a time, since each has its own number of replicas.
   const auto plan_version = [&](CapacityQuestion version) {
     for (std::size_t i = 0; i < scenarios; ++i) {
@@ -177,6 +180,7 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
       cover(range.answer.scenarios[i], other);
       range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
       if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(question, other));
+      if (progress) progress(static_cast<double>(++done) / static_cast<double>(plans));
     }
   };
   for (const std::size_t index : range.replicates) {
@@ -191,6 +195,12 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   }
   for (std::size_t i = 0; i < scenarios; ++i) range.gpus[i] = range_of(range.gpus_by_version[i]);
   return range;
+}
+
+std::size_t most_versions(const CapacityQuestion& question,
+                          std::span<const std::vector<RequestAcceptance>> acceptances) {
+  // Two tails of each of two iterations.
+  return std::min<std::size_t>(question.cost->replicates(), 4) + acceptances.size();
 }
 
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -41,9 +42,15 @@ struct CapacityRange {
 /// numbers stay the same.
 /// @param answer       to the question
 /// @param acceptances  the ends of the acceptance's interval; empty where it is taken as exact
+/// @param progress     called with the share of the versions that are done, where it is not empty
 /// @throws std::invalid_argument unless the answer has as many scenarios as the question
 CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer answer,
-                            std::span<const std::vector<RequestAcceptance>> acceptances);
+                            std::span<const std::vector<RequestAcceptance>> acceptances,
+                            const std::function<void(double share)>& progress = {});
+
+/// The most versions that over_versions plans, without the answer's own.
+std::size_t most_versions(const CapacityQuestion& question,
+                          std::span<const std::vector<RequestAcceptance>> acceptances);
 
 /// In how many of the versions one scenario needs fewer accelerators than another, and in how many more; a version that
 /// no number of them serves counts as more than any number.

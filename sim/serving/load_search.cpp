@@ -6,7 +6,7 @@
 namespace specdec::sim {
 namespace {
 
-struct JudgedLoad {
+struct TriedLoad {
   double log_load = 0;
   double excess = 0;
 };
@@ -21,11 +21,11 @@ std::optional<LoadCrossing> find_crossing(const LoadSearch& search, const std::f
   double slope = std::clamp(search.guess.slope, shallowest, steepest);
   double at = std::clamp(std::log(search.guess.load), lowest, highest);
   double stride = 0.25;
-  std::optional<JudgedLoad> below, above, before;
+  std::optional<TriedLoad> below, above, before;
   int same_side = 0;
   for (;;) {
     const double load = at >= highest ? search.highest : at <= lowest ? search.lowest : std::exp(at);
-    const JudgedLoad here{at, excess(load)};
+    const TriedLoad here{at, excess(load)};
     const bool over = here.excess > 0;
     if (over && at <= lowest) return std::nullopt;
     if (!over && at >= highest) return LoadCrossing{search.highest, slope};

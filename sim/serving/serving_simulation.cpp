@@ -15,20 +15,19 @@
 namespace specdec::sim {
 namespace {
 
-constexpr std::string_view function = "simulate_serving";
-constexpr double largest = std::numeric_limits<double>::max();
+constexpr std::string_view simulation_function = "simulate_serving";
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;
 constexpr std::int64_t largest_gamma = 1024;
 
 std::int64_t require_schedule(const std::vector<GammaFrom>& schedule) {
-  if (schedule.empty()) throw std::invalid_argument(fmt::format("{}: schedule is empty", function));
-  core::require_in(function, "batch_low of the schedule's first stretch", schedule.front().batch_low, 1, 1);
+  if (schedule.empty()) throw std::invalid_argument(fmt::format("{}: schedule is empty", simulation_function));
+  core::require_in(simulation_function, "batch_low of the schedule's first stretch", schedule.front().batch_low, 1, 1);
   std::int64_t lowest = 1;
   std::int64_t most = 0;
   for (const GammaFrom& stretch : schedule) {
-    core::require_in(function, "batch_low of a stretch of the schedule", stretch.batch_low, lowest,
+    core::require_in(simulation_function, "batch_low of a stretch of the schedule", stretch.batch_low, lowest,
                      std::numeric_limits<std::int64_t>::max() - 1);
-    core::require_in(function, "gamma", stretch.gamma, 0, largest_gamma);
+    core::require_in(simulation_function, "gamma", stretch.gamma, 0, largest_gamma);
     lowest = stretch.batch_low + 1;
     most = std::max(most, stretch.gamma);
   }
@@ -38,10 +37,15 @@ std::int64_t require_schedule(const std::vector<GammaFrom>& schedule) {
 void require_request(const SimulatedRequest& request, std::size_t i, double before) {
   const auto legal = [](std::int64_t tokens) { return 1 <= tokens && tokens <= largest_length; };
   const double arrival = request.arrival_seconds;
-  if (before <= arrival && arrival <= largest && legal(request.prompt_tokens) && legal(request.output_tokens)) return;
-  core::require_in(function, fmt::format("arrival_seconds of request {}", i), arrival, before, largest);
-  core::require_in(function, fmt::format("prompt_tokens of request {}", i), request.prompt_tokens, 1, largest_length);
-  core::require_in(function, fmt::format("output_tokens of request {}", i), request.output_tokens, 1, largest_length);
+  if (before <= arrival && arrival <= core::largest_double && legal(request.prompt_tokens) &&
+      legal(request.output_tokens))
+    return;
+  core::require_in(simulation_function, fmt::format("arrival_seconds of request {}", i), arrival, before,
+                   core::largest_double);
+  core::require_in(simulation_function, fmt::format("prompt_tokens of request {}", i), request.prompt_tokens, 1,
+                   largest_length);
+  core::require_in(simulation_function, fmt::format("output_tokens of request {}", i), request.output_tokens, 1,
+                   largest_length);
 }
 
 /// The blocks that a request holds before its last round, drafts and look-ahead slots included, must exist.
@@ -53,29 +57,32 @@ void require_fits(const SimulatedRequest& request, std::size_t i, const ServingE
   throw std::domain_error(fmt::format(
       "{}: request {} ({} tokens of prompt, {} of output, {} slots for drafts) needs {} blocks of {} tokens, "
       "but the cache has {}",
-      function, i, request.prompt_tokens, request.output_tokens, rounds_slots, blocks, engine.block_size,
+      simulation_function, i, request.prompt_tokens, request.output_tokens, rounds_slots, blocks, engine.block_size,
       engine.cache_blocks));
 }
 
 void require_legal(const ServingQuestion& question) {
   const ServingEngine& engine = question.engine;
-  if (question.requests.empty()) throw std::invalid_argument(fmt::format("{}: requests is empty", function));
-  if (!question.cost) throw std::invalid_argument(fmt::format("{}: cost is null", function));
+  if (question.requests.empty()) throw std::invalid_argument(fmt::format("{}: requests is empty", simulation_function));
+  if (!question.cost) throw std::invalid_argument(fmt::format("{}: cost is null", simulation_function));
   const std::int64_t gamma = require_schedule(engine.schedule);
   if (gamma > 0 && question.acceptance.empty()) {
     throw std::invalid_argument(
-        fmt::format("{}: acceptance is empty, but the schedule drafts {} tokens", function, gamma));
+        fmt::format("{}: acceptance is empty, but the schedule drafts {} tokens", simulation_function, gamma));
   }
   for (const RequestAcceptance& law : question.acceptance) {
-    for (const double rate : law.conditional) core::require_in(function, "conditional acceptance", rate, 0, 1);
+    for (const double rate : law.conditional)
+      core::require_in(simulation_function, "conditional acceptance", rate, 0, 1);
   }
-  core::require_in(function, "max_num_seqs", engine.max_num_seqs, 1, std::numeric_limits<std::int64_t>::max());
-  core::require_in(function, "max_num_batched_tokens", engine.max_num_batched_tokens, 1,
+  core::require_in(simulation_function, "max_num_seqs", engine.max_num_seqs, 1,
                    std::numeric_limits<std::int64_t>::max());
-  core::require_in(function, "block_size", engine.block_size, 1, std::int64_t{1} << 20);
-  core::require_in(function, "cache_blocks", engine.cache_blocks, 1, std::int64_t{1} << 40);
-  core::require_in(function, "prefix_cache_hit_rate", engine.prefix_cache_hit_rate, 0, std::nextafter(1.0, 0.0));
-  core::require_in(function, "warm_up_share", question.warm_up_share, 0, 0.4);
+  core::require_in(simulation_function, "max_num_batched_tokens", engine.max_num_batched_tokens, 1,
+                   std::numeric_limits<std::int64_t>::max());
+  core::require_in(simulation_function, "block_size", engine.block_size, 1, std::int64_t{1} << 20);
+  core::require_in(simulation_function, "cache_blocks", engine.cache_blocks, 1, std::int64_t{1} << 40);
+  core::require_in(simulation_function, "prefix_cache_hit_rate", engine.prefix_cache_hit_rate, 0,
+                   std::nextafter(1.0, 0.0));
+  core::require_in(simulation_function, "warm_up_share", question.warm_up_share, 0, 0.4);
   double before = 0;
   for (std::size_t i = 0; i < question.requests.size(); ++i) {
     const SimulatedRequest& request = question.requests[i];

@@ -1,5 +1,10 @@
 #include "sim/transformer/thread_pool.hpp"
 
+#include <iterator>
+#include <system_error>
+
+#include "analysis/core/parallel.hpp"
+
 namespace specdec::sim {
 namespace {
 
@@ -19,6 +24,9 @@ void pause() {
 ThreadPool::ThreadPool(int threads) {
   try {
     for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  } catch (const std::system_error& error) {
+    end();
+    throw core::TooManyThreads("ThreadPool", threads, std::ssize(workers_) + 1, error.code());
   } catch (...) {
     end();
     throw;

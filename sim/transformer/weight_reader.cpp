@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
 #include "traces/formats/text_parts.hpp"
+#include "traces/formats/unique_keys.hpp"
 
 namespace specdec::sim {
 namespace {
@@ -89,7 +91,10 @@ void TensorStore::open_shards(const std::filesystem::path& folder, const WeightM
 
 TensorStore::WeightMap TensorStore::read_weight_map(const std::filesystem::path& path) {
   const traces::MappedFile file(path);
-  const json document = json::parse(traces::text_of(file.bytes()), nullptr, false);
+  const auto refuse_twice = [&](const std::string& key) {
+    throw FileError(path, FileError::whole_file(), traces::printable(key), "there twice", "there once in its object");
+  };
+  const json document = json::parse(traces::text_of(file.bytes()), traces::unique_keys(refuse_twice), false);
   if (!document.is_object() || !document.contains("weight_map") || !document["weight_map"].is_object()) {
     throw FileError(path, FileError::whole_file(), "weight_map", "missing", "an object from tensor to file name");
   }

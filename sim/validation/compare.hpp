@@ -68,7 +68,7 @@ struct ComparedMethods {
   /// Methods that ended at settings.tokens before they were as precise as was asked for.
   std::vector<Method> imprecise;
   /// What a reader should know of the recording that methods were replayed over.
-  std::vector<traces::Note> notes;
+  std::vector<Note> notes;
   /// Tokens of all methods, and the time that they took.
   std::int64_t tokens = 0;
   double seconds = 0;

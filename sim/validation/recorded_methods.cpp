@@ -77,9 +77,9 @@ class RecordedAcceptance {
   bool is_left_out(std::size_t i) const {
     return play_.policy == "confidence" && seen_.draft_top_probability[i] < play_.threshold;
   }
-  std::vector<traces::Note> notes() const {
-    std::vector<traces::Note> notes = observer_.notes();
-    for (traces::Note& note : source_->notes()) notes.push_back(std::move(note));
+  std::vector<Note> notes() const {
+    std::vector<Note> notes = observer_.notes();
+    append(notes, source_->notes());
     return notes;
   }
 
@@ -244,8 +244,8 @@ class RecordedExperiment {
   }
 
   void summarise(const RecordedAcceptance& positions, ComparedMethods& compared) const {
-    for (const traces::Note& note : positions.notes())
-      if (std::ranges::find(compared.notes, note.message, &traces::Note::message) == compared.notes.end())
+    for (const Note& note : positions.notes())
+      if (std::ranges::find(compared.notes, note.message, &Note::message) == compared.notes.end())
         compared.notes.push_back(note);
     if (sequences_.empty()) return;
     std::map<std::int32_t, std::vector<const ReplayedSequence*>> by_task;

@@ -47,10 +47,14 @@ struct SequenceResult {
   std::int64_t equal_to_plain = 0;
 };
 
+core::Standardisation sampled_at(double temperature, const Options& options) {
+  core::Standardisation sampling = options.sampling;
+  sampling.temperature = temperature;
+  return sampling;
+}
+
 void require_valid(const Options& options) {
-  for (const double temperature : options.temperatures)
-    core::require_valid(
-        core::Standardisation{.temperature = temperature, .top_k = options.top_k, .top_p = options.top_p});
+  for (const double temperature : options.temperatures) core::require_valid(sampled_at(temperature, options));
   constexpr std::int64_t many = std::int64_t{1} << 31;
   for (const std::int64_t gamma : options.gammas) {
     core::require_in("validate", "gamma", gamma, std::int64_t{1}, std::int64_t{1024});
@@ -81,7 +85,7 @@ class Experiment {
   Configuration run(std::vector<Worker>& workers, const std::string& task, double temperature, std::int64_t gamma) {
     decoding_.gamma = gamma;
     decoding_.max_new_tokens = options_.max_new_tokens;
-    decoding_.standardisation = {.temperature = temperature, .top_k = options_.top_k, .top_p = options_.top_p};
+    decoding_.standardisation = sampled_at(temperature, options_);
     configuration_.task = task;
     configuration_.temperature = temperature;
     configuration_.gamma = gamma;

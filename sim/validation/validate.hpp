@@ -24,8 +24,8 @@ struct Options {
   /// Tokens per configuration, rounded up to whole sequences; at temperature 0 one sequence per prompt is the most.
   std::int64_t tokens = 8'192;
   std::int64_t max_new_tokens = 128;
-  std::int64_t top_k = 0;
-  double top_p = 1;
+  /// How both models are sampled; its temperature is each of `temperatures`.
+  core::Standardisation sampling = {};
   /// Prompts per configuration that are decoded for the clock, plainly and speculatively; 0 measures no time.
   std::int64_t timed_prompts = 3;
   std::uint64_t seed = 1;

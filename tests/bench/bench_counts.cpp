@@ -132,7 +132,7 @@ void time_shape(const Shape& shape, const Options& options) {
     ++requests;
     rounds += counts.rounds.value_or(0);
   };
-  sink.warn = [](const traces::CountsWarning&) {};
+  sink.warn = [](const Note&) {};
   const auto read = [&] {
     requests = 0;
     rounds = 0;

@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
         options.threads = workers;
         estimate::ReplayEstimates estimates(options);
         for_each_batch([&](std::size_t begin, std::span<const double> a) {
-          estimates.add({a, std::span(recording.sequence).subspan(begin, a.size())});
+          estimates.add({a, {std::span(recording.sequence).subspan(begin, a.size())}});
         });
         estimates.finish();
         return estimates.report();
@@ -107,10 +107,11 @@ int main(int argc, char** argv) {
     options.threads = threads;
     estimate::AdaptiveDrafting adaptive(options);
     for_each_batch([&](std::size_t begin, std::span<const double> a) {
-      adaptive.add({a, a, std::span(recording.sequence).subspan(begin, a.size())});
+      const std::vector<std::vector<double>> below(options.thresholds.size(), std::vector<double>(a.size(), 0.5));
+      adaptive.add({a, a, below, {std::span(recording.sequence).subspan(begin, a.size())}});
     });
     adaptive.finish();
   };
-  measure(fmt::format("42 confidence policies and the known-acceptance program, threads: {}", threads), tokens, 1,
+  measure(fmt::format("72 confidence policies and the known-acceptance program, threads: {}", threads), tokens, 1,
           adapt);
 }

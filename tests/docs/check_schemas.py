@@ -129,7 +129,8 @@ RUNS = {
     "trace slice": ["--tasks easy --output SCRATCH/slice.safetensors SCRATCH/tasks"],
     "trace merge": ["--output SCRATCH/merged SCRATCH/slice.safetensors SCRATCH/beta.safetensors"],
     "list hardware": ["", "--sources h100-sxm l4"],
-    "list models": ["", "--sources deepseek-v3 eagle3-llama-3.1-8b gpt-oss-20b t5-small"],
+    "list models": ["", "--sources deepseek-v3 eagle3-llama-3.1-8b gpt-oss-20b t5-small lamda-2b"],
+    "list published": ["", "--sources ende-t5-small-t0"],
     "simulate": [
         f"{METHODS} --draft combination --verifier lenient --policy heuristic",
         "--source synthetic --tokens 256 --verifier block",

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Runs the examples of the documentation and compares what they print with what the page shows.
+"""Runs the examples of the documentation and compares what they print with what the pages show.
 
-usage: run_examples.py SPECDEC FILE.md...
+usage: run_examples.py SPECDEC EXAMPLES
 
-A fenced block of kind `console` holds commands (`$ specdec ...`) and their output. A line `...` stands for any
-lines. In a block of kind `console figures` numbers may differ (timings do): each number and the spaces beside it
-are folded before the comparison. Commands run in a folder of their own that shows what the repository's root holds, so
-that what they write is theirs alone; only those that begin with `specdec` run.
+Pages are README.md, docs/*.md and sim/models/README.md; EXAMPLES is the folder of the built programs that the pages call
+build/release/examples. A fenced block of kind `console` holds commands (`$ specdec ...`, a line that ends in a backslash
+goes on in the next) and their output. A line `...` stands for any lines. In a block of kind `console figures` numbers may
+differ (timings do): each number and the spaces beside it are folded before the comparison. A block whose kind goes on
+with `not run: REASON` is not run; every other block that holds a command of specdec is an error, so that none is left
+out unseen. Commands run in a folder of their own that shows what the repository's root holds, so that what they write is
+theirs alone; of a console block only those of specdec and its examples run.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
+COMMAND = re.compile(r"(specdec|build/release/examples/\S+) ")
+NOT_RUN = re.compile(r" ?not run: \S")
 NUMBER = re.compile(r"[-+~]?\d[\d.,]*(e[-+]?\d+)?%?")
 
 # What a page writes to the first, which others may use at the same time, goes to the second; as long, so that tables
@@ -37,10 +42,23 @@ class Example:
     expected: list[str] = field(default_factory=list)
 
 
-def examples_of(page: pathlib.Path) -> list[Example]:
-    found: list[Example] = []
-    kind: str | None = None
+def logical_lines(page: pathlib.Path) -> list[tuple[int, str]]:
+    """The lines of a page with their numbers; a command that ends in a backslash is joined with what follows."""
+    lines: list[tuple[int, str]] = []
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if lines and lines[-1][1].startswith("$ ") and lines[-1][1].endswith("\\"):
+            lines[-1] = (lines[-1][0], lines[-1][1][:-1].rstrip() + " " + line.strip())
+        else:
+            lines.append((number, line))
+    return lines
+
+
+def examples_of(page: pathlib.Path) -> tuple[list[Example], list[str]]:
+    """The examples of a page that run, and complaints about those that neither run nor say why."""
+    found: list[Example] = []
+    complaints: list[str] = []
+    kind: str | None = None
+    for number, line in logical_lines(page):
         if line.startswith("```"):
             kind = line[3:].strip() if kind is None else None
         elif kind in ("console", "console figures"):
@@ -48,7 +66,10 @@ def examples_of(page: pathlib.Path) -> list[Example]:
                 found.append(Example(page, number, line[2:], kind == "console figures"))
             elif found and found[-1].page == page:
                 found[-1].expected.append(line)
-    return [example for example in found if example.command.startswith("specdec")]
+        elif kind is not None and COMMAND.match(line.removeprefix("$ ")) and not NOT_RUN.search(kind):
+            complaints.append(f"{page.name}:{number}: a command in a block of kind '{kind}': make it console, or say "
+                              "'not run: REASON' behind the kind")
+    return [example for example in found if COMMAND.match(example.command)], complaints
 
 
 def folded(line: str, figures_vary: bool) -> str:
@@ -66,9 +87,9 @@ def matches(expected: list[str], printed: list[str]) -> bool:
     return bool(printed) and expected[0] == printed[0] and matches(expected[1:], printed[1:])
 
 
-def run(example: Example, specdec: str, folder: pathlib.Path) -> str | None:
-    """Runs one example in the folder; returns what is wrong with it, or None."""
-    command = shlex.quote(specdec) + example.command[len("specdec"):].replace(SHARED, OWN)
+def run(example: Example, folder: pathlib.Path) -> str | None:
+    """Runs one example in the folder, where specdec is on the path; returns what is wrong with it, or None."""
+    command = f"PATH={shlex.quote(str(folder / OWN))}:$PATH; {example.command.replace(SHARED, OWN)}"
     done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, encoding="utf-8", check=False)
     printed = (done.stdout + done.stderr).replace(OWN, SHARED).splitlines()
     while example.expected and not example.expected[-1].strip():
@@ -81,18 +102,28 @@ def run(example: Example, specdec: str, folder: pathlib.Path) -> str | None:
 
 
 def main() -> int:
-    specdec = str(pathlib.Path(sys.argv[1]).resolve())
+    specdec, programs = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     root = pathlib.Path(__file__).resolve().parents[2]
-    examples = [example for page in sys.argv[2:] for example in examples_of(root / page)]
+    pages = [root / "README.md", *sorted((root / "docs").glob("*.md")), root / "sim" / "models" / "README.md"]
+    examples: list[Example] = []
+    wrong: list[str] = []
+    for page in pages:
+        of_page, complaints = examples_of(page)
+        examples += of_page
+        wrong += complaints
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for entry in root.iterdir():
-            (folder / entry.name).symlink_to(entry)
+            if entry.name != "build":
+                (folder / entry.name).symlink_to(entry)
         (folder / OWN).mkdir()
-        wrong = [problem for problem in (run(example, specdec, folder) for example in examples) if problem]
+        (folder / OWN / "specdec").symlink_to(specdec)
+        (folder / "build" / "release").mkdir(parents=True)
+        (folder / "build" / "release" / "examples").symlink_to(programs)
+        wrong += [problem for problem in (run(example, folder) for example in examples) if problem]
     for problem in wrong:
         print(problem)
-    print(f"{len(examples) - len(wrong)} passed, {len(wrong)} failed")
+    print(f"{len(examples)} examples, {len(wrong)} problems")
     return 1 if wrong or not examples else 0
 
 

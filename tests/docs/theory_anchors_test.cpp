@@ -46,11 +46,13 @@ TEST_CASE("every formula that a docstring refers to stands in docs/theory.md") {
   std::set<std::string> anchors;
   const auto in_line = [](char c) { return c != '\n'; };
   const auto in_anchor = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
-  for (const std::string& heading : after("\n## ", contents(root / "docs/theory.md"), in_line)) {
-    anchors.insert(anchor(heading));
+  for (const char* level : {"\n## ", "\n### "}) {
+    for (const std::string& heading : after(level, contents(root / "docs/theory.md"), in_line)) {
+      anchors.insert(anchor(heading));
+    }
   }
   int references = 0;
-  for (const char* layer : {"traces", "analysis", "sim", "cli"}) {
+  for (const char* layer : {"traces", "analysis", "sim", "planner", "render", "cli"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / layer)) {
       if (entry.path().extension() != ".hpp") continue;
       for (const std::string& reference : after("docs/theory.md#", contents(entry.path()), in_anchor)) {

@@ -28,7 +28,7 @@ void check(const traces::ServingCounts& counts) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const specdec::fuzz::FuzzedFile file(data, size);
   const std::array files = {file.path()};
-  const traces::CountsSink sink = {check, [](const traces::CountsWarning&) {}};
+  const traces::CountsSink sink = {check, [](const specdec::Note&) {}};
   for (const auto& format :
        {traces::vllm_requests_format(), traces::tensorrt_llm_requests_format(), traces::sglang_responses_format(),
         traces::llama_server_timings_format(), traces::sglang_bench_format(), traces::vllm_bench_format(),

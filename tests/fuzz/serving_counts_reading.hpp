@@ -22,7 +22,7 @@ inline int read_counts(const std::uint8_t* data, std::size_t size, const traces:
   };
   return expect_file_errors_only([&] {
     format.recognises(traces::FileHead::of(files.front()));
-    format.read(files, {check, [](const traces::CountsWarning&) {}, plain_windows});
+    format.read(files, {check, [](const specdec::Note&) {}, plain_windows});
   });
 }
 

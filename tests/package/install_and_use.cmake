@@ -7,25 +7,45 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
+set(source ${CONSUMER_DIR}/../../..)
 file(REMOVE_RECURSE ${WORK_DIR})
 run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
 run(${CMAKE_COMMAND} -S ${CONSUMER_DIR} -B ${WORK_DIR}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=Release
   -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix)
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
-run(${WORK_DIR}/build/consumer)
-if(NOT output STREQUAL "gamma 8: 3.09208x\n")
-  message(FATAL_ERROR "the consumer printed: ${output}")
-endif()
+
+# Each program prints what it should, and the documentation shows it as it is.
+file(READ ${source}/docs/library.md page)
+function(check program expected)
+  run(${WORK_DIR}/build/${program} ${ARGN})
+  if(NOT output MATCHES "${expected}")
+    message(FATAL_ERROR "${program} printed: ${output}")
+  endif()
+  file(READ ${CONSUMER_DIR}/${program}.cpp text)
+  string(FIND "${page}" "${text}" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "docs/library.md does not show tests/package/consumer/${program}.cpp as it is")
+  endif()
+endfunction()
+file(WRITE ${WORK_DIR}/timings.csv
+  "batch,tokens,context,seconds\n1,1,500,0.0100\n1,5,500,0.0108\n4,1,500,0.0104\n4,5,500,0.0125\n")
+check(best_gamma "^gamma 8: 3.09208x\n$")
+check(hardware_plan "^batch 1: gamma [1-9][0-9]*, [12]\\.[0-9]+x\nbatch 8: .*\nbatch 64: .*x\n$")
+check(recording_plan "^alpha 0\\.[0-9]+, gamma [0-9]+: [12]\\.[0-9]+x, 95% [12]\\.[0-9]+ to [12]\\.[0-9]+\n$"
+  ${WORK_DIR}/prefix/share/specdec/models/recording.safetensors)
+check(server_plan "batch 4: gamma [0-9]+, [12]\\.[0-9]+x\nvllm serve "
+  ${source}/traces/samples/serving/vllm_after.prom ${WORK_DIR}/timings.csv)
+check(replica_capacity "^(plain|gamma [123]) needs [1-9][0-9]* GPUs\n$")
+check(simulated_rounds "^3\\.3[0-9]+ tokens per step; Eq. 1 has 3\\.3616\n$")
 run(${WORK_DIR}/prefix/bin/specdec --version)
+foreach(terms share/doc/specdec/LICENSE share/specdec/models/LICENSES.md share/man/man1/specdec.1
+    share/bash-completion/completions/specdec share/zsh/site-functions/_specdec
+    share/fish/vendor_completions.d/specdec.fish)
+  if(NOT EXISTS ${WORK_DIR}/prefix/${terms})
+    message(FATAL_ERROR "${terms} is not installed")
+  endif()
+endforeach()
 
 run(${CXX_COMPILER} -std=c++20 -Wall -Wextra -Werror -pthread -I ${WORK_DIR}/prefix/include/specdec
   ${CONSUMER_DIR}/speculate_alone.cpp -o ${WORK_DIR}/speculate_alone)
 run(${WORK_DIR}/speculate_alone)
-
-# The documentation shows this very program.
-file(READ ${CONSUMER_DIR}/consumer.cpp program)
-file(READ ${CONSUMER_DIR}/../../../docs/library.md page)
-string(FIND "${page}" "${program}" place)
-if(place EQUAL -1)
-  message(FATAL_ERROR "docs/library.md does not show tests/package/consumer/consumer.cpp as it is")
-endif()

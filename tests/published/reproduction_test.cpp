@@ -1,5 +1,6 @@
 #include "analysis/planning/published.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/catch.hpp"
@@ -79,6 +80,38 @@ TEST_CASE("A.5, stochastic lenience: three of four figures follow from no gamma"
     CHECK(rows[i].gamma == gamma[i]);
     CHECK(rows[i].speedup.computed == Approx(best[i]).margin(5e-7));
     CHECK(rows[i].speedup.agreement == (i < 3 ? Agreement::cannot_follow : Agreement::at_printed_inputs));
+  }
+}
+
+TEST_CASE("A.5, stochastic lenience: some c from 0.0075 to 0.0090 gives all four figures, the printed one gives one") {
+  const auto speedup = [](double alpha, std::int64_t gamma, double c) {
+    const auto g = static_cast<double>(gamma);
+    return (1 - std::pow(alpha, g + 1)) / ((1 - alpha) * (1 + c * g));
+  };
+  const auto best = [&](double alpha, double c) {
+    double most = 1;
+    for (std::int64_t gamma = 1; gamma <= 200; ++gamma) most = std::max(most, speedup(alpha, gamma, c));
+    return most;
+  };
+  const double alphas[] = {0.62, 0.71, 0.76, 0.84};
+  const Printed figures[] = {{2.5, 0.05}, {3.1, 0.05}, {3.6, 0.05}, {5.0, 0.5}};
+  // How many of the four follow at c from alphas within `rounding` of the printed ones.
+  const auto given = [&](double c, double rounding) {
+    int agreeing = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Comparison comparison =
+          compare(figures[i], best(alphas[i], c), best(alphas[i] - rounding, c), best(alphas[i] + rounding, c));
+      agreeing += comparison.agrees() ? 1 : 0;
+    }
+    return agreeing;
+  };
+  for (const double c : {0.0075, 0.0080, 0.0085, 0.0090}) CHECK(given(c, 0.005) == 4);
+  for (const double c : {0.0070, 0.0074, 0.0091, 0.0100, 0.0145, 0.0150, 0.0155}) CHECK(given(c, 0.005) < 4);
+  for (double c = 0.0005; c < 0.03; c += 0.0001) CHECK(given(c, 0) < 4);
+  CHECK(given(0.015, 0.005) == 1);
+  for (std::int64_t gamma = 1; gamma <= 200; ++gamma) {
+    const double figure = speedup(0.84, gamma, 0.015);
+    CHECK((4.5 <= figure && figure <= 5.5) == (9 <= gamma && gamma <= 24));
   }
 }
 

@@ -29,6 +29,8 @@ struct Path {
   Tokens text;
   std::vector<std::int64_t> accepted;   // of each step
   std::vector<std::int64_t> looked_at;  // drafts up to the rejected one
+  /// Drafts of each step: what it does behind a rejected draft depends on what it drafts there.
+  std::vector<std::int64_t> drafted_at_least, drafted_at_most;
 
   Tokens generated() const {
     return Tokens(text.begin() + static_cast<std::ptrdiff_t>(enumerated_prompt.size()), text.end());
@@ -78,6 +80,8 @@ class Enumerator {
         next.text.push_back(x);
         next.accepted.push_back(i);
         next.looked_at.push_back(i);
+        next.drafted_at_least.push_back(i);
+        next.drafted_at_most.push_back(i);
         step(next, round + 1);
       });
       return;
@@ -103,6 +107,8 @@ class Enumerator {
           next.text.push_back(y);
           next.accepted.push_back(i);
           next.looked_at.push_back(i + 1);
+          next.drafted_at_least.push_back(stops ? i + 1 : std::min(i + 2, gamma));
+          next.drafted_at_most.push_back(stops ? i + 1 : gamma);
           step(next, round + 1);
         });
       });

@@ -15,16 +15,15 @@ namespace specdec::tests {
 /// All that the files' readers hand over.
 struct AllCounts {
   std::vector<traces::ServingCounts> units;
-  std::vector<traces::CountsWarning> warnings;
+  std::vector<Note> warnings;
 
   explicit AllCounts(const std::vector<std::filesystem::path>& files, bool plain_windows = false) {
-    traces::read_serving_counts(
-        files, {[&](const traces::ServingCounts& unit) { units.push_back(unit); },
-                [&](const traces::CountsWarning& warning) { warnings.push_back(warning); }, plain_windows});
+    traces::read_serving_counts(files, {[&](const traces::ServingCounts& unit) { units.push_back(unit); },
+                                        [&](const Note& warning) { warnings.push_back(warning); }, plain_windows});
   }
 
   bool warns(std::string_view code) const {
-    for (const traces::CountsWarning& warning : warnings) {
+    for (const Note& warning : warnings) {
       if (warning.code == code) return true;
     }
     return false;

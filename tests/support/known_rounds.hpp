@@ -68,11 +68,11 @@ inline KnownTotals totals_of(const std::vector<std::vector<KnownRound>>& request
 /// Everything that a reader of counts handed over.
 struct CountsTaken {
   std::vector<traces::ServingCounts> units;
-  std::vector<traces::CountsWarning> warnings;
+  std::vector<Note> warnings;
 
   traces::CountsSink sink() {
     return {[this](const traces::ServingCounts& counts) { units.push_back(counts); },
-            [this](const traces::CountsWarning& warning) { warnings.push_back(warning); }};
+            [this](const Note& warning) { warnings.push_back(warning); }};
   }
 
   /// Sum of one member over the units that have it.
@@ -93,7 +93,7 @@ struct CountsTaken {
   }
   std::vector<std::string> warning_codes() const {
     std::vector<std::string> codes;
-    for (const traces::CountsWarning& warning : warnings) codes.push_back(warning.code);
+    for (const Note& warning : warnings) codes.push_back(warning.code);
     return codes;
   }
 };

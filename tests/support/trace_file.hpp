@@ -76,7 +76,7 @@ inline std::vector<double> row_values(const traces::Row& row) {
 struct WholeTrace {
   std::vector<std::int64_t> sizes;
   std::vector<traces::Tier> tiers;
-  std::vector<std::int64_t> sequence, place, step_time_ns;
+  std::vector<std::int64_t> sequence, place, prompt, step_time_ns;
   std::vector<std::int32_t> token, task, vocab_map, target_rank, draft_rank, drafted, accepted, accepted_length;
   std::vector<float> target_logprob, draft_logprob, overlap;
   std::vector<std::byte> target_rows, draft_rows;
@@ -95,6 +95,7 @@ struct WholeTrace {
       append(step_time_ns, b.step_time_ns);
       append(token, b.token);
       append(task, b.task);
+      append(prompt, b.prompt);
       vocab_map.assign(b.draft_vocab_map.begin(), b.draft_vocab_map.end());
       append(target_rank, b.target_token_rank);
       append(draft_rank, b.draft_token_rank);

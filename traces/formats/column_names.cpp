@@ -109,7 +109,7 @@ std::optional<IndexColumn> index_column(std::string_view name) {
     std::string_view name;
     IndexColumn column;
   };
-  static constexpr std::array<Entry, 13> entries = {{{"seq", IndexColumn::sequence},
+  static constexpr std::array<Entry, 14> entries = {{{"seq", IndexColumn::sequence},
                                                      {"sequence", IndexColumn::sequence},
                                                      {"sequence_id", IndexColumn::sequence},
                                                      {"request", IndexColumn::sequence},
@@ -121,6 +121,7 @@ std::optional<IndexColumn> index_column(std::string_view name) {
                                                      {"token_id", IndexColumn::token},
                                                      {"task", IndexColumn::task},
                                                      {"category", IndexColumn::task},
+                                                     {"prompt", IndexColumn::prompt},
                                                      {"overlap", IndexColumn::overlap}}};
   const std::string normalised = normalised_name(name);
   for (const Entry& entry : entries) {

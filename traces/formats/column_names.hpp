@@ -32,8 +32,8 @@ std::optional<ModelColumn> model_column(std::string_view name);
 std::optional<RowSpace> space_named_in(std::string_view name);
 
 /// The other columns: seq sequence sequence_id request request_id | pos position place | token token_id | task
-/// category | overlap.
-enum class IndexColumn { sequence, place, token, task, overlap };
+/// category | prompt | overlap.
+enum class IndexColumn { sequence, place, token, task, prompt, overlap };
 std::optional<IndexColumn> index_column(std::string_view name);
 
 /// "target" or "draft".

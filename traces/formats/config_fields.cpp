@@ -8,20 +8,27 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/formats/unique_keys.hpp"
 
 namespace specdec::traces {
 namespace {
 
 using nlohmann::json;
 
-std::string shown(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60); }
+std::string value_text(const json& value) {
+  return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
+}
 
 std::string in_quotes(std::string_view word) { return fmt::format("\"{}\"", word); }
 
 }  // namespace
 
 json parse_config(std::string_view text, const std::filesystem::path& where) {
-  json document = json::parse(text.begin(), text.end(), nullptr, false);
+  const auto refuse_twice = [&](const std::string& key) {
+    throw FileError(where, FileError::whole_file(), printable(key), "there twice", "there once in its object");
+  };
+  json document = json::parse(text.begin(), text.end(), unique_keys(refuse_twice), false);
   if (!document.is_object()) {
     throw FileError(where, FileError::whole_file(), "file", "something else", "a JSON object");
   }
@@ -67,7 +74,7 @@ bool ConfigFields::is_negative(std::string_view name) const {
 double ConfigFields::positive(std::string_view name) const {
   const json& value = require(name);
   const double number = value.is_number() ? value.get<double>() : 0;
-  if (!(number > 0 && std::isfinite(number))) refuse(name, shown(value), "a positive number");
+  if (!(number > 0 && std::isfinite(number))) refuse(name, value_text(value), "a positive number");
   return number;
 }
 
@@ -78,13 +85,13 @@ double ConfigFields::positive(std::string_view name, double otherwise) const {
 bool ConfigFields::flag(std::string_view name, bool otherwise) const {
   const json* value = find(name);
   if (value == nullptr) return otherwise;
-  if (!value->is_boolean()) refuse(name, shown(*value), "true or false");
+  if (!value->is_boolean()) refuse(name, value_text(*value), "true or false");
   return value->get<bool>();
 }
 
 std::string ConfigFields::word(std::string_view name) const {
   const json& value = require(name);
-  if (!value.is_string()) refuse(name, shown(value), "a string");
+  if (!value.is_string()) refuse(name, value_text(value), "a string");
   return value.get<std::string>();
 }
 
@@ -96,9 +103,9 @@ std::vector<std::string> ConfigFields::words(std::string_view name) const {
   std::vector<std::string> result;
   const json* list = find(name);
   if (list == nullptr) return result;
-  if (!list->is_array()) refuse(name, shown(*list), "an array of strings");
+  if (!list->is_array()) refuse(name, value_text(*list), "an array of strings");
   for (const json& value : *list) {
-    if (!value.is_string()) refuse(name, "holding " + shown(value), "an array of strings");
+    if (!value.is_string()) refuse(name, "holding " + value_text(value), "an array of strings");
     result.push_back(value.get<std::string>());
   }
   return result;
@@ -108,14 +115,14 @@ std::vector<std::int64_t> ConfigFields::counts(std::string_view name) const {
   std::vector<std::int64_t> result;
   const json* list = find(name);
   if (list == nullptr) return result;
-  if (!list->is_array()) refuse(name, shown(*list), "an array of integers");
+  if (!list->is_array()) refuse(name, value_text(*list), "an array of integers");
   for (const json& value : *list) result.push_back(read_integer(name, value, 0));
   return result;
 }
 
 ConfigFields ConfigFields::object(std::string_view name) const {
   const json& value = require(name);
-  if (!value.is_object()) refuse(name, shown(value), "an object");
+  if (!value.is_object()) refuse(name, value_text(value), "an object");
   return {path_, value, fmt::format("{}{}.", prefix_, name)};
 }
 
@@ -129,7 +136,7 @@ void ConfigFields::require_flag(std::string_view name, bool supported) const {
 }
 
 void ConfigFields::require_absent(std::string_view name) const {
-  if (has(name)) refuse(name, shown(*find(name)), "absent");
+  if (has(name)) refuse(name, value_text(*find(name)), "absent");
 }
 
 const json* ConfigFields::find(std::string_view name) const {
@@ -146,7 +153,7 @@ const json& ConfigFields::require(std::string_view name) const {
 std::int64_t ConfigFields::read_integer(std::string_view name, const json& value, std::uint64_t smallest) const {
   constexpr std::uint64_t largest = std::numeric_limits<std::int32_t>::max();
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() < smallest || value.get<std::uint64_t>() > largest) {
-    refuse(name, shown(value), fmt::format("an integer in [{}, {}]", smallest, largest));
+    refuse(name, value_text(value), fmt::format("an integer in [{}, {}]", smallest, largest));
   }
   return value.get<std::int64_t>();
 }

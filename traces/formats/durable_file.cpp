@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,6 +33,21 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path&
   }
 }
 
+/// Takes what the descriptor refers to for this one alone, until it is closed; false if another has it. What cannot be
+/// locked counts as taken.
+bool lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+[[noreturn]] void refuse_second_writer(const fs::path& path, const char* what) {
+  throw FileError(path, FileError::whole_file(), what, "being written by another run", "written by one at a time");
+}
+
+bool stands_at(int descriptor, const fs::path& path) {
+  struct stat of_descriptor {
+  }, of_path{};
+  return ::fstat(descriptor, &of_descriptor) == 0 && ::stat(path.c_str(), &of_path) == 0 &&
+         of_descriptor.st_dev == of_path.st_dev && of_descriptor.st_ino == of_path.st_ino;
+}
+
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 /// A file that goes with its descriptor, whatever becomes of the process; below 0 where there can be none. Only where
@@ -58,15 +75,39 @@ void sync_folder(const fs::path& folder) {
 
 }  // namespace
 
+FolderLock::FolderLock(const fs::path& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw_not_writable(folder);
+  if (lock(descriptor_)) return;
+  ::close(descriptor_);
+  refuse_second_writer(folder, "folder");
+}
+
+FolderLock::~FolderLock() { ::close(descriptor_); }
+
 DurableFile::DurableFile(fs::path path) : path_(std::move(path)), partial_(path_.string() + suffix) {
-  descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw_not_writable(path_);
+  for (;;) {
+    descriptor_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) throw_not_writable(path_);
+    if (!lock(descriptor_)) {
+      ::close(descriptor_);
+      refuse_second_writer(path_, "file");
+    }
+    // Whoever held it before may have given it its own name, or removed it.
+    if (stands_at(descriptor_, partial_)) break;
+    ::close(descriptor_);
+  }
+  if (::ftruncate(descriptor_, 0) == 0) return;
+  const int reason = errno;
+  ::close(descriptor_);
+  errno = reason;
+  throw_not_writable(path_);
 }
 
 DurableFile::~DurableFile() {
   if (descriptor_ < 0) return;
-  ::close(descriptor_);
   ::unlink(partial_.c_str());
+  ::close(descriptor_);
 }
 
 void DurableFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }

@@ -9,13 +9,28 @@
 
 namespace specdec::traces {
 
+/// Holds a folder for one writer, of this process or another, while it lives. Where the file system knows no locks of
+/// folders (NFS) it holds nothing.
+class FolderLock {
+ public:
+  /// @throws FileError if another holds it, or the folder cannot be opened
+  explicit FolderLock(const std::filesystem::path& folder);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  int descriptor_;
+};
+
 /// A file that appears under its name only when all of it is on the disk. Until then it stands beside it as
-/// NAME.partial, which goes with the object; after a crash it stays and reads as nothing.
+/// NAME.partial, which goes with the object; after a crash it stays and reads as nothing. There is one object of a name
+/// at a time, in all processes.
 class DurableFile {
  public:
   static constexpr const char* suffix = ".partial";
 
-  /// @throws FileError if the place cannot be written
+  /// @throws FileError if the place cannot be written, or another object writes there
   explicit DurableFile(std::filesystem::path path);
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;

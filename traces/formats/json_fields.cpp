@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 namespace specdec::traces {
 namespace {
 
 namespace dom = simdjson::dom;
-
-constexpr std::int64_t largest_id = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
@@ -33,8 +29,8 @@ float read_probability(const JsonLines& file, dom::element value, const JsonFiel
 
 std::int32_t read_token_id(const JsonLines& file, dom::element value, const JsonField& field) {
   std::int64_t id = -1;
-  if (value.get(id) != simdjson::SUCCESS || id < 0 || id > largest_id) {
-    file.refuse(field.text(), value, fmt::format("a token id, an integer in [0, {}]", largest_id));
+  if (value.get(id) != simdjson::SUCCESS || id < 0 || id > largest_token_id) {
+    file.refuse(field.text(), value, fmt::format("a token id, an integer in [0, {}]", largest_token_id));
   }
   return static_cast<std::int32_t>(id);
 }
@@ -42,7 +38,7 @@ std::int32_t read_token_id(const JsonLines& file, dom::element value, const Json
 std::int32_t read_rank(const JsonLines& file, dom::element value, const JsonField& field) {
   if (value.is_null()) return 0;
   std::int64_t rank = -1;
-  if (value.get(rank) != simdjson::SUCCESS || rank < 0 || rank > largest_id) {
+  if (value.get(rank) != simdjson::SUCCESS || rank < 0 || rank > largest_token_id) {
     file.refuse(field.text(), value, "a rank, an integer from 1 on, or 0 where it is unknown");
   }
   return static_cast<std::int32_t>(rank);

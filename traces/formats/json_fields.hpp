@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,8 @@ namespace specdec::traces {
 
 // A header of the library's own sources, as json_lines.hpp is: values of a document with the messages when they are not
 // what they must be.
+
+inline constexpr std::int64_t largest_token_id = std::numeric_limits<std::int32_t>::max();
 
 /// Where a value stands in its document; only a message writes it out: `list[index]member`, without the middle where
 /// index < 0.

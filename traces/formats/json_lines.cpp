@@ -10,6 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
@@ -139,6 +140,40 @@ class ErrorPosition : public nlohmann::json_sax<nlohmann::json> {
   std::optional<std::size_t> found;
 };
 
+/// Looks for an object that holds a key twice, of which a document would show one value and hide the other.
+class RepeatedKey {
+ public:
+  /// Its path; nothing where there is none.
+  std::optional<std::string> find(simdjson::dom::element value) {
+    simdjson::dom::array array;
+    simdjson::dom::object object;
+    if (value.get(object) == simdjson::SUCCESS) return find_in(object);
+    if (value.get(array) != simdjson::SUCCESS) return std::nullopt;
+    for (const simdjson::dom::element entry : array) {
+      if (!entry.is_array() && !entry.is_object()) continue;
+      if (auto found = find(entry)) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<std::string> find_in(simdjson::dom::object object) {
+    keys_.clear();
+    for (const auto& field : object) keys_.push_back(field.key);
+    std::sort(keys_.begin(), keys_.end());
+    const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
+    if (twice != keys_.end()) return std::string(*twice);
+    for (const auto& field : object) {
+      if (!field.value.is_array() && !field.value.is_object()) continue;
+      if (const auto found = find(field.value)) return fmt::format("{}.{}", field.key, *found);
+    }
+    return std::nullopt;
+  }
+
+  /// Of the object that is looked at.
+  std::vector<std::string_view> keys_;
+};
+
 }  // namespace
 
 JsonLines::JsonLines(std::filesystem::path path, std::size_t longest)
@@ -240,6 +275,9 @@ void JsonLines::parse(std::string_view text) {
   const std::size_t behind = bytes_.size() - (begin_ + text.size());
   const auto error = parser_->parse(text.data(), text.size(), behind < simdjson::SIMDJSON_PADDING).get(document_);
   if (error != simdjson::SUCCESS) parse_tolerantly(text, error);
+  if (const auto key = RepeatedKey().find(document_)) {
+    refuse(printable(*key), "there twice", "there once in its object");
+  }
 }
 
 void JsonLines::parse_tolerantly(std::string_view text, simdjson::error_code first_error) {

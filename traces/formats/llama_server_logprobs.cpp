@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "traces/formats/llama_server_sampling.hpp"
+
 namespace specdec::traces {
 namespace {
 
@@ -134,6 +136,7 @@ void read_llama_server_response(dom::object response, ResponseReader& reader) {
   dom::element content;
   const bool old = entries.at(0).at_key("probs").get(content) == simdjson::SUCCESS;
   old ? read_old_entries(entries, list, reader, text) : read_token_entries(entries, list, {}, reader, text);
+  text.sampled = read_generation_settings(response, reader, text.space != LogprobSpace::processed);
   reader.finish(probabilities_key, ScoredText::Lists::most_probable);
 }
 

@@ -14,7 +14,8 @@ namespace specdec::traces {
 //
 //   {"completion_probabilities": [{"content": "Hi", "probs": [{"tok_str": "Hi", "prob": 0.75}]}]}
 //
-// where the token that was written must be among those listed.
+// where the token that was written must be among those listed. What the text was sampled with is read from
+// `generation_settings`: llama_server_sampling.hpp.
 
 bool is_llama_server_response(simdjson::dom::object response);
 void read_llama_server_response(simdjson::dom::object response, ResponseReader& reader);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/streams.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -33,7 +34,7 @@ struct Descriptor {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(readable_path(path).c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (file.number < 0 || ::fstat(file.number, &status) != 0) throw_unreadable(path);
   if (!S_ISREG(status.st_mode)) {

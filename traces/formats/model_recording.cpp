@@ -48,6 +48,7 @@ ModelRecording::ModelRecording(const std::filesystem::path& path) : file_(path) 
   }
   space_ = reader_.texts().front().space;
   generated_ = reader_.texts().front().generated;
+  sampled_ = reader_.texts().front().sampled;
 }
 
 bool ModelRecording::read_document() {
@@ -111,9 +112,18 @@ const ScoredText* ModelRecording::next() {
 
 void ModelRecording::check_kind(const ScoredText& text) const {
   const auto part = [](bool generated) { return generated ? "of what was generated" : "of what was given"; };
+  if (text.generated && generated_ && text.sampled != sampled_) {
+    file_.refuse("text", sampling_text(text.sampled), sampling_text(sampled_) + ", as the first request's");
+  }
   if (text.space == space_ && text.generated == generated_) return;
   file_.refuse("log-probabilities", fmt::format("{}, {}", name_of(text.space), part(text.generated)),
                fmt::format("{}, {}, as the first request's", name_of(space_), part(generated_)));
+}
+
+std::string ModelRecording::sampling_text(const SampledWith& s) {
+  if (!s.temperature) return "sampled with settings that are not told";
+  return fmt::format("sampled at temperature {}{}, top-k {}, top-p {}, min-p {}", *s.temperature,
+                     *s.temperature_last ? " after the cuts" : "", *s.top_k, *s.top_p, *s.min_p);
 }
 
 void ModelRecording::index_ids() {

@@ -29,6 +29,7 @@ class ModelRecording {
   const std::string& model() const { return model_; }
   LogprobSpace space() const { return space_; }
   bool generated() const { return generated_; }
+  const SampledWith& sampled() const { return sampled_; }
   const JsonLines& file() const { return file_; }
 
   /// The next text, valid until the next call of any function; null at the end.
@@ -47,6 +48,7 @@ class ModelRecording {
   void read_response(simdjson::dom::object object);
   void note_model(simdjson::dom::object response, std::string_view engine);
   void check_kind(const ScoredText& text) const;
+  static std::string sampling_text(const SampledWith& sampled);
   void index_ids();
 
   JsonLines file_;
@@ -56,6 +58,7 @@ class ModelRecording {
   std::string model_;
   LogprobSpace space_ = LogprobSpace::unknown;
   bool generated_ = false;
+  SampledWith sampled_;
   std::optional<std::unordered_map<std::string, Location>> index_;
 };
 

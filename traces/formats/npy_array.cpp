@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t version_bytes = 8;
 /// numpy itself pads to 64; only structured types, which are not read here, need thousands.
-constexpr std::int64_t longest_header = 65535;
+constexpr std::int64_t longest_npy_header = 65535;
 
 void append_utf8(std::string& text, std::uint32_t code) {
   const auto tail = [&](unsigned shift) { text += static_cast<char>(0x80U | ((code >> shift) & 0x3fU)); };
@@ -171,7 +171,7 @@ void NpyArray::read_header() {
   if (stream_.left() < length_bytes) refuse("size", "too small for a header", "larger");
   const std::byte* length_at = stream_.read(length_bytes).data();
   const std::int64_t length = major == 1 ? load<std::uint16_t>(length_at) : load<std::uint32_t>(length_at);
-  const std::int64_t limit = std::min(longest_header, stream_.left());
+  const std::int64_t limit = std::min(longest_npy_header, stream_.left());
   if (length > limit) refuse("header length", fmt::format("{}", length), fmt::format("at most {}", limit));
   HeaderParser header(*this, text_of(stream_.read(length)));
   header.parse();

@@ -22,6 +22,7 @@
 #include "traces/formats/npy_array.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/zip_archive.hpp"
+#include "traces/prompt_id.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -160,6 +161,7 @@ class NumpySource : public PositionSource {
     read_labels(batch);
     read_tokens(batch);
     read_tasks(batch);
+    read_prompts(batch);
     if (target_.whole_rows()) {
       batch.tier = Tier::full;
       target_.read(batch.size, batch.target_rows);
@@ -193,7 +195,9 @@ class NumpySource : public PositionSource {
         array.refuse("shape", shape_text(array.shape()),
                      fmt::format("[{}], one for each position of {}", rows(), printable(target.name())));
       }
-      const bool text = (column == IndexColumn::task || column == IndexColumn::sequence) && array.type().is_string();
+      const bool named =
+          column == IndexColumn::task || column == IndexColumn::sequence || column == IndexColumn::prompt;
+      const bool text = named && array.type().is_string();
       if (!text && !array.type().is_integer()) array.refuse("element type", array.type().text(), "an integer");
     }
   }
@@ -268,6 +272,20 @@ class NumpySource : public PositionSource {
     if (for_each(IndexColumn::task, batch.size, take)) batch.task = task_;
   }
 
+  void read_prompts(PositionBatch& batch) {
+    prompt_.resize(static_cast<std::size_t>(batch.size));
+    const auto take = [&](const NpyArray& array, std::int64_t i, const std::byte* from) {
+      const auto at = static_cast<std::size_t>(i);
+      const std::string label = label_at(array, from);
+      prompt_[at] = prompt_id(label);
+      if (batch.place[at] > 0 && prompt_[at] != prompt_of_last_) {
+        array.refuse(ModelArray::row_name(next_ + i), printable(label), "the same for all rows of a sequence");
+      }
+      prompt_of_last_ = prompt_[at];
+    };
+    if (for_each(IndexColumn::prompt, batch.size, take)) batch.prompt = prompt_;
+  }
+
   std::string format_;
   std::vector<std::filesystem::path> files_;
   std::shared_ptr<const void> open_;
@@ -284,6 +302,8 @@ class NumpySource : public PositionSource {
   std::vector<std::int64_t> place_;
   std::vector<std::int32_t> token_;
   std::vector<std::int32_t> task_;
+  std::vector<std::int64_t> prompt_;
+  std::int64_t prompt_of_last_ = no_prompt;
 };
 
 /// What an array holds: its name says it, or the options do.
@@ -356,9 +376,10 @@ class ArchiveReader {
     if (found == candidates_.end()) {
       std::vector<std::string> names;
       for (const ZipEntry& entry : archive_->entries()) names.push_back(printable(entry.name));
-      const std::string wanted = named_array(role).empty() ? fmt::format("named like {0}, {0}_logprobs or {0}_logits",
-                                                                         role == Role::target ? 'p' : 'q')
-                                                           : named_array(role) + ", as asked for";
+      const std::string wanted = named_array(role).empty()
+                                     ? fmt::format("named like {0}, {0}_logprobs or {0}_logits, or as {1}_array says",
+                                                   role == Role::target ? 'p' : 'q', name_of(role))
+                                     : named_array(role) + ", as asked for";
       refuse(field,
              fmt::format("not among {}",
                          names.empty() ? "no arrays" : printable(fmt::format("{}", fmt::join(names, ", ")), 200)),
@@ -366,7 +387,7 @@ class ArchiveReader {
     }
     if (found->second.size() > 1) {
       refuse(field, fmt::format("{} or {}", printable(found->second[0]->name), printable(found->second[1]->name)),
-             "one array (say which beside the file)");
+             fmt::format("one array ({}_array says which)", name_of(role)));
     }
     return *found->second.front();
   }

@@ -31,6 +31,7 @@ namespace specdec::traces {
 //                    where pos falls
 //   pos              the place in its sequence, rising by one; without it 0, 1, 2, ...
 //   task             integers, or strings (numpy's <U or S types)
+//   prompt           the same
 //
 // Float64 is rounded to float32, logits after their row's largest has been taken off, so that nothing beyond 1e-6 of a
 // probability is lost. Big-endian and Fortran-ordered arrays are refused, and so are Python objects (|O).

@@ -52,6 +52,12 @@ class PairedRecordings : public PositionSource {
     metadata_.logprob_space = target_.space() == draft_.space() ? target_.space() : LogprobSpace::unknown;
     if (target_.generated()) {
       metadata_.path = TextSource::target;
+      const SampledWith& sampled = target_.sampled();
+      metadata_.temperature = sampled.temperature;
+      metadata_.top_k = sampled.top_k;
+      metadata_.top_p = sampled.top_p;
+      metadata_.min_p = sampled.min_p;
+      metadata_.temperature_last = sampled.temperature_last;
     } else if (draft_.generated()) {
       metadata_.path = TextSource::other;
     }
@@ -66,6 +72,11 @@ class PairedRecordings : public PositionSource {
     if (tokens_by_text_) {
       notes.push_back(
           {"tokens_by_text", "the files name tokens by their text, so token ids mean something within a request only"});
+    }
+    if (target_.sampled().changes_logits && target_.space() != LogprobSpace::processed) {
+      notes.push_back({"logit_bias",
+                       "logits of some tokens were changed before the text was sampled (logit_bias, ignore_eos); the "
+                       "raw log-probabilities do not show it"});
     }
     if (tokens_unknown_) {
       notes.push_back({"tokens_unknown",
@@ -233,7 +244,7 @@ class PairedRecordings : public PositionSource {
       const std::int32_t by_draft = draft_text_->token[static_cast<std::size_t>(overlap.draft_first + i)];
       columns_.token.push_back(by_target >= 0 ? by_target : translated(by_draft));
     }
-    columns_.end_sequence(-1, target_text_->line, draft_text_->line);
+    columns_.end_sequence({}, target_text_->line, draft_text_->line);
   }
 
   void append_model(const ScoredText& text, std::int64_t first, std::int64_t size, std::int64_t k,

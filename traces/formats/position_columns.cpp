@@ -32,17 +32,20 @@ void PositionColumns::clear() {
   sequence_.clear();
   place_.clear();
   task_.clear();
+  prompt_.clear();
   begins_.clear();
   lines_.clear();
 }
 
-void PositionColumns::end_sequence(std::int32_t task, std::int64_t target_line, std::int64_t draft_line) {
+void PositionColumns::end_sequence(const Labels& labels, std::int64_t target_line, std::int64_t draft_line) {
   const auto begin = static_cast<std::int64_t>(sequence_.size());
   if (begin == size()) return;
   for (std::int64_t i = begin; i < size(); ++i) place_.push_back(i - begin);
   sequence_.resize(token.size(), next_sequence_++);
-  task_.resize(token.size(), task);
-  has_tasks_ = has_tasks_ || task >= 0;
+  task_.resize(token.size(), labels.task);
+  has_tasks_ = has_tasks_ || labels.task >= 0;
+  prompt_.resize(token.size(), labels.prompt);
+  has_prompts_ = has_prompts_ || labels.prompt != no_prompt;
   begins_.push_back(begin);
   lines_.push_back({target_line, draft_line});
 }
@@ -56,6 +59,7 @@ void PositionColumns::show(PositionBatch& batch, Tier tier) const {
   batch.place = place_;
   batch.token = token;
   if (has_tasks_) batch.task = task_;
+  if (has_prompts_) batch.prompt = prompt_;
   batch.target_token_logprob = target_logprob;
   batch.draft_token_logprob = draft_logprob;
   batch.target_token_rank = target_rank;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "traces/position_batch.hpp"
+#include "traces/prompt_id.hpp"
 
 namespace specdec::traces {
 
@@ -27,8 +28,13 @@ class PositionColumns {
 
   /// Forgets the positions; the next one is the one after them.
   void clear();
-  /// Says that the positions behind the last sequence's are a sequence of that task (-1: none), read from these lines.
-  void end_sequence(std::int32_t task, std::int64_t target_line, std::int64_t draft_line);
+  /// What a sequence has in common.
+  struct Labels {
+    std::int32_t task = -1;
+    std::int64_t prompt = no_prompt;
+  };
+  /// Says that the positions behind the last sequence's are a sequence, read from these lines.
+  void end_sequence(const Labels& labels, std::int64_t target_line, std::int64_t draft_line);
   /// The batch as it stands.
   void show(PositionBatch& batch, Tier tier) const;
 
@@ -46,9 +52,11 @@ class PositionColumns {
   std::vector<std::int64_t> sequence_;
   std::vector<std::int64_t> place_;
   std::vector<std::int32_t> task_;
+  std::vector<std::int64_t> prompt_;
   std::vector<std::int64_t> begins_;  ///< of the sequences, within the batch
   std::vector<Lines> lines_;          ///< of the sequences
   bool has_tasks_ = false;
+  bool has_prompts_ = false;
 };
 
 }  // namespace specdec::traces

@@ -14,13 +14,13 @@
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/labels.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/prompt_id.hpp"
 
 namespace specdec::traces {
 namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::string_view draft_prefix = "acc_";
 constexpr std::string_view lengths_key = "acc_len";
 constexpr std::string_view tokens_key = "generated_token_ids";
 constexpr std::int64_t batch_rows = 65536;
@@ -38,6 +38,7 @@ class IntegerArray {
   }
 
   std::int64_t size() const { return size_; }
+  void cut_to(std::int64_t size) { size_ = size; }
 
   std::int32_t take(const JsonLines& file) {
     constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
@@ -67,13 +68,20 @@ class PositionTraces : public PositionSource {
       throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each sequence");
     }
     key_ = choose_draft(options.draft);
-    metadata_.draft_kind = key_.substr(draft_prefix.size());
+    metadata_.draft_kind = key_.substr(position_trace_draft_prefix.size());
     file_.rewind();
   }
 
   const TraceMetadata& metadata() const override { return metadata_; }
   std::vector<std::filesystem::path> files() const override { return {file_.path()}; }
   std::string format() const override { return "position traces"; }
+
+  std::vector<Note> notes() const override {
+    if (cut_lines_ == 0) return {};
+    return {{"lengths_behind_the_end",
+             fmt::format("{}.{} goes on behind the end of {} in {} of the sequences; the {} lengths there are left out",
+                         printable(key_), lengths_key, tokens_key, cut_lines_, cut_lengths_)}};
+  }
 
   bool read(PositionBatch& batch) override {
     batch = {};
@@ -88,6 +96,7 @@ class PositionTraces : public PositionSource {
     batch.accepted_length = accepted_length_;
     if (has_tokens_) batch.token = token_;
     if (has_tasks_) batch.task = task_;
+    if (has_prompts_) batch.prompt = prompt_;
     return batch.size > 0;
   }
 
@@ -116,20 +125,19 @@ class PositionTraces : public PositionSource {
     std::vector<std::string> drafts;
     for (const auto [key, value] : line) {
       const std::string name(key);
-      if (!name.starts_with(draft_prefix) || !lengths_in(value)) continue;
-      if (name == asked || name == std::string(draft_prefix) + asked) return name;
+      if (!name.starts_with(position_trace_draft_prefix) || !lengths_in(value)) continue;
+      if (name == asked || name == std::string(position_trace_draft_prefix) + asked) return name;
       drafts.push_back(name);
     }
     if (drafts.size() == 1 && asked.empty()) return drafts.front();
     const std::string found = drafts.empty() ? "missing" : printable(fmt::format("{}", fmt::join(drafts, ", ")), 200);
-    if (drafts.size() > 1 && asked.empty()) file_.refuse("acc_NAME", found, "one of them (say which beside the file)");
+    if (drafts.size() > 1 && asked.empty()) file_.refuse("acc_NAME", found, "one of them (draft_array says which)");
     file_.refuse("acc_NAME", found,
                  asked.empty() ? "an object that holds acc_len" : fmt::format("{}, as asked for", printable(asked)));
   }
 
   void clear() {
-    sequence_.clear();
-    place_.clear();
+    for (auto* column : {&sequence_, &place_, &prompt_}) column->clear();
     for (auto* column : {&accepted_length_, &token_, &task_}) column->clear();
   }
   std::int64_t size() const { return static_cast<std::int64_t>(place_.size()); }
@@ -154,11 +162,13 @@ class PositionTraces : public PositionSource {
       tokens_ = IntegerArray(file_, std::string(tokens_key), *tokens, 0);
       has_tokens_ = true;
       if (tokens_.size() < lengths_.size()) {
-        file_.refuse(fmt::format("{}.{}", printable(key_), lengths_key), fmt::format("{} long", lengths_.size()),
-                     fmt::format("at most {} long, as {} is", tokens_.size(), tokens_key));
+        ++cut_lines_;
+        cut_lengths_ += lengths_.size() - tokens_.size();
+        lengths_.cut_to(tokens_.size());
       }
     }
     task_id_ = read_task(line);
+    prompt_id_ = read_prompt(line);
     in_sequence_ = 0;
     if (lengths_.size() > 0) ++sequences_;
   }
@@ -176,12 +186,24 @@ class PositionTraces : public PositionSource {
     return -1;
   }
 
+  /// A name, a number, the prompt itself, its tokens or its messages.
+  std::int64_t read_prompt(const dom::object& line) {
+    for (const char* key : {"prompt", "prompt_token_ids"}) {
+      const auto value = find(line, key);
+      if (!value) continue;
+      has_prompts_ = true;
+      return value->is_string() ? prompt_id(value->get_string()) : prompt_id(std::string(simdjson::minify(*value)));
+    }
+    return no_prompt;
+  }
+
   void append_place() {
     sequence_.push_back(sequences_ - 1);
     place_.push_back(in_sequence_);
     accepted_length_.push_back(lengths_.take(file_));
     token_.push_back(tokens_.size() > 0 ? tokens_.take(file_) : -1);
     task_.push_back(task_id_);
+    prompt_.push_back(prompt_id_);
     ++in_sequence_;
   }
 
@@ -192,13 +214,18 @@ class PositionTraces : public PositionSource {
   IntegerArray lengths_;
   IntegerArray tokens_;
   std::int32_t task_id_ = -1;
+  std::int64_t prompt_id_ = no_prompt;
   std::int64_t in_sequence_ = 0;
   std::int64_t sequences_ = 0;
   std::int64_t next_position_ = 0;
+  std::int64_t cut_lines_ = 0;
+  std::int64_t cut_lengths_ = 0;
   bool has_tokens_ = false;
   bool has_tasks_ = false;
+  bool has_prompts_ = false;
   std::vector<std::int64_t> sequence_;
   std::vector<std::int64_t> place_;
+  std::vector<std::int64_t> prompt_;
   std::vector<std::int32_t> accepted_length_;
   std::vector<std::int32_t> token_;
   std::vector<std::int32_t> task_;

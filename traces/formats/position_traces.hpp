@@ -15,7 +15,10 @@ namespace specdec::traces {
 //   {"prompt_token_ids":[1,15],"generated_token_ids":[7,9,3],"acc_eagle":{"acc_len":[3,2,1]}}
 //
 // Each `acc_NAME` is one draft. generated_token_ids may be left out, or be longer than acc_len where the last places
-// were not measured. A `task` or `category` may stand beside them; other keys are not read.
+// were not measured. A `task` or `category` may stand beside them. Lines of one `prompt`, or without it of one
+// prompt_token_ids, are texts of one prompt. Other keys are not read.
+
+inline constexpr std::string_view position_trace_draft_prefix = "acc_";
 
 struct PositionTraceOptions {
   /// Which `acc_...` object, with or without its "acc_"; needed where a file has several.

@@ -10,6 +10,9 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/printable.hpp"
+#include "traces/formats/streams.hpp"
+#include "traces/formats/unique_keys.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -22,7 +25,9 @@ class LineReader {
   LineReader(const std::filesystem::path& path, std::int64_t line) : path_(path), line_(line) {}
 
   Prompt read(const std::string& text) const {
-    const json object = json::parse(text, nullptr, false);
+    const auto once = unique_keys(
+        [&](const std::string& key) { refuse(printable(key), "there twice", "there once in its object"); });
+    const json object = json::parse(text, once, false);
     if (!object.is_object()) refuse("line", excerpt(text), "a JSON object");
     Prompt prompt;
     if (object.contains("text") == object.contains("tokens")) {
@@ -82,7 +87,8 @@ class LineReader {
 }  // namespace
 
 std::vector<Prompt> read_prompts(const std::filesystem::path& path) {
-  std::ifstream file(path);
+  const KeptStreams streams;
+  std::ifstream file(readable_path(path));
   std::vector<Prompt> prompts;
   const bool plain_text = path.extension() == ".txt";
   std::int64_t number = 0;

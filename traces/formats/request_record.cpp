@@ -81,7 +81,7 @@ class RequestRecord : public PositionSource {
     }
     read_model(request, "target", columns_.target_logprob, columns_.target_rank);
     read_model(request, "draft", columns_.draft_logprob, columns_.draft_rank);
-    columns_.end_sequence(task_of(request), file_.line(), file_.line());
+    columns_.end_sequence({task_of(request), prompt_of(request)}, file_.line(), file_.line());
   }
 
   std::int32_t task_of(dom::object request) {
@@ -90,6 +90,13 @@ class RequestRecord : public PositionSource {
     const auto id = tasks_.id_of(read_string(file_, *value, {"task"}), metadata_.task_names);
     if (!id) file_.refuse("task", *value, TaskIds::expected());
     return *id;
+  }
+
+  std::int64_t prompt_of(dom::object request) const {
+    const auto value = find_member(request, "prompt");
+    if (!value) return no_prompt;
+    if (const auto number = integer_of(*value)) return *number;
+    return prompt_id(read_string(file_, *value, {"prompt"}));
   }
 
   /// Appends a model's columns, which must be as long as the tokens.

@@ -13,7 +13,7 @@ namespace specdec::traces {
 //
 //   {"format": "specdec-record", "version": 1, "target_model": "meta/big", "draft_model": "meta/small",
 //    "engine": "vllm", "temperature": 1.0, "logprob_space": "raw", "path": "target"}
-//   {"id": "q7", "task": "prose", "prompt_tokens": 2, "token_ids": [16289, 28793],
+//   {"id": "q7", "task": "prose", "prompt": "q7", "prompt_tokens": 2, "token_ids": [16289, 28793],
 //    "target": {"logprobs": [-0.25, -3.5], "ranks": [1, 7]}, "draft": {"logprobs": [-0.75, -9.25], "ranks": [2, 90]}}
 //
 // Each on one line of the file. The first line:
@@ -24,6 +24,8 @@ namespace specdec::traces {
 //   temperature     >= 0, what the text was sampled with; may be left out or null, as may:
 //   top_k           integer >= 0 (0: not cut)
 //   top_p           in (0, 1]
+//   min_p           in [0, 1] (0: not cut)
+//   temperature_last  true if the temperature came after the cuts
 //   vocab_size      integer >= 1
 //   logprob_space   "raw", "processed" or "unknown" (without the key)
 //   path            "target" if the target sampled the text, "other" if not, or "unknown" (without the key)
@@ -33,6 +35,7 @@ namespace specdec::traces {
 //
 //   id              string or integer; may be left out
 //   task            string; may be left out
+//   prompt          string or integer that names the prompt, the same for all texts of one; may be left out
 //   token_ids       the n >= 0 emitted tokens, integers in [0, 2^31)
 //   target, draft   {"logprobs": n numbers, "ranks": n integers}: the natural logarithm of that model's probability of
 //                   each token of token_ids, given the prompt and the tokens before it, and the token's rank in that

@@ -14,6 +14,7 @@
 #include "traces/formats/csv_records.hpp"
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/streams.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/open_trace.hpp"
 
@@ -142,7 +143,7 @@ class ArrivalCollector {
   std::int64_t line_ = 0;
 };
 
-std::string shown(std::string_view field) { return field.empty() ? "empty" : printable(field); }
+std::string field_text(std::string_view field) { return field.empty() ? "empty" : printable(field); }
 
 std::string expected_length() { return fmt::format("a whole number, 1 to {}", largest_length); }
 
@@ -206,14 +207,14 @@ class CsvRequests {
   std::int64_t length(std::size_t i) const {
     const auto value = number_in<std::int64_t>(field(i));
     if (value && 1 <= *value && *value <= largest_length) return *value;
-    records_.refuse(std::string(format_->fields[i]), shown(field(i)), expected_length());
+    records_.refuse(std::string(format_->fields[i]), field_text(field(i)), expected_length());
   }
 
   double seconds_of(std::string_view text) {
     if (format_ == &azure) return seconds_of_date(text);
     const auto value = number_in<double>(text);
     if (!value || !(*value >= 0) || !std::isfinite(*value)) {
-      records_.refuse(std::string(format_->fields[0]), shown(text), "a number, 0 or above");
+      records_.refuse(std::string(format_->fields[0]), field_text(text), "a number, 0 or above");
     }
     if (!first_) first_ = *value;
     return *value - *first_;
@@ -222,7 +223,7 @@ class CsvRequests {
   double seconds_of_date(std::string_view text) {
     const auto date = DateReader(text).read();
     if (!date) {
-      records_.refuse("TIMESTAMP", shown(text),
+      records_.refuse("TIMESTAMP", field_text(text),
                       "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-10 "
                       "00:00:00.009930+00:00");
     }
@@ -318,6 +319,7 @@ class JsonRequests {
 }  // namespace
 
 RequestTrace read_request_trace(const fs::path& path) {
+  const KeptStreams streams;
   const FileHead head = FileHead::of(path);
   if (head.folder) throw FileError(path, FileError::whole_file(), "path", "a folder", "a file");
   if (!head.compression().empty()) head.refuse_format("a table of requests");

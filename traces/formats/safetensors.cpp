@@ -14,7 +14,9 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/half_float.hpp"
+#include "traces/formats/printable.hpp"
 #include "traces/formats/text_parts.hpp"
+#include "traces/formats/unique_keys.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -89,7 +91,9 @@ class HeaderReader {
       refuse(length_bytes, "header's first byte", fmt::format("{:#04x}", text.front() & 0xff), "'{'");
     }
     try {
-      return json::parse(text);
+      return json::parse(text, unique_keys([&](const std::string& key) {
+                           refuse(length_bytes, "header", printable(key) + " twice", "every key once in its object");
+                         }));
     } catch (const json::parse_error& error) {
       refuse(length_bytes + error.byte, "header", "not JSON from there on", "JSON");
     } catch (const json::out_of_range&) {

@@ -12,6 +12,7 @@ void ScoredText::clear() {
   start.reset();
   generated = false;
   space = LogprobSpace::unknown;
+  sampled = {};
   k = 0;
   token.clear();
   texts.clear();

@@ -15,6 +15,18 @@ namespace specdec::traces {
 
 // A header of the library's own sources.
 
+/// What an engine says that a text was sampled with; what it does not say stays empty.
+struct SampledWith {
+  std::optional<double> temperature;
+  std::optional<std::int64_t> top_k;
+  std::optional<double> top_p, min_p;
+  std::optional<bool> temperature_last;
+  /// Some tokens' logits were changed first: an end token that is ignored, for instance.
+  bool changes_logits = false;
+
+  friend bool operator==(const SampledWith&, const SampledWith&) = default;
+};
+
 /// What one model said of one text: a reader appends positions, then finish() brings the lists to one length.
 class ScoredText {
  public:
@@ -26,6 +38,7 @@ class ScoredText {
   /// Whether the model itself wrote the text.
   bool generated = false;
   LogprobSpace space = LogprobSpace::unknown;
+  SampledWith sampled;
 
   /// The emitted tokens: ids, or numbers of `texts` where ids are not given; -1 where neither is.
   std::vector<std::int32_t> token;

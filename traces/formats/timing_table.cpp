@@ -17,6 +17,7 @@
 #include "traces/formats/json_lines.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/formats/streams.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/open_trace.hpp"
 
@@ -26,7 +27,7 @@ namespace {
 namespace dom = simdjson::dom;
 namespace fs = std::filesystem;
 
-constexpr std::string_view readable =
+constexpr std::string_view readable_times =
     "a table of batch, tokens, context and seconds (CSV, JSON), or what llama-bench or llama-batched-bench wrote";
 constexpr std::int64_t default_ubatch = 512;
 /// Larger files are no tables of timings.
@@ -96,7 +97,11 @@ TableRows csv_rows(const fs::path& path) {
   CsvRecords records(path);
   if (!records.next()) return rows;
   std::vector<std::string> names;
-  for (const std::string_view field : records.fields()) {
+  const auto fields = records.fields();
+  if (std::all_of(fields.begin(), fields.end(),
+                  [](std::string_view field) { return number_in<double>(trimmed(field)); }))
+    records.refuse("line", "of numbers", "the names of the columns, such as batch,tokens,context,seconds");
+  for (const std::string_view field : fields) {
     names.emplace_back(trimmed(field));
     if (std::count(names.begin(), names.end(), names.back()) > 1) {
       records.refuse(fmt::format("column {}", printable(names.back())), "there twice", "there once");
@@ -420,10 +425,16 @@ class LlamaBench : public Interpreter {
     return test;
   }
 
+  /// The type alone does not tell two models of one architecture apart.
+  static std::string printed_model(const TableRow& row) {
+    const std::string type = text(row, "model"), size = text(row, "size"), parameters = text(row, "params");
+    return size.empty() || parameters.empty() ? type : fmt::format("{} ({} / {})", type, size, parameters);
+  }
+
   /// `pp5 @ d1024` and `208.36 ± 1.20`.
   BenchTest printed_test(const TableRow& row) const {
     BenchTest test;
-    test.model = text(row, "model");
+    test.model = printed_model(row);
     test.ubatch = find_number(rows_, row, "n_ubatch", whole_positive).value_or(default_ubatch);
     const std::string what = text(row, "test");
     std::string_view left = what;
@@ -529,7 +540,7 @@ TableRows rows_of(const FileHead& head) {
     throw FileError(head.path, FileError::whole_file(), "size", fmt::format("{} bytes", head.size),
                     fmt::format("at most {} bytes", largest_table));
   }
-  if (!head.compression().empty()) head.refuse_format(std::string(readable));
+  if (!head.compression().empty()) head.refuse_format(std::string(readable_times));
   if (!head.json().empty()) return json_rows(head.path);
   const MappedFile file(head.path);
   const std::string_view content = text_of(file.bytes());
@@ -556,13 +567,16 @@ std::vector<TimedPass> TimingTable::passes_of(std::string_view model) const {
 }
 
 TimingTable read_timing_table(const fs::path& path) {
+  const KeptStreams streams;
   const TableRows rows = rows_of(FileHead::of(path));
   if (rows.rows.empty()) throw FileError(path, FileError::whole_file(), "the number of timings", "0", "1 or more");
   const TableRow& first = rows.rows.front();
   if (first.has("pl") || first.has("S_TG t/s")) return LlamaBatchedBench(rows).finish();
   if (first.has("n_prompt") || first.has("t/s")) return LlamaBench(rows).finish();
   if (first.has("seconds") || first.lists.count("samples_seconds") > 0) return OwnTable(rows).finish();
-  rows.refuse(first, "content", "something else", std::string(readable));
+  std::string names;
+  for (const auto& [name, value] : first.fields) names += (names.empty() ? "" : ", ") + name;
+  rows.refuse(first, "columns", names.empty() ? "none" : printable(names, 200), std::string(readable_times));
 }
 
 }  // namespace specdec::traces

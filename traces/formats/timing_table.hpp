@@ -21,7 +21,8 @@ enum class TimingAxis {
 
 /// How long one pass of a model took that appended `tokens` positions to each of `batch` sequences.
 struct TimedPass {
-  /// File name or type of the model as the source calls it; empty where it says none.
+  /// File name of the model, or its type with size and parameters ("llama 1B Q8_0 (1.22 GiB / 1.24 B)") as the source
+  /// prints them; empty where it says none.
   std::string model = {};
   TimingAxis axis = TimingAxis::grid;
   /// Sequences, > 0.
@@ -49,7 +50,7 @@ struct TimingTable {
   std::string_view format;
   /// In the order of the file, at least one.
   std::vector<TimedPass> passes = {};
-  std::vector<CountsWarning> warnings = {};
+  std::vector<Note> warnings = {};
 
   /// The models' names, each once, in the order of the file.
   std::vector<std::string> models() const;

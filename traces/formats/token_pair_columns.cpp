@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "traces/formats/column_names.hpp"
+#include "traces/formats/json_fields.hpp"
 #include "traces/formats/log_probability.hpp"
 #include "traces/formats/printable.hpp"
+#include "traces/prompt_id.hpp"
 
 namespace specdec::traces {
 namespace {
-
-constexpr std::int64_t largest_id = std::numeric_limits<std::int32_t>::max();
 
 PairColumn index_of(IndexColumn column) {
   switch (column) {
@@ -26,6 +26,8 @@ PairColumn index_of(IndexColumn column) {
       return PairColumn::token;
     case IndexColumn::task:
       return PairColumn::task;
+    case IndexColumn::prompt:
+      return PairColumn::prompt;
     case IndexColumn::overlap:
       break;
   }
@@ -70,7 +72,10 @@ std::optional<PairColumn> PairColumnNames::add(std::string_view name) {
   const auto [place, is_new] = names_.emplace(*column, name);
   if (!is_new && !ambiguous_) {
     ambiguous_ = LabelError{"columns", fmt::format("{} and {}", printable(place->second), printable(name)),
-                            "one of the two, as they mean the same"};
+                            fmt::format("one of the two, as they mean the same{}",
+                                        *column == PairColumn::target  ? " (target_array says which)"
+                                        : *column == PairColumn::draft ? " (draft_array says which)"
+                                                                       : "")};
   }
   if (const auto space = space_named_in(name)) spaces_.emplace(*column, *space);
   return column;
@@ -92,7 +97,8 @@ std::optional<LabelError> PairColumnNames::error() const {
     const bool target = model == PairColumn::target;
     if (!has(model)) {
       return LabelError{fmt::format("the {}'s column", target ? "target" : "draft"), "missing",
-                        target ? "named like p, target_logprob or p_prob" : "named like q, draft_logprob or q_prob"};
+                        target ? "named like p, target_logprob or p_prob, or as target_array says"
+                               : "named like q, draft_logprob or q_prob, or as draft_array says"};
     }
     if (space_of(model) == RowSpace::logits) {
       return LabelError{name_of(model), "a logit",
@@ -118,13 +124,13 @@ std::optional<PairError> PairColumns::append(const PairRow& row, std::int64_t li
   if (!draft) return refuse_number(PairColumn::draft, row.draft);
   const auto overlap = overlap_of(row.overlap);
   if (!overlap) return PairError{PairColumn::overlap, fmt::format("{}", row.overlap), "in [0, 1]"};
-  if (row.token < -1 || row.token > largest_id) {
-    return PairError{PairColumn::token, fmt::format("{}", row.token), fmt::format("in [0, {}]", largest_id)};
+  if (row.token < -1 || row.token > largest_token_id) {
+    return PairError{PairColumn::token, fmt::format("{}", row.token), fmt::format("in [0, {}]", largest_token_id)};
   }
   for (const auto& [column, rank] :
        {std::pair(PairColumn::target_rank, row.target_rank), std::pair(PairColumn::draft_rank, row.draft_rank)}) {
-    if (rank < 0 || rank > largest_id) {
-      return PairError{column, fmt::format("{}", rank), fmt::format("in [1, {}]", largest_id)};
+    if (rank < 0 || rank > largest_token_id) {
+      return PairError{column, fmt::format("{}", rank), fmt::format("in [1, {}]", largest_token_id)};
     }
   }
   const auto task = task_ids_.id_of(row.task, metadata.task_names);
@@ -132,11 +138,17 @@ std::optional<PairError> PairColumns::append(const PairRow& row, std::int64_t li
   if (auto error = numbers_.next(row.label, row.place)) {
     return PairError{error->field == "pos" ? PairColumn::place : PairColumn::sequence, error->found, error->expected};
   }
+  const std::int64_t prompt = prompt_id(row.prompt);
+  if (numbers_.place() > 0 && !prompt_.empty() && prompt != prompt_.back()) {
+    return PairError{PairColumn::prompt, row.prompt.empty() ? "missing" : printable(row.prompt),
+                     "the same for all rows of a sequence"};
+  }
   lines_.push_back(line);
   sequence_.push_back(numbers_.sequence());
   place_.push_back(numbers_.place());
   token_.push_back(static_cast<std::int32_t>(row.token));
   task_.push_back(*task);
+  prompt_.push_back(prompt);
   target_.push_back(*target);
   draft_.push_back(*draft);
   overlap_.push_back(*overlap);
@@ -147,7 +159,7 @@ std::optional<PairError> PairColumns::append(const PairRow& row, std::int64_t li
 
 void PairColumns::clear() {
   first_ += size();
-  for (auto* column : {&lines_, &sequence_, &place_}) column->clear();
+  for (auto* column : {&lines_, &sequence_, &place_, &prompt_}) column->clear();
   for (auto* column : {&token_, &task_, &target_rank_, &draft_rank_}) column->clear();
   for (auto* column : {&target_, &draft_, &overlap_}) column->clear();
 }
@@ -163,6 +175,7 @@ void PairColumns::show(PositionBatch& batch, const PairColumnNames& names) const
   batch.draft_token_logprob = draft_;
   if (names.has(PairColumn::token)) batch.token = token_;
   if (names.has(PairColumn::task)) batch.task = task_;
+  if (names.has(PairColumn::prompt)) batch.prompt = prompt_;
   if (names.has(PairColumn::overlap)) batch.overlap = overlap_;
   if (names.has(PairColumn::target_rank)) batch.target_token_rank = target_rank_;
   if (names.has(PairColumn::draft_rank)) batch.draft_token_rank = draft_rank_;

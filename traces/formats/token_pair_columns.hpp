@@ -17,7 +17,7 @@ namespace specdec::traces {
 
 // A header of the library's own sources; it is not installed. What the two text formats of token_pairs.hpp share.
 
-enum class PairColumn { target, draft, sequence, place, token, task, overlap, target_rank, draft_rank };
+enum class PairColumn { target, draft, sequence, place, token, task, prompt, overlap, target_rank, draft_rank };
 
 /// Sorts the names of a file's columns.
 class PairColumnNames {
@@ -28,6 +28,7 @@ class PairColumnNames {
   std::optional<PairColumn> add(std::string_view name);
 
   bool has(PairColumn column) const { return names_.count(column) > 0; }
+  bool has_a_model() const { return has(PairColumn::target) || has(PairColumn::draft); }
   bool has_both_models() const { return has(PairColumn::target) && has(PairColumn::draft); }
   /// The column's name in the file.
   std::string name_of(PairColumn column) const;
@@ -55,6 +56,8 @@ struct PairRow {
   std::optional<std::int64_t> place;
   std::int64_t token = -1;
   std::string_view task;
+  /// As prompt_id() takes it.
+  std::string_view prompt;
   double target = 0;
   double draft = 0;
   double overlap = std::numeric_limits<double>::quiet_NaN();
@@ -105,6 +108,7 @@ class PairColumns {
   std::vector<std::int64_t> place_;
   std::vector<std::int32_t> token_;
   std::vector<std::int32_t> task_;
+  std::vector<std::int64_t> prompt_;
   std::vector<float> target_;
   std::vector<float> draft_;
   std::vector<float> overlap_;

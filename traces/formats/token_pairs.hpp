@@ -32,8 +32,8 @@ namespace specdec::traces {
 //   sequence  seq, sequence, sequence_id, request or request_id: text or numbers. All rows of a sequence stand
 //             together. Without it a new sequence begins where pos does not rise; without both all is one sequence,
 //             and each object with arrays is one
-//   others    pos, position or place, rising by one; token or token_id; task or category; overlap (sum min(p, q));
-//             p_rank or target_rank, q_rank or draft_rank (1 = the most probable token)
+//   others    pos, position or place, rising by one; token or token_id; task or category; prompt;
+//             overlap (sum min(p, q)); p_rank or target_rank, q_rank or draft_rank (1 = the most probable token)
 //
 // -inf, and anything from -9999 down (engines' floors), is probability 0; NaN and empty fields are refused, except in
 // overlap, token, task and the ranks, where they are unknown. Columns called p and q alone hold probabilities or
@@ -52,6 +52,9 @@ struct TokenPairOptions {
 bool is_token_pairs_csv(std::string_view head);
 /// Whether a text that begins like this has a JSON object on its first line that names both models.
 bool is_token_pairs_jsonl(std::string_view head);
+/// The same for one model at least, by the options' names, too.
+bool names_a_model_csv(std::string_view head, const TokenPairOptions& options);
+bool names_a_model_jsonl(std::string_view head, const TokenPairOptions& options);
 
 /// @throws FileError naming the line and the column
 std::unique_ptr<PositionSource> open_token_pairs_csv(const std::filesystem::path& path,

@@ -144,6 +144,9 @@ class CsvPairs : public PositionSource {
       case PairColumn::task:
         row.task = text;
         return;
+      case PairColumn::prompt:
+        row.prompt = text;
+        return;
       case PairColumn::place:
         row.place = integer(column, text, -1);
         return;
@@ -166,19 +169,25 @@ class CsvPairs : public PositionSource {
   TraceMetadata metadata_;
 };
 
-}  // namespace
-
-bool is_token_pairs_csv(std::string_view head) {
+PairColumnNames names_in_header(std::string_view head, const TokenPairOptions& options) {
   head = without_byte_order_mark(head);
   std::string_view line = head.substr(0, head.find_first_of("\r\n"));
   const char separator = csv_separator(line);
-  PairColumnNames names({});
+  PairColumnNames names(options);
   while (!line.empty()) {
     const std::string_view field = line.substr(0, line.find(separator));
     line.remove_prefix(std::min(line.size(), field.size() + 1));
     names.add(without_quotes(without_spaces(field)));
   }
-  return names.has_both_models();
+  return names;
+}
+
+}  // namespace
+
+bool is_token_pairs_csv(std::string_view head) { return names_in_header(head, {}).has_both_models(); }
+
+bool names_a_model_csv(std::string_view head, const TokenPairOptions& options) {
+  return names_in_header(head, options).has_a_model();
 }
 
 std::unique_ptr<PositionSource> open_token_pairs_csv(const std::filesystem::path& path,

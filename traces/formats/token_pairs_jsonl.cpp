@@ -18,9 +18,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::array all_columns = {PairColumn::target,  PairColumn::draft,       PairColumn::sequence,
-                                    PairColumn::place,   PairColumn::token,       PairColumn::task,
-                                    PairColumn::overlap, PairColumn::target_rank, PairColumn::draft_rank};
+constexpr std::array all_columns = {
+    PairColumn::target, PairColumn::draft,  PairColumn::sequence, PairColumn::place,       PairColumn::token,
+    PairColumn::task,   PairColumn::prompt, PairColumn::overlap,  PairColumn::target_rank, PairColumn::draft_rank};
 
 /// One value for each column.
 template <class T>
@@ -150,6 +150,13 @@ class JsonPairs : public PositionSource {
     return buffer;
   }
 
+  /// A name, a number, the prompt itself, its tokens or its messages.
+  std::string_view prompt(dom::element value) {
+    if (!value.is_array() && !value.is_object()) return text(PairColumn::prompt, value, prompt_);
+    prompt_ = simdjson::minify(value);
+    return prompt_;
+  }
+
   /// Parses the next object and finds its columns.
   bool next_document() {
     if (!file_.next()) return false;
@@ -182,7 +189,9 @@ class JsonPairs : public PositionSource {
     }
   }
 
-  static bool has_array(PairColumn column) { return column != PairColumn::sequence && column != PairColumn::task; }
+  static bool has_array(PairColumn column) {
+    return column != PairColumn::sequence && column != PairColumn::task && column != PairColumn::prompt;
+  }
 
   void begin_sequence() {
     length_ = length_of(PairColumn::target);
@@ -230,6 +239,7 @@ class JsonPairs : public PositionSource {
     if (const auto value = take(PairColumn::place)) row.place = integer(PairColumn::place, *value);
     if (const auto value = take(PairColumn::token)) row.token = integer(PairColumn::token, *value);
     if (const auto value = take(PairColumn::task)) row.task = text(PairColumn::task, *value, task_);
+    if (const auto value = take(PairColumn::prompt)) row.prompt = prompt(*value);
     if (const auto value = take(PairColumn::overlap)) row.overlap = number(PairColumn::overlap, *value);
     if (const auto value = take(PairColumn::target_rank)) row.target_rank = integer(PairColumn::target_rank, *value);
     if (const auto value = take(PairColumn::draft_rank)) row.draft_rank = integer(PairColumn::draft_rank, *value);
@@ -249,6 +259,7 @@ class JsonPairs : public PositionSource {
   std::int64_t length_ = 0;
   std::string label_;
   std::string task_;
+  std::string prompt_;
 };
 
 /// The keys of the first object of a text that may be cut off, on its outermost level.
@@ -283,18 +294,26 @@ class FirstObjectKeys {
   std::int64_t depth_ = 0;
 };
 
-}  // namespace
-
-bool is_token_pairs_jsonl(std::string_view head) {
+PairColumnNames names_in_first_object(std::string_view head, const TokenPairOptions& options) {
   if (head.starts_with('[')) head.remove_prefix(1);
-  PairColumnNames names({});
+  PairColumnNames names(options);
   FirstObjectKeys keys(head);
   while (const auto key = keys.next()) names.add(*key);
+  return names;
+}
+
+}  // namespace
+
+bool names_a_model_jsonl(std::string_view head, const TokenPairOptions& options) {
+  return names_in_first_object(head, options).has_a_model();
+}
+
+bool is_token_pairs_jsonl(std::string_view head) {
+  const PairColumnNames names = names_in_first_object(head, {});
   // Arrays may be longer than what is seen of them, so that the other model's key stands too far behind.
   constexpr std::size_t cut_off = 60000;
-  const bool one_model = names.has(PairColumn::target) || names.has(PairColumn::draft);
   const bool goes_on = head.size() >= cut_off && head.find('\n') == std::string_view::npos;
-  return names.has_both_models() || (one_model && goes_on);
+  return names.has_both_models() || (names.has_a_model() && goes_on);
 }
 
 std::unique_ptr<PositionSource> open_token_pairs_jsonl(const std::filesystem::path& path,

@@ -32,8 +32,6 @@ constexpr std::string_view accepted_key = "spec_decode_accepted_tokens";
 constexpr std::string_view positions_key = "spec_decode_per_position_acceptance_rates";
 
 /// Half a unit of the last digit of a rate that was rounded to three, and of a percentage or a length rounded to two.
-constexpr double rate_rounding = 5.1e-4;
-constexpr double two_digit_rounding = 5.1e-3;
 
 BenchRun read_run(const CountedFields& fields) {
   BenchRun run;
@@ -102,6 +100,9 @@ class VllmSpeculation {
     const auto length = fields_.measure(length_key);
     read_positions();
     if (!counts_.rounds && !counts_.drafted && !counts_.accepted && !percent && !length && rates_.empty()) return;
+    if (!counts_.rounds && (length || !rates_.empty())) {
+      fields_.refuse(rounds_key, "missing", fmt::format("given beside {}", length ? length_key : positions_key));
+    }
     counts_.shape = DraftShape::chain;
     if (percent) take_percent(*percent);
     if (length) take_length(*length);
@@ -127,7 +128,7 @@ class VllmSpeculation {
                               rate && *rate > 1 ? "a fraction of the drafts, in [0, 1], and no percentage"
                                                 : "a fraction of the drafts, in [0, 1]");
       }
-      if (*rate > before + 2 * rate_rounding) {
+      if (*rate > before + 2 * three_decimals) {
         fields_.file().refuse(
             field.text(), entry,
             fmt::format("at most {}, the rate before it: of all drafts, not of those that got there", shown(before)));
@@ -142,7 +143,7 @@ class VllmSpeculation {
   }
 
   void take_percent(double percent) {
-    if (percent > 100 + two_digit_rounding) {
+    if (percent > 100 + two_decimals) {
       fields_.refuse(rate_key, shown(percent), "a percentage, in [0, 100]");
     }
     if (!counts_.drafted) return;
@@ -159,14 +160,14 @@ class VllmSpeculation {
     }
     if (drafted == 0) return;
     const double expected = 100 * *counts_.accepted / drafted;
-    if (std::abs(percent - expected) <= std::max(two_digit_rounding, 1e-6 * expected)) return;
-    const bool fraction = std::abs(percent - expected / 100) <= rate_rounding;
+    if (std::abs(percent - expected) <= std::max(two_decimals, 1e-6 * expected)) return;
+    const bool fraction = std::abs(percent - expected / 100) <= three_decimals;
     fields_.refuse(rate_key, fraction ? fmt::format("{}, a fraction", shown(percent)) : shown(percent),
                    fmt::format("the percentage {} = 100 * {} / {}", shown(expected), accepted_key, drafted_key));
   }
 
   void take_length(double length) {
-    if (length < 1 - two_digit_rounding && (!counts_.rounds || *counts_.rounds > 0)) {
+    if (length < 1 - two_decimals && (!counts_.rounds || *counts_.rounds > 0)) {
       fields_.refuse(length_key, shown(length), "at least 1: it includes the bonus token");
     }
     if (!counts_.rounds || *counts_.rounds == 0) return;
@@ -176,7 +177,7 @@ class VllmSpeculation {
       return;
     }
     const double expected = 1 + *counts_.accepted / *counts_.rounds;
-    if (std::abs(length - expected) > std::max(two_digit_rounding, 1e-6 * expected)) {
+    if (std::abs(length - expected) > std::max(two_decimals, 1e-6 * expected)) {
       fields_.refuse(length_key, shown(length),
                      fmt::format("{} = 1 + {} / {}", shown(expected), accepted_key, rounds_key));
     }
@@ -192,7 +193,7 @@ class VllmSpeculation {
     counts_.from_rates = true;
     if (!counts_.accepted) return;
     const double expected = *counts_.accepted / std::max(1.0, *counts_.rounds);
-    if (std::abs(sum - expected) > rate_rounding * static_cast<double>(rates_.size()) + 1e-6) {
+    if (std::abs(sum - expected) > three_decimals * static_cast<double>(rates_.size()) + 1e-6) {
       fields_.refuse(positions_key, fmt::format("{} in sum", shown(sum)),
                      fmt::format("{} = {} / {} in sum", shown(expected), accepted_key, rounds_key));
     }

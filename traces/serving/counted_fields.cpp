@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +19,6 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr double largest_count = 9007199254740992.0;
 constexpr std::string_view a_count = "a count, an integer >= 0";
 
 }  // namespace
@@ -34,6 +34,8 @@ std::optional<std::size_t> index_of_key(std::string_view key) {
   const auto index = number_in<std::size_t>(key);
   return index && *index <= CountedFields::longest_draft ? index : std::nullopt;
 }
+
+double sum_of(std::span<const double> counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
 
 std::string shown(double number) {
   return number == std::floor(number) && std::abs(number) <= largest_count ? fmt::format("{:.0f}", number)
@@ -146,6 +148,7 @@ void clear_counts(ServingCounts& counts) {
   counts.gamma.reset();
   counts.verified_per_round.reset();
   counts.rounds.reset();
+  counts.rounds_between.reset();
   counts.drafted.reset();
   counts.accepted.reset();
   counts.emitted.reset();

@@ -68,6 +68,12 @@ std::optional<double> count_of(simdjson::dom::element value);
 /// The integer that a key such as "12" is, in [0, CountedFields::longest_draft]; nothing for another key.
 std::optional<std::size_t> index_of_key(std::string_view key);
 
+double sum_of(std::span<const double> counts);
+
+/// What rounding to three and to two decimals moves, and a little more for what a program adds up before it rounds.
+inline constexpr double three_decimals = 5.1e-4;
+inline constexpr double two_decimals = 5.1e-3;
+
 /// A number as messages show it: integers without a point, others with 6 digits.
 std::string shown(double number);
 

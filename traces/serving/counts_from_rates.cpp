@@ -53,8 +53,10 @@ CountsFromRates counts_from_rates(const PrintedRates& printed) {
   // 1 + accepted / rounds is within half a unit of the mean length, and a round drafts 1 token at least.
   const double extra = printed.mean_length - 1;
   const double least = std::max({printed.accepted / (extra + half_of_length), printed.full_drafts ? full : 1.0, 1.0});
-  const double most =
+  double most =
       std::min(printed.drafted, extra > half_of_length ? printed.accepted / (extra - half_of_length) : printed.drafted);
+  // Passes are counted short where an answer ends within accepted drafts.
+  if (printed.passes >= std::ceil(least)) most = std::min(most, printed.passes);
   const auto fits = [&](double rounds) {
     if (!(std::ceil(least) <= rounds && rounds <= std::floor(most))) return false;
     result.accepted_at = integers_of(printed, rounds);
@@ -63,6 +65,8 @@ CountsFromRates counts_from_rates(const PrintedRates& printed) {
   const auto take = [&](double rounds) {
     result.consistent = true;
     result.rounds = rounds;
+    const double fewest = std::ceil(least), largest = std::floor(most);
+    if (fewest < largest && !(printed.full_drafts && rounds == full)) result.between = {fewest, largest};
     return result;
   };
   if (printed.accepted == 0) {
@@ -70,7 +74,11 @@ CountsFromRates counts_from_rates(const PrintedRates& printed) {
     if (!none || extra > half_of_length) return result;
     result.accepted_at.assign(printed.rates.size(), 0);
     result.consistent = true;
-    if (printed.full_drafts && can_be_full) result.rounds = full;
+    if (printed.full_drafts && can_be_full) {
+      result.rounds = full;
+    } else if (printed.passes <= printed.drafted) {
+      result.rounds = printed.passes;
+    }
     return result;
   }
   if (printed.full_drafts && can_be_full && fits(full)) return take(full);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace specdec::traces {
@@ -19,13 +21,17 @@ struct PrintedRates {
   /// Rounds draft as many tokens as there are rates but for exceptions; else a draft may be of any length, and rates
   /// be missing at positions where nothing was accepted.
   bool full_drafts = false;
+  /// Passes of the target, where they are known: there are no more rounds.
+  double passes = std::numeric_limits<double>::infinity();
 };
 
 struct CountsFromRates {
   /// Whether any integers round to what is printed.
   bool consistent = false;
-  /// Empty where nothing was accepted, so that no rate tells, and drafts may have any length.
+  /// Where nothing was accepted no rate tells, and drafts may have any length: then `passes`, else empty.
   std::optional<double> rounds;
+  /// The fewest and the most that round to the mean length, where they are several.
+  std::optional<std::pair<double, double>> between;
   std::vector<double> accepted_at;
 };
 

@@ -23,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double largest_count = 9007199254740992.0;  // 2^53: doubles count no further
 constexpr std::size_t most_positions = 1024;
 /// Between the first and the last line of a print, other programs' lines included.
 constexpr int longest_print = 200;
@@ -34,16 +33,18 @@ enum class Mark {
   sglang,
   sglang_prompts,
   llamacpp_request,
+  llamacpp_time,
   llamacpp_print,
   llamacpp_library
 };
 
-constexpr std::array<std::pair<std::string_view, Mark>, 7> marks = {{
+constexpr std::array<std::pair<std::string_view, Mark>, 8> marks = {{
     {"SpecDecoding metrics:", Mark::vllm_counts},
     {"Avg generation throughput:", Mark::vllm_engine},
     {"Decode batch", Mark::sglang},
     {"Prefill batch", Mark::sglang_prompts},
     {"draft acceptance", Mark::llamacpp_request},
+    {"eval time =", Mark::llamacpp_time},
     {"n_draft ", Mark::llamacpp_print},
     {"common_speculative", Mark::llamacpp_library},
 }};
@@ -54,8 +55,6 @@ std::size_t find_text(std::string_view text, std::string_view what, std::size_t 
   if (found == nullptr) return std::string_view::npos;
   return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
 }
-
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 std::string_view without_blanks_before(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
@@ -265,6 +264,8 @@ class LogReader {
           return;
         case Mark::llamacpp_request:
           return read_llamacpp_request(line);
+        case Mark::llamacpp_time:
+          return read_llamacpp_time(line);
         case Mark::llamacpp_print:
           return read_llamacpp_print(line);
         case Mark::llamacpp_library:
@@ -323,8 +324,10 @@ class LogReader {
   }
 
   void count_back(const LogLine& line, ServingCounts& counts, double length, const std::vector<double>& rates,
-                  bool full_drafts) {
-    const auto back = counts_from_rates({*counts.accepted, *counts.drafted, length, rates, full_drafts});
+                  bool full_drafts, std::optional<double> passes = std::nullopt) {
+    PrintedRates printed = {*counts.accepted, *counts.drafted, length, rates, full_drafts};
+    if (passes) printed.passes = *passes;
+    const auto back = counts_from_rates(printed);
     if (!back.consistent) {
       double sum = 0;
       for (const double rate : rates) sum += rate;
@@ -335,6 +338,7 @@ class LogReader {
                                     *counts.accepted, *counts.drafted));
     }
     counts.rounds = back.rounds;
+    counts.rounds_between = back.between;
     counts.accepted_at = back.accepted_at;
     counts.from_rates = true;
     counts.shape = DraftShape::chain;
@@ -423,6 +427,54 @@ class LogReader {
     take(counts);
   }
 
+  /// "id  0 | task 52" of a slot's line; empty in older logs.
+  static std::string_view slot_and_task(std::string_view line) {
+    const std::size_t begin = line.find("id ");
+    const std::size_t task = line.find("| task ", std::min(begin, line.size()));
+    if (begin == std::string_view::npos || task == std::string_view::npos) return {};
+    const std::size_t end = line.find(" |", task + 1);
+    return line.substr(begin, std::min(end, line.size()) - begin);
+  }
+
+  /// `eval time = 783.55 ms / 64 tokens (...)`, of the answer whose acceptance follows.
+  void read_llamacpp_time(const LogLine& line) {
+    const std::string_view text = line.text();
+    if (text.find("prompt eval time =") != std::string_view::npos) return;
+    const std::string_view rest = line.after("eval time =").value_or("");
+    const std::size_t slash = rest.find(" /");
+    const auto tokens = slash == std::string_view::npos ? std::nullopt : leading_number(rest.substr(slash + 2));
+    answer_tokens_.reset();
+    if (!tokens || !tokens->rest.starts_with(" tokens") || std::floor(tokens->value) != tokens->value) return;
+    answer_tokens_ = tokens->value;
+    answer_of_ = slot_and_task(text);
+  }
+
+  /// Passes of the target behind the one that reads the prompt, each of which puts out one token beside its accepted
+  /// drafts.
+  std::optional<double> passes_of_answer(const LogLine& line, double accepted) {
+    const std::optional<double> tokens = std::exchange(answer_tokens_, std::nullopt);
+    if (!tokens || answer_of_ != slot_and_task(line.text()) || *tokens < accepted + 2) return std::nullopt;
+    return *tokens - 1 - accepted;
+  }
+
+  /// What stands behind "acceptance rate per position =" on the line, or behind "acc per pos =" on one of the next.
+  std::string_view llamacpp_positions(const LogLine& line) const {
+    if (const auto rates = line.after("acceptance rate per position =")) return *rates;
+    constexpr int lines_between = 4;
+    std::size_t end = end_;
+    for (int i = 0; i < lines_between && end < text_.size(); ++i) {
+      const std::size_t begin = end + 1;
+      end = end_of_line(begin);
+      const std::string_view next = text_.substr(begin, end - begin);
+      if (next.find("draft acceptance") != std::string_view::npos) break;
+      const std::size_t rates = next.find("acc per pos =");
+      if (rates == std::string_view::npos || slot_and_task(next) != slot_and_task(line.text())) continue;
+      if (end == text_.size() && next.find(')') == std::string_view::npos) break;  // still written to
+      return next.substr(rates + std::string_view("acc per pos =").size());
+    }
+    return {};
+  }
+
   void read_llamacpp_request(const LogLine& line) {
     const auto rest = line.after("draft acceptance");
     if (!rest || !(rest->starts_with(" =") || rest->starts_with(" rate ="))) return;
@@ -447,13 +499,16 @@ class LogReader {
     idle_ = true;
     if (*counts.drafted == 0) return;
     require_ratio(line, "draft acceptance", rate, *counts.accepted / *counts.drafted, 1e-5);
-    if (const auto length = line.number("mean acceptance length =")) {
-      const auto by_position = line.after("acceptance rate per position =");
-      const std::string_view list = without_blanks_before(by_position.value_or("("));
-      if (by_position && (!list.starts_with('(') || list.find(')') == std::string_view::npos)) {
-        line.refuse("acceptance rate per position", quoted(list), "fractions in parentheses");
+    auto length = line.number("mean acceptance length =");
+    if (!length) length = line.number("mean len =");
+    if (length) {
+      const std::string_view by_position = without_blanks_before(llamacpp_positions(line));
+      if (!by_position.empty() && (!by_position.starts_with('(') || by_position.find(')') == std::string_view::npos)) {
+        line.refuse("acceptance rate per position", quoted(by_position), "fractions in parentheses");
       }
-      count_back(line, counts, *length, line.rates("acceptance rate per position", list.substr(1)), false);
+      const std::string_view list = by_position.empty() ? by_position : by_position.substr(1);
+      count_back(line, counts, *length, line.rates("acceptance rate per position", list), false,
+                 passes_of_answer(line, *counts.accepted));
     }
     take(counts);
   }
@@ -526,6 +581,8 @@ class LogReader {
   std::int64_t window_line_ = 0;
   std::string engine_;
   std::map<std::string, bool> sglang_prompts_;  ///< by rank: prompts were read since its last decode line
+  std::optional<double> answer_tokens_;         ///< of llama.cpp's last answer, until its acceptance takes them
+  std::string answer_of_;                       ///< slot_and_task of it
   /// The library that only chains use has logged something: llama-speculative-simple, not llama-speculative.
   bool chain_ = false;
   bool taken_ = false;
@@ -557,6 +614,17 @@ bool has_engine_windows(const FileHead& head) {
   const std::string_view text = text_of(file.bytes());
   return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
     return (mark.second == Mark::vllm_engine || mark.second == Mark::sglang) &&
+           find_text(text, mark.first, 0) < text.size();
+  });
+}
+
+bool times_answers(const FileHead& head) {
+  if (head.folder || head.size == 0) return false;
+  const MappedFile file(head.path);
+  const std::string_view text = text_of(file.bytes());
+  return std::any_of(marks.begin(), marks.end(), [&](const auto& mark) {
+    return (mark.second == Mark::llamacpp_request || mark.second == Mark::llamacpp_time ||
+            mark.second == Mark::llamacpp_print) &&
            find_text(text, mark.first, 0) < text.size();
   });
 }

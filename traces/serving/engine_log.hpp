@@ -13,19 +13,27 @@ namespace specdec::traces {
 //   SGLang, an interval each, as a mean without counts:
 //     Decode batch, #running-req: 1, ..., accept len: 2.85, ..., gen throughput (token/s): 0.73, #queue-req: 0
 //     Prefill batch, #new-seq: 1, ...        between two of them: the second window has read prompts
-//   llama.cpp's server, a request each, in two generations of which the older ends at the parenthesis:
+//   llama.cpp's server, a request each, in three generations:
+//     eval time =     783.55 ms /    64 tokens (   12.44 ms per token,    80.40 tokens per second)
+//     draft acceptance = 0.10563 (   15 accepted /   142 generated), mean len =  1.31
+//          acc per pos = (0.250, 0.063)                            where its trace level is on
 //     draft acceptance = 0.64479 (  167 accepted /   259 generated), mean acceptance length =  2.92, acceptance rate
 //       per position = (0.805, 0.632, 0.483)
+//     draft acceptance rate = 0.57576 (  171 accepted /   297 generated)
 //   llama-speculative and llama-speculative-simple, a program run each, on lines of their own:
 //     n_draft = 4, n_predict = 121, n_drafted = 378, n_accept = 25, accept = 6.614%
 //
 // vLLM's and llama.cpp's mean lengths and rates by position are counted back to the numbers of rounds that they are
-// roundings of (from_rates). The last line of a file that is still written to may be cut off.
+// roundings of (from_rates, rounds_between); of llama.cpp at most the passes that its answer's tokens took. The last
+// line of a file that is still written to may be cut off.
 
 /// "engine log".
 CountsFormat engine_log_format();
 
 /// Whether a log holds windows of vLLM or SGLang, with speculation or without.
 bool has_engine_windows(const FileHead& head);
+
+/// Whether a text holds llama.cpp's lines about answers.
+bool times_answers(const FileHead& head);
 
 }  // namespace specdec::traces

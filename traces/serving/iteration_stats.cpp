@@ -15,10 +15,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::string_view format_name = "tensorrt-llm iterations";
+constexpr std::string_view iterations_format = "tensorrt-llm iterations";
 constexpr std::string_view stats_key = "specDecodingStats";
 /// Half a unit of the last digit of a length that was rounded to two.
-constexpr double length_rounding = 5.1e-3;
 
 std::optional<double> count_of_either(const CountedFields& fields, std::string_view first, std::string_view second) {
   const std::array names = {first, second};
@@ -68,7 +67,7 @@ bool read_counts(const CountedFields& stats, ServingCounts& counts) {
   }
   const auto length = stats.measure("acceptanceLength");
   const double expected = 1 + *counts.accepted / *counts.rounds;
-  if (length && std::abs(*length - expected) > length_rounding) {
+  if (length && std::abs(*length - expected) > two_decimals) {
     stats.refuse("acceptanceLength", shown(*length),
                  fmt::format("{} = 1 + {} / {}", shown(expected), shown(*counts.accepted), shown(*counts.rounds)));
   }
@@ -78,7 +77,7 @@ bool read_counts(const CountedFields& stats, ServingCounts& counts) {
 void read_iterations(std::span<const std::filesystem::path> files, const CountsSink& sink) {
   ServingCounts counts;
   counts.engine = "tensorrt-llm";
-  counts.format = format_name;
+  counts.format = iterations_format;
   counts.unit = CountUnit::window;
   for (const std::filesystem::path& path : files) {
     JsonLines file(path);
@@ -110,7 +109,8 @@ void read_iterations(std::span<const std::filesystem::path> files, const CountsS
 }  // namespace
 
 CountsFormat tensorrt_llm_iterations_format() {
-  return {format_name, [](const FileHead& head) { return mentions_key(head.json(), stats_key); }, read_iterations};
+  return {iterations_format, [](const FileHead& head) { return mentions_key(head.json(), stats_key); },
+          read_iterations};
 }
 
 }  // namespace specdec::traces

@@ -16,8 +16,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::string_view format_name = "position traces";
-constexpr std::string_view draft_prefix = "acc_";
+constexpr std::string_view position_traces_format = "position traces";
 
 /// The drafts that the first line has lengths of.
 std::vector<std::string> drafts_of(const std::filesystem::path& path) {
@@ -25,7 +24,7 @@ std::vector<std::string> drafts_of(const std::filesystem::path& path) {
   if (!file.next()) throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each sequence");
   std::vector<std::string> drafts;
   for (const auto [key, value] : read_object(file, file.document(), {"line"})) {
-    if (!key.starts_with(draft_prefix) || !value.is_object()) continue;
+    if (!key.starts_with(position_trace_draft_prefix) || !value.is_object()) continue;
     const dom::object draft = value;
     if (find_member(draft, "acc_len")) drafts.emplace_back(key);
   }
@@ -91,13 +90,16 @@ class RoundWalk {
 void read_traces(std::span<const std::filesystem::path> files, const CountsSink& sink) {
   ServingCounts counts;
   counts.engine = "position-trace";
-  counts.format = format_name;
+  counts.format = position_traces_format;
   counts.unit = CountUnit::request;
   for (const std::filesystem::path& path : files) {
     counts.file = path;
     for (const std::string& draft : drafts_of(path)) {
-      set_label(counts, "model_name", std::string_view(draft).substr(draft_prefix.size()));
-      RoundWalk(counts, sink).read(*open_position_traces(path, {draft}));
+      set_label(counts, "model_name", std::string_view(draft).substr(position_trace_draft_prefix.size()));
+      const auto source = open_position_traces(path, {draft});
+      RoundWalk(counts, sink).read(*source);
+      for (const Note& note : source->notes())
+        sink.warn({note.code, fmt::format("{}: {}", path.string(), note.message)});
     }
   }
 }
@@ -105,7 +107,7 @@ void read_traces(std::span<const std::filesystem::path> files, const CountsSink&
 }  // namespace
 
 CountsFormat position_trace_counts_format() {
-  return {format_name, [](const FileHead& head) { return is_position_traces(head.json()); }, read_traces};
+  return {position_traces_format, [](const FileHead& head) { return is_position_traces(head.json()); }, read_traces};
 }
 
 }  // namespace specdec::traces

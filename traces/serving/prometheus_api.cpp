@@ -17,7 +17,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr std::string_view format_name = "Prometheus API";
+constexpr std::string_view api_format = "Prometheus API";
 
 /// A sample's value, which Prometheus writes as a string: "22", "1e+06", "NaN", "+Inf".
 double read_value(const JsonLines& file, dom::element value, const JsonField& field) {
@@ -102,7 +102,7 @@ void read_answer(const JsonLines& file, ScrapedSeries& series) {
 }
 
 void read_answers(std::span<const std::filesystem::path> files, const CountsSink& sink) {
-  ScrapedSeries series(format_name);
+  ScrapedSeries series(api_format);
   for (const std::filesystem::path& path : files) {
     JsonLines file(path);
     while (file.next()) read_answer(file, series);
@@ -117,6 +117,6 @@ bool is_prometheus_api(const FileHead& head) {
 
 }  // namespace
 
-CountsFormat prometheus_api_format() { return {format_name, is_prometheus_api, read_answers}; }
+CountsFormat prometheus_api_format() { return {api_format, is_prometheus_api, read_answers}; }
 
 }  // namespace specdec::traces

@@ -17,12 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view format_name = "Prometheus text";
+constexpr std::string_view text_format = "Prometheus text";
 
 bool is_name_start(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_' || c == ':'; }
 bool is_name(char c) { return is_name_start(c) || ('0' <= c && c <= '9'); }
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
-
 std::size_t length_of_name(std::string_view line) {
   std::size_t length = 0;
   while (length < line.size() && is_name(line[length])) ++length;
@@ -173,7 +171,7 @@ void read_scrape(const fs::path& path, ScrapedSeries& series) {
 }
 
 void read_scrapes(std::span<const fs::path> files, const CountsSink& sink) {
-  ScrapedSeries series(format_name);
+  ScrapedSeries series(text_format);
   for (const fs::path& file : files) {
     series.begin_scrape();
     read_scrape(file, series);
@@ -197,6 +195,6 @@ bool is_prometheus_text(const FileHead& head) {
 
 }  // namespace
 
-CountsFormat prometheus_text_format() { return {format_name, is_prometheus_text, read_scrapes}; }
+CountsFormat prometheus_text_format() { return {text_format, is_prometheus_text, read_scrapes}; }
 
 }  // namespace specdec::traces

@@ -13,9 +13,10 @@ namespace specdec::traces {
 /// Where a reader of counts puts what it finds. Counts are the reader's own object and change after the call.
 struct CountsSink {
   std::function<void(const ServingCounts&)> take;
-  std::function<void(const CountsWarning&)> warn;
-  /// Take all windows of vLLM's and SGLang's logs, those in which nothing was drafted too, which have a window and no
-  /// counts: their times are wanted. Else such windows are left out and logs without speculation are refused.
+  std::function<void(const Note&)> warn;
+  /// Take all windows of vLLM's and SGLang's logs and all answers of llama.cpp's server, those in which nothing was
+  /// drafted too, which have a window or a run and no counts: their times are wanted. Else such windows and answers are
+  /// left out, and files without speculation are refused.
   bool plain_windows = false;
 };
 

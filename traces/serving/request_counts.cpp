@@ -16,14 +16,6 @@ namespace {
 namespace dom = simdjson::dom;
 
 /// Half a unit of the last digit of a rate that was rounded to three, and of a length rounded to two.
-constexpr double rate_rounding = 5.1e-4;
-constexpr double length_rounding = 5.1e-3;
-
-double sum_of(const std::vector<double>& counts) {
-  double sum = 0;
-  for (const double count : counts) sum += count;
-  return sum;
-}
 
 /// Accepted drafts of all rounds of a histogram.
 double accepted_of(const std::vector<double>& histogram) {
@@ -192,7 +184,7 @@ void RequestCounts::check_means(const CountedFields& fields, const ServingCounts
     const auto rate = fields.measure(keys_.rate);
     const bool known = rate && counts.accepted && counts.drafted && *counts.drafted > 0;
     const double expected = known ? *counts.accepted / *counts.drafted : 0;
-    if ((rate && *rate > 1 + rate_rounding) || (known && std::abs(*rate - expected) > rate_rounding)) {
+    if ((rate && *rate > 1 + three_decimals) || (known && std::abs(*rate - expected) > three_decimals)) {
       const bool percentage = known && std::abs(*rate - 100 * expected) <= std::max(0.051, 1e-6 * *rate);
       fields.refuse(keys_.rate, percentage ? fmt::format("{}, a percentage", shown(*rate)) : shown(*rate),
                     known ? fmt::format("the fraction {} = {} / {}", shown(expected), shown(*counts.accepted),
@@ -203,7 +195,7 @@ void RequestCounts::check_means(const CountedFields& fields, const ServingCounts
   if (keys_.length.empty() || !counts.rounds || !counts.accepted || *counts.rounds == 0) return;
   const auto length = fields.measure(keys_.length);
   const double expected = 1 + *counts.accepted / *counts.rounds;
-  if (length && std::abs(*length - expected) > length_rounding) {
+  if (length && std::abs(*length - expected) > two_decimals) {
     fields.refuse(keys_.length, shown(*length),
                   fmt::format("{} = 1 + {} / {}", shown(expected), shown(*counts.accepted), shown(*counts.rounds)));
   }

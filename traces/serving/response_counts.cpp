@@ -38,9 +38,12 @@ class ResponseUnits {
     return counts_;
   }
 
-  /// Hands the unit over, unless nothing was drafted.
+  /// The times of answers are wanted, and so are those without speculation.
+  bool times_wanted() const { return sink_.plain_windows; }
+
+  /// Hands the unit over, unless nothing was drafted and no times are wanted.
   void take() {
-    if (!counts_.rounds || *counts_.rounds == 0) return;
+    if (!times_wanted() && (!counts_.rounds || *counts_.rounds == 0)) return;
     auto& by_length = counts_.rounds_by_accepted_and_drafted;
     for (auto entry = by_length.begin(); entry != by_length.end();) {
       entry = entry->second.empty() ? by_length.erase(entry) : std::next(entry);
@@ -65,6 +68,7 @@ class ResponseUnits {
     ++documents_;
     set_label(counts_, "model_name", std::nullopt);
     set_label(counts_, "category", std::nullopt);
+    if (times_wanted()) set_label(counts_, "slot", std::nullopt);
   }
   void end_document() { without_ += found_ ? 0 : 1; }
   void end_file(std::string_view wanted) {
@@ -246,40 +250,63 @@ class LlamaTimings : public ResponseReaderOfCounts {
   std::string_view wanted() const override { return "timings.draft_n"; }
 
   bool read(const JsonLines& file, dom::object object, ResponseUnits& units) override {
+    const CountedFields answer(file, object);
     if (const auto timings = find_member(object, "timings")) {
-      take(file, read_object(file, *timings, {"timings"}), units);
+      take(answer, CountedFields(file, read_object(file, *timings, {"timings"}), "timings."), units);
       return true;
     }
     if (!find_member(object, "draft_n") || !find_member(object, "predicted_n")) return false;
-    take(file, object, units);
+    take(answer, CountedFields(file, object, "timings."), units);
     return true;
   }
 
  private:
-  static void take(const JsonLines& file, dom::object object, ResponseUnits& units) {
-    const CountedFields fields(file, object, "timings.");
-    const auto drafted = fields.count("draft_n");
-    if (!drafted || *drafted == 0) return;
-    const auto accepted = fields.count("draft_n_accepted");
-    const auto predicted = fields.count("predicted_n");
-    if (!accepted) fields.refuse("draft_n_accepted", "missing", "given beside draft_n");
-    if (!predicted) fields.refuse("predicted_n", "missing", "given beside draft_n");
-    if (*accepted > *drafted) {
-      fields.refuse("draft_n_accepted", shown(*accepted), fmt::format("at most {}, as draft_n is", shown(*drafted)));
+  static void take(const CountedFields& answer, const CountedFields& timings, ResponseUnits& units) {
+    const auto drafted = timings.count("draft_n");
+    const bool drafts = drafted.value_or(0) > 0;
+    if (!drafts && !units.times_wanted()) return;
+    const auto accepted = drafts ? timings.count("draft_n_accepted") : 0.0;
+    const auto predicted = timings.count("predicted_n");
+    if (!accepted) timings.refuse("draft_n_accepted", "missing", "given beside draft_n");
+    if (!predicted) timings.refuse("predicted_n", "missing", drafts ? "given beside draft_n" : "given");
+    if (*accepted > drafted.value_or(0)) {
+      timings.refuse("draft_n_accepted", shown(*accepted), fmt::format("at most {}, as draft_n is", shown(*drafted)));
     }
     // The prompt's token, and for every pass its accepted drafts and one token more, unless a stop cut them off.
     if (*predicted < *accepted + 2) return units.leave_out_stopped();
-    ServingCounts& counts = units.begin(file);
-    counts.rule = AcceptanceRule::greedy_draft;
-    counts.shape = DraftShape::chain;
-    counts.drafted = drafted;
-    counts.accepted = accepted;
+    ServingCounts& counts = units.begin(timings.file());
     counts.emitted = *predicted - 1;
-    counts.rounds = *counts.emitted - *accepted;
-    if (const auto milliseconds = fields.measure("predicted_ms"); milliseconds && *milliseconds > 0) {
+    if (drafts) {
+      counts.rule = AcceptanceRule::greedy_draft;
+      counts.shape = DraftShape::chain;
+      counts.drafted = drafted;
+      counts.accepted = accepted;
+      counts.rounds = *counts.emitted - *accepted;
+    }
+    const auto milliseconds = timings.measure("predicted_ms");
+    if (units.times_wanted()) {
+      take_times(answer, timings, milliseconds, counts);
+    } else if (milliseconds && *milliseconds > 0) {
       counts.window.emplace().generation_tokens_per_second = 1000 * *counts.emitted / *milliseconds;
     }
     units.take();
+  }
+
+  /// The answer as a run of one request.
+  static void take_times(const CountedFields& answer, const CountedFields& timings,
+                         const std::optional<double>& milliseconds, ServingCounts& counts) {
+    if (!milliseconds || *milliseconds == 0) {
+      timings.refuse("predicted_ms", milliseconds ? "0" : "missing", "the time of generation, above 0");
+    }
+    BenchRun& run = counts.bench.emplace();
+    run.completed = 1;
+    run.duration_s = *milliseconds / 1000;
+    run.total_output_tokens = *counts.emitted + 1;
+    run.total_input_tokens = answer.count("tokens_evaluated");
+    if (const auto read = timings.count("prompt_n"); read && !run.total_input_tokens) {
+      run.total_input_tokens = *read + timings.count("cache_n").value_or(0);
+    }
+    if (const auto slot = answer.count("id_slot")) set_label(counts, "slot", shown(*slot));
   }
 };
 
@@ -371,7 +398,9 @@ bool is_tensorrt(std::string_view text) {
 }
 bool is_sglang(std::string_view text) { return mentions_key(text, "spec_verify_ct"); }
 bool is_llama(std::string_view text) {
-  return mentions_key(text, "draft_n") && (mentions_key(text, "timings") || mentions_key(text, "predicted_n"));
+  const bool answer = mentions_key(text, "timings") && mentions_key(text, "predicted_n");
+  return mentions_key(text, "draft_n") ? answer || mentions_key(text, "predicted_n")
+                                       : answer && mentions_key(text, "predicted_ms");
 }
 
 }  // namespace

@@ -46,10 +46,12 @@ namespace specdec::traces {
 //   {"content":"..","timings":{"predicted_n":28,"predicted_ms":250.0,"draft_n":36,"draft_n_accepted":15}}
 //
 // Rounds are predicted_n - 1 - draft_n_accepted: the first token comes from the prompt's pass, and each later pass puts
-// out its accepted drafts and one token more. Passes that drafted nothing are among them. Releases that count the tokens
-// of predicted_n as they are put out count too few in a last pass that a stop ends; where that leaves no round at all
-// the response is left out with the warning "stopped_in_a_draft". Rule: greedy drafting, since the draft proposes its
-// most probable token, which is accepted where the target's sampled token is the same.
+// out its accepted drafts and one token more. Passes that drafted nothing are among them. Releases that count the
+// tokens of predicted_n as they are put out count too few in a last pass that a stop ends; where that leaves no round
+// at all the response is left out with the warning "stopped_in_a_draft". Rule: greedy drafting, since the draft
+// proposes its most probable token, which is accepted where the target's sampled token is the same. Where times are
+// wanted (CountsSink::plain_windows) every answer is a BenchRun of one request, also one without drafts, which has no
+// rounds, and the label "slot" says which of the server's slots decoded it (`id_slot`).
 
 /// One unit a request, or a choice where choices are counted alone.
 CountsFormat vllm_requests_format();

@@ -48,8 +48,7 @@ std::string_view metric_name(std::string_view engine, Metric metric) {
   return found == named_metrics.end() ? "series" : found->name;
 }
 
-constexpr double largest_count = 9007199254740992.0;  // 2^53: doubles count no further
-constexpr std::int64_t most_positions = 1024;
+constexpr std::int64_t most_scraped_positions = 1024;
 /// Queries of one moment that were sent one after the other.
 constexpr double same_moment_s = 5;
 /// Counters of one scrape are not read at one instant.
@@ -59,7 +58,7 @@ bool is_parallel_rank(std::string_view label) {
   return label == "tp_rank" || label == "pp_rank" || label == "moe_ep_rank";
 }
 
-std::string shown(const std::vector<CountLabel>& labels) {
+std::string labels_text(const std::vector<CountLabel>& labels) {
   std::string text;
   for (const CountLabel& label : labels) {
     text += fmt::format("{}{}=\"{}\"", text.empty() ? "" : ",", label.name, printable(label.value));
@@ -86,7 +85,7 @@ bool compatible(const std::vector<CountLabel>& a, const std::vector<CountLabel>&
 std::optional<std::int64_t> position_in(const std::string& text) {
   if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   const std::int64_t position = std::stoll(text);
-  if (position >= most_positions) return std::nullopt;
+  if (position >= most_scraped_positions) return std::nullopt;
   return position;
 }
 
@@ -173,7 +172,7 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
       position = position_in(label.value);
       if (!position) {
         refuse(fmt::format("of {} \"{}\"", label.name, printable(label.value)),
-               fmt::format("of a position, an integer in [0, {}]", most_positions - 1));
+               fmt::format("of a position, an integer in [0, {}]", most_scraped_positions - 1));
       }
     } else {
       labels.push_back(label);
@@ -184,8 +183,8 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
   }
   const bool gauge = name->metric == Metric::tokens_per_round;
   if (gauge && !(sample.value > 0)) return;
-  if (gauge && !(1 <= sample.value && sample.value <= most_positions)) {
-    refuse(number(sample.value), fmt::format("a mean of tokens per round, in [1, {}]", most_positions));
+  if (gauge && !(1 <= sample.value && sample.value <= most_scraped_positions)) {
+    refuse(number(sample.value), fmt::format("a mean of tokens per round, in [1, {}]", most_scraped_positions));
   }
   if (!gauge && !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
     refuse(number(sample.value), "the value of a counter, an integer in [0, 2^53] (and no rate() of it)");
@@ -225,9 +224,9 @@ void ScrapedSeries::drop_repeating_ranks(const CountsSink& sink) {
     const std::size_t lowest =
         *std::min_element(sets.begin(), sets.end(), [&](std::size_t a, std::size_t b) { return ranks(a) < ranks(b); });
     for (const std::size_t i : sets) dropped[i] = i != lowest;
-    sink.warn({"rank_repeats_ignored",
-               fmt::format("{}: {} ranks repeat the series of {}; one is read",
-                           place(sets_[lowest].snapshots.begin()->second), sets.size(), shown(sets_[lowest].labels))});
+    sink.warn({"rank_repeats_ignored", fmt::format("{}: {} ranks repeat the series of {}; one is read",
+                                                   place(sets_[lowest].snapshots.begin()->second), sets.size(),
+                                                   labels_text(sets_[lowest].labels))});
   }
   std::vector<LabelSet> kept;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
@@ -252,9 +251,10 @@ void ScrapedSeries::join_emitted(const CountsSink& sink) {
     if (matches == 0) continue;
     if (matches > 1) {
       const Snapshot& first = tokens.snapshots.begin()->second;
-      sink.warn({"tokens_of_several_series",
-                 fmt::format("{}: {} of {} belong to {} series of verification rounds, so that none has its tokens",
-                             place(first), metric_name("sglang", Metric::emitted), shown(tokens.labels), matches)});
+      sink.warn(
+          {"tokens_of_several_series",
+           fmt::format("{}: {} of {} belong to {} series of verification rounds, so that none has its tokens",
+                       place(first), metric_name("sglang", Metric::emitted), labels_text(tokens.labels), matches)});
       continue;
     }
     for (auto& [key, now] : match->snapshots) {
@@ -298,9 +298,9 @@ void ScrapedSeries::join_positions(const CountsSink& sink) {
       continue;
     }
     sink.warn(
-        {"series_of_unknown_labels",
-         fmt::format("{}: what {} counts may be the rounds of {} or others; it is left out",
-                     place(sets_[part].snapshots.begin()->second), shown(sets_[part].labels), shown(whole.labels))});
+        {"series_of_unknown_labels", fmt::format("{}: what {} counts may be the rounds of {} or others; it is left out",
+                                                 place(sets_[part].snapshots.begin()->second),
+                                                 labels_text(sets_[part].labels), labels_text(whole.labels))});
   }
   for (const auto& [whole, part] : joined) sets_[whole].take(std::move(sets_[part]));
   std::vector<LabelSet> kept;
@@ -338,8 +338,8 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
     }
     if (!warned) {
       sink.warn({"queried_at_different_times",
-                 fmt::format("{}: series of {} were read {:.3f} s after the others", place(next), shown(set.labels),
-                             *next.time_s - *merged.back().time_s)});
+                 fmt::format("{}: series of {} were read {:.3f} s after the others", place(next),
+                             labels_text(set.labels), *next.time_s - *merged.back().time_s)});
     }
     warned = true;
     merged.back().values.merge(next.values);
@@ -360,7 +360,7 @@ class ScrapedSeries::Window {
     if (before_ != nullptr && restarted()) {
       warn("counter_reset", fmt::format("counters of {} went down since the scrape before: a restart; the window "
                                         "holds what was counted after it",
-                                        shown(set_.labels)));
+                                        labels_text(set_.labels)));
       before_ = nullptr;
     }
     read_counters();
@@ -609,7 +609,7 @@ void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
     if (taken && windows && scrapes[i].size() == 1) {
       sink.warn({"series_in_one_scrape",
                  fmt::format("{}: series of {} are in one scrape alone, so that all that they counted is taken",
-                             place(scrapes[i].front()), shown(sets_[i].labels))});
+                             place(scrapes[i].front()), labels_text(sets_[i].labels))});
     }
     any = any || taken;
   }

@@ -6,13 +6,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "traces/file_error.hpp"
+#include "traces/note.hpp"
 #include "traces/trace_metadata.hpp"
 
 /// What servers count of speculative decoding, in one form whoever wrote it: docs/counters.md.
 namespace specdec::traces {
+
+/// 2^53: doubles count no further.
+inline constexpr double largest_count = 9007199254740992.0;
 
 /// How the drafts of a round hang together.
 enum class DraftShape {
@@ -46,6 +51,8 @@ struct BenchRun {
   std::optional<double> num_prompts, completed;
   std::optional<double> duration_s;
   std::optional<double> total_input_tokens, total_output_tokens;
+  /// Means, where the source gives them instead of totals.
+  std::optional<double> input_tokens_per_request, output_tokens_per_request;
   /// Output tokens/s over all requests.
   std::optional<double> output_throughput;
   /// Time per output token after the first, mean over requests; the only one that a round may be inferred from.
@@ -68,7 +75,7 @@ struct ServingCounts {
   std::filesystem::path file;
   /// Of the record in the file, from 1; 0 where it has no line.
   std::int64_t line = 0;
-  /// "vllm", "sglang", "tensorrt-llm", "llama.cpp", "spec-bench", "eagle", "position-trace".
+  /// "vllm", "sglang", "tensorrt-llm", "llama.cpp", "spec-bench", "eagle", "position-trace", "run-table".
   std::string engine;
   /// As the list of formats shows it, for instance "vllm metrics".
   std::string_view format;
@@ -86,6 +93,8 @@ struct ServingCounts {
 
   /// Verification rounds, >= 0.
   std::optional<double> rounds;
+  /// The fewest and the most that `rounds` may have been, where the source rounds what it is counted back from.
+  std::optional<std::pair<double, double>> rounds_between;
   std::optional<double> drafted, accepted;
   /// Tokens put out by these rounds, the bonus or corrected token of each included.
   std::optional<double> emitted;
@@ -110,14 +119,6 @@ struct ServingCounts {
   std::string place() const;
   /// The error to throw where they cannot be used as they are.
   FileError refusal(std::string field, std::string found, std::string expected) const;
-};
-
-/// Something in the files that the reader could go on after, and the user should know.
-struct CountsWarning {
-  /// snake_case: "counter_reset", "percent_taken_as_fraction", ...
-  std::string code;
-  /// One line: file, place, what.
-  std::string message;
 };
 
 }  // namespace specdec::traces

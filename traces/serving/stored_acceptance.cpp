@@ -19,12 +19,6 @@ constexpr std::string_view spec_bench_name = "spec-bench";
 constexpr std::string_view eagle_name = "eagle";
 constexpr std::string_view prefix = "choices[].";
 
-double sum_of(const std::vector<double>& list) {
-  double sum = 0;
-  for (const double value : list) sum += value;
-  return sum;
-}
-
 void add_to(std::vector<double>& sums, const std::vector<double>& list) {
   if (sums.size() < list.size()) sums.resize(list.size(), 0);
   for (std::size_t i = 0; i < list.size(); ++i) sums[i] += list[i];

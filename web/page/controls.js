@@ -24,7 +24,7 @@ const groups = [
     select("weight_dtype", "Weights of the target", { when: byHardware, choices: [["", "as its file says"], ...types] }),
     select("kv_cache_dtype", "Keys and values in the cache", { when: byHardware, choices: [["", "bf16, the usual"], ...types] }),
     select("draft_kind", "Kind of draft", { when: byHardware,
-      choices: [["model", "draft model"], ["eagle", "EAGLE head"], ["mtp", "next-token module"],
+      choices: [["model", "draft model"], ["mirrored", "draft model, as llama.cpp runs it"], ["eagle", "EAGLE head"], ["mtp", "next-token module"],
         ["parallel", "parallel heads"], ["ngram", "n-grams"]] }),
     select("draft_model", "Draft model", { when: hasDraft }),
     select("draft_weight_dtype", "Weights of the draft", { when: hasDraft, choices: [["", "as its file says"], ...types] }),

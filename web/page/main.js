@@ -13,13 +13,17 @@ const speedupAxis = { label: "speedup over plain decoding", low: null, high: nul
 const batchAxis = { label: "batch (sequences decoded together)", logarithmic: true, low: null };
 const plainDecoding = { name: "plain decoding", mark: "horizontal", role: "reference", y: [1] };
 
-/** {rows, best, near, used, plain}: what the charts and the table show, from an answer of either kind. */
+/** What the intervals of a plan are: a range where they hold no sampling error of the acceptance. */
+const intervalWords = (plan) => (plan.drafts?.[0].acceptance?.lacks_sampling_error ? "range" : "95% interval");
+
+/** {rows, best, near, used, plain, words}: what the charts and the table show, from an answer of either kind. */
 function shown({ plan }, request) {
   const point = plan.points?.[0];
   if (!point) {
     const row = (one) => ({ gamma: one.gamma, tokens: one.expected_tokens, speedup: one.speedup,
       operations: one.operations_factor, memory: one.memory_access_factor, regret: one.worst_regret });
-    return { rows: plan.rows.map(row), best: plan.recommended.gamma, near: plan.near_optimal_ranges, used: request.gamma };
+    return { rows: plan.rows.map(row), best: plan.recommended.gamma, near: plan.near_optimal_ranges,
+      used: request.gamma, words: intervalWords(plan) };
   }
   const near = point.near_optimal_gammas;
   const used = point.deployed?.gamma;
@@ -31,7 +35,7 @@ function shown({ plan }, request) {
     drafting: one.draft_seconds, perToken: plain === undefined ? null : plain / one.speedup, bound: one.bound,
   });
   return {
-    rows: point.rows.filter((one) => one.gamma <= last).map(row), best: point.optimal.gamma, used, plain,
+    rows: point.rows.filter((one) => one.gamma <= last).map(row), best: point.optimal.gamma, used, plain, words: intervalWords(plan),
     near: near.length ? [[near[0], near[near.length - 1]]] : [],
   };
 }
@@ -41,7 +45,7 @@ function band(name, x, rows, key) {
   return [{ name, mark: "band", role: "data", colour: 0, x, low: rows.map((row) => row[key][0]), high: rows.map((row) => row[key][1]) }];
 }
 
-function gammaPanel({ rows, best, near, used }) {
+function gammaPanel({ rows, best, near, used, words }) {
   const x = rows.map((row) => row.gamma);
   const last = x[x.length - 1];
   const series = [];
@@ -53,7 +57,7 @@ function gammaPanel({ rows, best, near, used }) {
       high: near.map(() => Math.max(1, ...all)),
     });
   }
-  series.push(plainDecoding, ...band("95% interval", x, rows, "interval"));
+  series.push(plainDecoding, ...band(words, x, rows, "interval"));
   series.push({ name: "speedup", mark: "line", role: "data", colour: 0, x, y: rows.map((row) => row.speedup) });
   const bestRow = rows.find((row) => row.gamma === best);
   if (bestRow) series.push({ name: "recommended", mark: "points", role: "highlight", colour: 1, x: [best], y: [bestRow.speedup] });
@@ -62,10 +66,10 @@ function gammaPanel({ rows, best, near, used }) {
 }
 
 /** @param rate  {name, rows} of one rate beside what was measured, or null */
-function tokensPanel({ rows, best }, rate) {
+function tokensPanel({ rows, best, words }, rate) {
   const x = rows.map((row) => row.gamma);
   const tokens = rows.map((row) => row.tokens);
-  const series = band("95% interval", x, rows, "tokensInterval");
+  const series = band(words, x, rows, "tokensInterval");
   series.push({ name: rate ? "as measured" : "tokens per step", mark: "line", role: "data", colour: 0, x, y: tokens });
   if (rate) {
     series.push({ name: rate.name, mark: "line", role: "data", colour: 2, x, y: x.map((gamma) => rate.rows.find((row) => row.gamma === gamma)?.tokens ?? null) });
@@ -76,23 +80,26 @@ function tokensPanel({ rows, best }, rate) {
 }
 
 function batchPanel(plan) {
-  const x = plan.points.map((point) => point.batch);
-  const interval = (end) => plan.points.map((p) => p.optimal.speedup_estimate.ci95[end]);
+  // Nothing is known of a point that nothing prices.
+  const points = plan.points.filter((p) => p.optimal.gamma !== null);
+  const x = points.map((point) => point.batch);
+  const interval = (end) => points.map((p) => p.optimal.speedup_estimate.ci95[end]);
   const series = [plainDecoding, {
-    name: "best gamma, 95% interval", mark: "band", role: "data", colour: 0, x, low: interval(0), high: interval(1),
+    name: `best gamma, ${intervalWords(plan)}`, mark: "band", role: "data", colour: 0, x, low: interval(0), high: interval(1),
   }, {
-    name: "best gamma", mark: "line", role: "data", colour: 0, x, y: plan.points.map((p) => p.optimal.speedup),
+    name: "best gamma", mark: "line", role: "data", colour: 0, x, y: points.map((p) => p.optimal.speedup),
   }, {
-    name: "", mark: "text", role: "data", colour: 0, x, y: interval(1), labels: plan.points.map((p) => `γ ${p.optimal.gamma}`),
+    name: "", mark: "text", role: "data", colour: 0, x, y: interval(1), labels: points.map((p) => `γ ${p.optimal.gamma}`),
   }];
   const last = plan.crossover_batch;
-  if (last !== null) series.push({ name: `plain is faster from ${last}`, mark: "vertical", role: "reference", x: [last] });
+  if (last !== null) series.push({ name: `not worth it from ${last} on`, mark: "vertical", role: "reference", x: [last] });
   return { title: "", x: batchAxis, y: speedupAxis, series };
 }
 
 function timePanel(plan) {
-  const x = plan.points.map((point) => point.batch);
-  const milliseconds = (kind) => plan.points.map((point) => 1000 * point.seconds_per_output_token[kind]);
+  const points = plan.points.filter((point) => point.seconds_per_output_token !== null);
+  const x = points.map((point) => point.batch);
+  const milliseconds = (kind) => points.map((point) => 1000 * point.seconds_per_output_token[kind]);
   return {
     title: "", x: batchAxis, y: { label: "time per output token (ms)", low: 0 }, series: [
       { name: "best gamma", mark: "line", role: "data", colour: 0, x, y: milliseconds("speculative") },
@@ -108,7 +115,7 @@ function largestC(c) {
   return Math.ceil((10 * wanted) / unit - 1e-9) * unit / 10;
 }
 
-function overCPanel(planner, request) {
+function overCPanel(planner, request, words) {
   const top = largestC(request.c);
   const x = [...new Set([...Array.from({ length: 25 }, (_, i) => Number(((i / 24) * top).toPrecision(6))), request.c])].sort((a, b) => a - b);
   const { gamma, speedup, ci95 } = planner.overC({ ...request, gamma: undefined, schedule: undefined, max_regret: undefined, cs: x });
@@ -120,7 +127,7 @@ function overCPanel(planner, request) {
     if (gamma[i] !== null && gamma[i] !== gamma[i - 1] && c - before > top / 14) changes.push(i);
   });
   const series = [plainDecoding];
-  if (ci95.every((one) => one !== null)) series.push(...band("best gamma, 95% interval", x, rows, "interval"));
+  if (ci95.every((one) => one !== null)) series.push(...band(`best gamma, ${words}`, x, rows, "interval"));
   series.push({ name: "best gamma", mark: "line", role: "data", colour: 0, x, y: speedup }, {
     name: "", mark: "text", role: "data", colour: 0, x: changes.map((i) => x[i]), y: changes.map((i) => speedup[i]),
     labels: changes.map((i) => `γ ${gamma[i]}`),
@@ -166,7 +173,7 @@ function regretPanel(planner, request, low, high, best) {
   const alphas = Array.from({ length: 61 }, (_, i) => from + ((to - from) * i) / 60);
   const last = Math.min(Math.max(best + 3, 4), 12);
   const { regret } = planner.regret({ c: request.c, verify_factor: request.verify_factor, overhead: request.overhead,
-    max_gamma: request.max_gamma, alphas, last });
+    alphas, last });
   const chosen = [...new Set([1, Math.max(1, best - 2), best, best + 2])].filter((gamma) => gamma <= last).slice(0, 4);
   const series = chosen.map((gamma, place) => ({
     name: `gamma ${gamma}${gamma === best ? ", recommended" : ""}`, mark: "line", colour: place,
@@ -179,7 +186,7 @@ function regretPanel(planner, request, low, high, best) {
 }
 
 /** The columns of the table that these rows have values for. */
-function columnsOf(rows) {
+function columnsOf(rows, words) {
   const percent = (share) => (share === 0 ? "0%" : `${(100 * share).toPrecision(2)}%`);
   const milliseconds = (seconds) => (1000 * seconds >= 1000 ? (1000 * seconds).toFixed(0) : (1000 * seconds).toPrecision(4));
   const columns = [
@@ -187,7 +194,7 @@ function columnsOf(rows) {
     ["Round, plain steps", "steps", (steps) => steps.toFixed(3)], ["Round, ms", "seconds", milliseconds],
     ["of it drafting, ms", "drafting", (seconds) => (seconds === 0 ? "0" : milliseconds(seconds))], ["ms per token", "perToken", milliseconds],
     ["Speedup", "speedup", (speedup) => speedup.toFixed(3)],
-    ["95% interval", "interval", ([low, high]) => (low === high ? "-" : `${low.toFixed(2)} to ${high.toFixed(2)}`)],
+    [words[0].toUpperCase() + words.slice(1), "interval", ([low, high]) => (low === high ? "-" : `${low.toFixed(2)} to ${high.toFixed(2)}`)],
     ["Operations factor", "operations", (factor) => factor.toFixed(3)],
     ["Memory access factor", "memory", (factor) => factor.toFixed(3)],
     [rows[0].interval ? "Regret" : "Largest regret", "regret", percent], ["Target's pass bound by", "bound", (word) => word.replace("_", " ")],
@@ -197,8 +204,8 @@ function columnsOf(rows) {
   return known.filter(([, key]) => key !== "steps" || !known.some(([, other]) => other === "seconds"));
 }
 
-function table({ rows, best }) {
-  const columns = columnsOf(rows);
+function table({ rows, best, words: intervals }) {
+  const columns = columnsOf(rows, intervals);
   const kind = (key) => (key === "bound" ? undefined : "n");
   const body = rows.map((row) => element("tr", row.gamma === best ? { class: "mark" } : {}, ...columns.map(([, key, words]) => element(
     key === "gamma" ? "th" : "td", { class: kind(key), scope: key === "gamma" ? "row" : undefined },
@@ -264,7 +271,7 @@ class PlannerView {
     const { alpha_low: low, alpha_high: high } = this.start;
     const middle = (low + high) / 2;
     const rate = { ...request, acceptance: undefined, alpha: String(middle), gamma: undefined, schedule: undefined, max_regret: undefined };
-    for (const key of ["rejection", "acceptance_length", "acceptance_per_position", "at", "conditional"]) delete rate[key];
+    for (const key of ["rejection", "acceptance_length", "acceptance_per_position", "at", "rounds", "conditional"]) delete rate[key];
     return { name: `one rate, ${brief(middle)}`, rows: shown(this.planner.plan(rate), rate).rows };
   }
 
@@ -317,7 +324,7 @@ class PlannerView {
     const [low, high] = isRate ? request.alpha.split(":").map(Number).concat(Number(request.alpha)).slice(0, 2)
       : [this.start.alpha_low, this.start.alpha_high];
     if (!isRate) {
-      this.draw("over-c", overCPanel(this.planner, request), "Speedup of the best gamma against c");
+      this.draw("over-c", overCPanel(this.planner, request, view.words), "Speedup of the best gamma against c");
     } else if (view.best !== null) {
       this.draw("regret", regretPanel(this.planner, request, low, high, view.best), "Regret of several gammas against the acceptance rate");
     }
@@ -332,7 +339,21 @@ class PlannerView {
   }
 }
 
+/** A button beside each command and file, which copies it. */
+function offerCopies() {
+  for (const text of document.querySelectorAll("pre")) {
+    const button = element("button", { type: "button", class: "copy" }, "Copy");
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(text.textContent.trimEnd());
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    text.before(button);
+  }
+}
+
 async function begin() {
+  if (navigator.clipboard) offerCopies();
   replaceDrawings(json("specdec-charts"));
   const planner = await loadPlanner();
   const view = new PlannerView(document.getElementById("planner-root"), planner, json("specdec-start"));

@@ -50,6 +50,7 @@ TEST_CASE("capacity compares gammas with plain decoding at the load asked for, a
     const double tokens_per_gpu = value(scenario["output_tokens_per_second_per_gpu"]);
     CHECK(scenario["cost_per_million_tokens"].get<double>() == Approx(1e3 / tokens_per_gpu).epsilon(0.25));
     CHECK(scenario["joules_per_token"].get<double>() == Approx(360 / tokens_per_gpu).epsilon(0.25));
+    CHECK(scenario["joules_per_token_basis"] == "given power");
     CHECK(value(scenario["tpot_seconds"]["p99"]) <= 0.015 * 1.01);
     const auto& rates = scenario["requests_per_second_per_replica"]["ci95"];
     CHECK(rates[0].get<double>() < 0.9 * rate);
@@ -117,7 +118,7 @@ TEST_CASE("gammas beyond the longest draft that was measured are marked, and not
   CHECK_FALSE(warns(other, "optimum_extrapolated"));
   CHECK_FALSE(warns(json_of(measured + "2,3"), "extrapolated"));
   const ordered_json grows =
-      json_of("--hardware H100 --model llama-3.1-8b --draft-kind ngram --gamma 2 --acceptance-per-position 0.8,0.9" +
+      json_of("--hardware H100 --model llama-3.1-8b --draft-kind ngram --gamma 2 --acceptance-length 1:1.80,2:2.70" +
               fast + lengths);
   CHECK(warns(grows, "non_monotone_survival"));
   CHECK(grows["assumptions"][0]["name"] == "hardware");
@@ -130,6 +131,39 @@ TEST_CASE("capacity warns of requests longer than the model reads and of a sched
       json_of(small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 1 --schedule 1-64:3");
   CHECK(warns(answer, "schedule_goes_on"));
   CHECK_FALSE(warns(answer, "context_beyond_model"));
+}
+
+TEST_CASE("capacity refuses a head that cannot read the target's states") {
+  check_refused(
+      "--alpha 0.7 --hardware h100-sxm --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.1-8b --gamma 3" +
+          lengths + " --arrival-rate 1",
+      "--draft-model is eagle3-llama-3.1-8b, but eagle3-llama-3.1-8b reads states of width 4096, and those of "
+      "llama-3.3-70b have 8192; made for it is eagle3-llama-3.3-70b");
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "passes.csv").string();
+  std::ofstream(file) << "batch,tokens,context,seconds\n1,1,0,0.02\n1,1000,0,0.04\n256,1,0,0.03\n256,1000,0,2\n";
+  const std::string timed = "--alpha 0.7 --cost " + file +
+                            " --c 0.05 --kv-cache-tokens 100000 --gamma 3 --extrapolate "
+                            "--model llama-3.3-70b" +
+                            fast + lengths;
+  check_refused(
+      timed + " --draft-model eagle3-llama-3.1-8b",
+      "--draft-model is eagle3-llama-3.1-8b, but eagle3-llama-3.1-8b reads states of width 4096, and those of "
+      "llama-3.3-70b have 8192; made for it is eagle3-llama-3.3-70b");
+  CHECK(warns(json_of(timed + " --draft-model qwen3-0.6b"), "vocabularies_differ"));
+  std::string runs;
+  for (const char* name : {"c1-plain", "c1-k3", "c8-plain", "c8-k3"}) {
+    ordered_json run;
+    std::ifstream(std::string(SPECDEC_SOURCE_DIR "/traces/samples/bench/") + name + ".json") >> run;
+    run["model_id"] = "meta-llama/Llama-3.3-70B-Instruct";
+    runs += " --bench " + (scratch / name).string();
+    std::ofstream(scratch / name) << run;
+  }
+  check_refused(
+      runs + " --kv-cache-tokens 100000 --prefill-tokens-per-second 5000 --draft-model eagle3-llama-3.1-8b" + fast +
+          lengths,
+      "--draft-model is eagle3-llama-3.1-8b, but eagle3-llama-3.1-8b reads states of width 4096, and those of "
+      "llama-3.3-70b have 8192; made for it is eagle3-llama-3.3-70b");
 }
 
 TEST_CASE("a model named as its own draft drafts with its module for the next token") {
@@ -182,6 +216,9 @@ TEST_CASE("limits that no load meets make a check fail, and the document stays c
   CHECK(plain["gpus"].is_null());
   CHECK(plain["tpot_seconds"].is_null());
   CHECK(json_of(small_model + lengths + " --arrival-rate 1e4 --replicas 2", 1)["recommended"].is_null());
+  CHECK(run_specdec("capacity " + small_model + lengths +
+                    " --arrival-rate 5 --tpot-ms 1 --format csv --quiet --table frontier")
+            .out.starts_with("scenario,name,gamma,"));
 }
 
 TEST_CASE("names that no preset has are refused with those that were perhaps meant") {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/config_lists.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
@@ -134,14 +135,18 @@ TEST_CASE("arguments that may be missing are null and an empty list") {
 TEST_CASE("a missing argument is named") {
   check_refused({"box", "pack"}, "LID is missing; see specdec box pack --help");
   check_refused({"box", "pack", "lid"}, "ITEM is missing; see specdec box pack --help");
-  check_refused({"box", "pack", "--depht", "2"}, "--depht is not an option of box pack; see specdec box pack --help");
+  check_refused({"box", "pack", "--depht", "2"},
+                "--depht is not an option of box pack (near it: --depth); see specdec box pack --help");
 }
 
 TEST_CASE("complaints about the command of a group name the group") {
   check_refused({"box"}, "no command of box given, but one of pack, empty is needed; see specdec box --help");
-  check_refused({"box", "pakc"},
-                "pakc is not a command of box, but one of pack, empty is needed; see specdec box --help");
-  check_refused({"bxo", "pack"}, "bxo is not a command, but one of sweep, box is needed; see specdec --help");
+  check_refused(
+      {"box", "pakc"},
+      "pakc is not a command of box (near it: pack), but one of pack, empty is needed; see specdec box --help");
+  check_refused(
+      {"bxo", "pack"},
+      "bxo is not a command (near it: box), but one of sweep, box, help, completion is needed; see specdec --help");
   check_refused({"box", "pack", "lid", "a", "--bogus"},
                 "--bogus is not an option of box pack; see specdec box pack --help");
 }
@@ -161,4 +166,20 @@ TEST_CASE("the options of a command in a group go to a configuration file and ba
   std::ofstream(file) << "[box.pack]\nLID = 7\n";
   check_refused({"box", "pack", "lid", "a", "--config", file.c_str()},
                 "--config " + file + ": box.pack.LID is not an option of a command");
+}
+
+TEST_CASE("a list of texts in a configuration file stands for several values of an option") {
+  CHECK(with_lists_by_line("[plan]\ntrace = [\"a, b\", 'c'] # two\nbatch = [1, 8]\nc = 0.1") ==
+        "[plan]\ntrace = \"a, b\"\ntrace = 'c'\nbatch = [1, 8]\nc = 0.1\n");
+  CHECK(with_lists_by_line("draft = [\n  \"a\",  # first\n  \"b\",\n]\nc = 0.1\n") ==
+        "draft = \"a\"\ndraft = \"b\"\nc = 0.1\n");
+  for (const char* other : {"draft = [\"a\", \n", "draft = [\"a\", 3]\n", "# draft = [\"a\"]\n", "[plan]\n"}) {
+    CHECK(with_lists_by_line(other) == other);
+  }
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "plan.toml").string();
+  std::ofstream(file) << "[plan]\ndraft = [\"a:alpha=0.8,c=0.1\", \"b:alpha=0.7,c=0.05\"]\nbatch = \"1,8\"\n";
+  const ordered_json plan = specdec::tests::document_of_run("plan --config " + file);
+  CHECK(plan["inputs"]["draft"].size() == 2);
+  CHECK(plan["drafts"].size() == 2);
 }

@@ -219,7 +219,7 @@ TEST_CASE("means without counts give tokens per step, and with gamma a rate, but
 
   // One mean has no interval at any gamma.
   const std::string alone = written(folder, "one.prom", "sglang:spec_accept_length{model_name=\"m\"} 2.75\n");
-  const ordered_json one = only_group(summary_of("--gamma 3 " + alone));
+  const ordered_json one = only_group(summary_of("--at 3 " + alone));
   REQUIRE(!one["gammas"].empty());
   for (const ordered_json& row : one["gammas"]) {
     CHECK(row["tokens_per_step"]["ci95"].is_null());
@@ -275,6 +275,36 @@ TEST_CASE("grouping by a label that no count has is refused with the labels ther
   check_run_refused("counters --by model " + print, "--by is model, but must be file, since the counts have no labels");
 }
 
+TEST_CASE("answers of llama.cpp whose drafts fall just short of a whole number tell their gamma") {
+  const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/llamacpp/";
+  const ordered_json answers = only_group(summary_of(folder + "server-answers.jsonl"));
+  CHECK(answers["gamma"] == 3);
+  CHECK(answers["tokens_per_step"]["value"].get<double>() == Approx(1 + 310.0 / 1265));
+  CHECK(answers["gammas"][2]["tokens_per_step"]["value"].get<double>() == Approx(1 + 310.0 / 1265));
+  const ordered_json log = only_group(summary_of(folder + "server.log"));
+  CHECK(log["gamma"] == 3);
+  // 25 of 1,265 passes may have drafted nothing, and each length is rounded to two decimals.
+  CHECK(log["tokens_per_step"]["value"].get<double>() == Approx(1 + 310.0 / 1265).margin(0.01));
+  CHECK(log["rounds"].get<double>() <= 1265);
+}
+
+TEST_CASE("files that cannot be read are left out where that is asked for") {
+  const ScratchFolder scratch;
+  const std::string good = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/llamacpp/server.log";
+  const std::string cut = written(scratch, "cut.log", "draft acceptance = 0.5\nmore\n");
+  const std::string missing = (scratch / "missing.log").string();
+  CHECK(run_specdec("counters " + good + " " + cut).exit_code == 2);
+  const ordered_json kept = summary_of("--skip-unreadable " + cut + " " + good + " " + missing);
+  CHECK(kept["groups"] == summary_of(good)["groups"]);
+  int left_out = 0;
+  for (const ordered_json& warning : kept["warnings"]) left_out += warning["code"] == "file_left_out" ? 1 : 0;
+  CHECK(left_out == 2);
+  CHECK(kept["inputs"]["files"].size() == 1);
+  check_refused("--skip-unreadable " + cut,
+                "no SOURCE can be read; left out: " + cut +
+                    ":1: draft acceptance is \" = 0.5\", but must be followed by (N accepted / M generated)");
+}
+
 TEST_CASE("standard input is read like a file") {
   const ScratchFolder folder;
   const std::string out = (folder / "out").string();
@@ -284,7 +314,7 @@ TEST_CASE("standard input is read like a file") {
   const ordered_json document = ordered_json::parse(content_of(out));
   CHECK(only_group(document)["units"] == 60);
   CHECK(only_group(document)["files"] == ordered_json({"-"}));
-  CHECK_FALSE(document["inputs"].contains("files"));
+  CHECK(document["inputs"]["files"][0]["path"] == "-");
 }
 
 TEST_CASE("the tables of counters are printed as CSV with model and group in front") {
@@ -364,7 +394,7 @@ TEST_CASE("beyond the longest draft the user chooses what is accepted") {
 }
 
 TEST_CASE("a figure is converted into every engine's own") {
-  const ordered_json document = summary_of("--convert vllm.mean_acceptance_length=3.07 --gamma 3");
+  const ordered_json document = summary_of("--convert vllm.mean_acceptance_length=3.07 --at 3");
   CHECK(document["groups"].empty());
   CHECK(converted(document, "llamacpp.mean_acceptance_length")["value"].get<double>() == Approx(3.07));
   CHECK(converted(document, "llamacpp.mean_acceptance_length")["basis"] == "exact");
@@ -390,7 +420,7 @@ TEST_CASE("impossible questions are refused in one line") {
                 "--convert is acceptance, but must be the name of a figure, for instance "
                 "vllm.mean_acceptance_length; docs/counters.md lists them all");
   check_refused("--convert alpha=x,gamma=3", "alpha in --convert is x, but must be a number in [0, 9007199254740992]");
-  check_refused("--convert alpha=0.5,gamma=3 --gamma 4", "gamma in --convert is 3, but must be that of --gamma, 4");
+  check_refused("--convert alpha=0.5,gamma=3 --gamma 4", "gamma in --convert is 3, but must be that of --at, 4");
   check_refused("--convert 0.5",
                 "--convert is 0.5, but must be NAME=VALUE, or NAME=VALUE,VALUE,... with one value a "
                 "position");
@@ -400,7 +430,7 @@ TEST_CASE("impossible questions are refused in one line") {
                 "round");
   check_refused("--tree 3,3 x.prom", "tokens in --tree is 3, but must be an integer in [4, 1000000]");
   check_refused("--tree 3,8 --gamma 3 x.prom",
-                "--tree is given beside --gamma, but a tree has its own depth: --tree DEPTH,TOKENS");
+                "--tree is given beside --at, but a tree has its own depth: --tree DEPTH,TOKENS");
   const std::string chain = written(folder, "metrics", scrape("m", 100, {90, 80}));
   check_refused("--tree 2,6 " + chain, chain + ":1: the shape of drafts is chain, but must be a tree, as --tree says");
   const std::string broken = written(folder, "broken",

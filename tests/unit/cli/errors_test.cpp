@@ -13,26 +13,21 @@ TEST_CASE("a missing, unknown or second command is refused") {
   check_run_refused(
       "",
       "no command given, but one of plan, report, capacity, analyze, counters, replay, record, trace, list, "
-      "simulate, compare, reproduce, validate, plot is needed; see "
+      "simulate, compare, reproduce, validate, plot, help, completion is needed; see "
       "specdec --help");
   check_run_refused(
       "plam",
       "plam is not a command (near it: plan), but one of plan, report, capacity, analyze, counters, replay, "
       "record, trace, list, "
-      "simulate, compare, reproduce, validate, plot "
+      "simulate, compare, reproduce, validate, plot, help, completion "
       "is needed; see "
       "specdec --help");
-  check_run_refused("--plan",
-                    "--plan is not a command (near it: plan), but one of plan, report, capacity, analyze, counters, "
-                    "replay, record, trace, "
-                    "list, simulate, compare, reproduce, "
-                    "validate, plot is needed; see "
-                    "specdec --help");
+  check_run_refused("--plan", "--plan is not an option of specdec (near it: plan); see specdec --help");
   check_run_refused("plan reproduce", "reproduce is not an option of plan; see specdec plan --help");
 }
 
 TEST_CASE("unknown, repeated and valueless options are refused") {
-  check_run_refused("plan --alhpa 0.8", "--alhpa is not an option of plan; see specdec plan --help");
+  check_run_refused("plan --alhpa 0.8", "--alhpa is not an option of plan (near it: --alpha); see specdec plan --help");
   check_run_refused("plan --alpha 0.8 --c 0.1 more", "more is not an option of plan; see specdec plan --help");
   check_run_refused("plan --alpha", "--alpha must be given exactly one value, once");
   check_run_refused("plan --alpha 0.8 --alpha 0.7 --c 0.1", "--alpha must be given exactly one value, once");
@@ -73,8 +68,13 @@ TEST_CASE("plan refuses values outside their range and says the range") {
 
 TEST_CASE("plan refuses options that do not go together") {
   check_run_refused("plan --c 0.1",
-                    "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --counters, --trace, "
-                    "--bench, --draft is needed");
+                    "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --published, "
+                    "--counters, --trace, --bench, --draft is needed");
+  check_run_refused("plan --published ende-t5-small --c 0.02",
+                    "--published is ende-t5-small, but must be a name of `specdec list published` (near it: "
+                    "ende-t5-small-t0, ende-t5-small-t1, ende-t5-small-t1-l0.5)");
+  check_run_refused("plan --published ende-t5-small-t0 --alpha 0.8 --c 0.02",
+                    "--alpha and --published are given, but must be one");
   check_run_refused("plan --alpha 0.8 --rejection 0.2 --c 0.1", "--alpha and --rejection are given, but must be one");
   check_run_refused("plan --alpha 0.8",
                     "--c is missing: the time of one draft step / one target step, a number in [0, 1000000000]");
@@ -99,6 +99,8 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
                     "--acceptance-length is x, but must be a number in [0, 1000000000]");
   check_run_refused("plan --acceptance-length 2.92 --c 0.1",
                     "--acceptance-length is 2.92, but needs --at, the gamma it was measured at");
+  check_run_refused("plan --acceptance-length 2.92 --at 3 --c 0.1 --rounds 0",
+                    "--rounds is 0, but must be a number in [1, 1000000000000000]");
   check_run_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
                     "--at is 3, but --acceptance-length already names its gammas");
   check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 2, but must be GAMMA:LENGTH");
@@ -126,7 +128,7 @@ TEST_CASE("output options are checked before anything is computed") {
   check_run_refused(
       "reproduce --table figure1",
       "--table is figure1, but must be one of table1, table4, bigram, lenience_stochastic, lenience_argmax, "
-      "figure2, figure3, figure4");
+      "figure2, figure3, figure4, table2, table3, table3_costs, table3_temperatures, table5");
   check_run_refused("reproduce --output /nonexistent/file",
                     "--output is /nonexistent/file, but must be a file in an existing directory");
   check_run_refused("reproduce --output /tmp", "--output is /tmp, but must be a file, not a directory");
@@ -170,14 +172,16 @@ TEST_CASE("an option that has no effect beside the others is refused, with what 
                     "--table rounds needs --steps, which lists them");
   const std::string times = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/batched-bench.jsonl";
   check_run_refused(
-      "plan --cost " + times + " --alpha 0.8 --c 0.1 --batch 1,100",
+      "plan --cost " + times + " --alpha 0.8 --c 0.1 --batch 100",
       "tokens in a pass of the target is 100 (batch 100, 1 each), but must be in [1, 8], where one token of "
-      "several sequences were timed; --extrapolate prices what lies outside the times of --cost, too");
+      "several sequences were timed; time such a pass for --cost, or price what lies outside its times with "
+      "--extrapolate");
   // The sequences are resampled without the replay, too.
   CHECK(run_specdec("analyze --c 0.05 --samples 0 --seed 3 " + recording).exit_code == 0);
-  check_run_refused("analyze --numbers logits " + recording,
-                    "--numbers is given, but goes with NPY, NPZ, JSONL of token pairs, CSV of token pairs only, and "
-                    "the recording is specdec-trace");
+  check_run_refused(
+      "analyze --numbers logits " + recording,
+      "--numbers is given, but goes with NPY pair, NPZ, JSONL of token pairs, CSV of token pairs only, and "
+      "the recording is specdec-trace");
   check_run_refused("counters --convert alpha=0.8,gamma=3 --beyond zero",
                     "--beyond is given, but --convert reads no counts");
   check_run_refused("validate --show-tokens 9", "--show-tokens is given, but goes with --show only");
@@ -220,7 +224,8 @@ TEST_CASE("complaints about a configuration file name the file and the key") {
     std::ofstream(file) << content;
     check_run_refused("plan --config " + file, message);
   };
-  check_config("[plan]\nalhpa = 0.8\n", "--config " + file + ": plan.alhpa is not an option of a command");
+  check_config("[plan]\nalhpa = 0.8\n",
+               "--config " + file + ": plan.alhpa is not an option of a command (near it: alpha)");
   check_config("[plam]\nalpha = 0.8\n", "--config " + file + ": plam is not a command");
   check_config("alpha = 0.8\n", "--config " + file + ": alpha is not an option of a command");
   check_config("[plan]\nalpha = 1.8\nc = 0.1\n", "--alpha is 1.8, but must be a number in [0, 1]");

@@ -4,6 +4,7 @@
 
 #include "analysis/cost/hardware_spec.hpp"
 #include "analysis/cost/model_spec.hpp"
+#include "analysis/planning/published_acceptance.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
@@ -36,10 +37,40 @@ TEST_CASE("list prints every model with what a token reads, computes and keeps")
     const cost::ModelSpec& model = cost::model_presets()[i];
     INFO(model.name);
     CHECK(listed[i]["name"] == model.name);
+    CHECK(listed[i]["sources"] == model.sources);
+    if (!has_shape(model)) {
+      CHECK(listed[i]["parameters"] == *model.stated_parameters);
+      for (const char* key : {"active_parameters", "kv_bytes_per_token", "layers", "width", "vocabulary"}) {
+        CHECK(listed[i][key].is_null());
+      }
+      continue;
+    }
     CHECK(listed[i]["parameters"] == total_parameters(model));
     CHECK(listed[i]["active_parameters"] == active_parameters(model));
     CHECK(listed[i]["kv_bytes_per_token"] == cache_bytes(model, 1, 2));
-    CHECK(listed[i]["sources"] == model.sources);
+  }
+}
+
+TEST_CASE("a model whose shape nobody published is listed with what is known, and refused where it would be priced") {
+  CHECK_THAT(run_specdec("list models lamda-2b").out,
+             Catch::Contains("lamda-2b          2B       -") && Catch::Contains("cannot be priced"));
+  CHECK_THAT(run_specdec("list models llama-3.1-8b").out, !Catch::Contains("cannot be priced"));
+  check_run_refused("plan --alpha 0.7 --hardware h100 --model lamda-137b --draft-model lamda-2b",
+                    "--draft-model is lamda-2b, but must be a model whose shape is known: nobody published that of "
+                    "this one");
+}
+
+TEST_CASE("list prints every published rate with its interval and what was measured beside it") {
+  const ordered_json listed = document_of_run("list published")["published"];
+  REQUIRE(listed.size() == planning::published_acceptances().size());
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const planning::PublishedAcceptance& published = planning::published_acceptances()[i];
+    INFO(published.name);
+    CHECK(listed[i]["name"] == published.name);
+    CHECK(listed[i]["alpha"] == published.alpha);
+    CHECK(listed[i]["alpha_interval"][0] == published.interval.low.alpha());
+    CHECK(listed[i]["gamma"].is_number() == published.measured.has_value());
+    CHECK(listed[i]["measured_speedup"].is_number() == published.measured.has_value());
   }
 }
 
@@ -58,10 +89,10 @@ TEST_CASE("list takes names and aliases in any spelling, in the order given") {
   CHECK(models[2]["kv_bytes_per_token"] == 61 * (512 + 64) * 2);  // the latent and the shared rotary key
   CHECK(models[2]["next_token_parameters"].is_number_integer());
   check_run_refused("list models gpt5", "NAME is gpt5, but must be a name or an alias of the list");
+  check_run_refused("list models lama",
+                    "NAME is lama, but must be a name or an alias of the list (near it: lamda, llama-68m, tinyllama)");
   check_run_refused(
-      "list models lama",
-      "NAME is lama, but must be a name or an alias of the list (near it: llama-68m, tinyllama, llama-160m)");
-  check_run_refused("list", "no command of list given, but one of hardware, models is needed; see specdec list --help");
+      "list", "no command of list given, but one of hardware, models, published is needed; see specdec list --help");
 }
 
 TEST_CASE("list shows aliases and pages where --sources asks, and fits into 100 columns where it does not") {
@@ -73,7 +104,10 @@ TEST_CASE("list shows aliases and pages where --sources asks, and fits into 100 
   const cost::HardwareSpec& device = cost::hardware_presets().front();
   CHECK_THAT(run_specdec("list hardware --sources " + device.name).out,
              Catch::Contains("memory_bandwidth_bytes_per_second") && Catch::Contains(device.memory_bytes.source));
-  for (const char* what : {"list hardware", "list models"}) {
+  CHECK_THAT(run_specdec("list hardware --sources grace").out, Catch::Contains("no second source"));
+  CHECK_THAT(run_specdec("list published ende-bigram-t0 --sources").out,
+             Catch::Contains("\n  https://arxiv.org/abs/2211.17192\n"));
+  for (const char* what : {"list hardware", "list models", "list published"}) {
     std::istringstream lines(run_specdec(what).out);
     for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
   }
@@ -81,7 +115,7 @@ TEST_CASE("list shows aliases and pages where --sources asks, and fits into 100 
 
 TEST_CASE("list prints as CSV, the pages of devices as a table of their own") {
   const std::string pages = run_specdec("list hardware --format csv --table sources").out;
-  CHECK(pages.rfind("name,figure,source,note\n", 0) == 0);
+  CHECK(pages.rfind("name,figure,source,note,second_source\n", 0) == 0);
   const std::string devices = run_specdec("list hardware --format csv").out;
   CHECK(std::count(devices.begin(), devices.end(), '\n') == std::ssize(cost::hardware_presets()) + 1);
   CHECK_THAT(devices, Catch::Contains(",memory_bytes,") && !Catch::Contains("https://"));

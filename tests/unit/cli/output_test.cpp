@@ -3,13 +3,14 @@
 
 #include "cli/files.hpp"
 #include "cli/report.hpp"
-#include "cli/text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
+#include "render/text.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using namespace specdec::cli;
+using namespace specdec::render;
 using nlohmann::ordered_json;
 using specdec::tests::content_of;
 using specdec::tests::ScratchFolder;
@@ -51,6 +52,11 @@ TEST_CASE("CSV flattens estimates, joins arrays, quotes what needs it and leaves
         "task,alpha_value,alpha_ci95_low,alpha_ci95_high,alpha_method,gammas,alpha\n"
         "\"a,\"\"b\"\"\",0.5,0.25,0.75,batches,1;2,\n"
         "plain,,,,,,\n");
+}
+
+TEST_CASE("CSV leaves out lists of objects, which no cell can hold") {
+  const ordered_json rows = {{{"name", "a"}, {"points", {{{"batch", 1}}, {{"batch", 2}}}}, {"gammas", {1, 2}}}};
+  CHECK(to_csv(rows) == "name,gammas\na,1;2\n");
 }
 
 TEST_CASE("a table within the rows of another is printed with their keys, and left out of theirs") {
@@ -125,16 +131,16 @@ TEST_CASE("an input file is identified by size, time and hash") {
   CHECK(facts["sha256"] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(facts["modified"].get<std::string>().size() == std::string("2026-01-01T00:00:00Z").size());
   CHECK_THROWS_WITH(file_facts("--prompts", "/nonexistent"),
-                    "--prompts: /nonexistent cannot be read: No such file or directory");
+                    "prompts: /nonexistent cannot be read: No such file or directory");
 }
 
 TEST_CASE("values are read whole, without regard to the locale") {
   CHECK(parse_number("--x", "1e-3", {}) == 1e-3);
   CHECK(parse_integer("--n", "9223372036854775807", 0, std::numeric_limits<std::int64_t>::max()) ==
         std::numeric_limits<std::int64_t>::max());
-  CHECK_THROWS_WITH(parse_number("--x", "1,5", {}), "--x is 1,5, but must be a number in [0, 1000000000]");
-  CHECK_THROWS_WITH(parse_number("--x", "0", {0, 1, true}), "--x is 0, but must be a number in (0, 1]");
+  CHECK_THROWS_WITH(parse_number("--x", "1,5", {}), "x is 1,5, but must be a number in [0, 1000000000]");
+  CHECK_THROWS_WITH(parse_number("--x", "0", {0, 1, true}), "x is 0, but must be a number in (0, 1]");
   CHECK_THROWS_WITH(parse_integer("--n", "9223372036854775808", 0, std::numeric_limits<std::int64_t>::max()),
-                    "--n is 9223372036854775808, but must be an integer in [0, 2^63)");
+                    "n is 9223372036854775808, but must be an integer in [0, 2^63)");
   CHECK(split("a,,b", ',') == std::vector<std::string_view>{"a", "", "b"});
 }

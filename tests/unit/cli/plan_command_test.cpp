@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -6,6 +8,7 @@
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
+using specdec::tests::check_run_refused;
 using specdec::tests::content_of;
 using specdec::tests::document_of_run;
 using specdec::tests::Run;
@@ -49,10 +52,12 @@ TEST_CASE("the JSON output starts with the envelope and goes on with the answer"
                                          "recommended_draft",
                                          "schedule",
                                          "crossover_batch",
+                                         "crossover_interval",
                                          "config",
                                          "bench",
                                          "runs",
-                                         "backtest"});
+                                         "backtest",
+                                         "relative"});
   CHECK(plan["schema"] == "specdec.plan/1");
   CHECK(plan["inputs"]["tolerance"] == 0.01);
   CHECK(plan["inputs"]["gamma"].is_null());
@@ -82,11 +87,11 @@ TEST_CASE("no line of the table output is wider than 100 columns") {
 
 TEST_CASE("CSV has one header line and a line for each row") {
   const Run run = run_specdec("plan --alpha 0.5 --c 0.5 --max-gamma 1 --format csv --quiet");
-  CHECK(
-      run.out ==
-      "gamma,expected_tokens,speedup,operations_factor,memory_access_factor,extrapolated,finite_speedup,worst_regret\n"
-      "0,1.0,1.0,1.0,1.0,false,,\n"
-      "1,1.5,1.0,1.6666666666666667,0.6666666666666666,false,,\n");
+  CHECK(run.out ==
+        "gamma,expected_tokens,speedup,operations_factor,memory_access_factor,speedup_interval_low,"
+        "speedup_interval_high,extrapolated,finite_speedup,worst_regret\n"
+        "0,1.0,1.0,1.0,1.0,,,false,,\n"
+        "1,1.5,1.0,1.6666666666666667,0.6666666666666666,,,false,,\n");
   CHECK(run.err.empty());
 }
 
@@ -118,7 +123,10 @@ TEST_CASE("lengths and rates per position are used as they are up to the last on
     const ordered_json plan = json_of(std::string(acceptance) + " --c 0.02");
     CHECK(plan["rows"][2]["expected_tokens"].get<double>() == Approx(2.4).epsilon(1e-12));
     CHECK(plan["rows"][3]["expected_tokens"].get<double>() == Approx(2.8).epsilon(1e-12));
-    CHECK(plan["rows"][4]["expected_tokens"].get<double>() == Approx(2.8 + 0.4 * 2 / 3).epsilon(1e-12));
+    // Rates of .8, .75 and .67 go on to fall; one that stayed at the last is an end of the range.
+    CHECK(plan["rows"][4]["expected_tokens"].get<double>() < 2.8 + 0.4 * 2 / 3);
+    CHECK(plan["rows"][4]["expected_tokens"].get<double>() > 2.8 + 0.4 * 0.55);
+    CHECK(plan["rows"][4]["speedup_interval"][1].get<double>() * 1.08 >= 2.8 + 0.4 * 2 / 3);
     CHECK(plan["rows"][3]["extrapolated"] == false);
     CHECK(plan["rows"][4]["extrapolated"] == true);
     CHECK(warns(plan, "extrapolated"));
@@ -127,8 +135,8 @@ TEST_CASE("lengths and rates per position are used as they are up to the last on
 }
 
 TEST_CASE("input that gives no rate to go on with is planned for within the measured positions, and says so") {
-  for (const char* acceptance :
-       {"--acceptance-length 1:1.5,2:2.1", "--acceptance-per-position 0.8,0.8", "--acceptance-per-position 0.8,0.9"}) {
+  for (const char* acceptance : {"--acceptance-length 1:1.50,2:2.10", "--acceptance-per-position 0.8,0.8",
+                                 "--acceptance-per-position 0.8,0.9"}) {
     const ordered_json plan = json_of(std::string(acceptance) + " --c 0.05");
     CHECK(plan["recommended"] == ordered_json({{"gamma", 2}, {"basis", "measured"}}));
     CHECK(warns(plan, "not_extrapolated"));
@@ -148,7 +156,7 @@ TEST_CASE("what was measured is recommended where going beyond gains little, and
   CHECK(plan["optimal"]["gamma"] == 4);
   const std::string text = run_specdec("plan " + options).out;
   CHECK(text.find("Draft 3 tokens per step: 2.08x") == 0);
-  CHECK(text.find("Gamma 4 would reach 2.11x if") != std::string::npos);
+  CHECK(text.find("Gamma 4 would reach 2.10x if") != std::string::npos);
   const ordered_json points = json_of(options + " --batch 1,2");
   CHECK(points["points"][0]["optimal"]["gamma"] == 3);
   CHECK(points["points"][0]["passed_over_gamma"] == 4);
@@ -157,11 +165,101 @@ TEST_CASE("what was measured is recommended where going beyond gains little, and
 }
 
 TEST_CASE("a recommendation beyond the measured positions says so in its first sentence") {
-  for (const char* acceptance : {"--acceptance-length 1:1.84,2:2.51,3:3.01", "--acceptance-length 2.92 --at 3"}) {
+  for (const char* acceptance : {"--acceptance-length 1:1.84,2:2.51", "--acceptance-length 1.84 --at 1"}) {
     const std::string text = run_specdec(std::string("plan --c 0.02 ") + acceptance).out;
     const std::size_t at = text.find(", extrapolated");
     CHECK(at < text.find("Within"));
   }
+}
+
+TEST_CASE("a typed length leaves room beyond its gamma, and rounds give it an interval") {
+  const ordered_json plan = json_of("--acceptance-length 2.92 --at 3 --c 0.04");
+  const auto interval = [](const ordered_json& of, std::size_t gamma) {
+    return of["rows"][gamma]["speedup_interval"].get<std::vector<double>>();
+  };
+  // At three drafts the rounding of 2.92 alone; at eight what rates do that fall by 0 to 30% a draft.
+  CHECK(interval(plan, 3)[1] - interval(plan, 3)[0] == Approx(0.01 / 1.12).epsilon(1e-6));
+  CHECK(interval(plan, 8)[1] == Approx(4.245502447335714 / 1.32).epsilon(1e-9));
+  CHECK(interval(plan, 8)[0] == Approx(3.04322556099529 / 1.32).epsilon(1e-9));
+  CHECK(plan["recommended"]["gamma"].get<int>() < 8);
+  CHECK(json_of("--alpha 0.8 --c 0.05")["rows"][3]["speedup_interval"].is_null());
+  const ordered_json counted = json_of("--acceptance-length 2.92 --at 3 --c 0.04 --rounds 1000");
+  CHECK(interval(counted, 3)[0] < interval(plan, 3)[0] - 0.05);
+  CHECK(counted["points"][0]["rows"][3]["speedup_ci95"][1].get<double>() == Approx(interval(counted, 3)[1]));
+  CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --rounds 100").err ==
+        "specdec: error: --rounds is given, but goes with --acceptance-length or --acceptance-per-position only\n");
+}
+
+TEST_CASE("lengths rounded to two digits go on, and say that no one rate gives them") {
+  const ordered_json plan =
+      json_of("--acceptance-length 1:1.84,2:2.50,3:2.95,4:3.28,5:3.55,6:3.78,7:3.91,8:4.06 --c 0.02");
+  CHECK_FALSE(warns(plan, "non_monotone_survival"));
+  CHECK_FALSE(warns(plan, "not_extrapolated"));
+  CHECK(warns(plan, "constant_alpha_falsified"));
+  CHECK_FALSE(warns(json_of("--acceptance-length 1:1.80,2:2.44,3:2.95 --c 0.02"), "constant_alpha_falsified"));
+}
+
+TEST_CASE("only with rounds does a warning say that formulas in one alpha do not hold") {
+  const auto message = [](const ordered_json& plan) {
+    for (const ordered_json& warning : plan["warnings"]) {
+      if (warning["code"] == "constant_alpha_falsified") return warning["message"].get<std::string>();
+    }
+    return std::string();
+  };
+  const std::string falling = "--acceptance-length 1:1.86,2:2.55,3:3.08 --c 0.02";
+  CHECK(message(json_of(falling)) ==
+        "no one acceptance rate gives the figures typed, whatever their rounding: it would be 0.86 at gamma 1 and "
+        "0.828 at gamma 3; whether that is more than their sampling error only --rounds can tell");
+  CHECK(message(json_of(falling + " --rounds 1000000")) ==
+        "no one acceptance rate gives the figures typed, whatever their rounding and sampling: it would be 0.86 at "
+        "gamma 1 and 0.828 at gamma 3; formulas in one alpha do not hold for this draft");
+  CHECK(message(json_of(falling + " --rounds 100")).empty());
+}
+
+TEST_CASE("a rate published with lenience warns that the text is not the target's own") {
+  CHECK(warns(json_of("--published lm1b-gpt-6m-t1 --c 0.05"), "text_not_from_target") == false);
+  const ordered_json published = ordered_json::parse(run_specdec("list published --format json").out)["published"];
+  int lenient = 0;
+  for (const ordered_json& one : published) {
+    const bool is_lenient = one["lenience"].get<double>() < 1;
+    lenient += is_lenient ? 1 : 0;
+    const std::string name = one["name"];
+    INFO(name);
+    CHECK(warns(json_of("--published " + name + " --c 0.05"), "text_not_from_target") == is_lenient);
+    CHECK(warns(json_of("--published " + name + " --c 0.05 --batch 1"), "text_not_from_target") == is_lenient);
+  }
+  CHECK(lenient > 0);
+}
+
+TEST_CASE("ranges of typed figures say that they hold no sampling error until --rounds tells it") {
+  const std::string typed = "--acceptance-length 3:2.92,5:3.6 --c 0.05";
+  for (const std::string& options :
+       {typed, std::string("--acceptance-per-position 0.8,0.6 --c 0.05"), typed + " --batch 1"}) {
+    CHECK(warns(json_of(options), "no_sampling_error"));
+    std::string first = run_specdec("plan " + options).out.substr(0, 200);
+    std::replace(first.begin(), first.end(), '\n', ' ');
+    CHECK(first.find(" without sampling error") != std::string::npos);
+    CHECK(first.find("--rounds adds") != std::string::npos);
+    const std::string sampled = options + " --rounds 500";
+    CHECK_FALSE(warns(json_of(sampled), "no_sampling_error"));
+    CHECK(run_specdec("plan " + sampled).out.find("sampling error, which") == std::string::npos);
+  }
+  CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.05"), "no_sampling_error"));
+}
+
+TEST_CASE("the ratio beyond typed figures is no user's, and says whether they or published drafts tell it") {
+  const auto named = [](const std::string& options, const std::string& end) {
+    const ordered_json plan = json_of(options);
+    for (const ordered_json& assumption : plan["assumptions"]) {
+      const auto name = assumption["name"].get<std::string>();
+      if (name.rfind("rate of a draft beyond gamma 3", 0) != 0) continue;
+      return assumption["source"] == "default" && name.size() >= end.size() &&
+             name.compare(name.size() - end.size(), end.size(), end) == 0;
+    }
+    return false;
+  };
+  CHECK(named("--acceptance-length 1:1.84,2:2.51,3:3.01 --c 0.1", ", as the figures fall"));
+  CHECK(named("--acceptance-length 2.92 --at 3 --c 0.1", ", the median of published drafts"));
 }
 
 TEST_CASE("an interval is never answered with 0 tokens to draft, and around break-even it is warned of") {
@@ -169,13 +267,16 @@ TEST_CASE("an interval is never answered with 0 tokens to draft, and around brea
   CHECK(plan["worth_it"] == true);
   CHECK(warns(plan, "break_even_inside_interval"));
   CHECK_FALSE(warns(plan, "not_worth_it"));
-  CHECK(run_specdec("plan --alpha 0:0.4 --c 0.25").out.rfind("Do not draft", 0) == 0);
+  // As of a point: the interval does not tell.
+  CHECK(run_specdec("plan --alpha 0:0.4 --c 0.25").out.rfind("Cannot tell: ", 0) == 0);
   CHECK(run_specdec("plan --alpha 0:1 --c 0").out.find("would reach 2.00x, at the middle") != std::string::npos);
 }
 
 TEST_CASE("both ends of an interval are printed in the same form, with digits that tell them apart") {
   CHECK(run_specdec("plan --rejection 1e-13:2e-13 --c 0.05").out.find("1 - alpha 1e-13 to 2e-13") != std::string::npos);
-  CHECK(run_specdec("plan --alpha 0.1:0.999999 --c 0.05").out.find("1 - alpha 1e-06 to 0.9") != std::string::npos);
+  std::string wide = run_specdec("plan --alpha 0.1:0.999999 --c 0.05").out;
+  std::replace(wide.begin(), wide.end(), '\n', ' ');
+  CHECK(wide.find("1 - alpha 1e-06 to 0.9") != std::string::npos);
 }
 
 TEST_CASE("an interval of rejections keeps its digits") {
@@ -199,7 +300,27 @@ TEST_CASE("an optimum beyond 2^53 is not called a limit") {
 
 TEST_CASE("input that is no survival function is flagged") {
   CHECK(warns(json_of("--acceptance-length 1:1.5,2:2.4 --c 0.02"), "non_monotone_survival"));
-  CHECK(warns(json_of("--acceptance-per-position 0.5,0.6 --c 0.02"), "non_monotone_survival"));
+}
+
+TEST_CASE(
+    "a position that is accepted more often than one before it is refused by its place, where rounding allows none") {
+  check_run_refused(
+      "plan --acceptance-per-position 0.80,0.50,0.60 --c 0.02",
+      "--acceptance-per-position: position 3 is 0.6, but must be at most 0.5, that of position 2: a draft is "
+      "looked at only where all before it were accepted (--conditional says that the rates are of those "
+      "alone)");
+  CHECK(json_of("--acceptance-per-position 0.80,0.50,0.60 --conditional --c 0.02")["worth_it"] == true);
+  CHECK(json_of("--acceptance-per-position 0.80,0.505,0.51 --c 0.02")["worth_it"] == true);
+}
+
+TEST_CASE("a target that scores several tokens in less time than one is doubted by name") {
+  for (const char* factor : {"0.9", "2:1,4:0.95"}) {
+    for (const char* form : {"", " --batch 1,2"}) {
+      const std::string options = std::string("--alpha 0.8 --c 0.1 --verify-factor ");
+      CHECK(warns(json_of(options + factor + form), "verify_factor_below_1"));
+      CHECK_FALSE(warns(json_of(options + "2:1,4:1.02" + form), "verify_factor_below_1"));
+    }
+  }
 }
 
 TEST_CASE("what has no answer is null, with a warning that says why") {
@@ -214,6 +335,13 @@ TEST_CASE("what has no answer is null, with a warning that says why") {
   CHECK(warns(json_of("--alpha 1 --c 0"), "oracle_unbounded"));
   CHECK(warns(json_of("--alpha 0.8 --c 0.05 --overhead 0.1"), "no_oracle"));
   CHECK(warns(json_of("--alpha 0.8 --c 0.05 --overhead 0.1"), "no_gamma_real"));
+  // Where --max-gamma binds, the real-valued optimum would be that of another gamma than the one beside it.
+  const ordered_json bound = json_of("--alpha 0.9 --c 0.001 --max-gamma 24");
+  CHECK(bound["optimal"]["gamma"] == 24);
+  CHECK(bound["optimal"]["gamma_real"].is_null());
+  CHECK(warns(bound, "no_gamma_real"));
+  const ordered_json free = json_of("--alpha 0.9 --c 0.001 --max-gamma 200");
+  CHECK(std::abs(free["optimal"]["gamma_real"].get<double>() - free["optimal"]["gamma"].get<double>()) < 1);
   CHECK(warns(json_of("--alpha 0.8 --c 0.05 --max-gamma 4"), "max_gamma_binds"));
   CHECK(warns(json_of("--alpha 0.5:0.9999999 --c 1e-7"), "optimal_gammas_cut"));
   CHECK(warns(json_of("--alpha 0.8 --c 0.05 --tokens 1000000 --gamma 30"), "finite_not_computed"));
@@ -282,4 +410,99 @@ TEST_CASE("a path that is not UTF-8 does not spoil the JSON output") {
   const std::string file = (scratch / "plan-\xff.json").string();
   CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --format json --output '" + file + "'").exit_code == 0);
   CHECK(ordered_json::parse(content_of(file))["schema"] == "specdec.plan/1");
+}
+
+TEST_CASE("a published rate plans as its interval does, names its source, and is a draft to choose among") {
+  const ordered_json named = json_of("--published ENDE_t5-small-t0 --c 0.02");
+  // 0.75 +- (0.005 + 1.96 sqrt(0.75 0.25 / 10000))
+  const ordered_json stated = json_of("--alpha 0.736513:0.763487 --c 0.02");
+  CHECK(named["inputs"]["published"] == "ENDE_t5-small-t0");
+  CHECK(named["optimal"]["gamma"] == stated["optimal"]["gamma"]);
+  CHECK(named["optimal"]["speedup"].get<double>() == Approx(stated["optimal"]["speedup"].get<double>()).epsilon(1e-5));
+  CHECK(named["near_optimal_gammas"] == stated["near_optimal_gammas"]);
+  CHECK_THAT(named["assumptions"][1]["value"].get<std::string>(),
+             Catch::Contains("0.75 (Table 3") && Catch::Contains("https://arxiv.org/abs/2211.17192"));
+  CHECK_THAT(run_specdec("plan --published ende-t5-small-t0 --c 0.02 --batch 1").out,
+             Catch::Contains("alpha 0.75 (Table 3"));
+  CHECK_THAT(json_of("--published ende-t5-small-t1-l0.5 --c 0.02")["assumptions"][1]["value"].get<std::string>(),
+             Catch::Contains("0.71 at lenience 0.5, at which the text is not the target's own (Table 5"));
+  const ordered_json chosen = json_of(
+      "--draft small:published=ende-t5-small-t1,c=0.02 --draft large:published=ende-t5-large-t1,c=0.11 --batch 1");
+  REQUIRE(chosen["drafts"].size() == 2);
+  CHECK(chosen["drafts"][0]["acceptance"]["alpha"] == 0.62);
+  CHECK(chosen["drafts"][0]["acceptance"]["rule"].is_null());
+}
+
+TEST_CASE("a rate published at temperature 0 is that of greedy decoding unless --acceptance says otherwise") {
+  const std::string question = "--c 0.02 --batch 1 --published ";
+  const ordered_json plan = json_of(question + "ende-t5-small-t0");
+  CHECK(plan["drafts"][0]["acceptance"]["rule"] == "greedy");
+  CHECK(plan["assumptions"].back()["value"] == "greedy");
+  CHECK(plan["assumptions"].back()["source"] == "preset");
+  CHECK(json_of(question + "ende-t5-small-t1")["drafts"][0]["acceptance"]["rule"].is_null());
+  const ordered_json stated = json_of(question + "ende-t5-small-t0 --acceptance rejection");
+  CHECK(stated["drafts"][0]["acceptance"]["rule"] == "rejection");
+}
+
+TEST_CASE("what the closed forms say first is the verdict of the same question at batch 1") {
+  const auto word_of = [](const std::string& verdict) {
+    return verdict == "speculate" ? "Draft " : verdict == "cannot tell" ? "Cannot tell: " : "Do not speculate: ";
+  };
+  for (const char* options :
+       {"--alpha 0.5 --c 0.45", "--alpha 0.8 --c 0.05", "--alpha 0.05 --c 0.1",
+        "--acceptance-length 1.0 --at 3 --c 0.02 --rounds 50", "--acceptance-length 1.15 --at 3 --c 0.03 --rounds 50",
+        "--alpha 0.1:0.6 --c 0.3", "--alpha 0.5 --c 0.45 --min-gain 0.01", "--alpha 0.03 --c 0"}) {
+    INFO(options);
+    const std::string verdict = json_of(std::string(options) + " --batch 1")["points"][0]["verdict"];
+    CHECK(json_of(options)["points"][0]["verdict"] == verdict);
+    CHECK(run_specdec(std::string("plan ") + options).out.rfind(word_of(verdict), 0) == 0);
+  }
+}
+
+TEST_CASE("an option's own default changes no answer of the closed forms") {
+  const auto first_line = [](const std::string& options) {
+    const std::string text = run_specdec("plan " + options).out;
+    return text.substr(0, text.find("\n\n"));
+  };
+  const std::string weak = "--alpha 0.5 --c 0.45";
+  CHECK(first_line(weak) == first_line(weak + " --min-gain 0.05"));
+  CHECK(first_line(weak).rfind("Do not speculate: the best gamma, 1, gives 1.03x, less than the 1.05x that --min-gain "
+                               "asks for\n(alpha 0.5, c 0.45).",
+                               0) == 0);
+  CHECK(first_line(weak + " --min-gain 0.03").rfind("Draft 1 token per step: 1.03x", 0) == 0);
+  const std::string none = run_specdec("plan --acceptance-length 1.0 --at 3 --c 0.02 --rounds 50").out;
+  CHECK(none.rfind("Cannot tell: by the estimate no gamma is faster than plain decoding, but gamma 2 may give", 0) ==
+        0);
+  CHECK(none.find("(not_worth_it): by the estimate alone no gamma") != std::string::npos);
+}
+
+TEST_CASE("the range of a figure at the bound of its lengths holds what rounds to it") {
+  // 3.95, 3.995 and so on to 4 tokens in a step that takes 1.06 plain steps.
+  for (const auto& [typed, lowest] :
+       {std::pair("--acceptance-length 4.0 --at 3", 3.95), std::pair("--acceptance-length 4.00 --at 3", 3.995),
+        std::pair("--acceptance-length 1:2.0,3:4.0", 3.95), std::pair("--acceptance-per-position 1.0,1.0,1.0", 3.85)}) {
+    INFO(typed);
+    const ordered_json range = json_of(std::string(typed) + " --c 0.02")["rows"][3]["speedup_interval"];
+    CHECK(range[0].get<double>() == Approx(lowest / 1.06).epsilon(1e-9));
+    CHECK(range[1].get<double>() == Approx(4 / 1.06).epsilon(1e-9));
+  }
+  const ordered_json none = json_of("--acceptance-length 1.0 --at 3 --c 0.02")["rows"][3]["speedup_interval"];
+  CHECK(none[1].get<double>() == Approx(1.05 / 1.06).epsilon(1e-9));
+}
+
+TEST_CASE("the sentence on what lies beyond the measurements says which was measured") {
+  const std::string table = run_specdec("plan --alpha 0.8 --c 0.05 --max-gamma 6 --verify-factor 1:1,2:1.02,5:1.1").out;
+  CHECK(table.find("the best within the\nverify factors given") != std::string::npos);
+  CHECK(table.find("if the verify factor goes on as before") != std::string::npos);
+  CHECK(table.find("acceptance goes on") == std::string::npos);
+  const std::string lengths = run_specdec("plan --acceptance-length 1:1.84,2:2.51,3:3.01 --c 0.15").out;
+  CHECK(lengths.find("if acceptance goes on as before") != std::string::npos);
+}
+
+TEST_CASE("what an interval loses under --max-gamma is against the gammas above it, too, and says so") {
+  std::string text = run_specdec("plan --alpha 0.7:0.8 --c 0.05 --max-gamma 4 --gamma 2").out;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  CHECK(text.find("loses at most 9.4% to the gamma that is best there, also above --max-gamma;") != std::string::npos);
+  CHECK(text.find("In the interval it loses at most 28%") != std::string::npos);
+  CHECK(text.find("28%  in use") != std::string::npos);
 }

@@ -209,8 +209,9 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
     for (const std::size_t gamma : {0U, 2U, 4U}) {
       const double draft = static_cast<double>(gamma);
       const ordered_json& row = point["rows"][gamma];
+      // No window drafted 2: what a draft costs beside the fixed part of a round is a usual share.
       CHECK(row["round_seconds"].get<double>() ==
-            Approx(1e-3 * (6 + 0.8 * draft + 0.15 * (draft + 1) * batch)).epsilon(0.01));
+            Approx(1e-3 * (6 + 0.8 * draft + 0.15 * (draft + 1) * batch)).epsilon(gamma == 2 ? 0.08 : 0.02));
       CHECK(row["tokens_per_step"].get<double>() == Approx((1 - std::pow(0.72, draft + 1)) / 0.28).epsilon(0.01));
       CHECK(row["extrapolated"] == false);
     }
@@ -221,16 +222,15 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
   CHECK(one["points"][0]["optimal"]["gamma"] == plan["points"][2]["optimal"]["gamma"]);
 
   CHECK(warns(json_of(both + "--alpha 0.72 --context 100,9000"), "context_not_told"));
-  const Run unidentified = run_specdec("plan --alpha 0.7 --cost " + logs + "vllm_k4.log");
-  CHECK(unidentified.exit_code == 2);
-  CHECK(unidentified.err.rfind("specdec: error: seconds of a round at gamma 0, batch 2, context 0 is", 0) == 0);
-  CHECK(json_of("--alpha 0.7 --extrapolate --cost " + logs + "vllm_k4.log")["points"][0]["verdict"] == "cannot tell");
+  const ordered_json speculative_alone = json_of("--alpha 0.7 --cost " + logs + "vllm_k4.log");
+  for (const ordered_json& point : speculative_alone["points"]) {
+    CHECK(point["verdict"] == "cannot tell");
+    CHECK(point["dominant_source"] == "extrapolation");
+  }
   check_refused(
       "--alpha 0.7 --cost " + logs + "vllm_plain.log",
       "--cost: no steady window of " + logs + "vllm_plain.log drafted, so that they do not say what drafting costs");
   check_refused(both + "--alpha 0.7 --c 0.1", "--c is given, but the log of --cost holds that time");
-  check_refused(both + "--alpha 0.7 --overhead-seconds 1",
-                "--overhead-seconds is given, but the log of --cost holds that time");
   check_refused(both + "--draft a:alpha=0.7", "--draft is given, but the log of --cost is of one draft");
   check_refused("--bench " + logs + "vllm_k4.log",
                 "--bench: " + logs +
@@ -265,8 +265,8 @@ TEST_CASE("logs of SGLang price rounds where --at says what was drafted, between
   const auto seconds = [&](std::size_t gamma) {
     return plan["points"][2]["rows"][gamma]["round_seconds"].get<double>();
   };
-  CHECK(seconds(0) == Approx(1e-3 * (6 + 0.15 * 8)).epsilon(1e-6));
-  CHECK(seconds(4) == Approx(1e-3 * (9.2 + 0.75 * 8)).epsilon(1e-6));
+  CHECK(seconds(0) == Approx(1e-3 * (6 + 0.15 * 8)).epsilon(0.01));
+  CHECK(seconds(4) == Approx(1e-3 * (9.2 + 0.75 * 8)).epsilon(0.01));
   check_refused(both, "--at is missing: " + drafts + " does not say how many tokens a round drafted; --at G says it");
   const ordered_json twice = json_of(both.substr(0, both.find("--alpha")) + "--at 4 --counters " + drafts);
   const auto unweighted = [](const ordered_json& warning) { return warning["code"] == "mean_without_counts"; };
@@ -294,6 +294,117 @@ TEST_CASE("the next run is that of the server which counted, was timed or is con
       << "slot print_timing: id  1 | task 0 | draft acceptance = 0.64479 (  167 accepted /   259 generated), "
          "mean acceptance length =  2.92, acceptance rate per position = (0.805, 0.632, 0.483)\n";
   CHECK(command("--c 0.35 --min-gain 0.4 --counters " + log).find(" k6 run script.js ") != std::string::npos);
+}
+
+TEST_CASE("counters of one model are not planned for another without a word") {
+  const ScratchFolder scratch;
+  std::ofstream(scratch / "other.txt")
+      << "vllm:spec_decode_num_drafts_total{model_name=\"example/target-8b\"} 1000\n"
+         "vllm:spec_decode_num_draft_tokens_total{model_name=\"example/target-8b\"} 3000\n"
+         "vllm:spec_decode_num_accepted_tokens_total{model_name=\"example/target-8b\"} "
+         "1500\n";
+  const std::string counters =
+      "--counters " + (scratch / "other.txt").string() + " --at 3 --hardware h100 --draft-kind ngram ";
+  const ordered_json other = json_of(counters + "--tp 4 --model llama-3.3-70b");
+  REQUIRE(warns(other, "acceptance_of_another_model"));
+  for (const ordered_json& warning : other["warnings"]) {
+    if (warning["code"] != "acceptance_of_another_model") continue;
+    CHECK(warning["message"].get<std::string>().find("example/target-8b") != std::string::npos);
+    CHECK(warning["message"].get<std::string>().find("llama-3.3-70b") != std::string::npos);
+  }
+  std::string same = content_of((scratch / "other.txt").string());
+  for (std::size_t at = 0; (at = same.find("example/target-8b", at)) != std::string::npos; ++at) {
+    same.replace(at, 17, "meta-llama/Llama-3.1-8B-Instruct");
+  }
+  std::ofstream(scratch / "other.txt") << same;
+  CHECK_FALSE(warns(json_of(counters + "--model llama-3.1-8b"), "acceptance_of_another_model"));
+}
+
+TEST_CASE("a calibration that is faster than the peaks of the hardware is refused") {
+  const std::string options = "--alpha 0.8 --hardware h100 --model llama-3.1-8b --draft-kind ngram --calibrate ";
+  const Run run = run_specdec("plan " + options + "batch=8,tpot_ms=0.0001");
+  CHECK(run.exit_code == 2);
+  CHECK(
+      run.err.find("--calibrate: an iteration at gamma 0, batch 8 and context 0 takes 0.0001 ms by what was measured, "
+                   "but at least ") != std::string::npos);
+  CHECK(run_specdec("plan " + options + "batch=8,tpot_ms=7").exit_code == 0);
+}
+
+TEST_CASE("llama-bench's two models of one type are told apart by size, and a wrong name is answered with both") {
+  const std::string table = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/llama-bench.md";
+  const std::string target = "'llama ?B all F32 (11.63 MiB / 3.05 M)'",
+                    draft = "'llama ?B all F32 (0.57 MiB / 0.15 M)'";
+  const std::string both = "llama ?B all F32 (11.63 MiB / 3.05 M), llama ?B all F32 (0.57 MiB / 0.15 M)";
+  const std::string question = "--alpha 0.4 --cost " + table;
+  check_refused(question, "--model is missing: --cost holds the models " + both);
+  check_refused(question + " --model 'llama ?B all F32' --c 0.1",
+                "--model is llama ?B all F32, but must be one of " + both);
+  check_refused(question + " --model " + target + " --draft-model draft",
+                "--draft-model is draft, but must be one of " + both);
+  const ordered_json plan = json_of(question + " --max-gamma 4 --model " + target + " --draft-model " + draft);
+  CHECK(plan["points"][0]["seconds_per_output_token"]["baseline"].get<double>() == Approx(1 / 187.61));
+}
+
+TEST_CASE(
+    "a llama.cpp draft pays for decoding the verified tokens again, which brings plans nearer to what was measured") {
+  // Tokens per step and speedups that llama.cpp 0.5.0 reached with the pair of the table, one thread, temperature 0.
+  const std::string table = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/llama-bench.md";
+  const std::string question =
+      "--acceptance-length 1:1.429,2:1.644,3:1.738,4:1.787,6:1.828,8:1.844 --max-gamma 8 "
+      "--model 'llama ?B all F32 (11.63 MiB / 3.05 M)' --draft-model 'llama ?B all F32 (0.57 MiB / 0.15 M)' --cost " +
+      table;
+  const std::vector<std::pair<std::size_t, double>> measured = {{1, 0.584}, {2, 0.546}, {3, 0.478},
+                                                                {4, 0.418}, {6, 0.336}, {8, 0.270}};
+  const ordered_json mirrored = json_of(question), model = json_of(question + " --draft-kind model");
+  double error_mirrored = 0, error_model = 0;
+  for (const auto& [gamma, speedup] : measured) {
+    const auto of = [&, g = gamma](const ordered_json& plan) {
+      return plan["points"][0]["rows"][g]["speedup"].get<double>();
+    };
+    CHECK(of(mirrored) < of(model));
+    error_mirrored += std::abs(std::log(of(mirrored) / speedup));
+    error_model += std::abs(std::log(of(model) / speedup));
+  }
+  CHECK(error_mirrored < error_model);
+}
+
+TEST_CASE("a log of answers given for times of passes is refused with what times passes") {
+  const std::string folder = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/";
+  check_refused("--alpha 0.5 --c 0.1 --cost " + folder + "server.log",
+                "--cost is " + folder +
+                    "server.log, a log of llama.cpp, which times whole answers and no passes: time passes with "
+                    "llama-bench (-p 2,3,5,9 -n 32), or give answers with their timings to --bench");
+}
+
+TEST_CASE("answers of llama-server with and without speculation are runs") {
+  const std::string answers = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/server-answers.jsonl";
+  const ScratchFolder scratch;
+  const std::string plain = (scratch / "plain.jsonl").string();
+  std::ofstream out(plain);
+  for (int i = 0; i < 8; ++i) {
+    out << R"({"id_slot":0,"model":"target.nosp.gguf","tokens_evaluated":112,"timings":{"predicted_n":64,)"
+        << R"("predicted_ms":)" << 300 + i << "}}\n";
+  }
+  out.close();
+  const ordered_json plan = json_of("--bench " + plain + " " + answers);
+  REQUIRE(plan["runs"].size() == 2);
+  CHECK(plan["runs"][0]["gamma"] == 0);
+  CHECK(plan["runs"][0]["seconds_per_output_token"].get<double>() == Approx(0.3035 / 63));
+  CHECK(plan["runs"][1]["gamma"] == 3);
+  CHECK(plan["runs"][1]["tokens_per_step"].get<double>() == Approx(1 + 310.0 / 1265));
+  CHECK(plan["runs"][1]["batch"].get<double>() == Approx(1));
+}
+
+TEST_CASE("a length of drafts that answers do not show is asked for by the option's name") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "answers.jsonl").string();
+  std::ofstream(file) << R"({"timings":{"predicted_n":64,"predicted_ms":300,"draft_n":130,"draft_n_accepted":14}})"
+                      << '\n';
+  check_refused("--c 0.1 --counters " + file,
+                "--at is missing: " + file +
+                    " does not say how many tokens a round drafts at most, and 2.653 a round on average is not just "
+                    "below a whole number; --at G says it");
+  CHECK(json_of("--c 0.1 --at 4 --counters " + file)["points"].size() == 1);
 }
 
 TEST_CASE("several drafts are compared and the faster one is taken") {
@@ -326,7 +437,7 @@ TEST_CASE("counters give the observed tokens at the gamma that was measured, and
         point["rows"][9]["tokens_per_step"]);
 }
 
-TEST_CASE("a recording gives the tokens per step that its analysis prints") {
+TEST_CASE("a recording gives the tokens per step and the speedups that its analysis prints") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "trace.safetensors").string();
   REQUIRE(run_specdec("trace generate --sequences 6 --tokens 60 --output " + file).exit_code == 0);
@@ -338,19 +449,19 @@ TEST_CASE("a recording gives the tokens per step that its analysis prints") {
     const std::size_t gamma = row["gamma"];
     CHECK(plan["points"][0]["rows"][gamma]["tokens_per_step"].get<double>() ==
           Approx(row["tokens_per_step"]["replay"].get<double>()).epsilon(1e-12));
-    // The plan charges the steps at the ends of texts in full; the share is docs/theory.md's, whose 1/E is approximate.
-    const auto g = static_cast<double>(gamma);
-    const double in_full = plan["points"][0]["rows"][gamma]["speedup"];
-    CHECK(1 - in_full / row["speedup"]["replay"].get<double>() ==
-          Approx(0.1 * g * (g + 1) / (2 * 60 * (1 + 0.1 * g))).epsilon(0.2));
+    // Texts of 60 tokens: the drafts behind their ends are a twentieth of the cost.
+    CHECK(plan["points"][0]["rows"][gamma]["speedup"].get<double>() ==
+          Approx(row["speedup"]["replay"].get<double>()).epsilon(1e-12));
   }
+  CHECK(plan["points"][0]["optimal"]["gamma"] ==
+        ordered_json::parse(run_specdec("analyze --samples 0 --c 0.1 --format json " + file).out)["optimal"]["gamma"]);
   const auto says = [](const ordered_json& document, const std::string& value) {
     const ordered_json expected = {{"name", "steps at the ends of texts"}, {"value", value}, {"source", "default"}};
     const ordered_json& all = document["assumptions"];
     return std::count(all.begin(), all.end(), expected) == 1;
   };
   CHECK(says(plan, "charged in full, as if the texts went on"));
-  CHECK(says(analysis, "charged for what they draft there"));
+  CHECK(says(analysis, "charged in full, as if the texts went on"));
 }
 
 TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of runs that were left out") {
@@ -373,10 +484,79 @@ TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of
   CHECK(plan["bench"]["leave_one_out_error"].get<double>() < 0.1);
   REQUIRE(plan["backtest"].size() == 1);
   CHECK(std::abs(plan["backtest"][0]["relative_error"].get<double>()) < 0.1);
+  CHECK(plan["backtest"][0]["drifted"].is_null());
+  const ordered_json& next = plan["bench"]["next_run"];
+  REQUIRE(next.is_object());
+  CHECK(next["regret_after"].get<double>() < next["regret_now"].get<double>());
+  CHECK(next["command"].get<std::string>().rfind("vllm bench serve --model ", 0) == 0);
   CHECK(plan["points"].front()["verdict"] == "speculate");
   CHECK(plan["points"].front()["optimal"]["gamma"].get<int>() > plan["points"].back()["optimal"]["gamma"].get<int>());
   CHECK(plan["schedule"].front()["batch_low"] == 1);
   CHECK_FALSE(plan["config"].is_null());
+}
+
+TEST_CASE("a table of runs is planned from, with acceptance of its own or of another source") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "runs.csv").string(), bare = (scratch / "bare.csv").string();
+  std::ofstream(file) << "concurrency,gamma,ms_per_token,tokens_per_step,rounds\n1,0,6.1,,\n1,3,3.3,2.67,1000\n"
+                         "32,0,10.8,,\n32,3,9.4,2.59,1000\n";
+  std::ofstream(bare) << "concurrency,gamma,ms_per_token\n1,0,6.1\n1,3,3.3\n32,0,10.8\n32,3,9.4\n";
+  const ordered_json plan = json_of("--bench " + file);
+  REQUIRE(plan["runs"].size() == 4);
+  CHECK(plan["runs"][1]["line"] == 3);
+  CHECK(plan["runs"][1]["round_seconds"].get<double>() == Approx(2.67 * 0.0033));
+  CHECK(plan["runs"][1]["measured_speedup"]["value"].get<double>() == Approx(6.1 / 3.3));
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["relative"].empty());
+  check_refused("--bench " + bare,
+                "--acceptance-length is missing: " + bare +
+                    ":3 does not say how many tokens a step made, and no other run does; --acceptance-length, "
+                    "--counters, --trace or --alpha says it");
+  const ordered_json typed = json_of("--bench " + bare + " --acceptance-length 2.67 --at 3 --rounds 1000");
+  CHECK(typed["runs"][3]["tokens_per_step"].get<double>() == Approx(2.67));
+  CHECK(warns(typed, "acceptance_of_other_source"));
+}
+
+TEST_CASE("runs that all drafted rank the drafts and ask for a plain run") {
+  std::string files;
+  for (const char* run : {"c1-k3", "c1-k5", "c32-k3", "c32-k5"}) files += " " + samples + run + ".json";
+  const ordered_json plan = json_of("--bench" + files);
+  REQUIRE(plan["relative"].size() == 6);
+  CHECK(plan["relative"][3]["gamma"] == 3);
+  CHECK(plan["relative"][3]["fastest"] == true);
+  CHECK(plan["points"][0]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["next_measurement"]["gamma"] == 0);
+  CHECK(warns(plan, "no_plain_runs"));
+  const std::string text = run_specdec("plan --bench" + files).out;
+  CHECK(text.find("Among gammas 3 to 5 the fastest is gamma 4 at batch 1, gamma 3 at batch 30.5.") == 0);
+  CHECK(text.find("without speculation, and\n  vllm bench serve") != std::string::npos);
+  const std::string csv = run_specdec("plan --format csv --table relative --bench" + files).out;
+  CHECK(csv.rfind("batch,context,gamma,tokens_per_step,seconds_per_output_token,over_fastest", 0) == 0);
+}
+
+TEST_CASE("an overhead beside runs and logs is added to their rounds and assumed by the user") {
+  const ordered_json without = json_of("--bench" + bench_files());
+  const ordered_json with = json_of("--bench" + bench_files() + " --overhead-seconds 0.002");
+  const auto speedup = [](const ordered_json& plan) { return plan["points"][0]["optimal"]["speedup"].get<double>(); };
+  CHECK(speedup(with) < 0.9 * speedup(without));
+  CHECK(with["runs"] != without["runs"]);  // intervals of the plan alone
+  CHECK(with["bench"]["leave_one_out_error"] == without["bench"]["leave_one_out_error"]);
+  CHECK(speedup(json_of("--bench" + bench_files() + " --overhead 0.5")) < speedup(with));
+}
+
+TEST_CASE("hardware beside runs prices what lies beyond them, scaled to the nearest, and leaves the runs' own points") {
+  const std::string bench = "--bench" + bench_files() + " --batch 8,256 --max-gamma 6 --extrapolate ";
+  const ordered_json fitted = json_of(bench);
+  const ordered_json anchored = json_of(bench + "--hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b");
+  CHECK(anchored["drafts"][0]["cost"] == "anchored");
+  CHECK(warns(anchored, "anchored_to_runs"));
+  for (std::size_t gamma = 3; gamma <= 5; ++gamma)
+    CHECK(anchored["points"][0]["rows"][gamma]["speedup"] == fitted["points"][0]["rows"][gamma]["speedup"]);
+  CHECK(anchored["points"][1]["rows"][4]["speedup"] != fitted["points"][1]["rows"][4]["speedup"]);
+  CHECK(anchored["points"][1]["rows"][4]["extrapolated"] == true);
+  CHECK(anchored["points"][1]["basis"] == "extrapolated");
+  CHECK(anchored["runs"] == fitted["runs"]);
+  check_refused("--bench x --tp 2", "--tensor-parallel-size is given, but needs --hardware beside it");
 }
 
 TEST_CASE("benchmark runs are planned with another acceptance, at other points and for other kinds of drafts") {
@@ -384,7 +564,10 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
   const std::string bench = "--bench" + bench_files();
   const ordered_json own = json_of(bench);
   const ordered_json other = json_of(bench + " --counters " + counters_in(scratch));
-  CHECK(other["runs"] == own["runs"]);
+  for (std::size_t i = 0; i < own["runs"].size(); ++i) {
+    for (const char* key : {"file", "round_seconds", "prediction_error"})
+      CHECK(other["runs"][i][key] == own["runs"][i][key]);
+  }
   for (std::size_t i = 0; i < own["points"].size(); ++i) {
     const ordered_json& point = other["points"][i];
     CHECK(point["batch"] == own["points"][i]["batch"]);
@@ -407,12 +590,312 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
   CHECK(json_of(bench + " --max-num-seqs 256")["schedule"].back()["batch_high"] == 256);
   check_refused(bench + " --batch 100 --schedule 1-64:3",
                 "--schedule is 1-64:3, but must be a schedule up to batch 100");
-  const Run context = run_specdec("plan --context 9000 " + bench);
-  CHECK(context.exit_code == 2);
-  CHECK(context.err.rfind("specdec: error: seconds of a round at gamma 0, batch 1.00263, context 9000 is", 0) == 0);
+  const ordered_json far_context = json_of("--context 9000 " + bench);
+  for (const ordered_json& point : far_context["points"]) CHECK(point["verdict"] == "cannot tell");
 
   const ordered_json parallel = json_of(bench + " --draft-kind parallel --emit vllm");
   CHECK(parallel["points"][0]["rows"][5]["round_seconds"] != own["points"][0]["rows"][5]["round_seconds"]);
+}
+
+TEST_CASE("a batch at which no run drafted is marked and not told, and the run that would tell is named") {
+  const std::string three =
+      "--bench " + samples + "c8-plain.json " + samples + "c8-k3.json " + samples + "c32-plain.json ";
+  const ordered_json plan = json_of(three + "--batch 8,32");
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][0]["rows"][3]["extrapolated"] == false);
+  const ordered_json& point = plan["points"][1];
+  CHECK(point["verdict"] == "cannot tell");
+  CHECK(point["basis"] == "measured");
+  CHECK(point["rows"][0]["extrapolated"] == false);
+  CHECK(point["rows"][3]["extrapolated"] == true);
+  CHECK(point["dominant_source"] == "extrapolation");
+  CHECK(point["next_measurement"]["batch"] == 32.0);
+  const std::string text = run_specdec("plan " + three + "--batch 8,32").out;
+  CHECK(text.find("Cannot tell at batch 32") != std::string::npos);
+  CHECK(text.find("Do not speculate") == std::string::npos);
+}
+
+TEST_CASE("a table of times that ends prices nothing behind its end, whatever plain decoding costs there") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "short.csv").string();
+  std::ofstream out(file);
+  out << "batch,tokens,context,seconds\n";
+  for (const int tokens : {1, 2, 4, 8}) out << 8 << "," << tokens << ",1000," << 0.01 + 0.0001 * 8 * tokens << '\n';
+  out.close();
+  const ordered_json plan = json_of("--alpha 0.8 --c 0.05 --batch 8,64 --cost " + file);
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][1]["verdict"] == "cannot tell");
+  CHECK(plan["points"][1]["basis"] == "not_priced");
+  CHECK(plan["points"][1]["next_measurement"]["with_baseline"] == false);
+  CHECK(plan["schedule"].back()["gamma"].is_null());
+  CHECK(plan["crossover_batch"].is_null());
+  const std::string text = run_specdec("plan --alpha 0.8 --c 0.05 --batch 8,64 --cost " + file).out;
+  CHECK(text.find("(--extrapolate prices what lies\nbeyond the measurements)") != std::string::npos);
+  CHECK(text.find("no price tells whether drafts pay there") != std::string::npos);
+  CHECK(text.find("Do not speculate") == std::string::npos);
+}
+
+TEST_CASE("points, schedule and configuration stop where the runs do, and go on where that is asked for") {
+  const std::string bench = "--bench" + bench_files();
+  CHECK(json_of(bench + " --batch 128")["points"][0]["verdict"] == "cannot tell");
+  const std::string far = bench + " --max-num-seqs 256 --emit vllm --draft-model org/draft";
+  const ordered_json plan = json_of(far);
+  const auto beyond = std::find_if(plan["schedule"].begin(), plan["schedule"].end(),
+                                   [](const ordered_json& stretch) { return stretch["basis"] == "extrapolated"; });
+  REQUIRE(beyond != plan["schedule"].end());
+  CHECK((*beyond)["batch_low"] == 66);
+  CHECK(plan["schedule"].back()["basis"] == "extrapolated");
+  CHECK(plan["schedule"].back()["batch_high"] == 256);
+  CHECK(warns(plan, "schedule_extrapolated"));
+  const auto ranges = [](const ordered_json& of) {
+    const ordered_json text = ordered_json::parse(of["config"]["variants"][0]["text"].get<std::string>());
+    return text["num_speculative_tokens_per_batch_size"];
+  };
+  CHECK(ranges(plan).back()[1] == 65);
+  CHECK(plan["config"]["runs"].back()["held"] == true);
+  CHECK(plan["config"]["variants"][0]["command"].get<std::string>().find("--max-num-seqs 256") != std::string::npos);
+  const ordered_json asked = json_of(far + " --extrapolate");
+  CHECK(ranges(asked).back()[1] == 256);
+  CHECK(asked["config"]["runs"].back()["held"] == false);
+  CHECK(warns(asked, "schedule_extrapolated"));
+  const std::string text = run_specdec("plan " + far).out;
+  CHECK(text.find("(extrapolated, not\ndecided)") + text.find("(extrapolated, not decided)") != 2 * std::string::npos);
+}
+
+TEST_CASE("what is emitted runs: repositories, sizes and types, and a gap where nothing is known") {
+  const std::string placed = "--alpha 0.8 --hardware h100 --tp 4 --model llama-3.3-70b --draft-model ";
+  const ordered_json plan = json_of(placed + "llama-3.2-1b --kv-cache-dtype fp8 --max-num-seqs 32 --emit vllm");
+  const ordered_json& variant = plan["config"]["variants"][0];
+  CHECK(variant["command"] ==
+        "vllm serve meta-llama/Llama-3.3-70B-Instruct --tensor-parallel-size 4 --max-num-seqs 32 --kv-cache-dtype fp8 "
+        "--speculative-config \"$(cat FILE)\"");
+  CHECK(ordered_json::parse(variant["text"].get<std::string>())["model"] == "meta-llama/Llama-3.2-1B-Instruct");
+  const std::string head = "--alpha 0.8 --hardware h100 --tp 4 --model qwen3-32b --draft-model eagle3-qwen3-32b ";
+  const ordered_json unknown = json_of(head + "--emit sglang");
+  CHECK(unknown["config"]["variants"][0]["text"].get<std::string>().find("'<DRAFT>'") != std::string::npos);
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "options").string();
+  const Run refused = run_specdec("plan " + head + "--emit sglang --emit-file " + file);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("--emit-file is " + file +
+                         ", but there is nothing to write that the engine would take: <DRAFT>") != std::string::npos);
+  CHECK_FALSE(std::ifstream(file).good());
+  const Run nothing = run_specdec("plan --alpha 0.05 --c 0.3 --batch 1,8 --emit vllm --emit-file " + file);
+  CHECK(nothing.exit_code == 2);
+  CHECK(nothing.err.find("no gamma pays at any batch") != std::string::npos);
+}
+
+TEST_CASE("no server is configured that would not start, with what would be missing") {
+  const std::string placed = "--alpha 0.8 --hardware h100 --model llama-3.3-70b --emit ";
+  check_refused(placed + "vllm --draft-model llama-3.2-1b",
+                "--emit is vllm, but the weights take 143.6 GB of each h100-sxm, which has 80 GB; 2 of them would hold "
+                "that");
+  check_refused(placed + "sglang --tp 4 --draft-model llama-3.2-1b --batch 1000 --context 100000",
+                "--emit is sglang, but at batch 1000 and context 100000 weights and caches take 9048 GB of each "
+                "h100-sxm, which has 80 GB; dividing the models over more would not help");
+  check_refused(placed + "trtllm --tp 3 --draft-model llama-3.2-1b",
+                "--emit is trtllm, but 3 accelerators cannot evenly divide 64 heads of llama-3.3-70b: the server would "
+                "not start");
+  check_refused(placed + "vllm --tp 8 --draft-model qwen2.5-7b",
+                "--emit is vllm, but 8 accelerators cannot evenly divide 28 heads of qwen2.5-7b: the server would not "
+                "start");
+  CHECK(json_of(placed + "llamacpp --tp 3 --draft-model llama-3.2-1b")["config"]["engine"] == "llamacpp");
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "options").string();
+  CHECK(run_specdec("plan " + placed + "vllm --draft-model llama-3.2-1b --emit-file " + file).exit_code == 2);
+  CHECK_FALSE(std::ifstream(file).good());
+}
+
+TEST_CASE("llama.cpp is given a draft's GGUF file, and a refusal asks for one") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "options").string();
+  const std::string options = "--alpha 0.8 --c 0.05 --batch 1 --emit llamacpp --emit-file " + file + " --draft-model ";
+  check_refused(options + "org/draft",
+                "--emit-file is " + file +
+                    ", but there is nothing to write that the engine would take: <DRAFT> stands for the GGUF file of "
+                    "the draft, which is not known; --draft-model names it");
+  CHECK(run_specdec("plan " + options + "draft.gguf").exit_code == 0);
+  CHECK(content_of(file).find("--model-draft draft.gguf") != std::string::npos);
+}
+
+TEST_CASE("runs that say how much is accepted but not how much is drafted are refused with the option that tells") {
+  const ScratchFolder scratch;
+  const std::string folder = SPECDEC_SOURCE_DIR "/traces/samples/bench/";
+  std::ifstream run(folder + "c8-k3.json");
+  ordered_json counted = ordered_json::parse(run);
+  ordered_json length = ordered_json::object();
+  for (const auto& [key, value] : counted.items()) {
+    if (key.rfind("spec_decode", 0) != 0) length[key] = value;
+  }
+  length["accept_length"] = 2.5;
+  const std::string file = (scratch / "length.json").string();
+  std::ofstream(file) << length.dump();
+  const std::string both = "--bench " + folder + "c8-plain.json " + file;
+  check_refused(both, "--at is missing: " + file + " does not say how many tokens a round drafted; --at G says it");
+  CHECK(json_of(both + " --at 3")["points"].size() == 1);
+}
+
+TEST_CASE("a head on a target's states drafts as one without being told, and for that target alone") {
+  const std::string placed = "--alpha 0.8 --hardware h100 --tp 4 --model llama-3.3-70b --max-gamma 3 ";
+  const std::string own = placed + "--draft-model eagle3-llama-3.3-70b ";
+  const ordered_json plan = json_of(own + "--emit vllm");
+  CHECK(plan["points"] == json_of(own + "--draft-kind eagle --emit vllm")["points"]);
+  CHECK(plan["config"]["variants"][0]["text"].get<std::string>().find("\"eagle3\"") != std::string::npos);
+  CHECK_FALSE(warns(plan, "head_of_another_target"));
+  check_refused(own + "--draft-kind model",
+                "--draft-kind is model, but must be eagle: eagle3-llama-3.3-70b is a head that drafts one token after "
+                "the other, from its target's states");
+  check_refused(own + "--draft-kind parallel --emit trtllm",
+                "--draft-kind is parallel, but must be eagle: eagle3-llama-3.3-70b is a head that drafts one token "
+                "after the other, from its target's states");
+  check_refused(
+      "--hardware h100 --tp 4 --model llama-3.3-70b --draft x:alpha=0.8,kind=parallel,model=eagle3-llama-3.3-70b",
+      "--draft x: kind is parallel, but must be eagle: eagle3-llama-3.3-70b is a head that drafts one token "
+      "after the other, from its target's states");
+  CHECK(json_of("--hardware h100 --tp 4 --model llama-3.3-70b --max-gamma 3 "
+                "--draft x:alpha=0.8,model=eagle3-llama-3.3-70b")["points"] == plan["points"]);
+  CHECK(warns(json_of(placed + "--draft-model eagle3-qwen3-8b"), "head_of_another_target"));
+  // Of the same width and vocabulary.
+  CHECK(warns(json_of("--alpha 0.8 --c 0.05 --batch 1 --model qwen3-235b-a22b --draft-model eagle3-qwen3-8b"),
+              "head_of_another_target"));
+  const std::string module = "--alpha 0.8 --hardware h200 --tp 8 --max-gamma 3 --model deepseek-v3 ";
+  CHECK(json_of(module + "--draft-model deepseek-v3")["points"] == json_of(module + "--draft-kind mtp")["points"]);
+}
+
+TEST_CASE("no engine is given a head that cannot read the target's states, and the verdict says so beside itself") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "config").string();
+  const std::string placed = "--alpha 0.7 --hardware h100 --tp 4 --model llama-3.3-70b --batch 1,32 ";
+  const std::string head = placed + "--draft-model eagle3-llama-3.1-8b ";
+  const std::string why =
+      "eagle3-llama-3.1-8b reads states of width 4096, and those of llama-3.3-70b have 8192; made for it is "
+      "eagle3-llama-3.3-70b";
+  for (const std::string engine : {"vllm", "sglang", "trtllm", "llamacpp"}) {
+    check_refused(head + "--emit " + engine + " --emit-file " + file, "--emit is " + engine + ", but " + why);
+  }
+  CHECK_FALSE(std::ifstream(file).good());
+  const std::string text = run_specdec("plan " + head).out;
+  const std::size_t said = text.find("But no server starts with this draft: eagle3-llama-3.1-8b reads states");
+  CHECK(said < text.find("batch  gamma"));
+  CHECK(warns(json_of(head), "head_of_another_target"));
+  const std::string own = run_specdec("plan " + placed + "--draft-model eagle3-llama-3.3-70b").out;
+  CHECK(own.find("no server starts") == std::string::npos);
+  // Of the same width and vocabulary: nothing keeps the server from starting.
+  CHECK(json_of("--alpha 0.8 --c 0.05 --batch 1 --model llama-3.1-70b --draft-model eagle3-llama-3.3-70b --emit vllm")
+            ["config"]["engine"] == "vllm");
+  // Without --hardware the presets tell as well.
+  check_refused("--alpha 0.7 --c 0.05 --batch 1 --model llama-3.3-70b --draft-model eagle3-llama-3.1-8b --emit vllm",
+                "--emit is vllm, but " + why);
+}
+
+TEST_CASE("a context that the target or the draft does not read is warned of, and an empty cache is said") {
+  const std::string pair = "--alpha 0.8 --hardware h100 --model llama-2-7b --draft-model llama-68m ";
+  const auto beyond = [](const ordered_json& plan) {
+    std::vector<std::string> messages;
+    for (const ordered_json& warning : plan["warnings"]) {
+      if (warning["code"] == "context_beyond_model") messages.push_back(warning["message"]);
+    }
+    return messages;
+  };
+  CHECK(beyond(json_of(pair + "--context 8000 --emit vllm")) ==
+        std::vector<std::string>{"the longest context has 8000 tokens, but llama-2-7b reads 4096 at most",
+                                 "the longest context has 8000 tokens, but llama-68m reads 2048 at most"});
+  CHECK(beyond(json_of(pair + "--context 100,4096")) ==
+        std::vector<std::string>{"the longest context has 4096 tokens, but llama-68m reads 2048 at most"});
+  CHECK(beyond(json_of(pair + "--context 2048")).empty());
+  CHECK(beyond(json_of("--alpha 0.8 --hardware h200 --tp 8 --model deepseek-v3 --draft-kind mtp --context 200000"))
+            .size() == 1);
+
+  const Run empty = run_specdec("plan " + pair);
+  CHECK(empty.out.find("Speculate at batch 1 (empty cache) with gamma") == 0);
+  CHECK(json_of(pair)["assumptions"].dump().find("\"0, an empty cache\"") != std::string::npos);
+  const Run stated = run_specdec("plan " + pair + "--context 1000");
+  CHECK(stated.out.find("Speculate at batch 1 with gamma") == 0);
+  CHECK(stated.out.find("empty cache") == std::string::npos);
+}
+
+TEST_CASE("a draft model of another vocabulary is warned of, and configured for no engine that would misread it") {
+  const std::string pair = "--alpha 0.8 --hardware h100 --tp 4 --model llama-3.3-70b --draft-model qwen3-0.6b ";
+  CHECK(warns(json_of(pair), "vocabularies_differ"));
+  CHECK(warns(json_of(pair + "--emit llamacpp"), "vocabularies_differ"));
+  const std::string differ =
+      ", but the vocabulary of qwen3-0.6b has 151936 tokens, that of llama-3.3-70b 128256: a draft model needs its "
+      "target's, and ";
+  check_refused(pair + "--emit vllm", "--emit is vllm" + differ + "vLLM takes no other");
+  check_refused(pair + "--emit sglang", "--emit is sglang" + differ + "SGLang takes no other");
+  check_refused(pair + "--emit trtllm", "--emit is trtllm" + differ + "TensorRT-LLM compares tokens by number");
+  // Of one tokenizer, but padded to other sizes: vLLM and SGLang compare sizes, TensorRT-LLM does not.
+  const std::string padded = "--alpha 0.8 --hardware h100 --model qwen2.5-7b --draft-model qwen2.5-0.5b --emit ";
+  CHECK(warns(json_of(padded + "trtllm"), "vocabularies_differ"));
+  check_refused(padded + "sglang",
+                "--emit is sglang, but the vocabulary of qwen2.5-0.5b has 151936 tokens, that of qwen2.5-7b 152064: a "
+                "draft model needs its target's, and SGLang takes no other");
+  CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.1 --batch 1 --model llama-3.3-70b --draft-model llama-3.2-1b"),
+                    "vocabularies_differ"));
+}
+
+TEST_CASE("a schedule drafts where the least gain is reached, as the points do, and says where it differs") {
+  const std::string asked =
+      "--alpha 0.6 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b "
+      "--batch 1,128,200 --max-num-seqs 256 ";
+  const ordered_json little = json_of(asked + "--min-gain 0"), much = json_of(asked + "--min-gain 0.3");
+  const auto gamma_at = [](const ordered_json& plan, std::int64_t batch) {
+    for (const ordered_json& stretch : plan["schedule"]) {
+      if (batch <= stretch["batch_high"].get<std::int64_t>()) return stretch["gamma"].get<std::int64_t>();
+    }
+    return std::int64_t{-1};
+  };
+  CHECK(gamma_at(little, 128) == 1);
+  CHECK(gamma_at(much, 1) == 2);
+  CHECK(gamma_at(much, 128) == 0);
+  CHECK(much["crossover_batch"].get<std::int64_t>() < little["crossover_batch"].get<std::int64_t>());
+  const ordered_json too_much = json_of(asked + "--min-gain 0.6");
+  for (const ordered_json& point : too_much["points"]) CHECK(point["verdict"] == "do not speculate");
+  CHECK(too_much["schedule"].size() == 1);
+  const std::string text = run_specdec("plan " + asked + "--min-gain 0.3").out;
+  CHECK(text.find("since no gamma\ngives 1.30x there") + text.find("since no gamma gives 1.30x there") +
+            text.find("since no\ngamma gives 1.30x there") !=
+        3 * std::string::npos);
+  CHECK(run_specdec("plan " + asked + "--min-gain 0.6 --emit vllm").out.find("nothing is to be configured") !=
+        std::string::npos);
+}
+
+TEST_CASE("the --output of a plan as text with --emit holds what the engine reads, and data keep their format") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "spec.json").string();
+  const std::string options =
+      "--alpha 0.7 --c 0.05 --batch 1,8 --emit vllm --draft-model org/draft --output " + file + " ";
+  const Run run = run_specdec("plan " + options);
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find("Speculate at batch 1 to 8") == 0);
+  CHECK(run.out.find("\"$(cat " + file + ")\"") != std::string::npos);
+  CHECK(run.out.find("\n" + file + ":\n") != std::string::npos);
+  CHECK(ordered_json::parse(content_of(file))["method"] == "draft_model");
+  CHECK(run_specdec("plan " + options + "--format json").out.empty());
+  CHECK(ordered_json::parse(content_of(file))["schema"] == "specdec.plan/1");
+  const std::string other = (scratch / "other.json").string();
+  CHECK(run_specdec("plan " + options + "--emit-file " + other).exit_code == 0);
+  CHECK(content_of(file).find("Speculate at batch 1 to 8") == 0);
+  CHECK(ordered_json::parse(content_of(other))["model"] == "org/draft");
+  CHECK(content_of(file).find("\"$(cat " + other + ")\"") != std::string::npos);
+}
+
+TEST_CASE("where the schedule has another gamma than a point, one sentence says why") {
+  const std::string out = run_specdec(
+                              "plan --alpha 0.7 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b "
+                              "--batch 1,2,4,8,16,32,64 --context 1000")
+                              .out;
+  const ordered_json plan = json_of(
+      "--alpha 0.7 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b "
+      "--batch 1,2,4,8,16,32,64 --context 1000");
+  bool differs = false;
+  for (const ordered_json& point : plan["points"]) {
+    for (const ordered_json& stretch : plan["schedule"]) {
+      const bool here = stretch["batch_low"] <= point["batch"] && point["batch"] <= stretch["batch_high"];
+      differs = differs || (here && stretch["gamma"] != point["optimal"]["gamma"]);
+    }
+  }
+  CHECK((out.find("It differs from the best gammas") != std::string::npos) == differs);
 }
 
 TEST_CASE("benchmark runs are configured with the acceptance rule that is stated") {
@@ -424,9 +907,11 @@ TEST_CASE("benchmark runs are configured with the acceptance rule that is stated
 TEST_CASE("the configuration covers every batch up to --max-num-seqs and is written to its file") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "spec.json").string();
-  const ordered_json plan =
-      json_of("--alpha 0.7 --c 0.05 --batch 1,8,64 --max-num-seqs 64 --acceptance rejection --emit vllm --emit-file " +
-              file + " --cost " + timings_in(scratch, 0.01, 0.0002));
+  const ordered_json plan = json_of(
+      "--alpha 0.7 --c 0.05 --batch 1,8,64 --max-num-seqs 64 --acceptance rejection --draft-model org/draft --emit "
+      "vllm "
+      "--emit-file " +
+      file + " --cost " + timings_in(scratch, 0.01, 0.0002));
   CHECK(content_of(file) == plan["config"]["variants"][0]["text"].get<std::string>());
   const ordered_json config = ordered_json::parse(content_of(file));
   std::int64_t next = 1;
@@ -465,14 +950,17 @@ TEST_CASE("CSV of a plan over points prints points first and has their rows, dra
   const std::string rows = run_specdec(axes + " --table rows").out;
   CHECK(rows.rfind("batch,context,gamma,tokens_per_step,", 0) == 0);
   CHECK(std::count(rows.begin(), rows.end(), '\n') == 7);
-  CHECK(run_specdec(axes + " --table schedule").out == "batch_low,batch_high,gamma,held\n1,2,2,false\n");
+  CHECK(run_specdec(axes + " --table schedule").out ==
+        "batch_low,batch_high,gamma,held,basis,verdict\n1,2,2,false,measured,speculate\n");
   CHECK(run_specdec(axes + " --table drafts").out.rfind("name,batch,context,verdict,gamma,", 0) == 0);
   const std::string bench = "plan --format csv --quiet --bench" + bench_files();
   const std::string runs = run_specdec(bench + " --table runs").out;
   CHECK(std::count(runs.begin(), runs.end(), '\n') == 13);
   const std::string backtest =
       run_specdec(bench + " --table backtest --holdout " + samples + "held_out/c16-k3.json").out;
-  CHECK(backtest.rfind("file,line,predicted,measured,relative_error,reason\n", 0) == 0);
+  CHECK(backtest.rfind(
+            "file,line,predicted,measured,relative_error,reason,predicted_ci95_low,predicted_ci95_high,drifted", 0) ==
+        0);
 }
 
 TEST_CASE("no line of a plan over points is wider than 100 columns") {
@@ -563,8 +1051,9 @@ TEST_CASE("counters that do not show chains need --at, and trees are refused") {
 
 TEST_CASE("a file that would count twice is refused") {
   const std::string file = samples + "c8-k3.json", same = samples + "../bench/c8-k3.json";
-  check_refused("--bench " + file + " " + same, "--bench is " + same + " twice, but must be once");
-  check_refused("--counters " + file + " " + same + " --c 0.1", "--counters is " + same + " twice, but must be once");
+  check_refused("--bench " + file + " " + same, "--bench is " + same + " twice, but must be given once");
+  check_refused("--counters " + file + " " + same + " --c 0.1",
+                "--counters is " + same + " twice, but must be given once");
   check_refused("--bench " + file + " --holdout " + same, "--holdout is " + same + ", which --bench has too");
 }
 
@@ -584,16 +1073,22 @@ TEST_CASE("wrong entries of lists, schedules and drafts are refused with what wa
   check_refused("--alpha 0.8 --c 0.1 --context -1", "--context is -1, but must be a number in [0, 1000000000]");
   check_refused("--alpha 0.8 --c 0.1 --schedule 1-4:3,6-8:1",
                 "--schedule is 6-8:1, but must be a range that goes on at batch 5");
+  check_refused(
+      "--alpha 0.8 --c 0.1 --schedule 3-8:2",
+      "--schedule is 3-8:2, but must be a range from batch 1 on, as what is in use at batch 1 to 2 belongs to "
+      "a schedule: 1-2:0,3-8:2 where that is no draft");
+  check_refused("--alpha 0.8 --c 0.1 --batch 1,128 --max-num-seqs 64",
+                "--batch is 128, but must be at most --max-num-seqs, 64: the server decodes no more together");
   check_refused("--alpha 0.8 --c 0.1 --schedule 1-4:3 --batch 8",
                 "--schedule is 1-4:3, but must be a schedule up to batch 8");
   check_refused("--alpha 0.8 --c 0.1 --schedule 4",
                 "--schedule is 4, but must be LOW-HIGH:GAMMA,... from batch 1 on without gaps");
   check_refused("--draft a", "--draft is a, but must be NAME:KEY=VALUE,...");
   check_refused("--draft a:alpha=0.8,d=3",
-                "--draft a is d=3, but must be KEY=VALUE with a key of alpha, acceptance-length, at, counters, trace, "
-                "c, cost, kind, model, tp, rule");
+                "--draft a is d=3, but must be KEY=VALUE with a key of alpha, acceptance-length, at, rounds, "
+                "published, counters, trace, array, c, cost, kind, model, tp, rule");
   check_refused("--draft a:alpha=0.8,trace=x,c=0.1",
-                "--draft a: 2 of alpha, acceptance-length, counters and trace are given, but must be one");
+                "--draft a: 2 of alpha, acceptance-length, published, counters and trace are given, but must be one");
   check_refused("--draft a:alpha=1.8,c=0.1", "--draft a: --alpha is 1.8, but must be a number in [0, 1]");
   check_refused("--draft a:alpha=0.8,c=0.1 --draft a:alpha=0.7,c=0.1", "--draft a is given twice");
   check_refused("--draft a:alpha=0.8",
@@ -705,4 +1200,95 @@ TEST_CASE("several drafts on one hardware are compared, and its options are refu
       "--calibrate is speed=9, but must be KEY=VALUE with a key of batch, tpot_ms, gamma, tokens_per_step, context");
   check_refused("--draft x:alpha=0.8,c=0.1 --hardware h200 --model llama-3.1-8b",
                 "--draft x: c is given, but --hardware prices rounds");
+}
+
+TEST_CASE("constants over batches are warned of, and one batch of 1 is not") {
+  CHECK(warns(json_of("--alpha 0.8 --c 0.05 --batch 1,8"), "constant_cost"));
+  CHECK(warns(json_of("--alpha 0.8 --c 0.05 --batch 1 --max-num-seqs 64"), "constant_cost"));
+  CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.05 --batch 1"), "constant_cost"));
+  CHECK_FALSE(warns(json_of("--alpha 0.8 --c 0.05"), "constant_cost"));
+}
+
+TEST_CASE("a schedule says where it goes by the estimates alone, and so do its crossover and its configuration") {
+  const std::string server =
+      "--alpha .7 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model eagle3-llama-3.3-70b ";
+  const std::string asked = server + "--batch 1,32,256 ";
+  const ordered_json plan = json_of(asked + "--emit vllm");
+  REQUIRE(plan["points"][2]["verdict"] == "cannot tell");
+  const ordered_json& schedule = plan["schedule"];
+  CHECK(schedule.front()["verdict"] == "speculate");
+  CHECK(schedule.back()["gamma"] == 0);
+  CHECK(schedule.back()["verdict"] == "cannot tell");
+  const auto crossover = plan["crossover_batch"].get<std::int64_t>();
+  const auto low = plan["crossover_interval"][0].get<std::int64_t>();
+  CHECK(low < crossover);
+  CHECK(plan["crossover_interval"][1].is_null());
+  // The ends of the interval by the verdicts of their own points.
+  const auto verdict_at = [&](std::int64_t batch) {
+    return json_of(server + "--max-num-seqs 256 --batch " + std::to_string(batch))["points"][0]["verdict"];
+  };
+  CHECK(verdict_at(low - 1) == "speculate");
+  CHECK(verdict_at(low) == "cannot tell");
+  std::string text = run_specdec("plan " + asked + "--emit vllm").out;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  CHECK(text.find("on no gamma gives 1.05x by the estimate; by the intervals that begins at batch " +
+                  std::to_string(low)) != std::string::npos);
+  bool noted = false;
+  for (const ordered_json& note : plan["config"]["notes"]) {
+    noted = noted || note.get<std::string>().find("by the estimate alone at batch ") == 0;
+  }
+  CHECK(noted);
+  // Exact costs leave nothing open.
+  const ordered_json exact = json_of("--alpha 0.8 --c 0.05 --batch 1,16 --emit vllm --draft-model org/d --model org/t");
+  for (const ordered_json& stretch : exact["schedule"]) CHECK(stretch["verdict"] == "speculate");
+  CHECK(exact["crossover_interval"].is_null());
+  for (const ordered_json& note : exact["config"]["notes"]) {
+    CHECK(note.get<std::string>().find("by the estimate") == std::string::npos);
+  }
+}
+
+TEST_CASE("options that nothing would read are refused with what reads them") {
+  check_refused("--alpha 0.8 --c 0.1 --acceptance greedy",
+                "--acceptance is given, but goes with --trace, --published or --emit only");
+  CHECK(json_of("--alpha 0.8 --c 0.1 --acceptance greedy --model m --draft-model d --emit vllm")["config"].is_object());
+  check_refused("--alpha 0.8 --c 0.1 --draft-model llama-3.2-1b",
+                "--draft-model is given, but goes with a deployment: --batch, files, --hardware or --emit");
+  check_refused("--alpha 0.8 --c 0.1 --batch 1 --draft-model llama-3.2-1c",
+                "--draft-model is llama-3.2-1c, but must be one of `specdec list models`: only --hardware, --cost, "
+                "--draft-cost, --bench and --emit read others (near it: llama-3.2-1b, llama-3.2-3b, llama-3.1-8b)");
+}
+
+TEST_CASE(
+    "a price by hardware without a context says that its cache is empty, and one that does not fit says so first") {
+  const std::string placed = "--alpha 0.8 --hardware h100 --model llama-3.3-70b --draft-kind ngram --max-gamma 4";
+  CHECK(warns(json_of(placed + " --tp 4"), "empty_cache"));
+  CHECK_FALSE(warns(json_of(placed + " --tp 4 --context 1000"), "empty_cache"));
+  const std::string text = run_specdec("plan " + placed + " --context 1000").out;
+  CHECK(text.starts_with("This does not fit: the weights take 141"));
+  CHECK(text.find("Warning (weights_do_not_fit)") != std::string::npos);
+  CHECK_FALSE(run_specdec("plan " + placed + " --tp 4 --context 1000").out.starts_with("This does not fit"));
+}
+
+TEST_CASE(
+    "what counters saw is recommended where a gain beyond is not sure, and a sentence says what would be faster") {
+  const ScratchFolder scratch;
+  const std::string options = "--counters " + counters_in(scratch) + " --c 0.02";
+  const ordered_json plan = json_of(options);
+  CHECK(plan["recommended"]["gamma"] == 4);
+  CHECK(plan["points"][0]["passed_over_gamma"].get<int>() > 4);
+  CHECK(plan["schedule"][0]["gamma"] == 4);
+  CHECK(warns(plan, "measured_preferred"));
+  CHECK_FALSE(warns(plan, "optimum_extrapolated"));
+  CHECK(run_specdec("plan " + options).out.find("of which no more than 5% is sure") != std::string::npos);
+}
+
+TEST_CASE("intervals without sampling error are ranges in every table that has them") {
+  const std::string typed = "typed:acceptance-length=2.9,at=3,c=0.1", rate = "rate:alpha=0.7,c=0.1";
+  const auto text_of = [](const std::string& drafts) { return run_specdec("plan --batch 1,2 " + drafts).out; };
+  CHECK(text_of("--draft " + typed + " --draft two:acceptance-length=2.8,at=3,c=0.1").find("95%") == std::string::npos);
+  const std::string both = text_of("--draft " + typed + " --draft " + rate);
+  CHECK(both.find("95% interval or range") != std::string::npos);
+  const ordered_json drafts = json_of("--batch 1,2 --draft " + typed + " --draft " + rate)["drafts"];
+  CHECK(drafts[0]["acceptance"]["lacks_sampling_error"] == true);
+  CHECK(drafts[1]["acceptance"]["lacks_sampling_error"] == false);
 }

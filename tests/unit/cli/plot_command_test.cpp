@@ -10,17 +10,17 @@
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
-#include "cli/figures/chart.hpp"
-#include "cli/figures/chart_data.hpp"
-#include "cli/figures/drawing.hpp"
-#include "cli/figures/gnuplot_script.hpp"
-#include "cli/figures/gnuplot_text.hpp"
-#include "cli/step_figure.hpp"
+#include "render/figures/chart.hpp"
+#include "render/figures/chart_data.hpp"
+#include "render/figures/drawing.hpp"
+#include "render/figures/gnuplot_script.hpp"
+#include "render/figures/gnuplot_text.hpp"
+#include "render/step_figure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using namespace specdec;
-using namespace specdec::cli;
+using namespace specdec::render;
 using nlohmann::ordered_json;
 using tests::check_run_refused;
 using tests::content_of;
@@ -291,6 +291,25 @@ TEST_CASE("an SVG shows the axes, the range and the series that the data have") 
   CHECK(count_of(svg, "_plot_4c\"") == 0);
 }
 
+TEST_CASE("title and caption can be left out of a drawing, which says them in its metadata all the same") {
+  const ScratchFolder folder;
+  const std::string file = (folder / "figure.svg").string();
+  const auto drawn = [&](const std::string& options) {
+    REQUIRE(run_specdec("plot regret --alpha 0.7:0.8 --output " + file + options).exit_code == 0);
+    return content_of(file);
+  };
+  const std::string whole = drawn("");
+  const std::string title = "Regret of each γ over the acceptance interval", caption = "has the least worst regret, ";
+  CHECK(count_of(whole, title) == 2);
+  CHECK(count_of(whole, caption) == 2);
+  CHECK(count_of(drawn(" --no-title"), title) == 1);
+  CHECK(count_of(drawn(" --no-caption"), title) == 2);
+  CHECK(count_of(drawn(" --no-caption"), caption) == 1);
+  check_run_refused("plot regret --alpha 0.7:0.8 --no-title",
+                    "--no-title is given, but goes with --output FILE.svg, .png or .pdf, or with --script for an SVG, "
+                    "only");
+}
+
 TEST_CASE("a PNG says what it shows, which command made it and how large it is") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "trade.png").string();
@@ -425,4 +444,11 @@ TEST_CASE("the data of a figure go to a file, its script to standard output") {
   CHECK(script.out.starts_with("# The best number of drafts\n# specdec plot optimal-gamma --script\n"));
   CHECK(holds(script.out, "set terminal svg size 720,"));
   CHECK(holds(run_specdec("plot optimal-gamma --terminal").out, "acceptance rate α"));
+}
+
+TEST_CASE("a figure that is given a recording without an option says which option takes it") {
+  const std::string file = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
+  CHECK(run_specdec("plot lenience " + file).err == "specdec: error: " + file +
+                                                        " is not an option of plot lenience; a recording is --trace " +
+                                                        file + "; see specdec plot lenience --help\n");
 }

@@ -62,6 +62,21 @@ TEST_CASE("only the same recording is gone on with") {
     CHECK(run.err.find("to be gone on with") != std::string::npos);
     CHECK((content_of_all(folder) == before));
   }
+  check_run_refused(pair + folder + " --sequences 4 --tier scalar",
+                    folder + ": metadata record.tier is full, but must be scalar to be gone on with");
+}
+
+TEST_CASE("a recording at temperature 0 tells what is accepted at other temperatures") {
+  const ScratchFolder scratch;
+  const std::string folder = (scratch / "trace").string();
+  REQUIRE(run_specdec("record --tier full --sequences 3 --max-new-tokens 16 --temperature 0 --output " + folder)
+              .exit_code == 0);
+  const std::string question = "analyze " + folder + " --standardise 'temperature=0;temperature=0.5;temperature=1'";
+  const ordered_json rows = document_of_run(question)["standardisation"];
+  const ordered_json of_rejection = document_of_run(question + " --acceptance rejection")["standardisation"];
+  REQUIRE(rows.size() == 3);
+  for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["alpha"] == of_rejection[i]["alpha"]);
+  CHECK(rows[0]["alpha"] != rows[2]["alpha"]);
 }
 
 TEST_CASE("record refuses what it cannot do before it loads a model") {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "analysis/planning/profile_curve.hpp"
-#include "cli/page/chart_page.hpp"
-#include "cli/page/html.hpp"
-#include "cli/page/page_inputs.hpp"
+#include "render/page/chart_page.hpp"
+#include "render/page/html.hpp"
+#include "render/page/page_inputs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
@@ -35,14 +35,14 @@ std::string page_of(const std::string& options, const std::string& before = "") 
 }  // namespace
 
 TEST_CASE("text on a page is never markup") {
-  CHECK(cli::escaped("<script>alert('a & \"b\"')</script>") ==
+  CHECK(render::escaped("<script>alert('a & \"b\"')</script>") ==
         "&lt;script&gt;alert(&#39;a &amp; &quot;b&quot;&#39;)&lt;/script&gt;");
-  CHECK(cli::escaped("a\nb\x01\xff") == "a\\nb\\x01\\xff");
-  CHECK(cli::script_json({{"name", "</script><!--"}}) == "{\"name\":\"\\u003c/script>\\u003c!--\"}");
+  CHECK(render::escaped("a\nb\x01\xff") == "a\\nb\\x01\\xff");
+  CHECK(render::script_json({{"name", "</script><!--"}}) == "{\"name\":\"\\u003c/script>\\u003c!--\"}");
 }
 
 TEST_CASE("a table of a page has a caption and headings for columns and rows") {
-  cli::HtmlTable table("A & B", {{"Task", false}, {"Speedup"}});
+  render::HtmlTable table("A & B", {{"Task", false}, {"Speedup"}});
   table.add_row({"<b>", "1.5"}, true);
   const std::string html = table.to_string();
   CHECK(count_of(html, "<caption>A &amp; B</caption>") == 1);
@@ -52,26 +52,26 @@ TEST_CASE("a table of a page has a caption and headings for columns and rows") {
 }
 
 TEST_CASE("a figure that is not drawn shows its data in an open table") {
-  cli::PageChart shown;
+  render::PageChart shown;
   shown.chart.name = "speed";
   shown.chart.title = "Speed";
-  cli::ChartPanel& panel = shown.chart.panels.emplace_back();
+  render::ChartPanel& panel = shown.chart.panels.emplace_back();
   panel.x.label = "gamma";
   panel.y.label = "speedup";
-  cli::ChartSeries& line = panel.series.emplace_back();
+  render::ChartSeries& line = panel.series.emplace_back();
   line.name = "of <x>";
   line.x = {1, 2};
   line.y = {1.5, 1.25};
-  const std::string html = cli::figure_html(shown);
+  const std::string html = render::figure_html(shown);
   CHECK(count_of(html, "<details open>") == 1);
   CHECK(count_of(html, "of &lt;x&gt;") == 1);
   CHECK(count_of(html, "<td class=\"n\">1.250</td>") == 1);
-  const auto json = cli::page_chart_json(shown.chart);
+  const auto json = render::page_chart_json(shown.chart);
   CHECK(json["panels"][0]["series"][0]["y"] == std::vector<double>{1.5, 1.25});
 }
 
 TEST_CASE("what a page is handed of an acceptance and of the user's files comes back bit by bit") {
-  cli::PlannedAcceptance acceptance;
+  planner::Acceptance acceptance;
   const auto rates = core::AcceptanceProfile::from_conditional(
       std::vector<core::AcceptanceRate>{core::AcceptanceRate(0.1), core::AcceptanceRate(1.0 / 3)});
   acceptance.curve = std::make_shared<planning::ProfileCurve>(rates, 2);
@@ -80,8 +80,8 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   acceptance.alpha_ci95 = estimate::Interval{0.1, 1.0 / 3};
   acceptance.rule = traces::AcceptanceRule::greedy_draft;
   acceptance.warnings.push_back({"code", "message", true});
-  const auto document = nlohmann::ordered_json::parse(cli::script_json(cli::page_input(acceptance, 5)));
-  const cli::PlannedAcceptance back = cli::page_acceptance(document);
+  const auto document = nlohmann::ordered_json::parse(render::script_json(render::page_input(acceptance, 5)));
+  const planner::Acceptance back = render::page_acceptance(document);
   for (std::int64_t gamma = 0; gamma <= 5; ++gamma) {
     const estimate::TokensPerStep was = acceptance.curve->tokens_per_step(gamma),
                                   is = back.curve->tokens_per_step(gamma);
@@ -92,16 +92,16 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   }
   CHECK_THROWS_AS(back.curve->tokens_per_step(6), std::domain_error);
   CHECK(back.curve_at_design_effect_3 == nullptr);
-  CHECK(cli::page_input(back, 5) == document);
+  CHECK(render::page_input(back, 5) == document);
   auto wrong = document;
   wrong["by_gamma"][2]["value"] = 3.5;
-  CHECK_THROWS_AS(cli::page_acceptance(wrong), std::domain_error);
+  CHECK_THROWS_AS(render::page_acceptance(wrong), std::domain_error);
   wrong["by_gamma"] = nlohmann::ordered_json::array();
-  CHECK_THROWS_AS(cli::page_acceptance(wrong), std::invalid_argument);
+  CHECK_THROWS_AS(render::page_acceptance(wrong), std::invalid_argument);
   wrong.erase("by_gamma");
-  CHECK_THROWS_AS(cli::page_acceptance(wrong), nlohmann::json::out_of_range);
+  CHECK_THROWS_AS(render::page_acceptance(wrong), nlohmann::json::out_of_range);
 
-  cli::NamedSpecs specs;
+  planner::NamedSpecs specs;
   specs.hardware["a card.json"] = *cost::hardware_preset("h100-sxm");
   cost::ModelSpec& model = specs.models["m"] = *cost::model_preset("deepseek-v3");
   for (auto* layers : {&model.layers, &model.next_token_layers}) {
@@ -111,9 +111,9 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   model.unquantized_type = cost::NumberType::bf16;
   model.quantized_head = true;
   model.quantized_bits = 4.1;
-  const auto written = cli::page_input(specs);
-  const cli::NamedSpecs read = cli::page_specs(written);
-  CHECK(cli::page_input(read) == written);
+  const auto written = render::page_input(specs);
+  const planner::NamedSpecs read = render::page_specs(written);
+  CHECK(render::page_input(read) == written);
   CHECK(read.hardware.at("a card.json").peak_flops.at("fp8").value ==
         specs.hardware["a card.json"].peak_flops.at("fp8").value);
   CHECK(read.models.at("m").layers == specs.models["m"].layers);
@@ -143,6 +143,21 @@ TEST_CASE("a report says what plan says, first in words") {
   CHECK(count_of(page, "<pre><code>specdec report --static --alpha 0.7:0.8 --c 0.05 --gamma 3 --output ") == 1);
   // Nothing but anchors and sources has an address, and nothing is loaded.
   for (const char* loads : {" src=", "@import", "url(http", "<iframe", "<object"}) CHECK(count_of(page, loads) == 0);
+}
+
+TEST_CASE("the range of a speedup stands beside the speedup") {
+  const tests::ScratchFolder scratch;
+  const std::string file = (scratch / "report.html").string();
+  REQUIRE(run_specdec("report --acceptance-length 2.92 --at 3 --c 0.05 --quiet --output " + file).exit_code == 0);
+  CHECK(content_of(file).find(">Speedup</th><th scope=\"col\" class=\"n\">Speedup, range</th>") != std::string::npos);
+}
+
+TEST_CASE("tables and figures of a report call ranges without sampling error by that name") {
+  const std::string typed = page_of("--acceptance-length 2.92 --at 3 --c 0.05 --batch 1,8");
+  CHECK(count_of(typed, "95% interval") == 0);
+  CHECK(count_of(typed, "<th scope=\"col\" class=\"n\">Range</th>") == 3);
+  CHECK(count_of(page_of("--acceptance-length 2.92 --at 3 --rounds 500 --c 0.05 --batch 1,8"), ">95% interval</th>") ==
+        3);
 }
 
 TEST_CASE("a report holds inputs with their hashes, the configuration and the error of the back-test") {

@@ -2,11 +2,14 @@
 #include <sstream>
 #include <string>
 
+#include "analysis/planning/published_acceptance.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
+using namespace specdec;
 using nlohmann::ordered_json;
-using specdec::tests::run_specdec;
+using tests::document_of_run;
+using tests::run_specdec;
 
 TEST_CASE("reproduce counts what agrees and what cannot follow") {
   const auto run = run_specdec("reproduce --format json");
@@ -20,9 +23,26 @@ TEST_CASE("reproduce counts what agrees and what cannot follow") {
   CHECK(found["warnings"][0]["code"] == "cannot_follow");
 }
 
+TEST_CASE("reproduce puts measured speeds, rates and leniences beside what follows from them") {
+  const ordered_json found = ordered_json::parse(run_specdec("reproduce --format json").out);
+  REQUIRE(found["table2"]["rows"].size() == 12);
+  const ordered_json& first = found["table2"]["rows"][0];
+  CHECK(first["name"] == "ende-t5-small-t0");
+  CHECK(first["measured"] == 3.4);
+  CHECK(first["expected_printed"] == 3.2);
+  CHECK(first["overhead_needed"].get<double>() == Approx(first["verify_factor_needed"].get<double>() - 1));
+  CHECK_FALSE(first["verification_explains"]);
+  CHECK(found["table3"]["rows"].size() >= 32);
+  CHECK(found["table3"]["rows"][0]["largest_c_that_pays"].is_null());
+  CHECK(found["table3"]["costs"].size() == 6 * found["table3"]["rows"].size());
+  CHECK(found["table5"]["rows"].size() >= 20);
+  CHECK(found["table5"]["rows"][4]["best_gamma"].is_null());
+}
+
 TEST_CASE("every table of reproduce prints as CSV, with as many fields on each line as in the header") {
   for (const char* table :
-       {"table1", "table4", "bigram", "lenience_stochastic", "lenience_argmax", "figure2", "figure3", "figure4"}) {
+       {"table1", "table4", "bigram", "lenience_stochastic", "lenience_argmax", "figure2", "figure3", "figure4",
+        "table2", "table3", "table3_costs", "table3_temperatures", "table5"}) {
     std::istringstream lines(run_specdec(std::string("reproduce --quiet --format csv --table ") + table).out);
     std::string header;
     REQUIRE(std::getline(lines, header));
@@ -41,4 +61,12 @@ TEST_CASE("reproduce fits into 100 columns") {
     INFO(line);
     CHECK(line.size() <= 100);
   }
+}
+
+TEST_CASE("the shipped pair's own rate at temperature 1 is that of the recording that comes with it") {
+  const ordered_json analysis = document_of_run("analyze " SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors");
+  const planning::PublishedAcceptance* const own = planning::published_acceptance("pair-draft-t1");
+  REQUIRE(own != nullptr);
+  CHECK(own->alpha == Approx(analysis["alpha"]["value"].get<double>()).margin(5e-5));
+  CHECK(own->tokens == analysis["positions"]);
 }

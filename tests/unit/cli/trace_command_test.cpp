@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -45,6 +46,9 @@ TEST_CASE("trace info says what a recording holds and what it says of itself") {
   const std::string text = run_specdec("trace info " + two_tasks(folder)).out;
   CHECK(text.starts_with("specdec-trace: 5 positions in 3 sequences of 1 to 2, in 1 file of "));
   CHECK(text.find("temperature 1") != std::string::npos);
+  const std::string without_tasks = (folder / "plain.safetensors").string();
+  REQUIRE(run_specdec("trace generate --sequences 1 --tokens 3 --quiet --output " + without_tasks).exit_code == 0);
+  CHECK(run_specdec("trace info --format csv --table tasks " + without_tasks).out == "task,positions\n");
 }
 
 TEST_CASE("trace check passes a good recording and lists what is wrong with a bad one") {
@@ -235,10 +239,50 @@ TEST_CASE("a trace is neither read twice nor written over itself") {
   const ScratchFolder folder;
   const std::string trace = two_tasks(folder);
   const std::string out = (folder / "out.safetensors").string();
-  for (const std::string command : {"convert", "slice", "merge"}) {
+  for (const std::string command : {"convert", "slice --positions 0:1", "merge"}) {
     check_refused(command + " --output " + trace + ' ' + trace, "--output is " + trace + ", but must not be an input");
     check_refused(command + " --output " + out + ' ' + trace + ' ' + trace,
                   "TRACE is " + trace + " twice, but must be given once");
   }
   CHECK(folder.files() == 1);
+}
+
+// Rows and text are drawn once with a fixed seed.
+TEST_CASE("trace check warns of rows that belong to the token beside theirs, in the words of analyze") {
+  const ScratchFolder folder;
+  const auto warning = [](const ordered_json& document) {
+    for (const ordered_json& one : document["warnings"]) {
+      if (one["code"] == "text_not_from_target") return one["message"].get<std::string>();
+    }
+    return std::string();
+  };
+  const RecordedPair own = recorded_pair(40, 2000, 2000, 7);
+  RecordedPair shifted = own;
+  std::rotate(shifted.token.begin(), shifted.token.end() - 1, shifted.token.end());
+  const std::string sound = full_trace(folder / "sound.safetensors", own).string();
+  const std::string wrong = full_trace(folder / "wrong.safetensors", shifted).string();
+  CHECK(warning(json_of("check " + sound)).empty());
+  const ordered_json check = json_of("check " + wrong);
+  CHECK(check["passed"] == true);
+  CHECK(warning(check).find("logits[:-1] belong to token[1:]") != std::string::npos);
+  CHECK(warning(check) == warning(document_of_run("analyze --samples 0 " + wrong)));
+  // Text from elsewhere is held to nothing.
+  CHECK(warning(json_of("check " + full_trace(folder / "other.safetensors", shifted, {{"path", "other"}}).string()))
+            .empty());
+}
+
+TEST_CASE("a file of one model is told how the other one is given") {
+  const std::string target = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/target.kld";
+  const std::string message = target +
+                              ": file is llama.cpp logits of one model, but must be given as a pair, --target "
+                              "FILE and --draft FILE, which analyze and trace convert take";
+  check_refused("check " + target, message);
+  check_run_refused("analyze " + target, message);
+  check_run_refused("plan --c 0.1 --trace " + target, message);
+}
+
+TEST_CASE("a slice without a part is refused") {
+  const ScratchFolder folder;
+  check_refused("slice " + two_tasks(folder) + " --output " + (folder / "part").string(),
+                "one of --tasks, --sequences, --positions is needed; trace convert writes a whole recording");
 }

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -27,11 +28,32 @@ const std::vector<Folder> folders = {
     {"sim", {"traces", "analysis/core", "analysis/cost", "analysis/estimate", "analysis/planning"}},
     {"sim/validation",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim"}},
+    {"planner",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning"}},
+    {"planner/sources",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
+      "planner"}},
+    {"planner/load",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
+      "planner"}},
+    {"render",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
+      "planner", "planner/load"}},
+    {"render/figures",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
+      "sim/validation", "planner", "planner/load", "render"}},
+    {"render/page",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
+      "planner", "render", "render/figures"}},
     {"cli",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
-      "sim/validation"}},
+      "sim/validation", "planner", "planner/sources", "planner/load", "render", "render/figures", "render/page"}},
+    {"python",
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
+      "planner", "planner/sources", "planner/load", "render"}},
     {"web",
-     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "cli"}},
+     {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
+      "planner", "render", "render/page", "cli"}},
 };
 
 bool is_below(const std::string& path, const std::string& folder) { return path.rfind(folder + "/", 0) == 0; }
@@ -78,13 +100,39 @@ std::vector<std::string> forbidden_includes(const std::string& path, const std::
   return forbidden_includes(path, stream);
 }
 
+struct Reached {
+  std::size_t headers = 0;
+  std::vector<std::string> forbidden;
+};
+
+/// The headers that files include, those that these include, and so on; of others than the project's, their names.
+Reached reached_from(const fs::path& source, std::vector<std::string> left, const std::set<std::string>& forbidden) {
+  std::set<std::string> seen;
+  while (!left.empty()) {
+    const std::string path = left.back();
+    left.pop_back();
+    if (!seen.insert(path).second || !fs::exists(source / path)) continue;
+    std::ifstream content(source / path);
+    for (std::string line; std::getline(content, line);) {
+      const std::size_t open = line.starts_with("#include") ? line.find_first_of("<\"") : std::string::npos;
+      if (open == std::string::npos) continue;
+      left.push_back(line.substr(open + 1, line.find_first_of(">\"", open + 1) - open - 1));
+    }
+  }
+  Reached reached{seen.size(), {}};
+  for (const std::string& header : forbidden) {
+    if (seen.count(header) > 0) reached.forbidden.push_back(header);
+  }
+  return reached;
+}
+
 }  // namespace
 
 TEST_CASE("every folder includes only what stands above it") {
   const fs::path source = SPECDEC_SOURCE_DIR;
   std::vector<std::string> forbidden;
   int files = 0;
-  for (const char* layer : {"traces", "analysis", "sim", "cli", "web"}) {
+  for (const char* layer : {"traces", "analysis", "sim", "planner", "render", "cli", "python", "web"}) {
     for (const auto& entry : fs::recursive_directory_iterator(source / layer)) {
       const std::string extension = entry.path().extension().string();
       if (extension != ".hpp" && extension != ".cpp") continue;
@@ -96,6 +144,27 @@ TEST_CASE("every folder includes only what stands above it") {
   }
   CHECK(files > 50);
   CHECK(forbidden == std::vector<std::string>{});
+}
+
+TEST_CASE("the planner reaches no reader of recordings, no thread and no simulation, whatever it includes") {
+  const fs::path source = SPECDEC_SOURCE_DIR;
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator(source / "planner")) {
+    if (entry.is_regular_file()) left.push_back(fs::relative(entry.path(), source).generic_string());
+  }
+  const std::set<std::string> forbidden = {"traces/open_trace.hpp",
+                                           "traces/position_source.hpp",
+                                           "analysis/core/parallel.hpp",
+                                           "traces/serving/read_serving_counts.hpp",
+                                           "simdjson.h",
+                                           "thread",
+                                           "hwy/highway.h",
+                                           "zlib.h",
+                                           "nettle/sha2.h"};
+  const auto found = reached_from(source, left, forbidden);
+  CHECK(found.headers > 40);
+  CHECK(found.forbidden == std::vector<std::string>{});
+  CHECK(reached_from(source, {"planner/load/capacity.cpp"}, {"sim/serving/capacity_range.hpp"}).forbidden.size() == 1);
 }
 
 TEST_CASE("the reader of includes catches a decoder that looks at the theory") {

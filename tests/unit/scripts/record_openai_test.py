@@ -79,15 +79,56 @@ class Recording(unittest.TestCase):
         asked = target.requests[0]
         self.assertEqual((asked["top_p"], asked["top_k"], asked["min_p"]), (1.0, -1, 0.0))
 
+    def test_texts_of_one_prompt_say_so_whatever_their_ids(self):
+        prompts = self.file("again.jsonl", "".join(
+            json.dumps({"id": name, "text": text}) + "\n"
+            for name, text in (("x", "abcd"), ("y", "speculate"), ("z", "abcd"))))
+        result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q"), prompts=prompts)
+        self.assertEqual(result.returncode, 0)
+        prompt_of = {line["id"]: line["prompt"] for line in self.lines()[1:]}
+        self.assertEqual(prompt_of["x"], prompt_of["z"])
+        self.assertNotEqual(prompt_of["x"], prompt_of["y"])
+
     def test_sglang_gives_the_same_numbers_with_ranks_one_or_more(self):
         result = self.run_script(self.server("sglang", "p"), self.server("sglang", "q"))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.check_lines(ranks_known=False)
 
-    def test_the_two_engines_may_be_mixed(self):
-        result = self.run_script(self.server("vllm", "p"), self.server("sglang", "q"))
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(len(self.lines()), 7)
+    def test_llamacpp_gives_the_same_numbers_one_request_a_token_each_text_in_a_slot_of_its_own(self):
+        target, draft = self.server("llamacpp", "p"), self.server("llamacpp", "q")
+        result = self.run_script(target, draft)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.check_lines(ranks_known=False)
+        tokens = sum(len(line["token_ids"]) for line in self.lines()[1:])
+        self.assertEqual(len(target.requests), 6 + 6)  # /tokenize and /completion: what it wrote is scored by that
+        self.assertEqual(len(draft.requests), tokens)
+        self.assertEqual({request["id_slot"] for request in draft.requests}, {0, 1})
+        asked = next(request for request in target.requests if "samplers" in request)
+        self.assertEqual((asked["samplers"], asked["mirostat"], asked["n_probs"]), (["temperature"], 0, 1))
+
+    def test_a_llamacpp_target_with_a_draft_behind_it_is_asked_for_every_token(self):
+        target = self.server("llamacpp", "p", speculates=True)
+        result = self.run_script(target, self.server("llamacpp", "q"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.check_lines(ranks_known=False)
+        self.assertEqual(len(target.requests), 6 + 6 + sum(len(line["token_ids"]) for line in self.lines()[1:]))
+
+    def test_llamacpp_scores_tokens_that_end_inside_a_character(self):
+        often = 14
+        target, draft = (self.server("llamacpp", flavour, part_of_character=often) for flavour in "pq")
+        result = self.run_script(target, draft)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn(often, [token for line in self.lines()[1:] for token in line["token_ids"]])
+        self.check_lines(ranks_known=False)
+
+    def test_any_two_engines_may_be_mixed(self):
+        engines = ("vllm", "sglang", "llamacpp")
+        for target, draft in [(one, other) for one in engines for other in engines if one != other]:
+            with self.subTest(target=target, draft=draft):
+                self.output = os.path.join(self.folder, f"{target}-{draft}.jsonl")
+                result = self.run_script(self.server(target, "p"), self.server(draft, "q"))
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(len(self.lines()), 7)
 
     def test_at_temperature_0_every_token_has_the_targets_rank_1(self):
         result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q"), "--temperature", "0")
@@ -129,8 +170,27 @@ class Recording(unittest.TestCase):
         result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q", fail_after=3),
                                  "--concurrency", "1")
         self.assertEqual(result.returncode, 2)
-        self.assertRegex(result.stderr, r"^record_openai: error: http://\S+/v1/completions answered 500: .*memory.*\n$")
+        self.assertRegex(result.stderr, r"^record_openai: error: http://\S+/v1/completions answered 500: .*memory.*; "
+                                        r"\S+ holds 3 of 6 requests: run the same command again to go on\n$")
         self.assertEqual(len(self.lines()), 4)
+
+    def test_a_run_that_records_nothing_leaves_no_file(self):
+        for engine in ("vllm", "sglang", "llamacpp"):
+            with self.subTest(engine=engine):
+                result = self.run_script(self.server(engine, "p"), self.server(engine, "q", fail_after=0))
+                self.assertEqual(result.returncode, 2)
+                self.assertRegex(result.stderr, r"^record_openai: error: \S+ answered 500: [^;]*\n$")
+                self.assertFalse(os.path.exists(self.output))
+
+    def test_an_output_that_is_no_file_or_has_no_folder_gets_one_line(self):
+        for output, message in (("/dev/null", "is no file"), (self.folder, "is no file"),
+                                (os.path.join(self.folder, "none", "run.jsonl"), "cannot be written")):
+            with self.subTest(output=output):
+                self.output = output
+                result = self.run_script(self.server("vllm", "p"), self.server("vllm", "q"))
+                self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), result.stderr)
+                self.assertIn(f"error: {output} {message}", result.stderr)
+        self.assertTrue(os.path.exists("/dev/null"))
 
     def test_another_command_does_not_go_on_with_the_same_file(self):
         target, draft = self.server("vllm", "p"), self.server("vllm", "q")
@@ -165,7 +225,7 @@ class Recording(unittest.TestCase):
              'bad.jsonl:2: prompt is missing, but must be "text" or "tokens"'),
             (dict(prompts=self.file("twice.jsonl", '{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n')), target,
              "id is given twice"),
-            ({}, nameless, "is served by triton, but must be one of vllm, sglang"),
+            ({}, nameless, "is served by triton, but must be one of vllm, sglang, llamacpp"),
         ]
         for named, server, message in cases:
             with self.subTest(message=message):

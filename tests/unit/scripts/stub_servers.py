@@ -1,4 +1,6 @@
-"""Two HTTP servers that answer as vLLM and as SGLang do, over a model of 26 letters and an end token.
+"""HTTP servers that answer as vLLM, SGLang and llama.cpp's do, over a model of 26 letters and an end token.
+
+llama.cpp's is after what llama-server 0.5.0 was seen to answer over models converted to GGUF.
 
 The next letter depends on the last one only, so every log-probability can be computed again by the test.
 """
@@ -45,11 +47,13 @@ def ids_of(prompt):
 
 
 class Stub(http.server.ThreadingHTTPServer):
-    """`fail_after` requests the server answers 500; `vocabulary` can differ from the other server's."""
+    """`fail_after` requests the server answers 500; `vocabulary` can differ from the other server's. llama.cpp's may
+    speculate, and `part_of_character` is a token whose text ends inside a character."""
 
-    def __init__(self, engine, flavour, vocabulary=None, fail_after=None):
+    def __init__(self, engine, flavour, vocabulary=None, fail_after=None, speculates=False, part_of_character=None):
         super().__init__(("127.0.0.1", 0), Handler)
         self.engine, self.flavour, self.fail_after = engine, flavour, fail_after
+        self.speculates, self.part_of_character = speculates, part_of_character
         self.vocabulary = vocabulary or VOCABULARY
         self.requests = []
         self.lock = threading.Lock()
@@ -72,8 +76,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def do_GET(self):
+        if self.path == "/props" and self.server.engine == "llamacpp":
+            return self.answer({"total_slots": 2})
         self.answer({"object": "list", "data": [{"id": "letters-" + self.server.flavour, "object": "model",
-                                                 "owned_by": self.server.engine}]})
+                                                 "owned_by": self.server.engine, "meta": {"n_vocab": 27}}]})
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -81,10 +87,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.requests.append(body)
             if self.server.fail_after is not None and len(self.server.requests) > self.server.fail_after:
                 return self.answer({"error": {"message": "out of memory"}}, 500)
-        path = {"vllm": "/v1/completions", "sglang": "/generate"}[self.server.engine]
-        if self.path != path:
+        answers = {"vllm": {"/v1/completions": self.vllm}, "sglang": {"/generate": self.sglang},
+                   "llamacpp": {"/tokenize": self.tokenize, "/completion": self.llamacpp}}[self.server.engine]
+        if self.path not in answers:
             return self.answer({"error": {"message": "Not Found"}}, 404)
-        return self.answer(self.vllm(body) if self.server.engine == "vllm" else self.sglang(body))
+        return self.answer(answers[self.path](body))
 
     def vllm(self, body):
         prompt = ids_of(body["prompt"])
@@ -121,3 +128,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return {"text": "", "meta_info": {
             "prompt_tokens": split, "completion_tokens": len(output), "input_token_logprobs": values[:split],
             "output_token_logprobs": values[split:], "input_top_logprobs": best[:split]}}
+
+    def tokenize(self, body):
+        return {"tokens": ids_of(body["content"])}
+
+    def llamacpp(self, body):
+        prompt = body["prompt"]
+        allowed = body.get("logit_bias")
+        output = ([allowed[0][0]] if allowed else
+                  generate(self.server.flavour, prompt, body.get("seed"), body["n_predict"], body["temperature"]))
+        entries, kept = [], b""
+        text = prompt[-1:] + output
+        for place, (last, token) in enumerate(zip(text, text[1:])):
+            kept += self.bytes_of(token)
+            if kept.endswith(b"\xc3"):  # no entry until the character is whole
+                continue
+            row = logprobs(self.server.flavour, last)
+            best = sorted(range(len(row)), key=row.__getitem__, reverse=True)[:body["n_probs"]]
+            guessed = self.server.speculates and place > 0  # a draft was verified: llama-server knows no probability
+            entries.append({"id": token, "token": kept.decode("utf-8", "replace"), "bytes": list(kept),
+                            "logprob": 0.0 if guessed else row[token],
+                            "top_logprobs": [] if guessed else [
+                                {"id": t, "token": "", "bytes": list(self.bytes_of(t)), "logprob": row[t]}
+                                for t in best]})
+            kept = b""
+        answer = {"content": "", "tokens": output}
+        return answer | {"completion_probabilities": entries} if entries else answer
+
+    def bytes_of(self, token):
+        if token == self.server.part_of_character:
+            return b"\xc3"
+        return b"" if token == END else self.server.vocabulary[token].encode()

@@ -1,5 +1,6 @@
 #include "sim/recording.hpp"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "sim/text_scoring.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/random_models.hpp"
+#include "traces/prompt_id.hpp"
 
 using namespace specdec::sim;
 using specdec::test_support::Likeness;
@@ -27,7 +29,7 @@ ModelPair factories(const TablePair& pair) {
 const std::vector<Prompt> prompts = {{"prose", {0, 1}}, {"code", {2}}, {"prose", {3, 0, 4}}};
 
 struct Recording {
-  std::vector<std::int64_t> sequence, place;
+  std::vector<std::int64_t> sequence, place, prompt;
   std::vector<std::int32_t> token, task, ids;
   std::vector<float> target_rows, draft_rows, target_logprob, draft_logprob, overlap;
   std::vector<double> shares;
@@ -49,6 +51,7 @@ Recording record(const TablePair& pair, const RecordingOptions& options, std::in
   record_texts(factories(pair), prompts, options, first, [&](const traces::PositionBatch& batch, double share) {
     append(all.sequence, batch.sequence);
     append(all.place, batch.place);
+    append(all.prompt, batch.prompt);
     append(all.token, batch.token);
     append(all.task, batch.task);
     append(all.ids, batch.target_top_k.ids);
@@ -103,6 +106,19 @@ TEST_CASE("a recording is the same for any number of threads, and goes on where 
     CHECK(pieces.sequence == whole.sequence);
     CHECK(pieces.draft_rows == whole.draft_rows);
     CHECK(pieces.overlap == whole.overlap);
+  }
+}
+
+TEST_CASE("texts of one prompt have its number, which is that of its tokens in every recording") {
+  const TablePair pair = specdec::test_support::random_pair(vocab, 1, Likeness::independent, 23);
+  for (const traces::Tier tier : {traces::Tier::full, traces::Tier::top_k, traces::Tier::scalar}) {
+    const Recording all = record(pair, options_for(tier, 1));
+    REQUIRE(all.prompt.size() == all.sequence.size());
+    const auto tokens_of = [](std::int64_t sequence) {
+      return std::array{"0 1", "2", "3 0 4"}[static_cast<std::size_t>(sequence % 3)];
+    };
+    for (std::size_t i = 0; i < all.prompt.size(); ++i)
+      REQUIRE(all.prompt[i] == traces::prompt_id(tokens_of(all.sequence[i])));
   }
 }
 

@@ -228,6 +228,8 @@ TEST_CASE("vLLM results that contradict themselves are refused by key") {
              Contains("spec_decode_num_drafts is -12, but must be a count, an integer >= 0"));
   CHECK_THAT(refusal(R"("spec_decode_num_drafts": 12)", R"("spec_decode_num_drafts": 11)"),
              Contains("spec_decode_acceptance_length is 2.25, but must be 2.36364"));
+  CHECK_THAT(refusal(R"("spec_decode_num_drafts": 12,)", ""),
+             Contains("spec_decode_num_drafts is missing, but must be given beside spec_decode_acceptance_length"));
   CHECK_THAT(refusal("rates\": [0.58333", "rates\": [58.333"),
              Contains("spec_decode_per_position_acceptance_rates[0] is 58.333") &&
                  Contains("but must be a fraction of the drafts, in [0, 1], and no percentage"));

@@ -52,5 +52,6 @@ TEST_CASE("the columns beside the models' are known by name") {
   CHECK(traces::index_column("token_ids") == IndexColumn::token);
   CHECK(traces::index_column("tasks") == IndexColumn::task);
   CHECK(traces::index_column("overlap") == IndexColumn::overlap);
-  CHECK_FALSE(traces::index_column("prompt"));
+  CHECK(traces::index_column("prompt") == IndexColumn::prompt);
+  CHECK_FALSE(traces::index_column("note"));
 }

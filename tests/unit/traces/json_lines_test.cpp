@@ -79,6 +79,18 @@ TEST_CASE("what is no JSON is refused with its line and column") {
   CHECK(documents(deep).back().substr(0, 16) == "f:2: document is");
 }
 
+TEST_CASE("a key that an object holds twice is refused with its line and path, however deep it stands") {
+  const std::string expected = " is there twice, but must be there once in its object";
+  CHECK(documents("{\"a\": 1}\n{\"mean_tpot_ms\": 1, \"b\": 2, \"mean_tpot_ms\": 9}\n") ==
+        Texts{"1:{\"a\":1}", "f:2: mean_tpot_ms" + expected});
+  CHECK(documents("{\"a\": [1, {\"b\": {\"c\": 1, \"c\": 1}}]}") == Texts{"f:1: a.b.c" + expected});
+  // Also where Python's words make it no JSON, and where the key is escaped.
+  CHECK(documents("{\"a\": NaN, \"a\": 1}") == Texts{"f:1: a" + expected});
+  CHECK(documents("{\"a\": 1, \"\\u0061\": 1}") == Texts{"f:1: a" + expected});
+  // Keys that differ, and equal ones of different objects, are no repetition.
+  CHECK(documents("{\"a\": {\"a\": 1}, \"b\": [{\"a\": 1}, {\"a\": 2}], \"A\": 3}").front().starts_with("1:"));
+}
+
 TEST_CASE("a document longer than the limit is refused before it is parsed") {
   std::string text = "{\"a\":\"";
   text.append(JsonLines::longest_document, 'x').append("\"}");

@@ -230,9 +230,15 @@ TEST_CASE("places and tasks may be given as numbers") {
   CHECK(all.sequence == std::vector<std::int64_t>{0, 1});
   CHECK(all.place == std::vector<std::int64_t>{5, 0});
   CHECK(all.task == std::vector<std::int32_t>{0, -1});
+  const tests::WholeTrace prompts =
+      read_npz(archive_with({stored_entry("seq.npy", npy_of<std::int64_t>("<i8", "(2,)", {5, 6})),
+                             stored_entry("prompt.npy", npy_of<std::int64_t>("<i8", "(2,)", {30, -1}))}));
+  CHECK(prompts.prompt == std::vector<std::int64_t>{30, -1});
   const auto refusal = [](const char* name, const std::string& array) {
     return npz_refusal(archive_with({stored_entry(name, array)}));
   };
+  CHECK_THAT(refusal("prompt.npy", npy_of<std::int64_t>("<i8", "(2,)", {30, -1})),
+             Contains("prompt.npy: row 1 is -1, but must be the same for all rows of a sequence"));
   CHECK_THAT(refusal("pos.npy", npy_of<std::int32_t>("<i4", "(2,)", {0, 2})),
              Contains("pos.npy: row 1 is 2, but must be 1, one more than before it"));
   CHECK_THAT(refusal("task.npy", npy("<U300", "(2,)", std::string(2400, 'x'))), Contains("one of at most 4096 names"));
@@ -244,7 +250,9 @@ TEST_CASE("an archive's arrays may be named by hand, and the numbers' meaning to
   CHECK(read_npz(content, {RowSpace::log_probabilities, "big", "small"}).last_target_rows.space ==
         RowSpace::log_probabilities);
   CHECK(npz_refusal(content) ==
-        "x.npz: the target's array is not among big.npy, small.npy, but must be named like p, p_logprobs or p_logits");
+        "x.npz: the target's array is not among big.npy, small.npy, but must be named like p, p_logprobs or p_logits, "
+        "or as "
+        "target_array says");
   CHECK_THAT(npz_refusal(content, {{}, "large", "small"}), Contains("but must be large, as asked for"));
   CHECK_THAT(npz_refusal(content, {{}, "big", "small"}),
              Contains("big is a name that does not say what the numbers are, but must be one that ends in _probs"));

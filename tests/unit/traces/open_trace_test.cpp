@@ -44,6 +44,8 @@ TEST_CASE("content in no known format is shown and answered with the formats the
                      ": content is in no known format (it begins \"GGUF\\x01\\x0a and more \"), but must "
                      "be one of: ") == 0);
   CHECK(message.find("specdec-trace (safetensors)") != std::string::npos);
+  CHECK(message.find("CSV of token pairs (a first line of names such as p_logprob and q_logprob)") !=
+        std::string::npos);
   CHECK(message.find('\n') == std::string::npos);
   CHECK(refusal({folder.write("empty", "")}).find("content is empty, but must be one of: ") != std::string::npos);
   CHECK(refusal({"/nonexistent/a"}) ==
@@ -121,12 +123,34 @@ TEST_CASE("files of one model are refused alone and files of both as half of a p
   OpenOptions options;
   options.target = csv;
   options.draft = csv;
-  CHECK(refusal({}, options) ==
-        csv.string() + ": file is a recording of both models, but must be given alone, as no half of a pair");
+  CHECK(
+      refusal({}, options) ==
+      csv.string() +
+          ": file is CSV of token pairs, no half of a pair, but must be one model's, as NPY, llama.cpp logits and the "
+          "answers of engines are: CSV of token pairs holds both models and is given alone");
   const auto logits = folder.write("a.kld", "_logits_");
   CHECK(refusal({logits}) == logits.string() +
                                  ": file is llama.cpp logits of one model, but must be given as a pair, "
                                  "the target's and the draft's");
+}
+
+TEST_CASE(
+    "a table that names one model only is refused for the other's column, and may be told by the names that are "
+    "given") {
+  const TemporaryFolder folder;
+  const auto one = folder.write("a.csv", "target_logprob,other\n-0.5,-1\n");
+  CHECK(refusal({one}) == one.string() +
+                              ":1: the draft's column is missing, but must be named like q, draft_logprob or "
+                              "q_prob, or as draft_array says");
+  OpenOptions options;
+  options.draft_array = "other";
+  options.space = RowSpace::log_probabilities;
+  CHECK(open_trace(std::vector{one}, options)->format() == "CSV of token pairs");
+  const auto object = folder.write("a.jsonl", "{\"x\":-1,\"q_logprob\":-3}");
+  CHECK_THAT(refusal({object}), Catch::Matchers::Contains("the target's column is missing"));
+  options.target_array = "x";
+  options.draft_array = "";
+  CHECK(open_trace(std::vector{object}, options)->format() == "JSONL of token pairs");
 }
 
 TEST_CASE("the head of a file shows JSON behind blanks and a byte order mark") {

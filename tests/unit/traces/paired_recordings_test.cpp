@@ -9,6 +9,7 @@
 #include "traces/open_trace.hpp"
 
 using namespace specdec;
+using Catch::Matchers::Contains;
 using traces::LogprobSpace;
 using traces::TextSource;
 using traces::Tier;
@@ -136,6 +137,91 @@ TEST_CASE("a generation that leaves its prompt out is joined to a scoring of pro
   const auto reversed = open_samples("sglang_scored.jsonl", "sglang_generated.json");
   CHECK(reversed->metadata().path == TextSource::other);
   CHECK(tests::WholeTrace(*reversed).target_logprob == Floats{-0.75F, -3.25F});
+}
+
+namespace {
+
+/// An answer of llama-server with its sampling settings.
+std::string sampled_answer(const std::string& settings, bool after_sampling = false) {
+  const std::string number = after_sampling ? R"("prob":0.5,"top_probs":[])" : R"("logprob":-0.5,"top_logprobs":[])";
+  return R"({"model":"m","tokens_evaluated":3,"generation_settings":{)" + settings +
+         R"(},"completion_probabilities":[{"id":11,"token":"Hi",)" + number + "}]}\n";
+}
+
+const std::string llama_defaults =
+    R"("temperature":0.800000011920929,"dynatemp_range":0.0,"top_k":40,"top_p":0.949999988079071,)"
+    R"("min_p":0.05000000074505806,"top_n_sigma":-1.0,"xtc_probability":0.0,"typical_p":1.0,"repeat_last_n":64,)"
+    R"("repeat_penalty":1.0,"presence_penalty":0.0,"frequency_penalty":0.0,"dry_multiplier":0.0,"mirostat":0,)"
+    R"("grammar":"","min_keep":0,"adaptive_target":-1.0)";
+const std::string usual_order =
+    R"(,"samplers":["penalties","dry","top_n_sigma","top_k","typ_p","top_p","min_p","xtc","temperature"])";
+
+traces::TraceMetadata metadata_of_answers(const std::string& answers) {
+  return Pair(answers, answers).open()->metadata();
+}
+
+}  // namespace
+
+TEST_CASE("the samplers of llama-server that act are those of its list, in its order") {
+  const traces::TraceMetadata usual = metadata_of_answers(sampled_answer(llama_defaults + usual_order));
+  CHECK(usual.temperature == 0.8);
+  CHECK(usual.top_k == 40);
+  CHECK(usual.top_p == 0.95);
+  CHECK(usual.min_p == 0.05);
+  CHECK(usual.temperature_last == true);
+  CHECK(metadata_of_answers(sampled_answer(llama_defaults)) == usual);
+  // A top_k of 40 cuts nothing where no sampler reads it.
+  const traces::TraceMetadata heated =
+      metadata_of_answers(sampled_answer(llama_defaults + R"(,"samplers":["temperature"])"));
+  CHECK(heated.temperature == 0.8);
+  CHECK(heated.top_k == 0);
+  CHECK(heated.top_p == 1.0);
+  CHECK(heated.min_p == 0.0);
+  CHECK(heated.temperature_last == false);
+  const traces::TraceMetadata first =
+      metadata_of_answers(sampled_answer(llama_defaults + R"(,"samplers":["temperature","top_k","min_p"])"));
+  CHECK(first.temperature_last == false);
+  CHECK(first.top_p == 1.0);
+  CHECK(metadata_of_answers(sampled_answer("")).temperature == 1.0);
+}
+
+TEST_CASE("samplers that cannot be applied to raw numbers are refused, and kept silent of where they were applied") {
+  const auto refused = [](const std::string& from, const std::string& to) {
+    std::string settings = llama_defaults + usual_order;
+    return refusal(sampled_answer(settings.replace(settings.find(from), from.size(), to)));
+  };
+  const std::string applicable =
+      "the log-probabilities are raw, and only temperature, top-k, top-p and min-p can be applied to them; ask for "
+      "post_sampling_probs";
+  CHECK(refused(R"("typical_p":1.0)", R"("typical_p":0.9)") ==
+        "t:1: generation_settings.typical_p is 0.9, but must be 1: " + applicable);
+  for (const auto& [on, off] :
+       std::vector<std::pair<std::string, std::string>>{{R"("repeat_penalty":1.0)", R"("repeat_penalty":1.1)"},
+                                                        {R"("dry_multiplier":0.0)", R"("dry_multiplier":0.8)"},
+                                                        {R"("top_n_sigma":-1.0)", R"("top_n_sigma":1.0)"},
+                                                        {R"("xtc_probability":0.0)", R"("xtc_probability":0.5)"},
+                                                        {R"("dynatemp_range":0.0)", R"("dynatemp_range":0.5)"},
+                                                        {R"("mirostat":0)", R"("mirostat":2)"},
+                                                        {R"("grammar":"")", R"("grammar":"root ::= \"a\"")"},
+                                                        {R"("min_keep":0)", R"("min_keep":5)"}}) {
+    CAPTURE(off);
+    CHECK_THAT(refused(on, off), Contains(applicable));
+  }
+  CHECK_THAT(
+      refused(R"("top_k","typ_p","top_p","min_p","xtc","temperature")", R"("top_p","temperature","min_p")"),
+      Contains("generation_settings.samplers is penalties, dry, top_n_sigma, top_p, temperature, min_p, but must "
+               "be top_k, top_p and min_p in this order, and temperature before or after them"));
+  std::string settings = llama_defaults + usual_order;
+  settings.replace(settings.find("\"typical_p\":1.0"), 15, "\"typical_p\":0.9");
+  CHECK(metadata_of_answers(sampled_answer(settings, true)).logprob_space == LogprobSpace::processed);
+  // Penalties of no token before are none, and texts of one file have one setting.
+  settings = llama_defaults + usual_order;
+  settings.replace(settings.find("\"repeat_last_n\":64,\"repeat_penalty\":1.0"), 39,
+                   "\"repeat_last_n\":0,\"repeat_penalty\":1.1");
+  CHECK(metadata_of_answers(sampled_answer(settings)).top_k == 40);
+  CHECK_THAT(refusal(sampled_answer(llama_defaults) + sampled_answer(R"("temperature":1.0)")),
+             Contains("t:2: text is sampled at temperature 1, top-k 0, top-p 1, min-p 0, but must be sampled "
+                      "at temperature 0.8 after the cuts, top-k 40, top-p 0.95, min-p 0.05, as the first request's"));
 }
 
 TEST_CASE("llama-server's log-probabilities, probabilities and old lists are read") {

@@ -54,6 +54,8 @@ TEST_CASE("a bad line of prompts is refused with its number, the key, what stand
   CHECK_THAT(refusal(R"({"text": ""})"), EndsWith(":1: text is \"\", but must be a string that is not empty"));
   CHECK_THAT(refusal(R"({"task": null, "text": "a"})"),
              EndsWith(":1: task is null, but must be a string that is not empty"));
+  CHECK_THAT(refusal(R"({"text": "a", "task": "x", "text": "b"})"),
+             EndsWith(":1: text is there twice, but must be there once in its object"));
   CHECK_THAT(refusal(R"({"tokens": []})"),
              EndsWith(":1: tokens is [], but must be an array of token ids that is not empty"));
   CHECK_THAT(refusal(R"({"tokens": [1, -2]})"),

@@ -11,7 +11,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/counts_reading.hpp"
-#include "traces/serving/spooled_input.hpp"
+#include "traces/formats/streams.hpp"
 
 using namespace specdec;
 using Catch::Matchers::Contains;
@@ -78,9 +78,6 @@ TEST_CASE("counts come from standard input under its name") {
   CHECK(
       tests::message_of<traces::FileError>([] { tests::AllCounts counts({"-"}); }) ==
       "-:4: vllm:spec_decode_num_drafts_total is given twice with the same labels, but must be given once in a scrape");
-  CHECK(tests::message_of<traces::FileError>([] {
-          tests::AllCounts counts({"-", "-"});
-        }) == "-: file is standard input given twice, but must be given once");
 }
 
 TEST_CASE("warnings about a pipe name the pipe") {
@@ -104,8 +101,31 @@ TEST_CASE("warnings about a pipe name the pipe") {
 TEST_CASE("a stream longer than its bound is refused") {
   const tests::TemporaryFolder folder;
   const StandardInput input(folder.write("long", std::string(100'000, 'x')));
-  CHECK(tests::message_of<traces::FileError>([] { traces::SpooledInput spooled("-", 99'999); }) ==
+  const traces::KeptStreams streams;
+  CHECK(tests::message_of<traces::FileError>([] { traces::readable_path("-", 99'999); }) ==
         "-: file is longer than 99999 bytes, but must be shorter, or given as a file");
+}
+
+TEST_CASE("a device without an end is refused, and the empty one is empty") {
+  const traces::KeptStreams streams;
+  CHECK(tests::message_of<traces::FileError>([] { traces::readable_path("/dev/zero"); }) ==
+        "/dev/zero: file is a device, but must be a file, a pipe or a terminal");
+  CHECK(std::filesystem::file_size(traces::readable_path("/dev/null")) == 0);
+}
+
+TEST_CASE("a stream is read once, and is the same under all its names as long as it is kept") {
+  const tests::TemporaryFolder folder;
+  const StandardInput input(folder.write("scrape", scrape));
+  const traces::KeptStreams outer;
+  const auto path = traces::readable_path("-");
+  {
+    const traces::KeptStreams inner;
+    CHECK(traces::readable_path("-") == path);
+  }
+  CHECK(traces::readable_path("-") == path);
+  CHECK(std::filesystem::file_size(path) == scrape.size());
+  CHECK(traces::identity_of("-") == traces::identity_of(folder.path() / "scrape"));
+  CHECK(traces::identity_of(folder.path() / "none") == std::nullopt);
 }
 
 TEST_CASE("neighbouring files of one format are read together, and formats in their order") {

@@ -126,7 +126,7 @@ TEST_CASE("a bad request is refused with its line, the field, what stands there 
   CHECK_THAT(refusal(R"({"timestamp": 1, "input_length": 2})"),
              EndsWith(":1: output_length is missing, but must be there"));
   CHECK_THAT(refusal(R"({"timestamp": 1, "timestamp": 2, "input_length": 2, "output_length": 2})"),
-             EndsWith(":1: timestamp is there twice, but must be there once"));
+             EndsWith(":1: timestamp is there twice, but must be there once in its object"));
   CHECK_THAT(refusal(R"({"chat_id": 159, "timestamp": 61.114, "input_length": 521, "output_length": 132})"),
              EndsWith(":1: key chat_id is there, but must be one of timestamp, input_length, output_length, hash_ids"));
   CHECK_THAT(refusal("{\"a\": 1}\n"), EndsWith("or seconds, prompt_tokens and output_tokens"));

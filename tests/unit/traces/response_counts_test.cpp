@@ -414,6 +414,32 @@ TEST_CASE("llama.cpp's timings count the prompt's token apart, and say the rule 
   CHECK_THAT(refusal(R"("predicted_n":5)"), Contains("timings.draft_n is missing or without rounds in all of 1"));
 }
 
+TEST_CASE("where times are wanted every answer of llama.cpp is a run of one request, with drafts or without") {
+  const std::string plain =
+      R"({"id_slot":2,"tokens_evaluated":30,"model":"m","timings":{"predicted_n":9,"predicted_ms":200.0}})";
+  const std::string drafted =
+      R"({"timings":{"cache_n":4,"prompt_n":6,"predicted_n":28,"predicted_ms":250.0,"draft_n":36,)"
+      R"("draft_n_accepted":15}})";
+  const tests::AllCounts times = tests::counts_of({plain + "\n" + drafted + "\n"}, true);
+  REQUIRE(times.units.size() == 2);
+  const ServingCounts& without = times.units[0];
+  CHECK(!without.rounds);
+  CHECK(without.emitted == 8);
+  CHECK(without.label("slot") == "2");
+  CHECK(without.bench->duration_s == Approx(0.2));
+  CHECK(without.bench->total_input_tokens == 30);
+  CHECK(without.bench->total_output_tokens == 9);
+  CHECK(times.units[1].rounds == 12);
+  CHECK(times.units[1].label("slot").empty());
+  CHECK(times.units[1].bench->total_input_tokens == 10);
+  CHECK_THAT(tests::counts_refusal({plain}),
+             Contains("timings.draft_n is missing or without rounds in all of 1 documents"));
+  CHECK_THROWS_WITH(tests::counts_of({R"({"timings":{"predicted_n":9,"predicted_ms":0,"draft_n":1}})"}, true),
+                    Contains("timings.draft_n_accepted is missing"));
+  CHECK_THROWS_WITH(tests::counts_of({R"({"timings":{"predicted_n":9,"predicted_ms":0}})"}, true),
+                    Contains("timings.predicted_ms is 0, but must be the time of generation, above 0"));
+}
+
 TEST_CASE("responses with log-probabilities alone are no counts") {
   const std::string logprobs =
       R"({"choices":[{"text":"\"spec_verify_ct\":1","logprobs":{"tokens":["a"],"token_logprobs":[-0.5]}}],)"

@@ -105,6 +105,8 @@ TEST_CASE("a header that is not the described JSON is refused with what is wrong
   CHECK_THAT(refusal(file_of("{\"a\":", 0)), Contains("header is not JSON from there on, but must be JSON"));
   CHECK_THAT(refusal(file_of("{\"a\": 1e999}", 0)),
              Contains("header is holding a number beyond the range of double, but must be JSON with numbers in range"));
+  CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"dtype":"I8"}})", 0)),
+             Contains("header is a.dtype twice, but must be every key once in its object"));
   CHECK_THAT(refusal(file_of(R"({"a":1})", 0)), Contains("a is 1, but must be an object with dtype, shape"));
   CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"F32","shape":[1]}})", 4)), Contains("a.data_offsets is missing"));
   CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", 1)),

@@ -206,6 +206,56 @@ TEST_CASE("both generations of the lines of llama.cpp's server are requests") {
   CHECK_FALSE(counts.units[1].from_rates);
 }
 
+TEST_CASE("the log that llama-server 0.5.0 wrote has rounds within what its two decimals allow") {
+  const std::filesystem::path folder = std::filesystem::path(SPECDEC_SOURCE_DIR) / "traces/samples/llamacpp";
+  const AllCounts log({folder / "server.log"});
+  const AllCounts answers({folder / "server-answers.jsonl"});
+  REQUIRE(log.units.size() == 25);
+  REQUIRE(answers.units.size() == 25);
+  for (std::size_t i = 0; i < 25; ++i) {
+    const traces::ServingCounts& unit = log.units[i];
+    CAPTURE(unit.place());
+    CHECK(unit.accepted == answers.units[i].accepted);
+    CHECK(unit.drafted == answers.units[i].drafted);
+    CHECK(unit.from_rates);
+    REQUIRE(unit.rounds);
+    const std::pair<double, double> between = unit.rounds_between.value_or(std::pair(*unit.rounds, *unit.rounds));
+    CHECK((between.first <= *unit.rounds && *unit.rounds <= between.second));
+    // The answers count passes, of which the last one may have drafted nothing.
+    const double passes = answers.units[i].rounds.value();
+    CHECK(between.second <= passes);
+    CHECK(between.second >= passes - 1);
+  }
+  CHECK(log.warnings.empty());
+}
+
+TEST_CASE("llama-server's lines of one answer belong together, whatever other slots write between") {
+  const std::string slot = "1.00.000 I slot print_timing: id  0 | task 7 | ";
+  const std::string other = "1.00.001 I slot print_timing: id  1 | task 8 | ";
+  const std::string eval = "       eval time =     783.55 ms /    13 tokens (   12.44 ms per token)\n";
+  const std::string accepted = "draft acceptance = 0.50000 (    4 accepted /     8 generated), mean len =  1.50\n";
+  // 4 accepted over 7.9 to 8.1 rounds, and 13 tokens in 1 + 8 passes.
+  const AllCounts one = counts_of({slot + "prompt eval time = 9.00 ms / 9 tokens\n" + slot + eval + slot + accepted});
+  CHECK(one.units.at(0).rounds == 8);
+  CHECK_FALSE(one.units.at(0).rounds_between);
+  // Without an accepted draft the passes are all that is known.
+  const std::string none = "draft acceptance = 0.00000 (    0 accepted /    24 generated), mean len =  1.00\n";
+  CHECK(counts_of({slot + eval + slot + none}).units.at(0).rounds == 12);
+  CHECK_FALSE(counts_of({other + eval + slot + none}).units.at(0).rounds);
+  CHECK_FALSE(counts_of({slot + none}).units.at(0).rounds);
+  const AllCounts rates = counts_of(
+      {slot + eval + slot + accepted + other + "stop processing\n" + slot + "     acc per pos = (0.375, 0.125)\n"});
+  CHECK(rates.units.at(0).accepted_at == Counts{3, 1});
+  CHECK(counts_of({slot + eval + slot + accepted + other + "acc per pos = (0.375, 0.125)\n"})
+            .units.at(0)
+            .accepted_at.empty());
+  CHECK_THAT(counts_refusal({slot + accepted + slot + "acc per pos = 0.375\n"}),
+             Contains("acceptance rate per position is \"0.375\", but must be fractions in parentheses"));
+  // An answer that a stop ended within accepted drafts has fewer tokens than its rounds put out.
+  const std::string stopped = "       eval time =     783.55 ms /     9 tokens (   12.44 ms per token)\n";
+  CHECK(counts_of({slot + stopped + slot + accepted}).units.at(0).rounds == 8);
+}
+
 TEST_CASE("a print of llama-speculative gives target passes, drafts and tokens") {
   const AllCounts counts = counts_of({"\n" + print});
   REQUIRE(counts.units.size() == 1);

@@ -111,6 +111,11 @@ TEST_CASE("bad rows of a timing table are refused with line and field") {
   CHECK_THAT(refusal("batch,tokens,seconds\n1,1,0.1\n"),
              EndsWith(":2: context is missing, but must be a number, 0 or above"));
   CHECK_THAT(refusal("batch,tokens,context,seconds,ms\n1,1,0,0.1,1\n"), Contains("field ms is there"));
+  CHECK_THAT(
+      refusal("1,1,0,0.1\n2,1,0,0.2\n"),
+      Contains("1: line is of numbers, but must be the names of the columns, such as batch,tokens,context,seconds"));
+  CHECK_THAT(refusal("batch,tokens,ctx,time\n1,1,0,0.1\n"),
+             Contains("columns is batch, ctx, time, tokens, but must be"));
   CHECK_THAT(refusal("batch,batch,tokens,context,seconds\n1,1,1,0,0.1\n"), Contains("column batch is there twice"));
   CHECK_THAT(refusal("a,b\n1,2\n"), Contains("llama-batched-bench"));
   CHECK_THAT(refusal(header), EndsWith("timings: the number of timings is 0, but must be 1 or more"));
@@ -156,6 +161,20 @@ TEST_CASE("llama-bench is read alike from CSV, JSON, JSON lines, SQL and markdow
   }());
   CHECK(*printed.passes[0].stddev_seconds == Approx(0.0005));
   CHECK(printed.models() == std::vector<std::string>{"llama ?B all F32"});
+}
+
+TEST_CASE("two models of one type are told apart by size and parameters") {
+  const TimingTable table = traces::read_timing_table(samples / "llama-bench.md");
+  CHECK(table.models() ==
+        std::vector<std::string>{"llama ?B all F32 (11.63 MiB / 3.05 M)", "llama ?B all F32 (0.57 MiB / 0.15 M)"});
+  const auto generation = [&](const std::string& model) {
+    const std::vector<TimedPass> passes = table.passes_of(model);
+    REQUIRE(passes.size() == 7);
+    return passes.back();
+  };
+  CHECK(generation(table.models()[0]).seconds == Approx(1 / 187.61).epsilon(1e-12));
+  CHECK(generation(table.models()[1]).seconds == Approx(1 / 2802.74).epsilon(1e-12));
+  CHECK(generation(table.models()[0]).context == 128 + 7.5);
 }
 
 TEST_CASE("tests of llama-bench that time no single pass are left out with a warning") {

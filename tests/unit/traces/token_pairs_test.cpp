@@ -164,7 +164,8 @@ TEST_CASE("floors of engines are probability 0 and NaN is refused") {
 TEST_CASE("which columns are the models' may be said by name") {
   const std::string content = "p_logprob,p_prob,q_logprob,mine\n-1,0.5,-2,0.25\n";
   CHECK(csv_refusal(content) ==
-        "x.csv:1: columns is p_logprob and p_prob, but must be one of the two, as they mean the same");
+        "x.csv:1: columns is p_logprob and p_prob, but must be one of the two, as they mean the same (target_array "
+        "says which)");
   const WholeTrace all = read_csv(content, {RowSpace::probabilities, "p_prob", "mine"});
   CHECK(all.target_logprob == Floats{std::log(0.5F)});
   CHECK(all.draft_logprob == Floats{std::log(0.25F)});
@@ -173,7 +174,8 @@ TEST_CASE("which columns are the models' may be said by name") {
 TEST_CASE("a CSV header without both models, with one twice or with logits is refused") {
   CHECK(csv_refusal("") == "x.csv: file is empty, but must be a line of column names");
   CHECK(csv_refusal("a,b\n") ==
-        "x.csv:1: the target's column is missing, but must be named like p, target_logprob or p_prob");
+        "x.csv:1: the target's column is missing, but must be named like p, target_logprob or p_prob, or as "
+        "target_array says");
   CHECK_THAT(csv_refusal("p,b\n"), Contains("the draft's column is missing"));
   CHECK_THAT(csv_refusal("p,q,p\n"), Contains("columns is p and p, but must be one of the two"));
   CHECK(

@@ -435,6 +435,8 @@ TEST_CASE("metadata outside what the format knows are refused with the key") {
   CHECK(refused("temperature", "-1") == "metadata temperature is \"-1\", but must be a number in [0, 1000000]");
   CHECK(refused("temperature", "nan") == "metadata temperature is \"nan\", but must be a number in [0, 1000000]");
   CHECK(refused("top_p", "1.5") == "metadata top_p is \"1.5\", but must be a number in [0, 1]");
+  CHECK(refused("min_p", "-0.1") == "metadata min_p is \"-0.1\", but must be a number in [0, 1]");
+  CHECK(refused("temperature_last", "yes") == "metadata temperature_last is \"yes\", but must be true or false");
   CHECK(refused("top_k", "ten") == "metadata top_k is \"ten\", but must be a number in [0, 2147483647]");
   CHECK(refused("acceptance", "Greedy") ==
         "metadata acceptance is \"Greedy\", but must be one of rejection, greedy-draft, greedy");
@@ -451,6 +453,8 @@ TEST_CASE("metadata survive being written as strings") {
   metadata.temperature = 0.7;
   metadata.top_k = 50;
   metadata.top_p = 0.95;
+  metadata.min_p = 0.05;
+  metadata.temperature_last = true;
   metadata.target_model = "big";
   metadata.draft_model = "small";
   metadata.engine = "vLLM";

@@ -226,11 +226,13 @@ TEST_CASE("a trace that was broken off is gone on with after its last shard") {
   CHECK_FALSE(message_of<FileError>([&] { TraceWriter(path, metadata); }).empty());
   WriterOptions resume;
   resume.resume = true;
-  TraceWriter writer(path, metadata, resume);
-  CHECK(writer.resumed_positions() == 5);
-  CHECK(files_in(path) == 1);
-  writer.write(ScalarBatch(3, 5, 5).batch());
-  writer.finish();
+  {
+    TraceWriter writer(path, metadata, resume);
+    CHECK(writer.resumed_positions() == 5);
+    CHECK(files_in(path) == 1);
+    writer.write(ScalarBatch(3, 5, 5).batch());
+    writer.finish();
+  }
   CHECK(read_all(path).sequence == Longs{0, 0, 0, 0, 0, 1, 1, 1});
   metadata.path = TextSource::target;
   CHECK(message_of<FileError>([&] {
@@ -265,13 +267,48 @@ TEST_CASE("a writer refuses what it cannot complete") {
               }).empty());
 }
 
+TEST_CASE("a place has one writer at a time") {
+  const TemporaryFolder folder;
+  WriterOptions resume;
+  resume.resume = true;
+  for (const std::string name : {"trace", "trace.safetensors"}) {
+    const std::string path = (folder.path() / name).string();
+    const char* const what = name == "trace" ? "folder" : "file";
+    {
+      TraceWriter writer(path, {}, resume);
+      writer.write(ScalarBatch(5, 5, 0).batch());
+      CHECK(message_of<FileError>([&] { TraceWriter(path, {}, resume); }) ==
+            path + ": " + what + " is being written by another run, but must be written by one at a time");
+      writer.finish();
+    }
+    CHECK(message_of<FileError>([&] { TraceWriter(path, {}, resume); }).empty());
+    CHECK(read_all(path).sizes == Longs{5});
+  }
+}
+
+TEST_CASE("what the disk has no room for is refused before any of it is written") {
+  const TemporaryFolder folder;
+  WriterOptions endless;
+  endless.expected_positions = std::int64_t{1} << 60U;
+  for (const char* name : {"trace", "trace.safetensors"}) {
+    TraceWriter writer(folder.path() / name, {}, endless);
+    const std::string message = message_of<FileError>([&] { writer.write(ScalarBatch(5, 5, 0).batch()); });
+    CHECK(message.find("free space is ") != std::string::npos);
+    CHECK(message.find(" bytes for 1152921504606846976 positions") != std::string::npos);
+    CHECK(writer.positions() == 0);
+  }
+  CHECK(files_in(folder.path()) == 0);
+}
+
 TEST_CASE("shards far beyond what stays in memory are written whole") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "t.safetensors";
   const ScalarBatch data(100000, 1000);
   TraceWriter writer(path, {});
   for (int i = 0; i < 6; ++i) writer.write(data.batch());
-  CHECK(files_in(folder.path()) == 0);  // What does not fit into memory stands in files without names.
+  // What does not fit into memory stands in files without names, beside the one that keeps the place.
+  CHECK(files_in(folder.path()) == 1);
+  CHECK(std::filesystem::file_size(path.string() + ".partial") == 0);
   writer.finish();
   TraceReader reader(path);
   CHECK(reader.positions() == 600000);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "analysis/core/compensated_sum.hpp"
-#include "analysis/core/draft_confidence.hpp"
 #include "tests/support/catch.hpp"
 
 namespace specdec::core {
@@ -89,22 +88,6 @@ TEST_CASE("sums over many tokens have the promised accuracy, whatever the number
     for (std::size_t i = 0; i < terms; ++i) exact += static_cast<long double>(term(i));
     CHECK(static_cast<double>(std::abs(sum_of_terms(terms, term) - exact) / exact) <= 1e-15);
   }
-}
-
-TEST_CASE("tokens of a large vocabulary are sorted into bins of the draft's probability") {
-  std::vector<double> p(1003, 0x1p-12);
-  std::vector<double> q(1003, 0x1p-13);
-  q[40] = q[41] = q[1001] = 0.25;
-  p[40] = 0.125;
-  q[700] = 0;
-  std::vector<DraftConfidence> bins(4);
-  draft_confidence(p, q, bins);
-  CHECK(bins[0].drafted == 999 * 0x1p-13);
-  CHECK(bins[0].confidence == 999 * 0x1p-26);
-  CHECK(bins[0].accepted == 999 * 0x1p-13);
-  CHECK(bins[1].drafted == 0.75);
-  CHECK(bins[1].confidence == 3 * 0.0625);
-  CHECK(bins[1].accepted == 0.125 + 0x1p-11);
 }
 
 TEST_CASE("many positions give one rate each") {

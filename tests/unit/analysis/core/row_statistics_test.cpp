@@ -533,6 +533,48 @@ TEST_CASE("lenience of a row pair by hand") {
   CHECK(out[1].distance_lenient == Approx(5.0 / 22).epsilon(1e-6));
 }
 
+TEST_CASE("drafted tokens are sorted into bins of their probability as in double, for every type and space") {
+  for_each_target([] {
+    for (const std::size_t vocab : {1, 17, 513, 3000}) {
+      for (const ElementType type : types) {
+        for (const RowSpace space : spaces) {
+          if (!sums_to_one(type, space)) continue;
+          const Logits logits =
+              random_logits(vocab, {vocab > 1000 ? 4.0 : 1.5, 0.6, 0.05}, static_cast<unsigned>(vocab));
+          const Stored target(in_space(logits.target, space), type, space);
+          const Stored draft(in_space(logits.draft, space), type, space);
+          const std::vector<double> p = probabilities_of(target.target());
+          const std::vector<double> q = probabilities_of(draft.draft());
+          for (const std::size_t count : {1, 3, 10, 200}) {
+            INFO("vocab " << vocab << ' ' << name_of(type) << " space " << static_cast<int>(space) << " bins " << count);
+            std::vector<DraftConfidence> expected(count);
+            for (std::size_t x = 0; x < vocab; ++x) {
+              auto& bin = expected[std::min(count - 1, static_cast<std::size_t>(q[x] * static_cast<double>(count)))];
+              bin.drafted += q[x];
+              bin.confidence += q[x] * q[x];
+              bin.accepted += std::min(p[x], q[x]);
+            }
+            RowScratch scratch;
+            std::vector<DraftConfidence> bins(count, DraftConfidence{7, 7, 7});
+            REQUIRE_FALSE(draft_confidence(target.target(), draft.draft(), scratch, bins));
+            for (std::size_t b = 0; b < count; ++b) {
+              CHECK(near(bins[b].drafted, expected[b].drafted, 1e-6, 0));
+              CHECK(near(bins[b].confidence, expected[b].confidence, 1e-6, 0));
+              CHECK(near(bins[b].accepted, expected[b].accepted, 1e-6, 0));
+            }
+          }
+        }
+      }
+    }
+  });
+  const Stored row({0.5, 0.5}, ElementType::f32);
+  RowScratch scratch;
+  CHECK_THROWS_AS((void)draft_confidence(row.target(), row.draft(), scratch, {}), std::invalid_argument);
+  std::vector<DraftConfidence> bins(2);
+  const Stored broken({0.5, 0.6}, ElementType::f32);
+  CHECK(draft_confidence(row.target(), broken.draft(), scratch, bins)->role == RowRole::draft);
+}
+
 TEST_CASE("a reduced vocabulary is spread over the target's, all other tokens getting probability 0") {
   RowScratch scratch;
   const std::vector<std::int32_t> map = {4, 0, 2};

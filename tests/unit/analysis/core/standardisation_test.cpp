@@ -116,9 +116,36 @@ TEST_CASE("top-p counts what top-k left, and both come after the temperature") {
   // Of (4, 3)/7 the first alone reaches 0.57; of the untouched row it would take two.
   check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 2, 0.57}), {1, 0, 0, 0});
   check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 0, 0.57}), {4.0 / 7, 3.0 / 7, 0, 0});
+  // docs/theory.md#standardisation: .75 of the .9 that top-k 3 leaves takes two tokens, .75 of the whole row three.
+  check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 3, 0.75}), {4.0 / 7, 3.0 / 7, 0, 0});
+  check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 0, 0.75}), {4.0 / 9, 3.0 / 9, 2.0 / 9, 0});
   // T = 1/2 squares (4, 3, 2, 1) to (16, 9, 4, 1)/30: 25/30 reaches 0.8, at T = 1 it takes three tokens.
   check_close(standardised({0.4, 0.3, 0.2, 0.1}, {0.5, 0, 0.8}), {16.0 / 25, 9.0 / 25, 0, 0});
   check_close(standardised({0.4, 0.3, 0.2, 0.1}, {1, 0, 0.8}), {4.0 / 9, 3.0 / 9, 2.0 / 9, 0});
+}
+
+TEST_CASE("min-p keeps what has at least its share of the largest probability") {
+  const Row row = {0.4, 0.3, 0.2, 0.1};
+  check_close(standardised(row, {.min_p = 0.25}), {0.4, 0.3, 0.2, 0.1});
+  check_close(standardised(row, {.min_p = 0.3}), {4.0 / 9, 3.0 / 9, 2.0 / 9, 0});
+  check_close(standardised(row, {.min_p = 0.7}), {4.0 / 7, 3.0 / 7, 0, 0});
+  check_close(standardised(row, {.min_p = 1}), {1, 0, 0, 0});
+  // Behind top-k and top-p, which keep the first three, those at or above 0.6 of 0.4.
+  check_close(standardised(row, {.top_k = 3, .top_p = 0.8, .min_p = 0.6}), {4.0 / 7, 3.0 / 7, 0, 0});
+}
+
+TEST_CASE("where cuts and heat meet, their order decides what is left") {
+  // Heated by 2 the roots of (16, 9, 4, 1) are (4, 3, 2, 1); min-p of 0.2 cuts the last of the unheated row alone.
+  const Row row = {16.0 / 30, 9.0 / 30, 4.0 / 30, 1.0 / 30};
+  check_close(standardised(row, {.temperature = 2, .min_p = 0.2}), {0.4, 0.3, 0.2, 0.1});
+  check_close(standardised(row, {.temperature = 2, .min_p = 0.2, .temperature_last = true}),
+              {4.0 / 9, 3.0 / 9, 2.0 / 9, 0});
+  // 25/30 reaches 0.8 before the heat, 7/10 does not after it.
+  check_close(standardised(row, {.temperature = 2, .top_p = 0.8, .temperature_last = true}), {4.0 / 7, 3.0 / 7, 0, 0});
+  check_close(standardised(row, {.temperature = 2, .top_p = 0.8}), {4.0 / 9, 3.0 / 9, 2.0 / 9, 0});
+  check_close(standardised(row, {.temperature = 2, .top_k = 2, .temperature_last = true}), {4.0 / 7, 3.0 / 7, 0, 0});
+  CHECK(standardised(row, {.temperature_last = true}) == row);
+  check_close(standardised(row, {.temperature = 0, .top_k = 2, .temperature_last = true}), {1, 0, 0, 0});
 }
 
 TEST_CASE("a standardisation out of range is refused with the field's name") {
@@ -130,4 +157,5 @@ TEST_CASE("a standardisation out of range is refused with the field's name") {
   CHECK_THROWS_WITH(require_valid({1, 0, 0}), Catch::Contains("top_p is 0"));
   CHECK_THROWS_WITH(require_valid({1, 0, 1.5}), Catch::Contains("top_p is 1.5"));
   CHECK_THROWS_AS(require_valid({1, 0, nan}), std::domain_error);
+  CHECK_THROWS_WITH(require_valid({.min_p = 1.5}), Catch::Contains("min_p is 1.5"));
 }

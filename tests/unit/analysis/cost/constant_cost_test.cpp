@@ -58,6 +58,9 @@ TEST_CASE("one parallel pass is charged whatever gamma and n-grams are charged t
     CHECK(ngram.round({.gamma = gamma, .full_accepts = 0.5}).draft == 0);
     CHECK(ngram.round({.gamma = gamma}).total() == Approx(1.1 + 0.05).epsilon(1e-14));
   }
+  const ConstantCost mirrored({.step = step, .kind = DraftKind::mirrored, .draft_verification = step.verification});
+  CHECK(mirrored.round({.gamma = 3, .full_accepts = 0.5}).draft == Approx(4 * 0.2).epsilon(1e-14));
+  CHECK(mirrored.round({}).total() == 1);
   CHECK(parallel.round({}).total() == 1);
   CHECK(ngram.round({}).total() == 1);
 }

@@ -5,9 +5,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "analysis/core/acceptance_rate.hpp"
-#include "analysis/theory/tokens.hpp"
-#include "analysis/theory/walltime.hpp"
 #include "tests/properties/random_cases.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -19,17 +16,18 @@ using cost::DraftKind;
 using cost::FitOptions;
 using cost::FittedCost;
 using cost::ObservedRound;
-using cost::Range;
-using cost::Unidentified;
 
 namespace {
 
-double seconds_of(const CostTerms& theta, double gamma, double batch, double context) {
-  return theta[0] + theta[1] * gamma + theta[2] * gamma * batch + theta[3] * (gamma + 1) * batch +
-         theta[4] * batch * context;
+/// Of a draft model.
+double seconds_of(const CostTerms& terms, double gamma, double batch, double context) {
+  const double tokens = (gamma + 1) * batch;
+  const double drafts = gamma > 0 ? 1 : 0;
+  return terms[0] * std::cbrt(1 + std::pow(tokens / terms[8], 3)) + terms[1] * batch + terms[2] * batch * context +
+         drafts * (terms[3] + terms[4] * batch) + gamma * (terms[5] + terms[6] * batch) + terms[7] * tokens;
 }
 
-std::vector<ObservedRound> runs_of(const CostTerms& theta, const std::vector<double>& gammas,
+std::vector<ObservedRound> runs_of(const CostTerms& terms, const std::vector<double>& gammas,
                                    const std::vector<double>& batches, const std::vector<double>& contexts) {
   std::vector<ObservedRound> runs;
   for (const double gamma : gammas)
@@ -39,11 +37,11 @@ std::vector<ObservedRound> runs_of(const CostTerms& theta, const std::vector<dou
                         .gamma = gamma,
                         .batch = batch,
                         .context = context,
-                        .seconds = seconds_of(theta, gamma, batch, context)});
+                        .seconds = seconds_of(terms, gamma, batch, context)});
   return runs;
 }
 
-constexpr CostTerms truth = {0.010, 0.0015, 2e-5, 1e-4, 1e-8};
+constexpr CostTerms truth = {0.010, 2e-5, 2e-8, 0.0018, 2e-5, 0.0009, 2e-5, 2e-5, 400};
 
 /// Seconds times a factor with mean 1 and about this relative standard deviation.
 void add_noise(std::vector<ObservedRound>& runs, double relative, test_support::RandomCases& cases) {
@@ -59,218 +57,132 @@ bool has_finding(const FittedCost& cost, const std::string& code) {
   return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) { return finding.code == code; });
 }
 
-}  // namespace
-
-TEST_CASE("a fitted cost with free verification gives the speedup of Theorem 3.8") {
-  for (const double c : {0.0, 0.02, 0.1, 0.5, 1.5}) {
-    const FittedCost price(runs_of({0.02, 0.02 * c, 0, 0, 0}, {0, 1, 3, 6}, {1, 8}, {0, 100}), {});
-    for (const double alpha : {0.0, 0.3, 0.8, 0.99, 1.0}) {
-      for (const std::int64_t gamma : {0, 1, 2, 5, 12, 64}) {
-        const double tokens = theory::expected_tokens(core::AcceptanceRate(alpha), gamma);
-        const double speedup = tokens * price.round({}).total() / price.round({.gamma = gamma}).total();
-        CHECK(speedup == Approx(theory::walltime_improvement(core::AcceptanceRate(alpha), gamma, c)).epsilon(1e-9));
-      }
-    }
+/// Half the width of the central 95% of ln(round at gamma 0 / round at gamma), over replicates of which all are times.
+double log_half_width(const FittedCost& price, std::int64_t gamma, double batch, double context) {
+  std::vector<double> plain(price.replicates()), rounds(price.replicates());
+  price.totals_of_replicates({.gamma = 0, .batch = batch, .context = context}, plain);
+  price.totals_of_replicates({.gamma = gamma, .batch = batch, .context = context}, rounds);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    REQUIRE(plain[i] > 0);
+    REQUIRE(std::isfinite(rounds[i]));
+    plain[i] = std::log(plain[i] / rounds[i]);
   }
+  std::sort(plain.begin(), plain.end());
+  const std::size_t tail = plain.size() / 40;
+  return (plain[plain.size() - 1 - tail] - plain[tail]) / 2;
 }
 
-TEST_CASE("several gammas, batches and contexts identify every term") {
+double log_error(double predicted, double expected) { return std::abs(std::log(predicted / expected)); }
+
+}  // namespace
+
+TEST_CASE("rounds between runs over gamma, batch and context are priced to three percent") {
   const FittedCost price(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {500, 2000}), {});
-  CHECK(price.rank() == 5);
-  for (std::size_t i = 0; i < cost::cost_terms; ++i) {
-    REQUIRE(price.terms()[i].value);
-    CHECK(*price.terms()[i].value == Approx(truth[i]).epsilon(1e-8));
-    CHECK(price.combinations()[i].text() == cost::cost_term_name(i));
+  for (const double batch : {1.0, 3.0, 20.0, 50.0}) {
+    for (const std::int64_t gamma : {0, 1, 2, 4}) {
+      const cost::RoundPoint point{.gamma = gamma, .batch = batch, .context = 1000};
+      INFO("gamma " << gamma << ", batch " << batch);
+      CHECK(log_error(price.round(point).total(), seconds_of(truth, static_cast<double>(gamma), batch, 1000)) < 0.03);
+      CHECK(price.round(point).total() == Approx(price.seconds(static_cast<double>(gamma), batch, 1000)));
+      CHECK_FALSE(price.extrapolates(point));
+    }
   }
-  const cost::RoundPoint point{.gamma = 4, .batch = 20, .context = 1000};
-  CHECK(price.round(point).total() == Approx(seconds_of(truth, 4, 20, 1000)).epsilon(1e-9));
-  CHECK(price.round(point).draft == Approx(4 * (truth[1] + 20 * truth[2])).epsilon(1e-8));
-  CHECK(price.parts_known(point));
-  CHECK_FALSE(price.extrapolates(point));
   CHECK(price.extrapolates({.gamma = 6, .batch = 20, .context = 1000}));
   CHECK(price.extrapolates({.gamma = 5, .batch = 70, .context = 1000}));
   CHECK(price.extrapolates({.gamma = 5, .batch = 64, .context = 400}));
+  std::vector<ObservedRound> few = runs_of(truth, {0}, {8, 32}, {1000});
+  few.push_back(runs_of(truth, {3}, {8}, {1000}).front());
+  CHECK_FALSE(FittedCost(few, {}).extrapolates({.batch = 32, .context = 1000}));
+  CHECK_FALSE(FittedCost(few, {}).extrapolates({.gamma = 3, .batch = 9, .context = 1000}));
+  CHECK(FittedCost(few, {}).extrapolates({.gamma = 3, .batch = 32, .context = 1000}));
   CHECK(price.findings().empty());
   CHECK(price.usual_context() == 1250);
+  CHECK(price.terms()[0].told);
+  CHECK(price.terms()[0].value == Approx(truth[0]).epsilon(0.05));
+  CHECK(price.rank() >= 4);
 }
 
-TEST_CASE("one batch identifies an intercept and a slope over gamma and nothing else") {
-  const double a = seconds_of(truth, 0, 8, 1000), s = seconds_of(truth, 1, 8, 1000) - a;
-  const FittedCost price(runs_of(truth, {0, 1, 3, 5}, {8}, {1000}), {});
-  CHECK(price.rank() == 2);
-  for (const cost::FittedTerm& term : price.terms()) CHECK_FALSE(term.value);
-  REQUIRE(price.combinations().size() == 2);
-  CHECK(price.combinations()[0].text() ==
-        "fixed_seconds + 8 seconds_per_verified_token + 8000 seconds_per_context_token");
-  CHECK(price.combinations()[0].value == Approx(a));
-  CHECK(price.combinations()[1].text() ==
-        "seconds_per_draft_pass + 8 seconds_per_drafted_token + 8 seconds_per_verified_token");
-  CHECK(price.combinations()[1].value == Approx(s));
-
-  const cost::RoundPoint untried{.gamma = 2, .batch = 8, .context = 1000};
-  CHECK(price.round(untried).total() == Approx(a + 2 * s));
-  CHECK_FALSE(price.parts_known(untried));
-  CHECK(price.parts_known({.batch = 8, .context = 1000}));
-
-  // By hand: at twice the batch a plain step takes a where everything is fixed, 2 a where everything is per sequence.
-  const Range plain = price.seconds_over_splits({.batch = 16, .context = 1000});
-  CHECK(plain.lo == Approx(a));
-  CHECK(plain.hi == Approx(2 * a));
-  const Range round = price.seconds_over_splits({.gamma = 1, .batch = 16, .context = 1000});
-  CHECK(round.lo == Approx(a + s));
-  CHECK(round.hi == Approx(2 * a + 2 * s));
-  CHECK_FALSE(price.answers({.gamma = 1, .batch = 16, .context = 1000}));
-  CHECK_THAT(
-      tests::message_of<std::domain_error>([&] { price.round({.gamma = 1, .batch = 16, .context = 1000}); }),
-      Contains("at gamma 1, batch 16, context 1000 is anything in [") && Contains("] by the runs given, but must"));
-}
-
-TEST_CASE("spanning the splits prices their middle and replicates reach both ends") {
-  FitOptions options;
-  options.unidentified = Unidentified::span;
-  const FittedCost price(runs_of(truth, {0, 1, 3, 5}, {8}, {1000}), options);
-  const cost::RoundPoint point{.gamma = 1, .batch = 16, .context = 1000};
-  const Range range = price.seconds_over_splits(point);
-  CHECK(price.answers(point));
-  CHECK(price.round(point).total() == Approx((range.lo + range.hi) / 2));
-  double lo = range.hi, hi = range.lo;
-  for (std::size_t r = 0; r < price.replicates(); ++r) {
-    const double seconds = price.round_of_replicate(r, point).total();
-    lo = std::min(lo, seconds);
-    hi = std::max(hi, seconds);
-  }
-  CHECK(lo == Approx(range.lo));
-  CHECK(hi == Approx(range.hi));
-}
-
-TEST_CASE("batches that differ by measurement noise alone do not tell drafting from verifying") {
-  std::vector<ObservedRound> runs = runs_of(truth, {0, 1, 3, 5}, {16}, {1000});
-  const std::vector<double> noise = {0.99, 1.015, 0.985, 1.02};
-  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].batch *= noise[i];
-  const FittedCost price(runs, {});
-  CHECK(price.rank() == 2);
-  CHECK(price.answers({.gamma = 2, .batch = 16, .context = 1000}));
-  CHECK_FALSE(price.answers({.gamma = 2, .batch = 32, .context = 1000}));
-}
-
-TEST_CASE("what a context costs takes two contexts") {
-  const FittedCost one(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000}), {});
-  CHECK(one.rank() == 4);
-  CHECK_FALSE(one.terms()[4].value);
-  CHECK(one.terms()[0].value);
-  CHECK(one.answers({.gamma = 2, .batch = 8, .context = 1000}));
-  CHECK_FALSE(one.answers({.gamma = 2, .batch = 64, .context = 100000}));
-  std::vector<ObservedRound> unsaid = runs_of({0.01, 0.001, 0, 1e-4, 0}, {0, 1, 3, 5}, {1, 8, 64}, {0});
-  for (ObservedRound& run : unsaid) run.context.reset();
-  const FittedCost price(unsaid, {});
-  CHECK(price.round({.gamma = 2, .batch = 8, .context = 1e5}).total() ==
-        Approx(seconds_of({0.01, 0.001, 0, 1e-4, 0}, 2, 8, 0)));
-  CHECK_FALSE(price.extrapolates({.gamma = 2, .batch = 8, .context = 1e5}));
-}
-
-TEST_CASE("runs without drafts say nothing about drafting") {
-  const FittedCost price(runs_of(truth, {0}, {1, 8, 64}, {500, 2000}), {});
-  CHECK(price.terms()[1].splits.hi == std::numeric_limits<double>::infinity());
-  CHECK_FALSE(price.terms()[1].value);
-  CHECK(price.answers({.batch = 30, .context = 700}));
-  CHECK_FALSE(price.answers({.gamma = 1, .batch = 30, .context = 700}));
-  FitOptions options;
-  options.unidentified = Unidentified::span;
-  CHECK_FALSE(FittedCost(runs_of(truth, {0}, {1, 8, 64}, {500, 2000}), options).answers({.gamma = 1}));
-}
-
-TEST_CASE("one pass is charged for parallel drafts and none for n-grams") {
-  FitOptions options;
-  std::vector<ObservedRound> runs = runs_of({0.01, 0, 0, 1e-4, 0}, {0, 2, 4, 8}, {1, 8, 64}, {0});
-  for (ObservedRound& run : runs) run.seconds += run.gamma > 0 ? 0.002 + 3e-5 * run.batch : 0;
-  options.kind = DraftKind::parallel;
-  const FittedCost parallel(runs, options);
-  CHECK(*parallel.terms()[1].value == Approx(0.002));
-  CHECK(*parallel.terms()[2].value == Approx(3e-5));
-  CHECK(parallel.round({.gamma = 16, .batch = 8}).draft == Approx(0.002 + 8 * 3e-5));
-  options.kind = DraftKind::ngram;
-  const FittedCost ngram(runs_of({0.01, 0, 0, 1e-4, 0}, {0, 2, 4}, {1, 8}, {0}), options);
-  CHECK(ngram.rank() == 2);
-  CHECK(ngram.round({.gamma = 16, .batch = 8}).draft == 0);
-  CHECK(ngram.parts_known({.gamma = 16, .batch = 8}));
-}
-
-TEST_CASE("the fit satisfies the conditions of optimality and no coordinate descent does better") {
-  test_support::RandomCases cases(11);
-  for (int trial = 0; trial < 60; ++trial) {
-    // Some true costs are negative, so that bounds bind.
-    CostTerms theta = truth;
-    for (double& value : theta) value *= 3 * cases.uniform() - 1;
-    theta[0] = 0.02;
-    std::vector<ObservedRound> runs = runs_of(theta, {0, 1, 3, 5}, {1, 8, 32}, {500, 2000});
-    for (ObservedRound& run : runs) run.seconds = std::max(run.seconds, 0.001);
-    add_noise(runs, 0.05, cases);
-    for (ObservedRound& run : runs) run.weight = 0.5 + cases.uniform();
-    FitOptions options;
-    options.replicates = 0;
-    options.rank_tolerance = 1e-6;
-    const FittedCost price(runs, options);
-    REQUIRE(price.rank() == 5);
-    const auto row = [&](const ObservedRound& run) {
-      CostTerms x = {1, run.gamma, run.gamma * run.batch, (run.gamma + 1) * run.batch, run.batch * *run.context};
-      for (double& value : x) value *= std::sqrt(run.weight) / run.seconds;
-      return x;
-    };
-    const auto squares = [&](const CostTerms& values) {
-      double sum = 0;
-      for (const ObservedRound& run : runs) {
-        const CostTerms x = row(run);
-        double residual = -std::sqrt(run.weight);
-        for (std::size_t j = 0; j < x.size(); ++j) residual += x[j] * values[j];
-        sum += residual * residual;
-      }
-      return sum;
-    };
-    CostTerms fitted{};
-    for (std::size_t j = 0; j < fitted.size(); ++j) fitted[j] = *price.terms()[j].value;
-    for (std::size_t j = 0; j < fitted.size(); ++j) {
-      double gradient = 0, scale = 0;
-      for (std::size_t i = 0; i < runs.size(); ++i) {
-        const double x = row(runs[i])[j];
-        gradient += x * std::sqrt(runs[i].weight) * (price.fitted_seconds()[i] / runs[i].seconds - 1);
-        scale += x;
-      }
-      CHECK(gradient >= -1e-9 * scale);
-      if (fitted[j] > 0) CHECK(gradient <= 1e-9 * scale);
+TEST_CASE("a fixed part of speculative rounds is told from draft passes, which a straight line cannot") {
+  for (const double fixed : {0.0, 0.1, 0.3, 0.8}) {
+    const auto seconds = [&](double gamma) { return 0.01 * (1 + (gamma > 0 ? fixed : 0) + 0.07 * gamma); };
+    std::vector<ObservedRound> runs;
+    for (const double gamma : {0.0, 1.0, 4.0}) runs.push_back({.gamma = gamma, .seconds = seconds(gamma)});
+    const FittedCost price(runs, {});
+    double worst = 0;
+    for (const std::int64_t gamma : {2, 3, 6, 8}) {
+      const double error = log_error(price.round({.gamma = gamma}).total(), seconds(static_cast<double>(gamma)));
+      worst = std::max(worst, error);
     }
-    CostTerms descent{};
-    for (int sweep = 0; sweep < 3000; ++sweep) {
-      for (std::size_t j = 0; j < descent.size(); ++j) {
-        double gradient = 0, curvature = 0;
-        for (const ObservedRound& run : runs) {
-          const CostTerms x = row(run);
-          double residual = -std::sqrt(run.weight);
-          for (std::size_t i = 0; i < x.size(); ++i) residual += x[i] * descent[i];
-          gradient += x[j] * residual;
-          curvature += x[j] * x[j];
-        }
-        descent[j] = std::max(0.0, descent[j] - gradient / curvature);
-      }
+    INFO("fixed part " << fixed);
+    CHECK(worst < 0.06);
+    // The line of least squares of the relative errors through the same runs, at gamma 8.
+    double ww = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
+    for (const ObservedRound& run : runs) {
+      const double w = 1 / (run.seconds * run.seconds);
+      ww += w;
+      wx += w * run.gamma;
+      wxx += w * run.gamma * run.gamma;
+      wy += w * run.seconds;
+      wxy += w * run.gamma * run.seconds;
     }
-    CHECK(squares(fitted) <= squares(descent) * (1 + 1e-9));
+    const double slope = (ww * wxy - wx * wy) / (ww * wxx - wx * wx);
+    const double line = (wy - slope * wx) / ww + 8 * slope;
+    if (fixed >= 0.3) CHECK(log_error(line, seconds(8)) > 0.1);
   }
 }
 
-TEST_CASE("a cost that cannot be negative has a one-sided interval at zero") {
+TEST_CASE("a plain run and one gamma leave the split to what is usual, and the interval says so") {
+  for (const double fixed : {0.0, 0.15, 0.4}) {
+    const auto seconds = [&](double gamma) { return 0.01 * (1 + (gamma > 0 ? fixed : 0) + 0.06 * gamma); };
+    const std::vector<ObservedRound> runs = {{.gamma = 0, .seconds = seconds(0)}, {.gamma = 3, .seconds = seconds(3)}};
+    const FittedCost price(runs, {});
+    for (const std::int64_t gamma : {1, 5, 8}) {
+      const cost::Range range = cost::central_range(price, {.gamma = gamma});
+      INFO("fixed part " << fixed << ", gamma " << gamma);
+      CHECK(range.contains(seconds(static_cast<double>(gamma))));
+    }
+    CHECK(log_error(price.round({.gamma = 3}).total(), seconds(3)) < 0.03);
+  }
+}
+
+TEST_CASE("intervals grow with the distance from the runs and have no width of 0") {
+  for (const std::vector<double>& batches : {std::vector<double>{8}, {1, 8}, {1, 4, 8}}) {
+    const FittedCost price(runs_of(truth, {0, 2, 5}, batches, {1000}), {});
+    double width = 0.01;
+    for (const double batch : {8.0, 32.0, 128.0, 512.0}) {
+      const cost::Range range = cost::central_range(price, {.gamma = 2, .batch = batch, .context = 1000});
+      INFO(batches.size() << " batches, asked at " << batch);
+      CHECK(std::log(range.hi / range.lo) > width);
+      CHECK(range.contains(price.round({.gamma = 2, .batch = batch, .context = 1000}).total()));
+      width = std::log(range.hi / range.lo);
+    }
+    CHECK(width > 0.3);
+  }
+}
+
+TEST_CASE("what left-out runs missed widens the replicates, whatever the misses, and each of them is a time") {
   test_support::RandomCases cases(5);
-  std::vector<ObservedRound> runs = runs_of({0.01, 0.002, -4e-6, 1e-4, 0}, {0, 1, 3, 5}, {1, 8, 64}, {500, 2000});
-  add_noise(runs, 0.02, cases);
-  const FittedCost price(runs, {});
-  REQUIRE(price.terms()[2].value);
-  CHECK(*price.terms()[2].value == 0);
-  REQUIRE(price.terms()[2].ci95);
-  CHECK(price.terms()[2].ci95->lo == 0);
-  CHECK(price.terms()[1].ci95->lo > 0);
+  double width = 0;
+  for (const double noise : {0.005, 0.04, 0.15}) {
+    std::vector<ObservedRound> runs = runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000});
+    add_noise(runs, noise, cases);
+    const FittedCost price(runs, {});
+    const double found = log_half_width(price, 2, 8, 1000);
+    INFO("noise " << noise << ": " << found << ", scale " << price.error_scale());
+    CHECK(found > 1.3 * width);
+    width = found;
+  }
+  const std::vector<ObservedRound> absurd = {
+      {.gamma = 0, .seconds = 1e12}, {.gamma = 1, .seconds = 1e-12}, {.gamma = 4, .seconds = 1}};
+  const FittedCost price(absurd, {});
+  for (std::size_t i = 0; i < price.replicates(); ++i) {
+    CHECK(std::isfinite(price.round_of_replicate(i, {.gamma = 4}).total()));
+  }
 }
 
 TEST_CASE("intervals from replicates cover the true round and those a third as wide do not") {
   test_support::RandomCases cases(23);
-  constexpr int trials = 100;
+  constexpr int trials = 40;
   int covered = 0, covered_by_third = 0;
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<ObservedRound> runs = runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000});
@@ -279,17 +191,44 @@ TEST_CASE("intervals from replicates cover the true round and those a third as w
     options.seed = static_cast<std::uint64_t>(trial);
     const FittedCost price(runs, options);
     const cost::RoundPoint point{.gamma = 4, .batch = 20, .context = 1000};
-    std::vector<double> seconds;
-    for (std::size_t r = 0; r < price.replicates(); ++r) seconds.push_back(price.round_of_replicate(r, point).total());
-    std::sort(seconds.begin(), seconds.end());
-    const double lo = seconds[5], hi = seconds[194], centre = price.round(point).total();
-    const double expected = seconds_of(truth, 4, 20, 1000);
-    covered += lo <= expected && expected <= hi ? 1 : 0;
-    covered_by_third += std::abs(expected - centre) <= (hi - lo) / 6 ? 1 : 0;
+    const cost::Range range = cost::central_range(price, point);
+    const double centre = price.round(point).total(), expected = seconds_of(truth, 4, 20, 1000);
+    covered += range.contains(expected) ? 1 : 0;
+    covered_by_third += std::abs(expected - centre) <= (range.hi - range.lo) / 6 ? 1 : 0;
   }
-  // A coverage of 0.946 falls below 0.85 in 100 trials with probability 1e-4.
-  CHECK(covered >= 0.85 * trials);
-  CHECK(covered_by_third < 0.85 * trials);
+  // A coverage of 0.946 falls below 32 of 40 with probability 2.3e-4; one of half reaches it with 9e-5.
+  CHECK(covered >= 32);
+  CHECK(covered_by_third < 32);
+}
+
+TEST_CASE("where no run says a context every context costs the same, and else more costs more") {
+  std::vector<ObservedRound> runs = runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000});
+  for (ObservedRound& run : runs) run.context.reset();
+  const FittedCost unsaid(runs, {});
+  const cost::RoundPoint near{.gamma = 2, .batch = 8, .context = 10}, far{.gamma = 2, .batch = 8, .context = 1e5};
+  CHECK(unsaid.round(near).total() == unsaid.round(far).total());
+  CHECK_FALSE(unsaid.extrapolates(far));
+  const FittedCost said(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000, 8000}), {});
+  CHECK(said.round({.gamma = 2, .batch = 64, .context = 8000}).total() >
+        1.1 * said.round({.gamma = 2, .batch = 64, .context = 1000}).total());
+  CHECK(said.extrapolates(far));
+}
+
+TEST_CASE("one pass is charged for parallel drafts and none for n-grams") {
+  FitOptions options;
+  std::vector<ObservedRound> runs = runs_of({0.01, 0, 0, 0.002, 0, 0, 0, 1e-4, 1e6}, {0, 2, 4, 8}, {1, 8}, {0});
+  for (const DraftKind kind : {DraftKind::parallel, DraftKind::ngram}) {
+    options.kind = kind;
+    const FittedCost price(runs, options);
+    CHECK(log_error(price.round({.gamma = 16, .batch = 8}).total(), 0.012 + 17 * 8e-4 * 1) < 0.35);
+    const double draft = price.round({.gamma = 16, .batch = 8}).draft;
+    CHECK((kind == DraftKind::ngram) == (draft == 0));
+    CHECK(price.round({.gamma = 4, .batch = 8}).overhead > 0);
+    CHECK(price.parts_known({.batch = 8}));
+  }
+  CHECK(FittedCost(runs, options).parts_known({.gamma = 16, .batch = 8}));
+  options.kind = DraftKind::model;
+  CHECK_FALSE(FittedCost(std::span(runs).first(3), options).parts_known({.gamma = 4}));
 }
 
 TEST_CASE("the same seed gives the same replicates and another one others") {
@@ -316,29 +255,25 @@ TEST_CASE("what cannot be in observed rounds is reported") {
   const FittedCost price(runs, {});
   REQUIRE(has_finding(price, "round_below_target_pass"));
   CHECK_THAT(price.findings()[0].message, Contains("run 4: a round with 3 drafts took"));
-  CHECK(has_finding(price, "poor_fit"));
   CHECK(has_finding(FittedCost(runs_of(truth, {1, 3}, {1, 8}, {1000}), {}), "no_plain_runs"));
-  CHECK(has_finding(FittedCost(runs_of(truth, {0, 3}, {8}, {1000}), {}), "fit_without_residuals"));
-  // The more drafts the faster: no split of a round into costs does that.
-  CHECK(has_finding(FittedCost(runs_of({0.02, -0.002, 0, 0, 0}, {0, 1, 3, 5}, {1, 8}, {0}), {}), "clipped_at_zero"));
+  runs[4].seconds = 0.2 * runs[1].seconds;
+  CHECK(has_finding(FittedCost(runs, {}), "poor_fit"));
 }
 
-TEST_CASE("every run is predicted from the others, or said not to follow from them") {
+TEST_CASE("every run is predicted from the others, but for a plain run of runs that drafted") {
   const auto left_out = cost::leave_one_out(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000}), {});
   REQUIRE(left_out.size() == 12);
   CHECK(cost::leave_one_out(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000}), {}, 5).size() == 5);
   for (const cost::LeftOut& prediction : left_out) {
     REQUIRE(prediction.relative_error());
-    CHECK(*prediction.relative_error() == Approx(0).margin(1e-9));
+    CHECK(std::abs(*prediction.relative_error()) < 0.12);
   }
-  std::vector<ObservedRound> runs = runs_of(truth, {0, 3}, {8}, {1000});
-  runs.push_back(runs_of(truth, {3}, {64}, {1000}).front());
-  const auto alone = cost::leave_one_out(runs, {});
-  CHECK_FALSE(alone[2].predicted_seconds);
-  CHECK_FALSE(alone[2].relative_error());
-  CHECK(alone[2].splits.lo < alone[2].measured_seconds);
-  CHECK(alone[2].splits.hi > alone[2].measured_seconds);
-  CHECK_THROWS_AS(cost::leave_one_out(std::span(runs).first(1), {}), std::invalid_argument);
+  const auto alone = cost::leave_one_out(runs_of(truth, {0, 3, 5}, {8}, {1000}), {});
+  CHECK_FALSE(alone[0].predicted_seconds);
+  CHECK_FALSE(alone[0].relative_error());
+  CHECK(alone[1].predicted_seconds);
+  const std::vector<ObservedRound> runs = runs_of(truth, {0}, {8}, {1000});
+  CHECK_THROWS_AS(cost::leave_one_out(runs, {}), std::invalid_argument);
 }
 
 TEST_CASE("a fit refuses runs with values that cannot be") {
@@ -356,6 +291,8 @@ TEST_CASE("a fit refuses runs with values that cannot be") {
   CHECK_THROWS_AS(FittedCost(with([](ObservedRound& run) { run.context = -1; }), {}), std::domain_error);
   CHECK_THROWS_AS(FittedCost(with([](ObservedRound& run) { run.weight = 0; }), {}), std::domain_error);
   CHECK_THROWS_AS(FittedCost(runs, {}).round({.gamma = -1}), std::domain_error);
+  CHECK_THROWS_AS(FittedCost(runs, {.usual_error = 0}), std::domain_error);
+  CHECK_THROWS_AS(FittedCost(runs, {.usual_error_degrees = 0}), std::domain_error);
   // Squares of these would overflow or vanish.
   CHECK_THROWS_WITH(FittedCost(with([](ObservedRound& run) { run.seconds = 1e300; }), {}),
                     "FittedCost: seconds is 1e+300, but must be in [1e-12, 1000000000000]");
@@ -367,6 +304,85 @@ TEST_CASE("a fit refuses runs with values that cannot be") {
       run.seconds = extreme;
       run.batch = 1 / extreme;
     }
-    CHECK(FittedCost(runs, {}).fitted_seconds()[0] == Approx(extreme).epsilon(1e-6));
+    CHECK(FittedCost(runs, {}).fitted_seconds()[0] == Approx(extreme).epsilon(0.05));
+  }
+}
+
+namespace {
+
+/// The law of docs/theory.md of a head's rounds, by the logarithms of its terms as shares of the iteration.
+double log_seconds_of(const std::vector<double>& logs, double gamma, double batch, double context) {
+  CostTerms terms{};
+  for (std::size_t j = 1; j < 8; ++j) terms[j] = std::exp(logs[0] + logs[j]);
+  terms[0] = std::exp(logs[0]);
+  terms[8] = std::exp(-logs[8]);
+  return std::log(seconds_of(terms, gamma, batch, context));
+}
+
+/// The covariance of two of several normal variables given others: Schur's complement by eliminating one after the
+/// other.
+double given(std::vector<std::vector<double>> covariance, std::size_t known) {
+  for (std::size_t k = 0; k < known; ++k)
+    for (std::size_t i = k + 1; i < covariance.size(); ++i)
+      for (std::size_t j = k + 1; j < covariance.size(); ++j)
+        covariance[i][j] -= covariance[i][k] * covariance[k][j] / covariance[k][k];
+  return covariance[known][known + 1];
+}
+
+}  // namespace
+
+TEST_CASE("the covariance of two rounds is that of the documented priors given the runs") {
+  std::vector<ObservedRound> runs = runs_of(truth, {0, 2}, {1, 16}, {1000});
+  const FittedCost price(runs, {.kind = DraftKind::eagle});
+  const std::vector<double> spreads = {10, 1.4, 1.2, 0.65, 1.5, 0.7, 1.2, 1.5, 0.9};
+  std::vector<double> logs = {std::log(price.terms()[0].value)};
+  for (std::size_t j = 1; j < 8; ++j) logs.push_back(std::log(price.terms()[j].value) - logs[0]);
+  logs.push_back(-std::log(price.terms()[8].value));
+  const auto squared_over = [](double x, double length) { return x * x / (length * length); };
+  const auto covariance = [&](const ObservedRound& a, const ObservedRound& b) {
+    double sum = 0;
+    for (std::size_t j = 0; j < logs.size(); ++j) {
+      const auto slope = [&](const ObservedRound& at) {
+        std::vector<double> up = logs, down = logs;
+        up[j] += 1e-5;
+        down[j] -= 1e-5;
+        return (log_seconds_of(up, at.gamma, at.batch, *at.context) -
+                log_seconds_of(down, at.gamma, at.batch, *at.context)) /
+               2e-5;
+      };
+      sum += spreads[j] * spreads[j] * slope(a) * slope(b);
+    }
+    if ((a.gamma > 0) != (b.gamma > 0)) return sum;
+    return sum + 0.07 * 0.07 *
+                     std::exp(-(squared_over(std::log(a.batch / b.batch), 1.4) +
+                                squared_over(std::log((a.gamma + 1) / (b.gamma + 1)), 0.9) +
+                                squared_over(std::log((*a.context + 500) / (*b.context + 500)), 1)) /
+                              2);
+  };
+  const auto expected = [&](const ObservedRound& a, const ObservedRound& b) {
+    std::vector<ObservedRound> all = runs;
+    all.push_back(a);
+    all.push_back(b);
+    std::vector<std::vector<double>> joint(all.size(), std::vector<double>(all.size()));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (std::size_t j = 0; j < all.size(); ++j)
+        joint[i][j] = covariance(all[i], all[j]) + (i == j && i < runs.size() ? 0.02 * 0.02 : 0);
+    return given(joint, runs.size());
+  };
+  const auto round = [](double gamma, double batch, double context) {
+    return ObservedRound{.gamma = gamma, .batch = batch, .context = context};
+  };
+  const auto point = [](const ObservedRound& at) {
+    return cost::RoundPoint{static_cast<std::int64_t>(at.gamma), at.batch, *at.context, 0};
+  };
+  // The interval's widening is the same everywhere.
+  const ObservedRound far = round(6, 64, 4000);
+  const double widening = price.log_covariance(point(far), point(far)) / expected(far, far);
+  CHECK(price.run_error() == Approx(0.02 * std::sqrt(widening)).epsilon(1e-4));
+  for (const auto& [a, b] : {std::pair(round(2, 16, 1000), round(2, 16, 1000)), std::pair(round(0, 16, 1000), far),
+                             std::pair(round(4, 16, 1000), round(3, 8, 1000)), std::pair(round(1, 1, 1000), far)}) {
+    INFO(a.gamma << " " << b.gamma);
+    CHECK(price.log_covariance(point(a), point(b)) == Approx(widening * expected(a, b)).epsilon(1e-3).margin(1e-9));
+    CHECK(price.log_covariance(point(b), point(a)) == Approx(price.log_covariance(point(a), point(b))));
   }
 }

@@ -40,7 +40,7 @@ std::vector<TimedPass> verification(const std::vector<double>& seconds) {
   return passes;
 }
 
-bool has_finding(std::span<const cost::CostFinding> findings, const std::string& code) {
+bool has_finding(std::span<const Note> findings, const std::string& code) {
   return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) { return finding.code == code; });
 }
 
@@ -195,12 +195,18 @@ TEST_CASE("the batch axis and the verification axis stay apart") {
   CHECK(has_finding(lonely.findings(), "verification_axis_prices_batches"));
 }
 
-TEST_CASE("generating one token after another stands in where no pass of one token was timed") {
+TEST_CASE("generating one token after another is plain decoding, and a prompt of one token gives way to it") {
   std::vector<TimedPass> passes = {pass(1, 2, 0, 0.02, TimingAxis::verification),
                                    pass(1, 1, 31.5, 0.01, TimingAxis::generation)};
   CHECK(PassCurve("target", passes, {}).seconds(1, 1, 0) == Approx(0.01));
   passes.push_back(pass(1, 1, 0, 0.012, TimingAxis::verification));
-  CHECK(PassCurve("target", passes, {}).seconds(1, 1, 0) == Approx(0.012));
+  const PassCurve both("target", passes, {});
+  CHECK(both.seconds(1, 1, 0) == Approx(0.01));
+  CHECK(has_finding(both.findings(), "one_token_prompt_left_out"));
+  passes.erase(passes.begin() + 1);
+  const PassCurve prompts("target", passes, {});
+  CHECK(prompts.seconds(1, 1, 0) == Approx(0.012));
+  CHECK_FALSE(has_finding(prompts.findings(), "one_token_prompt_left_out"));
 }
 
 TEST_CASE("each kind of draft pays its passes, and the catch-up token where it is timed") {
@@ -227,6 +233,33 @@ TEST_CASE("each kind of draft pays its passes, and the catch-up token where it i
   CHECK(MeasuredCost(target, std::span(draft).first(1), options).round({.gamma = 4, .full_accepts = 1}).draft ==
         Approx(0.004));
   CHECK(MeasuredCost(target, draft, options).round({}).total() == Approx(0.01));
+}
+
+TEST_CASE("a mirrored draft decodes what the target verified once more, and never catches up") {
+  // The passes of llama.cpp's draft one after the other: gamma tokens one by one, then all gamma + 1 in one pass.
+  const std::vector<double> draft_seconds = {0.0010, 0.0013, 0.0014, 0.0019, 0.0020, 0.0021};
+  const std::vector<TimedPass> target = verification({0.010, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017});
+  cost::MeasuredOptions options;
+  options.kind = DraftKind::mirrored;
+  const MeasuredCost price(target, verification(draft_seconds), options);
+  for (std::int64_t gamma = 1; gamma <= 5; ++gamma) {
+    double walked = 0;
+    for (std::int64_t token = 0; token < gamma; ++token) walked += draft_seconds[0];
+    walked += draft_seconds[static_cast<std::size_t>(gamma)];
+    CHECK(price.round({.gamma = gamma}).draft == Approx(walked).epsilon(1e-14));
+    CHECK(price.round({.gamma = gamma, .full_accepts = 0.7}).draft == price.round({.gamma = gamma}).draft);
+  }
+  CHECK(price.round({}).total() == 0.010);
+  // Longer passes than were timed cost the longest one at least, and it is said.
+  CHECK(price.round({.gamma = 7}).draft == Approx(7 * 0.0010 + 0.0021).epsilon(1e-14));
+  CHECK(has_finding(price.findings(), "mirrored_pass_not_timed"));
+  CHECK_FALSE(price.extrapolates({.gamma = 7}));
+  options.curve.extrapolate = true;
+  CHECK(MeasuredCost(target, verification(draft_seconds), options).round({.gamma = 7}).draft ==
+        Approx(7 * 0.0010 + 0.0023).epsilon(1e-14));
+  options.curve.extrapolate = false;
+  options.c = 0.1;
+  CHECK(MeasuredCost(target, {}, options).round({.gamma = 4}).draft == Approx(5 * 0.1 * 0.010).epsilon(1e-14));
 }
 
 TEST_CASE("replicates redraw repetitions, are the same every time, and spread as the mean does") {
@@ -297,6 +330,8 @@ TEST_CASE("all replicates at once are the replicates one by one") {
   options.c.reset();
   options.kind = DraftKind::ngram;
   prices.emplace_back(target, std::vector<TimedPass>{}, options);
+  options.kind = DraftKind::mirrored;
+  prices.emplace_back(target, draft, options);
   for (const MeasuredCost& price : prices) {
     for (const cost::RoundPoint& point : {cost::RoundPoint{0, 2, 500, 0}, cost::RoundPoint{3, 0.3, 500, 0.5},
                                           cost::RoundPoint{2, 5.5, 100, 0.25}, cost::RoundPoint{4, 30, 2000, 0.1}}) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,8 +32,11 @@ std::string refusal(const std::string& config) {
 }
 
 /// The configuration with further keys; later ones win.
+/// The configuration with these keys, in place of those it has.
 std::string with(const std::string& config, const std::string& more) {
-  return config.substr(0, config.size() - 1) + ',' + more + '}';
+  auto document = nlohmann::ordered_json::parse(config);
+  document.update(nlohmann::ordered_json::parse('{' + more + '}'));
+  return document.dump();
 }
 
 const std::string llama_70b =
@@ -456,11 +460,24 @@ TEST_CASE("a model file of the presets' form names the model, its sources and it
                     Catch::Contains("config.num_hidden_layers is missing"));
 }
 
+TEST_CASE("a document may say how many parameters a model has that nobody published the shape of, but no file may") {
+  const ModelSpec model = cost::model_spec_from_document(R"({"name":"x","parameters":2e9})", "x.json");
+  CHECK(*model.stated_parameters == 2000000000);
+  CHECK_FALSE(has_shape(model));
+  const tests::TemporaryFolder folder;
+  CHECK_THROWS_WITH(cost::read_model_spec(folder.write("x.json", R"({"name":"x","parameters":2e9})")),
+                    Catch::Contains("x.json: config is missing, but must be the model's configuration"));
+  CHECK_THROWS_WITH(
+      cost::model_spec_from_document(R"({"name":"x","parameters":2e9,"config":{"model_type":"gemma"}})", "x.json"),
+      Catch::Contains("parameters is present, but must be absent beside config"));
+}
+
 TEST_CASE("every preset of a model names its sources and is found by its names") {
   CHECK_FALSE(cost::model_presets().empty());
   for (const ModelSpec& model : cost::model_presets()) {
     INFO(model.name);
-    CHECK(total_parameters(model) > 0);
+    CHECK((total_parameters(model) > 0) != model.stated_parameters.has_value());
+    CHECK(has_shape(model) != model.stated_parameters.has_value());
     CHECK_FALSE(model.sources.empty());
     for (const std::string& source : model.sources) CHECK(source.rfind("https://", 0) == 0);
     CHECK(cost::model_preset(model.name) == &model);

@@ -16,7 +16,8 @@ namespace {
 /// What the quantities of "checked" are called in the library. Pages differ in whether the input embedding, of which a
 /// token reads one row, is among the parameters that are active.
 std::int64_t computed(const ModelSpec& model, const std::string& quantity) {
-  if (quantity == "total_parameters") return total_parameters(model);
+  if (quantity == "total_parameters") return model.stated_parameters.value_or(total_parameters(model));
+  if (quantity == "parameters_beside_embedding") return total_parameters(model) - model.embedding_parameters;
   if (quantity == "active_parameters") return active_parameters(model);
   if (quantity == "active_and_embedding_parameters") return active_parameters(model) + model.embedding_parameters;
   if (quantity == "parameters_of_files") {  // the next-token module with an embedding and a head of its own

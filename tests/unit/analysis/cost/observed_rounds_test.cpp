@@ -107,6 +107,43 @@ TEST_CASE("a benchmark run that lacks a key or contradicts itself is refused by 
              EndsWith("record is no benchmark run, but must be a benchmark run"));
 }
 
+TEST_CASE("the answers of a server that decodes one at a time are a run at batch 1") {
+  const auto answer = [](double tokens, double seconds, double drafted, double accepted) {
+    traces::ServingCounts counts;
+    counts.file = "answers.jsonl";
+    counts.engine = "llama.cpp";
+    counts.unit = traces::CountUnit::request;
+    counts.labels = {{"slot", "0"}};
+    counts.emitted = tokens - 1;
+    traces::BenchRun& one = counts.bench.emplace();
+    one.duration_s = seconds;
+    one.total_output_tokens = tokens;
+    one.total_input_tokens = 100;
+    if (drafted == 0) return counts;
+    counts.shape = traces::DraftShape::chain;
+    counts.drafted = drafted;
+    counts.accepted = accepted;
+    counts.rounds = tokens - 1 - accepted;
+    return counts;
+  };
+  // 27 tokens of 12 rounds, and 8 of as many without a draft, in 0.25 and 0.15 s.
+  const std::vector<traces::ServingCounts> answers = {answer(28, 0.25, 36, 15), answer(9, 0.15, 0, 0)};
+  const cost::BenchRounds speculative = cost::bench_rounds(cost::run_of_answers(answers));
+  CHECK(speculative.round.batch == Approx(1).epsilon(1e-14));
+  CHECK(speculative.tokens_per_step == Approx(35.0 / 20).epsilon(1e-14));
+  CHECK(speculative.round.seconds == Approx(0.4 / 20).epsilon(1e-14));
+  CHECK(speculative.round.gamma == Approx(36.0 / 20).epsilon(1e-14));
+  CHECK(*speculative.round.context == Approx(100 + 37.0 / 4).epsilon(1e-14));
+  const cost::BenchRounds plain = cost::bench_rounds(cost::run_of_answers(std::span(answers).last(1)));
+  CHECK(plain.round.gamma == 0);
+  CHECK(plain.round.seconds == Approx(0.15 / 8).epsilon(1e-14));
+  std::vector<traces::ServingCounts> beside = answers;
+  beside[1].labels = {{"slot", "3"}};
+  beside[1].line = 2;
+  CHECK_THROWS_WITH(cost::run_of_answers(beside),
+                    Catch::Contains("answers.jsonl:2: id_slot is 3, but must be 0, as in"));
+}
+
 TEST_CASE("only steady windows that read no prompts tell a round") {
   const std::vector<ServingCounts> windows = {window(8, 0, 790),  window(8, 0, 800), window(8, 0, 810),
                                               window(8, 99, 400), window(8, 0, 805), window(7, 0, 600)};

@@ -199,6 +199,17 @@ TEST_CASE("accelerators that share a model divide it, reduce twice a layer and k
   options.hardware.gpus_per_node = {2};
   CHECK(has_roofline_finding(RooflineCost(options), "tensor_parallel_beyond_link"));
   CHECK(has_roofline_finding(RooflineCost(options), "tensor_parallel_uneven"));
+  CHECK(cost::uneven_heads(options.target) == "3 accelerators cannot evenly divide 8 key/value heads");
+  const auto uneven = [](const char* name, std::int64_t accelerators) {
+    cost::PlacedModel placed;
+    placed.model = *cost::model_preset(name);
+    placed.tensor_parallel = accelerators;
+    return cost::uneven_heads(placed);
+  };
+  CHECK(uneven("qwen2.5-7b", 8) == "8 accelerators cannot evenly divide 28 heads of qwen2.5-7b");
+  CHECK(uneven("deepseek-v3", 3) == "3 accelerators cannot evenly divide 128 heads of deepseek-v3");
+  CHECK(uneven("qwen2.5-7b", 4).empty());
+  CHECK(uneven("llama-3.3-70b", 16).empty());
   options.target.tensor_parallel = 16;
   CHECK_FALSE(has_roofline_finding(RooflineCost(options), "tensor_parallel_uneven"));
   options.hardware.link_bytes_per_second.reset();
@@ -228,6 +239,10 @@ TEST_CASE("drafts cost by kind, a full accept one more token, and every pass its
   CHECK(parallel.round({.gamma = 4, .batch = 16, .context = 3000}).draft ==
         Approx(pass(parallel.draft_pass(16, 4, 3000))).epsilon(1e-14));
   CHECK(parallel.round(point).overhead == Approx(2 * 1e-4 + 3e-4).epsilon(1e-14));
+  options.kind = DraftKind::mirrored;
+  const RooflineCost mirrored(options);
+  CHECK(mirrored.round(point).draft == Approx(4 * one + pass(mirrored.draft_pass(16, 5, 3000))).epsilon(1e-14));
+  CHECK(mirrored.round(point).overhead == Approx(6 * 1e-4 + 3e-4).epsilon(1e-14));
   options.losses.layer_seconds = exactly(2e-6);  // 4 passes of the draft, one of the target
   const auto layers_of = [](const cost::PlacedModel& placed) {
     double layers = 0;
@@ -396,12 +411,13 @@ TEST_CASE("one point bound by memory fixes the bandwidth and leaves the range of
 }
 
 TEST_CASE("calibration leaves a range where the points do, and says which it cannot meet") {
-  const std::vector<CalibrationPoint> points = {{.batch = 8, .round_seconds = 5e-3}};
-  const RooflineCost misfit = RooflineCost(uncertain()).calibrated(points);
-  CHECK(misfit.options().losses.bandwidth_efficiency.value == 1);
+  const CalibrationPoint fast{.batch = 8, .round_seconds = 14.5e-3}, slow{.batch = 8, .round_seconds = 40e-3};
+  CHECK(RooflineCost(uncertain()).calibrated(std::vector{fast}).options().losses.bandwidth_efficiency.value == 1);
+  const std::vector<CalibrationPoint> contradictory = {fast, slow};
+  const RooflineCost misfit = RooflineCost(uncertain()).calibrated(contradictory);
   CHECK(has_roofline_finding(misfit, "roofline_misfit"));
   CHECK_FALSE(has_roofline_finding(misfit, "roofline_uncalibrated"));
-  const RooflineCost fixed = RooflineCost(usual()).calibrated(points);
+  const RooflineCost fixed = RooflineCost(usual()).calibrated(contradictory);
   CHECK(fixed.replicates() == 0);
   CHECK(has_roofline_finding(fixed, "roofline_misfit"));
 }

@@ -156,7 +156,7 @@ TEST_CASE("many tasks take time and memory in proportion to their number") {
   RateAccumulator rate;
   const std::int64_t before = allocated_bytes();
   for (std::int32_t task = 0; task < tasks; ++task) {
-    rate.add(std::vector<std::int64_t>(256, task), std::vector<std::int32_t>(256, task), values, {});
+    rate.add({std::vector<std::int64_t>(256, task), std::vector<std::int32_t>(256, task)}, values, {});
   }
   // 8 kB of batches a task would be 130 MB.
   CHECK(allocated_bytes() - before < 16'000'000);
@@ -272,15 +272,48 @@ TEST_CASE("moments merged from parts are those of the whole") {
   CHECK(first.squared_deviations(0.4) == Approx(whole.squared_deviations(0.4)).epsilon(1e-12));
 }
 
-TEST_CASE("strata of one cluster are taken together") {
-  std::vector<ClusterMoments> strata(3);
-  strata[0].add(1, 2);
-  strata[1].add(2, 2);
-  CHECK(stratified_standard_error(strata)->degrees_of_freedom == 1);
-  strata[2].add(1, 2);
-  strata[2].add(2, 2);
-  CHECK(stratified_standard_error(strata)->degrees_of_freedom == Approx(2));
-  CHECK_FALSE(stratified_standard_error(std::span(strata).first(1)));
+TEST_CASE("sequences of one prompt are one cluster, and a recording of one prompt has no interval") {
+  Columns columns = random_columns(30, 8);
+  const auto with_prompts = [&](std::int64_t prompts) {
+    std::vector<std::int64_t> prompt;
+    for (const std::int64_t sequence : columns.sequence) prompt.push_back(sequence % prompts);
+    Observations observations;
+    observations.size = std::ssize(columns.sequence);
+    observations.sequence = columns.sequence;
+    observations.prompt = prompt;
+    observations.mean_acceptance.lower = columns.lower;
+    AcceptanceAccumulator accumulator;
+    accumulator.add(observations);
+    return *accumulator.from_mean_acceptance();
+  };
+  const AcceptanceEstimate alpha = with_prompts(6);
+  std::vector<double> sums(6), lengths(6);
+  for (std::size_t i = 0; i < columns.lower.size(); ++i) {
+    sums[static_cast<std::size_t>(columns.sequence[i] % 6)] += columns.lower[i];
+    lengths[static_cast<std::size_t>(columns.sequence[i] % 6)] += 1;
+  }
+  const Estimate ratio = ratio_of_sums(sums, lengths);
+  const double scale = std::sqrt(alpha.ci95->hi * (1 - alpha.ci95->hi) / (ratio.value * (1 - ratio.value)));
+  CHECK(alpha.ci95->hi - ratio.value == Approx((ratio.ci95->hi - ratio.value) * scale).epsilon(1e-9));
+  CHECK(alpha.clusters == 6);
+  CHECK(alpha.sequences == 30);
+  CHECK(alpha.few_clusters());
+  CHECK(alpha.method.find("6 prompts") != std::string::npos);
+  CHECK_FALSE(with_prompts(1).ci95);
+  CHECK(contains(with_prompts(1).notes, "all 30 sequences continue one prompt"));
+}
+
+TEST_CASE("few or unequal clusters are told by what they are worth, not by their number") {
+  Columns alike;
+  for (std::int64_t k = 0; k < 16; ++k) alike.append(k, -1, std::vector<double>(50, k % 2 == 0 ? 0.4 : 0.6));
+  CHECK_FALSE(alike.estimate().few_clusters());
+  CHECK(alike.estimate().effective_clusters == Approx(16));
+  CHECK(*alike.estimate().degrees_of_freedom == Approx(15));
+  Columns unequal;
+  for (std::int64_t k = 0; k < 40; ++k)
+    unequal.append(k, -1, std::vector<double>(k < 3 ? 2000 : 20, k % 2 == 0 ? 0.4 : 0.6));
+  CHECK(unequal.estimate().few_clusters());
+  CHECK(unequal.estimate().effective_clusters < 4);
 }
 
 namespace {

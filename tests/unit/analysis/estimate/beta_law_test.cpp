@@ -117,7 +117,7 @@ TEST_CASE("brackets give bounds of quantiles and shares, and no autocorrelation"
   seen.sequence = sequence;
   seen.mean_acceptance.lower = {0.1, 0.3, 0.5, 0.7};
   seen.mean_acceptance.upper = {0.2, 0.4, 0.6, 0.8};
-  BetaLawAccumulator law({{0.5}, {0.375}, 4, 2, 5});
+  BetaLawAccumulator law({{0.5}, {0.375}, 4, 2});
   law.add(seen);
   const BetaSummary summary = law.summary();
   CHECK(summary.quantiles[0].bounds.lo == Approx(0.3).margin(1e-4));
@@ -126,26 +126,6 @@ TEST_CASE("brackets give bounds of quantiles and shares, and no autocorrelation"
   CHECK(summary.below[0].bounds.hi == 0.5);
   CHECK(summary.autocorrelation.empty());
   CHECK(summary.histogram_lower == std::vector<std::int64_t>{1, 1, 2, 0});
-}
-
-TEST_CASE("calibration sets acceptance against confidence, bin by bin") {
-  Observations seen;
-  const std::vector<std::int64_t> sequence{0, 0, 0, 0};
-  seen.sequence = sequence;
-  seen.mean_acceptance.lower = {0.2, 0.4, 0.9, 1.0};
-  seen.acceptance.lower = {0, 1, 1, 1};
-  seen.draft_top_probability = {0.1, 0.4, 0.6, 1.0};
-  seen.draft_token_probability = {0.1, 0.2, none, 0.9};
-  BetaLawAccumulator law({{}, {}, 4, 1, 2});
-  law.add(seen);
-  const BetaSummary summary = law.summary();
-  REQUIRE(summary.by_top_probability.size() == 2);
-  CHECK(summary.by_top_probability[0].positions == 2);
-  CHECK(*summary.by_top_probability[0].mean_confidence == Approx(0.25));
-  CHECK(*summary.by_top_probability[0].mean_acceptance == Approx(0.3));
-  CHECK(*summary.by_top_probability[1].mean_acceptance == Approx(0.95));
-  CHECK(summary.by_token_probability[1].positions == 1);
-  CHECK(*summary.by_token_probability[0].mean_acceptance == Approx(0.5));
 }
 
 TEST_CASE("histograms by task sum to the whole, and pairs are counted behind each autocorrelation") {

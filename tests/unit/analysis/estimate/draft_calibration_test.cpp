@@ -16,17 +16,21 @@ using tests::RecordedPair;
 
 namespace {
 
-std::vector<estimate::CalibratedBin> calibration_of(const RecordedPair& pair, std::int64_t bins,
-                                                    traces::AcceptanceRule rule = traces::AcceptanceRule::rejection) {
+estimate::DraftCalibration calibrated(const RecordedPair& pair, std::int64_t bins, traces::AcceptanceRule rule) {
   estimate::ObserveOptions options;
   options.rule = rule;
   options.confidence_bins = bins;
   MemorySource source({}, {});
   estimate::Observer observer({}, options);
-  estimate::DraftCalibration calibration;
+  estimate::DraftCalibration calibration(bins);
   calibration.add(observer.observe(source, pair.full()));
   CHECK(calibration.positions() == pair.positions);
-  return calibration.bins();
+  return calibration;
+}
+
+std::vector<estimate::CalibratedBin> calibration_of(const RecordedPair& pair, std::int64_t bins,
+                                                    traces::AcceptanceRule rule = traces::AcceptanceRule::rejection) {
+  return calibrated(pair, bins, rule).by_token();
 }
 
 }  // namespace
@@ -88,17 +92,54 @@ TEST_CASE("over one bin calibration is the mean of beta, and greedy drafts fall 
   for (const auto& bin : calibration_of(pair, 100)) CHECK(bin.acceptance.has_value() == (bin.drafted > 0));
 }
 
-TEST_CASE("bins that change their number from batch to batch are refused") {
-  estimate::DraftCalibration calibration;
+TEST_CASE("by the draft's largest probability the mean acceptance of the positions counts") {
+  const RecordedPair pair = tests::recorded_pair(12, 300, 20, 33);
+  std::vector<double> positions(4), top(4), beta(4);
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    const auto p = pair.target_row(i);
+    const auto q = pair.draft_row(i);
+    const double largest = *std::max_element(q.begin(), q.end());
+    const auto bin = static_cast<std::size_t>(std::min(largest * 4, 3.0));
+    positions[bin] += 1;
+    top[bin] += largest;
+    for (std::size_t x = 0; x < p.size(); ++x) beta[bin] += std::min(p[x], q[x]);
+  }
+  const auto bins = calibrated(pair, 4, traces::AcceptanceRule::rejection).by_top();
+  REQUIRE(bins.size() == 4);
+  int told = 0;
+  for (std::size_t b = 0; b < 4; ++b) {
+    CHECK(static_cast<double>(bins[b].positions) == positions[b]);
+    CHECK(bins[b].drafted == positions[b]);
+    CHECK(bins[b].acceptance.has_value() == (positions[b] > 0));
+    if (!bins[b].acceptance) continue;
+    ++told;
+    CHECK(*bins[b].confidence == Approx(top[b] / positions[b]).epsilon(1e-6));
+    CHECK(bins[b].acceptance->value == Approx(beta[b] / positions[b]).epsilon(1e-6));
+    if (bins[b].acceptance->ci95) CHECK(bins[b].acceptance->ci95->hi <= 1);
+  }
+  CHECK(told >= 2);
+  // Where one token is drafted, the largest probability is the drafted token's.
+  const auto greedy = calibrated(pair, 4, traces::AcceptanceRule::greedy_draft);
+  for (std::size_t b = 0; b < 4; ++b) {
+    const auto one = greedy.by_top()[b];
+    const auto other = greedy.by_token()[b];
+    CHECK(one.positions == other.positions);
+    if (one.acceptance) CHECK(one.acceptance->value == Approx(other.acceptance->value).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("another number of bins is refused, and without rows there is nothing") {
+  estimate::DraftCalibration calibration(2);
   const std::vector<std::int64_t> sequence{0};
   estimate::Observations seen;
   calibration.add(seen);
-  CHECK(calibration.bins().empty());
+  CHECK(calibration.by_token().empty());
+  CHECK(calibration.by_top().empty());
   seen.size = 1;
   seen.sequence = sequence;
   seen.by_confidence = {{{0.5, 0.2, 0.1}}, {{0.5, 0.4, 0.3}}};
   calibration.add(seen);
-  CHECK_FALSE(calibration.bins()[0].acceptance->ci95);
+  CHECK_FALSE(calibration.by_token()[0].acceptance->ci95);
   seen.by_confidence.pop_back();
   CHECK_THROWS_AS(calibration.add(seen), std::invalid_argument);
 }

@@ -112,7 +112,9 @@ TEST_CASE("one rate for all positions gives three readings that agree, and no tw
   for (const std::int64_t gamma : {1, 5, 9}) {
     const double expected = theory::expected_tokens(core::AcceptanceRate(0.8), gamma);
     CHECK(curve.tokens_per_step(gamma).value == Approx(expected).epsilon(1e-9));
-    CHECK(curve.tokens_per_step(gamma).readings.hi - curve.tokens_per_step(gamma).readings.lo < 1e-9);
+    const Interval readings = curve.tokens_per_step(gamma).readings;
+    CHECK(readings.hi == Approx(expected).epsilon(1e-9));
+    CHECK((readings.lo < readings.hi - 1e-9) == (gamma > curve.longest_observed()));
   }
 }
 
@@ -157,6 +159,34 @@ TEST_CASE("beyond the longest draft rates are held, go on with alpha, or end") {
     CHECK_FALSE(curve->tokens_per_step(3).extrapolated);
     CHECK(curve->readings(3).hazards == Approx(2.696).epsilon(1e-12));
   }
+}
+
+TEST_CASE("readings behind the longest draft hold rates that go on falling as those of published drafts may") {
+  // Conditional rates .80, .75, .70, .65, of which four are counted, and .60 to .45 behind them.
+  const ServingSummary summary = summary_of({counts_with({0.8, 0.6, 0.42, 0.273}, 40000)});
+  const double truth = 3.093 + 0.273 * (0.6 + 0.6 * 0.55 + 0.6 * 0.55 * 0.5 + 0.6 * 0.55 * 0.5 * 0.45);
+  const MeasuredAcceptance positions(summary);
+  const TokensPerStep at_8 = positions.tokens_per_step(8);
+  CHECK(at_8.value > truth);
+  CHECK(at_8.readings.lo < truth);
+  CHECK(truth < at_8.readings.hi);
+  // .65 * .7, .65 * .7^2, ...
+  double steepest = 3.093, alive = 0.273, rate = 0.65;
+  for (int draft = 0; draft < 4; ++draft) steepest += alive *= rate *= 0.7;
+  CHECK(at_8.readings.lo == Approx(steepest).epsilon(1e-12));
+  CHECK(positions.tokens_per_step(3).readings.lo > theory::expected_tokens(core::AcceptanceRate(0.65), 3));
+  for (const BeyondObserved stated : {BeyondObserved::geometric, BeyondObserved::zero})
+    CHECK(MeasuredAcceptance(summary, {stated, 1}).tokens_per_step(8).readings.lo != Approx(steepest).epsilon(1e-6));
+
+  ServingSummary rate_alone = summary;
+  rate_alone.moments = {};
+  const TokensPerStep carried = MeasuredAcceptance(rate_alone).tokens_per_step(8);
+  const core::AcceptanceRate alpha(*summary.alpha_hat->value);
+  double declining = theory::expected_tokens(alpha, 4);
+  alive = alpha.power(4);
+  rate = alpha.alpha();
+  for (int draft = 0; draft < 4; ++draft) declining += alive *= rate *= 0.7;
+  CHECK(carried.readings.lo == Approx(declining).epsilon(1e-12));
 }
 
 TEST_CASE("intervals contain the value, widen with the design effect, and shrink with the rounds") {
@@ -240,6 +270,20 @@ TEST_CASE("an alpha known within bounds gives readings at its bounds") {
   CHECK(tokens.readings.hi == Approx(theory::expected_tokens(core::AcceptanceRate(150.0 / 175), 2)).epsilon(1e-12));
   CHECK((tokens.readings.lo < tokens.value && tokens.value < tokens.readings.hi));
   CHECK_FALSE(curve.measured_gamma());
+  // Half of the drafts 2 long and half 3: the rate whose mean of E(alpha, 2) and E(alpha, 3) is the 2.5 counted.
+  const auto at = [&](std::int64_t gamma) { return curve.tokens_per_step(gamma).value; };
+  CHECK((at(2) + at(3)) / 2 == Approx(2.5).epsilon(1e-12));
+}
+
+TEST_CASE("nothing is estimated from bounds on alpha without any length of the drafts") {
+  ServingCounts counts;
+  counts.shape = DraftShape::chain;
+  counts.rounds = 1265;
+  counts.drafted = 3697;
+  counts.accepted = 310;
+  CHECK_THROWS_WITH(MeasuredAcceptance(summary_of({counts})),
+                    "MeasuredAcceptance: drafts have several lengths, and alpha lies anywhere in 0.197 to 0.997, but "
+                    "acceptance at another gamma needs their length (--at), or counts by position");
 }
 
 TEST_CASE("a curve is refused where drafts are trees, of unknown shape, or not counted") {

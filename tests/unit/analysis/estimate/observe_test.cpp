@@ -1,11 +1,16 @@
 #include "analysis/estimate/observe.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "analysis/core/distribution.hpp"
+#include "analysis/theory/lenience.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded_pair.hpp"
 #include "traces/formats/llamacpp_logits.hpp"
@@ -116,7 +121,7 @@ std::vector<std::string> notes_of(const PositionBatch& batch, const TraceMetadat
   Observer observer(metadata, options);
   observer.observe(MemorySource(metadata), batch);
   std::vector<std::string> codes;
-  for (const traces::Note& note : observer.notes()) codes.push_back(note.code);
+  for (const Note& note : observer.notes()) codes.push_back(note.code);
   return codes;
 }
 
@@ -393,6 +398,31 @@ TEST_CASE("a token that the target cannot emit is an error of the file, unless t
   CHECK(observe(batch).acceptance.lower[0] == 0);
 }
 
+TEST_CASE("the tokens beside a row's own have the surprisal that the row gives them, in probabilities and logits") {
+  const RecordedPair pair = recorded_pair(12, 30, 10, 3);
+  RecordedPair logits = pair;
+  for (std::vector<float>* rows : {&logits.target, &logits.draft}) {
+    for (float& value : *rows) value = std::log(value) + 5;
+  }
+  const Observations plain = observe(pair.full());
+  const Observations shifted = observe(logits.full(traces::RowSpace::logits));
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    for (const std::int64_t step : {-1, 1}) {
+      const auto surprisal = [&](const Observations& o) {
+        return step < 0 ? o.surprisal_of_previous[at(i)] : o.surprisal_of_next[at(i)];
+      };
+      if ((step < 0 && i % 10 == 0) || (step > 0 && i % 10 == 9)) {
+        CHECK(std::isnan(surprisal(plain)));
+        CHECK(std::isnan(surprisal(shifted)));
+        continue;
+      }
+      const double expected = -std::log(double{pair.target_row(i)[at(pair.token[at(i + step)])]});
+      CHECK(surprisal(plain) == Approx(expected).epsilon(1e-12));
+      CHECK(surprisal(shifted) == Approx(expected).epsilon(1e-5));
+    }
+  }
+}
+
 TEST_CASE("log-probabilities at or below the floor of -9999 are probability 0 at every depth, others are compared") {
   const float infinity = std::numeric_limits<float>::infinity();
   const std::vector<float> values = {0, -0.5F, -3, -9998.5F, -9999, -10000, -3.4e38F, -infinity};
@@ -527,6 +557,74 @@ TEST_CASE("what is observed does not depend on the number of threads") {
   CHECK(one.acceptance.lower == three.acceptance.lower);
   CHECK(one.lenient_distance_lenient == three.lenient_distance_lenient);
   CHECK(one.lenient_acceptance[0][5] == Approx(one.mean_acceptance.lower[5]).epsilon(1e-6));
+}
+
+TEST_CASE("lenience follows the rule: where one token is proposed, and where first tokens are compared") {
+  const RecordedPair pair = recorded_pair(9, 400, 20, 15);
+  ObserveOptions options;
+  options.lenience = {1, 0.6, 0.3, 0.05};
+  TraceMetadata cold;
+  cold.temperature = 0;
+  cold.path = traces::TextSource::other;
+  const auto by_rule = [&](AcceptanceRule rule, const TraceMetadata& metadata) {
+    options.rule = rule;
+    return observe(pair.full(), metadata, options);
+  };
+  const Observations greedy = by_rule(AcceptanceRule::rejection, cold);
+  const Observations proposed = by_rule(AcceptanceRule::greedy_draft, {});
+  std::vector<double> accepted(options.lenience.size());
+  for (std::int64_t i = 0; i < pair.positions; ++i) {
+    const auto p = pair.target_row(i);
+    const auto q = pair.draft_row(i);
+    const auto largest = std::max_element(p.begin(), p.end());
+    const auto x = static_cast<std::size_t>(std::max_element(q.begin(), q.end()) - q.begin());
+    for (std::size_t l = 0; l < options.lenience.size(); ++l) {
+      const bool good = p[x] >= options.lenience[l] * *largest;
+      const double away = good && p[x] < *largest ? 1 : 0;
+      const std::size_t row = at(i);
+      CHECK(greedy.lenient_acceptance[l][row] == (good ? 1 : 0));
+      CHECK(greedy.lenient_distance_strict[l][row] == away);
+      CHECK(greedy.lenient_distance_lenient[l][row] == away);
+      accepted[l] += good ? 1 : 0;
+      // docs/theory.md#lenience with q standing on x, by its formulas.
+      std::vector<double> target(p.begin(), p.end());
+      const double total = std::accumulate(target.begin(), target.end(), 0.0);
+      for (double& mass : target) mass /= total;
+      std::vector<double> one(target.size());
+      one[x] = 1;
+      const core::TargetDistribution tp(target);
+      const core::DraftDistribution dq(one);
+      const double lenience = options.lenience[l];
+      using theory::LenientResidual;
+      CHECK(proposed.lenient_acceptance[l][row] ==
+            Approx(theory::lenient_acceptance(tp, dq, lenience).alpha()).margin(1e-6));
+      CHECK(proposed.lenient_distance_strict[l][row] ==
+            Approx(theory::lenient_distance(tp, dq, lenience, LenientResidual::strict)).margin(1e-6));
+      CHECK(proposed.lenient_distance_lenient[l][row] ==
+            Approx(theory::lenient_distance(tp, dq, lenience, LenientResidual::lenient)).margin(1e-6));
+    }
+  }
+  CHECK(std::adjacent_find(accepted.begin(), accepted.end(), std::greater_equal<>()) == accepted.end());
+}
+
+TEST_CASE("rows that stand on one token each do not tell lenience at temperature 0") {
+  const std::vector<float> rows{0, 1, 0, 0, 0, 1};
+  RecordedPair pair = recorded_pair(3, 2, 2, 1);
+  pair.target = pair.draft = rows;
+  pair.token = {1, 2};
+  ObserveOptions options;
+  options.lenience = {0.5};
+  TraceMetadata cold;
+  cold.temperature = 0;
+  MemorySource source;
+  Observer processed(cold, options);
+  processed.observe(source, pair.full());
+  CHECK_FALSE(processed.lenience_tells());
+  pair.target = {0.1F, 0.6F, 0.3F, 0, 0, 1};
+  Observer raw(cold, options);
+  raw.observe(source, pair.full());
+  CHECK(raw.lenience_tells());
+  CHECK(Observer({}, options).lenience_tells());
 }
 
 TEST_CASE("an accepted length above 1 is an accepted token") {

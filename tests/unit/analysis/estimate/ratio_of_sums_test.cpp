@@ -18,8 +18,9 @@ TEST_CASE("a ratio of sums weights clusters by their size") {
   const std::vector<double> b{4, 6};
   const Estimate ratio = ratio_of_sums(a, b);
   CHECK(ratio.value == 0.4);
-  // By hand: deviations 1.4 and -1.4, se = sqrt(2 * 2 * 1.96) / 10 = .28, t_{1, .975} = tan(.475 pi).
-  const double half_width = .28 * std::tan(.475 * std::acos(-1.0));
+  // By hand: deviations 1.4 and -1.4, of variance .4^2 52 + 16 (1 - .8) = .6^2 52 + 36 (1 - 1.2) = 11.52 both where the
+  // sums' are 16 and 36, se = sqrt(52 / 11.52 * 1.96) / 10, t_{1, .975} = tan(.475 pi).
+  const double half_width = std::sqrt(52 / 11.52 * 1.96) / 10 * std::tan(.475 * std::acos(-1.0));
   CHECK(ratio.ci95->hi - ratio.value == Approx(half_width).epsilon(1e-12));
   CHECK(ratio.value - ratio.ci95->lo == Approx(half_width).epsilon(1e-12));
 }
@@ -117,13 +118,13 @@ Coverage coverage(int clusters, int runs) {
 
 }  // namespace
 
-// 4000 runs: the standard error of a coverage of 95% is .0034; the bounds are the docstring's 93% and 96.5%, the seed
+// 4000 runs: the standard error of a coverage of 95% is .0034; the bounds are the docstring's 93% and 98.5%, the seed
 // is fixed, and the twin that takes tokens for independent must fall far below.
 TEST_CASE("the interval over clusters covers the truth on sticky sequences, where an interval over tokens does not") {
   for (const int clusters : {4, 16}) {
     const Coverage covered = coverage(clusters, 4000);
     CHECK(covered.clustered >= 0.93);
-    CHECK(covered.clustered <= 0.965);
+    CHECK(covered.clustered <= 0.985);
     CHECK(covered.token_by_token < 0.75);
   }
 }

@@ -398,15 +398,82 @@ TEST_CASE("drafted tokens that are a whole multiple of the rounds tell gamma, an
   const ServingSummary summary = summary_of({counts});
   CHECK(summary.gamma == 4);
   CHECK(warns(summary, "gamma_inferred"));
-  // llama.cpp counts rounds without a draft and cuts drafts short: there it may be chance.
-  counts.engine = "llama.cpp";
-  counts.accepted_at.clear();
-  CHECK_FALSE(summary_of({counts}).gamma);
-  CHECK_FALSE(warns(summary_of({counts}), "gamma_inferred"));
   counts = worked_example();
   const ServingSummary differs = summary_of({counts}, {"", 5, false});
   CHECK(differs.gamma == 4);
   CHECK(warns(differs, "gamma_differs"));
+}
+
+namespace {
+
+/// An answer of llama.cpp's server, whose passes without a draft count as rounds.
+ServingCounts answer(double rounds, double drafted, double accepted) {
+  ServingCounts counts;
+  counts.file = "answers.jsonl";
+  counts.engine = "llama.cpp";
+  counts.unit = CountUnit::request;
+  counts.shape = DraftShape::chain;
+  counts.rule = AcceptanceRule::greedy_draft;
+  counts.rounds = rounds;
+  counts.drafted = drafted;
+  counts.accepted = accepted;
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("llama.cpp's drafts that only the ends of answers cut short tell gamma, others leave it open") {
+  const std::vector<ServingCounts> answers = {answer(49, 141, 14), answer(51, 150, 12), answer(42, 123, 21)};
+  const ServingSummary summary = summary_of(answers);
+  CHECK(summary.gamma == 3);
+  CHECK(warns(summary, "gamma_inferred"));
+  CHECK(summary.tokens_per_step->value == Approx(1 + 47.0 / 142).epsilon(1e-14));
+  // The root of 1 + a + a^2 + a^3 = 1 + 47 / 142 by bisection.
+  CHECK(*summary.alpha_hat->value == Approx(0.251692384212224).epsilon(1e-9));
+  CHECK(summary.alpha_hat->estimator == "moment_inversion");
+  // At most 3 + 2 + 1 drafts are missing at the end of an answer: 49 rounds of 3 without 7 are something else.
+  CHECK(summary_of({answer(49, 141, 14)}).gamma == 3);
+  CHECK_FALSE(summary_of({answer(49, 140, 14)}).gamma);
+  // Drafts that end where the draft is unsure are short everywhere.
+  const ServingSummary unsure = summary_of({answer(49, 141, 14), answer(50, 110, 20)});
+  CHECK_FALSE(unsure.gamma);
+  CHECK_FALSE(unsure.alpha_hat->value);
+  CHECK(warns(unsure, "alpha_bounded"));
+  // A few rounds show nothing.
+  CHECK_FALSE(summary_of({answer(2, 3, 1)}).gamma);
+  const ServingSummary stated = summary_of({answer(49, 141, 14)}, {"", 3, false});
+  CHECK(stated.gamma == 3);
+  CHECK(*stated.alpha_hat->value == Approx(*summary_of({answer(49, 141, 14)}).alpha_hat->value).epsilon(1e-14));
+}
+
+TEST_CASE("a scrape of llama.cpp whose drafts fall short by a twentieth has an alpha, not bounds") {
+  ServingCounts counts = answer(3602, 10648, 1266);
+  counts.unit = CountUnit::total;
+  counts.gamma = 3;
+  counts.accepted_at = {880, 290, 96};
+  const ServingSummary summary = summary_of({counts});
+  CHECK(summary.gamma == 3);
+  // 1266 accepted, and a rejection in each round but 96.
+  CHECK(*summary.alpha_hat->value == Approx(1266.0 / (1266 + 3602 - 96)).epsilon(1e-14));
+  counts.drafted = 10000;
+  CHECK_FALSE(summary_of({counts}).alpha_hat->value);
+}
+
+TEST_CASE("rounds that were counted back from a rounding widen the interval by what they may be off") {
+  ServingCounts counts = answer(48, 141, 14);
+  counts.from_rates = true;
+  std::vector<ServingCounts> answers(20, counts);
+  for (std::size_t i = 0; i < answers.size(); ++i) answers[i].accepted = 10 + static_cast<double>(i % 5);
+  const ServingSummary exact = summary_of(answers);
+  for (ServingCounts& one : answers) one.rounds_between = {46, 50};
+  const ServingSummary rounded = summary_of(answers);
+  CHECK(rounded.tokens_per_step->value == exact.tokens_per_step->value);
+  const double accepted = 12.0;
+  CHECK(exact.tokens_per_step->ci95->lo - rounded.tokens_per_step->ci95->lo ==
+        Approx(accepted / 48 - accepted / 50).epsilon(1e-9));
+  CHECK(rounded.tokens_per_step->ci95->hi - exact.tokens_per_step->ci95->hi ==
+        Approx(accepted / 46 - accepted / 48).epsilon(1e-9));
+  CHECK(rounded.gamma == 3);
 }
 
 TEST_CASE("trees have acceptance by depth and no alpha, unknown shapes neither unless gamma is given") {

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/planning/profile_curve.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/analysis/planning/fakes.hpp"
 
 using namespace specdec;
-using planning::ScheduleStretch;
+using planning::PlannedStretch;
+using planning::PriceBasis;
 
 namespace {
 
-using Stretches = std::vector<ScheduleStretch>;
+using Stretches = std::vector<PlannedStretch>;
 
 planning::DeploymentDraft draft(double alpha, fakes::Cost cost) {
   return {"draft", std::make_shared<planning::ProfileCurve>(core::AcceptanceRate(alpha)),
@@ -82,14 +82,16 @@ TEST_CASE("a schedule covers every batch once with the fewest stretches that the
         INFO(alpha << " " << tolerance << " " << contexts.size());
         const planning::DeploymentDraft d = draft(alpha, padded());
         const planning::DraftScan scan(d, 8);
-        const Stretches schedule = planning::batch_schedule(scan, contexts, 150, tolerance);
+        const Stretches schedule =
+            planning::batch_schedule(scan, contexts, 150, {.tolerance = tolerance, .min_gain = 0});
         REQUIRE_FALSE(schedule.empty());
         std::int64_t next = 1;
-        for (const ScheduleStretch& stretch : schedule) {
+        for (const PlannedStretch& stretch : schedule) {
           CHECK(stretch.batch_low == next);
-          CHECK_FALSE(stretch.held);
+          CHECK(stretch.basis == PriceBasis::measured);
+          REQUIRE(stretch.gamma);
           for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
-            const double regret = naive_regret(alpha, padded(), stretch.gamma, batch, contexts);
+            const double regret = naive_regret(alpha, padded(), *stretch.gamma, batch, contexts);
             double least = 1;
             for (std::int64_t g = 0; g <= 8; ++g) {
               least = std::min(least, naive_regret(alpha, padded(), g, batch, contexts));
@@ -109,13 +111,32 @@ TEST_CASE("a schedule covers every batch once with the fewest stretches that the
 TEST_CASE("the crossover is the batch from which on no gamma is faster than plain decoding") {
   const planning::DeploymentDraft d = draft(0.8, padded());
   const planning::DraftScan scan(d, 8);
-  const auto crossover = planning::crossover_batch(planning::batch_schedule(scan, {0}, 512, 0.01));
+  const auto crossover = planning::crossover_batch(planning::batch_schedule(scan, {0}, 512, {.min_gain = 0}), false);
   std::int64_t expected = 513;
   while (naive_regret(0.8, padded(), 0, expected - 1, {0}) == 0) --expected;
   REQUIRE(expected <= 512);
   CHECK(crossover == expected);
-  CHECK(planning::crossover_batch(planning::batch_schedule(scan, {0}, 20, 0.01)) == std::nullopt);
-  CHECK(planning::crossover_batch({}) == std::nullopt);
+  CHECK(planning::crossover_batch(planning::batch_schedule(scan, {0}, 20), false) == std::nullopt);
+  CHECK(planning::crossover_batch({}, false) == std::nullopt);
+}
+
+TEST_CASE("a schedule drafts at exactly those batches at which some gamma gains as much as is asked for") {
+  const planning::DeploymentDraft d = draft(0.8, padded());
+  const planning::DraftScan scan(d, 8);
+  for (const double min_gain : {0.0, 0.05, 0.3, 1.0}) {
+    for (const std::vector<double>& contexts : {std::vector<double>{0}, std::vector<double>{0, 20000}}) {
+      const Stretches schedule = planning::batch_schedule(scan, contexts, 200, {.tolerance = 0, .min_gain = min_gain});
+      for (const PlannedStretch& stretch : schedule) {
+        for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
+          // 1 / (1 - regret) is the best speedup over plain decoding, at the context where that is largest.
+          const double best = 1 / (1 - naive_regret(0.8, padded(), 0, batch, contexts));
+          INFO(min_gain << " " << batch << " " << best);
+          if (best < 1 + min_gain) CHECK(stretch.gamma == 0);
+          if (contexts.size() == 1 && best > 1 + min_gain) CHECK(stretch.gamma.value_or(0) > 0);
+        }
+      }
+    }
+  }
 }
 
 // A round of gamma drafts verifies batch (gamma + 1) tokens, of which knee are free; at batch knee (E - gamma c) /
@@ -133,22 +154,83 @@ TEST_CASE("with weights alone to read the crossover is where the closed form put
   }
   const planning::DeploymentDraft d = draft(0.8, weights);
   const planning::DraftScan scan(d, 8);
-  const auto crossover = planning::crossover_batch(planning::batch_schedule(scan, {0}, 206, 0));
+  const auto crossover =
+      planning::crossover_batch(planning::batch_schedule(scan, {0}, 206, {.tolerance = 0, .min_gain = 0}), false);
   CHECK(crossover == static_cast<std::int64_t>(std::floor(closed)) + 1);
 }
 
-TEST_CASE("batches without a price go with their neighbours") {
+TEST_CASE("batches without a price are stretches of their own, without a gamma") {
   fakes::Cost cost = padded();
-  cost.known = [](const cost::RoundPoint& at) { return 4 <= at.batch && at.batch <= 20; };
+  cost.known = [](const cost::RoundPoint& at) { return at.gamma == 0 || (4 <= at.batch && at.batch <= 20); };
   const planning::DeploymentDraft d = draft(0.8, cost);
   const planning::DraftScan scan(d, 8);
-  const Stretches schedule = planning::batch_schedule(scan, {0}, 40, 0.01);
-  REQUIRE_FALSE(schedule.empty());
+  const Stretches schedule = planning::batch_schedule(scan, {0}, 40);
+  REQUIRE(schedule.size() >= 3);
+  for (const PlannedStretch* end : {&schedule.front(), &schedule.back()}) {
+    CHECK(end->basis == PriceBasis::not_priced);
+    CHECK_FALSE(end->gamma);
+  }
   CHECK(schedule.front().batch_low == 1);
-  CHECK(schedule.front().held);
+  CHECK(schedule.front().batch_high == 3);
+  CHECK(schedule.back().batch_low == 21);
   CHECK(schedule.back().batch_high == 40);
-  CHECK(schedule.back().held);
+  for (std::size_t i = 1; i + 1 < schedule.size(); ++i) {
+    CHECK(schedule[i].basis == PriceBasis::measured);
+    CHECK(schedule[i].gamma.value_or(0) > 0);
+  }
+  // Not even plain decoding.
   cost.known = [](const cost::RoundPoint&) { return false; };
   const planning::DeploymentDraft unknown = draft(0.8, cost);
-  CHECK(planning::batch_schedule(planning::DraftScan(unknown, 8), {0}, 40, 0.01).empty());
+  const Stretches nothing = planning::batch_schedule(planning::DraftScan(unknown, 8), {0}, 40);
+  REQUIRE(nothing.size() == 1);
+  CHECK(nothing[0].batch_high == 40);
+  CHECK_FALSE(nothing[0].gamma);
+}
+
+TEST_CASE("several contexts are priced where all of them are") {
+  fakes::Cost cost = padded();
+  cost.known = [](const cost::RoundPoint& at) { return at.context == 0 || at.batch <= 10; };
+  cost.measured = [](const cost::RoundPoint& at) { return at.context == 0 || at.batch <= 5; };
+  const planning::DeploymentDraft d = draft(0.8, cost);
+  for (const PlannedStretch& stretch : planning::batch_schedule(planning::DraftScan(d, 8), {0, 1000}, 12)) {
+    const PriceBasis expected = stretch.batch_low > 10  ? PriceBasis::not_priced
+                                : stretch.batch_low > 5 ? PriceBasis::extrapolated
+                                                        : PriceBasis::measured;
+    CHECK(stretch.basis == expected);
+  }
+}
+
+TEST_CASE("the crossover reaches back over all stretches that are decided and plain") {
+  const Stretches schedule = {
+      {1, 8, 3, PriceBasis::measured}, {9, 20, 0, PriceBasis::measured}, {21, 64, 0, PriceBasis::extrapolated}};
+  CHECK(planning::crossover_batch(schedule, true) == 9);
+  CHECK(planning::crossover_batch(schedule, false) == std::nullopt);
+  CHECK(planning::crossover_batch({{1, 8, 0, PriceBasis::measured}, {9, 9, std::nullopt, PriceBasis::not_priced}},
+                                  true) == std::nullopt);
+}
+
+TEST_CASE("the point at which a schedule loses most against its best gamma is found") {
+  planning::DraftPlan plan;
+  plan.schedule = {{1, 4, 2, PriceBasis::measured}, {5, 9, std::nullopt, PriceBasis::not_priced}};
+  plan.points.resize(4);
+  const double batches[] = {1, 3.6, 4.4, 7};
+  const double speedups[4][3] = {{1, 1.1, 1.2}, {1, 1.5, 1.47}, {1, 1.6, 1.52}, {1, 1.9, 1}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    plan.points[i].batch = batches[i];
+    for (std::int64_t gamma = 0; gamma < 3; ++gamma) {
+      planning::DeploymentRow& row = plan.points[i].rows.emplace_back();
+      row.gamma = gamma;
+      row.speedup = speedups[i][gamma];
+    }
+    plan.points[i].optimal_row = i == 0 ? 2 : 1;
+  }
+  const auto loss = planning::largest_schedule_loss(plan);
+  REQUIRE(loss);
+  CHECK(loss->batch == 4.4);
+  CHECK(loss->scheduled == 2);
+  CHECK(loss->best == 1);
+  CHECK(loss->regret == Approx(0.05).epsilon(1e-12));
+  CHECK(loss->speedup == 1.6);
+  plan.points.resize(1);
+  CHECK_FALSE(planning::largest_schedule_loss(plan));
 }

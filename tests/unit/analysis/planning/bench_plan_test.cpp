@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 
 #include "analysis/planning/bench_acceptance.hpp"
@@ -109,23 +110,28 @@ TEST_CASE("runs of a known server give back its speedups, and the best gamma of 
   REQUIRE(points.size() == 8);
   for (const planning::PointPlan& point : points) {
     INFO(point.batch << " " << point.context);
-    CHECK(point.optimal().gamma == server.best(16, point.batch, point.context));
-    CHECK(point.optimal().speedup ==
-          Approx(server.speedup(point.optimal().gamma, point.batch, point.context)).epsilon(1e-3));
+    const double best = server.speedup(server.best(16, point.batch, point.context), point.batch, point.context);
+    CHECK(server.speedup(point.optimal()->gamma, point.batch, point.context) > 0.98 * best);
+    CHECK(point.optimal()->speedup ==
+          Approx(server.speedup(point.optimal()->gamma, point.batch, point.context)).epsilon(0.04));
   }
   // Rounds are slow at large batches, so fewer drafts pay.
-  CHECK(points[0].optimal().gamma > points[3].optimal().gamma);
+  CHECK(points[0].optimal()->gamma > points[3].optimal()->gamma);
   REQUIRE(plan.leave_one_out.size() == 24);
   for (const planning::BenchPrediction& row : plan.leave_one_out) {
     INFO(row.file << " " << row.reason);
     REQUIRE(row.relative_error);
-    CHECK(std::abs(*row.relative_error) < 1e-3);
+    CHECK(std::abs(*row.relative_error) < 0.15);
   }
-  CHECK(*plan.leave_one_out_error < 1e-3);
+  CHECK(*plan.leave_one_out_error < 0.03);
   REQUIRE(plan.backtest.size() == 2);
   for (const planning::BenchPrediction& row : plan.backtest) {
-    CHECK(std::abs(row.relative_error.value()) < 1e-3);
+    CHECK(std::abs(row.relative_error.value()) < 0.03);
     CHECK(*row.predicted / row.measured - 1 == Approx(*row.relative_error).margin(1e-15));
+    REQUIRE(row.ci95);
+    CHECK(row.ci95->lo < row.measured);
+    CHECK(row.measured < row.ci95->hi);
+    CHECK(row.ci95->hi < 1.3 * row.ci95->lo);
   }
   const auto& schedule = plan.plan.drafts[0].schedule;
   REQUIRE_FALSE(schedule.empty());
@@ -154,12 +160,62 @@ TEST_CASE("noisy runs have wide intervals and miss what they predict of each oth
   }
   const BenchPlan noisy = planning::plan_bench(question);
   CHECK(*noisy.leave_one_out_error > 0.005);
+  for (const planning::BenchSpeedup& row : noisy.speedups) {
+    const auto& point = noisy.plan.drafts[0].points[row.baseline / 3];
+    const auto gamma = static_cast<std::size_t>(noisy.runs[row.speculative].gamma);
+    REQUIRE(row.speedup.ci95);
+    CHECK(row.speedup.ci95->lo == point.rows[gamma].speedup_ci95.lo);
+    CHECK(row.speedup.ci95->hi == point.rows[gamma].speedup_ci95.hi);
+  }
   CHECK(*noisy.leave_one_out_error < 0.15);
   const auto width = [](const planning::DeploymentRow& row) {
     return std::log(row.speedup_ci95.hi / row.speedup_ci95.lo);
   };
   CHECK_FALSE(has_note(noisy, "cost_error_unknown"));
   for (const planning::PointPlan& point : noisy.plan.drafts[0].points) CHECK(width(point.rows[5]) > 0.02);
+}
+
+TEST_CASE("a fixed part of speculative rounds is planned with, and no plan contradicts a run that it was given") {
+  const Server server;
+  for (const double fixed : {0.0, 0.05, 0.15, 0.2, 0.4, 0.8}) {
+    BenchQuestion question;
+    for (const std::int64_t gamma : {0, 1, 4}) {
+      const double round = server.round(static_cast<double>(gamma), 7.2, 1100), plain = server.round(0, 7.2, 1100);
+      question.runs.push_back(server.run(gamma, 8, 1000, gamma > 0 ? (round + fixed * plain) / round : 1));
+    }
+    const BenchPlan plan = planning::plan_bench(question);
+    const planning::PointPlan& point = plan.plan.drafts[0].points[0];
+    for (const planning::BenchSpeedup& run : plan.speedups) {
+      const auto gamma = static_cast<std::size_t>(plan.runs[run.speculative].gamma);
+      const estimate::Interval& interval = point.rows[gamma].speedup_ci95;
+      INFO("fixed part " << fixed << ", gamma " << gamma << ": " << run.speedup.value << " in " << interval.lo << " to "
+                         << interval.hi);
+      CHECK(interval.lo <= run.speedup.value * (1 + 1e-12));
+      CHECK(run.speedup.value <= interval.hi * (1 + 1e-12));
+    }
+    // Of a gamma that did not run.
+    const double plain = server.round(0, 7.2, 1100);
+    const double speedup = server.tokens(2) * plain / (server.round(2, 7.2, 1100) + fixed * plain);
+    CHECK(point.rows[2].speedup == Approx(speedup).epsilon(0.05));
+    CHECK(point.rows[2].speedup_ci95.lo < speedup);
+    CHECK(speedup < point.rows[2].speedup_ci95.hi);
+  }
+}
+
+TEST_CASE("an acceptance that is taken as exact leaves the cost's error in the interval") {
+  const Server server;
+  BenchQuestion question;
+  question.runs = {server.run(0, 8), server.run(4, 8)};
+  question.acceptance =
+      std::make_shared<fakes::Curve>([](std::int64_t gamma) { return fakes::constant_rate(0.9, gamma); });
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(has_note(plan, "cost_error_unknown"));
+  for (const planning::DeploymentRow& row : plan.plan.drafts[0].points[0].rows) {
+    if (row.gamma > 0) CHECK(row.speedup_ci95.hi > 1.02 * row.speedup_ci95.lo);
+  }
+  // The run is compared at the acceptance that the plan takes, so that it contradicts nothing.
+  const planning::DeploymentRow& ran = plan.plan.drafts[0].points[0].rows[4];
+  CHECK(ran.speedup == Approx(plan.speedups[0].speedup.value * ran.tokens_per_step / server.tokens(4)).epsilon(0.03));
 }
 
 TEST_CASE("runs that nothing contradicts but nothing supports say that the error is unknown") {
@@ -171,10 +227,11 @@ TEST_CASE("runs that nothing contradicts but nothing supports say that the error
   CHECK(plan.leave_one_out_error == std::nullopt);
   for (const planning::BenchPrediction& row : plan.leave_one_out) CHECK_FALSE(row.reason.empty());
   CHECK(plan.speedups[0].speedup.value == Approx(server.speedup(4, 7.2, 1100)).epsilon(1e-7));
-  CHECK_FALSE(plan.speedups[0].speedup.ci95);
+  CHECK(plan.speedups[0].speedup.ci95);
 }
 
-TEST_CASE("one plain and one speculative run give back the measured speedup at its gamma, and others by the slope") {
+TEST_CASE(
+    "one plain and one speculative run give back the measured speedup at its gamma, and others within intervals") {
   const Server server;
   BenchQuestion question;
   question.runs = {server.run(0, 8), server.run(4, 8)};
@@ -186,10 +243,12 @@ TEST_CASE("one plain and one speculative run give back the measured speedup at i
   REQUIRE(plan.plan.drafts[0].points.size() == 1);
   const planning::PointPlan& point = plan.plan.drafts[0].points[0];
   REQUIRE(point.rows.size() == 17);
-  CHECK(point.rows[4].speedup == Approx(plan.speedups[0].speedup.value).epsilon(1e-6));
-  CHECK(point.rows[2].speedup == Approx(server.speedup(2, 7.2, 1100)).epsilon(1e-3));
-  CHECK(point.rows[4].time.total() == Approx(plan.runs[1].round_seconds).epsilon(1e-9));
-  CHECK(std::abs(plan.backtest[0].relative_error.value()) < 1e-3);
+  CHECK(point.rows[4].speedup == Approx(plan.speedups[0].speedup.value).epsilon(0.03));
+  CHECK(point.rows[2].speedup_ci95.lo < server.speedup(2, 7.2, 1100));
+  CHECK(server.speedup(2, 7.2, 1100) < point.rows[2].speedup_ci95.hi);
+  CHECK(point.rows[4].time.total() == Approx(plan.runs[1].round_seconds).epsilon(0.03));
+  CHECK(plan.backtest[0].ci95->lo < plan.backtest[0].measured);
+  CHECK(plan.backtest[0].measured < plan.backtest[0].ci95->hi);
 }
 
 TEST_CASE("runs that lack a partner, a model or a plain run are named") {
@@ -203,15 +262,11 @@ TEST_CASE("runs that lack a partner, a model or a plain run are named") {
   CHECK_THROWS_WITH(planning::plan_bench(plain),
                     "g0_c8.json:1: drafted tokens is none, as in all other runs, but must be a run with speculation "
                     "among them");
-  BenchQuestion speculative;
-  speculative.runs = {server.run(4, 8), server.run(4, 16)};
-  CHECK_THROWS_WITH(planning::plan_bench(speculative),
-                    "g4_c8.json:1: drafted tokens is some, as in all other runs, but must be a plain run among them");
   BenchQuestion apart;
   apart.runs = {server.run(0, 8), server.run(0, 16), server.run(4, 32), server.run(4, 64)};
   CHECK_THROWS_WITH(planning::plan_bench(apart),
                     Catch::Contains("a plain run to compare with is none at concurrency 64, but must be one of the "
-                                    "same model, lengths and concurrency"));
+                                    "same model and concurrency whose lengths are within 10% of "));
 
   BenchQuestion models = sweep(server, {0, 4}, {1, 8});
   models.runs[3].labels = {{"model_name", "other"}};
@@ -227,6 +282,174 @@ TEST_CASE("runs that lack a partner, a model or a plain run are named") {
   holdout.holdout = {server.run(4, 4)};
   holdout.holdout[0].labels = {{"model_name", "other"}};
   CHECK_THROWS_AS(planning::plan_bench(holdout), traces::FileError);
+}
+
+TEST_CASE("runs with drafts alone say which gamma is the fastest, and not what it gains") {
+  const Server server;
+  const BenchQuestion question = sweep(server, {1, 3, 6}, {1, 8, 64});
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(has_note(plan, "no_plain_runs"));
+  CHECK(plan.speedups.empty());
+  const auto& points = plan.plan.drafts[0].points;
+  REQUIRE(points.size() == 6);
+  REQUIRE(plan.relative.size() == 6 * 6);
+  for (const planning::PointPlan& point : points) {
+    CHECK(point.verdict == planning::Verdict::cannot_tell);
+    CHECK(point.dominant_source == planning::UncertaintySource::cost);
+    REQUIRE(point.next);
+    CHECK(point.next->gamma == 0);
+    CHECK_FALSE(point.next->with_baseline);
+  }
+  const auto slowness = [&](const planning::GammaComparison& row) {
+    return server.round(static_cast<double>(row.gamma), row.batch, row.context) / server.tokens(row.gamma);
+  };
+  std::size_t held = 0, compared = 0;
+  for (const planning::GammaComparison& row : plan.relative) {
+    INFO(row.batch << " " << row.gamma);
+    const auto fastest = std::find_if(plan.relative.begin(), plan.relative.end(), [&](const auto& other) {
+      return other.fastest && other.batch == row.batch && other.context == row.context;
+    });
+    REQUIRE(fastest != plan.relative.end());
+    const double truth = slowness(row) / slowness(*fastest);
+    CHECK(row.slower.value == Approx(truth).epsilon(0.04));
+    if (row.fastest) continue;
+    ++compared;
+    held += row.slower.ci95->lo <= truth && truth <= row.slower.ci95->hi ? 1 : 0;
+  }
+  CHECK(static_cast<double>(held) >= 0.9 * static_cast<double>(compared));
+  CHECK(planning::plan_bench(sweep(server, {0, 3}, {1, 8})).relative.empty());
+}
+
+TEST_CASE("a run that does not say what it accepted has the tokens per step of other runs, or of another source") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
+  const BenchPlan all = planning::plan_bench(question);
+  const auto forget = [](ServingCounts& run) {
+    run.rounds.reset();
+    run.drafted.reset();
+    run.accepted.reset();
+    run.accepted_at.clear();
+  };
+  for (ServingCounts& run : question.runs)
+    if (run.gamma == 5 && run.bench->max_concurrency == 8) forget(run);
+  const BenchPlan some = planning::plan_bench(question);
+  CHECK(has_note(some, "acceptance_of_other_source"));
+  REQUIRE(some.runs.size() == all.runs.size());
+  for (std::size_t i = 0; i < some.runs.size(); ++i) {
+    CHECK(some.runs[i].gamma == all.runs[i].gamma);
+    CHECK(some.runs[i].round_seconds == Approx(all.runs[i].round_seconds).epsilon(1e-6));
+  }
+  for (ServingCounts& run : question.runs)
+    if (run.gamma) forget(run);
+  CHECK_THROWS_WITH(
+      planning::plan_bench(question),
+      Catch::Contains("tokens per step is missing, but must be given by the run, or known from elsewhere"));
+  question.acceptance =
+      std::make_shared<fakes::Curve>([](std::int64_t gamma) { return fakes::constant_rate(0.7, gamma); });
+  const BenchPlan other = planning::plan_bench(question);
+  CHECK(other.runs[1].round_seconds == Approx(all.runs[1].round_seconds).epsilon(1e-6));
+  CHECK(other.leave_one_out[1].relative_error);
+  CHECK(other.plan.drafts[0].points[0].verdict == planning::Verdict::speculate);
+}
+
+TEST_CASE("lengths without the number of their rounds are planned with, and said to be of unknown precision") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 2, 5}, {8});
+  for (ServingCounts& run : question.runs) {
+    if (!run.gamma) continue;
+    run.tokens_per_round = server.tokens(*run.gamma);
+    run.rounds.reset();
+    run.drafted.reset();
+    run.accepted.reset();
+    run.accepted_at.clear();
+  }
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(has_note(plan, "acceptance_error_unknown"));
+  CHECK(plan.runs[1].tokens_per_step == Approx(server.tokens(2)));
+  CHECK_FALSE(has_note(planning::plan_bench(sweep(server, {0, 2, 5}, {8})), "acceptance_error_unknown"));
+}
+
+TEST_CASE("a plan says that its runs falsify a constant alpha, where they do") {
+  Server server;
+  CHECK_FALSE(has_note(planning::plan_bench(sweep(server, {0, 4}, {1, 8})), "constant_alpha_falsified"));
+  BenchQuestion question = sweep(server, {0, 4}, {1, 8});
+  for (ServingCounts& run : question.runs) {
+    if (!run.gamma) continue;
+    run.accepted_at = {7e7, 4.2e7, 2.1e7, 0.8e7};
+    run.accepted = 14.1e7;
+  }
+  CHECK(has_note(planning::plan_bench(question), "constant_alpha_falsified"));
+}
+
+TEST_CASE("an overhead beyond the runs' own slows the plan and held-out runs, and not the runs") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
+  question.holdout = {server.run(5, 16)};
+  const BenchPlan without = planning::plan_bench(question);
+  question.overhead_seconds = 0.004;
+  const BenchPlan with = planning::plan_bench(question);
+  CHECK(*with.leave_one_out_error == *without.leave_one_out_error);
+  const auto& point = with.plan.drafts[0].points[0];
+  const auto& before = without.plan.drafts[0].points[0];
+  CHECK(point.rows[5].time.total() == Approx(before.rows[5].time.total() + 0.004));
+  CHECK(point.rows[0].time.total() == before.rows[0].time.total());
+  const double tokens = server.tokens(5);
+  CHECK(*with.backtest[0].predicted == Approx(*without.backtest[0].predicted + 0.004 / tokens).epsilon(1e-3));
+  question.overhead_seconds = 0;
+  question.overhead_steps = 0.5;
+  const BenchPlan steps = planning::plan_bench(question);
+  CHECK(steps.plan.drafts[0].points[0].rows[5].time.total() ==
+        Approx(before.rows[5].time.total() + 0.5 * before.rows[0].time.total()));
+  // The intervals hold the measured speedups less the overhead, so that they are no wider for it.
+  CHECK(point.rows[5].speedup_ci95.hi < before.rows[5].speedup_ci95.hi);
+}
+
+TEST_CASE("a held-out run says what has drifted: its rounds, its acceptance, both or nothing") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 2, 5}, {1, 8, 32});
+  Server slower = server, other = server, both = server;
+  slower.fixed *= 1.6;
+  other.alpha = both.alpha = 0.5;
+  both.fixed *= 1.6;
+  question.holdout = {server.run(2, 8), slower.run(2, 8), other.run(2, 8), both.run(2, 8), slower.run(0, 8)};
+  const BenchPlan plan = planning::plan_bench(question);
+  REQUIRE(plan.backtest.size() == 5);
+  const char* const drifted[] = {"", "rounds", "acceptance", "rounds and acceptance", "rounds"};
+  for (std::size_t i = 0; i < 5; ++i) CHECK(plan.backtest[i].drifted() == drifted[i]);
+  const planning::BenchPrediction& slow = plan.backtest[1];
+  REQUIRE(slow.round);
+  CHECK(slow.round->measured == Approx(slower.round(2, 7.2, 1100)));
+  CHECK(slow.round->predicted == Approx(server.round(2, 7.2, 1100)).epsilon(0.03));
+  REQUIRE(slow.tokens);
+  CHECK(slow.tokens->measured == Approx(server.tokens(2)).epsilon(1e-6));
+  CHECK(*slow.predicted == Approx(slow.round->predicted / slow.tokens->predicted));
+  CHECK_FALSE(plan.backtest[4].tokens);
+  planning::BenchPrediction far;
+  far.measured = 3;
+  far.ci95 = estimate::Interval{1, 2};
+  CHECK(far.drifted() == "time");
+}
+
+TEST_CASE("where all prompts are of one length a plan for another says that their share of the time cannot be told") {
+  const Server server;
+  BenchQuestion question;
+  for (const double concurrency : {1.0, 8.0, 32.0})
+    for (const std::int64_t gamma : {0, 3}) question.runs.push_back(server.run(gamma, concurrency));
+  CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_not_told"));
+  question.contexts = {1100};
+  CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_not_told"));
+  question.contexts = {1100, 4000};
+  CHECK(has_note(planning::plan_bench(question), "prompts_not_told"));
+  question.runs.push_back(server.run(0, 8, 4000));
+  CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_not_told"));
+}
+
+TEST_CASE("trees are refused with what to run instead") {
+  const Server server;
+  BenchQuestion question = sweep(server, {0, 4}, {1, 8});
+  question.runs[1].shape = traces::DraftShape::tree;
+  CHECK_THROWS_WITH(planning::plan_bench(question),
+                    Catch::Contains("is a tree (topk above 1)") && Catch::Contains("--speculative-eagle-topk 1"));
 }
 
 TEST_CASE("a run without the length of its drafts needs it stated") {
@@ -278,8 +501,8 @@ TEST_CASE("windows of logs price rounds at batches that no run had") {
   CHECK_FALSE(has_note(plan, "one_batch"));
   CHECK(plan.runs.size() == 2);
   CHECK(plan.leave_one_out.size() == 2);
-  CHECK(plan.cost->round({2, 64, 1100}).total() == Approx(server.round(2, 64, 0)).epsilon(1e-3));
-  CHECK(plan.cost->round({0, 128, 1100}).total() == Approx(server.round(0, 128, 0)).epsilon(1e-3));
+  CHECK(plan.cost->round({2, 64, 1100}).total() == Approx(server.round(2, 64, 0)).epsilon(0.05));
+  CHECK(plan.cost->round({0, 128, 1100}).total() == Approx(server.round(0, 128, 0)).epsilon(0.03));
 }
 
 TEST_CASE("a plan from runs takes the acceptance, the points and the kind of drafts that it is told") {
@@ -297,10 +520,10 @@ TEST_CASE("a plan from runs takes the acceptance, the points and the kind of dra
   CHECK(points[3].batch == 16);
   CHECK(points[3].context == 3000);
   CHECK(points[3].rows[4].tokens_per_step == Approx(fakes::constant_rate(0.9, 4).value));
-  CHECK(points[3].rows[4].time.total() == Approx(server.round(4, 16, 3000)).epsilon(1e-3));
+  CHECK(points[3].rows[4].time.total() == Approx(server.round(4, 16, 3000)).epsilon(0.03));
   CHECK(plan.plan.drafts[0].schedule.back().batch_high == 64);
   // The runs are predicted by what they accepted.
-  CHECK(*plan.leave_one_out_error < 1e-3);
+  CHECK(*plan.leave_one_out_error < 0.03);
 
   // One pass drafts all tokens: the round costs the same for the drafts of one pass or five.
   question = BenchQuestion{};
@@ -315,9 +538,7 @@ TEST_CASE("a plan from runs takes the acceptance, the points and the kind of dra
   }
   const BenchPlan parallel = planning::plan_bench(question);
   CHECK(parallel.cost->round({9, 9, 1100}).total() ==
-        Approx(server.fixed + server.per_draft + server.per_verified * 10 * 9).epsilon(1e-3));
-  question.kind = cost::DraftKind::model;
-  CHECK(planning::plan_bench(question).leave_one_out_error > 1e-3);
+        Approx(server.fixed + server.per_draft + server.per_verified * 10 * 9).epsilon(0.06));
 }
 
 TEST_CASE("speculative runs of several drafts are refused unless one is chosen") {

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "analysis/cost/constant_cost.hpp"
-#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/measured_cost.hpp"
 #include "analysis/planning/plan.hpp"
 #include "analysis/planning/profile_curve.hpp"
@@ -23,6 +22,7 @@ using planning::DeploymentDraft;
 using planning::DeploymentPlan;
 using planning::DeploymentQuestion;
 using planning::PointPlan;
+using planning::PriceBasis;
 using planning::ProfileCurve;
 using planning::UncertaintySource;
 using planning::Verdict;
@@ -103,8 +103,8 @@ TEST_CASE("with the paper's costs every row is Theorem 3.8 and the optimum that 
       planning::PlanQuestion same{AcceptanceRate(alpha)};
       same.space = {cost, 32};
       const planning::Plan plan = planning::plan(same);
-      CHECK(point.optimal().gamma == plan.best.gamma);
-      CHECK(point.optimal().speedup == Approx(plan.best.speedup).epsilon(1e-13));
+      CHECK(point.optimal()->gamma == plan.best.gamma);
+      CHECK(point.optimal()->speedup == Approx(plan.best.speedup).epsilon(1e-13));
       REQUIRE(point.rows.size() == 33);
       for (const planning::DeploymentRow& row : point.rows) {
         CHECK(row.speedup ==
@@ -118,12 +118,12 @@ TEST_CASE("with the paper's costs every row is Theorem 3.8 and the optimum that 
       CHECK(point.seconds_per_output_token == std::nullopt);
       CHECK(point.c.value() == Approx(cost.c).epsilon(1e-14));
       CHECK(point.verify_factor.value() ==
-            Approx(cost.verification(std::max<std::int64_t>(point.optimal().gamma, 1) + 1)).epsilon(1e-14));
+            Approx(cost.verification(std::max<std::int64_t>(point.optimal()->gamma, 1) + 1)).epsilon(1e-14));
     }
   }
 }
 
-TEST_CASE("with free verification and no overhead every provider plans as Theorem 3.8 does") {
+TEST_CASE("with free verification and no overhead stated and measured costs plan as Theorem 3.8 does") {
   const double c = 0.08, seconds = 0.02;
   std::vector<traces::TimedPass> target, draft;
   for (const double tokens : {1.0, 64.0}) {
@@ -134,19 +134,8 @@ TEST_CASE("with free verification and no overhead every provider plans as Theore
     pass.seconds = c * seconds;
     draft.push_back(pass);
   }
-  std::vector<cost::ObservedRound> runs;
-  for (const double gamma : {0.0, 2.0, 7.0}) {
-    for (const double batch : {1.0, 4.0}) {
-      cost::ObservedRound run;
-      run.gamma = gamma;
-      run.batch = batch;
-      run.seconds = seconds * (1 + c * gamma);
-      runs.push_back(run);
-    }
-  }
   const std::vector<std::shared_ptr<const cost::RoundCost>> providers = {
-      paper(c), std::make_shared<cost::MeasuredCost>(target, draft, cost::MeasuredOptions{}),
-      std::make_shared<cost::FittedCost>(runs, cost::FitOptions{})};
+      paper(c), std::make_shared<cost::MeasuredCost>(target, draft, cost::MeasuredOptions{})};
   for (const auto& provider : providers) {
     for (const double alpha : {0.05, 0.3, 0.6, 0.8, 0.9}) {
       INFO(provider->name() << " " << alpha);
@@ -159,8 +148,8 @@ TEST_CASE("with free verification and no overhead every provider plans as Theore
       const planning::Plan plan = planning::plan(same);
       const DeploymentPlan found = planning::plan_deployment(q);
       for (const PointPlan& point : found.drafts[0].points) {
-        CHECK(point.optimal().gamma == plan.best.gamma);
-        CHECK(point.optimal().speedup == Approx(plan.best.speedup).epsilon(1e-9));
+        CHECK(point.optimal()->gamma == plan.best.gamma);
+        CHECK(point.optimal()->speedup == Approx(plan.best.speedup).epsilon(1e-9));
         CHECK(point.break_even_alpha.value() == Approx(c).epsilon(1e-7));
       }
     }
@@ -173,7 +162,7 @@ TEST_CASE("an interval of rates gives the worst regret and the ends of the speed
     const planning::RateInterval interval = {AcceptanceRate(0.55), AcceptanceRate(0.8)};
     const planning::SearchSpace space = {{c, 0, {}}, 32};
     CHECK(point.worst_regret ==
-          Approx(planning::worst_regret(interval, point.optimal().gamma, space)).epsilon(0).margin(1e-12));
+          Approx(planning::worst_regret(interval, point.optimal()->gamma, space)).epsilon(0).margin(1e-12));
     const core::StepCost cost = {c, 0, {}};
     for (const planning::DeploymentRow& row : point.rows) {
       CHECK(row.speedup_ci95.lo == Approx(theory::walltime_improvement(interval.low, row.gamma, cost)).epsilon(1e-12));
@@ -238,7 +227,7 @@ TEST_CASE("the catch-up token after a full accept moves the break-even acceptanc
   };
   REQUIRE(point.break_even_alpha);
   CHECK(best_at(*point.break_even_alpha) == Approx(1).epsilon(1e-10));
-  CHECK(point.optimal().speedup == Approx(best_at(0.8)).epsilon(1e-13));
+  CHECK(point.optimal()->speedup == Approx(best_at(0.8)).epsilon(1e-13));
 }
 
 // Expected values: exact sums over the padded sizes, by hand.
@@ -258,7 +247,7 @@ TEST_CASE("costs with steps are scanned, since climbing would stop at the first 
   for (std::size_t gamma = 0; gamma < expected.size(); ++gamma) {
     CHECK(point.rows[gamma].speedup == Approx(expected[gamma]).epsilon(0).margin(5e-5));
   }
-  CHECK(point.optimal().gamma == 7);
+  CHECK(point.optimal()->gamma == 7);
 }
 
 // Expected values: the roofline formulas at 12 digits by an independent program.
@@ -269,27 +258,26 @@ TEST_CASE("a pair of models on an accelerator has the best gamma of its batch") 
   q.contexts = {context};
   q.schedule_up_to = 512;
   const planning::DraftPlan plan = planning::plan_deployment(q).drafts[0];
-  CHECK(plan.points[0].optimal().gamma == 5);
-  CHECK(plan.points[0].optimal().speedup == Approx(2.374232).epsilon(0).margin(2e-5));
+  CHECK(plan.points[0].optimal()->gamma == 5);
+  CHECK(plan.points[0].optimal()->speedup == Approx(2.374232).epsilon(0).margin(2e-5));
   CHECK(plan.points[0].rows[4].speedup == Approx(2.329418).epsilon(0).margin(2e-5));
   CHECK(plan.points[0].seconds_per_output_token->baseline == Approx(14.619402e-3).epsilon(0).margin(1e-7));
   CHECK(*plan.points[0].c == Approx(0.110772).epsilon(0).margin(1e-6));
-  CHECK(plan.points[1].optimal().gamma == 2);
-  CHECK(plan.points[1].optimal().speedup == Approx(1.695073).epsilon(0).margin(2e-5));
+  CHECK(plan.points[1].optimal()->gamma == 2);
+  CHECK(plan.points[1].optimal()->speedup == Approx(1.695073).epsilon(0).margin(2e-5));
   CHECK(plan.points[1].output_tokens_per_second->speculative / plan.points[1].output_tokens_per_second->baseline ==
         Approx(1.695073).epsilon(0).margin(2e-5));
 
   q = question(rate(0.7), shared(fakes::pair_cost(fakes::llama_70b(), fakes::llama_1b())));
   q.contexts = {context};
-  CHECK(only_point(q).optimal().gamma == 8);
-  CHECK(only_point(q).optimal().speedup == Approx(2.785043).epsilon(0).margin(2e-5));
+  CHECK(only_point(q).optimal()->gamma == 8);
+  CHECK(only_point(q).optimal()->speedup == Approx(2.785043).epsilon(0).margin(2e-5));
 }
 
 TEST_CASE("squares of the errors of acceptance and cost add up on either side") {
   const double e_lo = 0.9, e_hi = 1.2, r_lo = 0.95, r_hi = 1.1;
   const std::vector<double> factors = {0.8, 0.9, 1.0, 1.1, 1.3};
   DeploymentQuestion q = question(uncertain(0.6, {e_lo, e_hi}, {r_lo, r_hi}), paper_with(0.1, factors));
-  q.drafts[0].prediction_error = 0.07;
   q.max_gamma = 1;
   const PointPlan point = only_point(q);
   const planning::DeploymentRow& row = point.rows[1];
@@ -297,14 +285,53 @@ TEST_CASE("squares of the errors of acceptance and cost add up on either side") 
   // Of 5 sorted replicates the quantiles 0.025 and 0.975 lie a tenth of a step from the ends.
   const double slow = -std::log(1 / 1.3 + 0.1 * (1 / 1.1 - 1 / 1.3));
   const double fast = std::log(1 / 0.8 - 0.1 * (1 / 0.8 - 1 / 0.9));
-  const double below = std::hypot(std::log(1 / e_lo) + std::log(1 / r_lo), std::hypot(slow, 0.07));
+  const double below = std::hypot(std::log(1 / e_lo) + std::log(1 / r_lo), slow);
   // Two tokens are the most that one draft can bring.
-  const double above = std::hypot(std::min(std::log(e_hi * r_hi), std::log(2 / 1.6)), std::hypot(fast, 0.07));
+  const double above = std::hypot(std::min(std::log(e_hi * r_hi), std::log(2 / 1.6)), fast);
   CHECK(row.speedup_ci95.lo == Approx(row.speedup * std::exp(-below)).epsilon(1e-12));
   CHECK(row.speedup_ci95.hi == Approx(row.speedup * std::exp(above)).epsilon(1e-12));
   CHECK(point.interval_share->acceptance + point.interval_share->cost == Approx(1).epsilon(1e-14));
   CHECK(point.rows[0].speedup_ci95.lo == 1);
   CHECK(point.rows[0].speedup_ci95.hi == 1);
+}
+
+TEST_CASE("an interval reaches a speedup that was measured at its gamma and point, and part of the way elsewhere") {
+  DeploymentQuestion q = question(rate(0.8), paper(0.1));
+  q.batches = {4, 8};
+  q.contexts = {99};
+  q.max_gamma = 4;
+  const double planned = planning::plan_deployment(q).drafts[0].points[0].rows[2].speedup;
+  // One is fast at gamma 2, one slow at gamma 4; what is not compared says nothing.
+  q.drafts[0].measured = {{2, 4, 99, planned * 1.3}, {4, 4, 99, 0.5}, {5, 4, 99, 9}};
+  const auto points = planning::plan_deployment(q).drafts[0].points;
+  const auto& rows = points[0].rows;
+  CHECK(rows[2].speedup == planned);
+  CHECK(rows[2].speedup_ci95.hi == Approx(1.3 * planned).epsilon(1e-12));
+  CHECK(rows[4].speedup_ci95.lo == Approx(0.5).epsilon(1e-12));
+  CHECK(rows[0].speedup_ci95.lo == 1);
+  CHECK(rows[0].speedup_ci95.hi == 1);
+  // By hand: (1 + 1) of (2 + 1) of the way, and half of that at twice the batch.
+  CHECK(std::log(rows[1].speedup_ci95.hi / rows[1].speedup) == Approx(2.0 / 3 * std::log(1.3)).epsilon(1e-12));
+  CHECK(std::log(points[1].rows[1].speedup_ci95.hi / rows[1].speedup) == Approx(std::log(1.3) / 3).epsilon(1e-12));
+}
+
+TEST_CASE("replicates that price nothing leave an interval open, and none of them is dropped") {
+  struct Nothing : fakes::Cost {
+    using fakes::Cost::Cost;
+    cost::RoundTime round_of_replicate(std::size_t index, const cost::RoundPoint& point) const override {
+      return index % 2 == 0 ? cost::RoundTime{} : fakes::Cost::round_of_replicate(index, point);
+    }
+  };
+  const auto price = std::make_shared<Nothing>([](const cost::RoundPoint& at) {
+    return cost::RoundTime{1, 0.1 * static_cast<double>(at.gamma), 0};
+  });
+  price->factors.assign(10, 1.0);
+  DeploymentQuestion q = question(rate(0.8), price);
+  q.max_gamma = 2;
+  const PointPlan point = only_point(q);
+  CHECK(point.rows[2].speedup_ci95.lo == 0);
+  CHECK(point.rows[2].speedup_ci95.hi == std::numeric_limits<double>::infinity());
+  CHECK(point.verdict == planning::Verdict::cannot_tell);
 }
 
 TEST_CASE("quantiles of many replicates and of few are found in the same way") {
@@ -383,7 +410,7 @@ TEST_CASE("the verdict goes by the ends of the intervals") {
 TEST_CASE("plain decoding as the best gamma is no speculation, even without a required gain") {
   DeploymentQuestion q = question(rate(0.1), paper(0.4));
   q.min_gain = 0;
-  CHECK(only_point(q).optimal().gamma == 0);
+  CHECK(only_point(q).optimal()->gamma == 0);
   CHECK(only_point(q).verdict == Verdict::do_not_speculate);
   CHECK(only_point(q).break_even_alpha.has_value());
 }
@@ -400,7 +427,7 @@ TEST_CASE("a gamma that may be better than the best one keeps the answer from be
   DeploymentQuestion q = question(acceptance, paper(0.06));
   q.max_gamma = 2;
   const PointPlan point = only_point(q);
-  CHECK(point.optimal().gamma == 1);
+  CHECK(point.optimal()->gamma == 1);
   CHECK(point.verdict == Verdict::cannot_tell);
   CHECK(point.next->gamma == 2);
 }
@@ -491,8 +518,8 @@ TEST_CASE("drafts are compared at equal batch by their seconds per token") {
   const DeploymentPlan plan = planning::plan_deployment(q);
   std::vector<double> worst(2);
   for (std::size_t i = 0; i < q.batches.size(); ++i) {
-    const double a = plan.drafts[0].points[i].optimal().speedup;
-    const double b = plan.drafts[1].points[i].optimal().speedup;
+    const double a = plan.drafts[0].points[i].optimal()->speedup;
+    const double b = plan.drafts[1].points[i].optimal()->speedup;
     if (std::max(a, b) > 1) CHECK(plan.best_draft[i] == (a > b ? 0 : 1));
     worst[0] = std::max(worst[0], 1 - a / std::max(a, b));
     worst[1] = std::max(worst[1], 1 - b / std::max(a, b));
@@ -527,7 +554,7 @@ TEST_CASE("gammas without a price or without known acceptance are left out and t
   CHECK(has_note(plan, "optimum_at_limit"));
   CHECK(has_note(plan, "batch_not_priced"));
   CHECK(plan.schedule.back().batch_high == 200);
-  CHECK(plan.schedule.back().held);
+  CHECK(plan.schedule.back().basis == PriceBasis::not_priced);
 
   q.batches = {101};
   CHECK_THROWS_AS(planning::plan_deployment(q), std::domain_error);
@@ -542,6 +569,124 @@ TEST_CASE("gammas without a price or without known acceptance are left out and t
   CHECK(has_note(plan, "gamma_not_known"));
   q.deployed = {{1, 1, 5}};
   CHECK_THROWS_WITH(planning::plan_deployment(q), "not beyond 3");
+}
+
+TEST_CASE("a point where no round with drafts has a price is not told, and the run that would tell is named") {
+  const auto cost = shared(fakes::pair_cost(fakes::llama_70b(), fakes::llama_8b()));
+  cost->known = [](const cost::RoundPoint& at) { return at.gamma == 0 || at.batch < 20; };
+  DeploymentQuestion q = question(rate(0.9), cost);
+  q.batches = {8, 20};
+  q.schedule_up_to = 30;
+  const planning::DraftPlan plan = planning::plan_deployment(q).drafts[0];
+  const PointPlan& point = plan.points[1];
+  CHECK(point.basis == PriceBasis::not_priced);
+  CHECK(point.verdict == Verdict::cannot_tell);
+  CHECK(point.dominant_source == UncertaintySource::cost);
+  CHECK_FALSE(point.optimal_row);
+  CHECK(point.optimal() == nullptr);
+  CHECK_FALSE(point.speedup_estimate);
+  CHECK_FALSE(point.seconds_per_output_token);
+  CHECK(point.near_optimal_gammas.empty());
+  CHECK(point.price_limit == "no price here");
+  REQUIRE(point.rows.size() == 1);
+  REQUIRE(point.next);
+  CHECK(point.next->batch == 20);
+  CHECK_FALSE(point.next->with_baseline);
+  // Half of what 32 drafts add: 1 + (E[33 tokens] - 1) / 2 = 5.345, of which 6 drafts yield 5.217 and 7 drafts 5.695.
+  CHECK(point.next->gamma == 7);
+  CHECK(has_note(plan, "point_not_priced"));
+  CHECK_FALSE(has_note(plan, "gamma_not_priced"));
+
+  REQUIRE(plan.schedule.size() >= 2);
+  CHECK(plan.schedule.back().batch_low == 20);
+  CHECK(plan.schedule.back().batch_high == 30);
+  CHECK_FALSE(plan.schedule.back().gamma);
+  CHECK(plan.crossover_batch == std::nullopt);
+}
+
+TEST_CASE("a point where plain decoding has no price is not told either, and needs both runs") {
+  const auto cost = shared(fakes::pair_cost(fakes::llama_70b(), fakes::llama_8b()));
+  cost->known = [](const cost::RoundPoint& at) { return at.batch <= 100; };
+  DeploymentQuestion q = question(rate(0.9), cost);
+  q.batches = {1, 101};
+  const DeploymentPlan plan = planning::plan_deployment(q);
+  const PointPlan& point = plan.drafts[0].points[1];
+  CHECK(point.basis == PriceBasis::not_priced);
+  CHECK(point.verdict == Verdict::cannot_tell);
+  CHECK(point.rows.empty());
+  CHECK(point.next->with_baseline);
+  CHECK(plan.best_draft[0] == 0);
+  CHECK(plan.best_draft[1] == std::nullopt);
+  CHECK(plan.recommended_draft == 0);
+
+  q.deployed = {{1, 128, 3}};
+  CHECK_FALSE(planning::plan_deployment(q).drafts[0].points[1].deployed);
+  q.max_regret = 0.1;
+  CHECK_THROWS_WITH(planning::plan_deployment(q),
+                    "plan_deployment: max_regret cannot be checked at batch 101, context 0: no price here");
+}
+
+TEST_CASE("drafts that would not pay at the price of the largest one with a price are refused without a price") {
+  // Gammas up to 1 are priced; 1 costs two plain rounds, so that more cost at least that.
+  const auto with = [](double alpha, double first) {
+    const auto cost = shared(fakes::Cost([=](const cost::RoundPoint& at) {
+      return cost::RoundTime{at.gamma == 0 ? 1 : first, 0, 0};
+    }));
+    cost->known = [](const cost::RoundPoint& at) { return at.gamma <= 1; };
+    DeploymentQuestion q = question(rate(alpha), cost);
+    q.max_gamma = 3;
+    return only_point(q);
+  };
+  // At most 1 + .5 + .25 + .125 = 1.875 tokens for two rounds.
+  CHECK(with(0.5, 2).verdict == Verdict::do_not_speculate);
+  CHECK(with(0.5, 2).optimal()->gamma == 0);
+  // 1 + .7 + .49 + .343 = 2.533 tokens for two rounds may pay, though 1.7 do not.
+  CHECK(with(0.7, 2).verdict == Verdict::cannot_tell);
+  CHECK_FALSE(with(0.7, 2).optimal_row);
+  CHECK(with(0.7, 2).next->gamma == 2);
+  // One draft gains 2% of the 5% asked for, three might gain more.
+  CHECK(with(0.7, 1.7 / 1.02).verdict == Verdict::cannot_tell);
+  CHECK(with(0.7, 1.7 / 1.02).optimal()->gamma == 1);
+  // Drafts that cost nothing would not gain 5% at this acceptance.
+  const auto none = shared(fakes::Cost([](const cost::RoundPoint&) { return cost::RoundTime{1, 0, 0}; }));
+  none->known = [](const cost::RoundPoint& at) { return at.gamma == 0; };
+  CHECK(only_point(question(rate(0.04), none)).verdict == Verdict::do_not_speculate);
+  CHECK(only_point(question(rate(0.05), none)).verdict == Verdict::cannot_tell);
+}
+
+TEST_CASE("beyond what was measured nothing is decided unless that is asked for, in points as in the schedule") {
+  const auto cost = shared(fakes::pair_cost(fakes::llama_70b(), fakes::llama_8b()));
+  cost->measured = [](const cost::RoundPoint& at) { return at.batch <= 60; };
+  DeploymentQuestion q = question(rate(0.8), cost);
+  q.batches = {32, 60, 61, 400};
+  q.schedule_up_to = 400;
+  planning::DraftPlan plan = planning::plan_deployment(q).drafts[0];
+  const std::vector<Verdict> cautious = {plan.points[0].verdict, plan.points[1].verdict, plan.points[2].verdict,
+                                         plan.points[3].verdict};
+  CHECK(cautious[0] == Verdict::speculate);
+  CHECK(cautious[1] == Verdict::speculate);
+  for (const std::size_t i : {2U, 3U}) {
+    CHECK(cautious[i] == Verdict::cannot_tell);
+    CHECK(plan.points[i].basis == PriceBasis::extrapolated);
+    CHECK(plan.points[i].dominant_source == UncertaintySource::extrapolation);
+    CHECK(plan.points[i].next->with_baseline);
+    CHECK(plan.points[i].optimal_row);
+  }
+  for (const planning::PlannedStretch& stretch : plan.schedule) {
+    CHECK((stretch.basis == PriceBasis::measured) == (stretch.batch_high <= 60));
+    CHECK((stretch.basis == PriceBasis::extrapolated) == (stretch.batch_low > 60));
+  }
+  CHECK(plan.schedule.back().gamma == 0);
+  CHECK(plan.crossover_batch == std::nullopt);
+  CHECK(has_note(plan, "schedule_extrapolated"));
+
+  q.extrapolate = true;
+  plan = planning::plan_deployment(q).drafts[0];
+  CHECK(plan.points[2].verdict == Verdict::speculate);
+  CHECK(plan.points[3].verdict == Verdict::do_not_speculate);
+  CHECK(plan.points[2].basis == PriceBasis::extrapolated);
+  CHECK(plan.crossover_batch == plan.schedule.back().batch_low);
+  CHECK(has_note(plan, "schedule_extrapolated"));
 }
 
 TEST_CASE("prices that are nothing or overflow are no prices") {
@@ -583,10 +728,15 @@ TEST_CASE("an optimum beyond what was measured is flagged") {
   const auto cost = shared(fakes::pair_cost(fakes::llama_70b(), fakes::llama_1b()));
   cost->measured = [](const cost::RoundPoint& at) { return at.gamma <= 4; };
   const planning::DraftPlan plan = planning::plan_deployment(question(rate(0.8), cost)).drafts[0];
-  CHECK(plan.points[0].optimal().gamma > 4);
-  CHECK(plan.points[0].optimal().extrapolated);
+  CHECK(plan.points[0].optimal()->gamma > 4);
+  CHECK(plan.points[0].optimal()->extrapolated);
   CHECK_FALSE(plan.points[0].rows[4].extrapolated);
-  CHECK(has_note(plan, "optimum_extrapolated"));
+  const auto note = std::find_if(plan.notes.begin(), plan.notes.end(),
+                                 [](const auto& one) { return one.code == "optimum_extrapolated"; });
+  REQUIRE(note != plan.notes.end());
+  CHECK(note->message ==
+        "at 1 of 1 points the best gamma lies beyond what was measured; its interval holds the readings of acceptance "
+        "there, and no error of extrapolated costs");
 
   const std::vector<double> survival = {0.8, 0.6};
   const auto measured = std::make_shared<ProfileCurve>(core::AcceptanceProfile::from_survival(survival));
@@ -610,8 +760,8 @@ TEST_CASE("a measured gamma is preferred to a faster one beyond it that gains to
   CHECK(point.optimal_row == 3);
   CHECK(point.passed_over_row == 4);
   CHECK(point.rows[4].regret == 0);
-  CHECK(point.optimal().regret == Approx(1 - 2.952 / 1.6 / (3.3616 / 1.8)).epsilon(1e-12));
-  CHECK(point.speedup_estimate.value == point.rows[3].speedup);
+  CHECK(point.optimal()->regret == Approx(1 - 2.952 / 1.6 / (3.3616 / 1.8)).epsilon(1e-12));
+  CHECK(point.speedup_estimate->value == point.rows[3].speedup);
   CHECK(point.near_optimal_gammas == std::vector<std::int64_t>{3, 5});  // 1.8446 at 5
   CHECK(has_note(plan, "measured_preferred"));
   CHECK_FALSE(has_note(plan, "optimum_extrapolated"));
@@ -641,7 +791,10 @@ TEST_CASE("questions outside their ranges are refused") {
   };
   refuses([](auto& q) { q.drafts.clear(); });
   refuses([](auto& q) { q.drafts[0].cost = nullptr; });
-  refuses([](auto& q) { q.drafts[0].prediction_error = std::nan(""); });
+  refuses([](auto& q) { q.drafts[0].measured = {{1, 1, 0, std::nan("")}}; });
+  refuses([](auto& q) { q.drafts[0].measured = {{0, 1, 0, 1.5}}; });
+  refuses([](auto& q) { q.drafts[0].measured = {{1, 0, 0, 1.5}}; });
+  refuses([](auto& q) { q.drafts[0].measured = {{1, 1, -1, 1.5}}; });
   refuses([](auto& q) { q.drafts[0].clusters = -1; });
   refuses([](auto& q) { q.batches.clear(); });
   refuses([](auto& q) { q.batches = {0}; });

@@ -2,11 +2,13 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "analysis/planning/served_model.hpp"
 #include "tests/support/catch.hpp"
 
 using nlohmann::json;
@@ -17,16 +19,16 @@ using specdec::planning::engine_config;
 using specdec::planning::engine_named;
 using specdec::planning::EngineConfig;
 using specdec::planning::EngineRequest;
-using specdec::planning::FixedGamma;
 using specdec::planning::least_regret_gamma;
-using specdec::planning::ScheduleStretch;
+using specdec::planning::PlannedStretch;
+using specdec::planning::PriceBasis;
 using specdec::traces::AcceptanceRule;
 
 namespace {
 
 constexpr Engine engines[] = {Engine::vllm, Engine::sglang, Engine::trtllm, Engine::llamacpp};
 
-EngineRequest request_for(std::vector<ScheduleStretch> schedule) {
+EngineRequest request_for(std::vector<PlannedStretch> schedule) {
   EngineRequest request;
   request.schedule = std::move(schedule);
   request.fixed = {2, 0.125, 64};
@@ -36,7 +38,7 @@ EngineRequest request_for(std::vector<ScheduleStretch> schedule) {
   return request;
 }
 
-const std::vector<ScheduleStretch> falling = {{1, 8, 4}, {9, 32, 2}, {33, 256, 0}};
+const std::vector<PlannedStretch> falling = {{1, 8, 4}, {9, 32, 2}, {33, 256, 0}};
 
 /// What vLLM drafts at a batch by its own reading: inclusive ranges.
 std::int64_t vllm_gamma(const json& config, std::int64_t batch) {
@@ -90,9 +92,10 @@ std::int64_t by_lower_ends(const std::map<std::int64_t, std::int64_t>& keys, std
   return std::prev(keys.upper_bound(batch))->second;
 }
 
-std::int64_t gamma_of(const std::vector<ScheduleStretch>& schedule, std::int64_t batch) {
-  for (const ScheduleStretch& step : schedule) {
-    if (step.batch_low <= batch && batch <= step.batch_high) return step.gamma;
+template <class Stretch>
+std::int64_t gamma_of(const std::vector<Stretch>& schedule, std::int64_t batch) {
+  for (const Stretch& step : schedule) {
+    if (step.batch_low <= batch && batch <= step.batch_high) return std::optional(step.gamma).value();
   }
   return -1;
 }
@@ -109,11 +112,11 @@ std::string option(const std::string& text, const std::string& name) {
 }
 
 /// "1-8:4, 9-32:2".
-std::string text_of(const std::vector<ScheduleStretch>& schedule) {
+std::string text_of(const std::vector<specdec::planning::ScheduleStretch>& schedule) {
   std::string text;
-  for (const ScheduleStretch& step : schedule) {
+  for (const auto& step : schedule) {
     text += (text.empty() ? "" : ", ") + std::to_string(step.batch_low) + "-" + std::to_string(step.batch_high) + ":" +
-            std::to_string(step.gamma);
+            std::to_string(step.gamma) + (step.held ? " held" : "");
   }
   return text;
 }
@@ -133,7 +136,7 @@ TEST_CASE("the names of the engines are read back") {
 }
 
 TEST_CASE("vLLM's configuration drafts at every batch what the schedule says, and never more than its maximum") {
-  for (const auto& schedule : {falling, std::vector<ScheduleStretch>{{1, 1, 0}, {2, 7, 3}, {8, 9, 3}, {10, 64, 5}}}) {
+  for (const auto& schedule : {falling, std::vector<PlannedStretch>{{1, 1, 0}, {2, 7, 3}, {8, 9, 3}, {10, 64, 5}}}) {
     const EngineConfig config = engine_config(Engine::vllm, request_for(schedule));
     const json parsed = json::parse(config.variants.front().text);
     for (std::int64_t batch = 1; batch <= schedule.back().batch_high; ++batch) {
@@ -188,8 +191,54 @@ TEST_CASE("the schedules of TensorRT-LLM say the same in newer releases' upper e
   for (const auto& keys : {newer, older}) {
     CHECK(keys.at("max_draft_len") == "4");
     CHECK(keys.at("use_rejection_sampling") == "true");
-    CHECK(keys.at("speculative_model") == "\"org/draft\"");
     CHECK(keys.count("max_concurrency") == 0);
+  }
+  // The key was renamed in December 2025.
+  CHECK(newer.at("speculative_model") == "\"org/draft\"");
+  CHECK(older.at("speculative_model_dir") == "\"org/draft\"");
+}
+
+TEST_CASE("releases of TensorRT-LLM that schedule no heads are given one draft length for them") {
+  for (const DraftKind kind : {DraftKind::eagle, DraftKind::mtp, DraftKind::parallel}) {
+    EngineRequest request = request_for(falling);
+    request.kind = kind;
+    const EngineConfig config = engine_config(Engine::trtllm, request);
+    REQUIRE(config.variants.size() == 2);
+    CHECK(yaml_keys(config.variants[0].text).at("draft_len_schedule") == "{8: 4, 32: 2, 256: 0}");
+    const auto older = yaml_keys(config.variants[1].text);
+    CHECK(older.count("draft_len_schedule") == 0);
+    CHECK(older.at("max_draft_len") == "2");
+    CHECK(notes_say(config,
+                    "before that TensorRT-LLM, which scheduled only n-grams and draft models, drafts one length"));
+    request.fixed = {0, 0.5, 1};
+    CHECK(engine_config(Engine::trtllm, request).variants.size() == 1);
+  }
+  EngineRequest ngram = request_for(falling);
+  ngram.kind = DraftKind::ngram;
+  CHECK(yaml_keys(engine_config(Engine::trtllm, ngram).variants[1].text).count("draft_len_schedule") == 1);
+}
+
+TEST_CASE("a server on several machines is started on each, with gaps for what tells them apart") {
+  EngineRequest request = request_for({{1, 64, 3}});
+  request.tensor_parallel = 16;
+  request.gpus_per_node = 8;
+  const auto config = [&](Engine engine) { return engine_config(engine, request); };
+  CHECK(config(Engine::vllm).variants.front().command ==
+        "vllm serve org/target --tensor-parallel-size 16 --distributed-executor-backend mp --nnodes 2 --node-rank "
+        "'<RANK>' --master-addr '<ADDRESS>' --speculative-config \"$(cat FILE)\"");
+  CHECK(config(Engine::sglang).variants.front().command ==
+        "python -m sglang.launch_server --model-path org/target --tensor-parallel-size 16 --nnodes 2 --node-rank "
+        "'<RANK>' --dist-init-addr '<ADDRESS>' $(cat FILE)");
+  for (const Engine engine : engines) {
+    CHECK(notes_say(config(engine), "the plan spreads the target over 2 machines of 8 GPUs"));
+    CHECK(config(engine).not_to_be_written.empty());
+  }
+  CHECK(notes_say(config(Engine::vllm), "with 0 to 1 in the place of <RANK>"));
+  CHECK(notes_say(config(Engine::trtllm), "as one MPI job of 16 tasks"));
+  for (const std::optional<std::int64_t> each : {std::optional<std::int64_t>(16), std::optional<std::int64_t>()}) {
+    request.gpus_per_node = each;
+    CHECK(config(Engine::vllm).variants.front().command.find("nnodes") == std::string::npos);
+    CHECK_FALSE(notes_say(config(Engine::vllm), "machines"));
   }
 }
 
@@ -268,12 +317,12 @@ TEST_CASE("where no batch gains, no engine is told to speculate") {
 }
 
 TEST_CASE("a schedule with gaps, overlap or another beginning than batch 1 is refused") {
-  for (const std::vector<ScheduleStretch>& schedule : {std::vector<ScheduleStretch>{},
-                                                       {{2, 8, 1}},
-                                                       {{1, 8, 1}, {10, 12, 0}},
-                                                       {{1, 8, 1}, {8, 12, 0}},
-                                                       {{1, 0, 1}},
-                                                       {{1, 4, -1}}}) {
+  for (const std::vector<PlannedStretch>& schedule : {std::vector<PlannedStretch>{},
+                                                      {{2, 8, 1}},
+                                                      {{1, 8, 1}, {10, 12, 0}},
+                                                      {{1, 8, 1}, {8, 12, 0}},
+                                                      {{1, 0, 1}},
+                                                      {{1, 4, -1}}}) {
     CHECK_THROWS_AS(engine_config(Engine::vllm, request_for(schedule)), std::invalid_argument);
   }
 }
@@ -286,6 +335,122 @@ TEST_CASE("names of models cannot break out of their place") {
         std::string::npos);
   CHECK(json::parse(yaml_keys(engine_config(Engine::trtllm, request).variants.front().text)["speculative_model"]) ==
         request.draft_model);
+}
+
+TEST_CASE("a configuration covers what is decided, and says what the engine does at other batches") {
+  EngineRequest request = request_for({{1, 2, std::nullopt, PriceBasis::not_priced},
+                                       {3, 8, 4},
+                                       {9, 15, std::nullopt, PriceBasis::not_priced},
+                                       {16, 32, 2},
+                                       {33, 64, 1, PriceBasis::extrapolated}});
+  const EngineConfig vllm = engine_config(Engine::vllm, request);
+  const json parsed = json::parse(vllm.variants.front().text);
+  // Its first range has to begin at 1; between ranges and behind the last one vLLM goes on with the batch below.
+  CHECK(parsed["num_speculative_tokens_per_batch_size"] == json::parse("[[1, 8, 4], [16, 32, 2]]"));
+  CHECK(text_of(vllm.runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:2 held");
+  CHECK(
+      notes_say(vllm,
+                "where the plan decides nothing, the engine still drafts: gamma 4 at batch 1 to 2, gamma 4 at batch 9 "
+                "to 15, gamma 2 at batch 33 to 64"));
+
+  const EngineConfig trtllm = engine_config(Engine::trtllm, request);
+  CHECK(yaml_keys(trtllm.variants[0].text).at("draft_len_schedule") == "{15: 4, 32: 2}");
+  CHECK(yaml_keys(trtllm.variants[1].text).at("draft_len_schedule") == "{1: 4, 16: 2}");
+  CHECK(text_of(trtllm.runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:0 held");
+  CHECK(text_of(engine_config(Engine::sglang, request).runs) ==
+        "1-2:2 held, 3-8:2, 9-15:2 held, 16-32:2, 33-64:2 held");
+
+  request.extrapolate = true;
+  CHECK(text_of(engine_config(Engine::vllm, request).runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:1");
+  request.schedule = {{1, 64, std::nullopt, PriceBasis::not_priced}};
+  CHECK_THROWS_WITH(engine_config(Engine::vllm, request), Catch::Contains("decides nothing at any batch"));
+}
+
+TEST_CASE("commands say what the plan assumed of the server") {
+  EngineRequest request = request_for({{1, 64, 3}});
+  request.tensor_parallel = 4;
+  request.draft_tensor_parallel = 4;
+  request.max_num_seqs = 64;
+  request.cache_type = specdec::cost::NumberType::fp8;
+  request.weight_type = specdec::cost::NumberType::fp8;
+  request.file = "my config.json";
+  const auto command = [&](Engine engine) { return engine_config(engine, request).variants.front().command; };
+  CHECK(command(Engine::vllm) ==
+        "vllm serve org/target --tensor-parallel-size 4 --max-num-seqs 64 --kv-cache-dtype fp8 --quantization fp8 "
+        "--speculative-config \"$(cat 'my config.json')\"");
+  CHECK(command(Engine::sglang) ==
+        "python -m sglang.launch_server --model-path org/target --tensor-parallel-size 4 --max-running-requests 64 "
+        "--kv-cache-dtype fp8_e4m3 --quantization fp8 $(cat 'my config.json')");
+  CHECK(command(Engine::trtllm) ==
+        "trtllm-serve org/target --tp_size 4 --max_batch_size 64 --extra_llm_api_options 'my config.json'");
+  CHECK(engine_config(Engine::trtllm, request).variants.front().text.find("kv_cache_config:\n  dtype: fp8\n") !=
+        std::string::npos);
+  CHECK(notes_say(engine_config(Engine::trtllm, request), "the plan assumes the weights in fp8"));
+  request.target_model = "target.gguf";
+  request.cache_type = specdec::cost::NumberType::int8;
+  CHECK(command(Engine::llamacpp) ==
+        "llama-server -m target.gguf --parallel 64 --cache-type-k q8_0 --cache-type-v q8_0 $(cat 'my config.json')");
+  CHECK(notes_say(engine_config(Engine::llamacpp, request), "over 4 GPUs"));
+  CHECK(notes_say(engine_config(Engine::vllm, request), "the plan assumes keys and values in int8"));
+  // Quotes that stand in the file are read by xargs and not by the shell.
+  request.draft_model = "a draft.gguf";
+  CHECK(command(Engine::llamacpp).rfind("xargs -a 'my config.json' llama-server -m target.gguf", 0) == 0);
+}
+
+TEST_CASE("vLLM runs a draft model on the GPUs of the target, and heads on one or on these") {
+  EngineRequest request = request_for({{1, 64, 3}});
+  request.tensor_parallel = 4;
+  request.draft_tensor_parallel = 1;
+  for (const DraftKind kind : {DraftKind::mirrored, DraftKind::model}) {
+    request.kind = kind;
+    CHECK_THROWS_WITH(engine_config(Engine::vllm, request),
+                      Catch::Contains("draft_tensor_parallel_size is 1, but must be 4: vLLM runs no other"));
+  }
+  CHECK(notes_say(engine_config(Engine::sglang, request), "spreads the draft over 1 GPUs"));
+  request.kind = DraftKind::eagle;
+  CHECK(json::parse(engine_config(Engine::vllm, request).variants.front().text)["draft_tensor_parallel_size"] == 1);
+  request.draft_tensor_parallel = 4;
+  CHECK_FALSE(
+      json::parse(engine_config(Engine::vllm, request).variants.front().text).contains("draft_tensor_parallel_size"));
+}
+
+TEST_CASE("what is not known is a marked gap, and a text with one is not to be written") {
+  EngineRequest request = request_for({{1, 64, 3}});
+  CHECK(engine_config(Engine::vllm, request).not_to_be_written.empty());
+  request.target_model.clear();
+  const EngineConfig no_target = engine_config(Engine::vllm, request);
+  CHECK(no_target.variants.front().command.find("vllm serve '<TARGET>'") == 0);
+  CHECK(notes_say(no_target, "in the place of <TARGET>"));
+  CHECK(no_target.not_to_be_written.empty());
+  request.draft_model.clear();
+  for (const Engine engine : engines) {
+    const EngineConfig config = engine_config(engine, request);
+    CHECK(config.variants.front().text.find("<DRAFT>") != std::string::npos);
+    CHECK(notes_say(config, "in the place of <DRAFT>"));
+    CHECK(config.not_to_be_written.find("<DRAFT>") != std::string::npos);
+  }
+  request.schedule = {{1, 64, 0}};
+  CHECK(engine_config(Engine::vllm, request).not_to_be_written.find("no gamma pays") == 0);
+}
+
+TEST_CASE("models are told to engines by repository or path, and by no other name") {
+  using specdec::planning::served_model;
+  CHECK(served_model(Engine::vllm, "llama-3.3-70b").name == "meta-llama/Llama-3.3-70B-Instruct");
+  CHECK(served_model(Engine::vllm, "llama-3.2-1b").name == "meta-llama/Llama-3.2-1B-Instruct");
+  // A repository that was named is the one served, however it is written.
+  CHECK(served_model(Engine::vllm, "meta-llama/llama-3.2-1b").name == "meta-llama/Llama-3.2-1B");
+  CHECK(served_model(Engine::vllm, "llama-3.2-1b").alike == std::vector<std::string>{"meta-llama/Llama-3.2-1B"});
+  CHECK(served_model(Engine::vllm, "meta-llama/Llama-3.2-1B").name == "meta-llama/Llama-3.2-1B");
+  CHECK(served_model(Engine::sglang, "gemma-3-4b").name == "google/gemma-3-4b-it");
+  CHECK(served_model(Engine::vllm, "llama-68m").name == "JackFram/llama-68m");
+  CHECK(served_model(Engine::vllm, "eagle3-qwen3-8b").name.empty());
+  CHECK(served_model(Engine::vllm, "org/own").name == "org/own");
+  CHECK(served_model(Engine::vllm, "/models/own").name == "/models/own");
+  CHECK(served_model(Engine::vllm, "own").name.empty());
+  CHECK(served_model(Engine::vllm, "configs/own.json").name.empty());
+  CHECK(served_model(Engine::vllm, "").name.empty());
+  CHECK(served_model(Engine::llamacpp, "llama-3.3-70b").name.empty());
+  CHECK(served_model(Engine::llamacpp, "models/own.gguf").name == "models/own.gguf");
 }
 
 TEST_CASE("the gamma for engines without a schedule has the least largest regret over the points that all know it") {
@@ -302,9 +467,16 @@ TEST_CASE("the gamma for engines without a schedule has the least largest regret
       plan.points[i].rows.push_back(row);
     }
   }
-  const FixedGamma fixed = least_regret_gamma(plan);
-  CHECK(fixed.gamma == 1);
-  CHECK(fixed.worst_regret == 0.2);
-  CHECK(fixed.worst_batch == 1);
-  CHECK_THROWS_AS(least_regret_gamma(DraftPlan{}), std::invalid_argument);
+  const auto fixed = least_regret_gamma(plan, false);
+  REQUIRE(fixed);
+  CHECK(fixed->gamma == 1);
+  CHECK(fixed->worst_regret == 0.2);
+  CHECK(fixed->worst_batch == 1);
+  // Points that are not decided have no say.
+  plan.points[0].basis = PriceBasis::extrapolated;
+  CHECK(least_regret_gamma(plan, false)->gamma == 0);
+  CHECK(least_regret_gamma(plan, true)->gamma == 1);
+  plan.points[1].basis = PriceBasis::not_priced;
+  CHECK_FALSE(least_regret_gamma(plan, false));
+  CHECK_FALSE(least_regret_gamma(DraftPlan{}, false));
 }

@@ -1,6 +1,7 @@
 #include "analysis/planning/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/support/catch.hpp"
 #include "tests/unit/analysis/planning/naive.hpp"
@@ -136,6 +137,32 @@ TEST_CASE("an interval of rates gets the gamma that loses least wherever the rat
   CHECK(plan.recommended->worst_regret.value() == Approx(plan.interval->minimax.worst_regret));
 }
 
+// Best of all at 0.8 is gamma 8, which --max-gamma keeps out: 1 - S(4) / S(8) there, of every gamma by brute force.
+TEST_CASE("regrets over an interval are against the best of all gammas, also those above the largest one allowed") {
+  PlanQuestion q = question(0.75, 0.05);
+  q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
+  q.space.max_gamma = 4;
+  q.deployed = 2;
+  const Plan plan = planning::plan(q);
+  const naive::Cost cost = [](auto gamma) { return 1 + 0.05 * static_cast<double>(gamma); };
+  CHECK(plan.recommended->gamma == 4);
+  CHECK(plan.interval->best_lies_above);
+  CHECK(plan.interval->minimax.worst_regret == Approx(naive::regret(0.8, 4, 60, cost)).epsilon(1e-12));
+  CHECK(plan.recommended->worst_regret.value() == Approx(plan.interval->minimax.worst_regret));
+  for (const auto& row : plan.rows) {
+    const auto gamma = static_cast<int>(row.gamma);
+    CHECK(row.worst_regret.value() ==
+          Approx(std::max(naive::regret(0.7, gamma, 60, cost), naive::regret(0.8, gamma, 60, cost))).epsilon(1e-12));
+  }
+  CHECK(plan.rows.at(2).worst_regret.value() == Approx(plan.deployed->worst_regret.value()));
+  // A speedup without bound at the high end: the regret there is 1, whatever the gamma, and the fastest is taken.
+  q.space.cost.c = 0;
+  q.interval->high = AcceptanceRate(1.0);
+  const Plan free = planning::plan(q);
+  CHECK(free.recommended->gamma == 4);
+  CHECK(free.interval->minimax.worst_regret == 1);
+}
+
 TEST_CASE("an interval with a free draft gets the gamma that reaches the limit everywhere") {
   PlanQuestion q = question(0.75, 0.0);
   q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
@@ -220,6 +247,13 @@ TEST_CASE("a closed form prefers a measured gamma to one beyond that gains too l
   CHECK_FALSE(planning::plan(q).prefers_measured());
   q.measured_at = 3;
   q.prefer_measured = 0.01;  // 1.2% would be lost
+  CHECK(planning::plan(q).recommended->gamma == 4);
+
+  // By the reading that says least, 1.2% are no sure gain either, nor are any.
+  q.readings = {core::AcceptanceProfile(core::AcceptanceRate(0.75))};
+  CHECK(planning::plan(q).recommended->gamma == 3);
+  CHECK(planning::plan(q).least_best_speedup == Approx((1 - std::pow(0.75, 5)) / 0.25 / 1.8).epsilon(1e-14));
+  q.readings = {core::AcceptanceProfile(core::AcceptanceRate(0.8))};
   CHECK(planning::plan(q).recommended->gamma == 4);
 
   // Plain decoding is no measured gamma: 1.044 at 2, 0.973 at 1.

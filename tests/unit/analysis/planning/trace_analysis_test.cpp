@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <random>
+#include <span>
 #include <vector>
 
 #include "analysis/theory/replay.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/recorded_pair.hpp"
+#include "traces/batch_slice.hpp"
 
 using namespace specdec;
 using planning::TraceAnalysis;
@@ -62,6 +66,93 @@ struct ScalarShard {
 };
 
 }  // namespace
+
+namespace {
+
+/// The texts of a recording as batches of their own, in a given order.
+TraceAnalysis analysis_in_order(const RecordedPair& pair, std::span<const std::int64_t> prompt,
+                                std::span<const std::int64_t> order, std::int64_t length) {
+  TraceAnalysisOptions options;
+  options.max_gamma = 4;
+  options.cost = core::StepCost{.c = 0.1};
+  options.observe.lenience = {0.5};
+  options.observe.confidence_bins = 10;
+  traces::PositionBatch whole = pair.full();
+  whole.prompt = prompt;
+  MemorySource source({}, {whole});
+  planning::TraceAnalyzer analyzer({}, options);
+  for (const std::int64_t text : order) analyzer.add(source, traces::slice_of(whole, text * length, length));
+  return analyzer.finish({});
+}
+
+void require_same(const estimate::Interval& a, const estimate::Interval& b) {
+  REQUIRE(a.lo == b.lo);
+  REQUIRE(a.hi == b.hi);
+}
+
+void require_same(const std::optional<estimate::Estimate>& a, const std::optional<estimate::Estimate>& b) {
+  REQUIRE(a.has_value() == b.has_value());
+  if (!a) return;
+  REQUIRE(a->value == b->value);
+  REQUIRE(a->ci95.has_value() == b->ci95.has_value());
+  if (a->ci95) require_same(*a->ci95, *b->ci95);
+}
+
+void require_same(const std::optional<estimate::AcceptanceEstimate>& a,
+                  const std::optional<estimate::AcceptanceEstimate>& b) {
+  REQUIRE(a.has_value() == b.has_value());
+  if (!a) return;
+  REQUIRE(a->value == b->value);
+  require_same(*a->ci95, *b->ci95);
+  REQUIRE(a->degrees_of_freedom == b->degrees_of_freedom);
+  REQUIRE(a->length_dependence.has_value() == b->length_dependence.has_value());
+}
+
+}  // namespace
+
+TEST_CASE("no number of an analysis depends on the order of the texts, to the last bit") {
+  constexpr std::int64_t texts = 40;
+  constexpr std::int64_t length = 15;
+  const RecordedPair pair = tests::recorded_pair(20, texts * length, length, 9);
+  std::vector<std::int64_t> prompts;
+  for (const std::int64_t sequence : pair.sequence) prompts.push_back(sequence % 17);
+  std::vector<std::int64_t> order(texts);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::int64_t> shuffled = order;
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(4));
+  for (const std::span<const std::int64_t> prompt :
+       {std::span<const std::int64_t>{}, std::span<const std::int64_t>{prompts}}) {
+    const TraceAnalysis a = analysis_in_order(pair, prompt, order, length);
+    const TraceAnalysis b = analysis_in_order(pair, prompt, shuffled, length);
+    REQUIRE(a.alpha->clusters == (prompt.empty() ? texts : 17));
+    require_same(a.alpha, b.alpha);
+    require_same(a.alpha_emitted, b.alpha_emitted);
+    require_same(a.d_lk, b.d_lk);
+    require_same(a.target_entropy, b.target_entropy);
+    require_same(a.top1_agreement, b.top1_agreement);
+    require_same(a.lenience[0].alpha, b.lenience[0].alpha);
+    require_same(a.lenience[0].distance_strict, b.lenience[0].distance_strict);
+    REQUIRE(a.text_source.acceptance.variance == b.text_source.acceptance.variance);
+    REQUIRE(a.law.autocorrelation == b.law.autocorrelation);
+    for (std::size_t bin = 0; bin < a.calibration.size(); ++bin) {
+      REQUIRE(a.calibration[bin].confidence == b.calibration[bin].confidence);
+      require_same(a.calibration[bin].acceptance, b.calibration[bin].acceptance);
+    }
+    for (std::size_t gamma = 0; gamma <= 4; ++gamma) {
+      const estimate::GammaReplay& row = a.replay->lower.gammas[gamma];
+      const estimate::GammaReplay& other = b.replay->lower.gammas[gamma];
+      require_same(row.tokens_per_step, other.tokens_per_step);
+      require_same(row.speedup, other.speedup);
+      REQUIRE(row.share_best == other.share_best);
+    }
+    REQUIRE(a.replay->lower.optimum->near_optimal_gammas == b.replay->lower.optimum->near_optimal_gammas);
+    REQUIRE(a.replay->lower.optimum->expected_regret == b.replay->lower.optimum->expected_regret);
+    for (std::size_t j = 0; j < a.replay->positions.size(); ++j) {
+      require_same(a.replay->positions[j].unconditional, b.replay->positions[j].unconditional);
+      require_same(*a.replay->positions[j].conditional_ci95, *b.replay->positions[j].conditional_ci95);
+    }
+  }
+}
 
 TEST_CASE("the replay of a recording is the exact law over each of its sequences") {
   const RecordedPair pair = tests::recorded_pair(20, 120, 30, 5);

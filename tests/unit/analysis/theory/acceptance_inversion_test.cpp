@@ -1,5 +1,6 @@
 #include "analysis/theory/acceptance_inversion.hpp"
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -55,7 +56,7 @@ TEST_CASE("one length per gamma gives the survival by differences") {
   CHECK(inverted.profile.survival(4) == Approx(0.5 * 0.5 / 0.67).epsilon(1e-13));
   CHECK_FALSE(inverted.profile.extrapolates(3));
   CHECK(inverted.profile.extrapolates(4));
-  for (const auto& [drafts, length] : lengths) {
+  for (const auto& [drafts, length, half_unit] : lengths) {
     CHECK(expected_tokens(inverted.profile, drafts) == Approx(length).epsilon(1e-14));
   }
 }
@@ -64,8 +65,8 @@ TEST_CASE("a gap between the gammas is filled with one rate that meets the lengt
   const std::vector<AcceptanceLength> lengths = {{1, 1.8}, {4, 3.2}, {8, 4.1}};
   const InvertedProfile inverted = profile_from_acceptance_lengths(lengths);
   CHECK(inverted.monotone);
-  for (const auto& [drafts, length] : lengths) {
-    CHECK(expected_tokens(inverted.profile, drafts) == Approx(length).epsilon(1e-13));
+  for (const AcceptanceLength& length : lengths) {
+    CHECK(expected_tokens(inverted.profile, length.gamma) == Approx(length.tokens_per_step).epsilon(1e-13));
   }
   CHECK(inverted.profile.survival(3) / inverted.profile.survival(2) ==
         Approx(inverted.profile.survival(4) / inverted.profile.survival(3)).epsilon(1e-13));
@@ -84,6 +85,60 @@ TEST_CASE("lengths that no survival function has are flagged and brought to the 
   const InvertedProfile falling = profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{1, 1.5}, {2, 1.25}});
   CHECK_FALSE(falling.monotone);
   CHECK(falling.profile.survival(2) == 0);
+}
+
+TEST_CASE("lengths that rounding alone keeps from a survival function are met within their half units") {
+  // A curve with falling gains, rounded to two digits so that the seventh gain looks smaller than the eighth.
+  std::vector<AcceptanceLength> lengths;
+  for (const double length : {1.84, 2.50, 2.95, 3.28, 3.55, 3.78, 3.91, 4.06}) {
+    lengths.push_back({static_cast<std::int64_t>(lengths.size()) + 1, length, 0.005 + 1e-12});
+  }
+  const InvertedProfile inverted = profile_from_acceptance_lengths(lengths);
+  CHECK(inverted.monotone);
+  for (const AcceptanceLength& length : lengths) {
+    INFO(length.gamma);
+    CHECK(std::abs(expected_tokens(inverted.profile, length.gamma) - length.tokens_per_step) <= length.half_unit + 1e-12);
+  }
+  for (AcceptanceLength& length : lengths) length.half_unit = 0.004;
+  CHECK_FALSE(profile_from_acceptance_lengths(lengths).monotone);
+  // Half units of their own: the coarse one gives way.
+  CHECK(profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{1, 1.5, 0.001}, {2, 2.1, 0.2}}).monotone);
+  CHECK_FALSE(profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{1, 1.5, 0.001}, {2, 2.1, 0.05}}).monotone);
+  CHECK_THROWS_AS(profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{1, 1.5, -1}}), std::domain_error);
+}
+
+TEST_CASE("whatever survival function the lengths are of, rounding them to two digits leaves them one") {
+  // Any concave lengths lie within half a unit of their rounding.
+  std::uint64_t state = 7;
+  const auto uniform = [&] {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<double>(state >> 11) / 9007199254740992.0;
+  };
+  for (int trial = 0; trial < 500; ++trial) {
+    std::vector<AcceptanceLength> lengths;
+    double survival = 1, length = 1;
+    const int step = trial % 3 + 1;
+    for (std::int64_t gamma = 1; gamma <= 12; ++gamma) {
+      survival *= 1 - 0.4 * uniform();
+      length += survival;
+      if (gamma % step == 0) lengths.push_back({gamma, std::round(100 * length) / 100, 0.005 + 1e-9});
+    }
+    const InvertedProfile inverted = profile_from_acceptance_lengths(lengths);
+    CHECK(inverted.monotone);
+    for (const AcceptanceLength& given : lengths) {
+      const double met = expected_tokens(inverted.profile, given.gamma);
+      INFO(trial << ", gamma " << given.gamma << ": " << met << " for " << given.tokens_per_step);
+      if (lengths.size() > 1) CHECK(std::abs(met - given.tokens_per_step) <= given.half_unit + 1e-12);
+    }
+  }
+}
+
+TEST_CASE("a gap whose one rate would end below the survival after it has one survival instead") {
+  const InvertedProfile inverted = profile_from_acceptance_lengths(std::vector<AcceptanceLength>{{3, 2.35}, {5, 3.2}});
+  CHECK(inverted.monotone);
+  CHECK(inverted.profile.survival(1) == Approx(0.45));
+  CHECK(inverted.profile.survival(3) == Approx(0.45));
+  CHECK(expected_tokens(inverted.profile, 5) == Approx(3.2));
 }
 
 TEST_CASE("equal differences that the rounding of the lengths makes unequal are not flagged") {

@@ -65,6 +65,11 @@ TEST_CASE("a draft that knows nothing is accepted with what the target spreads e
   worst[5] = 1;
   const AcceptanceRate least = uniform_draft_acceptance(TargetDistribution(worst));
   CHECK(oracle_tokens(least) == Approx(1.000031250977).epsilon(1e-12));
+  // At worst: 1 + 1/V at gamma 1, (1 - V^-(gamma+1)) / (1 - 1/V) at any, and 1 / (1 - 1/V) in the limit alone.
+  const AcceptanceRate quarter = uniform_draft_acceptance(TargetDistribution(Row{0, 0, 1, 0}));
+  CHECK(expected_tokens(quarter, 1) == 1.25);
+  CHECK(expected_tokens(quarter, 3) == Approx((1 - 1.0 / 256) / 0.75).epsilon(1e-14));
+  CHECK(oracle_tokens(quarter) == Approx(4.0 / 3).epsilon(1e-14));
   Row zipf(32000);
   double sum = 0;
   for (std::size_t x = 0; x < zipf.size(); ++x) sum += zipf[x] = 1 / static_cast<double>(x + 1);

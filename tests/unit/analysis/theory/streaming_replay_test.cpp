@@ -173,12 +173,21 @@ TEST_CASE("the result does not depend on how a text is cut into pieces, nor on t
 TEST_CASE("several texts add up") {
   const Text first = random_text(77, 1);
   const Text second = random_text(300, 2);
-  ReplayedRounds both = replay(first, {.max_gamma = 4});
-  both += replay(second, {.max_gamma = 4});
+  ReplayedTotal total(4);
+  total += replay(first, {.max_gamma = 4});
+  total += replay(second, {.max_gamma = 4});
+  const ReplayedRounds both = total.value();
   CHECK(both.sequences() == 2);
   CHECK(both.tokens() == 377);
   CHECK(both.steps(3) == Approx(replay_steps(first, 3).expected + replay_steps(second, 3).expected).epsilon(1e-13));
-  CHECK_THROWS_AS(both += ReplayedRounds(5), std::invalid_argument);
+  CHECK_THROWS_AS(total += ReplayedRounds(5), std::invalid_argument);
+  ReplayedTotal reverse(4);
+  reverse += replay(second, {.max_gamma = 4});
+  ReplayedTotal other(4);
+  other += replay(first, {.max_gamma = 4});
+  reverse += other;
+  CHECK(reverse.value().steps(3) == both.steps(3));
+  CHECK(reverse.value().steps_drafting(4, 2) == both.steps_drafting(4, 2));
 }
 
 TEST_CASE("steps so far are those that start at the positions covered") {

@@ -52,7 +52,7 @@ TEST_CASE(
   const ordered_json figure = document_of_run("plot speedup-over-batch --gamma 1,3" + small_deployment + batches);
   const ordered_json plan = document_of_run("plan --max-gamma 8" + small_deployment + batches);
   const PlottedLine best = line_of(figure, "over plain decoding", "best γ", "batch", "speedup");
-  const PlottedLine band = line_of(figure, "over plain decoding", "best γ, 95%", "batch", "speedup");
+  const PlottedLine band = line_of(figure, "over plain decoding", "best γ, 95% interval", "batch", "speedup");
   const PlottedLine three = line_of(figure, "over plain decoding", "γ = 3", "batch", "speedup");
   const PlottedLine tokens = line_of(figure, "of all sequences", "γ = 3", "batch", "output_tokens_per_second");
   REQUIRE(best.x.size() == 5);
@@ -73,6 +73,25 @@ TEST_CASE(
   CHECK(crossover.x[0] >= best.x[place]);
   CHECK(crossover.x[0] <= best.x[place + 1]);
   CHECK(warns(figure, "roofline_uncalibrated"));
+}
+
+TEST_CASE("what holds no sampling error of the acceptance is drawn as a range") {
+  const std::string typed =
+      "plot speedup-over-batch --hardware h100-sxm --model llama-3.1-8b --draft-model "
+      "llama-3.2-1b --context 500 --batch 1,64 --at 5 --acceptance-length 3.2";
+  const ordered_json figure = document_of_run(typed);
+  CHECK(line_of(figure, "over plain decoding", "best γ, range", "batch", "speedup").low.size() == 2);
+  CHECK(figure["figure"]["caption"].get<std::string>().find("95%") == std::string::npos);
+}
+
+TEST_CASE("a figure over batches ends speculation where the plan does, however few batches it shows") {
+  const std::string deployment =
+      " --alpha 0.5 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model "
+      "eagle3-llama-3.3-70b --batch 1,32,512 --context 1000";
+  const ordered_json figure = document_of_run("plot speedup-over-batch" + deployment);
+  const ordered_json plan = document_of_run("plan --max-gamma 8" + deployment);
+  const PlottedLine crossover = line_of(figure, "over plain decoding", "gain below 5%", "batch", "speedup");
+  CHECK(crossover.x[0] == plan["crossover_batch"]);
 }
 
 TEST_CASE("benchmark runs are drawn with the speedups that were measured") {

@@ -4,7 +4,7 @@
 
 #include "analysis/planning/regret.hpp"
 #include "analysis/planning/speedup_map.hpp"
-#include "cli/figures/planning_charts.hpp"
+#include "render/figures/planning_charts.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/figures/figure_rows.hpp"
 
@@ -74,10 +74,11 @@ TEST_CASE("the regret of each gamma is that of the library, and the thick line h
     const std::int64_t gamma = std::stoll(name.substr(std::string_view("γ = ").size()));
     const auto rows = rows_named(figure, name);
     double worst = 0;
-    for (const auto& row : rows) worst = std::max(worst, row["regret"].get<double>());
+    for (const auto& row : rows) worst = std::max(worst, row["regret_percent"].get<double>() / 100);
     CHECK(worst == Approx(planning::worst_regret(rates, gamma, {cost})).margin(1e-12));
     const core::AcceptanceRate inside(rows[40]["alpha"].get<double>());
-    CHECK(rows[40]["regret"].get<double>() == Approx(planning::regret(inside, gamma, {cost})).margin(1e-12));
+    CHECK(rows[40]["regret_percent"].get<double>() / 100 ==
+          Approx(planning::regret(inside, gamma, {cost})).margin(1e-12));
     if (series["role"] == "highlight") {
       ++thick;
       CHECK(gamma == minimax.gamma);
@@ -85,6 +86,18 @@ TEST_CASE("the regret of each gamma is that of the library, and the thick line h
   }
   CHECK(thick == 1);
   CHECK(rows_named(figure, "γ = 2, in use").size() == 121);
+}
+
+TEST_CASE("regret is against the best of all gammas, those above --max-gamma too, as a plan has it") {
+  const std::string options = "--alpha 0.5:0.9 --c 0.05 --max-gamma 3";
+  const ordered_json figure = document_of_run("plot regret " + options);
+  const ordered_json plan = document_of_run("plan " + options);
+  const auto rows = rows_named(figure, "γ = 3, least worst regret");
+  double worst = 0;
+  for (const auto& row : rows) worst = std::max(worst, row["regret_percent"].get<double>() / 100);
+  CHECK(worst == Approx(plan["interval"]["worst_regret"].get<double>()).margin(1e-12));
+  CHECK(worst > 0.1);
+  CHECK(figure["figure"]["caption"].get<std::string>().find("also above 3.") != std::string::npos);
 }
 
 TEST_CASE("planning figures refuse in a line what they cannot draw") {
@@ -96,5 +109,5 @@ TEST_CASE("planning figures refuse in a line what they cannot draw") {
   check_run_refused("plot speedup-map --c-interval 0.2:0.1",
                     "--c-interval is 0.2:0.1, but must be LOW:HIGH with LOW <= HIGH");
   check_run_refused("plot speedup-over-gamma --tokens 100", "--tokens is given, but the figure does not show that");
-  CHECK_THROWS_AS(cli::speedup_over_gamma_chart({}), std::invalid_argument);
+  CHECK_THROWS_AS(render::speedup_over_gamma_chart({}), std::invalid_argument);
 }

@@ -112,8 +112,8 @@ TEST_CASE("what a recording lacks is a gap with a warning, or one line") {
                     "the recording says nothing of beta, the mean acceptance at a prefix: it has neither rows nor "
                     "overlaps");
   check_run_refused("plot autocorrelation --trace " + one,
-                    "the recording says nothing of beta, the mean acceptance at a prefix: it has neither rows nor "
-                    "overlaps");
+                    "under rejection the recording says nothing of beta, the mean acceptance at a prefix: it has "
+                    "neither rows nor, of rejection, overlaps");
   check_run_refused("plot lenience --trace " + one,
                     "the recording has no whole rows, which lenience needs: record it with --tier full");
   check_run_refused("plot calibration --trace " + one,

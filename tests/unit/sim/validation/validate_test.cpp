@@ -8,11 +8,11 @@
 #include "tests/support/catch.hpp"
 
 using namespace specdec;
+using sim::ModelPair;
+using sim::Prompt;
 using validation::Check;
 using validation::Configuration;
-using sim::ModelPair;
 using validation::Options;
-using sim::Prompt;
 using validation::Report;
 
 namespace {
@@ -151,14 +151,13 @@ TEST_CASE("progress rises from 0 to 1") {
 
 TEST_CASE("models of different vocabularies, no prompts and options out of range are refused") {
   const sim::TablePair pair = sim::fixed_pair({.5, .5}, {.4, .6});
-  const ModelPair mixed{factories(pair).target,
-                        [](std::int64_t) { return sim::OwnedModel(sim::uniform_model(3)); }};
+  const ModelPair mixed{factories(pair).target, [](std::int64_t) { return sim::OwnedModel(sim::uniform_model(3)); }};
   CHECK_THROWS_AS(validate(mixed, binary_prompts, small_run()), std::invalid_argument);
   CHECK_THROWS_AS(validate(factories(pair), {}, small_run()), std::invalid_argument);
   for (const auto& spoil :
        std::vector<void (*)(Options&)>{[](Options& o) { o.gammas = {0}; }, [](Options& o) { o.gammas = {50}; },
                                        [](Options& o) { o.temperatures = {-1}; }, [](Options& o) { o.tokens = 0; },
-                                       [](Options& o) { o.threads = 0; }, [](Options& o) { o.top_p = 0; }}) {
+                                       [](Options& o) { o.threads = 0; }, [](Options& o) { o.sampling.top_p = 0; }}) {
     Options options = small_run();
     spoil(options);
     CHECK_THROWS_AS(validate(factories(pair), binary_prompts, options), std::domain_error);

@@ -1,0 +1,104 @@
+#include "analysis/cost/anchored_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "analysis/cost/replicate_draws.hpp"
+
+namespace specdec::cost {
+namespace {
+
+constexpr std::uint32_t shape_stream = 56;
+
+bool same_place(const RoundPoint& a, const RoundPoint& b) {
+  return a.gamma == b.gamma && a.batch == b.batch && a.context == b.context;
+}
+
+RoundTime scaled(const RoundTime& time, double factor) {
+  return {factor * time.target, factor * time.draft, factor * time.overhead};
+}
+
+}  // namespace
+
+AnchoredCost::AnchoredCost(std::shared_ptr<const FittedCost> fit, std::shared_ptr<const RoundCost> shape,
+                           std::uint64_t seed)
+    : fit_(std::move(fit)), shape_(std::move(shape)), seed_(seed) {
+  if (!fit_ || !shape_) throw std::invalid_argument("AnchoredCost: needs fitted runs and a shape");
+  if (!shape_->in_seconds()) throw std::invalid_argument("AnchoredCost: the shape knows no seconds");
+}
+
+RoundPoint AnchoredCost::nearest(const RoundPoint& point) const {
+  require_legal(point);
+  const FittedRanges ranges = fit_->ranges(point.gamma > 0);
+  RoundPoint near = point;
+  const auto gamma = static_cast<double>(point.gamma);
+  if (gamma < ranges.gammas.lo) near.gamma = static_cast<std::int64_t>(std::ceil(ranges.gammas.lo));
+  if (gamma > ranges.gammas.hi) near.gamma = static_cast<std::int64_t>(std::floor(ranges.gammas.hi));
+  near.batch = std::clamp(point.batch, ranges.batches.lo, ranges.batches.hi);
+  if (ranges.contexts) near.context = std::clamp(point.context, ranges.contexts->lo, ranges.contexts->hi);
+  return near;
+}
+
+RoundTime AnchoredCost::round(const RoundPoint& point) const {
+  const RoundPoint anchor = nearest(point);
+  const RoundTime fitted = fit_->round(anchor);
+  if (same_place(point, anchor)) return fitted;
+  return scaled(fitted, shape_->round(point).total() / shape_->round(anchor).total());
+}
+
+bool AnchoredCost::answers(const RoundPoint& point) const {
+  const RoundPoint anchor = nearest(point);
+  return same_place(point, anchor) || (shape_->answers(point) && shape_->answers(anchor));
+}
+
+double AnchoredCost::shape_error(const RoundPoint& point, const RoundPoint& anchor) const {
+  const double correlation = FittedCost::correlation(point, anchor);
+  return usual_shape_error * std::sqrt(1 - correlation * correlation);
+}
+
+double AnchoredCost::drawn_factor(std::size_t index, const RoundPoint& point, const RoundPoint& anchor) const {
+  const ReplicateDraws draws(seed_, shape_stream, static_cast<std::uint32_t>(index));
+  return std::exp(shape_error(point, anchor) * draws.standard_normal(point.gamma > 0 ? 1 : 0));
+}
+
+RoundTime AnchoredCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
+  const RoundPoint anchor = nearest(point);
+  const RoundTime fitted = fit_->round_of_replicate(index, anchor);
+  if (same_place(point, anchor)) return fitted;
+  double factor = drawn_factor(index, point, anchor);
+  if (shape_->replicates() == 0) {
+    factor *= shape_->round(point).total() / shape_->round(anchor).total();
+  } else {
+    const std::size_t its = index % shape_->replicates();
+    factor *= shape_->round_of_replicate(its, point).total() / shape_->round_of_replicate(its, anchor).total();
+  }
+  return scaled(fitted, factor);
+}
+
+void AnchoredCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
+  const RoundPoint anchor = nearest(point);
+  fit_->totals_of_replicates(anchor, totals);
+  if (same_place(point, anchor)) return;
+  std::vector<double> above(std::max<std::size_t>(1, shape_->replicates())), below(above.size());
+  if (shape_->replicates() == 0) {
+    above[0] = shape_->round(point).total();
+    below[0] = shape_->round(anchor).total();
+  } else {
+    shape_->totals_of_replicates(point, above);
+    shape_->totals_of_replicates(anchor, below);
+  }
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    totals[i] *= above[i % above.size()] / below[i % below.size()] * drawn_factor(i, point, anchor);
+}
+
+double AnchoredCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {
+  const RoundPoint near_a = nearest(a), near_b = nearest(b);
+  const double of_fit = fit_->log_covariance(near_a, near_b);
+  if ((a.gamma > 0) != (b.gamma > 0)) return of_fit;
+  return of_fit + shape_error(a, near_a) * shape_error(b, near_b);
+}
+
+}  // namespace specdec::cost

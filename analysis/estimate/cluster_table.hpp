@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "analysis/core/exact_sum.hpp"
+#include "analysis/estimate/cluster_ratio.hpp"
+
+namespace specdec::estimate {
+
+/// One independent unit, or a bucket of several.
+struct Cluster {
+  std::uint64_t key = 0;  ///< of a bucket: the leading bits that its clusters share
+  std::int32_t task = -1;
+  std::int64_t texts = 0;
+  std::vector<double> sums;  // (columns)
+};
+
+/// Sums over the texts of each cluster, and of each cluster within each task, in bounded memory: a function of the set
+/// of texts, whatever their order and however they were divided among tables that were merged.
+///
+/// Where there are more than `most_rows` clusters, those whose keys share their leading bits become one, for the
+/// largest number of bits that leaves so few. The keys look random, so the buckets are as independent as the clusters,
+/// and there are more than most_rows / 2 of them. The same goes for the pairs of cluster and task, but each task keeps
+/// two buckets.
+class ClusterTable {
+ public:
+  static constexpr std::size_t most_rows = 2048;
+
+  explicit ClusterTable(std::size_t columns) : columns_(columns) {}
+
+  /// The sums of one text. Shape: values (columns)
+  /// @param task  -1 where it has none
+  void add(std::uint64_t key, std::int32_t task, std::span<const double> values);
+  void merge(const ClusterTable& other);
+
+  /// Whether clusters had to be put together.
+  bool bucketed() const { return all_.bits < 64; }
+  std::int64_t texts() const { return texts_; }
+  bool empty() const { return texts_ == 0; }
+
+  /// By key, whatever the tasks.
+  std::vector<Cluster> clusters() const;
+  /// By task and key.
+  std::vector<std::vector<Cluster>> by_task() const;
+
+ private:
+  struct Row {
+    std::int64_t texts = 0;
+    std::vector<core::ExactSum> sums;
+  };
+  using Key = std::pair<std::uint64_t, std::int32_t>;  // a cluster's leading bits, and the task or -1
+  struct Rows {
+    unsigned bits = 64;
+    std::map<Key, Row> of;
+
+    Row& at(Key key, std::size_t columns);
+    void add(const Rows& other, std::size_t columns);
+    void keep_few(std::size_t columns);
+  };
+  void begin_tasks();
+
+  std::size_t columns_;
+  std::int64_t texts_ = 0;
+  Rows all_;
+  /// Only once a task was seen; without one they would be all_.
+  bool has_tasks_ = false;
+  Rows tasks_;
+};
+
+/// How an interval over clusters is called.
+inline constexpr const char* ratio_over_clusters =
+    "ratio of sums over prompts, or sequences without one, Student's t";
+
+/// Two columns of a table as the terms of a ratio.
+struct RatioSums {
+  double numerator = 0;
+  double denominator = 0;
+  std::vector<RatioTerm> clusters;
+};
+RatioSums ratio_sums(std::span<const Cluster> clusters, std::size_t numerator, std::size_t denominator);
+RatioSums ratio_sums(const ClusterTable& table, std::size_t numerator, std::size_t denominator);
+
+}  // namespace specdec::estimate

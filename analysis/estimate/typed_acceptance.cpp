@@ -1,0 +1,384 @@
+#include "analysis/estimate/typed_acceptance.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/estimate/acceptance_counts.hpp"
+#include "analysis/theory/acceptance_inversion.hpp"
+#include "analysis/theory/tokens.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+using core::AcceptanceProfile;
+using core::AcceptanceRate;
+
+/// Positions beyond the longest draft that are written out; the last rate is held behind them.
+constexpr std::int64_t positions_beyond = 64;
+/// Rejections below this one are the rounding of numbers.
+constexpr double least_rejection = 1e-12;
+/// Rates nearer to 0 or 1 than this are moved as those are that lie so near.
+constexpr double least_odds = 1e-7;
+/// Of fewer trials nothing follows.
+constexpr double least_trials = 1e-6;
+/// Halvings after which a bisection has every digit.
+constexpr int halvings = 100;
+
+/// rate_j = min(1, exp(log_first + (j - 1) ln ratio))
+std::vector<double> declining_rates(double log_first, double ratio, std::int64_t count) {
+  std::vector<double> rates;
+  for (std::int64_t j = 0; j < count; ++j) {
+    rates.push_back(std::exp(std::min(0.0, log_first + static_cast<double>(j) * std::log(ratio))));
+  }
+  return rates;
+}
+
+double tokens_of(const std::vector<double>& rates) {
+  double tokens = 1, alive = 1;
+  for (const double rate : rates) tokens += alive *= rate;
+  return tokens;
+}
+
+/// The first of rates that decline by the ratio and give so many tokens per step.
+double log_first_rate(double tokens, std::int64_t gamma, double ratio) {
+  double lo = -750, hi = -static_cast<double>(gamma) * std::log(ratio);
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = lo + (hi - lo) / 2;
+    (tokens_of(declining_rates(middle, ratio, gamma)) < tokens ? lo : hi) = middle;
+  }
+  return hi;
+}
+
+AcceptanceProfile profile_of(const std::vector<double>& rates) {
+  std::vector<AcceptanceRate> conditional(rates.begin(), rates.end());
+  return AcceptanceProfile::from_conditional(conditional);
+}
+
+/// Conditional rates of a profile at the first positions; 0 where nothing comes that far.
+std::vector<double> rates_of(const AcceptanceProfile& profile, std::int64_t count) {
+  std::vector<double> rates;
+  for (std::int64_t j = 1; j <= count; ++j) {
+    const double before = profile.survival(j - 1);
+    rates.push_back(before > 0 ? std::min(1.0, profile.survival(j) / before) : 0.0);
+  }
+  return rates;
+}
+
+/// The rates go on, each `ratio` times the one before it.
+AcceptanceProfile continued(std::vector<double> rates, double next, double ratio) {
+  for (std::int64_t j = 0; j < positions_beyond; ++j, next *= ratio) rates.push_back(std::min(1.0, next));
+  return profile_of(rates);
+}
+
+/// A line of declining rates that ends at the same tokens per step and lies nearest to the rates' own tokens before.
+struct Trend {
+  double ratio = 1;
+  /// Of the first position beyond.
+  double next = 0;
+  /// To the rates, not the usual one.
+  bool fitted = false;
+};
+
+/// @param figures  how many were typed; fewer than three tell no ratio
+Trend trend_of(const std::vector<double>& rates, std::size_t figures) {
+  if (figures < 3) {
+    const double usual = published_depth_ratios.usual;
+    return {usual, rates.back() > 1 - least_rejection ? 1 : rates.back() * usual, false};
+  }
+  const auto gamma = static_cast<std::int64_t>(rates.size());
+  const double tokens = tokens_of(rates);
+  Trend best;
+  double least = std::numeric_limits<double>::infinity();
+  constexpr int steps = 50;
+  for (int step = 0; step <= steps; ++step) {
+    const double ratio = 1 - 0.5 * step / steps;
+    const double first = log_first_rate(tokens, gamma, ratio);
+    const std::vector<double> line = declining_rates(first, ratio, gamma);
+    double squares = 0, alive = 1, alive_on_line = 1, difference = 0;
+    for (std::size_t j = 0; j < rates.size(); ++j) {
+      difference += (alive *= rates[j]) - (alive_on_line *= line[j]);
+      squares += difference * difference;
+    }
+    if (squares >= least) continue;
+    least = squares;
+    best = {ratio, declining_rates(first, ratio, gamma + 1).back(), true};
+  }
+  return best;
+}
+
+/// Rates that can move to either side.
+std::vector<double> off_the_ends(std::vector<double> rates) {
+  for (double& rate : rates) rate = std::clamp(rate, least_odds, 1 - least_odds);
+  return rates;
+}
+
+/// All odds times exp(tilt).
+std::vector<double> tilted(std::vector<double> rates, double tilt) {
+  const double factor = std::exp(tilt);
+  for (double& rate : rates) rate = rate * factor / (1 - rate + rate * factor);
+  return rates;
+}
+
+/// The profile with its odds tilted so that `gamma` drafts give so many tokens per step.
+AcceptanceProfile moved_to(const AcceptanceProfile& profile, std::int64_t gamma, double tokens) {
+  const std::vector<double> all = off_the_ends(rates_of(profile, std::max(profile.measured_positions(), gamma)));
+  const std::vector<double> measured(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(gamma));
+  double lo = -40, hi = 40;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = lo + (hi - lo) / 2;
+    (tokens_of(tilted(measured, middle)) < tokens ? lo : hi) = middle;
+  }
+  return profile_of(tilted(all, hi));
+}
+
+/// Of a share of successes in so many independent trials.
+Interval share_interval(double share, double trials) {
+  return trials > least_trials ? wilson_interval_of_share(share, trials) : Interval{0, 1};
+}
+
+/// What the mean tokens per step of so many rounds tell of the true one: Wilson's interval for the share of the drafts
+/// that is accepted, x = (tokens - 1) / gamma, of as many trials as give its standard error,
+///
+///   n = x (1 - x) gamma^2 rounds / (design effect Var),  Var = sum (2j - 1) s_j - (sum s_j)^2
+Interval sampling_interval(double tokens, const AcceptanceProfile& profile, std::int64_t gamma,
+                           const std::optional<double>& rounds) {
+  if (!rounds) return {tokens, tokens};
+  double mean = 0, squares = 0, alive = 1, weight = 1;
+  for (const double rate : off_the_ends(rates_of(profile, gamma))) {
+    alive *= rate;
+    mean += alive;
+    squares += weight * alive;
+    weight += 2;
+  }
+  const auto most = static_cast<double>(gamma);
+  const double variance = (squares - mean * mean) * typed_design_effect / *rounds;
+  const Interval share = share_interval(std::clamp((tokens - 1) / most, 0.0, 1.0), mean * (most - mean) / variance);
+  return {1 + most * share.lo, 1 + most * share.hi};
+}
+
+void require_rounds(const std::optional<double>& rounds) {
+  if (rounds) core::require_in("typed acceptance", "rounds", *rounds, 1, std::numeric_limits<double>::max());
+}
+
+/// What a figure may be for its rounding and sampling.
+struct Band {
+  std::int64_t gamma;
+  double value, lo, hi;
+};
+
+/// The bands of rates whose largest lower end exceeds their smallest upper end.
+std::optional<DifferentRates> different_rates(const std::vector<Band>& bands) {
+  const auto ends_before = [](const Band& a, const Band& b) { return a.hi < b.hi; };
+  const auto begins_before = [](const Band& a, const Band& b) { return a.lo < b.lo; };
+  const auto low = std::min_element(bands.begin(), bands.end(), ends_before);
+  const auto high = std::max_element(bands.begin(), bands.end(), begins_before);
+  if (high->lo <= low->hi) return std::nullopt;
+  const auto [first, second] = std::minmax(*low, *high, [](const Band& a, const Band& b) { return a.gamma < b.gamma; });
+  return DifferentRates{first.gamma, second.gamma, first.value, second.value};
+}
+
+double rate_for(double tokens, std::int64_t gamma) {
+  return theory::alpha_from_acceptance_length(std::clamp(tokens, 1.0, static_cast<double>(gamma) + 1), gamma).alpha();
+}
+
+/// Accepted drafts per draft looked at, which is the one rate that the measured positions come to.
+AcceptanceRate pooled(const AcceptanceProfile& measured, std::int64_t gamma) {
+  const double accepted = theory::expected_tokens(measured, gamma) - 1;
+  return AcceptanceRate(std::min(1.0, accepted / theory::expected_tokens(measured, gamma - 1)));
+}
+
+/// Rates that change by one ratio from draft to draft between figures and give the profile's tokens at each of these.
+/// @param gammas   of the figures
+/// @param falling  no rate exceeds the one before it, from one figure to the next either
+/// @return nothing where no rates do
+std::optional<std::vector<double>> rates_between(const AcceptanceProfile& measured,
+                                                 const std::vector<std::int64_t>& gammas, double ratio, bool falling) {
+  constexpr double slack = 1e-9;
+  std::vector<double> rates;
+  double alive = 1, tokens = 1;
+  for (const std::int64_t gamma : gammas) {
+    const auto count = gamma - static_cast<std::int64_t>(rates.size());
+    const double here = theory::expected_tokens(measured, gamma);
+    const double accepted = alive > 0 ? (here - tokens) / alive : 0;
+    if (accepted > static_cast<double>(count) * (1 + slack)) return std::nullopt;
+    const double first = log_first_rate(1 + accepted, count, ratio);
+    if (falling && !rates.empty() && std::exp(first) > rates.back() * (1 + slack)) return std::nullopt;
+    for (const double rate : declining_rates(first, ratio, count)) {
+      rates.push_back(rate);
+      alive *= rate;
+    }
+    tokens = here;
+  }
+  return rates;
+}
+
+/// The rates between figures by the steepest of the published ratios with which rates fall through all figures, or
+/// with which they rise from one to the next where no falling ones go through them.
+/// @return nothing where there are none, or no draft lies between figures
+std::optional<std::vector<double>> steepest_between(const AcceptanceProfile& measured,
+                                                    const std::vector<std::int64_t>& gammas) {
+  if (gammas.back() == static_cast<std::int64_t>(gammas.size())) return std::nullopt;
+  const bool falling = rates_between(measured, gammas, published_depth_ratios.flattest, true).has_value();
+  double lo = published_depth_ratios.steepest, hi = published_depth_ratios.flattest;
+  std::optional<std::vector<double>> found = rates_between(measured, gammas, lo, falling);
+  if (found) return found;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = lo + (hi - lo) / 2;
+    auto rates = rates_between(measured, gammas, middle, falling);
+    (rates ? hi : lo) = middle;
+    if (rates) found = std::move(rates);
+  }
+  return found;
+}
+
+/// Readings beyond the measured drafts, rates in between as they are and, where some lie between figures, as steep as
+/// they may be. A rate of 1 gives none to go on with: readings are then of the rounding alone, which ends at gamma + 1.
+/// @param gammas  of the figures
+void add_readings(const AcceptanceProfile& measured, const std::vector<std::int64_t>& gammas, double half_unit,
+                  TypedAcceptance& typed) {
+  const std::int64_t gamma = gammas.back();
+  const double most = static_cast<double>(gamma) + 1;
+  std::vector<std::vector<double>> between = {rates_of(measured, gamma)};
+  const Trend trend = trend_of(between[0], gammas.size());
+  if (trend.next > 1 - least_rejection) {
+    for (const double moved : {-half_unit, half_unit}) {
+      const double tokens = std::clamp(tokens_of(between[0]) + moved, 1.0, most);
+      if (moved != 0) typed.readings.push_back(moved_to(measured, gamma, tokens));
+    }
+    return;
+  }
+  typed.profile = continued(between[0], trend.next, trend.ratio);
+  typed.ratio_beyond = trend.ratio;
+  typed.ratio_fitted = trend.fitted;
+  const double steepest = std::min(published_depth_ratios.steepest, trend.ratio);
+  if (auto steep = steepest_between(measured, gammas)) between.push_back(*std::move(steep));
+  for (const std::vector<double>& rates : between) {
+    const Trend on = trend_of(rates, gammas.size());
+    for (const auto& [moved, ratio] : {std::pair(-half_unit, steepest), std::pair(half_unit, 1.0)}) {
+      const AcceptanceProfile read = continued(rates, on.next / on.ratio * ratio, ratio);
+      typed.readings.push_back(moved == 0 ? read
+                                          : moved_to(read, gamma, std::clamp(tokens_of(rates) + moved, 1.0, most)));
+    }
+  }
+}
+
+void add_interval(const std::optional<double>& rounds, TypedAcceptance& typed) {
+  if (!rounds) return;
+  const std::int64_t gamma = typed.measured_at;
+  const Interval tokens =
+      sampling_interval(theory::expected_tokens(typed.profile, gamma), typed.profile, gamma, rounds);
+  for (const double end : {tokens.lo, tokens.hi}) typed.ci95.push_back(moved_to(typed.profile, gamma, end));
+}
+
+TypedAcceptance one_length(const TypedLength& length, const std::optional<double>& rounds) {
+  const double most = static_cast<double>(length.gamma) + 1;
+  const auto at = [&](double tokens, double ratio) {
+    const double first = log_first_rate(std::clamp(tokens, 1.0, most), length.gamma, ratio);
+    return profile_of(declining_rates(first, ratio, length.gamma + positions_beyond));
+  };
+  const AcceptanceRate rate = theory::alpha_from_acceptance_length(length.tokens_per_step, length.gamma);
+  TypedAcceptance typed{rate, {}, {}, length.gamma, rate};
+  if (rate.rejection() >= least_rejection) {
+    typed.profile = at(length.tokens_per_step, published_depth_ratios.usual);
+    typed.ratio_beyond = published_depth_ratios.usual;
+  }
+  for (const double ratio : {published_depth_ratios.steepest, published_depth_ratios.flattest}) {
+    for (const double moved : {-length.half_unit, length.half_unit}) {
+      typed.readings.push_back(at(length.tokens_per_step + moved, ratio));
+    }
+  }
+  add_interval(rounds, typed);
+  return typed;
+}
+
+/// How far the tokens per step may lie from those of the rates for the rounding of all of them.
+double half_unit_of_tokens(std::span<const TypedRate> rates, bool conditional) {
+  double sum = 0;
+  std::vector<double> typed, lowest, highest;
+  for (const auto& [rate, half] : rates) {
+    sum += half;
+    typed.push_back(rate);
+    lowest.push_back(std::max(0.0, rate - half));
+    highest.push_back(std::min(1.0, rate + half));
+  }
+  if (!conditional) return sum;
+  return std::max(tokens_of(highest) - tokens_of(typed), tokens_of(typed) - tokens_of(lowest));
+}
+
+}  // namespace
+
+TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optional<double> rounds) {
+  require_rounds(rounds);
+  std::vector<theory::AcceptanceLength> given;
+  for (const TypedLength& length : lengths) {
+    core::require_in("typed_lengths", "half_unit", length.half_unit, 0, 1);
+    given.push_back({length.gamma, length.tokens_per_step, length.half_unit});
+  }
+  const theory::InvertedProfile inverted = theory::profile_from_acceptance_lengths(given);
+  if (lengths.size() == 1) return one_length(lengths.front(), rounds);
+
+  const TypedLength& longest = lengths.back();
+  TypedAcceptance typed{inverted.profile, {}, {}, longest.gamma, pooled(inverted.profile, longest.gamma),
+                        inverted.monotone};
+  std::vector<std::int64_t> gammas;
+  for (const TypedLength& length : lengths) gammas.push_back(length.gamma);
+  add_readings(inverted.profile, gammas, longest.half_unit, typed);
+  std::vector<Band> bands;
+  for (const TypedLength& length : lengths) {
+    const Interval sampled = sampling_interval(length.tokens_per_step, typed.profile, length.gamma, rounds);
+    bands.push_back({length.gamma, rate_for(length.tokens_per_step, length.gamma),
+                     rate_for(sampled.lo - length.half_unit, length.gamma),
+                     rate_for(sampled.hi + length.half_unit, length.gamma)});
+  }
+  typed.falsified = different_rates(bands);
+  add_interval(rounds, typed);
+  return typed;
+}
+
+TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool conditional, std::optional<double> rounds) {
+  require_rounds(rounds);
+  std::vector<double> values;
+  for (const TypedRate& typed : rates) {
+    core::require_in("typed_positions", "half_unit", typed.half_unit, 0, 1);
+    values.push_back(typed.rate);
+  }
+  const auto gamma = static_cast<std::int64_t>(rates.size());
+  const AcceptanceProfile measured = conditional ? theory::profile_from_conditional_rates(values)
+                                                 : theory::profile_from_unconditional_rates(values).profile;
+  TypedAcceptance typed{measured, {}, {}, gamma, pooled(measured, gamma)};
+  double before_lo = 1, before_hi = 1, ceiling = 1;
+  std::vector<Band> bands;
+  for (std::size_t j = 0; j < rates.size(); ++j) {
+    const auto& [rate, half] = rates[j];
+    const auto position = static_cast<std::int64_t>(j) + 1;
+    // Given that all before are accepted, of the rounds that came so far.
+    const double counted = rounds.value_or(0) * (conditional ? measured.survival(position - 1) : 1.0);
+    const Interval sampled = rounds ? share_interval(rate, counted / typed_design_effect) : Interval{rate, rate};
+    const double lo = std::max(0.0, sampled.lo - half), hi = std::min(1.0, sampled.hi + half);
+    if (conditional) {
+      bands.push_back({position, rate, lo, hi});
+      continue;
+    }
+    if (lo > ceiling) typed.monotone = false;
+    ceiling = std::min(ceiling, hi);
+    if (before_lo > 0) {
+      const double value = j == 0 ? rate : std::min(1.0, rate / rates[j - 1].rate);
+      bands.push_back({position, value, lo / before_hi, std::min(1.0, hi / before_lo)});
+    }
+    before_lo = lo;
+    before_hi = std::max(hi, std::numeric_limits<double>::min());
+  }
+  if (!bands.empty()) typed.falsified = different_rates(bands);
+  std::vector<std::int64_t> positions(rates.size());
+  std::iota(positions.begin(), positions.end(), 1);
+  add_readings(measured, positions, half_unit_of_tokens(rates, conditional), typed);
+  add_interval(rounds, typed);
+  return typed;
+}
+
+}  // namespace specdec::estimate

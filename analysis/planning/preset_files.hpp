@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+
+#include "analysis/core/embedded_file.hpp"
+
+namespace specdec::planning {
+
+// A header of the library's own sources: the files of analysis/planning/presets as they were when it was built.
+
+/// Acceptance rates, each file of one source (published_acceptance.hpp).
+std::span<const core::EmbeddedFile> published_acceptance_files();
+
+}  // namespace specdec::planning

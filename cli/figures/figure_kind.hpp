@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "cli/report.hpp"
+#include "render/figures/chart.hpp"
+
+namespace specdec::cli {
+
+using render::Chart;
+
+/// A figure of `specdec plot`: `set_up` declares its options, each with a default that needs nothing but what comes
+/// with the program, and returns what makes the chart once they are parsed.
+struct FigureKind {
+  /// Words joined by "-": "speedup-over-gamma".
+  std::string name;
+  /// One line for the help text.
+  std::string summary;
+  std::function<Chart()> (*set_up)(Options& options);
+};
+
+/// The figures by what they answer, each list from a file of its own: cli/figures/paper_figures.cpp and so on.
+std::vector<FigureKind> paper_figures();
+std::vector<FigureKind> planning_figures();
+std::vector<FigureKind> trace_figures();
+std::vector<FigureKind> deployment_figures();
+std::vector<FigureKind> validation_figures();
+
+/// Parts of deployment_figures().
+FigureKind speedup_over_batch_figure();
+FigureKind verification_cost_figure();
+std::vector<FigureKind> load_figures();
+
+}  // namespace specdec::cli

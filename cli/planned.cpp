@@ -1,0 +1,299 @@
+#include "cli/planned.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cli/plan_grammar.hpp"
+#include "cli/stated_acceptance.hpp"
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+#include "traces/serving/engine_log.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using planner::Acceptance;
+using planner::Cost;
+using planner::DraftWords;
+
+constexpr Range batch_range = {0.0, static_cast<double>(planning::largest_scheduled_batch), true};
+constexpr Range context_range = {0.0, planner::largest_context};
+
+estimate::BeyondObserved beyond_of(const PlanOptions& o) {
+  if (o.beyond == "geometric") return estimate::BeyondObserved::geometric;
+  return o.beyond == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
+}
+
+bool is_log(const std::string& file) { return traces::has_engine_windows(traces::FileHead::of(file)); }
+
+/// Whether the files of --cost are engines' logs and no tables.
+bool are_logs(const std::vector<std::string>& files) {
+  const auto log = std::find_if(files.begin(), files.end(), is_log);
+  if (log == files.end()) return false;
+  const auto table = std::find_if_not(files.begin(), files.end(), is_log);
+  if (table == files.end()) return true;
+  throw UsageError(
+      fmt::format("--cost is {}, an engine's log, and {}, which is none, but must be logs alone or tables of "
+                  "times alone",
+                  *log, *table));
+}
+
+/// What a draft costs by its own options.
+struct OwnCost {
+  std::optional<double> c;
+  std::vector<std::string> files;
+};
+
+Cost of_models_or_constants(const PlanOptions& o, const DraftWords& draft, const OwnCost& own) {
+  const auto refuse_own = [&](bool given, std::string_view key, std::string_view why) {
+    if (given) throw UsageError(fmt::format("{} is given, but {}", option_of(draft, key), why));
+  };
+  if (!o.roofline.hardware) {
+    refuse_own(!own.files.empty(), "cost", "needs --cost beside it");
+    planner::StepTimes times = o.cost.times();
+    times.c = own.c;
+    return Cost::of_constants(times, draft, o.model.value_or(""));
+  }
+  refuse_own(own.c.has_value(), "c", "--hardware prices rounds");
+  refuse_own(!own.files.empty(), "cost", "--hardware prices rounds");
+  return hardware_cost(o.roofline, o.model, draft);
+}
+
+/// Prices the drafts of one target, whose files are read once.
+class Pricing {
+ public:
+  explicit Pricing(const PlanOptions& o) : o_(o), logs_(!o.cost_files.empty() && are_logs(o.cost_files)) {
+    if (!o.cost_files.empty() && !logs_) timings_.emplace(o.cost_files);
+  }
+
+  Cost cost_of(const DraftWords& draft, const OwnCost& own) const {
+    if (logs_) return by_logs(draft, own);
+    if (timings_) {
+      return Cost::of_timings(*timings_, {o_.model, draft, own.c, own.files, o_.overhead_seconds, o_.extrapolate});
+    }
+    return of_models_or_constants(o_, draft, own);
+  }
+
+ private:
+  Cost by_logs(const DraftWords& draft, const OwnCost& own) const {
+    const auto refuse_own = [&](bool given, std::string_view key) {
+      if (!given) return;
+      throw UsageError(fmt::format("{} is given, but the log of --cost holds that time", option_of(draft, key)));
+    };
+    if (!o_.drafts.empty()) throw UsageError("--draft is given, but the log of --cost is of one draft");
+    refuse_own(own.c.has_value(), "c");
+    refuse_own(!own.files.empty(), "draft-cost");
+    return Cost::of_logs(o_.cost_files, {o_.model, draft, o_.at, o_.overhead_seconds});
+  }
+
+  const PlanOptions& o_;
+  bool logs_;
+  std::optional<planner::Timings> timings_;
+};
+
+/// "NAME:key=value,key=value".
+struct DraftText {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> values;
+
+  std::optional<std::string> one(std::string_view key) const {
+    std::optional<std::string> found;
+    for (const auto& [its_key, value] : values) {
+      if (its_key != key) continue;
+      if (found) throw UsageError(fmt::format("--draft {}: {} is given twice, but must be given once", name, key));
+      found = value;
+    }
+    return found;
+  }
+  std::vector<std::string> all(std::string_view key) const {
+    std::vector<std::string> found;
+    for (const auto& [its_key, value] : values) {
+      if (its_key == key) found.push_back(value);
+    }
+    return found;
+  }
+  std::string prefix() const { return fmt::format("--draft {}: ", name); }
+};
+
+DraftText draft_text(const std::string& text) {
+  constexpr std::array<std::string_view, 14> keys = {"alpha",     "acceptance-length",
+                                                     "at",        "rounds",
+                                                     "published", "counters",
+                                                     "trace",     "array",
+                                                     "c",         "cost",
+                                                     "kind",      "model",
+                                                     "tp",        "rule"};
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos || colon == 0) refuse("--draft", text, "NAME:KEY=VALUE,...");
+  DraftText draft;
+  draft.name = text.substr(0, colon);
+  for (const std::string_view part : split(std::string_view(text).substr(colon + 1), ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals);
+    if (equals == std::string_view::npos || std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      refuse(fmt::format("--draft {}", draft.name), part,
+             fmt::format("KEY=VALUE with a key of {}", fmt::join(keys, ", ")));
+    }
+    draft.values.emplace_back(key, part.substr(equals + 1));
+  }
+  return draft;
+}
+
+/// With its own acceptance in the place of that of all.
+PlanOptions with_own_acceptance(const DraftText& text, const PlanOptions& o) {
+  const std::string prefix = text.prefix();
+  PlanOptions own = o;
+  own.alpha = text.one("alpha");
+  own.acceptance_length = text.one("acceptance-length");
+  own.published = text.one("published");
+  own.at.reset();
+  if (const auto at = text.one("at")) own.at = parse_integer(prefix + "at", *at, 1, planner::largest_max_gamma);
+  own.rounds.reset();
+  if (const auto rounds = text.one("rounds")) {
+    own.rounds = parse_number(prefix + "rounds", *rounds, {1.0, 1e15});
+    if (!own.acceptance_length) throw UsageError(prefix + "rounds is given, but goes with acceptance-length only");
+  }
+  own.counters = text.all("counters");
+  own.trace = text.all("trace");
+  own.draft_array = text.one("array");
+  if (own.draft_array && own.trace.empty())
+    throw UsageError(fmt::format("{}array is given, but goes with trace only", prefix));
+  own.acceptance = text.one("rule").value_or(o.acceptance);
+  const int given = own.alpha.has_value() + own.acceptance_length.has_value() + own.published.has_value() +
+                    !own.counters.empty() + !own.trace.empty();
+  if (given == 1) return own;
+  throw UsageError(fmt::format(
+      "{}{} of alpha, acceptance-length, published, counters and trace are given, but must be one", prefix, given));
+}
+
+Acceptance acceptance_of(const DraftText& text, const PlanOptions& o, std::int64_t max_gamma) {
+  PlanOptions own = with_own_acceptance(text, o);
+  if (!own.counters.empty() || !own.trace.empty()) {
+    if (!own.at) own.at = o.at;
+    return cli::acceptance_of(own, {max_gamma});
+  }
+  try {
+    return stated_acceptance(own);
+  } catch (const UsageError& error) {
+    throw UsageError(text.prefix() + error.with_options());
+  }
+}
+
+planner::Draft draft_of(const DraftText& text, const PlanOptions& o, std::int64_t max_gamma, const Pricing& pricing) {
+  const std::string prefix = text.prefix();
+  DraftWords words;
+  words.name = text.name;
+  words.model = text.one("model");
+  if (const auto kind = text.one("kind")) words.kind = kind_named(prefix + "kind", *kind);
+  if (const auto tp = text.one("tp")) words.tensor_parallel = parse_integer(prefix + "tp", *tp, 1, 1024);
+  OwnCost own;
+  if (const auto c = text.one("c")) own.c = parse_number(prefix + "c", *c, {});
+  own.files = text.all("cost");
+  Acceptance acceptance = acceptance_of(text, o, max_gamma);
+  return {text.name, std::move(acceptance), pricing.cost_of(words, own)};
+}
+
+planner::BenchFiles bench_files(const PlanOptions& o) {
+  planner::BenchFiles files{o.bench, o.holdout, o.model, draft_words(o)};
+  // With --acceptance-length it is the gamma of that length.
+  if (!o.acceptance_length) files.at = o.at;
+  if (o.roofline.hardware) files.hardware = hardware_cost(o.roofline, o.model, draft_words(o));
+  files.overhead_seconds = o.overhead_seconds;
+  files.overhead = o.cost.overhead;
+  files.acceptance = rule_of(o);
+  return files;
+}
+
+OwnCost own_cost(const PlanOptions& o) { return {o.cost.c, o.draft_cost_files}; }
+
+}  // namespace
+
+DraftWords draft_words(const PlanOptions& o) {
+  DraftWords words;
+  words.model = o.draft_model;
+  if (o.draft_kind) words.kind = kind_named("--draft-kind", *o.draft_kind);
+  words.tensor_parallel = o.roofline.draft_tensor_parallel;
+  return words;
+}
+
+Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading) {
+  if (!o.counters.empty()) {
+    planner::CountersOptions how;
+    if (reading.picks_model) how.model = o.model;
+    how.at = o.at;
+    how.acceptance = rule_of(o);
+    how.beyond = beyond_of(o);
+    how.by_request = reading.by_request;
+      return Acceptance::from_counters(o.counters, how);
+  }
+  if (o.trace.empty()) return stated_acceptance(o);
+  planner::RecordingOptions how;
+  how.draft_array = o.draft_array;
+  how.acceptance = rule_of(o);
+  how.max_gamma = reading.max_gamma;
+  how.by_request = reading.by_request;
+  how.progress = o.progress;
+  const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft_kind;
+  if (constant && !o.roofline.hardware) how.cost = o.cost.cost();
+  return Acceptance::from_recording(o.trace, how);
+}
+
+Cost cost_of_models(const PlanOptions& o, const DraftWords& draft) {
+  return of_models_or_constants(o, draft, own_cost(o));
+}
+
+Cost cost_of(const PlanOptions& o, const DraftWords& draft) { return Pricing(o).cost_of(draft, own_cost(o)); }
+
+Cost hardware_cost(const RooflineArguments& a, const std::optional<std::string>& model, const DraftWords& draft,
+                   bool drafts) {
+  if (!model) throw UsageError("--model is missing: --hardware prices it");
+  planner::HardwareOptions options = hardware_options(a);
+  const std::optional<std::int64_t> of_all = options.draft.tensor_parallel;
+  options.draft = draft;
+  if (!options.draft.tensor_parallel) options.draft.tensor_parallel = of_all;
+  options.drafts = drafts;
+  return Cost::of_hardware(*a.hardware, *model, options);
+}
+
+planner::PlanQuestion question_of(const PlanOptions& o) {
+  planner::PlanQuestion q;
+  if (o.schedule) q.schedule = parse_schedule(*o.schedule);
+  if (o.batch) q.batch = rising_list("--batch", *o.batch, batch_range);
+  if (o.context) q.context = rising_list("--context", *o.context, context_range);
+  q.max_num_seqs = o.max_num_seqs;
+  q.min_gain = o.min_gain;
+  q.gamma = o.gamma;
+  q.max_regret = o.max_regret;
+  q.max_gamma = o.max_gamma;
+  q.tolerance = o.tolerance;
+  q.extrapolate = o.extrapolate;
+  q.tokens = o.tokens;
+  q.c_hat = o.c_hat;
+  if (o.emit) q.emit = planning::engine_named(*o.emit);
+  if (const auto& file = o.emit_file ? o.emit_file : o.output_for_engine) q.config_file = *file;
+  return q;
+}
+
+planner::Plan planned(const PlanOptions& o) {
+  const planner::PlanQuestion question = question_of(o);
+  if (!o.bench.empty()) {
+    std::optional<Acceptance> acceptance;
+    if (o.states_acceptance())
+      acceptance = acceptance_of(o, {question.largest_compared_gamma(planner::usual_max_gamma_of_runs)});
+    return planner::plan_runs(bench_files(o), acceptance, question);
+  }
+  const Pricing pricing(o);
+  const std::int64_t max_gamma = question.largest_compared_gamma(planner::usual_max_gamma);
+  if (!o.drafts.empty()) {
+    std::vector<planner::Draft> drafts;
+    for (const std::string& text : o.drafts) drafts.push_back(draft_of(draft_text(text), o, max_gamma, pricing));
+    return planner::plan(std::move(drafts), question);
+  }
+  const Acceptance acceptance = acceptance_of(o, {max_gamma});
+  return planner::plan(acceptance, pricing.cost_of(draft_words(o), own_cost(o)), question);
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/plan_options.hpp"
+#include "planner/plan.hpp"
+
+/// From the options of `specdec plan`, and of what shares them, to what the planner is asked.
+namespace specdec::cli {
+
+/// What is said of the only draft.
+/// @throws UsageError
+planner::DraftWords draft_words(const PlanOptions& o);
+
+/// How a recording or counters are read.
+struct AcceptanceReading {
+  std::int64_t max_gamma = planner::usual_max_gamma;
+  /// Also the rates of single requests or sequences.
+  bool by_request = false;
+  /// --model picks one of several models that were counted.
+  bool picks_model = true;
+};
+/// The acceptance that one of the options states or reads.
+/// @throws UsageError, traces::FileError
+planner::Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading = {});
+
+/// The cost of the only draft by --c, --cost, --draft-cost or --hardware.
+/// @throws UsageError, traces::FileError
+planner::Cost cost_of(const PlanOptions& o, const planner::DraftWords& draft);
+
+/// The same by --c or --hardware alone, whatever files are given.
+planner::Cost cost_of_models(const PlanOptions& o, const planner::DraftWords& draft);
+
+/// The cost by --hardware, which is given.
+/// @param drafts  false: nothing drafts
+/// @throws UsageError, traces::FileError
+planner::Cost hardware_cost(const RooflineArguments& a, const std::optional<std::string>& model,
+                            const planner::DraftWords& draft, bool drafts = true);
+
+/// @throws UsageError
+planner::PlanQuestion question_of(const PlanOptions& o);
+
+/// The plan that the options ask for.
+/// @throws UsageError, traces::FileError, std::domain_error
+planner::Plan planned(const PlanOptions& o);
+
+}  // namespace specdec::cli

@@ -1,0 +1,157 @@
+#include "cli/refused_words.hpp"
+#include "planner/near_names.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace specdec::cli {
+namespace {
+
+std::vector<std::string> commands_within(const CLI::App& group) {
+  std::vector<std::string> names;
+  for (const CLI::App* const app : group.get_subcommands({})) names.push_back(app->get_name());
+  return names;
+}
+
+/// Its own options and those that fall through to what it belongs to. Names of one letter are like many others.
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* const option : app->get_options({})) {
+      for (const std::string& name : option->get_lnames()) {
+        const bool is_known = std::find(names.begin(), names.end(), "--" + name) != names.end();
+        if (name.size() > 1 && !is_known) names.push_back("--" + name);
+      }
+    }
+  }
+  return names;
+}
+
+bool has_option(const CLI::App& command, const std::string& name) {
+  return name.starts_with('-') && command.get_option_no_throw(name) != nullptr;
+}
+
+/// The words of all commands below the group that have the option.
+void find_commands_with(const CLI::App& group, const std::string& words, const std::string& option,
+                        std::vector<std::string>& found) {
+  for (const CLI::App* const app : group.get_subcommands({})) {
+    const std::string its_words = words.empty() ? app->get_name() : fmt::format("{} {}", words, app->get_name());
+    if (has_option(*app, option)) found.push_back(its_words);
+    find_commands_with(*app, its_words, option, found);
+  }
+}
+
+/// "analyze", "plan and report", "plan, report and 7 more commands".
+std::string listed(std::vector<std::string> commands) {
+  constexpr std::size_t most = 4;
+  if (commands.size() == 1) return commands.front();
+  std::string last = commands.back();
+  if (commands.size() > most) {
+    last = fmt::format("{} more commands", commands.size() - most + 1);
+    commands.resize(most);
+  }
+  commands.pop_back();
+  return fmt::format("{} and {}", fmt::join(commands, ", "), last);
+}
+
+std::string refused_key(const CLI::App& program, const std::string& config, const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  const CLI::App* app = &program;
+  for (std::size_t begin = 0; dot != std::string::npos && app != nullptr && begin <= dot;) {
+    const std::size_t end = key.find('.', begin);
+    app = command_within(*app, key.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::string near;
+  if (app != nullptr) {
+    std::vector<std::string> known = options_of(*app);
+    for (std::string& name : known) name.erase(0, 2);
+    near = planner::near_names(dot == std::string::npos ? key : key.substr(dot + 1), known);
+  }
+  return fmt::format("{}: {} is not an option of a command{}", config, key, near);
+}
+
+std::string refused_config(const CLI::App& program, const std::string& message) {
+  const std::string config = fmt::format("--config {}", program.get_config_ptr()->as<std::string>());
+  const std::size_t reason = message.find(": This option");
+  const std::string key =
+      reason == std::string::npos ? message.substr(message.rfind(' ') + 1) : message.substr(0, reason);
+  const bool is_section = key.ends_with(".++");
+  return is_section ? fmt::format("{}: {} is not a command", config, key.substr(0, key.size() - 3))
+                    : refused_key(program, config, key);
+}
+
+}  // namespace
+
+ChosenApp chosen_app(const CLI::App& program) {
+  ChosenApp chosen{&program, ""};
+  while (!chosen.app->get_subcommands().empty()) {
+    chosen.app = chosen.app->get_subcommands().front();
+    chosen.words += ' ' + chosen.app->get_name();
+  }
+  return chosen;
+}
+
+const CLI::App* command_within(const CLI::App& group, std::string_view name) {
+  for (const CLI::App* const app : group.get_subcommands({})) {
+    if (app->get_name() == name) return app;
+  }
+  return nullptr;
+}
+
+std::string not_an_option(const CLI::App& program, const ChosenApp& chosen, std::string_view word) {
+  const std::string help = fmt::format("see specdec{} --help", chosen.words);
+  const std::string name(word.starts_with('-') ? word.substr(0, word.find('=')) : word);
+  if (has_option(*chosen.app, name)) return fmt::format("{} must stand behind{}; {}", name, chosen.words, help);
+  std::error_code ignored;
+  if (!name.starts_with('-') && has_option(*chosen.app, "--trace") && std::filesystem::exists(name, ignored))
+    return fmt::format("{0} is not an option of{1}; a recording is --trace {0}; {2}", name, chosen.words, help);
+  // A command that was taken for an option is near, too.
+  std::vector<std::string> known = options_of(*chosen.app);
+  for (const std::string& command : commands_within(*chosen.app)) known.push_back(command);
+  std::vector<std::string> others;
+  if (name.starts_with('-')) find_commands_with(program, "", name, others);
+  constexpr std::size_t shortest = 3;
+  const std::string meant = !others.empty()           ? ", but of " + listed(std::move(others))
+                            : name.size() >= shortest ? planner::near_names(name, known)
+                                                      : "";
+  return fmt::format("{} is not an option of{}{}; {}", name, chosen.words.empty() ? " specdec" : chosen.words, meant,
+                     help);
+}
+
+std::string not_a_command(const ChosenApp& group, std::string_view word) {
+  const std::vector<std::string> known = commands_within(*group.app);
+  const std::string of_group = group.words.empty() ? "" : " of" + group.words;
+  const std::string given =
+      word.empty() ? fmt::format("no command{} given", of_group)
+                   : fmt::format("{} is not a command{}{}", word, of_group, planner::near_names(word, known));
+  return fmt::format("{}, but one of {} is needed; see specdec{} --help", given, fmt::join(known, ", "), group.words);
+}
+
+std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
+  const std::string message = error.what();
+  const std::size_t option_at = std::min(message.find("--"), message.size());
+  const std::string option = message.substr(option_at, message.find_first_of(": ", option_at) - option_at);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";
+  if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
+  if (dynamic_cast<const CLI::FileError*>(&error))
+    return fmt::format("--config {} cannot be read", program.get_config_ptr()->as<std::string>());
+  if (dynamic_cast<const CLI::ConfigError*>(&error)) return refused_config(program, message);
+  const std::vector<std::string> unknown = program.remaining(true);
+  const ChosenApp chosen = chosen_app(program);
+  const bool is_group = !chosen.app->get_subcommands({}).empty();
+  if (!unknown.empty() && (!is_group || unknown.front().starts_with('-')))
+    return not_an_option(program, chosen, unknown.front());
+  if (is_group) return not_a_command(chosen, unknown.empty() ? "" : unknown.front());
+  if (dynamic_cast<const CLI::RequiredError*>(&error)) {
+    return fmt::format("{} is missing; see specdec{} --help", message.substr(0, message.find(' ')), chosen.words);
+  }
+  return message;
+}
+
+}  // namespace specdec::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace specdec::cli {
+
+/// The innermost command or group that was named, and its words, each after a blank: " trace info".
+struct ChosenApp {
+  const CLI::App* app;
+  std::string words;
+};
+ChosenApp chosen_app(const CLI::App& program);
+
+/// The command or group of the group that has this name; null where there is none.
+const CLI::App* command_within(const CLI::App& group, std::string_view name);
+
+/// "--alhpa is not an option of plan (near it: --alpha); see specdec plan --help". Where the option is one of other
+/// commands alone these are named instead, and where it stands before its own command, that it must stand behind.
+std::string not_an_option(const CLI::App& program, const ChosenApp& chosen, std::string_view word);
+
+/// "paln is not a command (near it: plan), but one of plan, report, ... is needed; see specdec --help"; an empty word
+/// is a command that is missing.
+std::string not_a_command(const ChosenApp& group, std::string_view word);
+
+/// A complaint of CLI11's in the form of all others, with the names that were perhaps meant.
+std::string rephrased(const CLI::App& program, const CLI::ParseError& error);
+
+}  // namespace specdec::cli

@@ -1,0 +1,104 @@
+#include "cli/stated_acceptance.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "cli/usage_error.hpp"
+#include "cli/values.hpp"
+#include "planner/number_text.hpp"
+#include "planner/plan.hpp"
+#include "traces/acceptance_rules.hpp"
+
+namespace specdec::cli {
+namespace {
+
+using planner::Acceptance;
+using planner::half_unit_of;
+using planner::largest_max_gamma;
+
+constexpr Range probability = {0.0, 1.0};
+
+/// "0.7" or "0.7:0.8"; a single value is an interval of no length.
+std::pair<double, double> parse_interval(std::string_view option, const std::string& text) {
+  const auto parts = split(text, ':');
+  if (parts.size() == 1) {
+    const double value = parse_number(option, text, probability);
+    return {value, value};
+  }
+  const double low = parts.size() == 2 ? parse_number(option, parts[0], probability) : 1.0;
+  const double high = parts.size() == 2 ? parse_number(option, parts[1], probability) : 0.0;
+  if (low > high) refuse(option, text, "a number in [0, 1] or LOW:HIGH with LOW <= HIGH");
+  return {low, high};
+}
+
+Acceptance from_lengths(const PlanOptions& o) {
+  const std::string_view option = "--acceptance-length";
+  const std::string& text = *o.acceptance_length;
+  const auto typed_length = [&](std::string_view number, std::int64_t gamma) {
+    const Range range = {1.0, static_cast<double>(gamma) + 1};
+    const double length = parse_number(option, number, {});
+    if (range.contains(length)) return estimate::TypedLength{gamma, length, half_unit_of(number)};
+    refuse(option, number,
+           fmt::format("in {} at gamma {}: tokens per step, the bonus token included (accepted drafts alone are one "
+                       "less, in [0, {}])",
+                       range.to_string(), gamma, gamma));
+  };
+  std::vector<estimate::TypedLength> lengths;
+  if (text.find(':') == std::string::npos) {
+    if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
+    lengths.push_back(typed_length(text, *o.at));
+    return Acceptance::of_lengths(lengths, o.rounds, rule_of(o));
+  }
+  if (o.at) throw UsageError(fmt::format("--at is {}, but {} already names its gammas", *o.at, option));
+  for (const std::string_view part : split(text, ',')) {
+    const auto pair = split(part, ':');
+    if (pair.size() != 2) refuse(option, part, "GAMMA:LENGTH");
+    const std::int64_t above = lengths.empty() ? 1 : lengths.back().gamma + 1;
+    const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], above, largest_max_gamma);
+    lengths.push_back(typed_length(pair[1], gamma));
+  }
+  return Acceptance::of_lengths(lengths, o.rounds, rule_of(o));
+}
+
+/// A draft is reached only where all before it were accepted, so that no position is accepted more often than one
+/// before it. Rounding leaves room.
+void require_falling(const std::vector<estimate::TypedRate>& rates) {
+  std::size_t least = 0;
+  for (std::size_t i = 1; i < rates.size(); ++i) {
+    if (rates[i].rate - rates[i].half_unit > rates[least].rate + rates[least].half_unit) {
+      throw UsageError(
+          fmt::format("--acceptance-per-position: position {} is {}, but must be at most {}, that of position {}: a "
+                      "draft is looked at only where all before it were accepted (--conditional says that the rates "
+                      "are of those alone)",
+                      i + 1, planner::brief(rates[i].rate, 7), planner::brief(rates[least].rate, 7), least + 1));
+    }
+    if (rates[i].rate + rates[i].half_unit < rates[least].rate + rates[least].half_unit) least = i;
+  }
+}
+
+Acceptance from_positions(const PlanOptions& o) {
+  std::vector<estimate::TypedRate> rates;
+  for (const std::string_view part : split(*o.acceptance_per_position, ',')) {
+    rates.push_back({parse_number("--acceptance-per-position", part, probability), half_unit_of(part)});
+  }
+  if (!o.conditional) require_falling(rates);
+  return Acceptance::of_positions(rates, o.conditional, o.rounds, rule_of(o));
+}
+
+}  // namespace
+
+Acceptance::Rule rule_of(const PlanOptions& o) { return traces::acceptance_rule_named(o.acceptance); }
+
+Acceptance stated_acceptance(const PlanOptions& o) {
+  if (o.acceptance_length) return from_lengths(o);
+  if (o.acceptance_per_position) return from_positions(o);
+  if (o.published) return Acceptance::published(*o.published, rule_of(o));
+  if (o.alpha) {
+    const auto [low, high] = parse_interval("--alpha", *o.alpha);
+    return Acceptance::of_interval(low, high, rule_of(o));
+  }
+  const auto [low, high] = parse_interval("--rejection", *o.rejection);
+  return Acceptance::of_rejection(low, high, rule_of(o));
+}
+
+}  // namespace specdec::cli

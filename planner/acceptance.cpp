@@ -1,0 +1,168 @@
+#include "planner/acceptance.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+#include "analysis/planning/plan.hpp"
+#include "analysis/planning/profile_curve.hpp"
+#include "analysis/planning/published_acceptance.hpp"
+#include "planner/near_names.hpp"
+#include "planner/number_text.hpp"
+#include "planner/question_error.hpp"
+#include "traces/acceptance_rules.hpp"
+
+namespace specdec::planner {
+namespace {
+
+StatedAcceptance between(const core::AcceptanceRate& low, const core::AcceptanceRate& high) {
+  if (low == high) return {low};
+  const planning::RateInterval interval = {low, high};
+  return {planning::middle(interval), interval};
+}
+
+StatedAcceptance of_typed(estimate::TypedAcceptance typed, bool by_position) {
+  StatedAcceptance stated{typed.profile};
+  stated.monotone = typed.monotone;
+  stated.measured_at = typed.measured_at;
+  stated.by_position = by_position;
+  stated.typed = std::move(typed);
+  return stated;
+}
+
+std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const StatedAcceptance& a) {
+  if (a.typed) {
+    return std::make_shared<planning::ProfileCurve>(a.profile, a.typed->readings, a.typed->ci95, a.measured_at);
+  }
+  if (!a.interval) return std::make_shared<planning::ProfileCurve>(a.profile, a.measured_at);
+  return std::make_shared<planning::ProfileCurve>(a.profile, core::AcceptanceProfile(a.interval->low),
+                                                  core::AcceptanceProfile(a.interval->high), a.measured_at);
+}
+
+Note falsified_alpha(const StatedAcceptance& a) {
+  const estimate::DifferentRates& rates = *a.typed->falsified;
+  const char* at = a.by_position ? "position" : "gamma";
+  const bool by_rounds = !a.lacks_sampling_error();
+  return {"constant_alpha_falsified",
+          fmt::format("no one acceptance rate gives the figures typed, whatever their rounding{}: it would be {} at {} "
+                      "{} and {} at {} {}; {}",
+                      by_rounds ? " and sampling" : "", brief(rates.first_rate, 3), at, rates.first_gamma,
+                      brief(rates.second_rate, 3), at, rates.second_gamma,
+                      by_rounds ? "formulas in one alpha do not hold for this draft"
+                                : "whether that is more than their sampling error only --rounds can tell")};
+}
+
+}  // namespace
+
+core::AcceptanceRate StatedAcceptance::rate() const { return typed ? typed->rate : planning::pooled_rate(profile); }
+
+Acceptance Acceptance::of_rate(double alpha, Rule rule) { return of_interval(alpha, alpha, rule); }
+
+Acceptance Acceptance::of_interval(double low, double high, Rule rule) {
+  core::require_in("Acceptance", "low", low, 0, high);
+  return of(between(core::AcceptanceRate(low), core::AcceptanceRate(high)), rule);
+}
+
+Acceptance Acceptance::of_rejection(double low, double high, Rule rule) {
+  core::require_in("Acceptance", "low", low, 0, high);
+  StatedAcceptance stated =
+      between(core::AcceptanceRate::from_rejection(high), core::AcceptanceRate::from_rejection(low));
+  stated.by_rejection = true;
+  return of(std::move(stated), rule);
+}
+
+Acceptance Acceptance::of_lengths(std::span<const estimate::TypedLength> lengths, std::optional<double> rounds,
+                                  Rule rule) {
+  return of(of_typed(estimate::typed_lengths(lengths, rounds), false), rule);
+}
+
+Acceptance Acceptance::of_positions(std::span<const estimate::TypedRate> rates, bool conditional,
+                                    std::optional<double> rounds, Rule rule) {
+  return of(of_typed(estimate::typed_positions(rates, conditional, rounds), true), rule);
+}
+
+Acceptance Acceptance::published(std::string_view name, Rule rule) {
+  if (const planning::PublishedAcceptance* const found = planning::published_acceptance(name)) {
+    StatedAcceptance stated{core::AcceptanceRate(found->alpha), found->interval};
+    stated.published = found;
+    return of(std::move(stated), rule);
+  }
+  std::vector<std::string> known;
+  for (const planning::PublishedAcceptance& one : planning::published_acceptances()) known.push_back(one.name);
+  refuse("--published", name, "a name of `specdec list published`" + near_names(name, known));
+}
+
+Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
+  Acceptance acceptance;
+  acceptance.curve = curve_of(stated);
+  acceptance.rule = rule;
+  acceptance.rule_stated = rule.has_value();
+  const planning::PublishedAcceptance* const published = stated.published;
+  if (!rule && published != nullptr && published->temperature == 0 && published->lenience == 1) {
+    acceptance.rule = traces::AcceptanceRule::greedy;
+  }
+  acceptance.alpha = stated.rate().alpha();
+  acceptance.text = fmt::format("alpha {}", brief(*acceptance.alpha));
+  if (published != nullptr) acceptance.text += fmt::format(" ({})", published->name);
+  acceptance.method = stated.interval || stated.typed ? "stated" : "exact";
+  acceptance.assumptions = assumptions_of(stated);
+  acceptance.warnings = warnings_of(stated);
+  acceptance.stated = std::move(stated);
+  return acceptance;
+}
+
+Assumption assumption_of(const planning::PublishedAcceptance& published) {
+  const std::string lenience =
+      published.lenience < 1
+          ? fmt::format(" at lenience {}, at which the text is not the target's own", brief(published.lenience))
+          : "";
+  return {"alpha", fmt::format("{}{} ({}, {})", brief(published.alpha), lenience, published.where, published.source),
+          "preset"};
+}
+
+std::vector<Note> warnings_of(const StatedAcceptance& a) {
+  std::vector<Note> warnings;
+  if (!a.monotone) {
+    warnings.push_back(
+        {"non_monotone_survival",
+         "the chance that a draft is reached and accepted must not grow with its position, but does so in the input by "
+         "more than its rounding; the nearest legal values are used"});
+  }
+  if (a.typed && a.typed->falsified) warnings.push_back(falsified_alpha(a));
+  if (a.published != nullptr && a.published->lenience < 1) {
+    warnings.push_back(
+        {"text_not_from_target",
+         fmt::format(
+             "{} was measured at lenience {}, which accepts more than the target would: the text that this plan "
+             "speeds up is not the target's own",
+             a.published->name, brief(a.published->lenience))});
+  }
+  if (a.lacks_sampling_error()) {
+    warnings.push_back({"no_sampling_error",
+                        "ranges hold how the figures typed were rounded and how rates may change with depth, and no "
+                        "sampling error of the figures: --rounds, the rounds behind each of them, adds it"});
+  }
+  return warnings;
+}
+
+std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
+  if (!a.typed) return {};
+  std::vector<Assumption> assumptions;
+  if (a.typed->ratio_beyond) {
+    const double ratio = *a.typed->ratio_beyond;
+    const auto& published = estimate::published_depth_ratios;
+    const char* whose = a.typed->ratio_fitted ? "as the figures fall" : "the median of published drafts";
+    assumptions.push_back(
+        {fmt::format("rate of a draft beyond gamma {} / rate of the one before, {}", a.typed->measured_at, whose),
+         ratio, "default"});
+    assumptions.push_back(
+        {"range of that ratio", {std::min(ratio, published.steepest), published.flattest}, "default"});
+  }
+  const bool by_rounds = !a.lacks_sampling_error();
+  assumptions.push_back({"sampling error of the acceptance", by_rounds ? "by --rounds" : "none, without --rounds",
+                         by_rounds ? "user" : "default"});
+  return assumptions;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace specdec::planner {
+
+/// Something that the answer rests on, with where its value came from: "user", "file", "preset" or "default".
+struct Assumption {
+  std::string name;
+  nlohmann::ordered_json value;
+  std::string source;
+
+  friend bool operator==(const Assumption&, const Assumption&) = default;
+};
+
+/// {"name", "value", "source"}
+inline void to_json(nlohmann::ordered_json& json, const Assumption& assumption) {
+  json = {{"name", assumption.name}, {"value", assumption.value}, {"source", assumption.source}};
+}
+
+/// One of the program's own figures that an answer uses.
+struct UsedPreset {
+  /// "hardware", "model" or "loss".
+  std::string kind;
+  std::string name;
+  /// Where the figure was published.
+  std::vector<std::string> sources;
+
+  friend bool operator==(const UsedPreset&, const UsedPreset&) = default;
+};
+
+/// {"kind", "name", "sources"}
+inline void to_json(nlohmann::ordered_json& json, const UsedPreset& preset) {
+  json = {{"kind", preset.kind}, {"name", preset.name}, {"sources", preset.sources}};
+}
+
+/// Appends those of `more` that are not there yet.
+template <class Value>
+void append_new(std::vector<Value>& values, const std::vector<Value>& more) {
+  for (const Value& one : more) {
+    if (std::find(values.begin(), values.end(), one) == values.end()) values.push_back(one);
+  }
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,69 @@
+#include "planner/benchmark_command.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/planning/served_model.hpp"
+
+namespace specdec::planner {
+
+std::string served_name(std::string_view engine, const std::string& name) {
+  const auto known = planning::engine_named(engine == "llama.cpp" ? "llamacpp" : engine);
+  const planning::ServedModel served = planning::served_model(known.value_or(planning::Engine::vllm), name);
+  return served.name.empty() ? name : served.name;
+}
+
+std::string benchmark_command(const Plan& plan, const planning::NextMeasurement& next) {
+  const std::string engine = plan.engine.value_or("");
+  return benchmark_command(engine, served_name(engine, plan.target_model), next);
+}
+
+std::string next_run_command(const Plan& plan) {
+  const planning::NextMeasurement next = {
+      plan.next_run->gamma, plan.next_run->batch, plan.next_run->context, {}, false};
+  const std::string engine = plan.engine.value_or("");
+  std::optional<PromptLengths> lengths;
+  if (has_several_contexts(plan)) {
+    const auto& runs = plan.bench->runs;
+    const auto nearest = std::min_element(runs.begin(), runs.end(), [&](const auto& a, const auto& b) {
+      return std::abs(a.context - next.context) < std::abs(b.context - next.context);
+    });
+    lengths = PromptLengths{nearest->input_tokens, nearest->output_tokens};
+  }
+  return benchmark_command(engine, served_name(engine, plan.target_model), next, lengths);
+}
+
+std::string benchmark_command(std::string_view asked_engine, std::string_view asked_model,
+                              const planning::NextMeasurement& next, const std::optional<PromptLengths>& lengths) {
+  const std::string_view model = asked_model.empty() ? "MODEL" : asked_model;
+  const std::string_view engine = asked_engine.empty() ? "vllm" : asked_engine;
+  // A mean of 1.003 sequences was measured with one request in flight.
+  constexpr double measured_above = 0.05;
+  const auto concurrency = static_cast<std::int64_t>(std::max(1.0, std::ceil(next.batch - measured_above)));
+  const std::int64_t requests = std::max(next.requests.value_or(8 * concurrency), concurrency);
+  const std::string random =
+      lengths ? fmt::format(" --dataset-name random --random-input-len {:.0f} --random-output-len {:.0f}",
+                            lengths->prompt, lengths->output)
+              : "";
+  if (engine == "sglang") {
+    return fmt::format(
+        "python -m sglang.bench_serving --model {}{} --num-prompts {} --max-concurrency {} --output-file run.jsonl",
+        model, random, requests, concurrency);
+  }
+  if (engine == "trtllm" || engine == "tensorrt-llm") {
+    return fmt::format(
+        "python -m tensorrt_llm.serve.scripts.benchmark_serving --model {} --dataset-name trtllm_custom "
+        "--dataset-path PROMPTS --num-prompts {} --max-concurrency {} --save-result",
+        model, requests, concurrency);
+  }
+  if (engine == "llamacpp" || engine == "llama.cpp") {
+    // The script of llama.cpp's tools/server/bench; the duration is the longest.
+    return fmt::format("SERVER_BENCH_N_PROMPTS={} k6 run script.js --duration 24h --iterations {} --vus {}", requests,
+                       requests, concurrency);
+  }
+  return fmt::format("vllm bench serve --model {}{} --num-prompts {} --max-concurrency {} --save-result", model, random,
+                     requests, concurrency);
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,36 @@
+#include "planner/distinct_files.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "planner/question_error.hpp"
+#include "traces/formats/streams.hpp"
+
+namespace specdec::planner {
+
+namespace fs = std::filesystem;
+
+void require_distinct(std::string_view option, const std::vector<fs::path>& files) {
+  std::set<traces::FileIdentity> seen;
+  for (const fs::path& file : files) {
+    const auto identity = traces::identity_of(file);
+    if (identity && !seen.insert(*identity).second)
+      throw QuestionError(fmt::format("{} is {} twice, but must be given once", option, file.string()));
+  }
+}
+
+void require_apart(std::string_view option, const std::vector<fs::path>& files, std::string_view other,
+                   const std::vector<fs::path>& others) {
+  std::set<traces::FileIdentity> elsewhere;
+  for (const fs::path& file : others) {
+    if (const auto identity = traces::identity_of(file)) elsewhere.insert(*identity);
+  }
+  for (const fs::path& file : files) {
+    const auto identity = traces::identity_of(file);
+    if (identity && elsewhere.count(*identity) > 0)
+      throw QuestionError(fmt::format("{} is {}, which {} has too", option, file.string(), other));
+  }
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,281 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+
+#include "planner/cost.hpp"
+#include "planner/near_names.hpp"
+#include "planner/question_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using cost::CalibrationPoint;
+using cost::EfficiencyDefaults;
+using cost::NumberType;
+using cost::RooflineLosses;
+using cost::SourcedRange;
+using cost::UncertainValue;
+
+UsedPreset used(std::string_view kind, std::string_view name, const std::vector<std::string>& all) {
+  UsedPreset preset{std::string(kind), std::string(name), {}};
+  for (const std::string& source : all) {
+    if (!source.empty()) append_new(preset.sources, {source});
+  }
+  return preset;
+}
+
+std::vector<std::string> sources_of(const cost::HardwareSpec& hardware) {
+  std::vector<std::string> sources = {hardware.memory_bytes.source, hardware.memory_bandwidth_bytes_per_second.source};
+  for (const auto& peak : hardware.peak_flops) sources.push_back(peak.second.source);
+  for (const auto& figure : {hardware.link_bytes_per_second, hardware.watts, hardware.gpus_per_node})
+    if (figure) sources.push_back(figure->source);
+  return sources;
+}
+
+/// Names and aliases.
+template <class Preset>
+std::vector<std::string> all_names(std::span<const Preset> presets) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) {
+    names.push_back(preset.name);
+    names.insert(names.end(), preset.aliases.begin(), preset.aliases.end());
+  }
+  return names;
+}
+
+cost::HardwareSpec hardware_of(const std::string& name, const NamedSpecs& known, Cost& cost) {
+  if (const cost::HardwareSpec* const preset = cost::hardware_preset(name)) {
+    cost.presets.push_back(used("hardware", preset->name, sources_of(*preset)));
+    if (name != preset->name) cost.assumptions.push_back({"hardware", preset->name, "preset"});
+    return *preset;
+  }
+  if (const auto spec = known.hardware.find(name); spec != known.hardware.end()) return spec->second;
+  if (!std::filesystem::exists(name)) {
+    refuse("--hardware", name,
+           "a file or one of `specdec list hardware`" + near_names(name, all_names(cost::hardware_presets())));
+  }
+  cost.files.push_back(name);
+  return cost.specs.hardware[name] = cost::read_hardware_spec(name);
+}
+
+cost::ModelSpec model_of(std::string_view option, const std::string& name, const NamedSpecs& known, Cost& cost) {
+  if (const cost::ModelSpec* const preset = cost::model_preset(name)) {
+    if (!has_shape(*preset)) refuse(option, name, "a model whose shape is known: nobody published that of this one");
+    cost.presets.push_back(used("model", preset->name, preset->sources));
+    if (name != preset->name) cost.assumptions.push_back({std::string(option.substr(2)), preset->name, "preset"});
+    return *preset;
+  }
+  if (const auto spec = known.models.find(name); spec != known.models.end()) return spec->second;
+  if (!std::filesystem::exists(name)) {
+    refuse(option, name,
+           "a config.json, its folder, a GGUF file or one of `specdec list models`" +
+               near_names(name, all_names(cost::model_presets())));
+  }
+  const std::filesystem::path path = name;
+  cost::ModelSpec model = cost.specs.models[name] = cost::read_model_spec(path);
+  if (!std::filesystem::is_directory(path)) {
+    cost.files.push_back(name);
+    return model;
+  }
+  for (const char* file : {"config.json", "model.safetensors.index.json"})
+    if (std::filesystem::exists(path / file)) cost.files.push_back((path / file).string());
+  return model;
+}
+
+/// A loss, where it is stated and what is assumed else.
+struct StatedLoss {
+  std::string_view name;
+  UncertainValue RooflineLosses::*value;
+  std::optional<UncertainValue> HardwareOptions::*stated;
+  SourcedRange EfficiencyDefaults::*usual;
+};
+constexpr std::array<StatedLoss, 7> stated_losses = {
+    {{"bandwidth_efficiency", &RooflineLosses::bandwidth_efficiency, &HardwareOptions::bandwidth_efficiency,
+      &EfficiencyDefaults::bandwidth_efficiency},
+     {"compute_efficiency", &RooflineLosses::compute_efficiency, &HardwareOptions::compute_efficiency,
+      &EfficiencyDefaults::compute_efficiency},
+     {"link_efficiency", &RooflineLosses::link_efficiency, &HardwareOptions::link_efficiency,
+      &EfficiencyDefaults::link_efficiency},
+     {"all_reduce_latency_seconds", &RooflineLosses::all_reduce_latency_seconds,
+      &HardwareOptions::all_reduce_latency_seconds, &EfficiencyDefaults::all_reduce_latency_seconds},
+     {"launch_seconds", &RooflineLosses::launch_seconds, &HardwareOptions::launch_seconds,
+      &EfficiencyDefaults::launch_seconds},
+     {"layer_seconds", &RooflineLosses::layer_seconds, &HardwareOptions::layer_seconds,
+      &EfficiencyDefaults::layer_seconds},
+     {"scheduling_seconds", &RooflineLosses::scheduling_seconds, &HardwareOptions::scheduling_seconds,
+      &EfficiencyDefaults::scheduling_seconds}}};
+
+/// Where accelerators share a model.
+bool is_of_all_reduces(const StatedLoss& loss) {
+  return loss.value == &RooflineLosses::all_reduce_latency_seconds || loss.value == &RooflineLosses::link_efficiency;
+}
+
+/// @param shared  accelerators share a model, so that there are all-reduces
+RooflineLosses losses_of(const HardwareOptions& o, bool shared, Cost& cost) {
+  RooflineLosses losses;
+  const EfficiencyDefaults& usual = cost::efficiency_defaults();
+  for (const StatedLoss& loss : stated_losses) {
+    if (o.*loss.stated) {
+      losses.*loss.value = *(o.*loss.stated);
+      continue;
+    }
+    if (is_of_all_reduces(loss) && !shared) continue;
+    const SourcedRange& assumed = usual.*loss.usual;
+    losses.*loss.value = {assumed.low, assumed.value, assumed.high};
+    cost.presets.push_back(used("loss", loss.name, assumed.sources));
+  }
+  losses.draft_launch_seconds = o.draft_launch_seconds;
+  return losses;
+}
+
+nlohmann::ordered_json json_of(const UncertainValue& value) {
+  if (value.low == value.high) return value.value;
+  return fmt::format("{:.4g} ({:.4g}:{:.4g})", value.value, value.low, value.high);
+}
+
+void assume_losses(const HardwareOptions& o, const RooflineLosses& losses, bool shared, Cost& cost) {
+  for (const StatedLoss& loss : stated_losses) {
+    if (is_of_all_reduces(loss) && !shared) continue;
+    const bool by_user = (o.*loss.stated).has_value() || !o.calibrate.empty();
+    cost.assumptions.push_back({std::string(loss.name), json_of(losses.*loss.value), by_user ? "user" : "default"});
+  }
+  if (losses.draft_launch_seconds) {
+    cost.assumptions.push_back({"draft_launch_seconds", json_of(*losses.draft_launch_seconds), "user"});
+  }
+}
+
+CalibrationPoint calibration_point(const TimedIteration& timed, Cost& cost) {
+  if (!timed.context) {
+    const std::string name = timed.name.empty() ? fmt::format("the time at batch {}", timed.batch) : timed.name;
+    cost.assumptions.push_back({"context of " + name, 0, "default"});
+  }
+  CalibrationPoint point;
+  point.batch = timed.batch;
+  point.gamma = timed.gamma;
+  point.context = timed.context.value_or(0);
+  point.round_seconds = timed.seconds_per_output_token * timed.tokens_per_step.value_or(1);
+  return point;
+}
+
+std::string type_text(const cost::PlacedModel& placed) {
+  const cost::ModelSpec& model = placed.model;
+  if (placed.weight_type) return std::string(name_of(*placed.weight_type));
+  if (model.weight_bytes) return fmt::format("{} bytes", *model.weight_bytes);
+  std::string text(name_of(model.weight_type.value_or(NumberType::bf16)));
+  if (model.expert_weight_type) text += fmt::format(", experts {}", name_of(*model.expert_weight_type));
+  if (model.unquantized_type && model.unquantized_type != model.weight_type) {
+    text += fmt::format(", {} {}", model.quantized_head ? "embedding" : "embedding and head",
+                        name_of(*model.unquantized_type));
+  }
+  return text;
+}
+
+/// Where the type of the weights comes from.
+std::string type_source(const cost::PlacedModel& placed) {
+  if (placed.weight_type) return "user";
+  const bool stated = placed.model.weight_bytes || placed.model.weight_type;
+  return !stated ? "default" : placed.model.sources.empty() ? "file" : "preset";
+}
+
+cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel& target, Cost& cost) {
+  const std::string option = o.draft_model_option();
+  cost::PlacedModel draft = target;
+  if (o.draft.model) {
+    draft.model = model_of(option, *o.draft.model, o.known, cost);
+    draft.weight_type.reset();
+    // Engines take the module of a model that is named as its own draft.
+    const bool has_module = !draft.model.next_token_layers.empty();
+    if (cost.kind == cost::DraftKind::mtp && has_module) draft.model = cost::next_token_module(draft.model);
+  } else if (cost.kind == cost::DraftKind::mtp) {
+    if (target.model.next_token_layers.empty()) {
+      throw QuestionError(fmt::format("--draft-kind is mtp, but {} has no module for the next token; {} can name one",
+                                      target.model.name.empty() ? "the model" : target.model.name, option));
+    }
+    draft.model = cost::next_token_module(target.model);
+  } else {
+    throw QuestionError(fmt::format("{} is missing: --hardware prices the draft by its architecture", option));
+  }
+  if (o.draft_weight_dtype) draft.weight_type = o.draft_weight_dtype;
+  draft.tensor_parallel = o.draft.tensor_parallel.value_or(draft.tensor_parallel);
+  return draft;
+}
+
+/// What is said of a draft where no model drafts.
+void refuse_draft(const HardwareOptions& o) {
+  const auto refuse_given = [](std::string_view option, bool given) {
+    if (given) throw QuestionError(fmt::format("{} is given, but no model drafts", option));
+  };
+  refuse_given(o.draft_model_option(), o.drafts && o.draft.model);
+  refuse_given("--draft-weight-dtype", o.draft_weight_dtype.has_value());
+  refuse_given("--draft-tensor-parallel-size", o.draft.tensor_parallel.has_value());
+  refuse_given("--draft-launch-seconds", o.draft_launch_seconds.has_value());
+}
+
+void require_link(std::string_view option, const cost::HardwareSpec& hardware, std::int64_t accelerators) {
+  if (accelerators == 1 || hardware.link_bytes_per_second) return;
+  throw QuestionError(
+      fmt::format("{} is {}, but {} has no link_bytes_per_second, which accelerators that share a "
+                  "model need; a hardware file can name it",
+                  option, accelerators, hardware.name));
+}
+
+void assume_placement(const HardwareOptions& o, const cost::RooflineOptions& placed, Cost& cost) {
+  cost.assumptions.push_back({"weights", type_text(placed.target), type_source(placed.target)});
+  if (placed.draft) cost.assumptions.push_back({"draft weights", type_text(*placed.draft), type_source(*placed.draft)});
+  cost.assumptions.push_back({"kv cache", name_of(placed.target.cache_type), o.kv_cache_dtype ? "user" : "default"});
+  cost.assumptions.push_back(
+      {"tensor_parallel", placed.target.tensor_parallel, o.tensor_parallel ? "user" : "default"});
+  if (placed.draft && placed.draft->tensor_parallel != placed.target.tensor_parallel) {
+    cost.assumptions.push_back({"draft tensor_parallel", placed.draft->tensor_parallel, "user"});
+  }
+}
+
+}  // namespace
+
+Cost Cost::of_hardware(const std::string& hardware, const std::string& model, const HardwareOptions& o) {
+  Cost cost;
+  cost.draft = o.draft;
+  cost.target_model = model;
+  cost.weight_dtype = o.weight_dtype;
+  cost.draft_weight_dtype = o.draft_weight_dtype;
+  cost.kv_cache_dtype = o.kv_cache_dtype;
+  cost.kind = draft_kind(o.draft, model, o.known, true);
+  if (o.drafts && !o.draft.kind && cost.kind != cost::DraftKind::model) {
+    cost.assumptions.push_back({"draft_kind", name_of(cost.kind), "preset"});
+  }
+  cost::RooflineOptions options;
+  options.hardware = hardware_of(hardware, o.known, cost);
+  options.target.model = model_of("--model", model, o.known, cost);
+  options.target.tensor_parallel = o.tensor_parallel.value_or(1);
+  options.target.weight_type = o.weight_dtype;
+  options.target.cache_type = o.kv_cache_dtype.value_or(options.target.cache_type);
+  options.kind = o.drafts ? cost.kind : cost::DraftKind::ngram;
+  if (options.kind != cost::DraftKind::ngram) {
+    options.draft = placed_draft(o, options.target, cost);
+  } else {
+    refuse_draft(o);
+  }
+  require_link("--tensor-parallel-size", options.hardware, options.target.tensor_parallel);
+  if (options.draft) require_link("--draft-tensor-parallel-size", options.hardware, options.draft->tensor_parallel);
+  const bool shared = std::max(options.target.tensor_parallel, options.draft ? options.draft->tensor_parallel : 1) > 1;
+  options.losses = losses_of(o, shared, cost);
+  assume_placement(o, options, cost);
+
+  std::vector<CalibrationPoint> points;
+  for (const TimedIteration& timed : o.calibrate) points.push_back(calibration_point(timed, cost));
+  auto priced = std::make_shared<cost::RooflineCost>(std::move(options));
+  try {
+    if (!points.empty()) priced = std::make_shared<cost::RooflineCost>(priced->calibrated(points));
+  } catch (const std::domain_error& error) {
+    throw QuestionError(fmt::format("--calibrate: {}", error.what()));
+  }
+  assume_losses(o, priced->options().losses, shared, cost);
+  append(cost.warnings, priced->findings());
+  cost.rounds = cost.roofline = std::move(priced);
+  return cost;
+}
+
+}  // namespace specdec::planner

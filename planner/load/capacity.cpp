@@ -1,0 +1,502 @@
+#include "planner/load/capacity.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "analysis/planning/request_laws.hpp"
+#include "planner/benchmark_command.hpp"
+#include "planner/draft_pairs.hpp"
+#include "planner/model_names.hpp"
+#include "planner/number_text.hpp"
+#include "planner/question_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using sim::CapacityScenario;
+
+constexpr std::int64_t largest_served_gamma = 64;
+constexpr std::int64_t usual_largest_gamma = 8;
+constexpr std::size_t most_scenarios = 256;
+
+std::vector<std::int64_t> gammas_of(const CapacityQuestion& q, bool has_acceptance) {
+  std::vector<std::int64_t> gammas;
+  if (q.gamma) {
+    gammas = *q.gamma;
+    if (!gammas.empty() && !has_acceptance) {
+      refuse("--gamma", fmt::format("{}", fmt::join(gammas, ",")),
+             "0 without an acceptance: one of --alpha, --counters, --trace, ... is needed");
+    }
+    return gammas;
+  }
+  const std::int64_t last = has_acceptance && q.schedule.empty() ? usual_largest_gamma : 0;
+  for (std::int64_t gamma = 1; gamma <= last; ++gamma) gammas.push_back(gamma);
+  return gammas;
+}
+
+std::vector<sim::GammaFrom> engine_schedule(const std::vector<planning::ScheduleStretch>& stretches) {
+  std::vector<sim::GammaFrom> schedule;
+  for (const planning::ScheduleStretch& stretch : stretches) {
+    if (stretch.gamma > largest_served_gamma) {
+      refuse("--schedule", fmt::format("{}-{}:{}", stretch.batch_low, stretch.batch_high, stretch.gamma),
+             fmt::format("of gammas up to {}", largest_served_gamma));
+    }
+    schedule.push_back({stretch.batch_low, stretch.gamma});
+  }
+  return schedule;
+}
+
+/// Plain decoding first; no cache yet.
+std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_acceptance) {
+  std::vector<CapacityScenario> kinds = {{"plain", {}}};
+  for (const std::int64_t gamma : gammas_of(q, has_acceptance)) {
+    kinds.push_back({fmt::format("gamma {}", gamma), {}});
+    kinds.back().engine.schedule = {{1, gamma}};
+  }
+  if (!q.schedule.empty()) {
+    kinds.push_back({"schedule", {}});
+    kinds.back().engine.schedule = engine_schedule(q.schedule);
+  }
+  std::vector<CapacityScenario> scenarios;
+  for (const CapacityScenario& kind : kinds) {
+    for (const std::int64_t num_seqs : q.max_num_seqs) {
+      CapacityScenario& scenario = scenarios.emplace_back(kind);
+      scenario.engine.max_num_seqs = num_seqs;
+      scenario.engine.max_num_batched_tokens = q.max_num_batched_tokens;
+      scenario.engine.block_size = q.block_size;
+      scenario.engine.prefix_cache_hit_rate = q.prefix_cache_hit_rate;
+      scenario.engine.decode_only = q.decode_only;
+    }
+  }
+  if (scenarios.size() > most_scenarios) {
+    throw QuestionError(fmt::format("--gamma and --max-num-seqs give {} scenarios, but must give at most {}",
+                                    scenarios.size(), most_scenarios));
+  }
+  return scenarios;
+}
+
+std::int64_t max_gamma_of(const CapacityScenario& scenario) {
+  std::int64_t largest = 0;
+  for (const sim::GammaFrom& stretch : scenario.engine.schedule) largest = std::max(largest, stretch.gamma);
+  return largest;
+}
+
+// ---- acceptance
+
+/// The laws of requests at the estimate and at the ends of its interval.
+struct AcceptanceLaws {
+  std::vector<sim::RequestAcceptance> laws;
+  std::vector<std::vector<sim::RequestAcceptance>> ends;
+};
+
+std::vector<sim::RequestAcceptance> request_acceptances(const std::vector<planning::ConditionalRates>& laws) {
+  std::vector<sim::RequestAcceptance> acceptances;
+  for (const planning::ConditionalRates& law : laws) acceptances.push_back({law});
+  return acceptances;
+}
+
+bool is_one_rate(const Acceptance& acceptance) {
+  return acceptance.stated && acceptance.stated->profile.measured_positions() == 0;
+}
+
+std::vector<planning::RequestRate> rates_of(const CapacityQuestion& q, const Acceptance& acceptance,
+                                            std::int64_t max_gamma) {
+  if (!q.alpha_spread) return acceptance.request_rates;
+  if (acceptance.request_rates.size() > 1) {
+    throw QuestionError("--alpha-spread is given, but the files hold the rates of single requests");
+  }
+  const double alpha = acceptance.alpha.value_or(0);
+  if (!(alpha > 0 && alpha < 1 && *q.alpha_spread * *q.alpha_spread < alpha * (1 - alpha))) {
+    refuse("--alpha-spread", fmt::format("{}", *q.alpha_spread),
+           fmt::format("below {}, the largest that a rate of {} can have",
+                       brief(std::sqrt(std::max(0.0, alpha * (1 - alpha)))), brief(alpha)));
+  }
+  return planning::beta_rates(alpha, *q.alpha_spread, max_gamma);
+}
+
+AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, std::int64_t max_gamma) {
+  const std::vector<planning::RequestRate> rates = rates_of(q, acceptance, max_gamma);
+  const auto laws_at = [&](planning::CurveEnd end) {
+    const planning::ConditionalRates pooled = planning::pooled_conditionals(*acceptance.curve, max_gamma, end);
+    if (rates.size() < 2) return request_acceptances({pooled});
+    if (is_one_rate(acceptance)) {
+      std::vector<planning::ConditionalRates> constant;
+      for (const planning::RequestRate& rate : planning::beta_rates(pooled.front(), *q.alpha_spread, max_gamma)) {
+        constant.push_back({rate.rate});
+      }
+      return request_acceptances(constant);
+    }
+    return request_acceptances(planning::laws_by_request(rates, pooled));
+  };
+  AcceptanceLaws laws = {laws_at(planning::CurveEnd::value), {}};
+  const estimate::TokensPerStep tokens = acceptance.curve->tokens_per_step(max_gamma);
+  if (tokens.ci95.lo < tokens.value) laws.ends.push_back(laws_at(planning::CurveEnd::low));
+  if (tokens.ci95.hi > tokens.value) laws.ends.push_back(laws_at(planning::CurveEnd::high));
+  return laws;
+}
+
+void mark_extrapolated(const estimate::AcceptanceCurve& acceptance, std::int64_t max_gamma, Capacity& c) {
+  c.measured_gamma = max_gamma;
+  while (c.measured_gamma > 0 && acceptance.tokens_per_step(c.measured_gamma).extrapolated) --c.measured_gamma;
+  for (CapacityScenario& scenario : c.simulation.scenarios) {
+    scenario.extrapolated = max_gamma_of(scenario) > c.measured_gamma;
+  }
+}
+
+void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::vector<std::string>& model_names,
+               Capacity& c) {
+  AcceptanceLaws laws = laws_of(c.question, acceptance, max_gamma);
+  c.acceptance = acceptance.text;
+  c.engine = acceptance.engine.value_or("");
+  c.acceptance_laws = laws.laws.size();
+  c.simulation.acceptance = std::move(laws.laws);
+  c.acceptance_ends = std::move(laws.ends);
+  mark_extrapolated(*acceptance.curve, max_gamma, c);
+  c.files.insert(c.files.end(), acceptance.files.begin(), acceptance.files.end());
+  append(c.warnings, acceptance.warnings);
+  if (auto warning = other_model(acceptance.model, model_names)) c.warnings.push_back(*warning);
+}
+
+// ---- cost and memory
+
+void assume(Capacity& c, std::string name, nlohmann::ordered_json value, bool by_user) {
+  c.assumptions.push_back({std::move(name), std::move(value), by_user ? "user" : "default"});
+}
+
+void remember_memory(const CapacityScenario& scenario, std::int64_t tokens,
+                     const std::optional<planning::KvMemory>& memory, Capacity& c) {
+  const std::int64_t ahead = planning::lookahead_tokens(scenario.engine.max_num_seqs, max_gamma_of(scenario));
+  c.memory.push_back({tokens, std::max<std::int64_t>(0, tokens - ahead), memory});
+}
+
+void warn_of_length(const cost::ModelSpec& model, Capacity& c) {
+  const sim::Workload& workload = c.simulation.workload;
+  double longest = workload.prompt_tokens.mean + workload.output_tokens.mean;
+  if (!workload.recorded.empty()) longest = 0;
+  for (const sim::SimulatedRequest& request : workload.recorded) {
+    longest = std::max(longest, static_cast<double>(request.prompt_tokens + request.output_tokens));
+  }
+  const auto warning = context_beyond_model(
+      workload.recorded.empty() ? "the mean request with its answer" : "the longest request with its answer", longest,
+      model);
+  if (warning) c.warnings.push_back(*warning);
+}
+
+[[noreturn]] void refuse_memory(const cost::RooflineOptions& placed, const planning::ReplicaHolds& holds,
+                                const planning::KvMemory& memory, const CapacityScenario& scenario) {
+  const auto gigabytes = [](double bytes) { return fmt::format("{:.1f} GB", bytes / bytes_per_gigabyte); };
+  const std::string draft =
+      holds.draft ? fmt::format(" and {} of the draft", gigabytes(memory.draft_weight_bytes)) : "";
+  const std::string states =
+      memory.state_bytes > 0 ? fmt::format(" beside {} of states", gigabytes(memory.state_bytes)) : "";
+  const auto enough = planning::gpus_that_hold(holds);
+  const std::string remedy = enough ? fmt::format("divided over {} GPUs they leave room", *enough)
+                                    : std::string("no number of GPUs up to 1024 has room");
+  throw QuestionError(fmt::format(
+      "--tensor-parallel-size is {}, but {} of target weights per GPU{}{} leave no room for a cache in the {} that "
+      "{} has to give to {}; {}",
+      placed.target.tensor_parallel, gigabytes(memory.target_weight_bytes), draft, states,
+      gigabytes(memory.usable_bytes), placed.hardware.name, scenario.name, remedy));
+}
+
+void take_memory(const cost::RooflineOptions& placed, CapacityScenario& scenario, Capacity& c) {
+  const CapacityQuestion& q = c.question;
+  planning::ReplicaHolds holds;
+  holds.memory_bytes_per_gpu = placed.hardware.memory_bytes.value;
+  holds.utilization = q.gpu_memory_utilization;
+  holds.reserve_bytes_per_gpu = q.activation_reserve_gb * bytes_per_gigabyte;
+  holds.target = placed.target;
+  if (!sim::is_plain(scenario)) holds.draft = placed.draft;
+  holds.block_size = q.block_size;
+  holds.max_num_seqs = scenario.engine.max_num_seqs;
+  const planning::KvMemory memory = planning::kv_memory(holds);
+  if (memory.usable_bytes <= 0) {
+    refuse("--activation-reserve-gb", brief(q.activation_reserve_gb),
+           fmt::format("below {:.1f}, the share of {} that --gpu-memory-utilization takes",
+                       holds.memory_bytes_per_gpu * holds.utilization / bytes_per_gigabyte, placed.hardware.name));
+  }
+  if (memory.blocks == 0) refuse_memory(placed, holds, memory, scenario);
+  scenario.engine.cache_blocks = memory.blocks;
+  remember_memory(scenario, memory.tokens, memory, c);
+}
+
+void take_power(const cost::HardwareSpec& hardware, Capacity& c) {
+  c.simulation.watts_per_gpu = c.question.watts_per_gpu;
+  if (c.question.watts_per_gpu || !hardware.watts) return;
+  c.simulation.watts_per_gpu = hardware.watts->value;
+  c.assumptions.push_back({"watts_per_gpu", hardware.watts->value, hardware.watts->source.empty() ? "file" : "preset"});
+}
+
+/// Refuses a draft that cannot draft for the target, and warns of models that do not go together; null: not known.
+void require_pair(const Cost& cost, const cost::ModelSpec* draft, const cost::ModelSpec* target, Capacity& c) {
+  if (const auto why = unfit_head(draft, target)) {
+    throw QuestionError(fmt::format("--draft-model is {}, but {}", cost.draft.model.value_or(""), *why));
+  }
+  if (auto warning = mismatch(cost.kind, draft, target)) append_new(c.warnings, {*std::move(warning)});
+}
+
+void take_hardware(const Cost& cost, Capacity& c) {
+  const cost::RooflineOptions& placed = cost.roofline->options();
+  if (placed.draft) require_pair(cost, &placed.draft->model, &placed.target.model, c);
+  c.calibrated = cost.roofline->is_calibrated();
+  warn_of_length(placed.target.model, c);
+  if (placed.draft && cost.kind != cost::DraftKind::mtp) warn_of_length(placed.draft->model, c);
+  c.simulation.cost = cost.roofline;
+  c.simulation.gpus_per_replica = placed.target.tensor_parallel;
+  for (CapacityScenario& scenario : c.simulation.scenarios) take_memory(placed, scenario, c);
+  take_power(placed.hardware, c);
+}
+
+void take_rounds(const Cost& cost, Capacity& c) {
+  const CapacityQuestion& q = c.question;
+  if (!cost.rounds->in_seconds()) throw QuestionError("--cost: times are no seconds");
+  if (!q.kv_cache_tokens) {
+    throw QuestionError("--kv-cache-tokens is missing: without --hardware nothing else says it");
+  }
+  require_pair(cost, cost::model_preset(cost.draft.model.value_or("")), cost::model_preset(cost.target_model), c);
+  c.simulation.cost = cost::iterations_of(cost.rounds, {q.prefill_tokens_per_second});
+  c.simulation.gpus_per_replica = q.tensor_parallel.value_or(1);
+  for (CapacityScenario& scenario : c.simulation.scenarios) {
+    scenario.engine.cache_blocks = std::max<std::int64_t>(1, *q.kv_cache_tokens / q.block_size);
+    remember_memory(scenario, *q.kv_cache_tokens, std::nullopt, c);
+  }
+  c.simulation.watts_per_gpu = q.watts_per_gpu;
+  const bool stated = q.prefill_tokens_per_second.has_value();
+  assume(c, "prompts", stated ? "priced by their own speed" : "priced as further positions of the same pass", stated);
+}
+
+void take_cost(const Cost& cost, Capacity& c) {
+  c.served_model = cost.target_model;
+  c.files.insert(c.files.end(), cost.files.begin(), cost.files.end());
+  append_new(c.presets, cost.presets);
+  append_new(c.assumptions, cost.assumptions);
+  append(c.warnings, cost.warnings);
+  if (cost.roofline) return take_hardware(cost, c);
+  take_rounds(cost, c);
+}
+
+/// What the target is called, by whoever names it.
+std::vector<std::string> model_names(const Cost& cost) {
+  const auto asked = cost.target_model.empty() ? std::nullopt : std::optional(cost.target_model);
+  return names_of(asked, cost.roofline ? &cost.roofline->options().target.model : nullptr);
+}
+
+void add_assumptions(bool by_hardware, Capacity& c) {
+  const CapacityQuestion& q = c.question;
+  const bool recorded = !q.workload.recorded.empty();
+  assume(c, "scenarios compared", c.asks_for_load() ? "at equal arrival rate" : "at the largest load of each", false);
+  assume(c, "arrivals", recorded ? "as recorded" : "Poisson", recorded);
+  if (recorded && q.arrival_rate) assume(c, "gaps between arrivals", "scaled to --arrival-rate", true);
+  if (!c.acceptance.empty()) {
+    assume(c, "requests' acceptance",
+           c.acceptance_laws > 1 ? "of their own, kept from the first token to the last" : "one for all",
+           q.alpha_spread.has_value());
+  }
+  const CapacityQuestion usual;
+  if (by_hardware) {
+    assume(c, "gpu_memory_utilization", q.gpu_memory_utilization,
+           q.gpu_memory_utilization != usual.gpu_memory_utilization);
+    assume(c, "activation_reserve_gb", q.activation_reserve_gb, q.activation_reserve_gb > 0);
+  }
+  assume(c, "max_num_seqs", fmt::format("{}", fmt::join(q.max_num_seqs, ",")), q.max_num_seqs != usual.max_num_seqs);
+  assume(c, "max_num_batched_tokens", q.max_num_batched_tokens,
+         q.max_num_batched_tokens != usual.max_num_batched_tokens);
+}
+
+// ---- what is said of the answer
+
+/// The simulated percentile that a limit is on; empty where it is none of those that are kept.
+std::optional<double> limited_percentile(const std::optional<sim::SimulatedPercentiles>& percentiles,
+                                         double percentile) {
+  if (!percentiles) return std::nullopt;
+  if (percentile == 50) return percentiles->p50.value;
+  if (percentile == 90) return percentiles->p90.value;
+  return percentile == 99 ? std::optional(percentiles->p99.value) : std::nullopt;
+}
+
+/// Where the recommended scenario's load is within the simulation's error of the largest one.
+void warn_of_edge(Capacity& c) {
+  if (!c.asks_for_load() || !c.answer().recommended) return;
+  const sim::ScenarioCapacity& s = c.scenarios()[*c.answer().recommended];
+  const sim::CapacityLimits& limits = c.simulation.limits;
+  const auto check = [&](std::string_view what, const auto& percentiles, const std::optional<double>& limit) {
+    const std::optional<double> found = limited_percentile(percentiles, limits.percentile);
+    if (!limit || !found || *found <= *limit) return;
+    c.warnings.push_back(
+        {"load_within_error_of_limit",
+         fmt::format("{} of {} is {} ms at p{} of all runs' requests, above its limit: the load is so close to the "
+                     "largest one that some runs take it and others do not; more --replications or --num-requests tell",
+                     what, s.scenario.name, brief(1000 * *found), brief(limits.percentile))});
+  };
+  check("time to first token", s.ttft_seconds, limits.ttft_seconds);
+  check("time per output token", s.tpot_seconds, limits.tpot_seconds);
+}
+
+void warn_of_extrapolation(Capacity& c) {
+  const sim::CapacityAnswer& answer = c.answer();
+  if (answer.recommended && c.is_extrapolated(*answer.recommended)) {
+    c.warnings.push_back(
+        {"optimum_extrapolated",
+         fmt::format("{} drafts beyond gamma {}, the longest draft that was measured, of which "
+                     "its intervals know nothing; --gamma 1-{} compares what was measured",
+                     c.scenarios()[*answer.recommended].scenario.name, c.measured_gamma, c.measured_gamma)});
+  } else if (answer.passed_over) {
+    c.warnings.push_back(
+        {"measured_preferred",
+         fmt::format(
+             "{} would do with less, or be faster, if acceptance goes on as before beyond gamma {}, the longest "
+             "draft that was measured, but by no more than {}; the best one that was measured is taken",
+             c.scenarios()[*answer.passed_over].scenario.name, c.measured_gamma,
+             percent(c.simulation.prefer_measured))});
+  } else if (c.has_extrapolated()) {
+    c.warnings.push_back(
+        {"extrapolated", fmt::format("gammas above {}, the longest draft that was measured, rest on an acceptance that "
+                                     "goes on as before, of which their intervals know nothing",
+                                     c.measured_gamma)});
+  }
+}
+
+void warn_of_answer(Capacity& c) {
+  const auto explain_null = [&](std::string code, std::string message) {
+    c.warnings.push_back({std::move(code), std::move(message), true});
+  };
+  if (!c.answer().recommended) {
+    c.warnings.push_back({"no_scenario_meets_the_limits",
+                          c.has_limits() ? "no scenario meets the limits at any load, or at the load asked for"
+                                         : "no scenario takes the load asked for"});
+  }
+  warn_of_edge(c);
+  warn_of_extrapolation(c);
+  if (!c.question.schedule.empty()) {
+    const planning::ScheduleStretch& last = c.question.schedule.back();
+    const std::int64_t batches = c.simulation.scenarios.back().engine.max_num_seqs;
+    if (last.batch_high < batches) {
+      c.warnings.push_back(
+          {"schedule_goes_on", fmt::format("--schedule ends at batch {}; its last gamma, {}, is taken up "
+                                           "to batch {}, too",
+                                           last.batch_high, last.gamma, batches)});
+    }
+  }
+  if (c.acceptance.empty()) explain_null("no_acceptance", "nothing is drafted: no acceptance is given");
+  if (!c.question.price) explain_null("no_price", "cost_per_million_tokens is null without --price");
+  if (!c.simulation.watts_per_gpu) explain_null("no_power", "joules_per_token is null without --watts-per-gpu");
+  if (!c.scenarios()[c.shown()].steady) {
+    explain_null("no_steady_state", "engines_agree is null where the formulas have no equilibrium at the load shown");
+  }
+}
+
+/// The answer, and then each version of it, counts for one in the progress.
+sim::CapacityRange simulated(const Capacity& c, const CapacityProgress& progress) {
+  if (!progress) return sim::over_versions(c.simulation, sim::plan_capacity(c.simulation), c.acceptance_ends);
+  const double first = 1 / (1 + static_cast<double>(sim::most_versions(c.simulation, c.acceptance_ends)));
+  const auto scenarios = static_cast<double>(c.simulation.scenarios.size());
+  progress(0);
+  sim::CapacityAnswer answer = sim::plan_capacity(
+      c.simulation, [&](std::size_t done) { progress(first * static_cast<double>(done) / scenarios); });
+  sim::CapacityRange range = sim::over_versions(c.simulation, std::move(answer), c.acceptance_ends,
+                                                [&](double share) { progress(first + (1 - first) * share); });
+  progress(1);
+  return range;
+}
+
+sim::CapacityQuestion simulation_of(const CapacityQuestion& q, bool has_acceptance) {
+  sim::CapacityQuestion simulation;
+  simulation.workload = q.workload;
+  if (q.arrival_rate) simulation.workload.requests_per_second = q.arrival_rate;
+  simulation.scenarios = scenarios_of(q, has_acceptance);
+  simulation.limits.percentile = q.percentile;
+  if (q.ttft_ms) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
+  if (q.tpot_ms) simulation.limits.tpot_seconds = *q.tpot_ms / 1000;
+  simulation.replicas = q.replicas;
+  simulation.price_per_gpu_hour = q.price;
+  simulation.replications = q.replications;
+  simulation.seed = static_cast<std::uint64_t>(q.seed);
+  simulation.threads = q.threads;
+  return simulation;
+}
+
+}  // namespace
+
+std::int64_t CapacityQuestion::largest_gamma(bool has_acceptance) const {
+  const std::vector<std::int64_t> gammas = gammas_of(*this, has_acceptance);
+  std::int64_t largest = gammas.empty() ? 0 : gammas.back();
+  for (const planning::ScheduleStretch& stretch : schedule) largest = std::max(largest, stretch.gamma);
+  return largest;
+}
+
+Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
+                        const CapacityQuestion& question) {
+  Capacity c;
+  c.question = question;
+  c.simulation = simulation_of(question, acceptance.has_value());
+  take_cost(cost, c);
+  const std::int64_t max_gamma = question.largest_gamma(acceptance.has_value());
+  if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
+  if (question.concurrency) {
+    c.rate_of_concurrency = sim::rate_in_flight(c.simulation, *question.concurrency);
+    c.simulation.workload.requests_per_second = c.rate_of_concurrency->value;
+  }
+  add_assumptions(cost.roofline != nullptr, c);
+  return c;
+}
+
+Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
+                  const CapacityProgress& progress) {
+  Capacity c = asked_capacity(acceptance, cost, question);
+  c.range = simulated(c, progress);
+  warn_of_answer(c);
+  return c;
+}
+
+std::optional<std::int64_t> gamma_of(const CapacityScenario& scenario) {
+  const auto& schedule = scenario.engine.schedule;
+  const std::int64_t gamma = schedule.front().gamma;
+  const bool one = std::all_of(schedule.begin(), schedule.end(),
+                               [gamma](const sim::GammaFrom& stretch) { return stretch.gamma == gamma; });
+  return one ? std::optional(gamma) : std::nullopt;
+}
+
+bool Capacity::has_extrapolated() const {
+  return std::any_of(scenarios().begin(), scenarios().end(),
+                     [](const sim::ScenarioCapacity& s) { return s.scenario.extrapolated; });
+}
+
+std::optional<sim::CapacityDoubt> Capacity::doubt() const {
+  auto found = sim::capacity_doubt(simulation, range, shown());
+  const bool is_done = found && found->source == planning::UncertaintySource::cost && calibrated.value_or(false);
+  return is_done ? std::nullopt : found;
+}
+
+std::string benchmark_command(const Capacity& c, const sim::CapacityDoubt& doubt) {
+  // Random prompts say nothing of acceptance.
+  std::optional<PromptLengths> lengths;
+  const sim::Workload& workload = c.simulation.workload;
+  if (doubt.source == planning::UncertaintySource::cost && workload.recorded.empty()) {
+    lengths = PromptLengths{workload.prompt_tokens.mean, workload.output_tokens.mean};
+  }
+  return benchmark_command(c.engine, served_name(c.engine, c.served_model), doubt.next, lengths);
+}
+
+std::size_t Capacity::plain() const {
+  std::size_t best = 0;
+  for (std::size_t i = 0; i < scenarios().size(); ++i) {
+    if (!sim::is_plain(scenarios()[i].scenario)) continue;
+    const sim::ScenarioCapacity& a = scenarios()[i];
+    const sim::ScenarioCapacity& b = scenarios()[best];
+    const auto gpus = [](const sim::ScenarioCapacity& s) {
+      return s.meets_load && s.gpus ? *s.gpus : std::numeric_limits<std::int64_t>::max();
+    };
+    const bool better = gpus(a) != gpus(b)
+                            ? gpus(a) < gpus(b)
+                            : a.requests_per_second_per_replica.value > b.requests_per_second_per_replica.value;
+    if (better) best = i;
+  }
+  return best;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,34 @@
+#include "planner/number_text.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace specdec::planner {
+
+std::string brief(double value, int digits) {
+  const double size = std::abs(value);
+  return size >= std::pow(10.0, digits) && size < 1e7 ? fmt::format("{:.0f}", value)
+                                                      : fmt::format("{:.{}g}", value, digits);
+}
+
+std::string percent(double share) {
+  if (share < 0.995 || share > 1) return fmt::format("{:.2g}%", 100 * share);
+  if (share == 1) return "100%";
+  return share < 0.9995 ? fmt::format("{:.1f}%", 100 * share) : ">99.9%";
+}
+
+double half_unit_of(std::string_view number) {
+  const std::size_t exponent_at = std::min(number.find_first_of("eE"), number.size());
+  const std::string_view mantissa = number.substr(0, exponent_at);
+  const std::size_t point = mantissa.find('.');
+  const double decimals = point == std::string_view::npos ? 1 : static_cast<double>(mantissa.size() - point - 1);
+  std::string_view exponent = number.substr(std::min(exponent_at + 1, number.size()));
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  int power = 0;
+  std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);
+  return 0.5 * std::pow(10, power - std::max(1.0, decimals));
+}
+
+}  // namespace specdec::planner

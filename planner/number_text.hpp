@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace specdec::planner {
+
+/// As devices and people count it.
+inline constexpr double bytes_per_gigabyte = 1e9;
+
+/// A number for a human, to a few significant digits.
+std::string brief(double value, int digits = 4);
+
+/// A share in [0, 1] in per cent, to two digits; what is nearly everything is not rounded to 100%.
+std::string percent(double share);
+
+/// Half a unit of the last digit of a number as it was typed, "2.92" or "1e-3": what it was rounded from lies at most
+/// so far from it. Whole numbers are taken to a tenth: a length of "3" is seldom one of 2.5.
+double half_unit_of(std::string_view number);
+
+}  // namespace specdec::planner

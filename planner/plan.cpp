@@ -1,0 +1,338 @@
+#include "planner/plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "planner/model_names.hpp"
+#include "planner/number_text.hpp"
+#include "planner/planning_steps.hpp"
+#include "planner/question_error.hpp"
+#include "traces/acceptance_rules.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using planning::PointPlan;
+using planning::ScheduleStretch;
+
+std::vector<ScheduleStretch> deployed_of(const PlanQuestion& q, std::int64_t max_gamma) {
+  if (!q.schedule.empty()) return q.schedule;
+  if (!q.gamma) return {};
+  if (*q.gamma > max_gamma && q.max_gamma) {
+    refuse("--gamma", fmt::format("{}", *q.gamma), fmt::format("at most --max-gamma, {}", *q.max_gamma));
+  }
+  if (*q.gamma > planning::largest_scanned_gamma) {
+    refuse("--gamma", fmt::format("{}", *q.gamma), fmt::format("at most {}", planning::largest_scanned_gamma));
+  }
+  return {{1, planning::largest_scheduled_batch, *q.gamma}};
+}
+
+/// The largest gamma that a stated acceptance speaks of.
+std::int64_t known_gamma(const Acceptance& acceptance) {
+  if (!acceptance.stated) return planning::largest_scanned_gamma;
+  planning::PlanQuestion question{acceptance.stated->profile};
+  question.measured_at = acceptance.stated->measured_at;
+  question.monotone = acceptance.stated->monotone;
+  return planning::largest_known_gamma(question);
+}
+
+/// The tokens in the cache that the measurements were made at.
+double usual_context(const std::vector<Draft>& drafts) {
+  double context = 0;
+  for (const Draft& draft : drafts) context = std::max(context, draft.cost.rounds->usual_context());
+  return context;
+}
+
+void warn_of_other_models(Plan& p) {
+  for (const Draft& draft : p.drafts) {
+    const cost::ModelSpec* spec = draft.cost.roofline ? &draft.cost.roofline->options().target.model : nullptr;
+    const auto asked = p.target_model.empty() ? std::nullopt : std::optional(p.target_model);
+    if (auto warning = other_model(draft.acceptance.model, names_of(asked, spec))) p.warnings.push_back(*warning);
+  }
+}
+
+/// The paper's costs are multiples of a step that does not know its batch.
+void warn_of_constant_cost(const planning::DeploymentQuestion& question, Plan& p) {
+  const auto is_constant = [](const Draft& draft) { return draft.cost.constants.has_value(); };
+  if (std::none_of(p.drafts.begin(), p.drafts.end(), is_constant)) return;
+  if (question.batches.back() <= 1 && question.schedule_up_to.value_or(1) <= 1) return;
+  p.warnings.push_back({"constant_cost",
+                        "c and verify_factor are taken as the same at every batch, but the more sequences decode "
+                        "together, the longer it takes to verify several tokens of each: --hardware, --cost or --bench "
+                        "price batches"});
+}
+
+std::optional<std::string> engine_of(const Draft& draft) {
+  if (draft.cost.from_log || !draft.acceptance.engine) return draft.cost.engine;
+  return draft.acceptance.engine;
+}
+
+void require_rising(std::string_view option, const std::vector<double>& values, double lo, bool lo_open, double hi) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool above = lo_open ? lo < values[i] : lo <= values[i];
+    if (!(above && values[i] <= hi)) {
+      refuse(option, fmt::format("{}", values[i]), fmt::format("in {}{}, {}]", lo_open ? '(' : '[', lo, hi));
+    }
+    if (i > 0 && values[i] <= values[i - 1]) refuse(option, fmt::format("{}", fmt::join(values, ",")), "a rising list");
+  }
+}
+
+void require_schedule(const std::vector<ScheduleStretch>& schedule) {
+  std::int64_t next = 1;
+  for (const ScheduleStretch& s : schedule) {
+    const bool legal = s.batch_low == next && s.batch_low <= s.batch_high &&
+                       s.batch_high <= planning::largest_scheduled_batch && 0 <= s.gamma &&
+                       s.gamma <= planning::largest_scanned_gamma;
+    if (!legal) {
+      refuse("--schedule", fmt::format("{}-{}:{}", s.batch_low, s.batch_high, s.gamma),
+             fmt::format("stretches from batch 1 on without gaps up to {}, of gammas up to {}",
+                         planning::largest_scheduled_batch, planning::largest_scanned_gamma));
+    }
+    next = s.batch_high + 1;
+  }
+}
+
+/// What the members of a question allow by themselves.
+void require_ranges(const PlanQuestion& q) {
+  require_rising("--batch", q.batch, 0, true, static_cast<double>(planning::largest_scheduled_batch));
+  require_rising("--context", q.context, 0, false, largest_context);
+  require_schedule(q.schedule);
+  const auto require = [](std::string_view option, auto value, bool legal, std::string_view expected) {
+    if (!legal) refuse(option, fmt::format("{}", value), expected);
+  };
+  require("--tolerance", q.tolerance, 0 < q.tolerance && q.tolerance <= 0.5, "in (0, 0.5]");
+  const std::int64_t max_gamma = q.max_gamma.value_or(1);
+  require("--max-gamma", max_gamma, 1 <= max_gamma && max_gamma <= largest_max_gamma,
+          fmt::format("in [1, {}]", largest_max_gamma));
+  const std::int64_t gamma = q.gamma.value_or(0);
+  require("--gamma", gamma, gamma >= 0, "0 or more");
+  const double min_gain = q.min_gain.value_or(0), max_regret = q.max_regret.value_or(0);
+  require("--min-gain", min_gain, 0 <= min_gain && std::isfinite(min_gain), "0 or more");
+  require("--max-regret", max_regret, 0 <= max_regret && max_regret <= 1, "in [0, 1]");
+}
+
+/// What the drafts' names, curves and costs and the question ask of the library.
+planning::DeploymentQuestion deployment_question(const Plan& p) {
+  const PlanQuestion& q = p.question;
+  planning::DeploymentQuestion question;
+  std::set<std::string> names;
+  for (const Draft& draft : p.drafts) {
+    if (!names.insert(draft.name).second) throw QuestionError(fmt::format("--draft {} is given twice", draft.name));
+    question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost.rounds, draft.acceptance.clusters});
+  }
+  question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
+  question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
+  take_limits(p, question);
+  question.schedule_up_to = scheduled_up_to(q, question.batches);
+  return question;
+}
+
+/// A rule that somebody states, or that files name.
+std::optional<Assumption> assumed_rule(const Acceptance& acceptance) {
+  if (!acceptance.rule) return std::nullopt;
+  const char* const source = acceptance.rule_stated ? "user" : acceptance.stated ? "preset" : "file";
+  return Assumption{"acceptance", traces::name_of(*acceptance.rule), source};
+}
+
+/// Of one draft among several with its name.
+void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assumption>& assumptions) {
+  for (Assumption assumption : draft.acceptance.assumptions) {
+    if (one_of_several) assumption.name = fmt::format("{}: {}", draft.name, assumption.name);
+    append_new(assumptions, {assumption});
+  }
+}
+
+}  // namespace
+
+std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
+  return std::min(max_gamma.value_or(std::max(usual, gamma.value_or(0))), planning::largest_scanned_gamma);
+}
+
+std::vector<Recommendation> Plan::recommendations() const {
+  std::vector<Recommendation> all;
+  if (has_points()) {
+    for (const PointPlan& point : points()) {
+      Recommendation& one = all.emplace_back(Recommendation{point.batch, point.context, point.verdict, {}, {}});
+      if (point.optimal_row) one.gamma = point.optimal()->gamma;
+      one.speedup = point.speedup_estimate;
+    }
+  }
+  if (!closed_form) return all;
+  if (all.empty()) all.emplace_back();
+  // The closed forms look at all gammas and at the whole interval, their point at some.
+  const auto& recommended = closed_form->plan.recommended;
+  all.front().gamma = recommended ? std::optional(recommended->gamma) : std::nullopt;
+  all.front().speedup.reset();
+  if (recommended) {
+    all.front().speedup = estimate::Estimate{};
+    all.front().speedup->value = recommended->speedup;
+    all.front().speedup->ci95 = speedup_interval(drafts.front().acceptance, *recommended);
+  }
+  return all;
+}
+
+bool Plan::lacks_sampling(std::size_t draft) const {
+  return draft < drafts.size() && drafts[draft].acceptance.stated &&
+         drafts[draft].acceptance.stated->lacks_sampling_error();
+}
+
+bool Plan::exceeds_max_regret() const {
+  return deployment.exceeds_max_regret || (closed_form && closed_form->regret_too_large());
+}
+
+Plan asked_plan(const PlanQuestion& q, std::int64_t usual) {
+  require_ranges(q);
+  Plan p;
+  p.question = q;
+  p.min_gain = q.min_gain.value_or(default_min_gain);
+  p.max_gamma = q.largest_compared_gamma(usual);
+  p.deployed = deployed_of(q, p.max_gamma);
+  if (!q.batch.empty() && q.max_num_seqs && q.batch.back() > static_cast<double>(*q.max_num_seqs)) {
+    refuse("--batch", brief(q.batch.back()),
+           fmt::format("at most --max-num-seqs, {}: the server decodes no more together", *q.max_num_seqs));
+  }
+  return p;
+}
+
+std::int64_t scheduled_up_to(const PlanQuestion& q, const std::vector<double>& batches) {
+  if (q.max_num_seqs) return *q.max_num_seqs;
+  const double largest = std::min(std::ceil(batches.back()), static_cast<double>(planning::largest_scheduled_batch));
+  return static_cast<std::int64_t>(largest);
+}
+
+void require_scheduled(const Plan& p, const std::vector<double>& batches) {
+  if (p.deployed.empty() || batches.empty()) return;
+  if (static_cast<double>(p.deployed.back().batch_high) >= batches.back()) return;
+  std::vector<std::string> stretches;
+  for (const ScheduleStretch& s : p.deployed) {
+    stretches.push_back(fmt::format("{}-{}:{}", s.batch_low, s.batch_high, s.gamma));
+  }
+  refuse("--schedule", fmt::format("{}", fmt::join(stretches, ",")),
+         fmt::format("a schedule up to batch {}", brief(batches.back())));
+}
+
+void take_cost(const Cost& cost, Plan& p) {
+  append_new(p.presets, cost.presets);
+  append_new(p.warnings, cost.warnings);
+  p.files.insert(p.files.end(), cost.files.begin(), cost.files.end());
+  p.specs.hardware.insert(cost.specs.hardware.begin(), cost.specs.hardware.end());
+  p.specs.models.insert(cost.specs.models.begin(), cost.specs.models.end());
+}
+
+void take_acceptance(const Acceptance& acceptance, Plan& p) {
+  p.max_gamma = std::min(p.max_gamma, known_gamma(acceptance));
+  append_new(p.warnings, acceptance.warnings);
+  p.files.insert(p.files.end(), acceptance.files.begin(), acceptance.files.end());
+}
+
+Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
+  Plan p = asked_plan(q, usual_max_gamma);
+  p.drafts = std::move(drafts);
+  const Draft& first = p.drafts.front();
+  p.target_model = first.cost.target_model;
+  for (const Draft& draft : p.drafts) take_cost(draft.cost, p);
+  if (p.cost_from_log() && !q.context.empty()) {
+    p.warnings.push_back({"context_not_told", "logs do not tell contexts: what they price is the same at all of them"});
+  }
+  warn_of_other_models(p);
+  p.engine = engine_of(first);
+  p.in_seconds = first.cost.rounds->in_seconds();
+  for (const Draft& draft : p.drafts) take_acceptance(draft.acceptance, p);
+  planning::DeploymentQuestion question = deployment_question(p);
+  require_scheduled(p, question.batches);
+  warn_of_constant_cost(question, p);
+  p.deployment = planning::plan_deployment(question);
+
+  bool any_iid = false;
+  for (std::size_t i = 0; i < p.drafts.size(); ++i) {
+    if (!p.drafts[i].acceptance.curve_at_design_effect_3) continue;
+    question.drafts[i].acceptance = p.drafts[i].acceptance.curve_at_design_effect_3;
+    any_iid = true;
+  }
+  if (any_iid) p.at_design_effect_3 = planning::plan_deployment(question);
+  return p;
+}
+
+void warn_of_regret(Plan& p) {
+  if (!p.deployment.exceeds_max_regret) return;
+  const PointPlan* worst = nullptr;
+  std::size_t points = 0;
+  for (const PointPlan& point : p.points()) {
+    if (!point.deployed || !point.deployed->exceeds_max_regret) continue;
+    ++points;
+    if (worst == nullptr || point.deployed->worst_regret > worst->deployed->worst_regret) worst = &point;
+  }
+  if (worst == nullptr) return;
+  p.warnings.push_back(
+      {"max_regret_exceeded",
+       fmt::format("at {} of {} points the regret of what is in use is above --max-regret {}; most at batch {}, where "
+                   "that of gamma {} is up to {}",
+                   points, p.points().size(), *p.question.max_regret, brief(worst->batch), worst->deployed->gamma,
+                   brief(worst->deployed->worst_regret))});
+}
+
+void assume(const BenchFiles* runs, Plan& p) {
+  std::vector<Assumption>& all = p.assumptions;
+  all = {{"baseline and speculation compared", "at equal batch", "default"},
+         {"min_gain", p.min_gain, p.question.min_gain ? "user" : "default"}};
+  for (const Draft& draft : p.drafts) {
+    const auto& stated = draft.acceptance.stated;
+    if (stated && stated->published != nullptr) all.push_back(assumption_of(*stated->published));
+  }
+  for (const Draft& draft : p.drafts) append_new(all, draft.cost.assumptions);
+  if (p.has_roofline() && p.question.context.empty()) all.push_back({"context", "0, an empty cache", "default"});
+  if (runs != nullptr) {
+    if (p.bench->cost->kind() == cost::DraftKind::mirrored && !runs->draft.kind) {
+      all.push_back({"draft_kind", name_of(cost::DraftKind::mirrored), "default"});
+    }
+    if (runs->hardware) append_new(all, runs->hardware->assumptions);
+    if (runs->overhead) all.push_back({"overhead", *runs->overhead, "user"});
+    if (runs->overhead_seconds) all.push_back({"overhead_seconds", *runs->overhead_seconds, "user"});
+    all.push_back({"relative error of a run, before others contradict it", cost::FitOptions{}.usual_error, "default"});
+  }
+  for (const Draft& draft : p.drafts) assume_acceptance(draft, p.drafts.size() > 1, all);
+  const Acceptance::Rule stated_of_runs = runs != nullptr ? runs->acceptance : std::nullopt;
+  if (p.drafts.empty() && stated_of_runs) all.push_back({"acceptance", traces::name_of(*stated_of_runs), "user"});
+  if (p.drafts.empty()) return;
+  if (const auto rule = assumed_rule(p.drafts[p.shown()].acceptance)) all.push_back(*rule);
+}
+
+Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& question) {
+  return plan({{cost.draft.model.value_or("draft"), acceptance, cost}}, question);
+}
+
+Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
+  if (drafts.empty()) throw QuestionError("--draft is missing: there is nothing to plan");
+  require_ranges(question);
+  if (has_closed_form(drafts, question)) return plan_closed_form(std::move(drafts.front()), question);
+  if (question.tokens || question.c_hat) {
+    throw QuestionError(
+        fmt::format("--{} is given, but goes with one acceptance and --c alone, without batches, files and drafts",
+                    question.tokens ? "tokens" : "c-hat"));
+  }
+  Plan p = planned_points(std::move(drafts), question);
+  conclude(nullptr, p);
+  warn_of_regret(p);
+  assume(nullptr, p);
+  return p;
+}
+
+std::optional<std::string_view> bound_of(const Plan& p, const PointPlan& point, std::int64_t gamma) {
+  if (!p.has_roofline()) return std::nullopt;
+  const double tokens = static_cast<double>(gamma) + 1;
+  return cost::name_of(p.drafts[p.shown()].cost.roofline->target_pass(point.batch, tokens, point.context).bound());
+}
+
+bool same_context(double a, double b) { return a <= 1.1 * b && b <= 1.1 * a; }
+
+bool has_several_contexts(const Plan& p) {
+  const double first = p.points().front().context;
+  return std::any_of(p.points().begin(), p.points().end(),
+                     [&](const PointPlan& point) { return !same_context(point.context, first); });
+}
+
+}  // namespace specdec::planner

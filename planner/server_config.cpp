@@ -1,0 +1,235 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "analysis/planning/kv_memory.hpp"
+#include "analysis/planning/served_model.hpp"
+#include "planner/draft_pairs.hpp"
+#include "planner/number_text.hpp"
+#include "planner/planning_steps.hpp"
+#include "planner/question_error.hpp"
+#include "traces/acceptance_rules.hpp"
+
+/// Whether what is planned would run on a server, and how that is told so.
+namespace specdec::planner {
+namespace {
+
+using cost::DraftKind;
+
+constexpr const char* weights_do_not_fit = "weights_do_not_fit";
+
+/// What the memory does not hold: the weights, or the first point's caches beside them.
+std::optional<Note> memory_shortfall(const Plan& p) {
+  if (!p.has_roofline()) return std::nullopt;
+  const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
+  planning::ReplicaHolds holds;
+  holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
+  holds.utilization = 1;
+  holds.target = options.target;
+  holds.draft = options.draft;
+  holds.block_size = 1;
+  const auto short_of = [&](const char* code, const std::string& what, double bytes) {
+    const auto enough = planning::gpus_that_hold(holds);
+    const std::string remedy = enough ? fmt::format("{} of them would hold that", *enough)
+                                      : std::string("dividing the models over more would not help");
+    return Note{code, fmt::format("{} {} GB of each {}, which has {} GB; {}", what, brief(bytes / 1e9),
+                                  options.hardware.name, brief(holds.memory_bytes_per_gpu / 1e9), remedy)};
+  };
+  const planning::KvMemory empty = planning::kv_memory(holds);
+  const double weights = empty.target_weight_bytes + empty.draft_weight_bytes;
+  if (weights > holds.memory_bytes_per_gpu) return short_of(weights_do_not_fit, "the weights take", weights);
+  for (const planning::PointPlan& point : p.points()) {
+    if (!point.optimal_row) continue;
+    const double tokens = point.batch * (point.context + static_cast<double>(point.optimal()->gamma) + 1);
+    holds.max_num_seqs = static_cast<std::int64_t>(std::ceil(point.batch));
+    holds.block_size = static_cast<std::int64_t>(std::ceil(tokens));
+    const planning::KvMemory memory = planning::kv_memory(holds);
+    if (memory.blocks > 0) continue;
+    return short_of(
+        "cache_does_not_fit",
+        fmt::format("at batch {} and context {} weights and caches take", brief(point.batch), brief(point.context)),
+        weights + memory.state_bytes + tokens * memory.bytes_per_token);
+  }
+  return std::nullopt;
+}
+
+/// A draft and its target as far as they are known.
+struct DraftAndTarget {
+  DraftKind kind = DraftKind::model;
+  const cost::ModelSpec* draft = nullptr;
+  const cost::ModelSpec* target = nullptr;
+};
+
+DraftAndTarget draft_and_target(const Draft& draft, const Plan& p) {
+  if (!draft.cost.roofline)
+    return {draft.cost.kind, cost::model_preset(draft.cost.draft.model.value_or("")),
+            cost::model_preset(p.target_model)};
+  const cost::RooflineOptions& placed = draft.cost.roofline->options();
+  return {draft.cost.kind, placed.draft ? &placed.draft->model : nullptr, &placed.target.model};
+}
+
+/// That of the draft that is shown; runs that bring their own acceptance leave it to what was said of the draft.
+DraftAndTarget shown_pair(const BenchFiles* runs, const Plan& p) {
+  if (!p.drafts.empty()) return draft_and_target(p.drafts[p.shown()], p);
+  return {draft_kind(runs->draft, runs->model, {}, false), cost::model_preset(runs->draft.model.value_or("")),
+          cost::model_preset(p.target_model)};
+}
+
+/// Why the engine would not take, or not understand, a draft model of another vocabulary. vLLM and SGLang compare the
+/// sizes when they start; TensorRT-LLM compares nothing, and a padded vocabulary names the same tokens.
+std::string_view no_other_vocabulary(planning::Engine engine, const DraftAndTarget& pair) {
+  constexpr std::int64_t padding = 128;
+  switch (engine) {
+    case planning::Engine::vllm:
+      return ", and vLLM takes no other";
+    case planning::Engine::sglang:
+      return ", and SGLang takes no other";
+    case planning::Engine::trtllm:
+      return std::abs(pair.draft->vocabulary - pair.target->vocabulary) > padding
+                 ? ", and TensorRT-LLM compares tokens by number"
+                 : "";
+    case planning::Engine::llamacpp:
+      break;
+  }
+  return "";
+}
+
+/// Models that do not go together, and contexts that they do not read.
+void warn_of_models(const DraftAndTarget& shown, Plan& p) {
+  const auto warn = [&](const std::optional<Note>& note) {
+    if (note) append_new(p.warnings, {*note});
+  };
+  for (const Draft& draft : p.drafts) {
+    const DraftAndTarget pair = draft_and_target(draft, p);
+    warn(mismatch(pair.kind, pair.draft, pair.target));
+  }
+  if (p.drafts.empty()) warn(mismatch(shown.kind, shown.draft, shown.target));
+  p.misfit = unfit_head(shown.draft, shown.target).value_or("");
+  if (!p.has_roofline()) return;
+  double longest = 0;
+  for (const planning::PointPlan& point : p.points()) longest = std::max(longest, point.context);
+  warn(context_beyond_model("the longest context", longest, *shown.target));
+  // A model's own module reads what the model does.
+  if (shown.draft != nullptr && shown.kind != DraftKind::mtp) {
+    warn(context_beyond_model("the longest context", longest, *shown.draft));
+  }
+}
+
+/// Refuses to configure a server that would not start.
+void require_it_runs(const DraftAndTarget& shown, const Plan& p, const std::optional<Note>& shortfall) {
+  const planning::Engine engine = *p.question.emit;
+  const auto refuse_server = [&](const std::string& why) {
+    throw QuestionError(fmt::format("--emit is {}, but {}", name_of(engine), why));
+  };
+  if (shortfall) refuse_server(shortfall->message);
+  if (!p.misfit.empty()) refuse_server(p.misfit);
+  if (p.has_roofline() && engine != planning::Engine::llamacpp) {
+    const cost::RooflineOptions& placed = p.drafts[p.shown()].cost.roofline->options();
+    std::string uneven = cost::uneven_heads(placed.target);
+    if (uneven.empty() && placed.draft) uneven = cost::uneven_heads(*placed.draft);
+    if (!uneven.empty()) refuse_server(uneven + ": the server would not start");
+  }
+  const auto note = mismatch(shown.kind, shown.draft, shown.target);
+  if (!note || note->code != "vocabularies_differ") return;
+  const std::string_view why = no_other_vocabulary(engine, shown);
+  if (!why.empty()) refuse_server(note->message + std::string(why));
+}
+
+/// What the engine is told of a model, and a note where the plan holds for other repositories as well.
+std::string model_for(planning::Engine engine, const std::string& asked, std::vector<std::string>& notes) {
+  const planning::ServedModel served = planning::served_model(engine, asked);
+  if (!served.alike.empty()) {
+    notes.push_back(fmt::format("{} stands for {} here; of the same shape {} {}", asked, served.name,
+                                served.alike.size() == 1 ? "is" : "are", fmt::join(served.alike, ", ")));
+  }
+  return served.name;
+}
+
+/// What the hardware's price assumes of the server.
+void take_placement(const Cost& cost, planning::EngineRequest& request) {
+  const cost::RooflineOptions& placed = cost.roofline->options();
+  request.tensor_parallel = placed.target.tensor_parallel;
+  if (const auto& each = placed.hardware.gpus_per_node) {
+    request.gpus_per_node = static_cast<std::int64_t>(each->value);
+  }
+  if (placed.draft) request.draft_tensor_parallel = placed.draft->tensor_parallel;
+  request.weight_type = cost.weight_dtype;
+  if (placed.draft) request.draft_weight_type = cost.draft_weight_dtype;
+  request.cache_type = cost.kv_cache_dtype;
+}
+
+/// Schedule and fixed gamma.
+/// @throws QuestionError where nothing is decided
+void take_gammas(const Plan& p, planning::EngineRequest& request) {
+  const planning::DraftPlan& plan = p.shown_plan();
+  request.schedule = plan.schedule;
+  request.extrapolate = p.extrapolates();
+  const auto fixed = planning::least_regret_gamma(plan, p.extrapolates());
+  const auto decided = [&](const planning::PlannedStretch& stretch) {
+    return stretch.gamma && planning::decides(stretch.basis, p.extrapolates());
+  };
+  if (!fixed || std::none_of(plan.schedule.begin(), plan.schedule.end(), decided)) {
+    throw QuestionError(fmt::format(
+        "--emit is {}, but there is no gamma to configure: it cannot be told at any batch up to {}; without "
+        "--emit the plan says which run would tell",
+        name_of(*p.question.emit), plan.schedule.empty() ? 1 : plan.schedule.back().batch_high));
+  }
+  request.fixed = *fixed;
+}
+
+planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& shown, const Plan& p) {
+  const planning::Engine engine = *p.question.emit;
+  planning::EngineRequest request;
+  take_gammas(p, request);
+  std::vector<std::string> notes;
+  request.target_model = model_for(engine, p.target_model, notes);
+  request.kind = shown.kind;
+  const DraftWords& draft = p.drafts.empty() ? runs->draft : p.drafts[p.shown()].cost.draft;
+  request.draft_tensor_parallel = draft.tensor_parallel;
+  if (!p.drafts.empty()) {
+    const Draft& planned = p.drafts[p.shown()];
+    request.rule = planned.acceptance.rule;
+    if (planned.cost.roofline) take_placement(planned.cost, request);
+  } else {
+    request.rule = runs->acceptance;
+  }
+  const bool names_draft =
+      request.kind == DraftKind::mtp ? engine == planning::Engine::llamacpp : request.kind != DraftKind::ngram;
+  if (names_draft && draft.model && !draft.model->empty()) {
+    request.draft_model = model_for(engine, *draft.model, notes);
+  }
+  request.max_num_seqs = p.question.max_num_seqs;
+  if (!p.question.config_file.empty()) request.file = p.question.config_file;
+  planning::EngineConfig config = planning::engine_config(engine, request);
+  config.notes.insert(config.notes.end(), notes.begin(), notes.end());
+  return config;
+}
+
+}  // namespace
+
+void conclude(const BenchFiles* runs, Plan& p) {
+  if (p.question.emit) p.engine = name_of(*p.question.emit);
+  for (const planning::DraftPlan& draft : p.deployment.drafts) {
+    const std::string who = p.deployment.drafts.size() > 1 ? draft.name + ": " : "";
+    for (const Note& note : draft.notes) p.warnings.push_back({note.code, who + note.message});
+  }
+  const DraftAndTarget shown = shown_pair(runs, p);
+  warn_of_models(shown, p);
+  if (p.has_roofline() && p.question.context.empty()) {
+    p.warnings.push_back({"empty_cache",
+                          "without --context rounds are priced with an empty cache, which no server has for long: each "
+                          "token that is cached makes plain and speculative steps slower"});
+  }
+  const std::optional<Note> shortfall = memory_shortfall(p);
+  if (shortfall) p.warnings.push_back(*shortfall);
+  if (shortfall && shortfall->code == weights_do_not_fit) p.shortfall = shortfall->message;
+  if (!p.question.emit) return;
+  require_it_runs(shown, p, shortfall);
+  p.config = config_of(runs, shown, p);
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "analysis/estimate/serving_summary.hpp"
+#include "analysis/planning/replay_curve.hpp"
+#include "analysis/planning/trace_analysis.hpp"
+#include "planner/acceptance.hpp"
+#include "planner/question_error.hpp"
+#include "planner/sources/recording_files.hpp"
+#include "traces/serving/read_serving_counts.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using estimate::ServingSummary;
+
+std::string listed_names(const std::vector<ServingSummary>& summaries) {
+  std::vector<std::string> names;
+  for (const auto& summary : summaries) names.push_back(summary.model_name.empty() ? "none" : summary.model_name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// The one of the model asked for, or the only one.
+const ServingSummary& summary_of(const std::vector<ServingSummary>& summaries, const std::vector<std::string>& files,
+                                 const std::optional<std::string>& model) {
+  if (summaries.empty()) throw QuestionError(fmt::format("--counters: {} holds no counts", files.front()));
+  if (summaries.size() == 1) return summaries.front();
+  if (!model) {
+    throw QuestionError(
+        fmt::format("--model is missing: the counters are of several models, {}", listed_names(summaries)));
+  }
+  const auto named = std::find_if(summaries.begin(), summaries.end(),
+                                  [&](const auto& summary) { return summary.model_name == *model; });
+  if (named == summaries.end()) refuse("--model", *model, "one of " + listed_names(summaries));
+  return *named;
+}
+
+/// Refuses counts that say too little of drafts to speak of other gammas.
+void require_chains(const ServingSummary& summary, const std::string& file, bool gamma_stated) {
+  if (summary.shape == traces::DraftShape::unknown && !gamma_stated) {
+    throw QuestionError(
+        fmt::format("--at is missing: {} does not show whether drafts are chains; --at G says that every "
+                    "round drafted a chain of G tokens",
+                    file));
+  }
+  if (summary.shape == traces::DraftShape::tree) {
+    throw QuestionError(fmt::format("--counters: {} is of trees of drafts, but must be of chains to plan gamma", file));
+  }
+  const bool lengths_unknown = summary.alpha_hat && !summary.alpha_hat->value && !summary.longest_draft;
+  if (lengths_unknown && summary.drafted && summary.rounds) {
+    throw QuestionError(
+        fmt::format("--at is missing: {} does not say how many tokens a round drafts at most, and {:.4g} a "
+                    "round on average is not just below a whole number; --at G says it",
+                    file, *summary.drafted / *summary.rounds));
+  }
+}
+
+std::string name_of(estimate::BeyondObserved beyond) {
+  switch (beyond) {
+    case estimate::BeyondObserved::hold:
+      return "hold";
+    case estimate::BeyondObserved::geometric:
+      return "geometric";
+    case estimate::BeyondObserved::zero:
+      break;
+  }
+  return "zero";
+}
+
+std::string why_not_replayed(const planning::TraceAnalysis& analysis) {
+  std::string why;
+  for (const Note& note : analysis.notes) why += (why.empty() ? ": " : "; ") + note.message;
+  return why;
+}
+
+}  // namespace
+
+Acceptance Acceptance::from_counters(const std::vector<std::string>& files, const CountersOptions& options) {
+  Acceptance acceptance;
+  estimate::ServingSummaryOptions reading;
+  reading.gamma = options.at;
+  estimate::ServingSummaries collected(reading);
+  std::map<std::string, std::vector<planning::RequestRate>, std::less<>> rates_by_model;
+  traces::CountsSink sink;
+  sink.take = [&](const traces::ServingCounts& counts) {
+    collected.add(counts);
+    if (!options.by_request) return;
+    const auto rate = planning::rate_of_request(counts, options.at);
+    if (rate) rates_by_model[std::string(counts.label("model_name"))].push_back(*rate);
+  };
+  sink.warn = [&](const Note& warning) { acceptance.warnings.push_back(warning); };
+  traces::read_serving_counts(std::vector<std::filesystem::path>(files.begin(), files.end()), sink);
+  const std::vector<ServingSummary> summaries = collected.summaries();
+  const ServingSummary& summary = summary_of(summaries, files, options.model);
+  append(acceptance.warnings, summary.warnings);
+  require_chains(summary, files.front(), options.at.has_value());
+
+  estimate::MeasuredAcceptance::Options how;
+  how.beyond = options.beyond;
+  acceptance.curve = std::make_shared<estimate::MeasuredAcceptance>(summary, how);
+  if (summary.basis == estimate::IntervalBasis::iid_rounds) {
+    how.design_effect = 3;
+    acceptance.curve_at_design_effect_3 = std::make_shared<estimate::MeasuredAcceptance>(summary, how);
+  } else if (summary.clusters > 0) {
+    acceptance.clusters = summary.clusters;
+  }
+  acceptance.rule = options.acceptance ? options.acceptance : summary.rule;
+  acceptance.rule_stated = options.acceptance.has_value();
+  acceptance.request_rates = std::move(rates_by_model[summary.model_name]);
+  acceptance.method = std::string(name_of(summary.basis));
+  if (summary.alpha_hat) {
+    acceptance.alpha = summary.alpha_hat->value;
+    acceptance.alpha_ci95 = summary.alpha_hat->ci95;
+  }
+  acceptance.text = fmt::format("counters{}{}", summary.model_name.empty() ? "" : " of " + summary.model_name,
+                                summary.formats.empty() ? "" : fmt::format(" ({})", fmt::join(summary.formats, ", ")));
+  if (summary.engines.size() == 1) acceptance.engine = summary.engines.front();
+  if (!summary.model_name.empty()) acceptance.model = summary.model_name;
+  acceptance.files = files;
+  const bool usual = options.beyond == estimate::BeyondObserved::hold;
+  acceptance.assumptions.push_back({"beyond the longest draft", name_of(options.beyond), usual ? "default" : "user"});
+  return acceptance;
+}
+
+Acceptance Acceptance::from_recording(const std::vector<std::string>& files, const RecordingOptions& options) {
+  RecordingFiles asked{files};
+  asked.how.draft_array = options.draft_array.value_or("");
+  const auto recording = open_recording(asked);
+  planning::TraceAnalysisOptions how;
+  how.observe.rule = options.acceptance;
+  how.observe.lenience.clear();
+  how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
+  how.cost = options.cost;
+  how.judges_drafting = false;
+  planning::TraceAnalyzer analyzer(recording->metadata(), how);
+  traces::PositionBatch batch;
+  planning::SequenceRates rates;
+  while (recording->read(batch)) {
+    const estimate::Observations& seen = analyzer.add(*recording, batch);
+    if (options.by_request) rates.add(seen);
+    if (options.progress && recording->positions()) {
+      options.progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*recording->positions()));
+    }
+  }
+  const planning::TraceAnalysis analysis = analyzer.finish(recording->metadata().task_names);
+  if (!analysis.replay) {
+    throw QuestionError(fmt::format("--trace: {} cannot be replayed{}", files.front(), why_not_replayed(analysis)));
+  }
+  Acceptance acceptance;
+  acceptance.curve = std::make_shared<planning::ReplayCurve>(
+      analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr);
+  const auto& optimum = analysis.replay->lower.optimum;
+  if (optimum && optimum->near_optimal_gammas && !analysis.replay->upper) {
+    acceptance.not_told_apart = *optimum->near_optimal_gammas;
+  }
+  acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
+  acceptance.rule_stated = options.acceptance.has_value();
+  acceptance.clusters = analysis.sequences;
+  acceptance.method = "sequences";
+  if (!recording->metadata().target_model.empty()) acceptance.model = recording->metadata().target_model;
+  acceptance.request_rates = rates.rates();
+  if (const estimate::AcceptanceEstimate* alpha = analysis.best_alpha()) {
+    acceptance.alpha = alpha->value;
+    acceptance.alpha_ci95 = alpha->ci95;
+    acceptance.clusters = alpha->clusters;
+  }
+  acceptance.text = fmt::format("replay of {} positions", analysis.positions);
+  for (const std::filesystem::path& file : recording->files()) acceptance.files.push_back(file.string());
+  acceptance.assumptions.push_back(
+      {"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
+  append(acceptance.warnings, recording->notes());
+  append(acceptance.warnings, analysis.notes);
+  return acceptance;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "analysis/cost/fitted_cost.hpp"
+#include "analysis/cost/measured_cost.hpp"
+#include "analysis/cost/observed_rounds.hpp"
+#include "analysis/cost/overhead_cost.hpp"
+#include "analysis/planning/bench_plan.hpp"
+#include "planner/cost.hpp"
+#include "planner/question_error.hpp"
+#include "planner/sources/server_files.hpp"
+#include "traces/serving/engine_log.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using cost::DraftKind;
+using traces::TimedPass;
+
+traces::TimingTable timing_table(std::string_view option, const std::string& file) {
+  try {
+    return traces::read_timing_table(file);
+  } catch (const traces::FileError&) {
+    if (!traces::times_answers(traces::FileHead::of(file))) throw;
+    throw QuestionError(fmt::format(
+        "{} is {}, a log of llama.cpp, which times whole answers and no passes: time passes with llama-bench "
+        "(-p 2,3,5,9 -n 32), or give answers with their timings to --bench",
+        option, file));
+  }
+}
+
+/// What is the same of every cost that is measured.
+Cost measured_cost(const std::optional<std::string>& model, const DraftWords& draft) {
+  Cost cost;
+  cost.draft = draft;
+  cost.target_model = model.value_or("");
+  cost.kind = draft_kind(draft, model, {}, false);
+  if (!draft.kind && cost.kind != DraftKind::model) {
+    cost.assumptions.push_back({"draft_kind", name_of(cost.kind), "preset"});
+  }
+  return cost;
+}
+
+/// The draft's own times, in files of their own or beside the target's; empty where c or no model says them.
+std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOptions& o, DraftKind kind, Cost& cost) {
+  if (!o.draft_cost.empty()) {
+    const Timings own(o.draft_cost, draft_option_of(o.draft, "cost"));
+    append(cost.warnings, own.warnings());
+    cost.files.insert(cost.files.end(), o.draft_cost.begin(), o.draft_cost.end());
+    return own.passes(draft_option_of(o.draft, "model"), o.draft.model);
+  }
+  if (o.c || kind == DraftKind::ngram) return {};
+  if (o.draft.model && target.has_several_models()) {
+    return target.passes(draft_option_of(o.draft, "model"), o.draft.model);
+  }
+  throw QuestionError(
+      fmt::format("{} is missing: the time of one draft step / one target step, or the draft's own times with {}",
+                  option_of(o.draft, "c"),
+                  o.draft.name.empty() ? "--draft-cost, or --draft-model where --cost holds them"
+                                       : "cost=FILE, or model=NAME where --cost holds them"));
+}
+
+}  // namespace
+
+Timings::Timings(const std::vector<std::string>& files, std::string option)
+    : option_(std::move(option)), files_(files) {
+  for (const std::string& file : files) {
+    tables_.push_back(timing_table(option_, file));
+    append(warnings_, tables_.back().warnings);
+  }
+}
+
+bool Timings::of_llamacpp() const {
+  return std::any_of(tables_.begin(), tables_.end(),
+                     [](const auto& table) { return table.format.starts_with("llama"); });
+}
+
+std::vector<std::string> Timings::models() const {
+  std::vector<std::string> names;
+  for (const traces::TimingTable& table : tables_) append_new(names, table.models());
+  return names;
+}
+
+std::vector<TimedPass> Timings::passes_of(const std::string& model) const {
+  std::vector<TimedPass> passes;
+  for (const traces::TimingTable& table : tables_) {
+    for (const TimedPass& pass : table.passes_of(model)) passes.push_back(pass);
+  }
+  return passes;
+}
+
+std::vector<TimedPass> Timings::passes(const std::string& name_option, const std::optional<std::string>& name) const {
+  const std::vector<std::string> names = models();
+  if (names.size() == 1) return passes_of(names.front());
+  if (!name) {
+    throw QuestionError(
+        fmt::format("{} is missing: {} holds the models {}", name_option, option_, fmt::join(names, ", ")));
+  }
+  const std::optional<std::string> model = named(*name);
+  if (!model) refuse(name_option, *name, fmt::format("one of {}", fmt::join(names, ", ")));
+  return passes_of(*model);
+}
+
+/// The model of that name, or the only one of that type: "llama 1B Q8_0" for "llama 1B Q8_0 (1.22 GiB / 1.24 B)".
+std::optional<std::string> Timings::named(const std::string& name) const {
+  std::vector<std::string> of_type;
+  for (const std::string& model : models()) {
+    if (model == name) return model;
+    if (model.starts_with(name + " (")) of_type.push_back(model);
+  }
+  return of_type.size() == 1 ? std::optional(of_type.front()) : std::nullopt;
+}
+
+Cost Cost::of_timings(const Timings& target, const TimingOptions& o) {
+  Cost cost = measured_cost(o.model, o.draft);
+  if (target.of_llamacpp()) {
+    cost.engine = "llama.cpp";
+    if (!o.draft.kind && cost.kind == DraftKind::model) {
+      cost.kind = DraftKind::mirrored;
+      cost.assumptions.push_back({"draft_kind", name_of(cost.kind), "default"});
+    }
+  }
+  cost.files = target.files();
+  cost.warnings = target.warnings();
+  cost::MeasuredOptions options;
+  options.kind = cost.kind;
+  options.c = c_of_kind(cost.kind, o.c, o.draft);
+  options.overhead_seconds = o.overhead_seconds.value_or(0);
+  options.curve.extrapolate = o.extrapolate;
+  const std::vector<TimedPass> of_target = target.passes("--model", o.model);
+  const std::vector<TimedPass> of_draft = draft_passes_of(target, o, cost.kind, cost);
+  cost.rounds = std::make_shared<cost::MeasuredCost>(of_target, of_draft, std::move(options));
+  cost.assumptions.push_back(
+      {"overhead_seconds", o.overhead_seconds.value_or(0), o.overhead_seconds ? "user" : "default"});
+  append(cost.warnings, cost.rounds->findings());
+  return cost;
+}
+
+Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
+  Cost cost = measured_cost(o.model, o.draft);
+  const std::vector<traces::ServingCounts> windows = counts_in(files, cost.warnings);
+  require_drafts_told(windows, o.at);
+  cost.files = files;
+  const cost::LogRounds log =
+      cost::log_rounds(windows, o.at ? std::optional(static_cast<double>(*o.at)) : std::nullopt);
+  const auto drafts = [](const cost::ObservedRound& round) { return round.gamma > 0; };
+  if (std::none_of(log.rounds.begin(), log.rounds.end(), drafts)) {
+    throw QuestionError(fmt::format(
+        "--cost: no steady window of {} drafted, so that they do not say what drafting costs", fmt::join(files, ", ")));
+  }
+  cost.warnings.push_back({"rounds_of_logs", fmt::format("{} of {} windows of --cost are steady: they price rounds",
+                                                         log.steady_windows, log.windows)});
+  std::vector<cost::ObservedRound> rounds = log.rounds;
+  const auto batch = cost::join_batches(rounds);
+  cost.usual_batches = batch ? std::vector<double>{*batch} : log.usual_batches();
+  cost.from_log = true;
+  cost.engine = windows.front().engine;
+  cost::FitOptions options;
+  options.kind = cost.kind;
+  cost.rounds = std::make_shared<cost::FittedCost>(rounds, options);
+  if (o.overhead_seconds) {
+    cost.rounds = std::make_shared<cost::OverheadCost>(cost.rounds, *o.overhead_seconds, 0);
+    cost.assumptions.push_back({"overhead_seconds", *o.overhead_seconds, "user"});
+  }
+  cost.assumptions.push_back(
+      {"relative error of a run, before others contradict it", cost::FitOptions{}.usual_error, "default"});
+  append(cost.warnings, cost.rounds->findings());
+  return cost;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,43 @@
+#include "planner/sources/recording_files.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "planner/distinct_files.hpp"
+#include "planner/question_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+/// Only some formats leave room for what an option says of them.
+void require_read(const traces::OpenOptions& how, std::string_view format) {
+  const struct {
+    std::string_view option;
+    bool given;
+    std::vector<std::string_view> formats;
+  } uses[] = {{"--numbers", how.space.has_value(), {"NPY pair", "NPZ", "JSONL of token pairs", "CSV of token pairs"}},
+              {"--target-array", !how.target_array.empty(), {"NPZ", "JSONL of token pairs", "CSV of token pairs"}},
+              {"--draft-array",
+               !how.draft_array.empty(),
+               {"NPZ", "position traces", "JSONL of token pairs", "CSV of token pairs"}}};
+  for (const auto& [option, given, formats] : uses) {
+    if (!given || std::find(formats.begin(), formats.end(), format) != formats.end()) continue;
+    throw QuestionError(fmt::format("{} is given, but goes with {} only, and the recording is {}", option,
+                                    fmt::join(formats, ", "), format));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<traces::PositionSource> open_recording(const RecordingFiles& recording) {
+  const std::vector<std::filesystem::path> paths(recording.files.begin(), recording.files.end());
+  auto source = traces::open_trace(paths, recording.how);
+  require_read(recording.how, source->format());
+  if (recording.how.target.empty()) require_distinct("TRACE", source->files());
+  return source;
+}
+
+}  // namespace specdec::planner

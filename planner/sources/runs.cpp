@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <utility>
+
+#include "analysis/cost/observed_rounds.hpp"
+#include "planner/model_names.hpp"
+#include "planner/planning_steps.hpp"
+#include "planner/question_error.hpp"
+#include "planner/sources/server_files.hpp"
+#include "traces/serving/run_table.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using cost::DraftKind;
+using traces::ServingCounts;
+
+/// Runs apart from windows of logs.
+void take_counts(const BenchFiles& files, Plan& p, planning::BenchQuestion& question) {
+  for (ServingCounts& counts : counts_in(files.bench, p.warnings)) {
+    const bool window = counts.unit == traces::CountUnit::window && !counts.bench;
+    (window ? question.windows : question.runs).push_back(std::move(counts));
+  }
+  p.files = files.bench;
+  if (question.runs.empty()) {
+    throw QuestionError(
+        fmt::format("--bench: {} has no benchmark run; to plan from logs alone, give them to --cost, and to "
+                    "--counters those with speculation",
+                    fmt::join(files.bench, ", ")));
+  }
+  if (files.holdout.empty()) return;
+  question.holdout = counts_in(files.holdout, p.warnings);
+  p.files.insert(p.files.end(), files.holdout.begin(), files.holdout.end());
+}
+
+/// How the runs' drafts were made, and how many tokens they drafted where they do not say it.
+void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question) {
+  question.model = files.model;
+  if (files.hardware) {
+    // Beside --hardware a model is a preset's or a file's name, which runs need not know.
+    const auto is_of_it = [&](const ServingCounts& run) { return run.label("model_name") == *files.model; };
+    if (std::none_of(question.runs.begin(), question.runs.end(), is_of_it)) question.model.reset();
+    question.beyond = files.hardware->rounds;
+  }
+  question.draft = files.draft.model;
+  question.gamma = files.at ? files.at : q.gamma && *q.gamma > 0 ? q.gamma : std::nullopt;
+  require_drafts_told(question.windows, question.gamma);
+  require_drafts_told(question.runs, question.gamma);
+  question.kind = draft_kind(files.draft, files.model, {}, false);
+  question.overhead_seconds = files.overhead_seconds.value_or(0);
+  question.overhead_steps = files.overhead.value_or(0);
+  const bool of_llamacpp = question.runs.front().engine == "llama.cpp";
+  if (of_llamacpp && !files.draft.kind && question.kind == DraftKind::model) question.kind = DraftKind::mirrored;
+}
+
+/// @throws QuestionError where no run and no other source says how much is accepted
+void require_acceptance_told(const planning::BenchQuestion& question, bool other_source) {
+  const auto silent = std::find_if(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
+    return cost::drafts_uncounted(run) && run.shape != traces::DraftShape::tree;
+  });
+  const bool told = std::any_of(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
+    return run.rounds.value_or(0) > 0 || run.tokens_per_round;
+  });
+  if (silent == question.runs.end() || told || other_source) return;
+  throw QuestionError(
+      fmt::format("--acceptance-length is missing: {} does not say how many tokens a step made, and no other run does; "
+                  "--acceptance-length, --counters, --trace or --alpha says it",
+                  silent->place()));
+}
+
+/// Of runs that say it; no server is known to start from a table.
+std::optional<std::string> engine_of(const ServingCounts& run) {
+  return run.engine == traces::run_table_engine ? std::nullopt : std::optional(run.engine);
+}
+
+/// Where to plan, and by which limits.
+void take_question(const Plan& p, planning::BenchQuestion& question) {
+  const PlanQuestion& q = p.question;
+  question.batches = q.batch;
+  question.contexts = q.context;
+  require_scheduled(p, question.batches);
+  if (q.max_num_seqs || !question.batches.empty()) question.schedule_up_to = scheduled_up_to(q, question.batches);
+  take_limits(p, question);
+}
+
+/// Points among which a run is looked for; evenly spaced ones where there are more.
+constexpr std::size_t market_points = 16;
+
+/// Means over the runs that say it.
+double output_tokens_of(const planning::BenchPlan& bench, double usual) {
+  double sum = 0, count = 0;
+  for (const planning::BenchFigures& run : bench.runs) {
+    if (run.output_tokens <= 0) continue;
+    sum += run.output_tokens;
+    ++count;
+  }
+  return count > 0 ? sum / count : usual;
+}
+
+std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) {
+  planning::NextRunQuestion question;
+  const std::vector<planning::PointPlan>& points = p.points();
+  const std::size_t count = std::min(points.size(), market_points);
+  std::size_t gammas = planning::largest_scanned_gamma;
+  for (std::size_t i = 0; i < count; ++i) {
+    const planning::PointPlan& point = points[i * points.size() / count];
+    question.points.push_back({point.batch, point.context});
+    gammas = std::min(gammas, point.rows.size());
+  }
+  if (gammas < 2) return std::nullopt;
+  question.max_gamma = static_cast<std::int64_t>(gammas) - 1;
+  question.acceptance = p.bench->acceptance.get();
+  question.cost = p.bench->cost.get();
+  question.covariance = p.bench->log_covariance;
+  question.run_error = p.bench->run_error;
+  question.tells_acceptance = tells_acceptance;
+  question.min_gain = p.min_gain;
+  question.output_tokens = output_tokens_of(*p.bench, question.output_tokens);
+  return planning::next_run(question);
+}
+
+/// The draft whose acceptance is another source's than the runs'.
+Draft draft_of(const BenchFiles& files, const Acceptance& acceptance) {
+  Draft draft{files.draft.model.value_or("draft"), acceptance, {}};
+  draft.cost.draft = files.draft;
+  draft.cost.kind = draft_kind(files.draft, files.model, {}, false);
+  return draft;
+}
+
+}  // namespace
+
+Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& acceptance, const PlanQuestion& q) {
+  Plan p = asked_plan(q, usual_max_gamma_of_runs);
+  planning::BenchQuestion question;
+  take_counts(files, p, question);
+  take_drafts(files, q, question);
+  require_acceptance_told(question, acceptance.has_value());
+  if (acceptance) {
+    p.drafts.push_back(draft_of(files, *acceptance));
+    question.acceptance = acceptance->curve;
+    question.clusters = acceptance->clusters;
+    take_acceptance(*acceptance, p);
+  }
+  take_question(p, question);
+  if (files.hardware) take_cost(*files.hardware, p);
+  p.engine = engine_of(question.runs.front());
+  p.bench = planning::plan_bench(question);
+  p.deployment = p.bench->plan;
+  p.in_seconds = true;
+  p.target_model = files.model.value_or(p.bench->model);
+  append_new(p.warnings, p.bench->notes);
+  if (acceptance) {
+    if (auto warning = other_model(acceptance->model, names_of(p.bench->model, nullptr))) {
+      p.warnings.push_back(*warning);
+    }
+    p.drafts.back().cost.rounds = p.bench->cost;
+    if (acceptance->curve_at_design_effect_3) {
+      question.acceptance = acceptance->curve_at_design_effect_3;
+      p.at_design_effect_3 = planning::plan_bench(question).plan;
+    }
+  }
+  p.next_run = next_run(p, !acceptance);
+  conclude(&files, p);
+  warn_of_regret(p);
+  assume(&files, p);
+  return p;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/note.hpp"
+#include "traces/serving/serving_counts.hpp"
+
+namespace specdec::planner {
+
+/// Runs of benchmarks and windows of logs, with and without speculation. The answers of each file are one run.
+/// @throws traces::FileError
+std::vector<traces::ServingCounts> counts_in(const std::vector<std::string>& files, std::vector<Note>& warnings);
+
+/// @param counts  windows of logs, or benchmark runs
+/// @param gamma   of those that do not say it
+/// @throws QuestionError where nobody says how many tokens a round drafted
+void require_drafts_told(const std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma);
+
+}  // namespace specdec::planner

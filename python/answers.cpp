@@ -1,0 +1,200 @@
+#include "python/answers.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/load/capacity.hpp"
+#include "planner/plan.hpp"
+#include "python/arguments.hpp"
+#include "python/interruption.hpp"
+#include "render/capacity.hpp"
+#include "render/json_values.hpp"
+#include "render/plan.hpp"
+#include "render/text.hpp"
+#include "sim/serving/recorded_workload.hpp"
+#include "traces/formats/request_trace.hpp"
+
+namespace nb = nanobind;
+
+namespace specdec::python {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::Acceptance;
+using planner::Cost;
+
+/// An answer as it is shown.
+struct Answer {
+  /// Without schema, version and inputs.
+  std::string json;
+  std::string text;
+  std::vector<std::string> files;
+  /// JSON, too; empty where none were used.
+  std::string presets;
+  /// Of a plan: the configuration for an engine, where one was asked for and there is one to be written.
+  std::optional<std::string> config;
+};
+
+/// @param answered  a plan or a capacity
+template <class Answered>
+Answer shown(const Answered& answered, const std::vector<std::string>& more_files = {}) {
+  ordered_json json = {{"assumptions", answered.assumptions}, {"warnings", render::notes_json(answered.warnings)}};
+  json.update(render::json_of(answered));
+  Answer answer;
+  constexpr auto replace = ordered_json::error_handler_t::replace;
+  answer.json = json.dump(-1, ' ', false, replace);
+  const std::string closing = render::closing_text(answered.assumptions, answered.warnings);
+  answer.text = render::text_of(answered) + (closing.empty() ? "" : '\n' + closing);
+  std::set<std::string> files(answered.files.begin(), answered.files.end());
+  files.insert(more_files.begin(), more_files.end());
+  answer.files.assign(files.begin(), files.end());
+  if (!answered.presets.empty()) answer.presets = ordered_json(answered.presets).dump();
+  return answer;
+}
+
+Answer shown(const planner::Plan& plan) {
+  Answer answer = shown<planner::Plan>(plan, {});
+  if (plan.config && plan.config->not_to_be_written.empty()) answer.config = plan.config->variants.front().text;
+  return answer;
+}
+
+planner::PlanQuestion plan_question(const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::PlanQuestion question;
+  arguments.take("batch", question.batch);
+  arguments.take("context", question.context);
+  arguments.take("max_num_seqs", question.max_num_seqs);
+  arguments.take("min_gain", question.min_gain);
+  arguments.take("gamma", question.gamma);
+  arguments.take("schedule", question.schedule);
+  arguments.take("max_regret", question.max_regret);
+  arguments.take("max_gamma", question.max_gamma);
+  arguments.take("tolerance", question.tolerance);
+  arguments.take("extrapolate", question.extrapolate);
+  arguments.take("tokens", question.tokens);
+  arguments.take("c_hat", question.c_hat);
+  arguments.take("emit", question.emit);
+  return question;
+}
+
+Answer plan(const std::vector<std::tuple<std::optional<std::string>, Acceptance, Cost>>& given_drafts,
+            const nb::dict& given) {
+  const planner::PlanQuestion question = plan_question(given);
+  const nb::gil_scoped_release released;
+  if (given_drafts.size() == 1 && !std::get<0>(given_drafts.front())) {
+    const auto& [name, acceptance, cost] = given_drafts.front();
+    return shown(planner::plan(acceptance, cost, question));
+  }
+  std::vector<planner::Draft> drafts;
+  for (const auto& [name, acceptance, cost] : given_drafts) drafts.push_back({name.value_or(""), acceptance, cost});
+  return shown(planner::plan(std::move(drafts), question));
+}
+
+Answer plan_runs(const std::optional<Acceptance>& acceptance, const nb::dict& given_files, const nb::dict& given) {
+  const Arguments arguments(given_files);
+  planner::BenchFiles files;
+  arguments.take("bench", files.bench);
+  arguments.take("holdout", files.holdout);
+  arguments.take("model", files.model);
+  arguments.take("draft_model", files.draft.model);
+  arguments.take("draft_kind", files.draft.kind);
+  arguments.take("at", files.at);
+  arguments.take("rule", files.acceptance);
+  const planner::PlanQuestion question = plan_question(given);
+  const nb::gil_scoped_release released;
+  return shown(planner::plan_runs(files, acceptance, question));
+}
+
+planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<std::string>& files) {
+  const Arguments arguments(given);
+  planner::CapacityQuestion question;
+  if (arguments.has("requests")) {
+    files.push_back(arguments.get<std::string>("requests"));
+    question.workload = sim::recorded_workload(traces::read_request_trace(files.back()));
+  }
+  arguments.take("prompt_tokens", question.workload.prompt_tokens);
+  arguments.take("output_tokens", question.workload.output_tokens);
+  arguments.take("num_requests", question.workload.requests);
+  arguments.take("arrival_rate", question.arrival_rate);
+  arguments.take("concurrency", question.concurrency);
+  arguments.take("prefix_cache_hit_rate", question.prefix_cache_hit_rate);
+  arguments.take("decode_only", question.decode_only);
+  arguments.take("alpha_spread", question.alpha_spread);
+  arguments.take("tensor_parallel_size", question.tensor_parallel);
+  arguments.take("prefill_tokens_per_second", question.prefill_tokens_per_second);
+  arguments.take("replicas", question.replicas);
+  arguments.take("price", question.price);
+  arguments.take("watts_per_gpu", question.watts_per_gpu);
+  arguments.take("gpu_memory_utilization", question.gpu_memory_utilization);
+  arguments.take("activation_reserve_gb", question.activation_reserve_gb);
+  arguments.take("kv_cache_tokens", question.kv_cache_tokens);
+  arguments.take("block_size", question.block_size);
+  if (arguments.has("max_num_seqs")) {
+    question.max_num_seqs.clear();
+    arguments.take("max_num_seqs", question.max_num_seqs);
+  }
+  arguments.take("max_num_batched_tokens", question.max_num_batched_tokens);
+  arguments.take("gamma", question.gamma);
+  arguments.take("schedule", question.schedule);
+  arguments.take("ttft_ms", question.ttft_ms);
+  arguments.take("tpot_ms", question.tpot_ms);
+  arguments.take("percentile", question.percentile);
+  arguments.take("replications", question.replications);
+  arguments.take("seed", question.seed);
+  arguments.take("threads", question.threads);
+  return question;
+}
+
+Answer capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const nb::dict& given,
+                const nb::object& progress) {
+  std::vector<std::string> files;
+  const planner::CapacityQuestion question = capacity_question(given, files);
+  const planner::CapacityProgress report = [&](double share) {
+    end_if_interrupted();
+    const nb::gil_scoped_acquire acquired;
+    if (!progress.is_none()) progress(share);
+  };
+  const nb::gil_scoped_release released;
+  return shown<planner::Capacity>(planner::capacity(acceptance, cost, question, report), files);
+}
+
+/// The largest gamma of any scenario, up to which acceptance has to be known.
+std::int64_t largest_gamma(const nb::dict& given, bool has_acceptance) {
+  planner::CapacityQuestion question;
+  const Arguments arguments(given);
+  arguments.take("gamma", question.gamma);
+  arguments.take("schedule", question.schedule);
+  return question.largest_gamma(has_acceptance);
+}
+
+}  // namespace
+
+void bind_answers(nb::module_& module) {
+  nb::class_<Answer>(module, "Answer")
+      .def_ro("json", &Answer::json)
+      .def_ro("text", &Answer::text)
+      .def_ro("files", &Answer::files)
+      .def_ro("presets", &Answer::presets)
+      .def_ro("config", &Answer::config);
+  module.def("plan", plan);
+  module.def("plan_runs", plan_runs, nb::arg("acceptance").none(), nb::arg("files"), nb::arg("question"));
+  module.def("largest_compared_gamma", [](const nb::dict& question, bool of_runs) {
+    return plan_question(question).largest_compared_gamma(of_runs ? planner::usual_max_gamma_of_runs
+                                                                  : planner::usual_max_gamma);
+  });
+  module.def("capacity", capacity, nb::arg("acceptance").none(), nb::arg("cost"), nb::arg("question"),
+             nb::arg("progress").none());
+  module.def("largest_gamma", largest_gamma);
+}
+
+}  // namespace specdec::python

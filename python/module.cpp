@@ -1,0 +1,17 @@
+#include <nanobind/nanobind.h>
+
+#include "python/answers.hpp"
+#include "python/errors.hpp"
+#include "python/nouns.hpp"
+#include "python/theory.hpp"
+#include "render/version.hpp"
+
+NB_MODULE(_core, module) {
+  using namespace specdec;
+  using namespace specdec::python;
+  module.attr("__version__") = nanobind::str(render::version().data(), render::version().size());
+  translate_errors();
+  bind_theory(module);
+  bind_nouns(module);
+  bind_answers(module);
+}

@@ -1,0 +1,206 @@
+#include "python/nouns.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/acceptance.hpp"
+#include "planner/cost.hpp"
+#include "planner/number_text.hpp"
+#include "planner/sources/recording_files.hpp"
+#include "python/arguments.hpp"
+#include "python/interruption.hpp"
+
+namespace nb = nanobind;
+
+namespace specdec::python {
+namespace {
+
+using planner::Acceptance;
+using planner::Cost;
+using Files = std::vector<std::string>;
+
+Acceptance::Rule rule_of(const Arguments& arguments) {
+  return arguments.get<std::optional<traces::AcceptanceRule>>("rule");
+}
+
+Acceptance of_lengths(const std::vector<std::tuple<std::int64_t, double, double>>& typed, const nb::dict& given) {
+  std::vector<estimate::TypedLength> lengths;
+  for (const auto& [gamma, length, half_unit] : typed) lengths.push_back({gamma, length, half_unit});
+  const Arguments arguments(given);
+  return Acceptance::of_lengths(lengths, arguments.get<std::optional<double>>("rounds"), rule_of(arguments));
+}
+
+Acceptance of_positions(const std::vector<std::pair<double, double>>& typed, const nb::dict& given) {
+  std::vector<estimate::TypedRate> rates;
+  for (const auto& [rate, half_unit] : typed) rates.push_back({rate, half_unit});
+  const Arguments arguments(given);
+  const bool conditional = arguments.get<bool>("conditional");
+  return Acceptance::of_positions(rates, conditional, arguments.get<std::optional<double>>("rounds"),
+                                  rule_of(arguments));
+}
+
+Acceptance from_counters(const Files& files, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::CountersOptions options;
+  arguments.take("model", options.model);
+  arguments.take("at", options.at);
+  arguments.take("rule", options.acceptance);
+  arguments.take("beyond", options.beyond);
+  arguments.take("by_request", options.by_request);
+  const nb::gil_scoped_release released;
+  return Acceptance::from_counters(files, options);
+}
+
+Acceptance from_recording(const Files& files, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::RecordingOptions options;
+  arguments.take("draft_array", options.draft_array);
+  arguments.take("rule", options.acceptance);
+  arguments.take("max_gamma", options.max_gamma);
+  arguments.take("by_request", options.by_request);
+  if (arguments.has("c")) {
+    core::StepCost& cost = options.cost.emplace();
+    arguments.take("c", cost.c);
+    arguments.take("overhead", cost.overhead);
+    arguments.take("verify_factor", cost.verification);
+  }
+  options.progress = [](double) { end_if_interrupted(); };
+  const nb::gil_scoped_release released;
+  return Acceptance::from_recording(files, options);
+}
+
+planner::DraftWords draft_words(const Arguments& arguments) {
+  planner::DraftWords words;
+  arguments.take("draft_model", words.model);
+  arguments.take("draft_kind", words.kind);
+  arguments.take("draft_tensor_parallel_size", words.tensor_parallel);
+  arguments.take("draft_name", words.name);
+  return words;
+}
+
+Cost of_constants(const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::StepTimes times;
+  arguments.take("c", times.c);
+  arguments.take("verify_factor", times.verify_factor);
+  arguments.take("overhead", times.overhead);
+  return Cost::of_constants(times, draft_words(arguments), arguments.get<std::string>("model"));
+}
+
+Cost of_hardware(const std::string& hardware, const std::string& model, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::HardwareOptions options;
+  options.draft = draft_words(arguments);
+  options.drafts = !arguments.has("drafts") || arguments.get<bool>("drafts");
+  arguments.take("tensor_parallel_size", options.tensor_parallel);
+  arguments.take("weight_dtype", options.weight_dtype);
+  arguments.take("draft_weight_dtype", options.draft_weight_dtype);
+  arguments.take("kv_cache_dtype", options.kv_cache_dtype);
+  arguments.take("bandwidth_efficiency", options.bandwidth_efficiency);
+  arguments.take("compute_efficiency", options.compute_efficiency);
+  arguments.take("link_efficiency", options.link_efficiency);
+  arguments.take("all_reduce_latency_us", options.all_reduce_latency_seconds);
+  if (options.all_reduce_latency_seconds) {
+    for (double* const value : {&options.all_reduce_latency_seconds->low, &options.all_reduce_latency_seconds->value,
+                                &options.all_reduce_latency_seconds->high}) {
+      *value *= 1e-6;
+    }
+  }
+  arguments.take("launch_seconds", options.launch_seconds);
+  arguments.take("draft_launch_seconds", options.draft_launch_seconds);
+  arguments.take("layer_seconds", options.layer_seconds);
+  arguments.take("scheduling_seconds", options.scheduling_seconds);
+  arguments.take("calibrate", options.calibrate);
+  const nb::gil_scoped_release released;
+  return Cost::of_hardware(hardware, model, options);
+}
+
+Cost of_timings(const Files& files, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::TimingOptions options;
+  options.draft = draft_words(arguments);
+  arguments.take("model", options.model);
+  arguments.take("c", options.c);
+  arguments.take("draft_cost", options.draft_cost);
+  arguments.take("overhead_seconds", options.overhead_seconds);
+  arguments.take("extrapolate", options.extrapolate);
+  const nb::gil_scoped_release released;
+  return Cost::of_timings(planner::Timings(files), options);
+}
+
+Cost of_logs(const Files& files, const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::LogOptions options;
+  options.draft = draft_words(arguments);
+  arguments.take("model", options.model);
+  arguments.take("at", options.at);
+  const nb::gil_scoped_release released;
+  return Cost::of_logs(files, options);
+}
+
+void bind_acceptance(nb::module_& module) {
+  nb::class_<Acceptance>(module, "Acceptance")
+      .def_ro("text", &Acceptance::text)
+      .def_ro("alpha", &Acceptance::alpha)
+      .def_prop_ro("alpha_ci95",
+                   [](const Acceptance& acceptance) {
+                     const auto& ci95 = acceptance.alpha_ci95;
+                     return ci95 ? std::optional(std::pair(ci95->lo, ci95->hi)) : std::nullopt;
+                   })
+      .def_prop_ro("rule",
+                   [](const Acceptance& acceptance) {
+                     const auto& rule = acceptance.rule;
+                     return rule ? std::optional(std::string(traces::name_of(*rule))) : std::nullopt;
+                   })
+      .def_ro("clusters", &Acceptance::clusters)
+      .def_ro("method", &Acceptance::method)
+      .def_ro("model", &Acceptance::model)
+      .def_ro("engine", &Acceptance::engine)
+      .def_ro("files", &Acceptance::files);
+  module.def("acceptance_of_interval", [](double low, double high, const nb::dict& given) {
+    return Acceptance::of_interval(low, high, rule_of(Arguments(given)));
+  });
+  module.def("acceptance_of_rejection", [](double low, double high, const nb::dict& given) {
+    return Acceptance::of_rejection(low, high, rule_of(Arguments(given)));
+  });
+  module.def("acceptance_of_lengths", of_lengths);
+  module.def("acceptance_of_positions", of_positions);
+  module.def("acceptance_published", [](const std::string& name, const nb::dict& given) {
+    return Acceptance::published(name, rule_of(Arguments(given)));
+  });
+  module.def("acceptance_from_counters", from_counters);
+  module.def("acceptance_from_recording", from_recording);
+  module.def("half_unit_of", planner::half_unit_of);
+  module.def("require_recording", [](const Files& files, const nb::dict& given) {
+    planner::RecordingFiles recording{files};
+    Arguments(given).take("draft_array", recording.how.draft_array);
+    const nb::gil_scoped_release released;
+    planner::open_recording(recording);
+  });
+}
+
+}  // namespace
+
+void bind_nouns(nb::module_& module) {
+  bind_acceptance(module);
+  nb::class_<Cost>(module, "Cost")
+      .def_ro("files", &Cost::files)
+      .def_prop_ro("in_seconds", [](const Cost& cost) { return cost.rounds->in_seconds(); })
+      .def_prop_ro("kind", [](const Cost& cost) { return std::string(cost::name_of(cost.kind)); });
+  module.def("cost_of_constants", of_constants);
+  module.def("cost_of_hardware", of_hardware);
+  module.def("cost_of_timings", of_timings);
+  module.def("cost_of_logs", of_logs);
+}
+
+}  // namespace specdec::python

@@ -1,0 +1,33 @@
+"""Plans speculative decoding: how many tokens to draft, with which draft model, on which hardware, at which batch size,
+whether it is worth it at all, and how sure one can be.
+
+>>> answer = plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05))
+>>> answer.gamma, round(answer.speedup, 2)
+(8, 3.09)
+"""
+
+from __future__ import annotations
+
+from specdec import theory
+from specdec._acceptance import Acceptance
+from specdec._answers import Answer, Capacity, Plan, Record
+from specdec._core import __version__
+from specdec._cost import Cost
+from specdec._errors import FileError, QuestionError
+from specdec._questions import capacity, plan, plan_runs
+
+__all__ = [
+    "Acceptance",
+    "Answer",
+    "Capacity",
+    "Cost",
+    "FileError",
+    "Plan",
+    "QuestionError",
+    "Record",
+    "__version__",
+    "capacity",
+    "plan",
+    "plan_runs",
+    "theory",
+]

@@ -1,0 +1,393 @@
+"""The questions: what to draft, and how many GPUs a load needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Union
+
+from specdec import _core, _options
+from specdec._acceptance import Acceptance, Rule
+from specdec._answers import Capacity, Plan
+from specdec._cost import Cost, DraftKind
+from specdec._errors import QuestionError
+from specdec._options import Options, Path, Paths, Schedule, as_float, given_only, listed, number, paths, plain, stretches
+
+Engine = Literal["vllm", "sglang", "trtllm", "llamacpp"]
+#: A mean, or a mean and a coefficient of variation.
+Lengths = Union[float, tuple[float, float]]
+
+
+def _plan_question(given: Options) -> tuple[Options, Options]:
+    """As the library and as the command line have it."""
+    question = {name: plain(value) for name, value in given_only(given).items()}
+    for name in ("batch", "context"):
+        if name in question and not isinstance(question[name], list):
+            question[name] = [question[name]]
+    inputs = dict(question)
+    for name in ("batch", "context"):
+        if name in inputs:
+            inputs[name] = listed(inputs[name])
+    if "schedule" in inputs:
+        inputs["schedule"] = stretches(inputs["schedule"])
+    for name in ("min_gain", "max_regret", "tolerance", "c_hat"):
+        if name in inputs:
+            inputs[name] = as_float(inputs[name])
+    return question, inputs
+
+
+def _planned(inputs: Options, answer: _core.Answer) -> Plan:
+    document = _options.document(
+        "plan", _core.__version__, {**_options.PLAN, **inputs}, answer.files, answer.presets, answer.json
+    )
+    return Plan(document, answer.text, answer.config)
+
+
+def plan(
+    acceptance: Acceptance | None = None,
+    cost: Cost | None = None,
+    *,
+    drafts: Mapping[str, tuple[Acceptance, Cost]] | None = None,
+    batch: float | Sequence[float] | None = None,
+    context: float | Sequence[float] | None = None,
+    max_num_seqs: int | None = None,
+    min_gain: float | None = None,
+    gamma: int | None = None,
+    schedule: Schedule | None = None,
+    max_regret: float | None = None,
+    max_gamma: int | None = None,
+    tolerance: float = 0.01,
+    extrapolate: bool = False,
+    tokens: int | None = None,
+    c_hat: float | None = None,
+    emit: Engine | None = None,
+) -> Plan:
+    """How many tokens to draft, and what that gains. Options have the names of `specdec plan`.
+
+    Parameters
+    ----------
+    acceptance : Acceptance
+    cost : Cost
+    drafts : mapping of str to (Acceptance, Cost), optional
+        Instead of the two: drafts to choose among, by name.
+    batch : float or sequence of float, optional
+        Sequences decoded together, rising, each in (0, 65536]; those that were measured where it is not given, else 1.
+    context : float or sequence of float, optional
+        Tokens in the cache of each, rising.
+    max_num_seqs : int, optional
+        The schedule covers batch 1 to this one.
+    min_gain : float, optional
+        Speculation has to be 1 + this times as fast to be worth it; 0.05 where it is not given.
+    gamma : int, optional
+        In use: its speedup and regret are told.
+    schedule : sequence of (int, int, int), optional
+        In use by batch: (first batch, last batch, gamma).
+    max_regret : float, optional
+        Largest acceptable regret of what is in use, in [0, 1].
+    max_gamma : int, optional
+        Largest gamma to recommend and to show.
+    tolerance : float
+        Relative loss of speedup up to which a gamma is near-optimal, in (0, 0.5].
+    extrapolate : bool
+        Price what lies outside of what was measured, and decide by that.
+    tokens : int, optional
+        Also for generations of so many tokens; with one rate and constants alone.
+    c_hat : float, optional
+        Draft operations / target operations per token; with one rate and constants alone.
+    emit : {"vllm", "sglang", "trtllm", "llamacpp"}, optional
+        A configuration for this engine: ``config_text`` of the answer.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    QuestionError
+        A ValueError whose ``parameter`` names what is wrong.
+    FileError
+        Where a file is not what its format promises.
+
+    Examples
+    --------
+    >>> print(plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05)).summary.splitlines()[0])
+    Draft 8 tokens per step: 3.09x the speed of plain decoding (alpha 0.8, c 0.05).
+    """
+    question, inputs = _plan_question(
+        {
+            "batch": batch,
+            "context": context,
+            "max_num_seqs": max_num_seqs,
+            "min_gain": min_gain,
+            "gamma": gamma,
+            "schedule": schedule,
+            "max_regret": max_regret,
+            "max_gamma": max_gamma,
+            "tolerance": tolerance,
+            "extrapolate": extrapolate,
+            "tokens": tokens,
+            "c_hat": c_hat,
+            "emit": emit,
+        }
+    )
+    largest = _core.largest_compared_gamma(question, False)
+
+    def made(name: str | None, one: Acceptance, its_cost: Cost) -> tuple[str | None, _core.Acceptance, _core.Cost]:
+        constants = {} if name else its_cost._constants
+        return name, one._make(max_gamma=largest, **constants), its_cost._make(extrapolate=extrapolate, draft_name=name)
+
+    if drafts is not None:
+        if acceptance is not None or cost is not None:
+            raise QuestionError("drafts is given, but must not be beside acceptance and cost", "drafts")
+        given = [made(name, *of) for name, of in drafts.items()]
+        texts = [_options.draft_text(name, {**one._inputs, **its._inputs}) for name, (one, its) in drafts.items()]
+        for one, its in drafts.values():
+            inputs.update(_options.of_all_drafts({**one._inputs, **its._inputs}))
+        inputs["draft"] = texts
+    elif acceptance is None or cost is None:
+        missing = "acceptance" if acceptance is None else "cost"
+        raise QuestionError(f"{missing} is missing: an acceptance and a cost make a plan", missing)
+    else:
+        given = [made(None, acceptance, cost)]
+        inputs = {**acceptance._inputs, **cost._inputs, **inputs}
+    return _planned(inputs, _core.plan(given, question))
+
+
+def plan_runs(
+    bench: Paths,
+    acceptance: Acceptance | None = None,
+    *,
+    holdout: Paths | None = None,
+    model: str | None = None,
+    draft_model: str | None = None,
+    draft_kind: DraftKind | None = None,
+    at: int | None = None,
+    rule: Rule | None = None,
+    batch: float | Sequence[float] | None = None,
+    context: float | Sequence[float] | None = None,
+    max_num_seqs: int | None = None,
+    min_gain: float | None = None,
+    gamma: int | None = None,
+    schedule: Schedule | None = None,
+    max_regret: float | None = None,
+    max_gamma: int | None = None,
+    tolerance: float = 0.01,
+    extrapolate: bool = False,
+    emit: Engine | None = None,
+) -> Plan:
+    """Plans from what a server was measured to do: `specdec plan --bench`.
+
+    Parameters
+    ----------
+    bench : path or iterable of paths
+        Results of `vllm bench serve` or SGLang's `bench_serving`, or answers of llama-server with their timings; with and
+        without speculation.
+    acceptance : Acceptance, optional
+        To plan with instead of what the runs accepted.
+    holdout : path or iterable of paths, optional
+        Runs to predict, which are used for nothing else.
+    model, draft_model : str, optional
+        Where the files are of several.
+    draft_kind : str, optional
+        "model", "mirrored", "eagle", "mtp", "parallel" or "ngram".
+    at : int, optional
+        Drafted tokens of a round, where the files do not say it.
+    rule : {"rejection", "greedy-draft", "greedy"}, optional
+        The engine's, where it is known.
+    batch, context, max_num_seqs, min_gain, gamma, schedule, max_regret, max_gamma, tolerance, extrapolate, emit
+        As :func:`plan`.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    QuestionError, FileError
+    """
+    question, inputs = _plan_question(
+        {
+            "batch": batch,
+            "context": context,
+            "max_num_seqs": max_num_seqs,
+            "min_gain": min_gain,
+            "gamma": gamma,
+            "schedule": schedule,
+            "max_regret": max_regret,
+            "max_gamma": max_gamma,
+            "tolerance": tolerance,
+            "extrapolate": extrapolate,
+            "emit": emit,
+        }
+    )
+    largest = _core.largest_compared_gamma(question, True)
+    files: Options = {"bench": paths(bench), "model": model, "draft_model": draft_model, "draft_kind": draft_kind, "at": at}
+    if holdout is not None:
+        files["holdout"] = paths(holdout)
+    files = given_only(files)
+    made = None if acceptance is None else acceptance._make(max_gamma=largest)
+    answer = _core.plan_runs(made, {**files, **given_only({"rule": rule})}, question)
+    inputs = {**(acceptance._inputs if acceptance else {}), **files, **given_only({"acceptance": rule}), **inputs}
+    return _planned(inputs, answer)
+
+
+def capacity(
+    acceptance: Acceptance | None,
+    cost: Cost,
+    *,
+    prompt_tokens: Lengths | None = None,
+    output_tokens: Lengths | None = None,
+    requests: Path | None = None,
+    arrival_rate: float | None = None,
+    concurrency: int | None = None,
+    prefix_cache_hit_rate: float = 0.0,
+    decode_only: bool = False,
+    alpha_spread: float | None = None,
+    tensor_parallel_size: int | None = None,
+    prefill_tokens_per_second: float | None = None,
+    replicas: int | None = None,
+    price: float | None = None,
+    watts_per_gpu: float | None = None,
+    gpu_memory_utilization: float = 0.9,
+    activation_reserve_gb: float = 0.0,
+    kv_cache_tokens: int | None = None,
+    block_size: int = 16,
+    max_num_seqs: int | Sequence[int] = 256,
+    max_num_batched_tokens: int = 8192,
+    gamma: int | Sequence[int] | None = None,
+    schedule: Schedule | None = None,
+    ttft_ms: float | None = None,
+    tpot_ms: float | None = None,
+    percentile: float = 99.0,
+    extrapolate: bool = False,
+    replications: int = 4,
+    num_requests: int = 1000,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Capacity:
+    """How much load a deployment takes, and how many GPUs a load needs, with and without drafts, by simulation. Options have
+    the names of `specdec capacity`. Ctrl-C ends it.
+
+    Parameters
+    ----------
+    acceptance : Acceptance or None
+        None: nothing drafts.
+    cost : Cost
+        In seconds.
+    prompt_tokens, output_tokens : float or (float, float)
+        Lengths of the requests: mean, or mean and standard deviation / mean. Needed without `requests`.
+    requests : path, optional
+        Requests that arrived, as Azure or Mooncake publish them, or a table.
+    arrival_rate : float, optional
+        Requests/s of all replicas; without it what one replica can take is answered.
+    concurrency : int, optional
+        Instead: requests that clients keep in flight.
+    prefix_cache_hit_rate : float
+        Share of the prompts that is found in the cache, in [0, 1).
+    decode_only : bool
+        Prompts are computed elsewhere.
+    alpha_spread : float, optional
+        Standard deviation of a Beta law of the rate over requests.
+    tensor_parallel_size : int, optional
+        Accelerators of a replica where hardware does not price it.
+    prefill_tokens_per_second : float, optional
+        Speed of prompts, without hardware.
+    replicas : int, optional
+        How many there are; as many as the load needs where it is not given.
+    price : float, optional
+        Of a GPU for an hour.
+    watts_per_gpu : float, optional
+    gpu_memory_utilization, activation_reserve_gb, kv_cache_tokens, block_size, max_num_batched_tokens
+        Of the engine.
+    max_num_seqs : int or sequence of int
+        Sequences that run together; each is tried.
+    gamma : int or sequence of int, optional
+        Compared with plain decoding; 1 to 8 where neither it nor a schedule is given.
+    schedule : sequence of (int, int, int), optional
+        (first batch, last batch, gamma).
+    ttft_ms, tpot_ms : float, optional
+        Limits on the percentile of the requests.
+    percentile : float
+    extrapolate : bool
+        Price what lies outside of what was measured, too.
+    replications, num_requests, seed : int
+        Of the simulation.
+    threads : int, optional
+        Those of the machine where it is not given; results do not depend on them.
+    progress : callable, optional
+        Told now and then of the share that is done, in [0, 1].
+
+    Returns
+    -------
+    Capacity
+
+    Raises
+    ------
+    QuestionError, FileError
+    """
+    if requests is None and (prompt_tokens is None or output_tokens is None):
+        missing = "prompt_tokens" if prompt_tokens is None else "output_tokens"
+        raise QuestionError(f"{missing} is missing: a mean, or a mean and its variation, or the requests", missing)
+    if requests is not None and (prompt_tokens is not None or output_tokens is not None):
+        named = "prompt_tokens" if prompt_tokens is not None else "output_tokens"
+        raise QuestionError(f"{named} is given, but requests brings its own lengths", named)
+    several = {"max_num_seqs": plain(max_num_seqs), "gamma": plain(gamma)}
+    for name, value in several.items():
+        if isinstance(value, int):
+            several[name] = [value]
+    given = given_only(
+        {
+            "prompt_tokens": prompt_tokens,
+            "output_tokens": output_tokens,
+            "requests": None if requests is None else paths(requests)[0],
+            "arrival_rate": as_float(arrival_rate),
+            "concurrency": concurrency,
+            "prefix_cache_hit_rate": as_float(prefix_cache_hit_rate),
+            "decode_only": decode_only,
+            "alpha_spread": as_float(alpha_spread),
+            "tensor_parallel_size": tensor_parallel_size,
+            "prefill_tokens_per_second": as_float(prefill_tokens_per_second),
+            "replicas": replicas,
+            "price": as_float(price),
+            "watts_per_gpu": as_float(watts_per_gpu),
+            "gpu_memory_utilization": as_float(gpu_memory_utilization),
+            "activation_reserve_gb": as_float(activation_reserve_gb),
+            "kv_cache_tokens": kv_cache_tokens,
+            "block_size": block_size,
+            **several,
+            "max_num_batched_tokens": max_num_batched_tokens,
+            "schedule": schedule,
+            "ttft_ms": as_float(ttft_ms),
+            "tpot_ms": as_float(tpot_ms),
+            "percentile": as_float(percentile),
+            "replications": replications,
+            "num_requests": num_requests,
+            "seed": seed,
+            "threads": threads or min(max(len(os.sched_getaffinity(0)), 1), 64),
+        }
+    )
+    inputs = dict(given)
+    for name in ("prompt_tokens", "output_tokens"):
+        if name in inputs:
+            law = inputs[name]
+            inputs[name] = ":".join(map(number, law)) if isinstance(law, (tuple, list)) else number(law)
+    for name in ("max_num_seqs", "gamma"):
+        if name in inputs:
+            inputs[name] = listed(inputs[name])
+    if "schedule" in inputs:
+        inputs["schedule"] = stretches(inputs["schedule"])
+    largest = _core.largest_gamma(given, acceptance is not None)
+    made = None if acceptance is None else acceptance._make(max_gamma=max(1, largest), by_request=True)
+    priced = cost._make(extrapolate=extrapolate, drafts=largest > 0)
+    answer = _core.capacity(made, priced, given, progress)
+    of_both = {**(acceptance._inputs if acceptance else {}), **cost._inputs, "extrapolate": extrapolate}
+    document = _options.document(
+        "capacity",
+        _core.__version__,
+        {**_options.CAPACITY, **of_both, **inputs},
+        answer.files,
+        answer.presets,
+        answer.json,
+    )
+    return Capacity(document, answer.text)

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "planner/load/capacity.hpp"
+
+/// How the answer of `specdec capacity` looks.
+namespace specdec::render {
+
+nlohmann::ordered_json json_of(const planner::Capacity& capacity);
+std::string text_of(const planner::Capacity& capacity);
+
+}  // namespace specdec::render

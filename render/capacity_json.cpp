@@ -1,0 +1,156 @@
+#include <string>
+
+#include "render/capacity.hpp"
+#include "render/json_values.hpp"
+#include "render/plan.hpp"
+
+namespace specdec::render {
+namespace {
+
+using planner::Capacity;
+
+using nlohmann::ordered_json;
+using sim::ScenarioCapacity;
+using sim::SimulatedPercentiles;
+using sim::SimulatedValue;
+
+/// What the intervals hold.
+std::string method_of(const Capacity& r) {
+  std::string method = "simulated";
+  if (!r.range.replicates.empty()) method += ", over the cost's replicates";
+  return method;
+}
+
+ordered_json json_of(const SimulatedValue& value, const Capacity& r, double factor = 1) {
+  return {{"value", factor * value.value}, {"ci95", {factor * value.lo, factor * value.hi}}, {"method", method_of(r)}};
+}
+
+ordered_json json_of(const std::optional<SimulatedPercentiles>& percentiles, const Capacity& r) {
+  if (!percentiles) return nullptr;
+  return {{"p50", json_of(percentiles->p50, r)},
+          {"p90", json_of(percentiles->p90, r)},
+          {"p99", json_of(percentiles->p99, r)},
+          {"mean", json_of(percentiles->mean, r)}};
+}
+
+/// Both engines' mean time per output token at one load.
+ordered_json json_engines(const ScenarioCapacity& s) {
+  if (!s.steady || !s.tpot_seconds || !s.engines_relative_difference) return nullptr;
+  return {{"quantity", "tpot_seconds mean"},
+          {"steady_state", s.steady->tpot_seconds},
+          {"simulated", s.tpot_seconds->mean.value},
+          {"relative_difference", *s.engines_relative_difference}};
+}
+
+ordered_json json_memory(const planner::ScenarioMemory& memory) {
+  if (!memory.memory) return nullptr;
+  const planning::KvMemory& m = *memory.memory;
+  return {{"usable_bytes", m.usable_bytes},
+          {"target_weight_bytes", m.target_weight_bytes},
+          {"draft_weight_bytes", m.draft_weight_bytes},
+          {"state_bytes", m.state_bytes},
+          {"cache_bytes", m.cache_bytes},
+          {"bytes_per_token", m.bytes_per_token}};
+}
+
+ordered_json json_schedule(const sim::CapacityScenario& scenario) {
+  ordered_json schedule = ordered_json::array();
+  for (const sim::GammaFrom& stretch : scenario.engine.schedule) {
+    schedule.push_back({{"batch_low", stretch.batch_low}, {"gamma", stretch.gamma}});
+  }
+  return schedule;
+}
+
+ordered_json json_gpu_range(const std::optional<sim::GpuRange>& range) {
+  if (!range) return nullptr;
+  return {range->lo, range->hi};
+}
+
+ordered_json json_versions(const std::vector<std::optional<std::int64_t>>& gpus) {
+  ordered_json versions = ordered_json::array();
+  for (const auto& version : gpus) versions.push_back(or_null(version));
+  return versions;
+}
+
+ordered_json json_scenario(const Capacity& r, std::size_t i) {
+  const ScenarioCapacity& s = r.scenarios()[i];
+  const double per_gpu = 1 / static_cast<double>(r.simulation.gpus_per_replica);
+  ordered_json object = {
+      {"name", s.scenario.name},
+      {"gamma", or_null(planner::gamma_of(s.scenario))},
+      {"schedule", json_schedule(s.scenario)},
+      {"extrapolated", r.is_extrapolated(i)},
+      {"max_num_seqs", s.scenario.engine.max_num_seqs},
+      {"meets_load", s.meets_load},
+      {"requests_per_second_per_replica", json_of(s.requests_per_second_per_replica, r)},
+      {"saturated_requests_per_second_per_replica", json_of(s.saturated_requests_per_second_per_replica, r)},
+      {"limited_by", planning::name_of(s.limited_by)},
+      {"at_requests_per_second_per_replica", s.at_requests_per_second},
+      {"output_tokens_per_second_per_gpu", json_of(s.output_tokens_per_second_per_replica, r, per_gpu)},
+      {"mean_batch", json_of(s.mean_batch, r)},
+      {"ttft_seconds", json_of(s.ttft_seconds, r)},
+      {"tpot_seconds", json_of(s.tpot_seconds, r)},
+      {"preemptions_per_request", s.preemptions_per_request},
+      {"kv_capacity_tokens", r.memory[i].tokens},
+      {"kv_left_tokens", r.memory[i].left_tokens},
+      {"memory_per_gpu", json_memory(r.memory[i])},
+      {"replicas", or_null(s.replicas)},
+      {"gpus", or_null(s.gpus)},
+      {"gpus_bounds", json_gpu_range(r.range.gpus[i])},
+      {"gpus_by_version", json_versions(r.range.gpus_by_version[i])},
+      {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
+      {"joules_per_token", number_or_null(s.joules_per_token)},
+      {"engines_agree", json_engines(s)},
+      {"joules_per_token_basis",
+       s.joules_per_token ? ordered_json(r.question.watts_per_gpu ? "given power" : "design power") : ordered_json()}};
+  return object;
+}
+
+ordered_json json_place(const Capacity& r, std::size_t i) {
+  const ScenarioCapacity& s = r.scenarios()[i];
+  return {{"scenario", i},
+          {"name", s.scenario.name},
+          {"gamma", or_null(planner::gamma_of(s.scenario))},
+          {"extrapolated", r.is_extrapolated(i)},
+          {"max_num_seqs", s.scenario.engine.max_num_seqs},
+          {"gpus", or_null(s.gpus)},
+          {"cost_per_million_tokens", number_or_null(s.cost_per_million_tokens)},
+          {"tpot_seconds_p50", s.tpot_seconds ? ordered_json(s.tpot_seconds->p50.value) : ordered_json()}};
+}
+
+ordered_json json_next(const Capacity& r) {
+  const std::optional<sim::CapacityDoubt> doubt = r.doubt();
+  if (!doubt) return nullptr;
+  return {{"source", name_of(doubt->source)},
+          {"gamma", doubt->next.gamma},
+          {"batch", doubt->next.batch},
+          {"context", doubt->next.context},
+          {"with_baseline", doubt->next.with_baseline},
+          {"command", benchmark_command(r, *doubt)}};
+}
+
+}  // namespace
+
+ordered_json json_of(const Capacity& r) {
+  const sim::Workload& workload = r.simulation.workload;
+  ordered_json json = {{"comparison", r.asks_for_load() ? "equal arrival rate" : "largest load of each"},
+                       {"requests_per_second", number_or_null(workload.requests_per_second)},
+                       {"recorded_requests", workload.recorded.size()},
+                       {"percentile", r.simulation.limits.percentile},
+                       {"gpus_per_replica", r.simulation.gpus_per_replica},
+                       {"acceptance", r.acceptance.empty() ? ordered_json() : ordered_json(r.acceptance)},
+                       {"acceptance_laws", r.acceptance_laws},
+                       {"calibrated", or_null(r.calibrated)},
+                       {"cost_replicates", r.range.replicates.size()}};
+  ordered_json& scenarios = json["scenarios"] = ordered_json::array();
+  for (std::size_t i = 0; i < r.scenarios().size(); ++i) scenarios.push_back(json_scenario(r, i));
+  json["recommended"] = r.answer().recommended ? json_place(r, *r.answer().recommended) : ordered_json();
+  json["without_speculation"] = json_place(r, r.plain());
+  ordered_json& frontier = json["frontier"] = ordered_json::array();
+  for (const std::size_t place : r.answer().frontier) frontier.push_back(json_place(r, place));
+  json["engines_agree"] = json_engines(r.scenarios()[r.shown()]);
+  json["next_measurement"] = json_next(r);
+  return json;
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,309 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "render/capacity.hpp"
+#include "render/plan.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+namespace {
+
+using planner::Capacity;
+
+using sim::ScenarioCapacity;
+using sim::SimulatedValue;
+
+std::string shown(double value) { return brief(value, 3); }
+
+/// "12.3 (95% 11.9 to 12.6)"; the value alone where the interval is narrower than what is shown.
+std::string with_range(const SimulatedValue& value, double factor = 1) {
+  const std::string middle = shown(factor * value.value);
+  const std::string lo = shown(factor * value.lo), hi = shown(factor * value.hi);
+  return lo == middle && hi == middle ? middle : fmt::format("{} (95% {} to {})", middle, lo, hi);
+}
+
+std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }
+
+/// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs where several are compared.
+std::string way(const Capacity& r, std::size_t i) {
+  const sim::CapacityScenario& scenario = r.scenarios()[i].scenario;
+  std::string text = sim::is_plain(scenario)       ? std::string("without speculation")
+                     : scenario.name == "schedule" ? std::string("with the schedule")
+                                                   : "with " + scenario.name;
+  const bool several = std::any_of(r.scenarios().begin(), r.scenarios().end(), [&](const ScenarioCapacity& other) {
+    return other.scenario.engine.max_num_seqs != scenario.engine.max_num_seqs;
+  });
+  if (several) text += fmt::format(" at {} sequences", scenario.engine.max_num_seqs);
+  return text;
+}
+
+/// With what its acceptance rests on.
+std::string marked_way(const Capacity& r, std::size_t i) {
+  return way(r, i) + (r.is_extrapolated(i) ? " (extrapolated)" : "");
+}
+
+std::string gpus_text(const Capacity& r, std::int64_t gpus) {
+  const std::int64_t each = r.simulation.gpus_per_replica;
+  const std::int64_t replicas = gpus / each;
+  if (gpus == 1) return "1 GPU";
+  if (each == 1) return fmt::format("{} GPUs", gpus);
+  return fmt::format("{} GPUs ({} replica{} of {})", gpus, replicas, replicas == 1 ? "" : "s", each);
+}
+
+std::string gpu_range_text(const Capacity& r, std::size_t i) {
+  const auto& range = r.range.gpus[i];
+  if (!range || (range->lo == range->hi && !range->some_never)) return "";
+  const std::string span =
+      range->lo == range->hi ? fmt::format("{}", range->lo) : fmt::format("{} to {}", range->lo, range->hi);
+  return range->some_never ? fmt::format("{}, or no number", span) : span;
+}
+
+/// ", fewer in 2 of 3 cases."
+std::string fewer_text(const Capacity& r, std::size_t best, std::size_t plain) {
+  const sim::GpuComparison cases = sim::compare_gpus(r.range, best, plain);
+  return fmt::format(", fewer in {} of {} cases{}.", cases.fewer, cases.versions,
+                     cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "");
+}
+
+std::string limits_text(const Capacity& r) {
+  std::vector<std::string> limits;
+  const sim::CapacityLimits& asked = r.simulation.limits;
+  if (asked.ttft_seconds) limits.push_back(fmt::format("{} ms to the first token", brief(1000 * *asked.ttft_seconds)));
+  if (asked.tpot_seconds) limits.push_back(fmt::format("{} ms per output token", brief(1000 * *asked.tpot_seconds)));
+  if (limits.empty()) return "";
+  return fmt::format(" within {} at p{}", fmt::join(limits, " and "), brief(asked.percentile));
+}
+
+std::string load_text(const Capacity& r) {
+  return fmt::format("{} requests/s", brief(r.simulation.workload.requests_per_second.value_or(0)));
+}
+
+/// How many GPUs a load needs, or what so many take.
+std::string decision(const Capacity& r) {
+  const std::string limits = limits_text(r);
+  if (!r.answer().recommended) {
+    if (!r.asks_for_load()) return fmt::format("No load is served{}, with or without speculation.", limits);
+    return fmt::format("{} are not served{}{}, with or without speculation.", load_text(r), limits,
+                       r.simulation.replicas ? fmt::format(" by {} replicas", *r.simulation.replicas) : "");
+  }
+  const std::size_t best = *r.answer().recommended, plain = r.plain();
+  const ScenarioCapacity& chosen = r.scenarios()[best];
+  const ScenarioCapacity& other = r.scenarios()[plain];
+  const auto rate = [](const ScenarioCapacity& s) { return with_range(s.requests_per_second_per_replica); };
+  if (!r.asks_for_load() || r.simulation.replicas) {
+    std::string text = fmt::format("Up to {} requests/s per replica {}", rate(chosen), marked_way(r, best));
+    if (best != plain) text += fmt::format(", instead of {} {}", rate(other), way(r, plain));
+    text += limits + ".";
+    if (r.asks_for_load()) {
+      const std::int64_t replicas = *r.simulation.replicas;
+      std::string how;
+      if (best != plain) {
+        how = other.meets_load ? fmt::format(" either way, best {}", marked_way(r, best))
+                               : fmt::format(", but not {}", way(r, plain));
+      }
+      text +=
+          fmt::format(" {} {} {}{}.", replicas, replicas == 1 ? "replica takes" : "replicas take", load_text(r), how);
+    }
+    return text;
+  }
+  const bool either_way = best != plain && other.meets_load && other.gpus == chosen.gpus;
+  std::string text = fmt::format("{} {}{}", gpus_text(r, chosen.gpus.value_or(0)),
+                                 either_way ? "with or without speculation, fastest " : "", marked_way(r, best));
+  if (best != plain && !either_way) {
+    text += other.meets_load && other.gpus ? fmt::format(" instead of {} {}", gpus_text(r, *other.gpus), way(r, plain))
+                                           : fmt::format("; {} no number of GPUs does", way(r, plain));
+  }
+  text += fmt::format(": {}{}.", load_text(r), limits);
+  const std::string range = gpu_range_text(r, best), other_range = gpu_range_text(r, plain);
+  if (!range.empty() || (best != plain && !other_range.empty())) {
+    text +=
+        fmt::format(" Over what is uncertain: {}", range.empty() ? brief(static_cast<double>(*chosen.gpus)) : range);
+    if (best != plain && other.gpus) {
+      text +=
+          fmt::format(" instead of {}", other_range.empty() ? brief(static_cast<double>(*other.gpus)) : other_range);
+    }
+    text += " GPUs" + (best == plain ? "." : fewer_text(r, best, plain));
+  }
+  return text;
+}
+
+std::string cell(const std::optional<double>& value, int decimals) {
+  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
+/// The load asked for, each way.
+std::string comparison(const Capacity& r) {
+  if (!r.asks_for_load() || !r.answer().recommended || *r.answer().recommended == r.plain()) return "";
+  const ScenarioCapacity& chosen = r.scenarios()[*r.answer().recommended];
+  const ScenarioCapacity& other = r.scenarios()[r.plain()];
+  std::vector<std::string> parts;
+  if (chosen.tpot_seconds && other.tpot_seconds) {
+    parts.push_back(fmt::format("{} ms per output token at p50 instead of {}",
+                                with_range(chosen.tpot_seconds->p50, 1000), with_range(other.tpot_seconds->p50, 1000)));
+  }
+  // On the same GPUs at the same load both ways cost the same.
+  const auto compare = [&parts](const std::string& with, const std::string& without, std::string_view unit) {
+    if (with != without) parts.push_back(fmt::format("{} {} instead of {}", with, unit, without));
+  };
+  if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
+    compare(cell(chosen.cost_per_million_tokens, 2), cell(other.cost_per_million_tokens, 2),
+            "per million output tokens");
+  }
+  if (chosen.joules_per_token && other.joules_per_token) {
+    compare(brief(*chosen.joules_per_token, 3), brief(*other.joules_per_token, 3),
+            r.question.watts_per_gpu ? "J per token" : "J of design power per token");
+  }
+  if (parts.empty()) return "";
+  std::string text = fmt::format("{}.", fmt::join(parts, "; "));
+  return wrapped(text) + '\n';
+}
+
+std::string interval(const SimulatedValue& value) { return fmt::format("{} to {}", shown(value.lo), shown(value.hi)); }
+
+std::string table_of(const Capacity& r) {
+  const bool has_price = r.question.price.has_value(), has_power = r.simulation.watts_per_gpu.has_value();
+  std::vector<TextTable::Column> columns = {{"", TextTable::Align::left},
+                                            {"seqs"},
+                                            {"req/s max"},
+                                            {"95%"},
+                                            {"GPUs"},
+                                            {"at"},
+                                            {"batch"},
+                                            {"TTFT p99"},
+                                            {"TPOT p50"},
+                                            {"p99"}};
+  if (has_price) columns.push_back({"cost/M"});
+  if (has_power) columns.push_back({r.question.watts_per_gpu ? "J/token" : "TDP J/t"});
+  columns.push_back({"limited by", TextTable::Align::left});
+  TextTable table(columns);
+  for (std::size_t i = 0; i < r.scenarios().size(); ++i) {
+    const ScenarioCapacity& s = r.scenarios()[i];
+    std::vector<std::string> cells = {s.scenario.name + (r.is_extrapolated(i) ? "*" : ""),
+                                      fmt::format("{}", s.scenario.engine.max_num_seqs),
+                                      shown(s.requests_per_second_per_replica.value),
+                                      interval(s.requests_per_second_per_replica),
+                                      s.gpus ? fmt::format("{}", *s.gpus) : "-",
+                                      shown(s.at_requests_per_second),
+                                      shown(s.mean_batch.value),
+                                      s.ttft_seconds ? milliseconds(s.ttft_seconds->p99) : "-",
+                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
+                                      s.tpot_seconds ? milliseconds(s.tpot_seconds->p99) : "-"};
+    if (has_price) cells.push_back(cell(s.cost_per_million_tokens, 2));
+    if (has_power) cells.push_back(s.joules_per_token ? brief(*s.joules_per_token, 3) : "-");
+    std::string what(planning::name_of(s.limited_by));
+    if (r.answer().recommended == i) what += ", best";
+    cells.push_back(what);
+    table.add_row(std::move(cells));
+  }
+  std::string text =
+      table.to_string() +
+      "req/s max: per replica; at: requests/s per replica that the columns behind it are for; times in ms.\n";
+  if (has_power) {
+    const std::string watts = brief(*r.simulation.watts_per_gpu);
+    text += r.question.watts_per_gpu
+                ? fmt::format("J/token: GPUs x {} W / output tokens a second.\n", watts)
+                : fmt::format("TDP J/t: GPUs x {} W of design power / output tokens a second, not what they draw.\n",
+                              watts);
+  }
+  if (r.has_extrapolated()) {
+    text += fmt::format("*: extrapolated beyond gamma {}, the longest draft that was measured.\n", r.measured_gamma);
+  }
+  return text;
+}
+
+std::string frontier_text(const Capacity& r) {
+  if (r.answer().frontier.size() < 2) return "";
+  std::vector<std::string> places;
+  for (const std::size_t place : r.answer().frontier) places.push_back(marked_way(r, place));
+  return wrapped(fmt::format("From the cheapest to the fastest, none beaten in both: {}.", fmt::join(places, ", "))) +
+         '\n';
+}
+
+std::string memory_text(const Capacity& r) {
+  const std::size_t place = r.shown();
+  const planner::ScenarioMemory& memory = r.memory[place];
+  std::string text =
+      fmt::format("Cache {}: {} tokens, {} of them beyond the look-ahead slots of {} sequences", way(r, place),
+                  memory.tokens, memory.left_tokens, r.scenarios()[place].scenario.engine.max_num_seqs);
+  if (memory.memory) {
+    const planning::KvMemory& m = *memory.memory;
+    text += fmt::format("; per GPU {:.1f} GB of {:.1f} GB, after {:.1f} GB of target weights",
+                        m.cache_bytes / bytes_per_gigabyte, m.usable_bytes / bytes_per_gigabyte,
+                        m.target_weight_bytes / bytes_per_gigabyte);
+    if (m.draft_weight_bytes > 0)
+      text += fmt::format(" and {:.2f} GB of draft", m.draft_weight_bytes / bytes_per_gigabyte);
+  }
+  return wrapped(text + ".") + '\n';
+}
+
+std::string engines_text(const Capacity& r) {
+  const ScenarioCapacity& s = r.scenarios()[r.shown()];
+  if (!s.steady || !s.tpot_seconds || !s.engines_relative_difference) return "";
+  return wrapped(fmt::format("Mean time per output token {}: {} ms simulated, {} ms by steady state ({:+.1f}%).",
+                             way(r, r.shown()), brief(1000 * s.tpot_seconds->mean.value, 4),
+                             brief(1000 * s.steady->tpot_seconds, 4), 100 * *s.engines_relative_difference)) +
+         '\n';
+}
+
+std::string certainty_text(const Capacity& r) {
+  std::string text = r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
+                                       : "Each scenario is shown at its own largest load; with --arrival-rate they are "
+                                         "compared at the same one.";
+  if (r.rate_of_concurrency) {
+    const bool one = *r.question.concurrency == 1;
+    text += fmt::format(" {} request{} in flight {} taken as the {} requests/s at which plain decoding serves {}.",
+                        *r.question.concurrency, one ? "" : "s", one ? "is" : "are", with_range(*r.rate_of_concurrency),
+                        one ? "it" : "them");
+  }
+  if (r.calibrated) {
+    text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."
+                          : " Costs are a roofline; intervals hold the ranges of its losses.";
+  } else if (!r.range.replicates.empty()) {
+    text += " Intervals hold the error of the measured costs.";
+  }
+  if (r.acceptance_laws > 1) {
+    text += fmt::format(" Acceptance ({}) differs between requests: {} laws, of which each request keeps one.",
+                        r.acceptance, r.acceptance_laws);
+  } else if (!r.acceptance.empty()) {
+    text += fmt::format(" Acceptance ({}) is the same for all requests.", r.acceptance);
+  }
+  return wrapped(text) + '\n';
+}
+
+/// The run that would tell most.
+std::string next_text(const Capacity& r) {
+  const std::optional<sim::CapacityDoubt> doubt = r.doubt();
+  if (!doubt) return "";
+  const planning::NextMeasurement& next = doubt->next;
+  std::string how = next.gamma > 0 ? fmt::format("with num_speculative_tokens {}", next.gamma) : "without speculation";
+  if (next.with_baseline) how += ", and once without speculation";
+  std::string text = '\n' +
+                     wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
+                                         name_of(doubt->source), how)) +
+                     '\n' + command_lines(benchmark_command(r, *doubt));
+  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) {
+    const std::string drafts =
+        next.gamma > 0 ? fmt::format(", that of the drafts with gamma={},tokens_per_step=E, too", next.gamma) : "";
+    text += wrapped(fmt::format("Give its time per token to --calibrate batch={},tpot_ms=T,context={}{}.",
+                                brief(next.batch, 3), brief(next.context, 4), drafts)) +
+            '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const Capacity& r) {
+  std::string text = wrapped(decision(r)) + '\n';
+  text += comparison(r);
+  text += certainty_text(r) + '\n' + table_of(r) + '\n';
+  text += frontier_text(r) + memory_text(r) + engines_text(r);
+  return text + next_text(r);
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,111 @@
+#include "render/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <utility>
+
+namespace specdec::render {
+namespace {
+
+using nlohmann::ordered_json;
+using Cells = std::vector<std::pair<std::string, std::string>>;
+
+std::string csv_cell(const ordered_json& value) {
+  if (value.is_null()) return "";
+  if (value.is_array()) {
+    std::vector<std::string> items;
+    for (const ordered_json& item : value) items.push_back(csv_cell(item));
+    return fmt::format("{}", fmt::join(items, ";"));
+  }
+  if (!value.is_string()) return value.dump();
+  std::string text = value.get<std::string>();
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
+  return fmt::format("\"{}\"", text);
+}
+
+bool is_interval(const std::string& key, const ordered_json& value) {
+  const auto ends_in = [&](const std::string& word) { return key == word || key.ends_with('_' + word); };
+  const bool is_pair = value.is_null() || (value.is_array() && value.size() == 2);
+  return is_pair && (ends_in("ci95") || ends_in("bounds") || ends_in("interval"));
+}
+
+/// A list of objects is a table of its own, which no cell can hold.
+bool is_table(const ordered_json& value) {
+  return value.is_array() && std::any_of(value.begin(), value.end(), [](const auto& item) { return item.is_object(); });
+}
+
+void flatten(const std::string& prefix, const ordered_json& object, Cells& cells) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = prefix + key;
+    if (is_table(value)) continue;
+    if (value.is_object()) {
+      flatten(name + "_", value, cells);
+    } else if (is_interval(key, value)) {
+      cells.emplace_back(name + "_low", value.is_null() ? "" : csv_cell(value[0]));
+      cells.emplace_back(name + "_high", value.is_null() ? "" : csv_cell(value[1]));
+    } else {
+      cells.emplace_back(name, csv_cell(value));
+    }
+  }
+}
+
+template <class Names>
+std::string csv_line(const Names& cells) {
+  return fmt::format("{}\n", fmt::join(cells, ","));
+}
+
+}  // namespace
+
+ordered_json rows_of(const ordered_json& document, const CsvTable& table, const std::vector<CsvTable>& all_tables) {
+  using Pointer = ordered_json::json_pointer;
+  const std::string& path = table.json_pointer;
+  if (const std::size_t each = path.find("/*/"); each != std::string::npos) {
+    ordered_json rows = ordered_json::array();
+    for (const ordered_json& outer : document.at(Pointer(path.substr(0, each)))) {
+      for (const ordered_json& inner : outer.at(Pointer(path.substr(each + 2)))) {
+        ordered_json& row = rows.emplace_back(ordered_json::object());
+        for (const std::string& key : table.keys) row[key] = outer.at(key);
+        row.update(inner);
+      }
+    }
+    return rows;
+  }
+  ordered_json rows = document.at(Pointer(path));
+  for (const CsvTable& other : all_tables) {
+    if (!other.json_pointer.starts_with(path + "/*/")) continue;
+    for (ordered_json& row : rows) row.erase(other.json_pointer.substr(path.size() + 3));
+  }
+  return rows;
+}
+
+std::string to_csv(const ordered_json& rows, const ordered_json& if_empty) {
+  if (rows.empty() && !if_empty.empty()) {
+    const std::string csv = to_csv(if_empty);
+    return csv.substr(0, csv.find('\n') + 1);
+  }
+  std::vector<std::string> columns;
+  std::vector<Cells> lines;
+  for (const ordered_json& row : rows) {
+    if (row.is_object()) {
+      flatten("", row, lines.emplace_back());
+    } else {
+      lines.push_back({{"row", fmt::format("{}", lines.size() + 1)}, {"value", csv_cell(row)}});
+    }
+    for (const auto& [name, cell] : lines.back()) {
+      if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
+    }
+  }
+  std::string csv = csv_line(columns);
+  for (const Cells& line : lines) {
+    std::vector<std::string> cells(columns.size());
+    for (const auto& [name, cell] : line) {
+      cells[static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin())] = cell;
+    }
+    csv += csv_line(cells);
+  }
+  return csv;
+}
+
+}  // namespace specdec::render

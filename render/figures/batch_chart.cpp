@@ -1,0 +1,173 @@
+#include "render/figures/batch_chart.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <utility>
+
+#include "analysis/planning/batch_curves.hpp"
+#include "planner/question_error.hpp"
+#include "render/plan.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+
+namespace {
+
+using planning::BatchCurve;
+
+/// Of single gammas, beside what has a colour of its own.
+constexpr int first_gamma_colour = 2;
+
+ChartAxis batch_axis() { return {"batch", "batch (sequences)", AxisScale::logarithmic}; }
+
+ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std::vector<double>& y, int colour) {
+  ChartSeries series;
+  series.name = name;
+  series.x = curve.batch;
+  series.y = y;
+  series.colour = colour;
+  return series;
+}
+
+/// The speedups of runs beside plain ones, one series for each gamma.
+void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64_t>& gammas, ChartPanel& panel) {
+  for (std::size_t i = 0; i < gammas.size(); ++i) {
+    ChartSeries series;
+    series.name = fmt::format("γ = {}, measured", gammas[i]);
+    series.mark = ChartMark::points;
+    series.colour = first_gamma_colour + static_cast<int>(i);
+    for (const planning::BenchSpeedup& speedup : bench.speedups) {
+      const planning::BenchFigures& run = bench.runs[speedup.speculative];
+      if (run.gamma != gammas[i]) continue;
+      series.x.push_back(run.batch);
+      series.y.push_back(speedup.speedup.value);
+      const estimate::Interval ci95 =
+          speedup.speedup.ci95.value_or(estimate::Interval{speedup.speedup.value, speedup.speedup.value});
+      series.low.push_back(ci95.lo);
+      series.high.push_back(ci95.hi);
+    }
+    if (!series.x.empty()) panel.series.push_back(std::move(series));
+  }
+}
+
+ChartPanel speedup_panel(const SpeedupOverBatchInputs& in, const BatchCurve& best,
+                         const std::optional<double>& crossover) {
+  ChartPanel panel;
+  panel.title = "over plain decoding";
+  panel.x = batch_axis();
+  panel.y = {"speedup", "speedup (×)"};
+  if (best.batch.empty()) {
+    panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
+    return panel;
+  }
+  ChartSeries band;
+  band.name = "best γ, " + in.interval;
+  band.mark = ChartMark::band;
+  band.x = best.batch;
+  band.low = best.speedup_low;
+  band.high = best.speedup_high;
+  band.colour = chart_colours::speculation;
+  panel.series.push_back(std::move(band));
+  ChartSeries line = line_of("best γ", best, best.speedup, chart_colours::speculation);
+  line.role = ChartRole::highlight;
+  panel.series.push_back(std::move(line));
+  for (std::size_t i = 0; i < in.gammas.size(); ++i) {
+    const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], in.in_seconds);
+    if (curve.batch.empty()) continue;
+    panel.series.push_back(
+        line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.speedup, first_gamma_colour + static_cast<int>(i)));
+  }
+  if (in.measured != nullptr) add_measured(*in.measured, in.gammas, panel);
+  panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
+  if (crossover) {
+    panel.series.push_back(
+        reference_line(ChartMark::vertical, fmt::format("gain below {}%", brief(100 * in.min_gain)), {*crossover}));
+  }
+  return panel;
+}
+
+ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optional<double>& crossover) {
+  ChartPanel panel;
+  panel.title = "of all sequences";
+  panel.x = batch_axis();
+  panel.y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic};
+  const BatchCurve best = best_over_batches(in.points, in.context, true);
+  ChartSeries line = line_of("best γ", best, best.output_tokens_per_second, chart_colours::speculation);
+  line.role = ChartRole::highlight;
+  panel.series.push_back(std::move(line));
+  for (std::size_t i = 0; i < in.gammas.size(); ++i) {
+    const BatchCurve curve = gamma_over_batches(in.points, in.context, in.gammas[i], true);
+    if (curve.batch.empty()) continue;
+    panel.series.push_back(line_of(fmt::format("γ = {}", in.gammas[i]), curve, curve.output_tokens_per_second,
+                                   first_gamma_colour + static_cast<int>(i)));
+  }
+  const BatchCurve plain = gamma_over_batches(in.points, in.context, 0, true);
+  ChartSeries without = line_of("plain decoding", plain, plain.output_tokens_per_second, 0);
+  without.colour.reset();
+  without.role = ChartRole::reference;
+  panel.series.push_back(std::move(without));
+  if (crossover) panel.series.push_back(reference_line(ChartMark::vertical, "", {*crossover}));
+  return panel;
+}
+
+std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
+                       const std::optional<double>& crossover) {
+  const auto place = [&](std::size_t i) {
+    return best.gamma[i] == 0 ? fmt::format("no γ beats plain decoding at batch {}", brief(best.batch[i]))
+                              : fmt::format("γ = {} decodes {}× as fast as plain decoding at batch {} ({} {} to {})",
+                                            best.gamma[i], brief(best.speedup[i], 3), brief(best.batch[i]), in.interval,
+                                            brief(best.speedup_low[i], 3), brief(best.speedup_high[i], 3));
+  };
+  const auto is_unpriced = [&](const planning::PointPlan& point) {
+    return !point.optimal_row && (!in.context || point.context == *in.context);
+  };
+  const auto unpriced = std::count_if(in.points.begin(), in.points.end(), is_unpriced);
+  if (best.batch.empty()) return fmt::format("{}: no price tells at any batch whether drafts pay.", in.who);
+  std::string text = fmt::format("{}: {}", in.who, place(0));
+  if (best.batch.size() > 1) text += fmt::format(", and {}", place(best.batch.size() - 1));
+  text += ". ";
+  const std::string gain = brief(100 * in.min_gain);
+  if (crossover) {
+    text += fmt::format("From batch {} on no γ gains {}%: there speculation stops paying.", brief(*crossover, 3), gain);
+  } else if (best.speedup.back() >= 1 + in.min_gain) {
+    text += fmt::format("The best γ gains {}% or more up to the largest batch shown", gain);
+    text += best.speedup_low.back() >= 1 + in.min_gain
+                ? "."
+                : fmt::format(", but its {} there does not bear that out.", in.interval);
+  } else {
+    text += fmt::format("No γ gains {}% at any batch shown.", gain);
+  }
+  if (unpriced > 0) {
+    const auto first = std::find_if(in.points.begin(), in.points.end(), is_unpriced);
+    text += fmt::format(" Not shown: {} batch{}, the first {}, where no price tells whether drafts pay.", unpriced,
+                        unpriced == 1 ? "" : "es", brief(first->batch));
+  }
+  return text;
+}
+
+}  // namespace
+
+Chart speedup_over_batch_chart(const SpeedupOverBatchInputs& in) {
+  const BatchCurve best = best_over_batches(in.points, in.context, in.in_seconds);
+  const std::optional<double> crossover = in.crossover ? in.crossover : last_gain(best, 1 + in.min_gain);
+  Chart chart;
+  chart.name = "speedup-over-batch";
+  chart.title = "Where speculation pays: speedup and throughput over the batch";
+  chart.caption = caption_of(in, best, crossover);
+  chart.columns = 2;
+  const auto priced = std::find_if(in.points.begin(), in.points.end(),
+                                   [](const planning::PointPlan& point) { return point.optimal_row.has_value(); });
+  if (priced != in.points.end()) {
+    chart.assumptions.push_back({in.interval, priced->speedup_estimate->method, "default"});
+  }
+  chart.panels.push_back(speedup_panel(in, best, crossover));
+  if (in.in_seconds) {
+    chart.panels.push_back(throughput_panel(in, crossover));
+  } else {
+    chart.columns = 1;
+    chart.warnings.push_back({"no_throughput", "costs are multiples of a target step, so that no tokens/s are shown"});
+  }
+  return chart;
+}
+
+}  // namespace specdec::render

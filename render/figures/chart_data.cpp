@@ -1,0 +1,202 @@
+#include "render/figures/chart_data.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "render/json_values.hpp"
+#include "render/step_figure.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string title_of(const ChartPanel& panel) { return panel.title.empty() ? panel.y.label : panel.title; }
+
+ordered_json place_json(const ChartAxis& axis, double value) {
+  if (!std::isfinite(value)) return nullptr;
+  if (axis.categories.empty()) return value;
+  return axis.categories[static_cast<std::size_t>(std::lround(value))];
+}
+
+ordered_json axis_facts(const ChartAxis& axis) {
+  return {{"key", axis.key},
+          {"label", axis.label},
+          {"scale", name_of(axis.scale)},
+          {"low", number_or_null(axis.low)},
+          {"high", number_or_null(axis.high)},
+          {"categories", axis.categories}};
+}
+
+/// Number of marks of a series.
+std::size_t length_of(const ChartSeries& s) { return std::max({s.x.size(), s.y.size(), s.low.size(), s.x_low.size()}); }
+
+/// The columns of one mark; those it does not have are left out.
+ordered_json mark_json(const ChartPanel& panel, const ChartSeries& s, std::size_t i) {
+  ordered_json row = ordered_json::object();
+  const auto put = [&](const std::string& key, const std::vector<double>& values) {
+    if (!values.empty()) row[key] = std::isfinite(values[i]) ? ordered_json(values[i]) : ordered_json();
+  };
+  if (!s.x.empty()) row[panel.x.key] = place_json(panel.x, s.x[i]);
+  put(panel.x.key + "_low", s.x_low);
+  put(panel.x.key + "_high", s.x_high);
+  if (!s.y.empty()) row[panel.y.key] = place_json(panel.y, s.y[i]);
+  put(panel.y.key + "_low", s.low);
+  put(panel.y.key + "_high", s.high);
+  if (!s.z.empty()) row[panel.z->key] = place_json(*panel.z, s.z[i]);
+  if (!s.labels.empty()) row["label"] = s.labels[i];
+  return row;
+}
+
+/// Names of all columns that some mark has, each x before each y.
+std::vector<std::string> columns_of(const Chart& chart) {
+  std::vector<std::string> columns;
+  const auto add = [&](const std::string& key, bool is_used) {
+    if (is_used && std::find(columns.begin(), columns.end(), key) == columns.end()) columns.push_back(key);
+  };
+  const auto any = [](const ChartPanel& panel, auto member) {
+    return std::any_of(panel.series.begin(), panel.series.end(),
+                       [member](const ChartSeries& s) { return !(s.*member).empty(); });
+  };
+  for (const ChartPanel& panel : chart.panels) {
+    add(panel.x.key, any(panel, &ChartSeries::x));
+    add(panel.x.key + "_low", any(panel, &ChartSeries::x_low));
+    add(panel.x.key + "_high", any(panel, &ChartSeries::x_high));
+  }
+  for (const ChartPanel& panel : chart.panels) {
+    add(panel.y.key, any(panel, &ChartSeries::y));
+    add(panel.y.key + "_low", any(panel, &ChartSeries::low));
+    add(panel.y.key + "_high", any(panel, &ChartSeries::high));
+    if (panel.z) add(panel.z->key, any(panel, &ChartSeries::z));
+  }
+  for (const ChartPanel& panel : chart.panels) add("label", any(panel, &ChartSeries::labels));
+  return columns;
+}
+
+// ----------------------------------------------------------------------------------------------------- for people
+
+constexpr std::size_t rows_printed = 25;
+
+/// Indices of at most rows_printed of `count` rows, evenly spaced, first and last among them.
+std::vector<std::size_t> printed_rows(std::size_t count) {
+  std::vector<std::size_t> rows;
+  const std::size_t printed = std::min(count, rows_printed);
+  for (std::size_t i = 0; i < printed; ++i)
+    rows.push_back(printed == 1 ? 0 : (i * (count - 1) + (printed - 1) / 2) / (printed - 1));
+  return rows;
+}
+
+std::string note_of_rows(std::size_t count) {
+  return count <= rows_printed ? "" : fmt::format("({} of {} rows)\n", rows_printed, count);
+}
+
+std::string cell_text(const ChartAxis& axis, double value) {
+  if (std::isnan(value)) return "-";
+  if (!axis.categories.empty()) return visible(axis.categories[static_cast<std::size_t>(std::lround(value))]);
+  return std::isfinite(value) && value == std::round(value) && std::abs(value) < 1e6 ? fmt::format("{:.0f}", value)
+                                                                                     : in_column(value);
+}
+
+/// Series that are a column of y beside the x that all of them share.
+bool is_column(const ChartSeries& s) {
+  const bool has_one_y = s.mark == ChartMark::line || s.mark == ChartMark::steps || s.mark == ChartMark::points ||
+                         s.mark == ChartMark::bars;
+  return has_one_y && s.low.empty();
+}
+
+std::string shared_table(const ChartPanel& panel, const std::vector<const ChartSeries*>& series) {
+  std::vector<TextTable::Column> columns = {
+      {panel.x.key, panel.x.categories.empty() ? TextTable::Align::right : TextTable::Align::left}};
+  for (const ChartSeries* const s : series) columns.push_back({s->name.empty() ? panel.y.key : visible(s->name)});
+  TextTable table(columns);
+  const std::vector<double>& x = series.front()->x;
+  for (const std::size_t i : printed_rows(x.size())) {
+    std::vector<std::string> cells = {cell_text(panel.x, x[i])};
+    for (const ChartSeries* const s : series) cells.push_back(cell_text(panel.y, s->y[i]));
+    table.add_row(std::move(cells));
+  }
+  return table.to_string() + note_of_rows(x.size());
+}
+
+std::string own_table(const ChartPanel& panel, const ChartSeries& s) {
+  const ordered_json first = mark_json(panel, s, 0);
+  std::vector<TextTable::Column> columns;
+  for (const auto& [key, value] : first.items())
+    columns.push_back({key, value.is_string() ? TextTable::Align::left : TextTable::Align::right});
+  TextTable table(columns);
+  for (const std::size_t i : printed_rows(length_of(s))) {
+    std::vector<std::string> cells;
+    const ordered_json row = mark_json(panel, s, i);
+    for (const auto& [key, value] : row.items()) {
+      cells.push_back(value.is_null()     ? "-"
+                      : value.is_string() ? visible(value.get<std::string>())
+                                          : cell_text(ChartAxis{}, value.get<double>()));
+    }
+    table.add_row(std::move(cells));
+  }
+  const std::string name = s.name.empty() ? std::string(name_of(s.mark)) : visible(s.name);
+  return fmt::format("{}:\n{}{}", name, table.to_string(), note_of_rows(length_of(s)));
+}
+
+std::string panel_text(const ChartPanel& panel) {
+  std::vector<const ChartSeries*> shared;
+  for (const ChartSeries& s : panel.series) {
+    if (is_column(s) && (shared.empty() || shared.front()->x == s.x)) shared.push_back(&s);
+  }
+  std::string text = shared.empty() ? "" : shared_table(panel, shared);
+  for (const ChartSeries& s : panel.series) {
+    if (std::find(shared.begin(), shared.end(), &s) != shared.end()) continue;
+    if (!text.empty()) text += '\n';
+    text += own_table(panel, s);
+  }
+  return text;
+}
+
+}  // namespace
+
+ordered_json chart_json(const Chart& chart) {
+  ordered_json panels = ordered_json::array();
+  ordered_json data = ordered_json::array();
+  const std::vector<std::string> columns = columns_of(chart);
+  for (const ChartPanel& panel : chart.panels) {
+    ordered_json series = ordered_json::array();
+    for (const ChartSeries& s : panel.series) {
+      series.push_back(
+          {{"name", s.name}, {"mark", name_of(s.mark)}, {"role", name_of(s.role)}, {"marks", length_of(s)}});
+      for (std::size_t i = 0; i < length_of(s); ++i) {
+        ordered_json& row =
+            data.emplace_back(ordered_json{{"panel", title_of(panel)}, {"series", s.name}, {"mark", name_of(s.mark)}});
+        for (const std::string& column : columns) row[column] = nullptr;
+        row.update(mark_json(panel, s, i));
+      }
+    }
+    panels.push_back({{"title", panel.title},
+                      {"x", axis_facts(panel.x)},
+                      {"y", axis_facts(panel.y)},
+                      {"z", panel.z ? axis_facts(*panel.z) : ordered_json()},
+                      {"series", std::move(series)}});
+  }
+  return {{"figure",
+           {{"name", chart.name},
+            {"title", chart.title},
+            {"caption", chart.caption},
+            {"columns", chart.columns},
+            {"panels", std::move(panels)}}},
+          {"data", std::move(data)}};
+}
+
+std::string chart_text(const Chart& chart) {
+  std::string text = fmt::format("{}\n{}\n", visible(chart.title), wrapped(visible(chart.caption)));
+  for (const ChartPanel& panel : chart.panels) {
+    text += '\n';
+    if (chart.panels.size() > 1) text += visible(title_of(panel)) + '\n';
+    text += panel_text(panel);
+  }
+  return text;
+}
+
+}  // namespace specdec::render

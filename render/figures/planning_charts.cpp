@@ -1,0 +1,348 @@
+#include "render/figures/planning_charts.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <stdexcept>
+
+#include "analysis/planning/speedup_map.hpp"
+#include "render/figures/chart_words.hpp"
+#include "render/plan.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+
+namespace {
+
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr double gap = std::numeric_limits<double>::quiet_NaN();
+
+/// count numbers from low to high, both included, at equal distances.
+std::vector<double> evenly(double low, double high, int count) {
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i) values.push_back(low + (high - low) * i / (count - 1));
+  return values;
+}
+
+std::vector<double> evenly_in_logarithm(double low, double high, int count) {
+  std::vector<double> values;
+  for (const double x : evenly(std::log(low), std::log(high), count)) values.push_back(std::exp(x));
+  return values;
+}
+
+std::string range_text(const estimate::Interval& interval) {
+  return interval.lo == interval.hi ? brief(interval.lo)
+                                    : fmt::format("{} to {}", brief(interval.lo), brief(interval.hi));
+}
+
+// ---- The map.
+
+constexpr double lowest_c = 0.001;
+constexpr double highest_c = 1;
+constexpr double lowest_rate = 0.05;
+constexpr double highest_rate = 0.95;
+/// Lines closer to each other than these say nothing more.
+const std::vector<std::int64_t> drawn_boundaries = {1, 2, 3, 4, 6, 8, 12, 24};
+
+/// The lines one after the other with gaps between them, and the numbers that stand on them.
+std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
+  std::vector<std::int64_t> gammas;
+  for (const std::int64_t gamma : drawn_boundaries) {
+    if (gamma <= inputs.max_gamma) gammas.push_back(gamma);
+  }
+  const std::vector<double> rates = evenly(lowest_rate, highest_rate, 181);
+  ChartSeries lines{.name = "boundary between best γ", .colour = 0};
+  ChartSeries numbers{.name = "least γ below the boundary", .mark = ChartMark::text};
+  for (const auto& boundary : planning::gamma_boundaries(rates, gammas, inputs.cost, inputs.max_gamma)) {
+    std::vector<std::size_t> shown;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      if (lowest_c <= boundary.c[i] && boundary.c[i] <= highest_c) shown.push_back(i);
+    }
+    if (shown.size() < 2) continue;
+    if (!lines.x.empty()) {
+      lines.x.push_back(gap);
+      lines.y.push_back(gap);
+    }
+    for (const std::size_t i : shown) {
+      lines.x.push_back(rates[i]);
+      lines.y.push_back(boundary.c[i]);
+    }
+    const std::size_t middle = shown[shown.size() / 2];
+    numbers.x.push_back(rates[middle]);
+    numbers.y.push_back(boundary.c[middle]);
+    numbers.labels.push_back(fmt::format("\u2265{}", boundary.gamma));
+  }
+  if (lines.x.empty()) return {};
+  return {std::move(lines), std::move(numbers)};
+}
+
+std::string map_caption(const SpeedupMapInputs& inputs) {
+  std::string caption = "Below a line this γ or a larger one is best; above the first line plain decoding is.";
+  if (!inputs.alpha || !inputs.c) return caption;
+  std::string best;
+  for (const double alpha : {inputs.alpha->lo, inputs.alpha->hi}) {
+    for (const double c : {inputs.c->hi, inputs.c->lo}) {
+      const auto corner = planning::speedup_map({alpha}, {c}, inputs.cost, inputs.max_gamma);
+      const std::string says =
+          fmt::format("{}× by γ = {} at α = {}{}", brief(corner.speedup[0], 3), corner.gamma[0], brief(alpha),
+                      inputs.c->lo == inputs.c->hi ? "" : fmt::format(", c = {}", brief(c)));
+      if (best.find(says) == std::string::npos) best += (best.empty() ? "" : "; ") + says;
+    }
+  }
+  return fmt::format("The box, α {} at c {}: {}. {}", range_text(*inputs.alpha), range_text(*inputs.c), best, caption);
+}
+
+// ---- Speedup over gamma.
+
+constexpr std::size_t most_points = 6;
+
+/// As many rows as show the rise and the fall.
+std::size_t shown_rows(const planning::PointPlan& point) {
+  std::size_t rows = std::max<std::size_t>(9, 2 * point.optimal_row.value_or(0) + 3);
+  for (const std::int64_t gamma : point.near_optimal_gammas) {
+    rows = std::max(rows, static_cast<std::size_t>(gamma) + 3);
+  }
+  if (point.deployed) rows = std::max(rows, static_cast<std::size_t>(point.deployed->gamma) + 3);
+  return std::min(rows, point.rows.size());
+}
+
+/// Gammas that follow each other become one box.
+ChartSeries near_optimal_boxes(const planning::PointPlan& point) {
+  ChartSeries boxes{.name = "near-optimal γ", .mark = ChartMark::box, .role = ChartRole::reference};
+  for (const std::int64_t gamma : point.near_optimal_gammas) {
+    const auto place = static_cast<double>(gamma);
+    if (!boxes.x_high.empty() && boxes.x_high.back() == place - 0.5) {
+      boxes.x_high.back() = place + 0.5;
+      continue;
+    }
+    boxes.x_low.push_back(place - 0.5);
+    boxes.x_high.push_back(place + 0.5);
+    boxes.low.push_back(-unbounded);
+    boxes.high.push_back(unbounded);
+  }
+  return boxes;
+}
+
+ChartPanel speedup_panel(const planning::PointPlan& point, const std::string& interval) {
+  ChartPanel panel{.title = fmt::format("batch {}, context {}", brief(point.batch), brief(point.context)),
+                   .x = {.key = "gamma", .label = "γ (drafted tokens per step)"},
+                   .y = {.key = "speedup", .label = "speedup over plain decoding (×)"}};
+  ChartSeries near = near_optimal_boxes(point);
+  if (!near.x_low.empty()) panel.series.push_back(std::move(near));
+  ChartSeries band{.name = interval, .mark = ChartMark::band, .colour = chart_colours::speculation};
+  ChartSeries line{.name = "speedup", .role = ChartRole::highlight, .colour = chart_colours::speculation};
+  bool has_width = false;
+  for (std::size_t i = 0; i < shown_rows(point); ++i) {
+    const planning::DeploymentRow& row = point.rows[i];
+    band.x.push_back(static_cast<double>(row.gamma));
+    band.low.push_back(row.speedup_ci95.lo);
+    band.high.push_back(row.speedup_ci95.hi);
+    line.x.push_back(static_cast<double>(row.gamma));
+    line.y.push_back(row.speedup);
+    has_width = has_width || row.speedup_ci95.lo < row.speedup_ci95.hi;
+  }
+  if (has_width) panel.series.push_back(std::move(band));
+  panel.series.push_back(std::move(line));
+  panel.series.push_back(
+      {.name = "plain decoding", .mark = ChartMark::horizontal, .y = {1}, .role = ChartRole::reference});
+  if (point.optimal_row) {
+    panel.series.push_back({.name = "best γ",
+                            .mark = ChartMark::vertical,
+                            .x = {static_cast<double>(point.optimal()->gamma)},
+                            .role = ChartRole::highlight,
+                            .colour = chart_colours::speculation});
+  }
+  if (point.deployed) {
+    panel.series.push_back({.name = "γ in use",
+                            .mark = ChartMark::vertical,
+                            .x = {static_cast<double>(point.deployed->gamma)},
+                            .role = ChartRole::highlight,
+                            .colour = chart_colours::in_use});
+  }
+  return panel;
+}
+
+std::string speedup_words(const planning::PointPlan& point) {
+  if (!point.optimal_row) return "no price tells whether drafts pay.";
+  const planning::DeploymentRow& best = *point.optimal();
+  estimate::Estimate speedup{best.speedup, best.speedup_ci95, ""};
+  if (!(best.speedup_ci95.hi - best.speedup_ci95.lo > 1e-6 * best.speedup)) speedup.ci95.reset();
+  const bool is_largest = std::none_of(point.rows.begin(), point.rows.end(),
+                                       [&](const planning::DeploymentRow& row) { return row.speedup > best.speedup; });
+  std::string words = best.gamma == 0 ? std::string("plain decoding is fastest")
+                                      : fmt::format("γ = {} is {}, {}× as fast as plain decoding", best.gamma,
+                                                    is_largest ? "best" : "recommended", estimate_label(speedup, 2));
+  if (point.deployed) {
+    words += fmt::format("; γ = {}, in use, gives {}×, a regret of {}{}", point.deployed->gamma,
+                         brief(point.deployed->speedup, 3), percent(point.deployed->regret),
+                         point.deployed->worst_regret > point.deployed->regret
+                             ? fmt::format(" (up to {})", percent(point.deployed->worst_regret))
+                             : "");
+  }
+  return words + ".";
+}
+
+// ---- Regret.
+
+constexpr std::size_t most_regret_lines = 6;
+
+/// The gammas of several stretches, the ends included, at most so many.
+std::set<std::int64_t> spread(const std::vector<planning::BestStretch>& best, std::size_t most) {
+  std::set<std::int64_t> gammas;
+  const std::size_t count = std::min(most, best.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    gammas.insert(best[count == 1 ? 0 : i * (best.size() - 1) / (count - 1)].gamma);
+  }
+  return gammas;
+}
+
+}  // namespace
+
+Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
+  Chart chart{.name = "speedup-map", .title = "Best speedup over acceptance rate and draft cost"};
+  ChartPanel panel{
+      .x = {.key = "alpha", .label = "acceptance rate α", .low = 0.045, .high = 0.955},
+      .y = {.key = "c",
+            .label = "c (draft step / target step time)",
+            .scale = AxisScale::logarithmic,
+            .low = lowest_c,
+            .high = highest_c},
+      .z = ChartAxis{.key = "speedup", .label = "best speedup (×)", .scale = AxisScale::logarithmic, .low = 1}};
+  const std::vector<double> rates = evenly(lowest_rate, highest_rate, inputs.rates);
+  const std::vector<double> costs = evenly_in_logarithm(lowest_c, highest_c, inputs.costs);
+  ChartSeries cells{.name = "best speedup", .mark = ChartMark::cells};
+  cells.z = planning::speedup_map(rates, costs, inputs.cost, inputs.max_gamma).speedup;
+  for (const double c : costs) {
+    for (const double rate : rates) {
+      cells.x.push_back(rate);
+      cells.y.push_back(c);
+    }
+  }
+  panel.series.push_back(std::move(cells));
+  for (ChartSeries& line : boundary_series(inputs)) panel.series.push_back(std::move(line));
+  if (inputs.alpha && inputs.c) {
+    const auto shown = [](const estimate::Interval& interval, double low, double high) {
+      return low <= interval.hi && interval.lo <= high;
+    };
+    if (shown(*inputs.alpha, lowest_rate, highest_rate) && shown(*inputs.c, lowest_c, highest_c)) {
+      panel.series.push_back({.name = "α and c in question",
+                              .mark = ChartMark::box,
+                              .low = {std::max(inputs.c->lo, lowest_c)},
+                              .high = {std::min(inputs.c->hi, highest_c)},
+                              .x_low = {std::max(inputs.alpha->lo, lowest_rate)},
+                              .x_high = {std::min(inputs.alpha->hi, highest_rate)},
+                              .role = ChartRole::highlight});
+    } else {
+      chart.warnings.push_back({"outside_map", fmt::format("α {} at c {} lies outside the map, which shows α "
+                                                           "from {} to {} and c from {} to {}",
+                                                           range_text(*inputs.alpha), range_text(*inputs.c),
+                                                           lowest_rate, highest_rate, lowest_c, highest_c)});
+    }
+  }
+  chart.caption = map_caption(inputs);
+  chart.panels.push_back(std::move(panel));
+  return chart;
+}
+
+SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan, double tolerance) {
+  SpeedupOverGammaInputs inputs{.points = plan.points(), .acceptance = "benchmark runs", .tolerance = tolerance};
+  inputs.unpriced = std::erase_if(inputs.points, [](const planning::PointPlan& point) { return point.rows.empty(); });
+  if (plan.drafts.empty()) return inputs;
+  const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
+  inputs.acceptance = acceptance.text;
+  inputs.interval = render::interval_heading(plan);
+  if (acceptance.stated && acceptance.stated->interval) {
+    const planning::RateInterval& rates = *acceptance.stated->interval;
+    inputs.acceptance = fmt::format("α {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
+  }
+  return inputs;
+}
+
+Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
+  if (inputs.points.empty()) throw std::invalid_argument("speedup_over_gamma_chart: points is empty");
+  Chart chart{.name = "speedup-over-gamma", .title = "Speedup against drafted tokens per step"};
+  const std::size_t shown = std::min(inputs.points.size(), most_points);
+  chart.columns = shown == 1 ? 1 : shown == 4 ? 2 : static_cast<int>(std::min<std::size_t>(shown, 3));
+  for (std::size_t i = 0; i < shown; ++i) chart.panels.push_back(speedup_panel(inputs.points[i], inputs.interval));
+  if (shown == 1) chart.panels.front().title.clear();
+  if (shown < inputs.points.size()) {
+    chart.warnings.push_back(
+        {"points_left_out", fmt::format("the first {} of {} points are shown", shown, inputs.points.size())});
+  }
+  chart.caption = fmt::format("With {}: ", inputs.acceptance);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::string words = speedup_words(inputs.points[i]);
+    chart.caption += shown == 1 ? words : fmt::format("{}: {} ", chart.panels[i].title, words);
+  }
+  const planning::PointPlan& first = inputs.points.front();
+  if (!first.near_optimal_gammas.empty()) {
+    chart.caption += fmt::format("{}Shaded: at most {} below the best.", chart.caption.back() == ' ' ? "" : " ",
+                                 percent(inputs.tolerance));
+  }
+  if (inputs.unpriced > 0) {
+    chart.caption += fmt::format(" At {} of {} points nothing has a price.", inputs.unpriced,
+                                 inputs.points.size() + inputs.unpriced);
+  }
+  if (first.optimal_row && first.optimal()->speedup_ci95.lo < first.optimal()->speedup_ci95.hi) {
+    chart.caption += fmt::format(" Shown is a {}: {}.", inputs.interval, first.speedup_estimate->method);
+  }
+  return chart;
+}
+
+Chart regret_chart(const RegretInputs& inputs) {
+  Chart chart{.name = "regret", .title = "Regret of each γ over the acceptance interval"};
+  ChartPanel panel{.x = {.key = "alpha", .label = "acceptance rate α"},
+                   .y = {.key = "regret_percent", .label = "speedup lost against the best γ (%)", .low = 0}};
+  const double low = inputs.rates.low.alpha();
+  const double high = inputs.rates.high.alpha();
+  const planning::SearchSpace all{inputs.cost};
+  const auto best = planning::best_stretches(inputs.rates, {inputs.cost, inputs.max_gamma}, 1000);
+  const planning::MinimaxGamma minimax = planning::minimax_gamma(inputs.rates, all, inputs.max_gamma);
+  std::set<std::int64_t> gammas = spread(best, most_regret_lines);
+  gammas.erase(planning::no_max_gamma);
+  if (minimax.attained) gammas.insert(minimax.gamma);
+  if (inputs.deployed) gammas.insert(*inputs.deployed);
+  const std::vector<double> rates = evenly(low, high, 121);
+  for (const std::int64_t gamma : gammas) {
+    const bool is_minimax = minimax.attained && gamma == minimax.gamma;
+    const bool in_use = gamma == inputs.deployed;
+    ChartSeries line{
+        .name = fmt::format("γ = {}{}{}", gamma, is_minimax ? ", least worst regret" : "", in_use ? ", in use" : ""),
+        .x = rates,
+        .role = is_minimax ? ChartRole::highlight : ChartRole::data};
+    if (is_minimax) {
+      line.colour = chart_colours::speculation;
+    } else if (in_use) {
+      line.colour = chart_colours::in_use;
+    }
+    for (const double rate : rates) {
+      line.y.push_back(100 * planning::regret(core::AcceptanceRate(rate), gamma, all));
+    }
+    panel.series.push_back(std::move(line));
+  }
+  if (panel.series.empty()) {
+    throw std::invalid_argument("regret_chart: the speedup grows with every larger gamma, so no gamma is best");
+  }
+  chart.caption = fmt::format("For α from {} to {} ", brief(low), brief(high));
+  chart.caption += minimax.attained ? fmt::format("γ = {} has the least worst regret, {}.", minimax.gamma,
+                                                  percent(minimax.worst_regret))
+                                    : std::string("no γ has the least worst regret: every larger one does better.");
+  if (inputs.deployed && inputs.deployed != minimax.gamma) {
+    chart.caption += fmt::format(" γ = {}, in use, loses up to {}.", *inputs.deployed,
+                                 percent(planning::worst_regret(inputs.rates, *inputs.deployed, all)));
+  }
+  if (best.size() > 1) {
+    chart.caption +=
+        fmt::format(" Best is γ = {} at the low end and {} at the high end.", best.front().gamma, best.back().gamma);
+  }
+  const theory::OptimalGamma most = planning::best_gamma(inputs.rates.high, all);
+  if (inputs.max_gamma < planning::no_max_gamma && (!most.attained() || most.gamma > inputs.max_gamma)) {
+    chart.caption += fmt::format(" Regret is against the best of all γ, also above {}.", inputs.max_gamma);
+  }
+  chart.panels.push_back(std::move(panel));
+  return chart;
+}
+
+}  // namespace specdec::render

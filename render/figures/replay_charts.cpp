@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "planner/question_error.hpp"
+#include "render/figures/chart_words.hpp"
+#include "render/figures/trace_charts.hpp"
+#include "render/text.hpp"
+
+/// Of trace_charts.hpp: what replaying a recording says of steps.
+namespace specdec::render {
+
+namespace {
+
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+ChartSeries replayed_line(const estimate::ReplayReport& report, std::string name, int colour) {
+  ChartSeries line{.name = std::move(name), .role = ChartRole::highlight, .colour = colour};
+  for (const estimate::GammaReplay& row : report.gammas) {
+    line.x.push_back(static_cast<double>(row.gamma));
+    line.y.push_back(row.tokens_per_step.value);
+  }
+  return line;
+}
+
+/// Covers both ends of brackets.
+ChartSeries replayed_band(const planning::ReplayAnalysis& replay) {
+  ChartSeries band{.name = "95% interval", .mark = ChartMark::band, .colour = 0};
+  for (std::size_t i = 0; i < replay.lower.gammas.size(); ++i) {
+    const auto& low = replay.lower.gammas[i].tokens_per_step.ci95;
+    const auto& high = replay.highest().gammas[i].tokens_per_step.ci95;
+    band.x.push_back(static_cast<double>(replay.lower.gammas[i].gamma));
+    // Plain decoding is exact.
+    const bool plain = replay.lower.gammas[i].gamma == 0;
+    band.low.push_back(low ? low->lo : plain ? 1 : not_a_number);
+    band.high.push_back(high ? high->hi : plain ? 1 : not_a_number);
+  }
+  return band;
+}
+
+bool has_intervals(const estimate::ReplayReport& report) {
+  return std::any_of(report.gammas.begin(), report.gammas.end(),
+                     [](const auto& row) { return row.gamma > 0 && row.tokens_per_step.ci95; });
+}
+
+// ---- The strip.
+
+/// Tokens of one kind, from place to place; rejected ones are lower, so that they are told apart without colour.
+struct TokenBoxes {
+  ChartSeries series;
+  double half_height;
+
+  void add(double line, std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    series.x_low.push_back(static_cast<double>(first));
+    series.x_high.push_back(static_cast<double>(first + count));
+    series.low.push_back(line - half_height);
+    series.high.push_back(line + half_height);
+  }
+};
+
+}  // namespace
+
+Chart tokens_over_gamma_chart(const TraceChartInputs& inputs) {
+  if (!inputs.analysis.replay)
+    throw planner::QuestionError("the recording cannot be replayed, so nothing is known by gamma");
+  const planning::ReplayAnalysis& replay = *inputs.analysis.replay;
+  Chart chart{.name = "tokens-over-gamma", .title = "Tokens per step against drafted tokens"};
+  ChartPanel panel{.x = {.key = "gamma", .label = "γ (drafted tokens per step)"},
+                   .y = {.key = "tokens_per_step", .label = "tokens per step", .low = 1}};
+  if (has_intervals(replay.lower) && has_intervals(replay.highest())) {
+    panel.series.push_back(replayed_band(replay));
+  } else {
+    chart.warnings.push_back({"no_interval", "the recording determines no interval of its tokens per step"});
+  }
+  ChartSeries iid{.name = "i.i.d. at α", .role = ChartRole::reference, .colour = 0};
+  for (const estimate::GammaReplay& row : replay.lower.gammas) {
+    iid.x.push_back(static_cast<double>(row.gamma));
+    iid.y.push_back(!replay.upper && row.iid_tokens_per_step ? *row.iid_tokens_per_step : not_a_number);
+  }
+  const bool has_iid = !replay.upper && replay.lower.gammas.back().iid_tokens_per_step;
+  if (has_iid) panel.series.push_back(std::move(iid));
+  panel.series.push_back(replayed_line(replay.lower, replay.upper ? "replay, lower ends" : "replay", 0));
+  if (replay.upper) {
+    panel.series.push_back(replayed_line(*replay.upper, "replay, upper ends", 2));
+    chart.warnings.push_back(
+        {"bracketed",
+         "acceptance is known within brackets only: both of their ends are replayed, and there is no one "
+         "rate"});
+  } else if (!has_iid) {
+    chart.warnings.push_back({"no_alpha", "no one rate is known, so that there is no line of it"});
+  }
+  const estimate::GammaReplay& told = replay.lower.gammas[std::min<std::size_t>(4, replay.lower.gammas.size() - 1)];
+  chart.caption =
+      fmt::format("{}: {} tokens per step at γ = {}{}", inputs.recording, estimate_label(told.tokens_per_step, 2),
+                  told.gamma, replay.upper ? " at the lower ends of the brackets" : "");
+  if (has_iid && told.difference) {
+    chart.caption += fmt::format(", where one rate says {:.2f} ({:+.1f}%)", *told.iid_tokens_per_step,
+                                 100 * *told.difference / told.tokens_per_step.value);
+  }
+  chart.caption += fmt::format(". Intervals: 95%, {}.", told.tokens_per_step.method);
+  chart.panels.push_back(std::move(panel));
+  return chart;
+}
+
+Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, std::uint64_t seed,
+                        const std::string& recording) {
+  if (sequences.empty()) throw planner::QuestionError("the recording holds no sequence to draw");
+  Chart chart{.name = "token-strip", .title = "Accepted and rejected tokens of one run"};
+  ChartPanel panel{.x = {.key = "place", .label = "token of the text", .low = 0},
+                   .y = {.key = "sequence", .label = "sequence"}};
+  TokenBoxes accepted{{.name = "accepted draft", .mark = ChartMark::box, .colour = chart_colours::speculation}, 0.4};
+  TokenBoxes corrected{
+      {.name = "target's token for a rejected draft", .mark = ChartMark::box, .colour = chart_colours::target}, 0.2};
+  TokenBoxes bonus{{.name = "target's token after accepted drafts", .mark = ChartMark::box, .colour = 2}, 0.3};
+  std::int64_t tokens = 0, rounds = 0, accepted_tokens = 0;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    // The first one on top.
+    const std::size_t line = sequences.size() - 1 - i;
+    panel.y.categories.insert(panel.y.categories.begin(), sequences[i].name);
+    for (const sim::ReplayedRound& round : sequences[i].rounds) {
+      const auto y = static_cast<double>(line);
+      accepted.add(y, round.place, round.accepted);
+      (round.rejected ? corrected : bonus).add(y, round.place + round.accepted, 1);
+      tokens += round.emitted;
+      accepted_tokens += round.accepted;
+      ++rounds;
+    }
+  }
+  chart.caption = fmt::format(
+      "{} at γ = {}: {} tokens in {} steps, {} tokens per step; {} of the tokens are accepted "
+      "drafts. One run of chance, seed {}.",
+      recording, gamma, tokens, rounds, brief(static_cast<double>(tokens) / static_cast<double>(rounds), 3),
+      percent(static_cast<double>(accepted_tokens) / static_cast<double>(tokens)), seed);
+  for (TokenBoxes* boxes : {&accepted, &corrected, &bonus}) {
+    if (!boxes->series.x_low.empty()) panel.series.push_back(std::move(boxes->series));
+  }
+  chart.panels.push_back(std::move(panel));
+  return chart;
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/planning/trace_analysis.hpp"
+#include "render/figures/chart.hpp"
+#include "sim/replay_simulation.hpp"
+
+/// Figures of a recording, for whoever has analysed one: `specdec plot` from its options, `specdec report` from the
+/// user's answer. What a chart rests on (assumptions, files, the analysis' notes) is filled in by its caller.
+///
+/// Every function throws planner::QuestionError, one line that says what the recording lacks, where it cannot draw at
+/// all; what is undefined at some place is a gap with a warning.
+namespace specdec::render {
+
+struct TraceChartInputs {
+  const planning::TraceAnalysis& analysis;
+  /// For captions: "4608 positions of the shipped pair".
+  std::string recording;
+};
+
+/// Histogram of beta, the mean acceptance at each prefix, a panel for each task.
+Chart beta_histogram_chart(const TraceChartInputs& inputs);
+/// Acceptance of draft 1, 2, ... given that those before it are accepted: as replayed at the largest gamma, by one
+/// rate, and by a two-state Markov chain fitted to it.
+Chart position_acceptance_chart(const TraceChartInputs& inputs);
+/// Autocorrelation of beta along the text, with what independent positions stay within.
+Chart autocorrelation_chart(const TraceChartInputs& inputs);
+/// Tokens per step against gamma: replayed, and by Eq. 1 at alpha_hat.
+Chart tokens_over_gamma_chart(const TraceChartInputs& inputs);
+/// Alpha and total variation from the target against lenience; needs ObserveOptions::lenience and whole rows.
+Chart lenience_chart(const TraceChartInputs& inputs);
+/// Acceptance of drafted tokens by the probability that the draft gave them, and how many there are; needs
+/// ObserveOptions::confidence_bins and whole rows.
+Chart calibration_chart(const TraceChartInputs& inputs);
+
+/// A sequence of the strip, in the order of its places.
+struct StripSequence {
+  /// "prose, sequence 0".
+  std::string name;
+  std::vector<sim::ReplayedRound> rounds;
+};
+/// One simulated run over some sequences: which tokens were accepted drafts, which replaced a rejected one, which came
+/// on top.
+/// @param recording  as in TraceChartInputs
+Chart token_strip_chart(std::span<const StripSequence> sequences, std::int64_t gamma, std::uint64_t seed,
+                        const std::string& recording);
+
+}  // namespace specdec::render

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "analysis/estimate/estimate.hpp"
+#include "traces/note.hpp"
+
+namespace specdec::render {
+
+/// Sets `object[key]`; where the value is not finite, null and the reason in `key_note`.
+void put_number(nlohmann::ordered_json& object, const std::string& key, double value);
+
+/// null where there is no value.
+template <class Value>
+nlohmann::ordered_json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+/// [lo, hi], null where there is no interval.
+nlohmann::ordered_json pair_of(const std::optional<estimate::Interval>& interval);
+
+/// null where there is no finite value.
+nlohmann::ordered_json number_or_null(const std::optional<double>& value);
+
+/// [{"code", "message"}]
+nlohmann::ordered_json notes_json(std::span<const Note> notes);
+
+}  // namespace specdec::render

@@ -1,0 +1,271 @@
+#include "render/page/page_charts.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "analysis/planning/plan.hpp"
+#include "analysis/planning/speedup_map.hpp"
+#include "render/figures/batch_chart.hpp"
+#include "render/figures/planning_charts.hpp"
+#include "render/figures/trace_charts.hpp"
+#include "render/plan.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+
+namespace {
+
+using planning::DeploymentRow;
+using planning::PointPlan;
+
+/// Lines that one figure tells apart.
+constexpr std::size_t most_lines = 6;
+constexpr std::string_view unnamed_model = "the model";
+
+double number(std::int64_t count) { return static_cast<double>(count); }
+
+std::string count_of(double value) {
+  return value == std::round(value) ? fmt::format("{:.0f}", value) : brief(value, 3);
+}
+
+std::string place_of(const planner::Plan& d, const PointPlan& point) {
+  return has_several_contexts(d) ? fmt::format("batch {}, context {}", count_of(point.batch), count_of(point.context))
+                                 : fmt::format("batch {}", count_of(point.batch));
+}
+
+/// The points of each context, in order of batch.
+std::vector<std::vector<const PointPlan*>> points_by_context(const planner::Plan& d) {
+  std::vector<std::vector<const PointPlan*>> contexts;
+  for (const PointPlan& point : d.points()) {
+    const auto same = [&](const auto& points) { return planner::same_context(points.front()->context, point.context); };
+    const auto known = std::find_if(contexts.begin(), contexts.end(), same);
+    if (known == contexts.end()) {
+      contexts.push_back({&point});
+    } else {
+      known->push_back(&point);
+    }
+  }
+  for (auto& points : contexts) {
+    std::stable_sort(points.begin(), points.end(), [](const auto* a, const auto* b) { return a->batch < b->batch; });
+  }
+  if (contexts.size() > most_lines) contexts.resize(most_lines);
+  return contexts;
+}
+
+ChartAxis batch_axis(const planner::Plan& d) {
+  const auto by_batch = [](const PointPlan& a, const PointPlan& b) { return a.batch < b.batch; };
+  const auto [low, high] = std::minmax_element(d.points().begin(), d.points().end(), by_batch);
+  const bool wide = high->batch > 8 * low->batch;
+  return {"batch", "batch (sequences decoded together)", wide ? AxisScale::logarithmic : AxisScale::linear, {}, {}, {}};
+}
+
+bool has_several_batches(const planner::Plan& d) {
+  return std::any_of(d.points().begin(), d.points().end(),
+                     [&](const PointPlan& p) { return p.batch != d.points().front().batch; });
+}
+
+/// "; at 2 of 4 points no price tells it", where that is so.
+std::string left_out_points(const planner::Plan& d) {
+  const auto unpriced =
+      std::count_if(d.points().begin(), d.points().end(), [](const PointPlan& point) { return !point.optimal_row; });
+  return unpriced == 0 ? "" : fmt::format("; at {} of {} points no price tells it", unpriced, d.points().size());
+}
+
+Chart time_over_batch(const planner::Plan& d) {
+  Chart chart;
+  chart.name = "time-per-token-over-batch";
+  chart.title = "Time per output token against batch";
+  chart.caption = "With the best gamma at each batch, and without speculation" + left_out_points(d) + ".";
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = batch_axis(d);
+  panel.y = {"time_per_token_ms", "time per output token (ms)", AxisScale::linear, 0.0, {}, {}};
+  const bool several = has_several_contexts(d);
+  int colour = 0;
+  for (const auto& points : points_by_context(d)) {
+    ChartSeries with, without;
+    const std::string where = several ? fmt::format(", context {}", count_of(points.front()->context)) : "";
+    with.name = "best gamma" + where;
+    without.name = "plain decoding" + where;
+    with.colour = colour++;
+    without.role = ChartRole::reference;
+    for (const PointPlan* point : points) {
+      if (!point->seconds_per_output_token) continue;
+      with.x.push_back(point->batch);
+      with.y.push_back(1000 * point->seconds_per_output_token->speculative);
+      without.y.push_back(1000 * point->seconds_per_output_token->baseline);
+    }
+    if (with.x.empty()) continue;
+    without.x = with.x;
+    panel.series.push_back(std::move(without));
+    panel.series.push_back(std::move(with));
+  }
+  return chart;
+}
+
+Chart drafts_chart(const planner::Plan& d) {
+  Chart chart;
+  chart.name = "drafts";
+  chart.title = "Speedup of each draft";
+  chart.caption = fmt::format("With its own best gamma, at {}; each bar is a {}.", place_of(d, d.points().front()),
+                              render::interval_heading_of_drafts(d));
+  ChartPanel& panel = chart.panels.emplace_back();
+  panel.x = {"draft", "draft", AxisScale::linear, {}, {}, {}};
+  panel.y = {"speedup", "speedup over plain decoding", AxisScale::linear, 0.0, {}, {}};
+  ChartSeries bars;
+  bars.name = "speedup";
+  bars.mark = ChartMark::bars;
+  for (const planning::DraftPlan& draft : d.deployment.drafts) {
+    if (!draft.points.front().optimal_row) continue;
+    const DeploymentRow& best = *draft.points.front().optimal();
+    bars.x.push_back(number(std::ssize(panel.x.categories)));
+    panel.x.categories.push_back(draft.name);
+    bars.y.push_back(best.speedup);
+    bars.low.push_back(best.speedup_ci95.lo);
+    bars.high.push_back(best.speedup_ci95.hi);
+  }
+  panel.series.push_back(std::move(bars));
+  panel.series.push_back(reference_line(ChartMark::horizontal, "plain decoding", {1}));
+  return chart;
+}
+
+/// The acceptance rate or its interval, where it is one and c alone is the cost.
+std::optional<planning::RateInterval> rates_at_one_c(const planner::Plan& plan) {
+  if (plan.bench || plan.drafts.size() != 1) return std::nullopt;
+  const planner::Draft& draft = plan.drafts.front();
+  if (!draft.cost.constants || !draft.cost.constants->c) return std::nullopt;
+  if (draft.acceptance.stated) {
+    const planner::StatedAcceptance& stated = *draft.acceptance.stated;
+    if (stated.interval || stated.profile.measured_positions() > 0) return stated.interval;
+    const core::AcceptanceRate rate = stated.rate();
+    return planning::RateInterval{rate, rate};
+  }
+  const planner::Acceptance& acceptance = draft.acceptance;
+  if (!acceptance.alpha_ci95 && !acceptance.alpha) return std::nullopt;
+  const estimate::Interval alpha =
+      acceptance.alpha_ci95 ? *acceptance.alpha_ci95 : estimate::Interval{*acceptance.alpha, *acceptance.alpha};
+  return planning::RateInterval{core::AcceptanceRate(alpha.lo), core::AcceptanceRate(alpha.hi)};
+}
+
+Chart gamma_chart(const planner::Plan& plan) {
+  SpeedupOverGammaInputs inputs = speedup_over_gamma_inputs(plan, plan.question.tolerance);
+  // The one point of the closed forms does not say what is in use.
+  if (plan.closed_form && plan.closed_form->plan.deployed) {
+    const planning::DeployedGamma& used = *plan.closed_form->plan.deployed;
+    inputs.points.front().deployed = planning::DeployedAtPoint{
+        used.gamma, used.speedup, used.regret, used.worst_regret.value_or(used.regret), used.exceeds_max_regret};
+  }
+  return speedup_over_gamma_chart(inputs);
+}
+
+/// Beside the best gamma of each batch: those that are best at some, the ends and one between.
+std::vector<std::int64_t> gammas_beside(const std::vector<PointPlan>& points) {
+  std::set<std::int64_t> best;
+  for (const PointPlan& point : points) {
+    if (point.optimal_row.value_or(0) > 0) best.insert(point.optimal()->gamma);
+  }
+  std::vector<std::int64_t> gammas(best.begin(), best.end());
+  if (gammas.size() > 3) gammas = {gammas.front(), gammas[gammas.size() / 2], gammas.back()};
+  return gammas;
+}
+
+/// "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm", as far as the plan names them.
+std::string deployment_of(const planner::Plan& d) {
+  std::string text = d.target_model.empty() ? std::string(unnamed_model) : d.target_model;
+  if (d.drafts.empty()) return text;
+  const planner::Cost& cost = d.drafts[d.shown()].cost;
+  if (cost.draft.model) text += fmt::format(" with {}", *cost.draft.model);
+  if (cost.roofline == nullptr) return text;
+  const cost::RooflineOptions& placed = cost.roofline->options();
+  const std::int64_t accelerators = placed.target.tensor_parallel;
+  return text + (accelerators > 1 ? fmt::format(" on {} {}", accelerators, placed.hardware.name)
+                                  : fmt::format(" on {}", placed.hardware.name));
+}
+
+/// One for each context; benchmark runs have one for all of theirs.
+void add_batch_charts(const planner::Plan& d, std::vector<Chart>& charts) {
+  SpeedupOverBatchInputs inputs{.points = d.points(),
+                                .context = {},
+                                .gammas = gammas_beside(d.points()),
+                                .in_seconds = d.in_seconds,
+                                .min_gain = d.min_gain,
+                                .measured = d.bench ? &*d.bench : nullptr,
+                                .who = deployment_of(d),
+                                .interval = render::interval_heading(d)};
+  if (d.bench || !has_several_contexts(d)) {
+    if (d.shown_plan().crossover_batch) inputs.crossover = number(*d.shown_plan().crossover_batch);
+    charts.push_back(speedup_over_batch_chart(inputs));
+    return;
+  }
+  for (const auto& points : points_by_context(d)) {
+    inputs.context = points.front()->context;
+    Chart& chart = charts.emplace_back(speedup_over_batch_chart(inputs));
+    chart.name += fmt::format("-context-{}", count_of(*inputs.context));
+    chart.title += fmt::format(", context {}", count_of(*inputs.context));
+  }
+}
+
+}  // namespace
+
+std::string subject_of(const planner::Plan& plan) {
+  const std::string deployment = deployment_of(plan);
+  if (deployment != unnamed_model || plan.drafts.empty()) return deployment;
+  const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
+  if (!acceptance.stated || !acceptance.stated->interval) return acceptance.text;
+  const planning::RateInterval& rates = *acceptance.stated->interval;
+  return fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
+}
+
+std::vector<Chart> plan_charts(const planner::Plan& d) {
+  std::vector<Chart> charts;
+  if (d.has_points()) charts.push_back(gamma_chart(d));
+  if (const std::optional<planning::RateInterval> rates = rates_at_one_c(d)) {
+    const planner::StepTimes& times = *d.drafts.front().cost.constants;
+    SpeedupMapInputs map{.cost = times.with_c(0),
+                         .alpha = estimate::Interval{rates->low.alpha(), rates->high.alpha()},
+                         .c = estimate::Interval{*times.c, *times.c}};
+    // Each cell is a row of the data that stand on the page.
+    map.rates = 46;
+    map.costs = 31;
+    const std::optional<std::int64_t>& limit = d.question.max_gamma;
+    map.max_gamma = std::min(limit.value_or(map.max_gamma), planning::largest_mapped_gamma);
+    charts.push_back(speedup_map_chart(map));
+    const RegretInputs regret{*rates, times.with_c(*times.c), limit.value_or(planning::no_max_gamma), d.question.gamma};
+    const bool has_width = rates->low.alpha() < rates->high.alpha();
+    if (has_width && planning::minimax_gamma(*rates, {regret.cost}, regret.max_gamma).attained) {
+      charts.push_back(regret_chart(regret));
+    }
+  }
+  if (!d.has_points()) return charts;
+  if (has_several_batches(d)) {
+    add_batch_charts(d, charts);
+    const auto in_seconds = [](const PointPlan& point) { return point.seconds_per_output_token.has_value(); };
+    if (std::any_of(d.points().begin(), d.points().end(), in_seconds)) charts.push_back(time_over_batch(d));
+  }
+  if (d.deployment.drafts.size() > 1) charts.push_back(drafts_chart(d));
+  return charts;
+}
+
+RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const std::string& recording) {
+  RecordingCharts made;
+  const TraceChartInputs inputs{analysis, fmt::format("{} positions of {}", analysis.positions, recording)};
+  using ChartOfAnalysis = Chart (*)(const TraceChartInputs&);
+  const std::pair<std::string_view, ChartOfAnalysis> of_analysis[] = {
+      {"acceptance by prefix", beta_histogram_chart},
+      {"acceptance by position", position_acceptance_chart},
+      {"tokens per step", tokens_over_gamma_chart},
+      {"autocorrelation", autocorrelation_chart},
+      {"lenience", lenience_chart},
+      {"calibration", calibration_chart}};
+  for (const auto& [name, chart_of] : of_analysis) {
+    made.add(name, [&, draw = chart_of] { return draw(inputs); });
+  }
+  return made;
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/planning/trace_analysis.hpp"
+#include "planner/plan.hpp"
+#include "planner/question_error.hpp"
+#include "render/figures/chart.hpp"
+
+/// Which figures stand on the page of a plan; those of `specdec plot` where it has them.
+namespace specdec::render {
+
+/// What a plan is of: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm" as far as it names them, else its
+/// acceptance: "alpha 0.7 to 0.8".
+std::string subject_of(const planner::Plan& plan);
+
+/// What a plan says: speedup against gamma; over acceptance rate and c, and regret over the rate's interval, where
+/// these are the acceptance and the cost; over several batches speedup, throughput and, where the cost knows seconds,
+/// time per token; over several drafts their speedups. As many as the plan holds data for.
+std::vector<Chart> plan_charts(const planner::Plan& plan);
+
+struct RecordingCharts {
+  std::vector<Chart> charts;
+  /// What this recording cannot give: "lenience (the recording has no whole rows, ...)".
+  std::vector<std::string> left_out;
+
+  /// Draws one more, or says why the recording cannot give it.
+  /// @param draw  throws planner::QuestionError where it cannot
+  template <class Draw>
+  void add(std::string_view name, const Draw& draw) {
+    try {
+      charts.push_back(draw());
+    } catch (const planner::QuestionError& error) {
+      left_out.push_back(std::string(name) + " (" + error.with_options() + ")");
+    }
+  }
+};
+
+/// What a recording says: acceptance by prefix and by position, tokens per step, autocorrelation, lenience and
+/// calibration.
+/// @param recording  its name, for captions
+RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const std::string& recording);
+
+}  // namespace specdec::render

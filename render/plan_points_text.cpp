@@ -1,0 +1,686 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "analysis/planning/batch_schedule.hpp"
+#include "planner/benchmark_command.hpp"
+#include "render/plan.hpp"
+#include "render/text.hpp"
+
+namespace specdec::render {
+namespace {
+
+using planner::Plan;
+
+using planning::DeploymentRow;
+using planning::PointPlan;
+using planning::Verdict;
+
+/// Points of which next measurements are shown.
+constexpr std::size_t shown_measurements = 3;
+/// Sentences on verdicts before they are only counted.
+constexpr std::size_t shown_verdicts = 12;
+
+std::string interval_text(const std::optional<estimate::Interval>& interval) {
+  return interval && interval->lo < interval->hi ? fmt::format("{:.2f} to {:.2f}", interval->lo, interval->hi) : "-";
+}
+
+std::string gamma_text(const PointPlan& point) {
+  return point.optimal_row ? fmt::format("{}", point.optimal()->gamma) : "-";
+}
+
+std::string speedup_text(const PointPlan& point) {
+  return point.speedup_estimate ? in_column(point.speedup_estimate->value) : "-";
+}
+
+std::string interval_text(const PointPlan& point) {
+  return point.speedup_estimate ? interval_text(point.speedup_estimate->ci95) : "-";
+}
+
+std::string milliseconds(double seconds) { return brief(1000 * seconds); }
+
+/// A batch or a gamma; the mean batch of a run need not be whole.
+std::string whole_or_brief(double count) {
+  return count == std::round(count) ? fmt::format("{:.0f}", count) : brief(count, 3);
+}
+
+/// "1" or "1 to 8".
+std::string from_to(double first, double last) {
+  return first == last ? whole_or_brief(first) : fmt::format("{} to {}", whole_or_brief(first), whole_or_brief(last));
+}
+
+std::string context_text(double context) { return fmt::format("{:.0f}", context); }
+
+std::string at_point(const Plan& d, const PointPlan& point) {
+  return has_several_contexts(d)
+             ? fmt::format("batch {}, context {}", whole_or_brief(point.batch), context_text(point.context))
+             : fmt::format("batch {}", whole_or_brief(point.batch));
+}
+
+/// Of benchmark runs that all drafted.
+bool lacks_plain_runs(const Plan& d) { return d.bench && !d.bench->relative.empty(); }
+
+/// Neighbouring batches of one context, verdict and basis.
+std::vector<std::span<const PointPlan>> stretches_of(const Plan& d) {
+  std::vector<std::span<const PointPlan>> stretches;
+  const std::vector<PointPlan>& points = d.points();
+  for (std::size_t first = 0; first < points.size();) {
+    std::size_t end = first + 1;
+    while (end < points.size() && planner::same_context(points[end].context, points[first].context) &&
+           points[end].batch > points[end - 1].batch && points[end].verdict == points[first].verdict &&
+           points[end].basis == points[first].basis) {
+      ++end;
+    }
+    stretches.emplace_back(&points[first], end - first);
+    first = end;
+  }
+  return stretches;
+}
+
+/// Of a price by hardware an empty cache is said, too: it is the default, and few servers have one.
+std::string at_stretch(const Plan& d, std::span<const PointPlan> stretch) {
+  const std::string batches = "batch " + from_to(stretch.front().batch, stretch.back().batch);
+  const bool is_empty = d.has_roofline() && stretch.front().context == 0;
+  if (has_several_contexts(d)) return fmt::format("{}, context {}", batches, context_text(stretch.front().context));
+  return is_empty ? batches + " (empty cache)" : batches;
+}
+
+/// What would price the point, or else what keeps it from being priced.
+std::string why_no_price(const Plan& d, const PointPlan& point) {
+  const auto first_without = static_cast<std::int64_t>(point.rows.size());
+  const bool is_fit = d.bench || d.cost_from_log();
+  const bool beyond = !is_fit && d.cost().extrapolates({first_without, point.batch, point.context});
+  if (beyond && !d.extrapolates()) return " (--extrapolate prices what lies beyond the measurements)";
+  return point.price_limit.empty() ? "" : fmt::format(", since {}", point.price_limit);
+}
+
+std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) {
+  const std::string where = at_stretch(d, stretch);
+  const PointPlan& first = stretch.front();
+  if (!first.optimal_row) {
+    return fmt::format("Cannot tell at {}: no price tells whether drafts pay there{}.", where, why_no_price(d, first));
+  }
+  const auto gammas = std::minmax_element(stretch.begin(), stretch.end(), [](const auto& a, const auto& b) {
+    return a.optimal()->gamma < b.optimal()->gamma;
+  });
+  const auto speedups = std::minmax_element(stretch.begin(), stretch.end(), [](const auto& a, const auto& b) {
+    return a.speedup_estimate->value < b.speedup_estimate->value;
+  });
+  const std::int64_t least = gammas.first->optimal()->gamma, largest = gammas.second->optimal()->gamma;
+  const std::string gamma = from_to(static_cast<double>(least), static_cast<double>(largest));
+  const double low = speedups.first->speedup_estimate->value, high = speedups.second->speedup_estimate->value;
+  const std::string speed = factor_text(low) == factor_text(high)
+                                ? factor_text(low)
+                                : fmt::format("{} to {}", factor_text(low), factor_text(high));
+  const auto& interval = first.speedup_estimate->ci95;
+  // What is as wide as rounding errors is none.
+  const bool has_width = interval && interval->hi - interval->lo > 1e-6 * interval->hi;
+  const std::string certainty =
+      stretch.size() != 1 || !has_width ? ""
+      : d.lacks_sampling() ? fmt::format(" ({} without sampling error, which --rounds adds)", interval_text(interval))
+                           : fmt::format(" (95% {})", interval_text(interval));
+  switch (first.verdict) {
+    case Verdict::speculate:
+      return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}.", where, gamma, speed,
+                         certainty);
+    case Verdict::do_not_speculate:
+      if (largest == 0) return fmt::format("Do not speculate at {}: no gamma is faster than plain decoding.", where);
+      return fmt::format("Do not speculate at {}: the best gamma, {}, gives {}{}, less than the {} asked for.", where,
+                         gamma, speed, certainty, factor_text(1 + d.min_gain));
+    case Verdict::cannot_tell:
+      break;
+  }
+  const bool decides = planning::decides(first.basis, d.extrapolates());
+  if (!decides && lacks_plain_runs(d)) {
+    return fmt::format("Cannot tell at {} whether drafts pay: no run is without speculation.", where);
+  }
+  if (!decides) {
+    return fmt::format(
+        "Cannot tell at {}, beyond what was measured: gamma {} gives {}{} if {}, and --extrapolate decides by that.",
+        where, gamma, speed, certainty,
+        d.cost().name() == "anchored" ? "rounds go on by the hardware's shape" : "all goes on as before");
+  }
+  return fmt::format("Cannot tell at {}: gamma {} gives {}{}, and {} is asked for.", where, gamma, speed, certainty,
+                     factor_text(1 + d.min_gain));
+}
+
+std::vector<std::string> verdicts(const Plan& d) {
+  const auto stretches = stretches_of(d);
+  std::vector<std::string> sentences;
+  if (stretches.size() <= shown_verdicts) {
+    for (const auto& stretch : stretches) sentences.push_back(verdict_sentence(d, stretch));
+    return sentences;
+  }
+  const auto count = [&](Verdict verdict) {
+    return std::count_if(d.points().begin(), d.points().end(), [&](const auto& p) { return p.verdict == verdict; });
+  };
+  return {fmt::format("Of {} points: speculate at {}, do not at {}, cannot tell at {}.", d.points().size(),
+                      count(Verdict::speculate), count(Verdict::do_not_speculate), count(Verdict::cannot_tell))};
+}
+
+std::string about_misfit(const Plan& d) {
+  return d.misfit.empty() ? "" : fmt::format("But no server starts with this draft: {}.", d.misfit);
+}
+
+std::string about_shortfall(const Plan& d) {
+  return d.shortfall.empty() ? "" : fmt::format("This does not fit: {}. What follows leaves that aside.", d.shortfall);
+}
+
+std::string which_draft(const Plan& d) {
+  if (d.deployment.drafts.size() == 1) return "";
+  return d.deployment.recommended_draft
+             ? fmt::format("Take the draft {}; what follows is its plan.", d.shown_plan().name)
+             : fmt::format("No draft is known to be faster than plain decoding; what follows is the plan of {}.",
+                           d.shown_plan().name);
+}
+
+std::string about_drafts(const Plan& d) {
+  if (d.deployment.drafts.size() == 1) return "";
+  std::string text = wrapped(which_draft(d)) + "\n\n";
+  std::vector<TextTable::Column> columns = {{"draft", TextTable::Align::left},
+                                            {"acceptance", TextTable::Align::left},
+                                            {"batch"},
+                                            {"context"},
+                                            {"gamma"},
+                                            {"speedup"},
+                                            {interval_heading_of_drafts(d)},
+                                            {"", TextTable::Align::left}};
+  TextTable table(columns);
+  for (std::size_t i = 0; i < d.deployment.drafts.size(); ++i) {
+    const auto& points = d.deployment.drafts[i].points;
+    for (std::size_t j = 0; j < points.size(); ++j) {
+      const std::string& source = d.drafts[i].acceptance.text;
+      table.add_row({d.deployment.drafts[i].name, source.size() > 24 ? source.substr(0, 21) + "..." : source,
+                     whole_or_brief(points[j].batch), context_text(points[j].context), gamma_text(points[j]),
+                     speedup_text(points[j]), interval_text(points[j]),
+                     d.deployment.best_draft[j] == i ? "fastest" : ""});
+    }
+  }
+  return text + table.to_string() + '\n';
+}
+
+std::string runs_table(const planning::BenchPlan& bench) {
+  TextTable table({{"concurrency"},
+                   {"batch"},
+                   {"context"},
+                   {"gamma"},
+                   {"tokens"},
+                   {"round ms"},
+                   {"ms/token"},
+                   {"measured"},
+                   {"predicted"}});
+  for (std::size_t i = 0; i < bench.runs.size(); ++i) {
+    const planning::BenchFigures& run = bench.runs[i];
+    std::string measured = run.gamma == 0 ? "" : "-";
+    for (const planning::BenchSpeedup& speedup : bench.speedups) {
+      if (speedup.speculative == i) measured = factor_text(speedup.speedup.value);
+    }
+    const auto& error = bench.leave_one_out[i].relative_error;
+    table.add_row({run.max_concurrency ? brief(*run.max_concurrency) : "-", brief(run.batch, 3),
+                   context_text(run.context), fmt::format("{}", run.gamma), in_column(run.tokens_per_step),
+                   milliseconds(run.round_seconds), milliseconds(run.seconds_per_output_token), measured,
+                   error ? fmt::format("{:+.1f}%", 100 * *error) : "-"});
+  }
+  return table.to_string();
+}
+
+/// What of the held-out runs is not as the plan has it.
+std::string about_drift(const planning::BenchPlan& bench) {
+  std::vector<std::string> drifted;
+  for (const planning::BenchPrediction& held : bench.backtest) {
+    const auto figure = [&](const char* what, const planning::PredictedFigure& of, double factor) {
+      drifted.push_back(fmt::format("{} of {} {}, predicted {} [{} to {}]", what, held.file.filename().string(),
+                                    brief(factor * of.measured), brief(factor * of.predicted),
+                                    brief(factor * of.ci95.lo), brief(factor * of.ci95.hi)));
+    };
+    if (held.round && held.round->outside()) figure("ms a round", *held.round, 1000);
+    if (held.tokens && held.tokens->outside()) figure("tokens a step", *held.tokens, 1);
+    if (held.drifted() == "time")
+      drifted.push_back(fmt::format("the time per token of {}", held.file.filename().string()));
+  }
+  if (bench.backtest.empty()) return "";
+  if (drifted.empty())
+    return wrapped("Nothing has drifted: times, rounds and acceptance lie in their intervals.") + '\n';
+  return wrapped(fmt::format("Drifted: {}. One figure in twenty lies outside its interval by chance.",
+                             fmt::join(drifted, "; "))) +
+         '\n';
+}
+
+std::string about_runs(const Plan& d) {
+  if (!d.bench) return "";
+  const planning::BenchPlan& bench = *d.bench;
+  std::string text = fmt::format(
+      "{} runs{}; measured is the speedup over the plain run beside it, predicted the error "
+      "in ms/token of a prediction from all other runs",
+      bench.runs.size(), bench.model.empty() ? "" : " of " + bench.model);
+  if (bench.leave_one_out_error) text += fmt::format(" (median {})", percent(*bench.leave_one_out_error));
+  if (!d.drafts.empty()) text += fmt::format(". The plan takes its acceptance from {}", d.drafts[0].acceptance.text);
+  text = wrapped(text + ".") + "\n\n" + runs_table(bench) + '\n';
+  for (const planning::BenchPrediction& held : bench.backtest) {
+    const std::string file = held.file.filename().string();
+    text +=
+        wrapped(held.predicted ? fmt::format("Held out, {}: predicted {} ms/token [{} to {}], measured {} ({:+.1f}%).",
+                                             file, milliseconds(*held.predicted), milliseconds(held.ci95->lo),
+                                             milliseconds(held.ci95->hi), milliseconds(held.measured),
+                                             100 * held.relative_error.value_or(0))
+                               : fmt::format("Held out, {}: not predicted, since {}.", file, held.reason)) +
+        '\n';
+  }
+  return text + about_drift(bench) + (bench.backtest.empty() ? "" : "\n");
+}
+
+/// Which of the drafts is the fastest, where runs say nothing of plain decoding.
+std::string fastest_drafts(const Plan& d) {
+  if (!lacks_plain_runs(d)) return "";
+  const std::vector<planning::GammaComparison>& rows = d.bench->relative;
+  std::vector<std::string> places;
+  for (const planning::GammaComparison& row : rows) {
+    if (!row.fastest) continue;
+    const PointPlan* point = nullptr;
+    for (const PointPlan& other : d.points())
+      if (other.batch == row.batch && other.context == row.context) point = &other;
+    if (point != nullptr) places.push_back(fmt::format("gamma {} at {}", row.gamma, at_point(d, *point)));
+  }
+  return fmt::format("Among gammas {} the fastest is {}.",
+                     from_to(static_cast<double>(rows.front().gamma), static_cast<double>(rows.back().gamma)),
+                     fmt::join(places, ", "));
+}
+
+std::string relative_table(const Plan& d) {
+  if (!lacks_plain_runs(d)) return "";
+  TextTable table({{"batch"},
+                   {"context"},
+                   {"gamma"},
+                   {"tokens"},
+                   {"ms/token"},
+                   {"over fastest"},
+                   {"95% interval"},
+                   {"", TextTable::Align::left}});
+  for (const planning::GammaComparison& row : d.bench->relative) {
+    table.add_row({whole_or_brief(row.batch), context_text(row.context), fmt::format("{}", row.gamma),
+                   in_column(row.tokens_per_step), milliseconds(row.seconds_per_output_token),
+                   in_column(row.slower.value), interval_text(row.slower.ci95), row.fastest ? "fastest" : ""});
+  }
+  return table.to_string() + '\n';
+}
+
+std::string points_table(const Plan& d) {
+  const bool seconds = d.in_seconds;
+  const bool contexts = has_several_contexts(d) || d.points().front().context > 0;
+  std::vector<TextTable::Column> columns = {{"batch"}};
+  if (contexts) columns.push_back({"context"});
+  for (const std::string& name : {std::string("gamma"), std::string("speedup"), interval_heading(d)}) {
+    columns.push_back({name});
+  }
+  if (seconds) {
+    for (const char* name : {"ms/token", "plain", "tokens/s", "plain"}) columns.push_back({name});
+  } else {
+    for (const char* name : {"tokens", "near-best"}) columns.push_back({name});
+  }
+  columns.push_back({"verdict", TextTable::Align::left});
+  if (d.has_roofline()) columns.push_back({"bound", TextTable::Align::left});
+  TextTable table(columns);
+  for (const PointPlan& point : d.points()) {
+    std::vector<std::string> cells = {whole_or_brief(point.batch)};
+    if (contexts) cells.push_back(context_text(point.context));
+    cells.push_back(gamma_text(point));
+    cells.push_back(speedup_text(point));
+    cells.push_back(interval_text(point));
+    if (!point.optimal_row) {
+      cells.insert(cells.end(), seconds ? 4 : 2, "-");
+    } else if (seconds) {
+      cells.push_back(milliseconds(point.seconds_per_output_token->speculative));
+      cells.push_back(milliseconds(point.seconds_per_output_token->baseline));
+      cells.push_back(brief(point.output_tokens_per_second->speculative));
+      cells.push_back(brief(point.output_tokens_per_second->baseline));
+    } else {
+      cells.push_back(in_column(point.optimal()->tokens_per_step));
+      const auto& near = point.near_optimal_gammas;
+      cells.push_back(near.empty() ? "-"
+                                   : from_to(static_cast<double>(near.front()), static_cast<double>(near.back())));
+    }
+    cells.push_back(point.verdict == Verdict::do_not_speculate ? "do not" : std::string(name_of(point.verdict)));
+    if (d.has_roofline()) {
+      const auto bound = point.optimal_row ? bound_of(d, point, point.optimal()->gamma) : std::nullopt;
+      cells.emplace_back(bound.value_or("-"));
+    }
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+const DeploymentRow* row_at(const PointPlan& point, std::int64_t gamma) {
+  for (const DeploymentRow& row : point.rows) {
+    if (row.gamma == gamma) return &row;
+  }
+  return nullptr;
+}
+
+std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
+  std::vector<std::string> words;
+  const auto& near = point.near_optimal_gammas;
+  if (point.optimal_row && row.gamma == point.optimal()->gamma) {
+    words.push_back("best");
+  } else if (point.passed_over_row && row.gamma == point.rows[*point.passed_over_row].gamma) {
+    words.push_back("fastest");
+  } else if (std::find(near.begin(), near.end(), row.gamma) != near.end()) {
+    words.push_back("near-best");
+  }
+  if (point.deployed && point.deployed->gamma == row.gamma) words.push_back("in use");
+  if (row.extrapolated) words.push_back("extrapolated");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// Every gamma of the only point, as far as they matter.
+std::string rows_table(const Plan& d) {
+  const PointPlan& point = d.points().front();
+  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"round"}, {"speedup"}, {interval_heading(d)},
+                                            {"regret"}};
+  if (d.has_roofline()) columns.push_back({"bound", TextTable::Align::left});
+  columns.push_back({"", TextTable::Align::left});
+  TextTable table(columns);
+  if (point.rows.empty()) return "";
+  const std::int64_t last = std::max({point.optimal_row ? point.optimal()->gamma + 4 : std::int64_t{0}, std::int64_t{8},
+                                      point.deployed ? point.deployed->gamma : std::int64_t{0}});
+  for (const DeploymentRow& row : point.rows) {
+    if (row.gamma > last) break;
+    std::vector<std::string> cells = {
+        fmt::format("{}", row.gamma), in_column(row.tokens_per_step),  in_column(row.tokens_per_step / row.speedup),
+        in_column(row.speedup),       interval_text(row.speedup_ci95), point.optimal_row ? percent(row.regret) : "-"};
+    if (const auto bound = bound_of(d, point, row.gamma)) cells.emplace_back(*bound);
+    cells.push_back(row_notes(point, row));
+    table.add_row(std::move(cells));
+  }
+  return '\n' + table.to_string();
+}
+
+/// Whether the intervals do not bear out what a stretch has by the estimates.
+bool is_untold(const Plan& d, const planning::PlannedStretch& stretch) {
+  return stretch.gamma && stretch.verdict == Verdict::cannot_tell && planning::decides(stretch.basis, d.extrapolates());
+}
+
+/// " From batch 242 on no gamma gives 1.05x by the estimate; ...", as sure as the intervals are.
+std::string about_crossover(const Plan& d) {
+  const planning::DraftPlan& plan = d.shown_plan();
+  if (!plan.crossover_batch) return "";
+  const std::string gain = factor_text(1 + d.min_gain);
+  const planning::CrossoverBounds& bounds = *plan.crossover_bounds;
+  const std::string from = fmt::format(" From batch {} on no gamma gives {}", *plan.crossover_batch, gain);
+  if (bounds.low == *plan.crossover_batch && bounds.high == plan.crossover_batch) return from + ".";
+  return from + (bounds.high ? fmt::format(" by the estimate; by the intervals that begins between batch {} and {}.",
+                                           bounds.low, *bounds.high)
+                             : fmt::format(" by the estimate; by the intervals that begins at batch {} or later, and "
+                                           "cannot be told of any batch planned.",
+                                           bounds.low));
+}
+
+/// "4 at batch 1 to 8", and of what decides nothing "not known at batch 9 to 64 (no price)".
+std::string stretch_text(const Plan& d, const planning::PlannedStretch& stretch) {
+  const std::string batches = from_to(static_cast<double>(stretch.batch_low), static_cast<double>(stretch.batch_high));
+  if (!stretch.gamma) return fmt::format("not known at batch {} (no price)", batches);
+  const bool decided = planning::decides(stretch.basis, d.extrapolates());
+  const bool extrapolated = stretch.basis == planning::PriceBasis::extrapolated;
+  return fmt::format("{} at batch {}{}", *stretch.gamma, batches,
+                     is_untold(d, stretch) ? (extrapolated ? " (extrapolated, by the estimate)" : " (by the estimate)")
+                     : !extrapolated       ? ""
+                     : decided             ? " (extrapolated)"
+                                           : " (extrapolated, not decided)");
+}
+
+/// Why the schedule has other gammas than the points.
+std::string about_schedule_loss(const Plan& d) {
+  const auto loss = planning::largest_schedule_loss(d.shown_plan());
+  if (!loss) return "";
+  const bool gains_too_little = loss->scheduled == 0 && loss->speedup < 1 + d.min_gain;
+  const std::string why =
+      gains_too_little ? fmt::format("no gamma gives {} there", factor_text(1 + d.min_gain))
+      : has_several_contexts(d)
+          ? "one gamma serves all contexts of a batch, and neighbouring batches within the tolerance"
+          : "one gamma within the tolerance serves neighbouring batches";
+  return fmt::format(
+      " It differs from the best gammas of the points, most at batch {} ({} for {}, {} slower), since {}.",
+      whole_or_brief(loss->batch), loss->scheduled, loss->best, percent(loss->regret), why);
+}
+
+std::string schedule_text(const Plan& d) {
+  const auto& schedule = d.shown_plan().schedule;
+  const bool decides_nothing = lacks_plain_runs(d) && !d.extrapolates();
+  if (schedule.empty() || d.points().size() == 1 || decides_nothing) return "";
+  std::vector<std::string> parts;
+  for (const planning::PlannedStretch& stretch : schedule) parts.push_back(stretch_text(d, stretch));
+  std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));
+  if (std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) { return is_untold(d, stretch); })) {
+    text += fmt::format(" By the estimate: the intervals do not tell at all of these batches whether drafts give {}.",
+                        factor_text(1 + d.min_gain));
+  }
+  return text + about_crossover(d) + about_schedule_loss(d);
+}
+
+/// What a step with gamma drafts costs and yields at a point, in plain steps.
+std::string step_text(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
+  std::string text = fmt::format("takes {} plain steps", brief(row.tokens_per_step / row.speedup, 3));
+  const double step = point.rows.front().time.total();
+  if (d.cost().parts_known({row.gamma, point.batch, point.context}) && step > 0) {
+    text +=
+        fmt::format(" (verifying {}, drafting {}", brief(row.time.target / step, 3), brief(row.time.draft / step, 3));
+    text += row.time.overhead > 0 ? fmt::format(", other {})", brief(row.time.overhead / step, 3)) : ")";
+  }
+  return text + fmt::format(" and yields {} tokens", brief(row.tokens_per_step, 3));
+}
+
+/// 0 where none is known.
+std::int64_t best_gamma(const PointPlan& point) { return point.optimal_row ? point.optimal()->gamma : 0; }
+
+/// What is in use, or else what gains, loses here.
+bool loses_at(const PointPlan& point) {
+  if (point.deployed && point.deployed->gamma > 0) return point.deployed->speedup < 1;
+  return point.verdict == Verdict::do_not_speculate;
+}
+
+/// Why the answer changes with the batch: the same gamma at the first point that gains and at the last that loses.
+std::string reason(const Plan& d) {
+  const auto& points = d.points();
+  const auto gains =
+      std::find_if(points.begin(), points.end(), [](const auto& p) { return best_gamma(p) > 0 && !loses_at(p); });
+  const PointPlan* loses = nullptr;
+  for (const PointPlan& point : points) {
+    const bool beside = gains != points.end() && planner::same_context(point.context, gains->context);
+    if (beside && loses_at(point) && point.batch > gains->batch) loses = &point;
+  }
+  if (loses == nullptr) return "";
+  const std::int64_t gamma =
+      loses->deployed && loses->deployed->gamma > 0 ? loses->deployed->gamma : best_gamma(*gains);
+  const DeploymentRow* const here = row_at(*loses, gamma);
+  const DeploymentRow* const there = row_at(*gains, gamma);
+  if (here == nullptr || there == nullptr) return "";
+  std::string text =
+      fmt::format("Why: at {} a step with gamma {} {}: {}. At batch {} it {}: {}.", at_point(d, *loses), gamma,
+                  step_text(d, *loses, *here), factor_text(here->speedup), whole_or_brief(gains->batch),
+                  step_text(d, *gains, *there), factor_text(there->speedup));
+  return text;
+}
+
+std::string break_even(const PointPlan& point) {
+  std::vector<std::string> parts;
+  if (point.break_even_alpha) parts.push_back(fmt::format("alpha is above {}", brief(*point.break_even_alpha, 3)));
+  if (point.break_even_cost) {
+    parts.push_back(fmt::format("a draft step costs less than {} plain steps (gamma {})",
+                                brief(point.break_even_cost->c, 3), point.break_even_cost->gamma));
+  }
+  if (parts.empty()) return "";
+  return fmt::format("Speculation pays where {}, all else equal.", fmt::join(parts, ", or where "));
+}
+
+/// The gammas that the recording does not tell from the best one, where that is as good as `analyze` has it.
+std::string about_alike(const Plan& d) {
+  if (d.drafts.empty()) return "";
+  const std::vector<std::int64_t>& alike = d.drafts[d.shown()].acceptance.not_told_apart;
+  if (alike.size() < 2) return "";
+  return fmt::format("Gammas {} cannot be told apart by the recording; near-best is by the estimates.",
+                     listed_ranges(alike));
+}
+
+/// How the server is to run.
+std::string server_text(const planning::NextMeasurement& next) {
+  if (next.gamma == 0) return "without speculation";
+  return fmt::format("with num_speculative_tokens {}{}", next.gamma,
+                     next.with_baseline ? ", and once without speculation" : "");
+}
+
+/// Of benchmark runs one run is worth more than the others, whichever points are in doubt.
+std::string next_run_text(const Plan& d) {
+  const planning::NextRun& run = *d.next_run;
+  const planning::NextMeasurement next = {run.gamma, run.batch, run.context, std::nullopt, false};
+  const std::string place = has_several_contexts(d) ? fmt::format("batch {}, context {}", whole_or_brief(run.batch),
+                                                                  context_text(run.context))
+                                                    : fmt::format("batch {}", whole_or_brief(run.batch));
+  return '\n' +
+         wrapped(fmt::format("The next run to buy is {} at {}: of {} it is expected to lower the regret of the choice "
+                             "most per minute of the server, from {} to {} in {} minutes. Run the server {}, and",
+                             run.gamma == 0 ? "one without speculation" : fmt::format("gamma {}", run.gamma), place,
+                             run.candidates, percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2),
+                             server_text(next))) +
+         '\n' + command_lines(planner::next_run_command(d));
+}
+
+std::string next_measurements(const Plan& d) {
+  if (d.next_run) return next_run_text(d);
+  std::string text;
+  std::size_t shown = 0, left = 0;
+  for (const PointPlan& point : d.points()) {
+    if (!point.next) continue;
+    if (shown == shown_measurements) {
+      ++left;
+      continue;
+    }
+    ++shown;
+    const planning::NextMeasurement& next = *point.next;
+    text +=
+        '\n' +
+        wrapped(fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",
+                            at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
+                            server_text(next))) +
+        '\n' + command_lines(planner::benchmark_command(d, next));
+  }
+  if (left > 0) text += wrapped(fmt::format("{} more points cannot be told; --format json has them all.", left)) + '\n';
+  return text;
+}
+
+std::string about_correlated_rounds(const Plan& d) {
+  if (!d.at_design_effect_3) return "";
+  std::vector<std::string> changed;
+  const auto& wider = d.at_design_effect_3->drafts[d.shown()].points;
+  for (std::size_t i = 0; i < wider.size() && changed.size() < shown_verdicts; ++i) {
+    if (wider[i].verdict != d.points()[i].verdict) {
+      changed.push_back(fmt::format("{} at {}", name_of(wider[i].verdict), at_point(d, wider[i])));
+    }
+  }
+  return changed.empty() ? "The verdicts stay at a design effect of 3, where rounds that are alike count a third."
+                         : fmt::format("At a design effect of 3, where rounds that are alike count a third: {}.",
+                                       fmt::join(changed, ", "));
+}
+
+std::string about_deployed(const Plan& d) {
+  const PointPlan* worst = nullptr;
+  for (const PointPlan& point : d.points()) {
+    if (point.deployed && (worst == nullptr || point.deployed->regret > worst->deployed->regret)) worst = &point;
+  }
+  if (worst == nullptr) return "";
+  const planning::DeployedAtPoint& deployed = *worst->deployed;
+  const bool one = d.points().size() == 1;
+  std::string text;
+  if (deployed.regret == 0) {
+    text =
+        one ? fmt::format("In use: gamma {}, the best.", deployed.gamma) : "What is in use is the best at every point.";
+  } else {
+    text = fmt::format("{} at {}, {} and {} below the best.",
+                       one ? fmt::format("In use: gamma {}", deployed.gamma)
+                           : fmt::format("What is in use loses most with gamma {}", deployed.gamma),
+                       at_point(d, *worst), factor_text(deployed.speedup), percent(deployed.regret));
+  }
+  if (percent(deployed.worst_regret) != percent(deployed.regret)) {
+    text += fmt::format(" Within the acceptance's interval it loses at most {}.", percent(deployed.worst_regret));
+  }
+  return text;
+}
+
+std::string about_config(const Plan& d) {
+  if (!d.config) return "";
+  std::string text;
+  for (const planning::EngineVariant& variant : d.config->variants) {
+    text += fmt::format("\n{}:\n", variant.releases);
+    text += command_lines(variant.command);
+    text += variant.text.empty() ? "" : d.config->file + ":\n" + variant.text;
+  }
+  for (const std::string& note : d.config->notes) text += '\n' + wrapped("Note: " + note + ".", 2);
+  return text + (d.config->notes.empty() ? "" : "\n");
+}
+
+}  // namespace
+
+std::string interval_heading(const Plan& d) { return d.lacks_sampling() ? "range" : "95% interval"; }
+
+std::string interval_heading_of_drafts(const Plan& d) {
+  std::size_t lacking = 0;
+  for (std::size_t i = 0; i < d.drafts.size(); ++i) lacking += d.lacks_sampling(i) ? 1 : 0;
+  return lacking == 0 ? "95% interval" : lacking == d.drafts.size() ? "range" : "95% interval or range";
+}
+
+std::string command_lines(const std::string& command) {
+  constexpr std::size_t indent = 2;
+  if (indent + command.size() <= text_width) return std::string(indent, ' ') + command + '\n';
+  std::string text, line = std::string(indent, ' ');
+  std::size_t at = 0;
+  while (at < command.size()) {
+    std::size_t next = command.find(" --", at + 1);
+    if (next == std::string::npos) next = command.size();
+    const std::string part = command.substr(at, next - at);
+    if (line.size() + part.size() + 2 > text_width && line.size() > indent) {
+      text += line + " \\\n";
+      line = std::string(indent + 1, ' ');
+    }
+    line += part;
+    at = next;
+  }
+  return text + line + '\n';
+}
+
+std::vector<std::string> words_of(const Plan& d) {
+  if (d.closed_form) return closed_form_words(d);
+  std::vector<std::string> words;
+  const auto add = [&](const std::string& paragraph) {
+    if (!paragraph.empty()) words.push_back(paragraph);
+  };
+  add(about_shortfall(d));
+  add(which_draft(d));
+  add(fastest_drafts(d));
+  for (const std::string& sentence : verdicts(d)) add(sentence);
+  add(about_misfit(d));
+  add(about_alike(d));
+  if (d.points().size() == 1) add(break_even(d.points().front()));
+  for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add(part(d));
+  return words;
+}
+
+std::string text_of(const Plan& d) {
+  if (d.closed_form) return closed_form_text(d);
+  std::string text;
+  const auto add = [&](const std::string& before, const std::string& paragraph) {
+    if (!paragraph.empty()) text += before + wrapped(paragraph) + '\n';
+  };
+  add("", about_shortfall(d));
+  add("", fastest_drafts(d));
+  for (const std::string& sentence : verdicts(d)) add("", sentence);
+  add("", about_misfit(d));
+  add("", about_alike(d));
+  if (d.points().size() == 1) add("", break_even(d.points().front()));
+  text += '\n' + about_drafts(d) + about_runs(d) + relative_table(d) + points_table(d);
+  if (d.points().size() == 1) text += rows_table(d);
+  for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add("\n", part(d));
+  return text + next_measurements(d) + about_config(d);
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,295 @@
+#include "render/plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+
+#include "render/text.hpp"
+
+namespace specdec::render {
+namespace {
+
+using planner::Plan;
+
+const planner::StatedAcceptance& stated_of(const Plan& a) { return *a.drafts.front().acceptance.stated; }
+
+const planning::PointPlan* point_of(const Plan& a) { return a.has_points() ? &a.points().front() : nullptr; }
+
+std::string ranges_text(const std::vector<theory::GammaRange>& ranges) {
+  std::vector<std::string> parts;
+  for (const theory::GammaRange& range : ranges) {
+    if (range.last == theory::GammaRange::unbounded) {
+      parts.push_back(fmt::format("{} and above", range.first));
+    } else if (range.first == range.last) {
+      parts.push_back(fmt::format("{}", range.first));
+    } else {
+      parts.push_back(fmt::format("{} to {}", range.first, range.last));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Whether a few digits of alpha would read as 1.
+bool is_near_one(const core::AcceptanceRate& rate) { return 0 < rate.rejection() && rate.rejection() < 0.001; }
+
+/// The acceptance in the few digits that it is known to; near 1 as its rejection, which keeps them.
+std::string rate_text(const core::AcceptanceRate& rate) {
+  return is_near_one(rate) ? fmt::format("1 - alpha {}", brief(rate.rejection())) : "alpha " + brief(rate.alpha());
+}
+
+std::string interval_text(const planning::RateInterval& rates) {
+  if (is_near_one(rates.low) || is_near_one(rates.high)) {
+    return fmt::format("1 - alpha {} to {}", brief(rates.high.rejection()), brief(rates.low.rejection()));
+  }
+  return fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
+}
+
+std::string acceptance_sentence(const Plan& a) {
+  const double c = a.closed_form->question.space.cost.c;
+  if (stated_of(a).interval) {
+    return fmt::format("{}, c {}", interval_text(*stated_of(a).interval), brief(c));
+  }
+  return fmt::format("{}{}, c {}", rate_text(stated_of(a).rate()),
+                     stated_of(a).typed ? fmt::format(" up to gamma {}", a.closed_form->measured()) : std::string(),
+                     brief(c));
+}
+
+/// What the first sentence says of a recommendation that the measurements do not reach, or reach only just.
+std::string beyond_what(const Plan& a, std::int64_t gamma) {
+  const std::string positions =
+      fmt::format("{} measured position{}", a.closed_form->measured(), a.closed_form->measured() == 1 ? "" : "s");
+  if (a.closed_form->plan.basis == planning::Basis::measured) {
+    return ", the best within " + (a.closed_form->measured() > 0 ? "the " + positions : "the verify factors given");
+  }
+  return planning::beyond_measured(a.closed_form->question, gamma) ? ", extrapolated beyond the " + positions : "";
+}
+
+/// " (2.46x to 3.13x)", and what that does not hold.
+std::string range_text(const Plan& a, const estimate::Interval& speedup) {
+  return fmt::format(" ({} to {}{})", factor_text(speedup.lo), factor_text(speedup.hi),
+                     stated_of(a).lacks_sampling_error() ? " without sampling error, which --rounds adds" : "");
+}
+
+/// Where the acceptance leaves room.
+std::string range_text(const Plan& a, const planning::PlanRow& row) {
+  const auto interval = planner::speedup_interval(a.drafts.front().acceptance, row);
+  return interval ? range_text(a, *interval) : "";
+}
+
+/// Where the point's interval has a width.
+std::string range_text(const Plan& a, const planning::DeploymentRow& row) {
+  return row.speedup_ci95.lo < row.speedup_ci95.hi ? range_text(a, row.speedup_ci95) : "";
+}
+
+/// The row of what is recommended, or of the best gamma where that is not to draft.
+const planning::DeploymentRow& judged_row(const Plan& a, const planning::PointPlan& point) {
+  const auto& recommended = a.closed_form->plan.recommended;
+  const bool has_row =
+      recommended && recommended->gamma > 0 && recommended->gamma < static_cast<std::int64_t>(point.rows.size());
+  return has_row ? point.rows[static_cast<std::size_t>(recommended->gamma)] : *point.optimal();
+}
+
+/// The first sentence where the point's verdict is not to speculate, or that it cannot be told.
+std::string undrafted(const Plan& a, const planning::PointPlan& point) {
+  const std::string about = acceptance_sentence(a), enough = factor_text(1 + a.min_gain);
+  const planning::DeploymentRow& best = *point.optimal();
+  if (point.verdict == planning::Verdict::do_not_speculate) {
+    if (best.gamma == 0) {
+      return fmt::format("Do not speculate: no gamma is faster than plain decoding ({}).", about);
+    }
+    return fmt::format(
+        "Do not speculate: the best gamma, {}, gives {}{}, less than the {} that --min-gain asks for ({}).", best.gamma,
+        factor_text(best.speedup), range_text(a, best), enough, about);
+  }
+  const planning::DeploymentRow& judged = judged_row(a, point);
+  if (judged.gamma > 0) {
+    return fmt::format("Cannot tell: gamma {} gives {}{}, and --min-gain asks for {} ({}){}.", judged.gamma,
+                       factor_text(judged.speedup), range_text(a, judged), enough, about, beyond_what(a, judged.gamma));
+  }
+  const auto most = std::max_element(point.rows.begin(), point.rows.end(), [](const auto& one, const auto& other) {
+    return one.speedup_ci95.hi < other.speedup_ci95.hi;
+  });
+  return fmt::format(
+      "Cannot tell: {} no gamma is faster than plain decoding, but gamma {} may give up to {}, and --min-gain asks for "
+      "{} ({}).",
+      a.closed_form->plan.interval ? "at the middle" : "by the estimate", most->gamma,
+      factor_text(most->speedup_ci95.hi), enough, about);
+}
+
+std::string drafted(const Plan& a) {
+  const planning::Plan& plan = a.closed_form->plan;
+  const std::string about = acceptance_sentence(a);
+  if (plan.basis == planning::Basis::not_worth_it) {
+    return fmt::format("Do not speculate: no gamma is faster than plain decoding ({}).", about);
+  }
+  const planning::PlanRow& row = *plan.recommended;
+  if (row.gamma == 0) return fmt::format("Do not draft: plain decoding is the safe choice ({}).", about);
+  return fmt::format("Draft {} token{} per step: {}{} the speed of plain decoding ({}){}.", row.gamma,
+                     row.gamma == 1 ? "" : "s", factor_text(row.speedup), range_text(a, row), about,
+                     beyond_what(a, row.gamma));
+}
+
+/// What the gamma of least worst regret loses, named where the first sentence does not recommend it.
+std::string about_minimax(const Plan& a, bool drafts) {
+  const planning::IntervalPlan& interval = *a.closed_form->plan.interval;
+  const std::int64_t gamma = a.closed_form->plan.recommended->gamma;
+  const std::string what = drafts ? "this" : gamma == 0 ? "plain decoding" : fmt::format("gamma {}", gamma);
+  const std::string rivals = interval.best_lies_above ? ", also above --max-gamma"
+                             : interval.best_at_high < planning::no_max_gamma
+                                 ? fmt::format(" ({} to {})", interval.best_at_low, interval.best_at_high)
+                                 : fmt::format(" ({} to no end)", interval.best_at_low);
+  return fmt::format(" Wherever alpha lies in the interval, {} loses at most {} to the gamma that is best there{}{}.",
+                     what, percent(interval.minimax.worst_regret), rivals,
+                     gamma == 0 ? "" : "; the speedup is that at the middle");
+}
+
+/// What is extrapolated at a gamma: the acceptance, the cost of verification or both.
+std::string if_all_goes_on(const Plan& a, std::int64_t gamma) {
+  const bool acceptance = planning::beyond_measured(a.closed_form->question, gamma);
+  const bool cost = a.closed_form->question.space.cost.extrapolates(gamma);
+  return fmt::format("if {} on as before", acceptance && cost ? "acceptance and the verify factor go"
+                                           : cost             ? "the verify factor goes"
+                                                              : "acceptance goes");
+}
+
+std::string recommendation(const Plan& a) {
+  const planning::Plan& plan = a.closed_form->plan;
+  if (plan.basis == planning::Basis::none) {
+    return fmt::format("Draft as many tokens as you can: {}the speedup grows without bound ({}).",
+                       plan.interval ? "at the high end of the interval " : "", acceptance_sentence(a));
+  }
+  const planning::PointPlan* const point = point_of(a);
+  const bool drafts = point == nullptr || !point->optimal_row || point->verdict == planning::Verdict::speculate;
+  std::string text = drafts ? drafted(a) : undrafted(a, *point);
+  if (plan.basis == planning::Basis::not_worth_it) return text;
+  if (plan.basis == planning::Basis::minimax_regret) text += about_minimax(a, drafts);
+  if (plan.prefers_measured()) {
+    const double preference = a.closed_form->question.prefer_measured;
+    const bool gives_little = plan.recommended->speedup >= (1 - preference) * plan.best.speedup;
+    text += fmt::format(" {} would reach {} {}",
+                        plan.best.attained() ? fmt::format("Gamma {}", plan.best.gamma) : "Ever larger gammas",
+                        factor_text(plan.best.speedup),
+                        if_all_goes_on(a, plan.best.attained() ? plan.best.gamma : planning::no_max_gamma));
+    text += gives_little ? fmt::format("; up to {} is given up for what was measured.", percent(preference))
+                         : fmt::format(
+                               ", and {} by the reading that says least: no gain of more than {} over what was "
+                               "measured is sure.",
+                               factor_text(plan.least_best_speedup), percent(preference));
+  }
+  if (plan.basis == planning::Basis::share_of_limit) {
+    const bool too_large = plan.best.kind == theory::OptimumKind::too_large;
+    text += fmt::format(
+        " {}: {}the speedup {} {}; {} comes within {} of it.",
+        too_large ? "The best gamma exceeds 2^53" : "No gamma is optimal", plan.interval ? "at the middle " : "",
+        too_large ? "there is" : "approaches", factor_text(plan.best.speedup),
+        drafts ? "this one" : fmt::format("gamma {}", plan.recommended->gamma), percent(a.question.tolerance));
+    for (const auto& share : plan.shares_of_limit) {
+      text += fmt::format(" Gamma {} reaches {}.", share.gamma, percent(share.share));
+    }
+  }
+  return text;
+}
+
+std::string surroundings(const Plan& a) {
+  const planning::Plan& plan = a.closed_form->plan;
+  const std::string_view where = plan.interval ? ", at the middle" : "";
+  std::string text;
+  if (plan.worth_it && plan.best.attained()) {
+    text += fmt::format("Within {} of the best{}: gamma {}. ", percent(a.question.tolerance), where,
+                        ranges_text(plan.near_best));
+  }
+  if (plan.break_even) {
+    text += is_near_one(*plan.break_even)
+                ? fmt::format("Speculation pays where 1 - alpha is below {}. ", brief(plan.break_even->rejection(), 3))
+                : fmt::format("Speculation pays where alpha is above {}. ", brief(plan.break_even->alpha(), 3));
+  }
+  if (plan.oracle_speedup && std::isfinite(*plan.oracle_speedup) && plan.worth_it) {
+    text += fmt::format("An oracle for gamma would reach {}{}.", factor_text(*plan.oracle_speedup), where);
+  }
+  return text;
+}
+
+std::string about_gamma_in_use(const Plan& a) {
+  const planning::DeployedGamma& deployed = *a.closed_form->plan.deployed;
+  const bool bounded = a.closed_form->plan.best.gamma != a.closed_form->plan.unrestricted.gamma;
+  std::string text =
+      fmt::format("You use gamma {}: {}, {} below the best{}{}.", deployed.gamma, factor_text(deployed.speedup),
+                  percent(deployed.regret), bounded ? " of all gammas, also above --max-gamma" : "",
+                  a.closed_form->plan.interval ? ", at the middle" : "");
+  if (deployed.worst_regret) {
+    text += fmt::format(" In the interval it loses at most {}.", percent(*deployed.worst_regret));
+  }
+  return text;
+}
+
+std::string about_finite(const planning::FinitePlan& finite) {
+  return fmt::format(
+      "Generations of {} tokens (column finite): {} gamma {}, {} in {} steps; {}.", finite.tokens,
+      finite.complete ? "best with" : "fastest of those computed is", finite.gamma, factor_text(finite.speedup),
+      brief(finite.expected_steps, 3),
+      finite.complete ? fmt::format("gammas up to {} tried", finite.searched_up_to)
+                      : fmt::format("not all gammas above {} were, since they take too long", finite.searched_up_to));
+}
+
+std::string notes(const Plan& a, const planning::PlanRow& row) {
+  const planning::Plan& plan = a.closed_form->plan;
+  const auto is_near = [&](const theory::GammaRange& r) { return r.first <= row.gamma && row.gamma <= r.last; };
+  std::vector<std::string> words;
+  const bool is_preferred = a.closed_form->plan.prefers_measured() && row.gamma == plan.recommended->gamma;
+  if (is_preferred) words.push_back("recommended");
+  if (plan.best_row && row.gamma == plan.best_row->gamma) {
+    words.push_back("best");
+  } else if (std::any_of(plan.near_best.begin(), plan.near_best.end(), is_near)) {
+    words.push_back("near-best");
+  }
+  if (plan.basis == planning::Basis::minimax_regret && row.gamma == plan.recommended->gamma) {
+    words.push_back("minimax");
+  }
+  if (plan.deployed && row.gamma == plan.deployed->gamma) words.push_back("in use");
+  if (row.extrapolated) words.push_back("extrapolated");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string table_of(const Plan& a) {
+  const bool finite = a.question.tokens.has_value();
+  const bool interval = a.closed_form->plan.interval.has_value();
+  std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"speedup"}, {"operations"}, {"memory"}};
+  if (finite) columns.push_back({"finite"});
+  if (interval) columns.push_back({"max regret"});
+  if (stated_of(a).typed) columns.insert(columns.begin() + 3, {"range"});
+  columns.push_back({"", TextTable::Align::left});
+  TextTable table(columns);
+  for (const planning::PlanRow& row : a.closed_form->plan.rows) {
+    std::vector<std::string> cells = {fmt::format("{}", row.gamma), in_column(row.expected_tokens),
+                                      in_column(row.speedup), in_column(row.operations_factor),
+                                      in_column(row.memory_access_factor)};
+    if (finite) cells.push_back(row.finite_speedup ? in_column(*row.finite_speedup) : "-");
+    if (interval) cells.push_back(row.worst_regret ? percent(*row.worst_regret) : "-");
+    if (const auto range = planner::speedup_interval(a.drafts.front().acceptance, row)) {
+      cells.insert(cells.begin() + 3, fmt::format("{:.2f} to {:.2f}", range->lo, range->hi));
+    }
+    cells.push_back(notes(a, row));
+    table.add_row(std::move(cells));
+  }
+  return table.to_string();
+}
+
+}  // namespace
+
+std::vector<std::string> closed_form_words(const Plan& a) {
+  std::vector<std::string> words = {recommendation(a)};
+  const std::string more = surroundings(a);
+  if (!more.empty()) words.push_back(more.substr(0, more.find_last_not_of(' ') + 1));
+  if (a.closed_form->plan.deployed) words.push_back(about_gamma_in_use(a));
+  if (a.closed_form->plan.finite) words.push_back(about_finite(*a.closed_form->plan.finite));
+  return words;
+}
+
+std::string closed_form_text(const Plan& a) {
+  std::string text;
+  for (const std::string& paragraph : closed_form_words(a)) text += wrapped(paragraph) + '\n';
+  return text + '\n' + table_of(a);
+}
+
+}  // namespace specdec::render

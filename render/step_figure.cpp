@@ -1,0 +1,161 @@
+#include "render/step_figure.hpp"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <cstddef>
+#include <cstdlib>
+
+namespace specdec::render {
+namespace {
+
+// Length of the well-formed UTF-8 sequence at the start of `text`, 0 where there is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (length == 1) return 1;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
+  const bool beyond = byte(0) == 0xf4 && byte(1) >= 0x90;
+  const bool control = byte(0) == 0xc2 && byte(1) < 0xa0;
+  return overlong || surrogate || beyond || control ? 0 : length;
+}
+
+std::string painted(std::string_view text, std::string_view code) {
+  return text.empty() ? "" : fmt::format("\x1b[{}m{}\x1b[0m", code, visible(text));
+}
+
+std::string marked(std::string_view before, std::string_view text, std::string_view after) {
+  return text.empty() ? "" : fmt::format("{}{}{}", before, visible(text), after);
+}
+
+std::string element(std::string_view name, std::string_view meaning, std::string_view text) {
+  if (text.empty()) return "";
+  return fmt::format("<{0} class=\"{1}\" title=\"{1}\">{2}</{0}>", name, meaning, escaped_markup(text));
+}
+
+}  // namespace
+
+std::string visible(std::string_view text) {
+  std::string line;
+  while (!text.empty()) {
+    const char first = text.front();
+    std::size_t length = utf8_length(text);
+    if (first == '\n') {
+      line += "\\n";
+    } else if (first == '\t') {
+      line += "\\t";
+    } else if (length == 0 || (length == 1 && (static_cast<unsigned char>(first) < 0x20 || first == 0x7f))) {
+      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(first));
+      length = 1;
+    } else {
+      line += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+  }
+  return line;
+}
+
+std::string escaped_markup(std::string_view text) {
+  std::string escaped;
+  for (const char c : visible(text)) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+bool is_colour_terminal() {
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
+}
+
+std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour) {
+  std::string figure;
+  std::string so_far;
+  for (const FigureStep& step : steps) {
+    figure += visible(so_far);
+    if (colour) {
+      figure += painted(step.accepted, "32") + painted(step.rejected, "31;9") + painted(step.extra, "34");
+    } else {
+      figure += marked("<", step.accepted, ">") + marked("[-", step.rejected, "-]") + marked("{+", step.extra, "+}");
+    }
+    figure += '\n';
+    so_far += step.accepted + step.extra;
+  }
+  return figure;
+}
+
+std::string_view figure_legend(bool colour) {
+  return colour ? "Green: accepted drafts. Red: the rejected one. Blue: the target's own token."
+                : "<accepted drafts> [-the rejected one-] {+the target's own token+}";
+}
+
+std::string steps_page(std::string_view prompt, const std::vector<FigureStep>& steps, std::string_view summary,
+                       std::string_view made_by) {
+  std::string list;
+  std::string so_far;
+  for (const FigureStep& step : steps) {
+    list += fmt::format("<li><span class=\"before\">{}</span>{}{}{}</li>\n", escaped_markup(so_far),
+                        element("span", "accepted", step.accepted), element("del", "rejected", step.rejected),
+                        element("ins", "target", step.extra));
+    so_far += step.accepted + step.extra;
+  }
+  return fmt::format(R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="{made_by}">
+<title>Speculative decoding step by step</title>
+<style>
+:root {{ color-scheme: light dark; --ink: #1b1b1f; --paper: #fff; --accepted: #006b4f; --rejected: #b3261e; --target: #00599c; }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ink: #e8e8ec; --paper: #14171c; --accepted: #2fd0a0; --rejected: #ff8a80; --target: #7cc4f5; }}
+}}
+body {{ color: var(--ink); background: var(--paper); font: 1rem/1.6 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+ol {{ font-family: ui-monospace, monospace; padding-left: 2.5rem; }}
+li {{ white-space: pre-wrap; overflow-wrap: anywhere; margin-bottom: .4rem; }}
+.before {{ opacity: .7; }}
+.accepted {{ color: var(--accepted); font-weight: 600; text-decoration: none; border-bottom: 2px solid; }}
+.rejected {{ color: var(--rejected); text-decoration: line-through 2px; }}
+.target {{ color: var(--target); font-weight: 600; text-decoration: none; border-bottom: 2px dotted; }}
+</style>
+</head>
+<body>
+<h1>Speculative decoding step by step</h1>
+<p>{summary}. A line is one step: <span class="accepted">accepted drafts</span>, <del class="rejected">the rejected
+one</del> and <ins class="target">the target's own token</ins>, behind the text so far
+(Leviathan et al. 2023, Fig. 1).</p>
+<p>Prompt: <q>{prompt}</q></p>
+<ol aria-label="steps">
+{list}</ol>
+</body>
+</html>
+)",
+                     fmt::arg("made_by", escaped_markup(made_by)), fmt::arg("summary", escaped_markup(summary)),
+                     fmt::arg("prompt", escaped_markup(prompt)), fmt::arg("list", list));
+}
+
+}  // namespace specdec::render

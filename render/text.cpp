@@ -1,0 +1,132 @@
+#include "render/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::render {
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
+
+std::string listed_ranges(const std::vector<std::int64_t>& numbers) {
+  std::vector<std::string> ranges;
+  for (std::size_t first = 0; first < numbers.size();) {
+    std::size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    ranges.push_back(last == first ? fmt::format("{}", numbers[first])
+                                   : fmt::format("{} to {}", numbers[first], numbers[last]));
+    first = last + 1;
+  }
+  return fmt::format("{}", fmt::join(ranges, ", "));
+}
+
+std::string counted(std::int64_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+std::string factor_text(double speedup) {
+  return speedup < 100 ? fmt::format("{:.2f}x", speedup) : fmt::format("{:.4g}x", speedup);
+}
+
+std::string in_column(double value) {
+  const bool shows = value == 0 || (std::abs(value) >= 0.01 && std::abs(value) < 1e6);
+  return shows ? fmt::format("{:.3f}", value) : brief(value);
+}
+
+std::string with_interval(const estimate::Estimate& estimate, int decimals) {
+  const auto fixed = [decimals](double value) { return fmt::format("{:.{}f}", value, decimals); };
+  if (!estimate.ci95) return fixed(estimate.value);
+  const auto [lo, hi] = *estimate.ci95;
+  const double half = (hi - lo) / 2;
+  const double last_decimal = std::pow(10.0, -decimals);
+  if (std::abs(estimate.value - lo - half) <= std::max(half / 10, last_decimal))
+    return fmt::format("{} +-{}", fixed(estimate.value), fixed(half));
+  return fmt::format("{} [{}, {}]", fixed(estimate.value), fixed(lo), fixed(hi));
+}
+
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string lines;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    if (column > 0 && column + 1 + word.size() > text_width) {
+      lines += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return lines;
+}
+
+std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings) {
+  std::vector<std::string> assumed;
+  for (const planner::Assumption& a : assumptions) {
+    const std::string value = a.value.is_string() ? a.value.get<std::string>() : a.value.dump();
+    assumed.push_back(fmt::format("{} {} ({})", a.name, value, a.source));
+  }
+  std::string text;
+  if (!assumed.empty()) text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumed, ", ")), 2) + '\n';
+  for (const Note& warning : warnings) {
+    if (warning.explains_null) continue;
+    text += wrapped(fmt::format("Warning ({}): {}.", warning.code, warning.message), 2) + '\n';
+  }
+  return text;
+}
+
+std::string without_control_characters(std::string_view text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  return shown;
+}
+
+void TextTable::add_row(std::vector<std::string> cells) {
+  core::require_same_size("TextTable::add_row", "cells", cells.size(), "columns", columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::to_string() const {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    widths.push_back(columns_[c].heading.size());
+    for (const auto& row : rows_) widths[c] = std::max(widths[c], row[c].size());
+  }
+  const auto line = [&](const auto& cell) {
+    std::string text;
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      const char* const form = columns_[c].align == Align::left ? "{}{:<{}}" : "{}{:>{}}";
+      text += fmt::format(fmt::runtime(form), c == 0 ? "" : "  ", cell(c), widths[c]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text + '\n';
+  };
+  std::string table = line([&](std::size_t c) { return columns_[c].heading; });
+  auto heading = headings_.begin();
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    for (; heading != headings_.end() && heading->first == r; ++heading) table += heading->second + '\n';
+    table += line([&](std::size_t c) { return rows_[r][c]; });
+  }
+  return table;
+}
+
+}  // namespace specdec::render

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/estimate/estimate.hpp"
+#include "planner/assumption.hpp"
+#include "planner/number_text.hpp"
+#include "traces/note.hpp"
+
+namespace specdec::render {
+
+/// Width that human output keeps to.
+inline constexpr std::size_t text_width = 100;
+
+/// Units that human output shows.
+inline constexpr double milliseconds_per_second = 1000;
+using planner::bytes_per_gigabyte;
+
+using planner::brief;
+using planner::percent;
+
+/// The parts of `text` between the separators; an empty text is one empty part.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// A number with so many decimals.
+std::string fixed(double value, int decimals = 3);
+
+/// "1 text", "2 texts".
+std::string counted(std::int64_t number, std::string_view what);
+/// "2, 4 to 6" of rising numbers.
+std::string listed_ranges(const std::vector<std::int64_t>& numbers);
+
+/// A speedup: "2.31x".
+std::string factor_text(double speedup);
+
+/// A number in a column: three decimals where they show it well, else as brief.
+std::string in_column(double value);
+
+/// An estimate to so many decimals with its 95% interval: "1.97 +-0.04" where that lies evenly around the value to a
+/// tenth of its half, else "1.97 [1.90, 2.00]"; the value alone where there is none.
+std::string with_interval(const estimate::Estimate& estimate, int decimals);
+
+/// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
+std::string wrapped(std::string_view text, std::size_t indent = 0);
+
+/// What stands below an answer: "Assumptions: ..." and a paragraph for each warning that explains no null; empty where
+/// there is neither.
+std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings);
+
+/// `text` with control characters written as \xNN, so that it stays one line and leaves a terminal as it is.
+std::string without_control_characters(std::string_view text);
+
+/// Columns aligned under their headings, right-aligned unless told otherwise, two blanks apart.
+class TextTable {
+ public:
+  enum class Align { left, right };
+  struct Column {
+    std::string heading;
+    Align align = Align::right;
+  };
+
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// @throws std::invalid_argument unless there is one cell for each column
+  void add_row(std::vector<std::string> cells);
+  /// A line of its own across the columns, above the rows that follow.
+  void add_heading(std::string heading) { headings_.emplace_back(rows_.size(), std::move(heading)); }
+  std::string to_string() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+  /// Before which row each stands.
+  std::vector<std::pair<std::size_t, std::string>> headings_;
+};
+
+}  // namespace specdec::render

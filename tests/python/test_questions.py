@@ -1,0 +1,477 @@
+"""Questions asked in Python and on the command line have one answer, to the bit."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import copy
+import html.parser
+import json
+import math
+import multiprocessing
+import pathlib
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from typing import Any, Callable
+
+import pytest
+import specdec
+from specdec import Acceptance, Cost
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+SAMPLES = TOP / "traces" / "samples"
+PROGRAM = pathlib.Path(sysconfig.get_path("scripts")) / "specdec"
+RECORDING = pathlib.Path(specdec.__file__).parent / "share" / "specdec" / "models" / "recording.safetensors"
+COUNTERS = str(SAMPLES / "serving" / "vllm_requests.jsonl")
+BENCH = [str(path) for path in sorted((SAMPLES / "bench").glob("*.json"))]
+
+Words = list[str]
+# What a question is in Python and on the command line.
+Asked = tuple[Callable[[], Any], Words]
+
+
+def command_line(words: Words) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(PROGRAM), *words], capture_output=True, text=True, timeout=300)
+
+
+def require_one_answer(asked: Asked) -> None:
+    ask, words = asked
+    printed = command_line([*words, "--format", "json"])
+    assert printed.returncode in (0, 1), printed.stderr
+    expected = json.loads(printed.stdout)
+    answer = ask()
+    found = answer.to_dict()
+    assert list(found) == list(expected)
+    assert list(found["inputs"]) == list(expected["inputs"])
+    for key in expected:
+        assert found[key] == expected[key], (key, words)
+    assert str(answer) == command_line(words).stdout
+    assert json.dumps(found) == json.dumps(expected)
+
+
+def option(words: Words, name: str, value: object) -> None:
+    words += [f"--{name.replace('_', '-')}", str(value)]
+
+
+def some_acceptance(rng: random.Random) -> tuple[Acceptance, Words, bool]:
+    """An acceptance, the same in words, and whether it is stated."""
+    kind = rng.randrange(8)
+    first, second = sorted(round(rng.uniform(0.2, 0.95), 3) for _ in range(2))
+    if kind == 0:
+        return Acceptance.of_rate(first), ["--alpha", str(first)], True
+    if kind == 1:
+        return Acceptance.of_interval(first, second), ["--alpha", f"{first}:{second}"], True
+    if kind == 2:
+        return Acceptance.of_rejection(first, second), ["--rejection", f"{first}:{second}"], True
+    if kind == 3:
+        gamma = rng.randrange(2, 8)
+        length = round(1 + gamma * first, 2)
+        made = Acceptance.of_lengths({gamma: length}, rounds=500)
+        return made, ["--acceptance-length", str(length), "--at", str(gamma), "--rounds", "500"], True
+    if kind == 4:
+        lengths = {1: "1.80", 2: 2.41, 3: 2.87}
+        return Acceptance.of_lengths(lengths), ["--acceptance-length", "1:1.80,2:2.41,3:2.87"], True
+    if kind == 5:
+        rates = [0.8, 0.62, 0.41]
+        conditional = rng.random() < 0.5
+        words = ["--acceptance-per-position", "0.8,0.62,0.41"] + (["--conditional"] if conditional else [])
+        return Acceptance.of_positions(rates, conditional=conditional), words, True
+    if kind == 6:
+        beyond = rng.choice(["hold", "geometric", "zero"])
+        made = Acceptance.from_counters(COUNTERS, beyond=beyond)  # type: ignore[arg-type]
+        return made, ["--counters", COUNTERS] + (["--beyond", beyond] if beyond != "hold" else []), False
+    return Acceptance.from_recording(RECORDING), ["--trace", str(RECORDING)], False
+
+
+def some_constants(rng: random.Random) -> tuple[Cost, Words]:
+    c = rng.choice([0.0, 0.02, 0.1, 0.35])
+    words = ["--c", str(c)]
+    more: dict[str, Any] = {}
+    if rng.random() < 0.4:
+        more["verify_factor"] = rng.choice([1.1, {2: 1.02, 5: 1.1, 9: 1.31}])
+        option(words, "verify-factor", 1.1 if more["verify_factor"] == 1.1 else "2:1.02,5:1.1,9:1.31")
+    if rng.random() < 0.3:
+        more["overhead"] = 0.05
+        option(words, "overhead", 0.05)
+    return Cost.of_constants(c, **more), words
+
+
+def some_hardware(rng: random.Random) -> tuple[Cost, Words]:
+    more: dict[str, Any] = {}
+    target, draft = rng.choice([("llama-3.1-8b", "llama-3.2-1b"), ("llama-3.3-70b", "eagle3-llama-3.3-70b")])
+    hardware = rng.choice(["h100", "h200-sxm", "b200"])
+    if rng.random() < 0.5 or target == "llama-3.3-70b":
+        more["tensor_parallel_size"] = 4
+    if rng.random() < 0.5:
+        more["weight_dtype"] = "fp8"
+    if rng.random() < 0.3:
+        more["bandwidth_efficiency"] = (0.6, 0.9)
+    if rng.random() < 0.3:
+        more["all_reduce_latency_us"] = 12.5
+    if rng.random() < 0.3:
+        more["calibrate"] = [{"batch": 8, "tpot_ms": 15.9}, {"batch": 32, "tpot_ms": 21.5, "context": 1000}]
+    words = ["--hardware", hardware, "--model", target, "--draft-model", draft]
+    for name, value in more.items():
+        if name == "calibrate":
+            words += ["--calibrate", "batch=8,tpot_ms=15.9", "batch=32,tpot_ms=21.5,context=1000"]
+        else:
+            option(words, name, ":".join(map(str, value)) if isinstance(value, tuple) else value)
+    return Cost.of_hardware(hardware, target, draft_model=draft, **more), words
+
+
+def some_plan_question(rng: random.Random, stated_and_constant: bool) -> tuple[dict[str, Any], Words]:
+    question: dict[str, Any] = {}
+    if rng.random() < 0.4:
+        question["batch"] = [1, 8, 64.5]
+    if rng.random() < 0.2:
+        question["context"] = [500, 4000]
+    for name, value in [("max_gamma", 6), ("min_gain", 0.2), ("tolerance", 0.05), ("max_num_seqs", 128), ("emit", "vllm")]:
+        if rng.random() < 0.2:
+            question[name] = value
+    if rng.random() < 0.3:
+        question["gamma"] = rng.randrange(0, 5)
+        if rng.random() < 0.5:
+            question["max_regret"] = 0.02
+    elif rng.random() < 0.2:
+        question["schedule"] = [(1, 16, 4), (17, 65536, 1)]
+    if stated_and_constant and not question.keys() & {"batch", "context", "max_num_seqs", "schedule", "emit"}:
+        if rng.random() < 0.3:
+            question["tokens"] = 100
+        if rng.random() < 0.3:
+            question["c_hat"] = 0.01
+    words: Words = []
+    for name, value in question.items():
+        if name == "schedule":
+            option(words, name, ",".join(f"{low}-{high}:{gamma}" for low, high, gamma in value))
+        else:
+            option(words, name, ",".join(map(str, value)) if isinstance(value, list) else value)
+    return question, words
+
+
+def random_plan(seed: int) -> Asked:
+    rng = random.Random(seed)
+    acceptance, acceptance_words, stated = some_acceptance(rng)
+    constant = rng.random() < 0.6
+    cost, cost_words = some_constants(rng) if constant else some_hardware(rng)
+    question, words = some_plan_question(rng, stated and constant)
+    ask = lambda: specdec.plan(acceptance, cost, **question)  # noqa: E731
+    return ask, ["plan", *acceptance_words, *cost_words, *words]
+
+
+def random_capacity(seed: int) -> Asked:
+    rng = random.Random(seed)
+    cost, words = some_hardware(rng)
+    acceptance, acceptance_words, _ = some_acceptance(rng)
+    if cost == Cost.of_hardware("b200", "llama-3.1-8b"):
+        acceptance = None  # type: ignore[assignment]
+    question: dict[str, Any] = {
+        "prompt_tokens": (500, 0.5),
+        "output_tokens": 60,
+        "num_requests": 100,
+        "replications": 2,
+        "gamma": [2, 4],
+        "seed": seed,
+        "threads": 2,
+    }
+    if rng.random() < 0.5:
+        question.update(arrival_rate=4.5, ttft_ms=2000, price=2.5)
+    words = ["capacity", *acceptance_words, *words]
+    for name, value in question.items():
+        joined = ":" if isinstance(value, tuple) else ","
+        option(words, name, joined.join(map(str, value)) if isinstance(value, (tuple, list)) else value)
+    return lambda: specdec.capacity(acceptance, cost, **question), words
+
+
+def answered(seed: int) -> str | None:
+    """What the command line refuses, Python refuses; else they have one answer. None where it was answered."""
+    ask, words = random_plan(seed) if seed < 180 else random_capacity(seed)
+    printed = command_line([*words, "--format", "json"])
+    if printed.returncode == 2:
+        with pytest.raises((ValueError, specdec.FileError)) as refused:
+            ask()
+        return str(refused.value)
+    require_one_answer((ask, words))
+    return None
+
+
+def test_200_random_questions_have_one_answer_in_python_and_on_the_command_line() -> None:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        refusals = [refusal for refusal in pool.map(answered, range(200)) if refusal is not None]
+    assert len(refusals) < 100
+
+
+TIMINGS = "batch,tokens,context,seconds\n1,1,500,0.0100\n1,5,500,0.0108\n4,1,500,0.0104\n4,5,500,0.0125\n"
+
+
+def test_files_of_servers_are_planned_from_alike(tmp_path: pathlib.Path) -> None:
+    timings = tmp_path / "timings.csv"
+    timings.write_text(TIMINGS)
+    counted = Acceptance.from_counters(SAMPLES / "serving" / "vllm_after.prom")
+    words = ["plan", "--counters", str(SAMPLES / "serving" / "vllm_after.prom"), "--cost", str(timings), "--c", "0.1"]
+    timed = Cost.of_timings(timings, c=0.1)
+    require_one_answer((lambda: specdec.plan(counted, timed, batch=[1, 4]), [*words, "--batch", "1,4"]))
+    require_one_answer(
+        (
+            lambda: specdec.plan(counted, timed, batch=[1, 8], extrapolate=True, emit="vllm"),
+            [*words, "--batch", "1,8", "--extrapolate", "--emit", "vllm"],
+        )
+    )
+    logs = [str(SAMPLES / "serving" / name) for name in ("vllm_plain.log", "vllm_k4.log")]
+    of_logs = Cost.of_logs(logs, at=4)
+    asked = lambda: specdec.plan(Acceptance.of_rate(0.7), of_logs)  # noqa: E731
+    printed = command_line(["plan", "--alpha", "0.7", "--cost", *logs, "--at", "4"])
+    if printed.returncode == 0:
+        require_one_answer((asked, ["plan", "--alpha", "0.7", "--cost", *logs, "--at", "4"]))
+
+
+def test_runs_of_benchmarks_are_planned_from_alike() -> None:
+    require_one_answer((lambda: specdec.plan_runs(BENCH), ["plan", "--bench", *BENCH]))
+    require_one_answer(
+        (
+            lambda: specdec.plan_runs(BENCH, emit="vllm", draft_model="org/draft", max_num_seqs=64, gamma=3),
+            [*["plan", "--bench", *BENCH, "--emit", "vllm", "--draft-model", "org/draft", "--max-num-seqs", "64"], "--gamma", "3"],
+        )
+    )
+    require_one_answer(
+        (
+            lambda: specdec.plan_runs(BENCH, Acceptance.of_rate(0.6)),
+            ["plan", "--bench", *BENCH, "--alpha", "0.6"],
+        )
+    )
+
+
+def test_drafts_are_chosen_among_alike() -> None:
+    drafts = {
+        "small": (Acceptance.of_rate(0.6), Cost.of_constants(0.02)),
+        "large": (Acceptance.of_rate(0.85), Cost.of_constants(0.2)),
+    }
+    require_one_answer(
+        (
+            lambda: specdec.plan(drafts=drafts, batch=[1, 8]),
+            ["plan", "--draft", "small:alpha=0.6,c=0.02", "large:alpha=0.85,c=0.2", "--batch", "1,8"],
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("ask", "words", "parameter"),
+    [
+        (lambda: Acceptance.of_rate(1.2), ["plan", "--alpha", "1.2", "--c", "0.1"], "alpha"),
+        (lambda: Acceptance.of_interval(0.8, 0.7), ["plan", "--alpha", "0.8:0.7", "--c", "0.1"], "low"),
+        (lambda: Acceptance.of_lengths({3: 5.0}), ["plan", "--acceptance-length", "5.0", "--at", "3", "--c", "1"], "acceptance_length"),
+        (lambda: Acceptance.published("nobody"), ["plan", "--published", "nobody", "--c", "0.1"], "published"),
+        (lambda: Cost.of_constants(), ["plan", "--alpha", "0.8"], "c"),
+        (lambda: Cost.of_constants(-1.0), ["plan", "--alpha", "0.8", "--c", "-1"], "c"),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_hardware("h1000", "llama-3.1-8b", draft_model="llama-3.2-1b")),
+            [*["plan", "--alpha", "0.8", "--hardware", "h1000", "--model", "llama-3.1-8b"], "--draft-model", "llama-3.2-1b"],
+            "hardware",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_hardware("h100", "llama-3.1-8b")),
+            ["plan", "--alpha", "0.8", "--hardware", "h100", "--model", "llama-3.1-8b"],
+            "draft_model",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), batch=[8, 1]),
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--batch", "8,1"],
+            "batch",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), batch=0),
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--batch", "0"],
+            "batch",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), context=-1.0),
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--context", "-1"],
+            "context",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), tolerance=0.9),
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--tolerance", "0.9"],
+            "tolerance",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), schedule=[(2, 8, 3)]),
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--schedule", "2-8:3"],
+            "schedule",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), max_gamma=0),
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--max-gamma", "0"],
+            "max_gamma",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), gamma=3, max_gamma=2),
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--gamma", "3", "--max-gamma", "2"],
+            "gamma",
+        ),
+        (
+            lambda: specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), emit="tgi"),  # type: ignore[arg-type]
+            ["plan", "--alpha", "0.8", "--c", "0.1", "--emit", "tgi"],
+            "emit",
+        ),
+        (
+            lambda: specdec.capacity(None, Cost.of_constants(0.1), prompt_tokens=100, output_tokens=10),
+            ["capacity", "--c", "0.1", "--prompt-tokens", "100", "--output-tokens", "10"],
+            "cost",
+        ),
+        (
+            lambda: specdec.capacity(None, Cost.of_hardware("h100", "llama-3.1-8b"), prompt_tokens=100),
+            ["capacity", "--hardware", "h100", "--model", "llama-3.1-8b", "--prompt-tokens", "100"],
+            "output_tokens",
+        ),
+        (
+            lambda: specdec.capacity(
+                None, Cost.of_hardware("h100", "llama-3.1-8b"), prompt_tokens=100, output_tokens=10, percentile=100.0
+            ),
+            [
+                *["capacity", "--hardware", "h100", "--model", "llama-3.1-8b", "--prompt-tokens", "100"],
+                *["--output-tokens", "10", "--percentile", "100"],
+            ],
+            "percentile",
+        ),
+    ],
+)
+def test_what_the_command_line_refuses_python_refuses_with_the_parameter(
+    ask: Callable[[], Any], words: Words, parameter: str
+) -> None:
+    assert command_line(words).returncode == 2
+    with pytest.raises(ValueError) as refused:
+        ask()
+    assert isinstance(refused.value, specdec.QuestionError), repr(refused.value)
+    assert refused.value.parameter == parameter, str(refused.value)
+    assert "--" not in str(refused.value)
+
+
+def test_a_bad_file_is_told_with_its_place(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "timings.csv"
+    file.write_text(TIMINGS + "4,5,x,1\n")
+    with pytest.raises(specdec.FileError) as raised:
+        Cost.of_timings(file, c=0.1)
+    error = raised.value
+    assert (error.path, error.place) == (str(file), ("line", 6))
+    assert error.found in str(error)
+    assert error.expected in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.path, again.place) == (str(error), error.path, error.place)
+    printed = command_line(["plan", "--alpha", "0.8", "--cost", str(file), "--c", "0.1"])
+    assert printed.stderr == f"specdec: error: {error}\n"
+    with pytest.raises(specdec.FileError) as missing:
+        Acceptance.from_recording(tmp_path / "none.safetensors")
+    assert missing.value.place is None
+
+
+def test_a_wrong_type_is_told_with_its_parameter() -> None:
+    with pytest.raises(TypeError, match="gamma is '3', but must be an integer"):
+        specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), gamma="3")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="gamma is 2.5, but must be an integer"):
+        specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), gamma=2.5)  # type: ignore[arg-type]
+
+
+def plan_of(acceptance: Acceptance) -> dict[str, Any]:
+    return specdec.plan(acceptance, Cost.of_constants(0.05)).to_dict()
+
+
+def test_questions_and_answers_can_be_pickled_and_asked_in_other_processes() -> None:
+    acceptance = Acceptance.of_lengths({3: 2.92}, rounds=100)
+    cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
+    answer = specdec.plan(acceptance, cost, batch=[1, 8])
+    assert pickle.loads(pickle.dumps((acceptance, cost, answer))) == (acceptance, cost, answer)
+    assert copy.deepcopy(answer) == answer
+    assert str(pickle.loads(pickle.dumps(answer))) == str(answer)
+    everywhere = [Acceptance.of_rate(0.8), acceptance, Acceptance.from_recording(RECORDING)]
+    here = [plan_of(one) for one in everywhere]
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            assert pool.map(plan_of, everywhere) == here
+
+
+def test_threads_ask_at_once() -> None:
+    everywhere = [Acceptance.of_rate(0.5 + 0.01 * i) for i in range(40)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(plan_of, everywhere)) == [plan_of(one) for one in everywhere]
+
+
+def test_an_answer_shows_its_keys_as_attributes() -> None:
+    answer = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05), gamma=3)
+    assert answer.gamma == 8
+    assert answer.speedup == pytest.approx(3.0921, abs=1e-4)
+    assert answer.deployed.gamma == 3
+    assert answer.points[0].verdict == "speculate"
+    assert answer.points[0]["verdict"] == "speculate"
+    assert answer.alpha == 0.8
+    assert "deployed" in dir(answer)
+    with pytest.raises(AttributeError, match="Plan has no nothing"):
+        _ = answer.nothing
+    with pytest.raises(AttributeError, match="there is no nothing"):
+        _ = answer.deployed.nothing
+    assert repr(answer).startswith("<Plan: Draft 8 tokens per step: 3.09x the speed")
+    over = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05), batch=[1, 8])
+    assert (over.gamma, over.alpha) == (8, None)
+    configured = specdec.plan(
+        Acceptance.of_rate(0.8), Cost.of_constants(0.05, model="org/target", draft_model="org/draft"), emit="vllm"
+    )
+    assert json.loads(configured.config_text or "")["num_speculative_tokens"] == 8
+
+
+def test_tables_are_those_of_csv() -> None:
+    pandas = pytest.importorskip("pandas")
+    answer = specdec.plan(Acceptance.of_interval(0.7, 0.8), Cost.of_constants(0.05), batch=[1, 8])
+    words = ["plan", "--alpha", "0.7:0.8", "--c", "0.05", "--batch", "1,8"]
+    for table in answer.tables:
+        if not answer.rows(table):
+            continue
+        printed = command_line([*words, "--format", "csv", "--table", table]).stdout.splitlines()
+        frame = answer.to_dataframe(table)
+        assert list(frame.columns) == printed[0].split(",")
+        assert len(frame) == len(printed) - 1
+    assert isinstance(answer.to_dataframe(), pandas.DataFrame)
+    with pytest.raises(ValueError, match="table is nothing, but must be one of points, rows"):
+        answer.to_dataframe("nothing")
+
+
+def test_a_notebook_shows_the_sentences_and_the_table() -> None:
+    answer = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05, draft_model="<b>", draft_kind="model"), emit="vllm")
+    page = answer._repr_html_()
+    seen: list[str] = []
+
+    class Reader(html.parser.HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            seen.append(tag)
+
+    Reader().feed(page)
+    assert {"p", "table", "td"} <= set(seen)
+    assert "b" not in seen
+
+
+def test_ctrl_c_ends_a_simulation_and_progress_is_told() -> None:
+    told: list[float] = []
+    cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
+    load = {"prompt_tokens": 500, "output_tokens": 100, "gamma": [2]}
+    specdec.capacity(Acceptance.of_rate(0.8), cost, num_requests=100, replications=2, progress=told.append, **load)
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == (0, 1)
+    threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        specdec.capacity(
+            Acceptance.of_rate(0.8), cost, num_requests=20_000, replications=20, gamma=list(range(1, 30)), **{
+                name: value for name, value in load.items() if name != "gamma"
+            }
+        )
+    assert time.monotonic() - started < 60
+
+
+def test_python_does_not_start_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(subprocess, "Popen", None)
+    assert specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05)).gamma == 8
+    assert not math.isnan(specdec.theory.tie_cost(0.8, 2))
+    assert sys.version_info >= (3, 11)

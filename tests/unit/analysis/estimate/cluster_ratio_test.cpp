@@ -1,0 +1,146 @@
+#include "analysis/estimate/cluster_ratio.hpp"
+
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+using Strata = std::vector<std::vector<RatioTerm>>;
+
+const std::vector<RatioTerm> one = {{3, 5}, {40, 60}, {8, 20}, {9, 10}, {100, 110}};
+const std::vector<RatioTerm> other = {{1, 4}, {30, 40}, {7, 9}};
+
+/// Whole matrices where the code has sums: e = (I - s 1') u with Var u = W = diag(b^2), G = Var e, C = diag(b^2 /
+/// G_kk); the variance e' C e and Satterthwaite's (tr C G)^2 / tr (C G C G) for each stratum.
+StandardError by_matrices(const Strata& strata) {
+  double total_a = 0;
+  double total_b = 0;
+  for (const auto& stratum : strata)
+    for (const RatioTerm& term : stratum) total_a += term.numerator, total_b += term.denominator;
+  double variance = 0;
+  double of_variance = 0;
+  for (const auto& stratum : strata) {
+    const std::size_t n = stratum.size();
+    double mean_b = 0;
+    double mean_d = 0;
+    const auto d = [&](std::size_t k) { return stratum[k].numerator - total_a / total_b * stratum[k].denominator; };
+    for (std::size_t k = 0; k < n; ++k) {
+      mean_b += stratum[k].denominator / static_cast<double>(n);
+      mean_d += d(k) / static_cast<double>(n);
+    }
+    const auto m = [&](std::size_t i, std::size_t j) {
+      return (i == j ? 1.0 : 0.0) - 1 / static_cast<double>(n) - (stratum[i].denominator - mean_b) / total_b;
+    };
+    const auto g = [&](std::size_t i, std::size_t j) {
+      double sum = 0;
+      for (std::size_t k = 0; k < n; ++k) sum += m(i, k) * m(j, k) * std::pow(stratum[k].denominator, 2);
+      return sum;
+    };
+    const auto c = [&](std::size_t k) { return std::pow(stratum[k].denominator, 2) / g(k, k); };
+    double v = 0;
+    double trace = 0;
+    double trace_of_square = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      v += c(i) * std::pow(d(i) - mean_d, 2);
+      trace += c(i) * g(i, i);
+      for (std::size_t j = 0; j < n; ++j) trace_of_square += c(i) * g(i, j) * c(j) * g(j, i);
+    }
+    variance += v;
+    of_variance += v * v / (trace * trace / trace_of_square);
+  }
+  return {std::sqrt(variance) / total_b, variance * variance / of_variance};
+}
+
+void require_same(const StandardError& a, const StandardError& b) {
+  CHECK(a.value == Approx(b.value).epsilon(1e-12));
+  CHECK(a.degrees_of_freedom == Approx(b.degrees_of_freedom).epsilon(1e-12));
+}
+
+}  // namespace
+
+TEST_CASE("the standard error of a ratio has residuals corrected for leverage and Satterthwaite's degrees of freedom") {
+  require_same(*standard_error(one), by_matrices({one}));
+  require_same(*standard_error(Strata{one, other}), by_matrices({one, other}));
+  // The same by numpy, in the same matrices.
+  CHECK(standard_error(one)->value == Approx(0.133424331061213).epsilon(1e-12));
+  CHECK(standard_error(one)->degrees_of_freedom == Approx(1.14593932137047).epsilon(1e-12));
+  CHECK(standard_error(Strata{one, other})->value == Approx(0.1050978880535384).epsilon(1e-12));
+  CHECK(standard_error(Strata{one, other})->degrees_of_freedom == Approx(1.184947395098658).epsilon(1e-12));
+}
+
+TEST_CASE("clusters of equal size have the textbook's standard error and one degree of freedom less than clusters") {
+  const std::vector<RatioTerm> alike = {{3, 10}, {5, 10}, {8, 10}, {4, 10}, {9, 10}, {4, 10}};
+  double squares = 0;
+  for (const RatioTerm& term : alike) squares += std::pow(term.numerator - 5.5, 2);
+  const StandardError error = *standard_error(alike);
+  CHECK(error.value == Approx(std::sqrt(6.0 / 5 * squares) / 60).epsilon(1e-13));
+  CHECK(error.degrees_of_freedom == Approx(5).epsilon(1e-13));
+  CHECK(effective_clusters(Strata{alike}) == Approx(6));
+}
+
+TEST_CASE("a cluster that outweighs the others leaves hardly more than one degree of freedom") {
+  std::vector<RatioTerm> clusters(30, {5, 10});
+  for (std::size_t k = 0; k < clusters.size(); k += 2) clusters[k].numerator = 7;
+  clusters.push_back({700, 1000});
+  CHECK(standard_error(clusters)->degrees_of_freedom < 1.2);
+  CHECK(effective_clusters(Strata{clusters}) < 2);
+  CHECK(standard_error(std::vector<RatioTerm>{{1, 2}, {5, 7}})->degrees_of_freedom == 1);
+}
+
+TEST_CASE("strata of one cluster are taken together, and one cluster in all has no standard error") {
+  Strata strata = {{{1, 2}}, {{2, 2}}};
+  CHECK(standard_error(strata)->degrees_of_freedom == Approx(1));
+  strata.push_back({{1, 2}, {2, 2}});
+  CHECK(standard_error(strata)->degrees_of_freedom == Approx(2));
+  CHECK_FALSE(standard_error(Strata{{{1, 2}}}));
+  CHECK_FALSE(standard_error(std::vector<RatioTerm>{{0, 0}, {0, 0}}));
+  CHECK(standard_error(std::vector<RatioTerm>{{1, 2}, {0, 0}, {1, 3}}));
+}
+
+namespace {
+
+/// Shares of 4000 recordings of 12 texts of lognormal lengths, each with a rate of its own around .6, whose interval
+/// holds .6: with the corrections, and as in a textbook.
+std::pair<double, double> coverage() {
+  std::mt19937_64 generator(17);
+  std::normal_distribution<> normal;
+  constexpr int runs = 4000;
+  int held = 0;
+  int held_by_twin = 0;
+  for (int run = 0; run < runs; ++run) {
+    std::vector<RatioTerm> clusters;
+    ClusterMoments moments;
+    for (int k = 0; k < 12; ++k) {
+      const double length = std::round(20 + std::exp(4 + normal(generator)));
+      const double sum = length * (0.6 + 0.1 * normal(generator));
+      clusters.push_back({sum, length});
+      moments.add(sum, length);
+    }
+    const double ratio = moments.numerator() / moments.denominator();
+    const auto holds = [&](const StandardError& error) {
+      const Interval interval = t_interval(ratio, error);
+      return interval.lo <= 0.6 && 0.6 <= interval.hi ? 1 : 0;
+    };
+    held += holds(*standard_error(clusters));
+    held_by_twin += holds(*standard_error(moments));
+  }
+  return {held / static_cast<double>(runs), held_by_twin / static_cast<double>(runs)};
+}
+
+}  // namespace
+
+// The standard error of a coverage of 95% is .0034: below .935 a false alarm of 1e-5, were the seed not fixed. The
+// corrections err on the safe side where lengths are this unequal.
+TEST_CASE("the corrected interval of texts of unequal lengths holds the truth, where the textbook's does not") {
+  const auto [corrected, textbook] = coverage();
+  CHECK(corrected >= 0.935);
+  CHECK(corrected <= 0.99);
+  CHECK(textbook < 0.92);
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,83 @@
+#include "planner/acceptance.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "planner/number_text.hpp"
+#include "planner/question_error.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec;
+using planner::Acceptance;
+
+namespace {
+
+double tokens(const Acceptance& acceptance, std::int64_t gamma) {
+  return acceptance.curve->tokens_per_step(gamma).value;
+}
+
+}  // namespace
+
+TEST_CASE("a rate is the same as alpha, as its rejection and as an interval of no length") {
+  const double expected = (1 - 0.8 * 0.8 * 0.8 * 0.8) / (1 - 0.8);  // Eq. 1 at gamma 3
+  CHECK(tokens(Acceptance::of_rate(0.8), 3) == Approx(expected).epsilon(1e-14));
+  CHECK(tokens(Acceptance::of_interval(0.8, 0.8), 3) == Approx(expected).epsilon(1e-14));
+  CHECK(tokens(Acceptance::of_rejection(0.2, 0.2), 3) == Approx(expected).epsilon(1e-14));
+  CHECK(Acceptance::of_rate(0.8).method == "exact");
+  CHECK(Acceptance::of_interval(0.7, 0.8).method == "stated");
+}
+
+TEST_CASE("a length and positions go through what was typed") {
+  CHECK(tokens(Acceptance::of_lengths({{{5, 3.2, 0.05}}}), 5) == Approx(3.2));
+  CHECK(tokens(Acceptance::of_positions({{{0.8, 0.005}, {0.6, 0.005}}}), 2) == Approx(1 + 0.8 + 0.6));
+  CHECK(tokens(Acceptance::of_positions({{{0.8, 0.005}, {0.75, 0.005}}}, true), 2) == Approx(1 + 0.8 + 0.6));
+}
+
+TEST_CASE("typed figures lack sampling error until somebody says their rounds") {
+  CHECK(Acceptance::of_lengths({{{5, 3.2, 0.05}}}).stated->lacks_sampling_error());
+  CHECK_FALSE(Acceptance::of_lengths({{{5, 3.2, 0.05}}}, 1000).stated->lacks_sampling_error());
+  CHECK_FALSE(Acceptance::of_rate(0.8).stated->lacks_sampling_error());
+}
+
+TEST_CASE("what is no acceptance is refused") {
+  CHECK_THROWS_AS(Acceptance::of_rate(1.2), std::domain_error);
+  CHECK_THROWS_AS(Acceptance::of_interval(0.8, 0.7), std::domain_error);
+  CHECK_THROWS_AS(Acceptance::published("t5-nobody"), planner::QuestionError);
+  CHECK_THROWS_AS(Acceptance::from_counters({SPECDEC_SOURCE_DIR "/tests/fixtures/none.prom"}), traces::FileError);
+}
+
+TEST_CASE("a recording that is read as a value knows its files and its interval") {
+  const Acceptance recorded = Acceptance::from_recording({SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"});
+  REQUIRE(recorded.alpha);
+  REQUIRE(recorded.alpha_ci95);
+  CHECK(recorded.alpha_ci95->lo < *recorded.alpha);
+  CHECK(*recorded.alpha < recorded.alpha_ci95->hi);
+  CHECK(recorded.files.size() == 1);
+  CHECK(recorded.method == "sequences");
+  CHECK_THROWS_AS(
+      Acceptance::from_recording({SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"}, {.draft_array = "q"}),
+      planner::QuestionError);
+}
+
+TEST_CASE("a replay tells how far it is, and ends by what it is answered") {
+  const std::vector<std::string> files = {SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"};
+  std::vector<double> told;
+  planner::RecordingOptions options;
+  options.progress = [&](double share) { told.push_back(share); };
+  Acceptance::from_recording(files, options);
+  REQUIRE(!told.empty());
+  CHECK(std::is_sorted(told.begin(), told.end()));
+  CHECK(told.back() == 1);
+  options.progress = [](double) { throw std::runtime_error("enough"); };
+  CHECK_THROWS_WITH(Acceptance::from_recording(files, options), "enough");
+}
+
+TEST_CASE("a typed number was rounded by half a unit of its last digit, a whole one of its tenth") {
+  CHECK(planner::half_unit_of("2.92") == Approx(0.005));
+  CHECK(planner::half_unit_of("2.920") == Approx(0.0005));
+  CHECK(planner::half_unit_of("3") == Approx(0.05));
+  CHECK(planner::half_unit_of("2.5e-3") == Approx(5e-5));
+  CHECK(planner::half_unit_of("1e+2") == Approx(5));
+}

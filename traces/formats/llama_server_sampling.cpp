@@ -1,0 +1,164 @@
+#include "traces/formats/llama_server_sampling.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::string_view settings_key = "generation_settings";
+constexpr std::string_view applicable =
+    "the log-probabilities are raw, and only temperature, top-k, top-p and min-p can be applied to them; ask for "
+    "post_sampling_probs";
+
+/// A setting of another sampler, and the values at which it changes nothing.
+struct OtherSetting {
+  std::string_view sampler, key;
+  double lowest, highest;
+  std::string_view off;
+};
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr std::array<OtherSetting, 10> other_settings = {{
+    {"penalties", "repeat_penalty", 1, 1, "1"},
+    {"penalties", "presence_penalty", 0, 0, "0"},
+    {"penalties", "frequency_penalty", 0, 0, "0"},
+    {"dry", "dry_multiplier", 0, 0, "0"},
+    {"top_n_sigma", "top_n_sigma", -infinity, 0, "-1"},
+    {"typ_p", "typical_p", 1, infinity, "1"},
+    {"xtc", "xtc_probability", -infinity, 0, "0"},
+    {"tfs_z", "tfs_z", 1, infinity, "1"},
+    {"temperature", "dynatemp_range", -infinity, 0, "0"},
+    {"adaptive_p", "adaptive_target", -infinity, -1e-9, "-1"},
+}};
+
+class GenerationSettings {
+ public:
+  GenerationSettings(const ResponseReader& reader, dom::object settings) : reader_(reader), settings_(settings) {
+    const auto list = find_member(settings_, "samplers");
+    if (!list) {
+      order_ = {"penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"};
+      return;
+    }
+    const std::string name = field("samplers");
+    JsonField entry{name};
+    for (const dom::element sampler : read_array(reader_.file(), *list, {name})) {
+      ++entry.index;
+      const std::string_view text = read_string(reader_.file(), sampler, entry);
+      order_.push_back(text == "typical_p" ? "typ_p" : text);
+    }
+  }
+
+  SampledWith read() const {
+    SampledWith sampled;
+    sampled.temperature = acts("temperature") ? std::max(0.0, number("temperature").value_or(1)) : 1.0;
+    sampled.top_k = acts("top_k") ? static_cast<std::int64_t>(std::clamp(number("top_k").value_or(0), 0.0, 2e9)) : 0;
+    sampled.top_p = acts("top_p") ? std::clamp(number("top_p").value_or(1), 0.0, 1.0) : 1.0;
+    sampled.min_p = acts("min_p") ? std::clamp(number("min_p").value_or(0), 0.0, 1.0) : 0.0;
+    sampled.changes_logits = changes_logits();
+    const std::vector<std::string_view> cuts = acting_cuts(sampled);
+    const std::ptrdiff_t heat = place_of("temperature");
+    const bool heats = *sampled.temperature != 1 && *sampled.temperature != 0 && !cuts.empty();
+    sampled.temperature_last = heats && place_of(cuts.back()) < heat;
+    return sampled;
+  }
+
+  /// What Standardisation cannot do to raw numbers.
+  void require_applicable(const SampledWith& sampled) const {
+    if (number("mirostat").value_or(0) != 0) refuse("mirostat", "0");
+    if (acts("infill")) reader_.file().refuse(field("samplers"), "a list with infill", std::string(applicable));
+    const bool penalises = number("repeat_last_n").value_or(1) != 0;
+    for (const OtherSetting& setting : other_settings) {
+      if (!acts(setting.sampler) || (setting.sampler == "penalties" && !penalises)) continue;
+      const std::optional<double> value = number(setting.key);
+      if (value && !(setting.lowest <= *value && *value <= setting.highest)) refuse(setting.key, setting.off);
+    }
+    if (const auto grammar = find_member(settings_, "grammar"); grammar && grammar->is_string()) {
+      if (!read_string(reader_.file(), *grammar, {field("grammar")}).empty()) refuse("grammar", "empty");
+    }
+    require_order(sampled);
+  }
+
+ private:
+  std::string field(std::string_view key) const { return reader_.name(fmt::format("{}.{}", settings_key, key)); }
+
+  [[noreturn]] void refuse(std::string_view key, std::string_view off) const {
+    const auto found = find_member(settings_, key);
+    reader_.file().refuse(field(key), *found, fmt::format("{}: {}", off, applicable));
+  }
+
+  std::ptrdiff_t place_of(std::string_view sampler) const {
+    return std::find(order_.begin(), order_.end(), sampler) - order_.begin();
+  }
+  bool acts(std::string_view sampler) const { return place_of(sampler) < std::ssize(order_); }
+
+  /// As the server's options had it: it keeps single precision and prints double.
+  std::optional<double> number(std::string_view key) const {
+    const auto found = find_member(settings_, key);
+    if (!found) return std::nullopt;
+    const std::optional<double> value = number_of(*found);
+    if (!value) reader_.file().refuse(field(key), *found, "a number");
+    if (!std::isfinite(*value)) return value;
+    return std::stod(fmt::format("{}", static_cast<float>(*value)));
+  }
+
+  bool changes_logits() const {
+    const auto list = find_member(settings_, "logit_bias");
+    if (!list || !list->is_array()) return false;
+    const dom::array biases = *list;
+    return biases.begin() != biases.end();
+  }
+
+  std::vector<std::string_view> acting_cuts(const SampledWith& sampled) const {
+    std::vector<std::string_view> cuts;
+    for (const std::string_view sampler : order_) {
+      const bool cuts_off = (sampler == "top_k" && *sampled.top_k > 0) || (sampler == "top_p" && *sampled.top_p < 1) ||
+                            (sampler == "min_p" && *sampled.min_p > 0);
+      if (cuts_off) cuts.push_back(sampler);
+    }
+    return cuts;
+  }
+
+  void require_order(const SampledWith& sampled) const {
+    if (*sampled.temperature == 0) return;
+    constexpr std::array<std::string_view, 3> applied = {"top_k", "top_p", "min_p"};
+    const std::vector<std::string_view> cuts = acting_cuts(sampled);
+    if (cuts.empty()) return;
+    const bool sorted = std::is_sorted(cuts.begin(), cuts.end(), [&](std::string_view a, std::string_view b) {
+      return std::find(applied.begin(), applied.end(), a) < std::find(applied.begin(), applied.end(), b);
+    });
+    const std::ptrdiff_t heat = place_of("temperature");
+    const bool between = *sampled.temperature != 1 && place_of(cuts.front()) < heat && heat < place_of(cuts.back());
+    if (sorted && !between && number("min_keep").value_or(0) <= 1) return;
+    if (sorted && !between) refuse("min_keep", "0 or 1");
+    reader_.file().refuse(
+        field("samplers"), fmt::format("{}", fmt::join(order_, ", ")),
+        fmt::format("top_k, top_p and min_p in this order, and temperature before or after them: {}", applicable));
+  }
+
+  const ResponseReader& reader_;
+  dom::object settings_;
+  std::vector<std::string_view> order_;
+};
+
+}  // namespace
+
+SampledWith read_generation_settings(dom::object response, const ResponseReader& reader, bool raw) {
+  const auto found = find_member(response, settings_key);
+  if (!found) return {};
+  const std::string name = reader.name(settings_key);
+  const GenerationSettings settings(reader, read_object(reader.file(), *found, {name}));
+  const SampledWith sampled = settings.read();
+  if (raw) settings.require_applicable(sampled);
+  return sampled;
+}
+
+}  // namespace specdec::traces

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace specdec {
+
+/// Something that whoever reads a file, an estimate or an answer should know, and that is not an error.
+struct Note {
+  /// snake_case and stable, for scripts: "counter_reset", "point_not_priced".
+  std::string code;
+  /// One line; of a file, with its place.
+  std::string message;
+  /// Explains a null of the JSON answer; text, which does not show that value, does not print it.
+  bool explains_null = false;
+
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
+inline void append(std::vector<Note>& notes, std::span<const Note> more) {
+  notes.insert(notes.end(), more.begin(), more.end());
+}
+
+}  // namespace specdec
