@@ -32,6 +32,7 @@ class ConstantCost final : public RoundCost {
   std::string_view name() const override { return "constant"; }
   bool in_seconds() const override { return false; }
   DraftKind kind() const override { return options_.kind; }
+  CostOrigin origin() const override { return CostOrigin::stated; }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override;
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;

@@ -328,17 +328,16 @@ void report_one_token_prompts(std::span<const TimedPass> passes, const ReportPas
          "left out");
 }
 
-/// Where one axis prices what was not timed.
-void report_other_axis(const CellsByAxis& cells, const ReportPasses& report) {
-  if (cells.count(TimingAxis::grid) > 0) return;
-  if (cells.count(TimingAxis::batch) > 0) {
-    report("batch_axis_prices_verification",
-           "several tokens of a sequence are priced as that many sequences with one token each; "
-           "time such passes to know them");
-  } else {
-    report("verification_axis_prices_batches",
-           "several sequences are priced as that many tokens of one sequence; time such passes to know them");
-  }
+/// Where several sequences were timed, but none of them with several tokens each.
+void report_verification_of_batches(std::span<const TimedPass> passes, const ReportPasses& report) {
+  const auto timed = [&](auto condition) { return std::any_of(passes.begin(), passes.end(), condition); };
+  if (!timed([](const TimedPass& pass) { return pass.batch > 1; })) return;
+  if (timed([](const TimedPass& pass) { return pass.batch > 1 && pass.tokens > 1; })) return;
+  const bool of_one = timed([](const TimedPass& pass) { return pass.tokens > 1; });
+  report("batch_axis_prices_verification",
+         fmt::format("several tokens of {} were not timed, and are priced as passes over as many tokens in all; time "
+                     "such passes to know them",
+                     of_one ? "several sequences" : "a sequence"));
 }
 
 }  // namespace
@@ -356,8 +355,11 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
   for (const auto& [axis, of_axis] : cells) {
     Axis& curve = axes_.emplace_back();
     curve.axis = axis;
+    curve.batches = {of_axis.front().batch, of_axis.front().batch};
     curve.contexts = {of_axis.front().context, of_axis.front().context};
     for (const Cell& cell : of_axis) {
+      curve.batches.lo = std::min(curve.batches.lo, cell.batch);
+      curve.batches.hi = std::max(curve.batches.hi, cell.batch);
       curve.contexts.lo = std::min(curve.contexts.lo, cell.context);
       curve.contexts.hi = std::max(curve.contexts.hi, cell.context);
       context_sum += cell.weight * cell.context;
@@ -391,7 +393,7 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
   }
   usual_context_ = context_sum / context_weight;
   replicates_ = known_error ? options_.replicates : 0;
-  report_other_axis(cells, report);
+  report_verification_of_batches(passes, report);
 }
 
 PassCurve::Replicates PassCurve::by_knot(std::span<const Version> versions) {
@@ -404,26 +406,45 @@ PassCurve::Replicates PassCurve::by_knot(std::span<const Version> versions) {
 }
 
 const PassCurve::Axis& PassCurve::axis_for(double batch) const {
-  const auto preference = [batch](TimingAxis axis) {
-    switch (axis) {
+  const auto preference = [batch](const Axis& axis) {
+    const int timed = axis.batches.contains(batch) ? 4 : 0;
+    switch (axis.axis) {
       case TimingAxis::verification:
-        return batch == 1 ? 3 : 0;
+        return timed + (batch == 1 ? 3 : 0);
       case TimingAxis::grid:
-        return 2;
+        return timed + 2;
       default:
-        return 1;
+        return timed + 1;
     }
   };
   return *std::max_element(axes_.begin(), axes_.end(),
-                           [&](const Axis& a, const Axis& b) { return preference(a.axis) < preference(b.axis); });
+                           [&](const Axis& a, const Axis& b) { return preference(a) < preference(b); });
 }
 
 double PassCurve::most_tokens(double batch) const { return axis_for(batch).total_tokens.back() / batch; }
 
+bool PassCurve::within(const Axis& axis, double batch, double tokens, double context) {
+  const double total = batch * tokens;
+  return axis.total_tokens.front() <= total && total <= axis.total_tokens.back() && axis.contexts.contains(context);
+}
+
+bool PassCurve::answers(double batch, double tokens, double context) const {
+  return options_.extrapolate || within(axis_for(batch), batch, tokens, context);
+}
+
 bool PassCurve::extrapolates(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
-  const double total = batch * tokens;
-  return !(axis.total_tokens.front() <= total && total <= axis.total_tokens.back() && axis.contexts.contains(context));
+  return !axis.batches.contains(batch) || !within(axis, batch, tokens, context);
+}
+
+std::string PassCurve::about_batch(double batch) const {
+  const Range& timed = axis_for(batch).batches;
+  if (timed.contains(batch)) return {};
+  return fmt::format(
+      "passes of the {} were timed at batch {}, and those of other batches are priced as passes over as many tokens in "
+      "all; time batch {:g} to know them",
+      role_, timed.lo == timed.hi ? fmt::format("{:g}", timed.lo) : fmt::format("{:g} to {:g}", timed.lo, timed.hi),
+      batch);
 }
 
 std::string PassCurve::refusal(const Axis& axis, double batch, double tokens, double context) const {
@@ -452,8 +473,7 @@ PassCurve::Place PassCurve::place_of(const Axis& axis, double total) {
 
 const PassCurve::Axis& PassCurve::pricing_axis(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
-  if (!options_.extrapolate && extrapolates(batch, tokens, context))
-    throw OutsideTimedPasses(refusal(axis, batch, tokens, context));
+  if (!answers(batch, tokens, context)) throw OutsideTimedPasses(refusal(axis, batch, tokens, context));
   return axis;
 }
 
@@ -553,8 +573,7 @@ double MeasuredCost::longer_draft_pass(const RoundPoint& point) const {
     const double tokens = longest_draft_pass(options_.kind, static_cast<double>(point.gamma));
     return options_.curve.extrapolate ? tokens : std::min(tokens, std::max(1.0, draft_->most_tokens(point.batch)));
   }
-  const bool timed = options_.curve.extrapolate || !draft_->extrapolates(point.batch, 2, point.context);
-  return point.full_accepts > 0 && timed ? 2 : 1;
+  return point.full_accepts > 0 && draft_->answers(point.batch, 2, point.context) ? 2 : 1;
 }
 
 double MeasuredCost::times_longer(const RoundPoint& point) const {
@@ -596,15 +615,28 @@ void MeasuredCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += times_longer(point) * std::max(0.0, longer[i] - pass[i]);
 }
 
-bool MeasuredCost::extrapolates(const RoundPoint& point) const {
+template <class Condition>
+bool MeasuredCost::some_pass(const RoundPoint& point, const Condition& condition) const {
   require_legal(point);
   const auto gamma = static_cast<double>(point.gamma);
-  if (target_.extrapolates(point.batch, gamma + 1, point.context)) return true;
-  if (draft_passes(options_.kind, gamma) == 0) return false;
-  return draft_ ? draft_->extrapolates(point.batch, 1, point.context)
-                : target_.extrapolates(point.batch, 1, point.context);
+  if (condition(target_, gamma + 1)) return true;
+  return draft_passes(options_.kind, gamma) > 0 && condition(draft_ ? *draft_ : target_, 1.0);
 }
 
-bool MeasuredCost::answers(const RoundPoint& point) const { return options_.curve.extrapolate || !extrapolates(point); }
+bool MeasuredCost::extrapolates(const RoundPoint& point) const {
+  return some_pass(point, [&](const PassCurve& curve, double tokens) {
+    return curve.extrapolates(point.batch, tokens, point.context);
+  });
+}
+
+std::string MeasuredCost::about_batch(double batch) const {
+  const std::string target = target_.about_batch(batch);
+  return target.empty() && draft_ ? draft_->about_batch(batch) : target;
+}
+
+bool MeasuredCost::answers(const RoundPoint& point) const {
+  return !some_pass(
+      point, [&](const PassCurve& curve, double tokens) { return !curve.answers(point.batch, tokens, point.context); });
+}
 
 }  // namespace specdec::cost

@@ -45,8 +45,9 @@ class OutsideTimedPasses : public std::domain_error {
 /// is unknown, f holds the context's share, and other contexts than the timed ones are refused.
 ///
 /// Passes that vary the batch and passes that vary the tokens of one sequence never meet in one curve: where both were
-/// timed, batch = 1 is read from the second and any other batch from the first. Where only one was timed it prices the
-/// other by total tokens, and findings() says so.
+/// timed, batch = 1 is read from the second and any other batch from the first. Several tokens of several sequences
+/// that were never timed together are priced by total tokens, and findings() says so; so is a batch beyond those that
+/// were timed, which extrapolates() and about_batch() say.
 ///
 /// Replicates redraw each timed pass: its repetitions with replacement, else a log-normal law with its mean and the
 /// standard error of its mean (the standard deviation itself where the number of repetitions is unknown). f and k are
@@ -65,7 +66,12 @@ class PassCurve {
   double seconds_of_replicate(std::size_t index, double batch, double tokens, double context) const;
   /// All of them at once; all the same where replicates() is 0. Shape: seconds (replicates)
   void seconds_of_replicates(double batch, double tokens, double context, std::span<double> seconds) const;
+  /// False where seconds() refuses.
+  bool answers(double batch, double tokens, double context) const;
+  /// The batch, the total tokens or the context lie outside those that were timed.
   bool extrapolates(double batch, double tokens, double context) const;
+  /// As RoundCost::about_batch.
+  std::string about_batch(double batch) const;
   /// Of the longest pass that was timed, per sequence of such a batch.
   double most_tokens(double batch) const;
 
@@ -82,7 +88,7 @@ class PassCurve {
     std::vector<double> seconds;
     /// k; nothing where the contexts do not tell.
     std::optional<double> seconds_per_context_token;
-    Range contexts;
+    Range batches, contexts;
   };
   std::span<const Axis> axes() const { return axes_; }
 
@@ -109,6 +115,7 @@ class PassCurve {
   static Place place_of(const Axis& axis, double total);
   static Replicates by_knot(std::span<const Version> versions);
   std::size_t number_of(const Axis& axis) const { return static_cast<std::size_t>(&axis - axes_.data()); }
+  static bool within(const Axis& axis, double batch, double tokens, double context);
   /// axis_for, unless the pass must not be priced.
   const Axis& pricing_axis(double batch, double tokens, double context) const;
   double evaluate(std::size_t version, double batch, double tokens, double context) const;
@@ -158,6 +165,7 @@ class MeasuredCost final : public RoundCost {
   DraftKind kind() const override { return options_.kind; }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override;
+  std::string about_batch(double batch) const override;
   bool answers(const RoundPoint& point) const override;
   double usual_context() const override { return target_.usual_context(); }
   std::size_t replicates() const override { return replicates_; }
@@ -171,6 +179,9 @@ class MeasuredCost final : public RoundCost {
  private:
   template <class Target, class Draft>
   RoundTime price(const RoundPoint& point, const Target& target, const Draft& draft) const;
+  /// Of a curve at each of the round's passes.
+  template <class Condition>
+  bool some_pass(const RoundPoint& point, const Condition& condition) const;
   /// Tokens per sequence of the pass of a round that is longer than one token: those that a mirrored draft decodes
   /// again, as far as they were timed, or 2 where the draft catches up and that has a price; 1 where there is none.
   double longer_draft_pass(const RoundPoint& point) const;

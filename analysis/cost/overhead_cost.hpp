@@ -21,8 +21,10 @@ class OverheadCost final : public RoundCost {
   std::string_view name() const override { return base_->name(); }
   bool in_seconds() const override { return base_->in_seconds(); }
   DraftKind kind() const override { return base_->kind(); }
+  CostOrigin origin() const override { return base_->origin(); }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint& point) const override { return base_->extrapolates(point); }
+  std::string about_batch(double batch) const override { return base_->about_batch(batch); }
   bool answers(const RoundPoint& point) const override { return base_->answers(point); }
   bool parts_known(const RoundPoint& point) const override { return base_->parts_known(point); }
   double usual_context() const override { return base_->usual_context(); }

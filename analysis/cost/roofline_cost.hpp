@@ -120,6 +120,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::string_view name() const override { return "roofline"; }
   bool in_seconds() const override { return true; }
   DraftKind kind() const override { return options_.kind; }
+  CostOrigin origin() const override { return CostOrigin::modelled; }
   RoundTime round(const RoundPoint& point) const override;
   bool extrapolates(const RoundPoint&) const override { return false; }
   std::size_t replicates() const override { return losses_.size() - 1; }

@@ -73,6 +73,13 @@ struct Range {
   bool contains(double value) const { return lo <= value && value <= hi; }
 };
 
+/// What prices within their range rest on.
+enum class CostOrigin {
+  measured,  ///< times of passes or rounds
+  stated,    ///< ratios that somebody states
+  modelled,  ///< bytes, operations and the peaks of hardware, calibrated or not
+};
+
 /// Anything that prices rounds:
 ///
 ///   round(gamma, batch, context) = target(gamma + 1 positions per sequence) + draft(gamma) + overhead
@@ -89,12 +96,15 @@ class RoundCost {
   virtual bool in_seconds() const = 0;
   /// How the drafts that it prices are made.
   virtual DraftKind kind() const = 0;
+  virtual CostOrigin origin() const { return CostOrigin::measured; }
 
   /// @throws std::domain_error if a value of the point is outside its range, or where the provider refuses to
   ///   extrapolate (the message says the measured range)
   virtual RoundTime round(const RoundPoint& point) const = 0;
   /// True where the point lies outside what was measured.
   virtual bool extrapolates(const RoundPoint& point) const = 0;
+  /// What the price of a batch that was not measured rests on, a sentence without its point; empty where the batch was.
+  virtual std::string about_batch(double /*batch*/) const { return {}; }
   /// False where round() would refuse a legal point.
   virtual bool answers(const RoundPoint& /*point*/) const { return true; }
   /// False where only the sum of the round's parts is known at this point, and their split is one of many that fit.

@@ -86,6 +86,7 @@ void add_regrets(const std::vector<double>& speeds, double best, std::vector<dou
 BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<double>& contexts,
                         const ScheduleRule& rule) {
   BatchRegrets result;
+  result.basis = scan.basis(batch, contexts.front());
   // Against the best of all gammas, and of those that were measured.
   std::vector<double> worst, worst_measured;
   bool prefers_measured = true;
@@ -95,7 +96,7 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
   std::vector<double> speeds, measured_speeds;
   for (const double context : contexts) {
     if (!scan.plain_refused(batch, context).empty()) return {PriceBasis::not_priced, {}};
-    if (scan.draft().cost->extrapolates(scan.point(0, batch, context))) result.basis = PriceBasis::extrapolated;
+    if (scan.basis(batch, context) == PriceBasis::extrapolated) result.basis = PriceBasis::extrapolated;
     scan.price(batch, context, times);
     speeds.clear();
     measured_speeds.clear();

@@ -135,20 +135,28 @@ void note_prices(const DraftScan& scan, const DraftPlan& plan, const AddNote& no
   const auto report = [&](std::string_view code, const auto& concerned, const auto& what) {
     const auto first = std::find_if(plan.points.begin(), plan.points.end(), concerned);
     if (first == plan.points.end()) return;
-    note(std::string(code),
-         fmt::format("at {} of {} points, the first at batch {:g} and context {:g}, {}: {}",
-                     std::count_if(plan.points.begin(), plan.points.end(), concerned), plan.points.size(), first->batch,
-                     first->context, what(*first), first->price_limit));
+    note(std::string(code), fmt::format("at {} of {} points, the first at batch {:g} and context {:g}, {}",
+                                        std::count_if(plan.points.begin(), plan.points.end(), concerned),
+                                        plan.points.size(), first->batch, first->context, what(*first)));
   };
+  const cost::RoundCost& cost = *scan.draft().cost;
+  report(
+      "batch_not_timed",
+      [&](const PointPlan& point) {
+        return point.basis != PriceBasis::not_priced && !cost.about_batch(point.batch).empty();
+      },
+      [&](const PointPlan& point) { return cost.about_batch(point.batch); });
   report(
       "point_not_priced", [](const PointPlan& point) { return point.basis == PriceBasis::not_priced; },
-      [](const PointPlan&) { return std::string("no price tells whether drafts pay"); });
+      [](const PointPlan& point) { return "no price tells whether drafts pay: " + point.price_limit; });
   report(
       "gamma_not_priced",
       [&](const PointPlan& point) {
         return point.basis != PriceBasis::not_priced && point.rows.size() < scan.tokens().size();
       },
-      [](const PointPlan& point) { return fmt::format("gammas above {} are left out", point.rows.size() - 1); });
+      [](const PointPlan& point) {
+        return fmt::format("gammas above {} are left out: {}", point.rows.size() - 1, point.price_limit);
+      });
 }
 
 void note_schedule(const DraftPlan& plan, const DeploymentQuestion& question, const AddNote& note) {
@@ -319,6 +327,10 @@ std::string_view name_of(PriceBasis basis) {
   switch (basis) {
     case PriceBasis::measured:
       return "measured";
+    case PriceBasis::stated:
+      return "stated";
+    case PriceBasis::modelled:
+      return "modelled";
     case PriceBasis::extrapolated:
       return "extrapolated";
     case PriceBasis::not_priced:

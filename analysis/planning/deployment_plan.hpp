@@ -55,7 +55,9 @@ struct ScheduleStretch {
 
 /// What the prices at a batch and context rest on.
 enum class PriceBasis {
-  measured,      ///< on what was measured there or between, or on costs that were stated
+  measured,      ///< on times that were measured there or between
+  stated,        ///< on ratios that somebody states
+  modelled,      ///< on bytes, operations and peaks
   extrapolated,  ///< plain decoding lies beyond the batches or contexts that were measured
   not_priced,    ///< no price tells whether drafts pay
 };
@@ -63,7 +65,7 @@ enum class PriceBasis {
 /// Whether a gamma is chosen on this basis.
 /// @param extrapolate  DeploymentQuestion::extrapolate
 constexpr bool decides(PriceBasis basis, bool extrapolate) {
-  return basis == PriceBasis::measured || (basis == PriceBasis::extrapolated && extrapolate);
+  return basis != PriceBasis::not_priced && (basis != PriceBasis::extrapolated || extrapolate);
 }
 
 enum class Verdict { speculate, do_not_speculate, cannot_tell };
@@ -89,7 +91,7 @@ struct CrossoverBounds {
   std::optional<std::int64_t> high;
 };
 
-/// "measured", "extrapolated", "not_priced"; "speculate", "do not speculate", "cannot tell".
+/// "measured", "stated", "modelled", "extrapolated", "not_priced"; "speculate", "do not speculate", "cannot tell".
 std::string_view name_of(PriceBasis basis);
 std::string_view name_of(Verdict verdict);
 
@@ -252,8 +254,8 @@ struct DraftPlan {
   std::optional<std::int64_t> crossover_batch;
   /// Where there is a crossover batch.
   std::optional<CrossoverBounds> crossover_bounds;
-  /// "point_not_priced", "gamma_not_priced", "optimum_at_limit", "optimum_extrapolated", "measured_preferred",
-  /// "batch_not_priced", "schedule_extrapolated".
+  /// "point_not_priced", "gamma_not_priced", "batch_not_timed", "optimum_at_limit", "optimum_extrapolated",
+  /// "measured_preferred", "batch_not_priced", "schedule_extrapolated".
   std::vector<Note> notes;
 };
 

@@ -174,6 +174,19 @@ std::string DraftScan::plain_refused(double batch, double context) const {
   return draft_->cost->answers(plain) ? std::string() : refusal(*draft_->cost, plain);
 }
 
+PriceBasis DraftScan::basis(double batch, double context) const {
+  if (draft_->cost->extrapolates({0, batch, context, 0})) return PriceBasis::extrapolated;
+  switch (draft_->cost->origin()) {
+    case cost::CostOrigin::stated:
+      return PriceBasis::stated;
+    case cost::CostOrigin::modelled:
+      return PriceBasis::modelled;
+    case cost::CostOrigin::measured:
+      break;
+  }
+  return PriceBasis::measured;
+}
+
 double DraftScan::most_without_price(double batch, double context, const std::vector<cost::RoundTime>& times) const {
   if (tokens_.size() == 1 && !limit_.empty()) return std::numeric_limits<double>::infinity();
   double tokens = 0;

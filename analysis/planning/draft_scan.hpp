@@ -48,6 +48,9 @@ class DraftScan {
   /// Why plain decoding has no price there; empty where it has one.
   std::string plain_refused(double batch, double context) const;
 
+  /// What the price of plain decoding rests on, where it has one.
+  PriceBasis basis(double batch, double context) const;
+
   /// The largest speedup that a gamma without a price could have, were it to cost what the largest one with a price
   /// does, by the upper ends of 95% intervals; 0 where all have one, and infinite where the acceptance knows no gamma.
   ///

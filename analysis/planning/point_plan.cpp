@@ -38,7 +38,7 @@ class PointPlanner {
 
   PointPlan plan(std::optional<std::int64_t> deployed) {
     if (!times_.empty()) make_rows();
-    plan_.basis = basis();
+    plan_.basis = plan_.optimal_row ? scan_.basis(plan_.batch, plan_.context) : PriceBasis::not_priced;
     judge();
     if (plan_.optimal_row) describe_optimum();
     if (!times_.empty()) describe_costs();
@@ -59,7 +59,6 @@ class PointPlanner {
 
   void make_rows();
   void prefer_measured();
-  PriceBasis basis() const;
   void judge();
   void ask_for_price();
   void explain_doubt(std::size_t row);
@@ -116,11 +115,6 @@ void PointPlanner::prefer_measured() {
   const double sure = plan_.optimal()->speedup * std::exp(-errors(*plan_.optimal_row).readings.below);
   if (plan_.rows[*measured].speedup < (1 - question_.prefer_measured) * sure) return;
   plan_.passed_over_row = std::exchange(plan_.optimal_row, *measured);
-}
-
-PriceBasis PointPlanner::basis() const {
-  if (!plan_.optimal_row) return PriceBasis::not_priced;
-  return extrapolates(0) ? PriceBasis::extrapolated : PriceBasis::measured;
 }
 
 void PointPlanner::judge() {

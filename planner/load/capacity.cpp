@@ -361,6 +361,16 @@ void warn_of_extrapolation(Capacity& c) {
   }
 }
 
+/// Where more requests run together than were timed.
+void warn_of_batch(const Cost& cost, Capacity& c) {
+  const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
+  if (!(s.mean_batch.value > 0)) return;
+  const std::string about = cost.rounds->about_batch(std::round(s.mean_batch.value));
+  if (about.empty()) return;
+  c.warnings.push_back({"batch_not_timed", fmt::format("the mean batch of {} is {}, but {}", s.scenario.name,
+                                                       brief(s.mean_batch.value), about)});
+}
+
 void warn_of_answer(Capacity& c) {
   const auto explain_null = [&](std::string code, std::string message) {
     c.warnings.push_back({std::move(code), std::move(message), true});
@@ -449,6 +459,7 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
                   const CapacityProgress& progress) {
   Capacity c = asked_capacity(acceptance, cost, question);
   c.range = simulated(c, progress);
+  warn_of_batch(cost, c);
   warn_of_answer(c);
   return c;
 }

@@ -166,6 +166,15 @@ TEST_CASE("capacity refuses a head that cannot read the target's states") {
       "llama-3.3-70b have 8192; made for it is eagle3-llama-3.3-70b");
 }
 
+TEST_CASE("capacity says where more sequences run together than a table timed") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "one.csv").string();
+  std::ofstream(file) << "batch,tokens,context,seconds\n1,1,0,0.02\n1,1000,0,0.04\n";
+  const ordered_json answer = json_of("--cost " + file + " --kv-cache-tokens 100000 --extrapolate" + fast + lengths);
+  REQUIRE(warns(answer, "batch_not_timed"));
+  CHECK(answer["scenarios"][0]["mean_batch"]["value"] > 2);
+}
+
 TEST_CASE("a model named as its own draft drafts with its module for the next token") {
   const std::string deepseek = "--hardware h200-sxm --tp 8 --model deepseek-v3 --draft-kind mtp --alpha 0.8 --gamma 1";
   const ordered_json own = json_of(deepseek + lengths + fast);

@@ -626,13 +626,50 @@ TEST_CASE("a table of times that ends prices nothing behind its end, whatever pl
   CHECK(plan["points"][0]["verdict"] == "speculate");
   CHECK(plan["points"][1]["verdict"] == "cannot tell");
   CHECK(plan["points"][1]["basis"] == "not_priced");
-  CHECK(plan["points"][1]["next_measurement"]["with_baseline"] == false);
+  CHECK(plan["points"][1]["next_measurement"]["with_baseline"] == true);
   CHECK(plan["schedule"].back()["gamma"].is_null());
   CHECK(plan["crossover_batch"].is_null());
   const std::string text = run_specdec("plan --alpha 0.8 --c 0.05 --batch 8,64 --cost " + file).out;
   CHECK(text.find("(--extrapolate prices what lies\nbeyond the measurements)") != std::string::npos);
   CHECK(text.find("no price tells whether drafts pay there") != std::string::npos);
   CHECK(text.find("Do not speculate") == std::string::npos);
+}
+
+TEST_CASE("a batch that no table timed decides nothing by its total tokens, and the timed ones are named") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "grid.csv").string();
+  std::ofstream out(file);
+  out << "batch,tokens,context,seconds\n";
+  for (const int batch : {1, 8, 64}) {
+    for (const int tokens : {1, 2, 4, 8, 16})
+      out << batch << "," << tokens << ",1000," << 0.01 + 0.00001 * batch * tokens << '\n';
+  }
+  out.close();
+  const std::string asked = "--alpha 0.8 --c 0.05 --max-gamma 6 --cost " + file;
+  const ordered_json timed = json_of(asked + " --batch 1,32,64");
+  CHECK(timed["points"][2]["basis"] == "measured");
+  CHECK_FALSE(warns(timed, "batch_not_timed"));
+  const ordered_json plan = json_of(asked + " --batch 64,128");
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  CHECK(plan["points"][1]["basis"] == "extrapolated");
+  CHECK(plan["points"][1]["verdict"] == "cannot tell");
+  CHECK(plan["schedule"].back()["basis"] == "extrapolated");
+  const std::string text = run_specdec("plan " + asked + " --batch 64,128").out;
+  CHECK(text.find("Warning (batch_not_timed): at 1 of 2 points, the first at batch 128 and context 1000, passes") !=
+        std::string::npos);
+  CHECK(text.find("were timed at batch 1 to 64") != std::string::npos);
+  const ordered_json decided = json_of(asked + " --batch 64,128 --extrapolate");
+  CHECK(decided["points"][1]["verdict"] == "speculate");
+  CHECK(decided["points"][1]["basis"] == "extrapolated");
+  CHECK(warns(decided, "batch_not_timed"));
+}
+
+TEST_CASE("the basis of a point says whether its price was measured, stated or modelled") {
+  CHECK(json_of("--alpha 0.8 --c 0.05 --batch 1,8")["points"][1]["basis"] == "stated");
+  CHECK(json_of("--alpha 0.8 --c 0.05 --batch 1,8")["schedule"][0]["basis"] == "stated");
+  CHECK(json_of("--alpha 0.8 --hardware h100 --model llama-3.1-8b --draft-kind ngram")["points"][0]["basis"] ==
+        "modelled");
+  CHECK(json_of("--bench" + bench_files())["points"][0]["basis"] == "measured");
 }
 
 TEST_CASE("points, schedule and configuration stop where the runs do, and go on where that is asked for") {
@@ -951,7 +988,7 @@ TEST_CASE("CSV of a plan over points prints points first and has their rows, dra
   CHECK(rows.rfind("batch,context,gamma,tokens_per_step,", 0) == 0);
   CHECK(std::count(rows.begin(), rows.end(), '\n') == 7);
   CHECK(run_specdec(axes + " --table schedule").out ==
-        "batch_low,batch_high,gamma,held,basis,verdict\n1,2,2,false,measured,speculate\n");
+        "batch_low,batch_high,gamma,held,basis,verdict\n1,2,2,false,stated,speculate\n");
   CHECK(run_specdec(axes + " --table drafts").out.rfind("name,batch,context,verdict,gamma,", 0) == 0);
   const std::string bench = "plan --format csv --quiet --bench" + bench_files();
   const std::string runs = run_specdec(bench + " --table runs").out;

@@ -191,8 +191,54 @@ TEST_CASE("the batch axis and the verification axis stay apart") {
   CHECK(curve.seconds(2, 2, 0) == Approx(0.08));
   CHECK(curve.seconds(4, 1, 0) == Approx(0.08));
   CHECK(has_finding(curve.findings(), "batch_axis_prices_verification"));
-  const PassCurve lonely("target", verification({0.010, 0.011}), {});
-  CHECK(has_finding(lonely.findings(), "verification_axis_prices_batches"));
+}
+
+TEST_CASE("a batch beyond the timed ones is priced by total tokens, and no longer as measured") {
+  std::vector<TimedPass> grid = {pass(1, 1, 0, 0.010), pass(64, 1, 0, 0.020), pass(64, 4, 0, 0.030)};
+  cost::MeasuredOptions ngrams;
+  ngrams.kind = DraftKind::ngram;
+  const MeasuredCost price(grid, {}, ngrams);
+  CHECK(price.findings().empty());
+  CHECK_FALSE(price.extrapolates({.gamma = 1, .batch = 32}));
+  CHECK(price.about_batch(32).empty());
+  CHECK(price.answers({.batch = 128}));
+  CHECK(price.extrapolates({.batch = 128}));
+  CHECK(price.round({.batch = 128}).total() == price.round({.gamma = 1, .batch = 64}).total());
+  CHECK(
+      price.about_batch(128) ==
+      "passes of the target were timed at batch 1 to 64, and those of other batches are priced as passes over as many "
+      "tokens in all; time batch 128 to know them");
+  CHECK_FALSE(price.answers({.gamma = 2, .batch = 128}));
+
+  const MeasuredCost of_one(verification({0.010, 0.011, 0.012}), {}, ngrams);
+  CHECK(of_one.findings().empty());
+  CHECK(of_one.extrapolates({.batch = 2}));
+  CHECK_THAT(of_one.about_batch(2), Contains("timed at batch 1, and"));
+
+  ngrams.kind = DraftKind::model;
+  const MeasuredCost drafted(grid, std::vector{pass(1, 1, 0, 0.001), pass(1, 64, 0, 0.002)}, ngrams);
+  CHECK_FALSE(drafted.extrapolates({.batch = 64}));
+  CHECK(drafted.extrapolates({.gamma = 1, .batch = 64}));
+  CHECK_THAT(drafted.about_batch(64), Contains("passes of the draft were timed at batch 1, and"));
+}
+
+TEST_CASE("of several tables the one that timed a batch prices it") {
+  std::vector<TimedPass> passes = {pass(1, 1, 0, 0.010), pass(8, 8, 0, 0.020)};
+  for (const double batch : {1.0, 64.0}) passes.push_back(pass(batch, 1, 0, 0.001 * batch, TimingAxis::batch));
+  const PassCurve curve("target", passes, {});
+  CHECK(curve.seconds(8, 8, 0) == Approx(0.020));
+  CHECK(curve.seconds(64, 1, 0) == Approx(0.064));
+  CHECK_FALSE(curve.extrapolates(64, 1, 0));
+}
+
+TEST_CASE("several tokens of several sequences that no table timed are reported, whatever its layout") {
+  const std::vector<TimedPass> lists = {pass(1, 1, 0, 0.010), pass(64, 1, 0, 0.020), pass(1, 256, 0, 0.030)};
+  const PassCurve apart("target", lists, {});
+  REQUIRE(has_finding(apart.findings(), "batch_axis_prices_verification"));
+  CHECK_THAT(apart.findings()[0].message, Contains("several tokens of several sequences were not timed"));
+  const PassCurve of_batches("target", std::span(lists).first(2), {});
+  REQUIRE(has_finding(of_batches.findings(), "batch_axis_prices_verification"));
+  CHECK_THAT(of_batches.findings()[0].message, Contains("several tokens of a sequence were not timed"));
 }
 
 TEST_CASE("generating one token after another is plain decoding, and a prompt of one token gives way to it") {
