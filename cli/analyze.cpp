@@ -11,6 +11,7 @@
 #include "cli/analyze_answer.hpp"
 #include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/sources/recording_files.hpp"
 #include "render/text.hpp"
 
 namespace specdec::cli {
@@ -169,7 +170,7 @@ AnalyzeAnswer analysed(traces::PositionSource& source, const AnalyzeOptions& o, 
         of_upper_ends->add({seen.sequence, seen.place, replayed->highest(), replayed->depths(), {}});
       }
     }
-    tell_of_reading(progress, source, batch);
+    planner::tell_of_reading(progress, source, batch);
   }
   if (!analyzer) throw UsageError("the recording holds no position");
   answer.metadata = source.metadata();

@@ -10,8 +10,10 @@
 #include "analysis/theory/policy_replay.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 #include "cli/acceptance_options.hpp"
+#include "cli/progress.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/sources/recording_files.hpp"
 #include "render/text.hpp"
 #include "sim/replay_simulation.hpp"
 
@@ -130,7 +132,7 @@ void play(traces::PositionSource& source, const ReplayOptions& o, const Progress
     if (!columns->exact() && !played.upper) played.upper = played.lower->unheard();
     played.lower->add(seen, columns->lower(), columns->depths());
     if (played.upper) played.upper->add(seen, columns->highest(), columns->depths());
-    tell_of_reading(progress, source, batch);
+    planner::tell_of_reading(progress, source, batch);
   }
   if (!columns) throw UsageError("the recording holds no position");
   played.lower->simulation.finish();

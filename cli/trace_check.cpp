@@ -6,8 +6,10 @@
 
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/text_source_tests.hpp"
+#include "cli/progress.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
+#include "planner/sources/recording_files.hpp"
 #include "render/text.hpp"
 #include "traces/check_trace.hpp"
 
@@ -88,7 +90,7 @@ Report run(const CheckOptions& options, bool quiet) {
   const TraceCheck check =
       traces::check_trace(options.input.files(), how, options.max_findings, [&](const auto& source, const auto& batch) {
         text.add(source, batch);
-        tell_of_reading(progress, source, batch);
+        planner::tell_of_reading(progress, source, batch);
       });
   Report report;
   report.json = {{"passed", check.count == 0}, {"count", check.count}, {"positions", check.positions}};

@@ -51,12 +51,6 @@ void TraceInput::describe(const traces::PositionSource& source, Report& report) 
   append(report.warnings, source.notes());
 }
 
-void tell_of_reading(const Progress& progress, const traces::PositionSource& source,
-                     const traces::PositionBatch& batch) {
-  if (!progress || !source.positions()) return;
-  progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*source.positions()));
-}
-
 void add_files(const std::vector<std::filesystem::path>& files, bool always_hash, Report& report) {
   for (const auto& file : files) report.files.push_back(file_facts("TRACE", file.string(), always_hash));
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/options.hpp"
-#include "cli/progress.hpp"
 #include "cli/report.hpp"
 #include "traces/open_trace.hpp"
 
@@ -46,10 +45,6 @@ class TraceInput {
   bool salvage_ = false;
   bool hash_ = false;
 };
-
-/// Tells how much of a recording has been read with this batch, where the recording says how long it is.
-void tell_of_reading(const Progress& progress, const traces::PositionSource& source,
-                     const traces::PositionBatch& batch);
 
 /// The facts of files that were read, for the report.
 void add_files(const std::vector<std::filesystem::path>& files, bool always_hash, Report& report);

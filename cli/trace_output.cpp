@@ -9,6 +9,7 @@
 #include "cli/given_options.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/sources/recording_files.hpp"
 #include "render/text.hpp"
 #include "traces/check_trace.hpp"
 
@@ -114,7 +115,7 @@ WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& wri
       writer.write(batch);
       written.tiers.emplace(traces::name_of(batch.tier));
     }
-    tell_of_reading(progress, source, batch);
+    planner::tell_of_reading(progress, source, batch);
   }
   if (writer.positions() == 0) throw UsageError("no position is left to write");
   writer.finish();

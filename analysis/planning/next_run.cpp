@@ -9,6 +9,7 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
+#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::planning {
@@ -19,8 +20,6 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr std::size_t quantiles = 48;
-/// As far as the residuals of fitted rounds resemble each other.
-constexpr double gamma_length = 0.9;
 constexpr std::uint32_t acceptance_stream = 48, round_stream = 49, regret_draws = 4000;
 
 /// Means of a standard normal variable over stretches of equal probability.
@@ -69,12 +68,10 @@ class RunMarket {
       const double width = std::log(its.ci95.hi / its.ci95.lo) + std::log(its.readings.hi / its.readings.lo);
       spread[gamma] = gamma == 0 ? 0 : width / (2 * core::normal_half_width_95);
     }
-    for (Index g = 1; g < spread.size(); ++g) {
-      for (Index h = 1; h < spread.size(); ++h) {
-        const double apart = std::log(static_cast<double>(g + 1) / static_cast<double>(h + 1)) / gamma_length;
-        acceptance_error_(g, h) = spread[g] * spread[h] * std::exp(-0.5 * apart * apart);
-      }
-    }
+    // As far as the residuals of fitted rounds resemble each other.
+    for (Index g = 1; g < spread.size(); ++g)
+      for (Index h = 1; h < spread.size(); ++h)
+        acceptance_error_(g, h) = spread[g] * spread[h] * cost::FittedCost::correlation({g, 1, 0}, {h, 1, 0});
     for (const PlanPoint& point : question.points) beliefs_.push_back(beliefs_at(point));
   }
 

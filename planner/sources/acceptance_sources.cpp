@@ -143,9 +143,7 @@ Acceptance Acceptance::from_recording(const std::vector<std::string>& files, con
   while (recording->read(batch)) {
     const estimate::Observations& seen = analyzer.add(*recording, batch);
     if (options.by_request) rates.add(seen);
-    if (options.progress && recording->positions()) {
-      options.progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*recording->positions()));
-    }
+    tell_of_reading(options.progress, *recording, batch);
   }
   const planning::TraceAnalysis analysis = analyzer.finish(recording->metadata().task_names);
   if (!analysis.replay) {

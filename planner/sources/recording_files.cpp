@@ -40,4 +40,10 @@ std::unique_ptr<traces::PositionSource> open_recording(const RecordingFiles& rec
   return source;
 }
 
+void tell_of_reading(const std::function<void(double share)>& progress, const traces::PositionSource& source,
+                     const traces::PositionBatch& batch) {
+  if (!progress || !source.positions()) return;
+  progress(static_cast<double>(batch.first + batch.size) / static_cast<double>(*source.positions()));
+}
+
 }  // namespace specdec::planner

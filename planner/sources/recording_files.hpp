@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,5 +21,9 @@ struct RecordingFiles {
 /// @throws QuestionError where `how` says what the format says itself, or a file is there twice
 /// @throws traces::FileError if it cannot be read
 std::unique_ptr<traces::PositionSource> open_recording(const RecordingFiles& recording);
+
+/// Tells `progress` the share of `source` that was read once `batch` was, where both are known.
+void tell_of_reading(const std::function<void(double share)>& progress, const traces::PositionSource& source,
+                     const traces::PositionBatch& batch);
 
 }  // namespace specdec::planner

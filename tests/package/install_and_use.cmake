@@ -16,6 +16,7 @@ run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 
 # Each program prints what it should, and the documentation shows it as it is.
 file(READ ${source}/docs/library.md page)
+file(READ ${source}/README.md readme)
 function(check program expected)
   run(${WORK_DIR}/build/${program} ${ARGN})
   if(NOT output MATCHES "${expected}")
@@ -30,6 +31,11 @@ endfunction()
 file(WRITE ${WORK_DIR}/timings.csv
   "batch,tokens,context,seconds\n1,1,500,0.0100\n1,5,500,0.0108\n4,1,500,0.0104\n4,5,500,0.0125\n")
 check(best_gamma "^gamma 8: 3.09208x\n$")
+file(READ ${CONSUMER_DIR}/best_gamma.cpp text)
+string(FIND "${readme}" "${text}" place)
+if(place EQUAL -1)
+  message(FATAL_ERROR "README.md does not show tests/package/consumer/best_gamma.cpp as it is")
+endif()
 check(hardware_plan "^batch 1: gamma [1-9][0-9]*, [12]\\.[0-9]+x\nbatch 8: .*\nbatch 64: .*x\n$")
 check(recording_plan "^alpha 0\\.[0-9]+, gamma [0-9]+: [12]\\.[0-9]+x, 95% [12]\\.[0-9]+ to [12]\\.[0-9]+\n$"
   ${WORK_DIR}/prefix/share/specdec/models/recording.safetensors)
