@@ -216,6 +216,11 @@ class Writer {
         fmt::format("{} drafts one length at every batch, here {}; of the speedup of the schedule it gives away up to "
                     "{:.1f}%, most of it at batch {:.3g}",
                     engine, fixed.gamma, 100 * fixed.worst_regret, fixed.worst_batch));
+    if (fixed.gamma == 0 || fixed.least_speedup >= 1) return;
+    note(
+        fmt::format("at batch {:.3g} gamma {} is slower than plain decoding: {:.3g}x; keep such batches from a server "
+                    "that drafts",
+                    fixed.slowest_batch, fixed.gamma, fixed.least_speedup));
   }
 
   /// An engine's draft that samples greedily and accepts a draft token with the target's probability of it.
@@ -668,8 +673,19 @@ std::optional<FixedGamma> least_regret_gamma(const DraftPlan& plan, bool extrapo
     if (!decides(point.basis, extrapolate)) continue;
     ++points;
     for (const DeploymentRow& row : point.rows) {
-      FixedGamma& fixed = by_gamma[row.gamma];
-      if (++seen[row.gamma] == 1 || row.regret > fixed.worst_regret) fixed = {row.gamma, row.regret, point.batch};
+      const auto [place, first] =
+          by_gamma.try_emplace(row.gamma, FixedGamma{row.gamma, row.regret, point.batch, row.speedup, point.batch});
+      ++seen[row.gamma];
+      if (first) continue;
+      FixedGamma& fixed = place->second;
+      if (row.regret > fixed.worst_regret) {
+        fixed.worst_regret = row.regret;
+        fixed.worst_batch = point.batch;
+      }
+      if (row.speedup < fixed.least_speedup) {
+        fixed.least_speedup = row.speedup;
+        fixed.slowest_batch = point.batch;
+      }
     }
   }
   const FixedGamma* best = nullptr;

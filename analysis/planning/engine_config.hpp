@@ -26,6 +26,9 @@ struct FixedGamma {
   /// The largest share of a planned point's best speedup that it gives away, [0, 1], and the batch where it does.
   double worst_regret = 0;
   double worst_batch = 1;
+  /// The least of its speedups over plain decoding, and the batch where that is.
+  double least_speedup = 1;
+  double slowest_batch = 1;
 };
 
 /// The gamma whose largest regret is least over the points of a plan that are decided, of those that are known at all

@@ -177,6 +177,17 @@ TEST_CASE("one gamma at every batch needs no schedule") {
   CHECK_FALSE(notes_say(engine_config(Engine::sglang, request), "gives away"));
 }
 
+TEST_CASE("an engine of one gamma is said to be slower than plain decoding where that gamma is") {
+  EngineRequest request = request_for({{1, 15, 3}, {16, 64, 0}});
+  request.fixed = {2, 0.2, 64, 0.9, 64};
+  const std::string slower = "at batch 64 gamma 2 is slower than plain decoding: 0.9x";
+  CHECK(notes_say(engine_config(Engine::sglang, request), slower));
+  CHECK(notes_say(engine_config(Engine::llamacpp, request), slower));
+  CHECK_FALSE(notes_say(engine_config(Engine::vllm, request), "slower than plain"));
+  request.fixed.least_speedup = 1.1;
+  CHECK_FALSE(notes_say(engine_config(Engine::sglang, request), "slower than plain"));
+}
+
 TEST_CASE("the schedules of TensorRT-LLM say the same in newer releases' upper ends and in older ones' lower ends") {
   const EngineConfig config = engine_config(Engine::trtllm, request_for(falling));
   REQUIRE(config.variants.size() == 2);
@@ -459,11 +470,13 @@ TEST_CASE("the gamma for engines without a schedule has the least largest regret
   plan.points[0].batch = 1;
   plan.points[1].batch = 64;
   const double regrets[2][4] = {{0.5, 0.2, 0.0, 0.0}, {0.0, 0.1, 0.3, 0.0}};
+  const double speedups[2][4] = {{1.0, 1.6, 2.0, 2.0}, {1.0, 0.9, 0.7, 1.0}};
   for (std::size_t i = 0; i < 2; ++i) {
     for (std::int64_t gamma = 0; gamma < (i == 0 ? 4 : 3); ++gamma) {
       specdec::planning::DeploymentRow row;
       row.gamma = gamma;
       row.regret = regrets[i][gamma];
+      row.speedup = speedups[i][gamma];
       plan.points[i].rows.push_back(row);
     }
   }
@@ -472,6 +485,8 @@ TEST_CASE("the gamma for engines without a schedule has the least largest regret
   CHECK(fixed->gamma == 1);
   CHECK(fixed->worst_regret == 0.2);
   CHECK(fixed->worst_batch == 1);
+  CHECK(fixed->least_speedup == 0.9);
+  CHECK(fixed->slowest_batch == 64);
   // Points that are not decided have no say.
   plan.points[0].basis = PriceBasis::extrapolated;
   CHECK(least_regret_gamma(plan, false)->gamma == 0);
