@@ -12,20 +12,8 @@ void AcceptanceOptions::declare(Options& options) {
   options.flag("--force-replay", force_replay, "replay a text that is not the target's own too");
 }
 
-std::optional<traces::AcceptanceRule> AcceptanceOptions::rule() const {
-  return traces::acceptance_rule_named(acceptance);
-}
-
-std::vector<Assumption> AcceptanceOptions::assumptions(const traces::TraceMetadata& metadata,
-                                                       traces::AcceptanceRule followed) const {
-  std::vector<Assumption> assumptions = {{"acceptance", traces::name_of(followed),
-                                          rule()                ? "user"
-                                          : metadata.acceptance ? "file"
-                                                                : "default"}};
-  assumptions.push_back({"text from", metadata.path == traces::TextSource::other ? "elsewhere" : "the target",
-                         metadata.path == traces::TextSource::unknown ? "default" : "file"});
-  if (assume_processed) assumptions.push_back({"log-probabilities", "processed", "user"});
-  return assumptions;
+planner::RecordingRules AcceptanceOptions::rules() const {
+  return {traces::acceptance_rule_named(acceptance), assume_processed, force_replay};
 }
 
 }  // namespace specdec::cli

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/options.hpp"
-#include "cli/report.hpp"
-#include "traces/trace_metadata.hpp"
+#include "planner/sources/recording_rules.hpp"
 
 namespace specdec::cli {
 
@@ -18,11 +15,7 @@ struct AcceptanceOptions {
 
   void declare(Options& options);
 
-  /// Nothing where the recording's own is to be taken.
-  std::optional<traces::AcceptanceRule> rule() const;
-
-  /// @param followed  the rule that was taken in the end
-  std::vector<Assumption> assumptions(const traces::TraceMetadata& metadata, traces::AcceptanceRule followed) const;
+  planner::RecordingRules rules() const;
 };
 
 }  // namespace specdec::cli

@@ -58,7 +58,7 @@ theory::DraftingLimit limit_of(const sim::ReplayedPolicy& policy) {
 
 estimate::ObserveOptions observe_options(const ReplayOptions& o) {
   estimate::ObserveOptions options;
-  options.rule = o.acceptance.rule();
+  options.rule = o.acceptance.rules().acceptance;
   options.assume_processed = o.acceptance.assume_processed;
   options.threads = o.threads;
   return options;
@@ -249,7 +249,7 @@ Report run(const ReplayOptions& o, bool quiet) {
   report.json["rounds"] = rounds_json(played.rounds);
   report.text = text_of(report.json);
 
-  report.assumptions = o.acceptance.assumptions(source->metadata(), played.rule);
+  report.assumptions = o.acceptance.rules().assumptions(source->metadata(), played.rule);
   if (played.upper)
     report.warnings.push_back({"acceptance_bracketed",
                                "acceptance is known within brackets only: one run at each of "

@@ -2,7 +2,6 @@
 
 #include "cli/files.hpp"
 #include "cli/usage_error.hpp"
-#include "planner/sources/recording_files.hpp"
 
 namespace specdec::cli {
 
@@ -42,12 +41,14 @@ traces::OpenOptions TraceInput::options() const {
   return open;
 }
 
-std::unique_ptr<traces::PositionSource> TraceInput::open() const {
-  return planner::open_recording({files_, options()});
+std::unique_ptr<traces::PositionSource> TraceInput::open() const { return planner::open_recording(recording()); }
+
+void TraceInput::add_files(const std::vector<std::filesystem::path>& files, Report& report) const {
+  cli::add_files(files, hash_, report);
 }
 
 void TraceInput::describe(const traces::PositionSource& source, Report& report) const {
-  add_files(source.files(), hash_, report);
+  add_files(source.files(), report);
   append(report.warnings, source.notes());
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/options.hpp"
 #include "cli/report.hpp"
+#include "planner/sources/recording_files.hpp"
 #include "traces/open_trace.hpp"
 
 namespace specdec::cli {
@@ -23,6 +24,10 @@ class TraceInput {
 
   void declare(Options& options);
 
+  /// What was given.
+  /// @throws UsageError if the options contradict each other
+  planner::RecordingFiles recording() const { return {files_, options()}; }
+
   /// Opens the recording.
   /// @throws UsageError if the options contradict each other
   /// @throws traces::FileError if it cannot be read
@@ -31,6 +36,9 @@ class TraceInput {
   /// What was given, for functions that open the files themselves.
   std::vector<std::filesystem::path> files() const { return {files_.begin(), files_.end()}; }
   traces::OpenOptions options() const;
+
+  /// Puts the files of a recording that has been read into the report's.
+  void add_files(const std::vector<std::filesystem::path>& files, Report& report) const;
 
   /// Puts the source's files into the report's, and its notes into the warnings. Call it when all has been read.
   void describe(const traces::PositionSource& source, Report& report) const;

@@ -1,9 +1,12 @@
+#include "render/analysis.hpp"
+
 #include <fmt/format.h>
+#include <algorithm>
 #include <cmath>
 
-#include "cli/analyze_answer.hpp"
+#include "render/json_values.hpp"
 
-namespace specdec::cli {
+namespace specdec::render {
 namespace {
 
 using estimate::AcceptanceEstimate;
@@ -54,8 +57,8 @@ void put_figure(ordered_json& object, const std::string& key, const std::optiona
   object[key + "_ci95"] = pair_of(ci95);
 }
 
-ordered_json text_source_json(const AnalyzeAnswer& a) {
-  const estimate::TextSourceResult& tests = a.analysis.text_source;
+ordered_json text_source_json(const planner::Analysis& a) {
+  const estimate::TextSourceResult& tests = a.recording.text_source;
   return {{"path", traces::name_of(a.metadata.path)},
           {"acceptance_z", number_or_null(tests.acceptance.z)},
           {"acceptance_positions", tests.acceptance.positions},
@@ -178,10 +181,10 @@ const Report* pointer_to(const std::optional<Report>& report) {
   return report ? &*report : nullptr;
 }
 
-ordered_json gammas_json(const AnalyzeAnswer& a) {
-  const auto& replay = a.analysis.replay;
+ordered_json gammas_json(const planner::Analysis& a) {
+  const auto& replay = a.recording.replay;
   ordered_json rows = gamma_rows(a.gammas, replay ? &replay->lower : nullptr,
-                                 replay ? pointer_to(replay->upper) : nullptr, a.analysis.iid);
+                                 replay ? pointer_to(replay->upper) : nullptr, a.recording.iid);
   for (std::size_t i = 0; i < a.gammas.size(); ++i) {
     ordered_json& tokens = rows[i]["tokens_per_step"];
     for (const char* key : {"monte_carlo", "monte_carlo_bounds", "monte_carlo_standard_error", "monte_carlo_z"}) {
@@ -197,7 +200,7 @@ ordered_json gammas_json(const AnalyzeAnswer& a) {
                                       std::max(low.tokens_per_step, high.tokens_per_step)};
     }
     tokens["monte_carlo_standard_error"] = std::max(low.standard_error, high.standard_error);
-    tokens["monte_carlo_z"] = number_or_null(monte_carlo_z(a, i));
+    tokens["monte_carlo_z"] = number_or_null(a.monte_carlo_z(i));
   }
   return rows;
 }
@@ -295,15 +298,15 @@ std::string_view verdict_name(estimate::ThresholdVerdict verdict) {
   return "cannot_tell";
 }
 
-ordered_json adaptive_json(const AnalyzeAnswer& a) {
+ordered_json adaptive_json(const planner::Analysis& a) {
   ordered_json policies = ordered_json::array();
   ordered_json json = {{"max_gamma", a.gammas.back()},
                        {"verdict", nullptr},
                        {"gain_bounds", nullptr},
                        {"gain_ci95", nullptr},
                        {"policies", policies}};
-  if (!a.analysis.adaptive) return json;
-  const estimate::AdaptiveReport& report = *a.analysis.adaptive;
+  if (!a.recording.adaptive) return json;
+  const estimate::AdaptiveReport& report = *a.recording.adaptive;
   ordered_json fixed = policy_json("fixed_gamma", false);
   if (report.fixed) {
     fixed["gamma"] = report.fixed->gamma;
@@ -357,10 +360,10 @@ ordered_json task_row(const planning::TaskAnalysis& task) {
   return row;
 }
 
-void put_tasks(ordered_json& json, const AnalyzeAnswer& a) {
+void put_tasks(ordered_json& json, const planner::Analysis& a) {
   ordered_json& rows = json["tasks"] = ordered_json::array();
   ordered_json& by_task = json["by_task"] = ordered_json::object();
-  for (const planning::TaskAnalysis& task : a.analysis.tasks) {
+  for (const planning::TaskAnalysis& task : a.recording.tasks) {
     rows.push_back(task_row(task));
     ordered_json& entry = by_task[shown_name(task)] = task_json(task);
     entry["gammas"] = gamma_rows(a.gammas, pointer_to(task.replay), pointer_to(task.replay_upper), task.iid);
@@ -376,18 +379,6 @@ ordered_json rows_json(const Rows& rows, const Json& json_of_row) {
 
 }  // namespace
 
-std::string_view name_of(planning::SweepSetting::Applies applies) {
-  switch (applies) {
-    case planning::SweepSetting::Applies::both:
-      return "both";
-    case planning::SweepSetting::Applies::target:
-      return "target";
-    case planning::SweepSetting::Applies::draft:
-      break;
-  }
-  return "draft";
-}
-
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
   planning::TaskAnalysis task;
   task.alpha.emplace().value = 0;
@@ -402,8 +393,8 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
           {"adaptive", policy_json("", false)}};
 }
 
-ordered_json json_of(const AnalyzeAnswer& a) {
-  const TraceAnalysis& t = a.analysis;
+ordered_json json_of(const planner::Analysis& a) {
+  const TraceAnalysis& t = a.recording;
   ordered_json json = {{"positions", t.positions}, {"sequences", t.sequences}};
   put_tasks(json, a);
   ordered_json& tiers = json["tiers"] = ordered_json::array();
@@ -429,4 +420,4 @@ ordered_json json_of(const AnalyzeAnswer& a) {
   return json;
 }
 
-}  // namespace specdec::cli
+}  // namespace specdec::render

@@ -1,14 +1,13 @@
+#include "render/analysis.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 
-#include "cli/analyze_answer.hpp"
 #include "render/text.hpp"
 
-namespace specdec::cli {
-
-using namespace render;
+namespace specdec::render {
 namespace {
 
 using estimate::AcceptanceEstimate;
@@ -57,8 +56,8 @@ std::string acceptance_sentence(const TraceAnalysis& t) {
   return text;
 }
 
-std::string text_source_sentence(const AnalyzeAnswer& a) {
-  const estimate::TextSourceResult& tests = a.analysis.text_source;
+std::string text_source_sentence(const planner::Analysis& a) {
+  const estimate::TextSourceResult& tests = a.recording.text_source;
   std::vector<std::string> z;
   if (tests.acceptance.z) z.push_back(fmt::format("acceptance z {:.1f}", *tests.acceptance.z));
   if (tests.surprisal.z) z.push_back(fmt::format("surprisal z {:.1f}", *tests.surprisal.z));
@@ -85,14 +84,16 @@ std::string break_even_sentence(const ReplayReport& report) {
 }
 
 /// Whether there is an exact alpha where there is no replay.
-bool tells_tokens(const AnalyzeAnswer& a) { return !a.analysis.iid.empty() && a.analysis.iid.front().tokens_per_step; }
+bool tells_tokens(const planner::Analysis& a) {
+  return !a.recording.iid.empty() && a.recording.iid.front().tokens_per_step;
+}
 
 /// What alpha alone says where there is no replay.
-std::string iid_optimum_sentence(const AnalyzeAnswer& a) {
+std::string iid_optimum_sentence(const planner::Analysis& a) {
   if (!tells_tokens(a)) return "";
   if (!a.cost) return "With --c C, the time of a draft step over a target step, the speedups by Theorem 3.8 follow.";
   const planning::IidRow* best = nullptr;
-  for (const planning::IidRow& row : a.analysis.iid) {
+  for (const planning::IidRow& row : a.recording.iid) {
     if (row.speedup && *row.speedup > (best ? *best->speedup : 1)) best = &row;
   }
   if (!best) return "";
@@ -100,8 +101,8 @@ std::string iid_optimum_sentence(const AnalyzeAnswer& a) {
                      fixed(*best->speedup, 2), brief(a.cost->c));
 }
 
-std::string optimum_sentence(const AnalyzeAnswer& a) {
-  const TraceAnalysis& t = a.analysis;
+std::string optimum_sentence(const planner::Analysis& a) {
+  const TraceAnalysis& t = a.recording;
   if (!t.replay) return iid_optimum_sentence(a);
   const ReplayReport& low = t.replay->lower;
   if (!a.cost) {
@@ -136,7 +137,7 @@ std::string figure_text(const std::optional<Estimate>& low, const std::optional<
   return high ? bracket_text(low->value, high->value) : with_interval(*low, 3);
 }
 
-std::string simulated_text(const AnalyzeAnswer& a, std::size_t row) {
+std::string simulated_text(const planner::Analysis& a, std::size_t row) {
   if (row >= a.monte_carlo.size()) return "-";
   const double low = a.monte_carlo[row].tokens_per_step;
   return a.monte_carlo_upper.empty() ? fixed(low) : bracket_text(low, a.monte_carlo_upper[row].tokens_per_step);
@@ -152,13 +153,13 @@ std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
 }
 
 /// Without replay there is what follows from alpha alone; nothing where that is not known exactly.
-std::string iid_table(const AnalyzeAnswer& a) {
+std::string iid_table(const planner::Analysis& a) {
   if (!tells_tokens(a)) return "";
   std::vector<TextTable::Column> columns = {{"gamma"}, {"Eq.1"}};
   if (a.cost) columns.push_back({"Thm3.8"});
   TextTable table(columns);
   for (const std::int64_t gamma : a.gammas) {
-    const planning::IidRow& row = a.analysis.iid[static_cast<std::size_t>(gamma - 1)];
+    const planning::IidRow& row = a.recording.iid[static_cast<std::size_t>(gamma - 1)];
     std::vector<std::string> cells = {fmt::format("{}", gamma), fixed(*row.tokens_per_step)};
     if (a.cost) cells.push_back(fixed(*row.speedup));
     table.add_row(std::move(cells));
@@ -166,8 +167,8 @@ std::string iid_table(const AnalyzeAnswer& a) {
   return table.to_string();
 }
 
-std::string gamma_table(const AnalyzeAnswer& a) {
-  if (!a.analysis.replay) return iid_table(a);
+std::string gamma_table(const planner::Analysis& a) {
+  if (!a.recording.replay) return iid_table(a);
   const bool costs = a.cost.has_value();
   std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"Eq.1"}, {"error"}, {"simulated"}};
   if (costs) {
@@ -177,8 +178,8 @@ std::string gamma_table(const AnalyzeAnswer& a) {
   TextTable table(columns);
   for (std::size_t i = 0; i < a.gammas.size(); ++i) {
     const auto at = static_cast<std::size_t>(a.gammas[i]);
-    const GammaReplay& low = a.analysis.replay->lower.gammas[at];
-    const GammaReplay* const high = a.analysis.replay->upper ? &a.analysis.replay->upper->gammas[at] : nullptr;
+    const GammaReplay& low = a.recording.replay->lower.gammas[at];
+    const GammaReplay* const high = a.recording.replay->upper ? &a.recording.replay->upper->gammas[at] : nullptr;
     const auto exact = [&](const std::optional<double>& value) { return high ? std::nullopt : value; };
     std::vector<std::string> cells = {
         fmt::format("{}", low.gamma),
@@ -190,7 +191,7 @@ std::string gamma_table(const AnalyzeAnswer& a) {
       cells.push_back(figure_text(low.speedup, high ? high->speedup : std::nullopt));
       cells.push_back(number_cell(exact(low.iid_speedup)));
       cells.push_back(!high && low.share_best ? percent(*low.share_best) : "-");
-      cells.push_back(high ? "" : notes_on(a.analysis.replay->lower, low.gamma));
+      cells.push_back(high ? "" : notes_on(a.recording.replay->lower, low.gamma));
     }
     table.add_row(std::move(cells));
   }
@@ -253,12 +254,12 @@ std::string setting_text(const core::Standardisation& s) {
   return text;
 }
 
-std::string sweep_table(const AnalyzeAnswer& a) {
+std::string sweep_table(const planner::Analysis& a) {
   using Align = TextTable::Align;
   std::vector<TextTable::Column> columns = {{"sampled with", Align::left}, {"of", Align::left}, {"alpha"}};
   if (a.cost) columns.insert(columns.end(), {{"gamma"}, {"Thm3.8"}});
   TextTable table(columns);
-  for (const planning::SweepRow& row : a.analysis.sweep) {
+  for (const planning::SweepRow& row : a.recording.sweep) {
     std::vector<std::string> cells = {setting_text(row.setting.standardisation),
                                       std::string(name_of(row.setting.applies)), value_text(row.alpha.bounds)};
     if (a.cost) {
@@ -270,12 +271,12 @@ std::string sweep_table(const AnalyzeAnswer& a) {
   return table.to_string() + "(over the prefixes that were recorded, whatever they were sampled with)\n";
 }
 
-std::string task_table(const AnalyzeAnswer& a) {
+std::string task_table(const planner::Analysis& a) {
   std::vector<TextTable::Column> columns = {
       {"task", TextTable::Align::left}, {"positions"}, {"sequences"}, {"alpha"}, {"95%"}};
   if (a.cost) columns.insert(columns.end(), {{"gamma"}, {"speedup"}});
   TextTable table(columns);
-  for (const planning::TaskAnalysis& task : a.analysis.tasks) {
+  for (const planning::TaskAnalysis& task : a.recording.tasks) {
     const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
     std::vector<std::string> cells = {
         task.name.empty() ? "(none)" : without_control_characters(task.name), fmt::format("{}", task.positions),
@@ -360,15 +361,15 @@ std::string adaptive_table(const estimate::AdaptiveReport& report, const std::ve
 
 }  // namespace
 
-std::vector<std::string> words_of(const AnalyzeAnswer& a) {
-  std::vector<std::string> words = {acceptance_sentence(a.analysis), text_source_sentence(a)};
+std::vector<std::string> words_of(const planner::Analysis& a) {
+  std::vector<std::string> words = {acceptance_sentence(a.recording), text_source_sentence(a)};
   const std::string best = optimum_sentence(a);
   if (!best.empty()) words.push_back(best);
   return words;
 }
 
-std::string text_of(const AnalyzeAnswer& a) {
-  const TraceAnalysis& t = a.analysis;
+std::string text_of(const planner::Analysis& a) {
+  const TraceAnalysis& t = a.recording;
   std::string text;
   for (const std::string& paragraph : words_of(a)) text += wrapped(paragraph) + '\n';
   const auto add_table = [&](bool there, const std::string& table) {
@@ -385,4 +386,4 @@ std::string text_of(const AnalyzeAnswer& a) {
   return text;
 }
 
-}  // namespace specdec::cli
+}  // namespace specdec::render

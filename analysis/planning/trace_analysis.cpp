@@ -93,6 +93,18 @@ const AcceptanceEstimate* of_more_positions(const std::optional<AcceptanceEstima
 
 }  // namespace
 
+std::string_view name_of(SweepSetting::Applies applies) {
+  switch (applies) {
+    case SweepSetting::Applies::both:
+      return "both";
+    case SweepSetting::Applies::target:
+      return "target";
+    case SweepSetting::Applies::draft:
+      break;
+  }
+  return "draft";
+}
+
 class TraceAnalyzer::State {
  public:
   State(const traces::TraceMetadata& metadata, TraceAnalysisOptions options)

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/core/standardisation.hpp"
@@ -31,6 +32,9 @@ struct SweepSetting {
   Applies applies = Applies::both;
   core::Standardisation standardisation;
 };
+
+/// "both", "target" or "draft".
+std::string_view name_of(SweepSetting::Applies applies);
 
 struct TraceAnalysisOptions {
   /// The rule, what to assume, the leniences, the threads.

@@ -26,7 +26,7 @@ namespace {
 
 estimate::ObserveOptions observed_by(const AcceptanceOptions& acceptance, std::int64_t threads) {
   estimate::ObserveOptions how;
-  how.rule = acceptance.rule();
+  how.rule = acceptance.rules().acceptance;
   how.assume_processed = acceptance.assume_processed;
   how.threads = threads;
   return how;
@@ -77,7 +77,7 @@ using ChartOfTrace = Chart (*)(const TraceChartInputs& inputs);
 Chart chart_of(ChartOfTrace draw, const planning::TraceAnalysis& analysis, const RecordingOptions& o,
                const traces::TraceMetadata& metadata) {
   Chart chart = draw({analysis, o.text(analysis.positions)});
-  for (const Assumption& assumption : o.acceptance.assumptions(metadata, analysis.rule)) {
+  for (const Assumption& assumption : o.acceptance.rules().assumptions(metadata, analysis.rule)) {
     chart.assumptions.push_back(assumption);
   }
   append(chart.warnings, analysis.notes);
@@ -324,7 +324,7 @@ Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInput
     chart.warnings.push_back(
         {"acceptance_bracketed", "acceptance is known within brackets only: the run is one at their lower ends"});
   }
-  chart.assumptions = inputs.acceptance.assumptions(source.metadata(), observer.rule());
+  chart.assumptions = inputs.acceptance.rules().assumptions(source.metadata(), observer.rule());
   append(chart.warnings, observer.notes());
   return chart;
 }

@@ -14,16 +14,18 @@
 #include <thread>
 #include <utility>
 
-#include "cli/analyze_answer.hpp"
 #include "cli/figures/token_strip.hpp"
 #include "cli/page/planner_start.hpp"
 #include "cli/plan.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/recordings/analysis.hpp"
+#include "render/analysis.hpp"
 #include "render/figures/drawing.hpp"
 #include "render/page/answer_page.hpp"
 #include "render/page/page_charts.hpp"
 #include "render/text.hpp"
 #include "render/version.hpp"
+#include "traces/acceptance_rules.hpp"
 
 namespace specdec::cli {
 
@@ -87,15 +89,16 @@ std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& comma
 
 std::int64_t usual_threads() { return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64); }
 
-AnalysisReport analysed(const PlanOptions& o) {
-  AnalyzeOptions options;
-  options.input = TraceInput(o.trace, o.draft_array);
-  options.acceptance.acceptance = o.acceptance;
-  options.cost = o.cost;
-  options.standardise = "none";
-  options.samples = 0;
-  options.threads = usual_threads();
-  return analysis_report(options, true);
+planner::Analysis analysed(const PlanOptions& o) {
+  planner::RecordingFiles recording{o.trace};
+  recording.how.draft_array = o.draft_array.value_or("");
+  planner::AnalysisQuestion question;
+  question.rules.acceptance = traces::acceptance_rule_named(o.acceptance);
+  question.cost = o.cost.times();
+  question.standardise.emplace();
+  question.samples = 0;
+  question.threads = usual_threads();
+  return planner::analyze(recording, question);
 }
 
 /// Appends the recording's figures.
@@ -124,11 +127,11 @@ Report run(const ReportOptions& o, const Options& options) {
   PlanReport plan = plan_report(o.plan);
   AnswerPage page;
   std::vector<Chart> charts = plan_charts(*plan.plan);
-  std::optional<AnalysisReport> analysis;
+  std::optional<planner::Analysis> analysis;
   if (!o.plan.trace.empty()) {
     analysis = analysed(o.plan);
-    page.analysis = std::move(analysis->report.json);
-    page.analysis_words = std::move(analysis->words);
+    page.analysis = render::json_of(*analysis);
+    page.analysis_words = render::words_of(*analysis);
   }
 
   Report report;
@@ -147,7 +150,7 @@ Report run(const ReportOptions& o, const Options& options) {
     if (plan.plan->has_points() && plan.plan->points().front().optimal_row) {
       best = plan.plan->points().front().optimal()->gamma;
     }
-    add_recording(o.plan, analysis->analysis, best, charts, report);
+    add_recording(o.plan, analysis->recording, best, charts, report);
   }
   std::optional<std::string> script = o.is_static ? std::nullopt : page_script();
   if (script) {

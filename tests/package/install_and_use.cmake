@@ -39,6 +39,8 @@ endif()
 check(hardware_plan "^batch 1: gamma [1-9][0-9]*, [12]\\.[0-9]+x\nbatch 8: .*\nbatch 64: .*x\n$")
 check(recording_plan "^alpha 0\\.[0-9]+, gamma [0-9]+: [12]\\.[0-9]+x, 95% [12]\\.[0-9]+ to [12]\\.[0-9]+\n$"
   ${WORK_DIR}/prefix/share/specdec/models/recording.safetensors)
+check(recording_analysis "^alpha 0\\.[0-9]+ at [1-9][0-9]* positions, gamma [1-9][0-9]*, worth it up to c 0\\.[0-9]+\n$"
+  ${WORK_DIR}/prefix/share/specdec/models/recording.safetensors)
 check(server_plan "batch 4: gamma [0-9]+, [12]\\.[0-9]+x\nvllm serve "
   ${source}/traces/samples/serving/vllm_after.prom ${WORK_DIR}/timings.csv)
 check(replica_capacity "^(plain|gamma [123]) needs [1-9][0-9]* GPUs\n$")

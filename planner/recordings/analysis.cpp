@@ -1,0 +1,239 @@
+#include "planner/recordings/analysis.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "analysis/core/standardisation.hpp"
+#include "analysis/theory/streaming_replay.hpp"
+#include "planner/number_text.hpp"
+#include "planner/question_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using planning::SweepSetting;
+
+/// Bins of the draft's probability in which its calibration is told.
+constexpr std::int64_t confidence_bins = 10;
+/// Recordings whose files hold more are not swept through temperatures unless asked to.
+constexpr std::uintmax_t swept_without_asking_bytes = 64'000'000;
+/// Standard errors between a Monte Carlo replay and the exact one, above which one of the two is wrong.
+constexpr double monte_carlo_alarm = 5;
+constexpr std::int64_t usual_last_gamma = 16;
+
+std::vector<SweepSetting> usual_sweep() {
+  const auto at = [](SweepSetting::Applies applies, double temperature) {
+    SweepSetting setting{applies, {}};
+    setting.standardisation.temperature = temperature;
+    return setting;
+  };
+  std::vector<SweepSetting> sweep;
+  for (const double temperature : {0.0, 0.5, 0.7, 1.0}) sweep.push_back(at(SweepSetting::Applies::both, temperature));
+  sweep.push_back(at(SweepSetting::Applies::draft, 0.7));
+  return sweep;
+}
+
+std::vector<std::int64_t> gammas_of(const AnalysisQuestion& question) {
+  std::vector<std::int64_t> gammas = question.gamma;
+  for (std::int64_t gamma = 1; question.gamma.empty() && gamma <= usual_last_gamma; ++gamma) gammas.push_back(gamma);
+  std::int64_t least = 1;
+  for (const std::int64_t gamma : gammas) {
+    if (gamma < least || gamma > theory::largest_replayed_gamma) {
+      refuse("--gamma", fmt::format("{}", gamma),
+             fmt::format("an integer in [{}, {}]", least, theory::largest_replayed_gamma));
+    }
+    least = gamma + 1;
+  }
+  return gammas;
+}
+
+std::optional<core::StepCost> cost_of(const StepTimes& times) {
+  if (times.c) return times.with_c(*times.c);
+  if (times.verify_factor) throw QuestionError("--verify-factor is given, but needs --c beside it");
+  if (times.overhead) throw QuestionError("--overhead is given, but needs --c beside it");
+  return std::nullopt;
+}
+
+bool is_small(const traces::PositionSource& source) {
+  std::uintmax_t bytes = 0;
+  for (const std::filesystem::path& file : source.files()) bytes += std::filesystem::file_size(file);
+  return bytes <= swept_without_asking_bytes;
+}
+
+/// The answer before anything was read.
+Analysis empty_answer(const AnalysisQuestion& question) {
+  if (question.samples == 1 || question.samples < 0)
+    refuse("--samples", fmt::format("{}", question.samples), "0 or an integer from 2 on");
+  Analysis answer;
+  answer.question = question;
+  answer.gammas = gammas_of(question);
+  answer.cost = cost_of(question.cost);
+  return answer;
+}
+
+planning::TraceAnalysisOptions options_of(const Analysis& answer) {
+  const AnalysisQuestion& question = answer.question;
+  planning::TraceAnalysisOptions options;
+  options.observe.rule = question.rules.acceptance;
+  options.observe.assume_processed = question.rules.assume_processed;
+  options.observe.tolerance = question.row_tolerance;
+  options.observe.lenience =
+      question.lenience.value_or(std::vector<double>(usual_leniences.begin(), usual_leniences.end()));
+  options.observe.threads = question.threads;
+  options.observe.confidence_bins = confidence_bins;
+  options.max_gamma = answer.gammas.back();
+  options.cost = answer.cost;
+  options.sweep = question.standardise.value_or(std::vector<SweepSetting>());
+  options.force_replay = question.rules.force_replay;
+  options.mix = question.fixed_task_mix ? estimate::TaskMix::fixed : estimate::TaskMix::random;
+  options.seed = static_cast<std::uint64_t>(question.seed);
+  return options;
+}
+
+/// What only whole rows answer is asked of other recordings only where the question does.
+void suit_to(const traces::PositionBatch& first, const traces::PositionSource& source, const AnalysisQuestion& question,
+             planning::TraceAnalysisOptions& options) {
+  const bool whole_rows = first.tier == traces::Tier::full;
+  if (!whole_rows && !question.lenience) options.observe.lenience.clear();
+  if (whole_rows && !question.standardise && is_small(source)) options.sweep = usual_sweep();
+}
+
+/// The pass over the recording, by everyone who follows it.
+void read(traces::PositionSource& source, planning::TraceAnalysisOptions options,
+          const std::function<void(double share)>& progress, Analysis& answer) {
+  const AnalysisQuestion& question = answer.question;
+  std::optional<planning::TraceAnalyzer> analyzer;
+  std::optional<sim::MonteCarloReplay> simulation, of_upper_ends;
+  if (question.samples > 0) simulation.emplace(answer.gammas, question.samples, options.seed, question.threads);
+  traces::PositionBatch batch;
+  while (source.read(batch)) {
+    if (!analyzer) {
+      suit_to(batch, source, question, options);
+      analyzer.emplace(source.metadata(), options);
+    }
+    const estimate::Observations& seen = analyzer->add(source, batch);
+    const planning::ReplayColumns* const replayed = analyzer->replayed();
+    if (replayed && simulation) {
+      if (!replayed->exact() && !of_upper_ends) of_upper_ends = simulation;
+      simulation->add({seen.sequence, seen.place, replayed->lower(), replayed->depths(), {}});
+      if (of_upper_ends) {
+        of_upper_ends->add({seen.sequence, seen.place, replayed->highest(), replayed->depths(), {}});
+      }
+    }
+    tell_of_reading(progress, source, batch);
+  }
+  if (!analyzer) throw QuestionError("the recording holds no position");
+  answer.metadata = source.metadata();
+  answer.recording = analyzer->finish(answer.metadata.task_names);
+  if (answer.recording.replay) {
+    if (simulation) answer.monte_carlo = simulation->result();
+    if (of_upper_ends) answer.monte_carlo_upper = of_upper_ends->result();
+  }
+}
+
+bool disjoint(const estimate::Interval& a, const estimate::Interval& b) { return a.hi < b.lo || b.hi < a.lo; }
+
+std::vector<Note> warnings_of(const Analysis& a) {
+  const planning::TraceAnalysis& t = a.recording;
+  std::vector<Note> warnings;
+  const auto warn = [&](std::string code, std::string message) {
+    warnings.push_back({std::move(code), std::move(message)});
+  };
+  const auto explain_null = [&](std::string code, std::string message) {
+    warnings.push_back({std::move(code), std::move(message), true});
+  };
+  append(warnings, a.question.cost.warnings());
+  if (t.text_source.suspicious()) {
+    warn("text_not_from_target", t.text_source.warning());
+  }
+  if (t.alpha && t.alpha_emitted && t.alpha->positions == t.alpha_emitted->positions && t.alpha->ci95 &&
+      t.alpha_emitted->ci95 && disjoint(*t.alpha->ci95, *t.alpha_emitted->ci95)) {
+    warn("alphas_disagree",
+         "alpha from the distributions and alpha from the emitted tokens differ by more than their intervals: the text "
+         "is not the target's own, or was sampled otherwise than recorded");
+  }
+  if (const estimate::AcceptanceEstimate* const alpha = t.best_alpha()) {
+    for (const std::string& note : alpha->notes) warn("alpha_interval", note);
+    if (!alpha->value) {
+      explain_null("bracketed",
+                   "the recording determines acceptance within brackets only, so that figures which rest "
+                   "on it are brackets too");
+    }
+  } else {
+    warn("no_alpha", "nothing in the recording says how likely its positions accept a draft");
+  }
+  if (!t.alpha) explain_null("no_mean_acceptance", "the mean acceptance at each prefix was not recorded");
+  if (t.calibration.empty() && t.calibration_by_top.empty()) {
+    explain_null("no_calibration",
+                 "calibration is empty: acceptance by the draft's probabilities needs whole rows, or the largest one "
+                 "of each");
+  }
+  if (!a.cost) explain_null("no_cost", "speedups, the optimal gamma and adaptive drafting need --c");
+  if (t.law.kl_target_draft.infinite_share > 0 || t.law.kl_draft_target.infinite_share > 0) {
+    warn("kl_infinite",
+         fmt::format("KL is infinite at {} of the positions for (p || q) and {} for (q || p), "
+                     "where one of the two misses a token; its means leave these out",
+                     percent(t.law.kl_target_draft.infinite_share), percent(t.law.kl_draft_target.infinite_share)));
+  }
+  if (t.replay && t.replay->lower.optimum && t.replay->lower.optimum->at_limit && !t.replay->upper) {
+    warn("optimum_at_limit",
+         fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
+                     std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
+  }
+  for (std::size_t i = 0; i < a.monte_carlo.size(); ++i) {
+    const auto z = a.monte_carlo_z(i);
+    if (z && std::abs(*z) > monte_carlo_alarm) {
+      warn("monte_carlo_disagrees", fmt::format("at gamma {} the simulated replay lies {:.1f} standard errors from the "
+                                                "exact one",
+                                                a.gammas[i], *z));
+    }
+  }
+  append(warnings, t.notes);
+  return warnings;
+}
+
+Analysis answered(Analysis answer, traces::PositionSource& source, const std::function<void(double share)>& progress) {
+  const AnalysisQuestion& question = answer.question;
+  read(source, options_of(answer), progress, answer);
+  answer.assumptions = question.rules.assumptions(answer.metadata, answer.recording.rule);
+  if (answer.cost) {
+    append_new(answer.assumptions, question.cost.assumptions());
+    answer.assumptions.push_back({"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
+  }
+  answer.warnings = warnings_of(answer);
+  append(answer.warnings, source.notes());
+  for (const std::filesystem::path& file : source.files()) answer.files.push_back(file.string());
+  return answer;
+}
+
+}  // namespace
+
+Analysis analyze(traces::PositionSource& source, const AnalysisQuestion& question,
+                 const std::function<void(double share)>& progress) {
+  return answered(empty_answer(question), source, progress);
+}
+
+Analysis analyze(const RecordingFiles& recording, const AnalysisQuestion& question,
+                 const std::function<void(double share)>& progress) {
+  Analysis answer = empty_answer(question);
+  return answered(std::move(answer), *open_recording(recording), progress);
+}
+
+std::optional<double> Analysis::monte_carlo_z(std::size_t row) const {
+  std::optional<double> farthest;
+  const auto compare = [&](const std::vector<sim::MonteCarloTokens>& simulated, const estimate::ReplayReport& exact) {
+    if (row >= simulated.size() || simulated[row].standard_error == 0) return;
+    const estimate::Estimate& tokens = exact.gammas[static_cast<std::size_t>(gammas[row])].tokens_per_step;
+    const double z = (simulated[row].tokens_per_step - tokens.value) / simulated[row].standard_error;
+    if (!farthest || std::abs(z) > std::abs(*farthest)) farthest = z;
+  };
+  if (!recording.replay) return farthest;
+  compare(monte_carlo, recording.replay->lower);
+  compare(monte_carlo_upper, recording.replay->highest());
+  return farthest;
+}
+
+}  // namespace specdec::planner

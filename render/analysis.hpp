@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "planner/recordings/analysis.hpp"
+
+/// How the answer of `specdec analyze` looks.
+namespace specdec::render {
+
+nlohmann::ordered_json json_of(const planner::Analysis& analysis);
+std::string text_of(const planner::Analysis& analysis);
+/// What it says first, in sentences: a paragraph each.
+std::vector<std::string> words_of(const planner::Analysis& analysis);
+
+/// Of the tables that can be without rows, a row by the table's name: its keys are the columns.
+std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_analysis();
+
+}  // namespace specdec::render

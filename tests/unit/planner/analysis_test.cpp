@@ -1,0 +1,61 @@
+#include "planner/recordings/analysis.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "planner/acceptance.hpp"
+#include "planner/question_error.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace specdec;
+using planner::Analysis;
+using planner::AnalysisQuestion;
+using planner::analyze;
+using planner::QuestionError;
+
+namespace {
+
+const planner::RecordingFiles shipped = {{SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"}};
+
+bool warns(const Analysis& analysis, const std::string& code) {
+  return std::any_of(analysis.warnings.begin(), analysis.warnings.end(),
+                     [&](const Note& warning) { return warning.code == code; });
+}
+
+}  // namespace
+
+TEST_CASE("an analysis and a plan of one recording agree, and the simulated replay stands beside the exact one") {
+  const Analysis analysis = analyze(shipped, {.cost = {.c = 0.05}, .gamma = {1, 4, 9}});
+  const planner::Acceptance recorded = planner::Acceptance::from_recording(shipped.files);
+  REQUIRE(analysis.recording.replay);
+  CHECK(analysis.recording.best_alpha()->value == recorded.alpha);
+  CHECK(analysis.gammas == std::vector<std::int64_t>{1, 4, 9});
+  REQUIRE(analysis.monte_carlo.size() == 3);
+  for (std::size_t row = 0; row < 3; ++row) {
+    const std::int64_t gamma = analysis.gammas[row];
+    CHECK(analysis.recording.replay->lower.gammas[static_cast<std::size_t>(gamma)].tokens_per_step.value ==
+          Approx(recorded.curve->tokens_per_step(gamma).value).epsilon(1e-12));
+    // 16 runs each: beyond 5 standard errors once in millions.
+    CHECK(std::abs(analysis.monte_carlo_z(row).value()) < 5);
+  }
+  CHECK(analysis.files == shipped.files);
+  CHECK(warns(analyze(shipped, {.samples = 0}), "no_cost"));
+  CHECK_FALSE(warns(analysis, "no_cost"));
+}
+
+TEST_CASE("an analysis does not depend on threads") {
+  const Analysis one = analyze(shipped, {.gamma = {3}, .threads = 1});
+  const Analysis four = analyze(shipped, {.gamma = {3}, .threads = 4});
+  CHECK(one.monte_carlo.front().tokens_per_step == four.monte_carlo.front().tokens_per_step);
+  CHECK(one.recording.alpha->ci95->lo == four.recording.alpha->ci95->lo);
+}
+
+TEST_CASE("a question that cannot be answered is refused before the recording is opened") {
+  const planner::RecordingFiles missing = {{"missing.safetensors"}};
+  CHECK_THROWS_WITH(analyze(missing, {.samples = 1}), "samples is 1, but must be 0 or an integer from 2 on");
+  CHECK_THROWS_WITH(analyze(missing, {.gamma = {4, 4}}), "gamma is 4, but must be an integer in [5, 512]");
+  CHECK_THROWS_WITH(analyze(missing, {.cost = {.overhead = 0.1}}), "overhead is given, but needs c beside it");
+  CHECK_THROWS_AS(analyze(missing, {.samples = -1}), QuestionError);
+}
