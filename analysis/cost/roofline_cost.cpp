@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
@@ -23,7 +24,7 @@ constexpr double least_normal = std::numeric_limits<double>::min();
 constexpr double activation_bytes = 2;
 constexpr double all_reduces_per_layer = 2;
 
-constexpr std::uint32_t loss_stream = 48, calibration_error_stream = 49;
+constexpr std::uint32_t loss_stream = 48, calibration_error_stream = 49, shape_stream = 50;
 
 /// Places in RooflineCost::Losses.
 enum LossPlace : std::size_t { bandwidth, compute, latency, launch, scheduling, draft_launch, layer, link };
@@ -502,13 +503,16 @@ RoundTime RooflineCost::round(const RoundPoint& point) const {
 }
 
 RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  return seconds_of(work_of(iteration_of(point)), losses_of_replicate(index));
+  const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_of_replicate(index));
+  const double factor = shape_factor(index, point.gamma);
+  return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
 void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const IterationWork work = work_of(iteration_of(point));
-  for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = seconds_of(work, losses_[1 + i]).total();
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    totals[i] = shape_factor(i, point.gamma) * seconds_of(work, losses_[1 + i]).total();
 }
 
 double RooflineCost::seconds(const Iteration& iteration) const {
@@ -521,7 +525,7 @@ double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& it
   require_legal(iteration);
   const Losses& losses = losses_of_replicate(index);
   if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  return seconds_of(work_of(iteration), losses).total();
+  return shape_factor(index, iteration.gamma) * seconds_of(work_of(iteration), losses).total();
 }
 
 PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, double tokens, double context,
@@ -642,16 +646,37 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
     *loss_at(result.options_.losses, one.place) = spread(result.losses_.front()[one.place], std::move(values));
   }
   std::erase_if(result.findings_, [](const Note& finding) { return finding.code == "roofline_uncalibrated"; });
+  double largest_miss = 0;
   for (std::size_t j = 0; j < points.size(); ++j) {
     const double seconds = seconds_of(works[j], result.losses_.front()).total();
-    if (std::abs(std::log(seconds) - logs[j]) <= 3 * relative_error) continue;
+    const double miss = std::abs(std::log(seconds) - logs[j]);
+    if (miss <= 3 * relative_error) continue;
+    largest_miss = std::max(largest_miss, miss);
     result.findings_.push_back(
         {"roofline_misfit", fmt::format("at gamma {}, batch {:g} and context {:g} an iteration took {:.4g} ms, but "
-                                        "with the losses that fit best it takes {:.4g} ms",
+                                        "with the losses that fit best it takes {:.4g} ms; intervals allow for rounds "
+                                        "that are missed by as much",
                                         points[j].gamma, points[j].batch, points[j].context,
                                         1e3 * points[j].round_seconds, 1e3 * seconds)});
   }
+  if (largest_miss > 0) result.draw_shape_factors(largest_miss);
   return result;
+}
+
+double RooflineCost::shape_factor(std::size_t replicate, std::int64_t gamma) const {
+  return shape_factors_.empty() ? 1 : shape_factors_[replicate][gamma > 0 ? 1 : 0];
+}
+
+void RooflineCost::draw_shape_factors(double largest_miss) {
+  // Losses without ranges have no replicates yet.
+  if (replicates() == 0) losses_.resize(1 + options_.replicates, Losses(losses_.front()));
+  shape_factors_.clear();
+  const double deviation = largest_miss / core::normal_half_width_95;
+  for (std::size_t r = 0; r < replicates(); ++r) {
+    const ReplicateDraws draws(options_.seed, shape_stream, static_cast<std::uint32_t>(r));
+    shape_factors_.push_back(
+        {std::exp(deviation * draws.standard_normal(0)), std::exp(deviation * draws.standard_normal(1))});
+  }
 }
 
 double weight_bytes_per_gpu(const PlacedModel& placed) {

@@ -154,7 +154,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// over y, the logarithms of efficiencies in (0, 1] and the seconds >= 0, with e normal of that error: what the
   /// points do not tell keeps its range. Var is that of the range's law. The estimate is the same without e from the
   /// losses' values; options().losses holds it with the central 95% of the replicates.
-  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
+  ///
+  /// Where the estimate misses a point by more than 3 relative_error, the formulas themselves err. Each replicate then
+  /// takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times exp(m z_1 / 1.96), z normal and m
+  /// the largest |ln(T_j / t_j)|: the 95% interval of a round reaches as far as the farthest miss. Source:   Oliver, He
+  /// and Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
   /// @param points        at least one
   /// @param relative_error  of a point, standard deviation, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
@@ -206,6 +210,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static RoundTime seconds_of(const IterationWork& work, const Losses& losses);
   PassSeconds pass_seconds(const PricedModel& model, double batch, double tokens, double context, double launch) const;
   const Losses& losses_of_replicate(std::size_t index) const;
+  double shape_factor(std::size_t replicate, std::int64_t gamma) const;
+  /// Makes the replicates differ by formulas that miss a time by this much, too.
+  void draw_shape_factors(double largest_miss);
   /// The losses nearest to `start` that explain the seconds of these iterations, as calibrated() weighs the two.
   Losses fitted(const Losses& start, std::span<const IterationWork> works, std::span<const double> log_seconds,
                 double relative_error) const;
@@ -217,6 +224,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::optional<PricedModel> draft_;
   /// [0] is the estimate, [1 + i] replicate i.
   std::vector<Losses> losses_;
+  /// [i]: what replicate i takes plain and speculative rounds times; empty where the formulas meet all timed
+  /// iterations.
+  std::vector<std::array<double, 2>> shape_factors_;
   bool calibrated_ = false;
   std::vector<Note> findings_;
 };
