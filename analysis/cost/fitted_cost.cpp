@@ -45,6 +45,8 @@ constexpr std::uint32_t run_stream = 32, prior_stream = 33, residual_stream = 34
 /// Shares by which batches and contexts may differ and still be compared, and a fit may miss a run.
 constexpr double same_point = 0.05;
 constexpr double poor_fit = 0.1;
+/// Rounds within this factor differ by no more than two errors of the usual 2%.
+constexpr double rounds_agree = 1.06;
 /// Factor by which the batch of a speculative round may lie beyond those of the runs that drafted.
 constexpr double near_batches = 1.25;
 /// Share of a round up to which what drafting takes may be unknown.
@@ -487,6 +489,7 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
                                      "step of {}; a round holds a pass of the target",
                                      run.name, run.gamma, run.seconds, slower->seconds, slower->name)});
   }
+  check_order(runs);
   if (!has_plain)
     findings_.push_back({"no_plain_runs", "no run without speculation: what a plain step takes is not measured"});
   std::size_t worst = 0;
@@ -498,6 +501,27 @@ void FittedCost::check_physics(std::span<const ObservedRound> runs) {
         {"poor_fit", fmt::format("{}: the fit says {:.4g} s a round where {:.4g} s were observed ({:+.0f}%)",
                                  runs[worst].name, fitted_[worst], runs[worst].seconds, 100 * error(worst))});
   }
+}
+
+void FittedCost::check_order(std::span<const ObservedRound> runs) {
+  const ObservedRound* fewer = nullptr;
+  const ObservedRound* more = nullptr;
+  double most = rounds_agree;
+  for (const ObservedRound& a : runs) {
+    for (const ObservedRound& b : runs) {
+      const bool rises = 0 < a.gamma && a.gamma < b.gamma && a.batch * (1 - same_point) <= b.batch;
+      if (!rises || !same(*a.context, *b.context) || a.seconds <= most * b.seconds) continue;
+      most = a.seconds / b.seconds;
+      fewer = &a;
+      more = &b;
+    }
+  }
+  if (fewer == nullptr) return;
+  findings_.push_back({"rounds_fall_with_gamma",
+                       fmt::format("{}: a round with {:.3g} drafts took {:.4g} s, less than the {:.4g} s of one with "
+                                   "{:.3g} at no larger batch, {}: more drafts make no round cheaper, so that noise or "
+                                   "other settings decide between them; repeat both",
+                                   more->name, more->gamma, more->seconds, fewer->seconds, fewer->gamma, fewer->name)});
 }
 
 double FittedCost::seconds(double gamma, double batch, double context) const {

@@ -144,6 +144,8 @@ class FittedCost final : public RoundCost {
 
   void describe_terms();
   void check_physics(std::span<const ObservedRound> runs);
+  /// More drafts make no round cheaper.
+  void check_order(std::span<const ObservedRound> runs);
 
   FitOptions options_;
   std::shared_ptr<const Posterior> posterior_;

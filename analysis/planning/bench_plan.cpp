@@ -30,8 +30,6 @@ using traces::ServingCounts;
 constexpr double same_lengths = 1.1;
 /// Repeated runs that differ by more than this factor contradict each other.
 constexpr double runs_agree = 1.2;
-/// Rounds within this factor differ by no more than two errors of the usual 2%.
-constexpr double rounds_agree = 1.06;
 /// So far apart no neighbouring times per token of one server are.
 constexpr double far_apart = 20;
 /// A batch within this factor of the runs' one batch is that batch.
@@ -255,7 +253,6 @@ class BenchPlanner {
   void check_prompts();
   void check_repeats();
   void check_units();
-  void check_rounds();
   void read_windows();
   void join_batches();
   void fit();
@@ -421,39 +418,12 @@ void BenchPlanner::check_units() {
     const Run* const above = rising[i];
     if (milliseconds(above) < far_apart * milliseconds(below)) continue;
     note("times_far_apart",
-         fmt::format(
-             "{} of {} runs took up to {:.3g} ms per token ({}), and the others {:.3g} or more ({}): are some in "
-             "another unit?",
-             i, rising.size(), milliseconds(below), below->counts->place(), milliseconds(above),
-             above->counts->place()));
+         fmt::format("{} of {} runs took up to {:.3g} ms per token ({}), and the others {:.3g} or more ({}): "
+                     "some may be in another unit",
+                     i, rising.size(), milliseconds(below), below->counts->place(), milliseconds(above),
+                     above->counts->place()));
     return;
   }
-}
-
-/// More drafts make no round cheaper.
-void BenchPlanner::check_rounds() {
-  const Run* fewer = nullptr;
-  const Run* more = nullptr;
-  double most = rounds_agree;
-  for (const Run& a : runs_) {
-    for (const Run& b : runs_) {
-      const bool rises = a.speculative() && a.figures.gamma < b.figures.gamma;
-      if (!rises || a.workload != b.workload || !same_load(a, b)) continue;
-      // A round with less in flight is cheaper for that.
-      const bool as_full = b.figures.batch * rounds_agree >= a.figures.batch;
-      if (!as_full || a.round.seconds <= most * b.round.seconds) continue;
-      most = a.round.seconds / b.round.seconds;
-      fewer = &a;
-      more = &b;
-    }
-  }
-  if (fewer == nullptr) return;
-  note(
-      "rounds_fall_with_gamma",
-      fmt::format("at {} a round took {:.4g} ms with gamma {} ({}), but {:.4g} ms with gamma {} ({}): more drafts make "
-                  "no round cheaper, so that noise or other settings decide between them; repeat both runs",
-                  concurrency_text(fewer->figures), 1e3 * fewer->round.seconds, fewer->figures.gamma,
-                  fewer->counts->place(), 1e3 * more->round.seconds, more->figures.gamma, more->counts->place()));
 }
 
 void BenchPlanner::read_windows() {
@@ -748,7 +718,6 @@ BenchPlan BenchPlanner::plan() {
   check_prompts();
   check_repeats();
   check_units();
-  check_rounds();
   read_windows();
   join_batches();
   fit();

@@ -260,6 +260,23 @@ TEST_CASE("what cannot be in observed rounds is reported") {
   CHECK(has_finding(FittedCost(runs, {}), "poor_fit"));
 }
 
+TEST_CASE("rounds that get cheaper with more drafts are reported beyond noise, at one load and context") {
+  cost::FitOptions options;
+  options.kind = DraftKind::ngram;
+  const auto rounds = [](double batch, double context, double seconds) {
+    return std::vector<ObservedRound>{
+        {"plain", 0, 8, 1000, 0.0095}, {"few", 2, 8, 1000, 0.010}, {"many", 5, batch, context, seconds}};
+  };
+  const FittedCost fallen(rounds(7.8, 1000, 0.0092), options);
+  REQUIRE(has_finding(fallen, "rounds_fall_with_gamma"));
+  const auto found = std::find_if(fallen.findings().begin(), fallen.findings().end(),
+                                  [](const auto& finding) { return finding.code == "rounds_fall_with_gamma"; });
+  CHECK_THAT(found->message, Contains("many: a round with 5 drafts took 0.0092 s, less than the 0.01 s of one with 2"));
+  CHECK_FALSE(has_finding(FittedCost(rounds(7.8, 1000, 0.0096), options), "rounds_fall_with_gamma"));
+  CHECK_FALSE(has_finding(FittedCost(rounds(4, 1000, 0.0092), options), "rounds_fall_with_gamma"));
+  CHECK_FALSE(has_finding(FittedCost(rounds(7.8, 200, 0.0092), options), "rounds_fall_with_gamma"));
+}
+
 TEST_CASE("every run is predicted from the others, but for a plain run of runs that drafted") {
   const auto left_out = cost::leave_one_out(runs_of(truth, {0, 1, 3, 5}, {1, 8, 64}, {1000}), {});
   REQUIRE(left_out.size() == 12);

@@ -574,11 +574,12 @@ TEST_CASE("repeats that contradict each other and failed requests are reported")
 
 TEST_CASE("a time per token in another unit is asked about, and loads that differ by much are not") {
   const Server server;
-  CHECK_FALSE(has_note(planning::plan_bench(sweep(server, {0, 4}, {1, 64, 4096})), "times_far_apart"));
+  CHECK_FALSE(has_note(planning::plan_bench(sweep(server, {0, 4}, {1, 64, 512})), "times_far_apart"));
   for (const double factor : {1e-3, 1e3}) {
     BenchQuestion question = sweep(server, {0, 4}, {1, 8, 32});
     traces::BenchRun& run = *question.runs[2].bench;
     run.mean_tpot_ms = factor * *run.mean_tpot_ms;
+    run.output_throughput = *run.output_throughput / factor;
     const BenchPlan plan = planning::plan_bench(question);
     const auto found = std::find_if(plan.notes.begin(), plan.notes.end(),
                                     [](const auto& note) { return note.code == "times_far_apart"; });
@@ -586,19 +587,6 @@ TEST_CASE("a time per token in another unit is asked about, and loads that diffe
     CHECK(found->message.find("g0_c8.json") != std::string::npos);
     CHECK(found->message.find(factor < 1 ? "1 of 12 runs" : "11 of 12 runs") == 0);
   }
-}
-
-TEST_CASE("rounds that get cheaper with more drafts are reported beyond noise, at one load") {
-  const Server server{.alpha = 0.7, .per_draft = 0, .per_drafted = 0, .per_verified = 0};
-  BenchQuestion question;
-  for (const std::int64_t gamma : {0, 2, 5}) question.runs.push_back(server.run(gamma, 8));
-  question.runs.push_back(server.run(7, 1, 1000, 0.8));
-  question.kind = cost::DraftKind::ngram;
-  CHECK_FALSE(has_note(planning::plan_bench(question), "rounds_fall_with_gamma"));
-  question.runs[2] = server.run(5, 8, 1000, 0.97);
-  CHECK_FALSE(has_note(planning::plan_bench(question), "rounds_fall_with_gamma"));
-  question.runs[2] = server.run(5, 8, 1000, 0.9);
-  CHECK(has_note(planning::plan_bench(question), "rounds_fall_with_gamma"));
 }
 
 TEST_CASE("what is deployed is checked at the batches that were run") {
