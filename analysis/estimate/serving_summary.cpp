@@ -154,7 +154,7 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   emitted.add(normal.emitted);
   if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
   const std::pair<double, double> between =
-      counts.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
+      normal.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
   least_rounds += between.first;
   most_rounds += between.second;
   // Units that drafted nothing, such as a baseline or an idle window, say nothing about how drafts hang together.

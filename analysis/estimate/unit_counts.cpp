@@ -98,6 +98,7 @@ class Normalisation {
     check_numbers();
     reset();
     take_shape_and_gamma();
+    raise_rounds_to_drafts();
     take_lengths();
     take_histogram();
     take_totals();
@@ -138,6 +139,7 @@ class Normalisation {
     unit_.drafted = counts_.drafted;
     unit_.accepted = counts_.accepted;
     unit_.emitted = counts_.emitted;
+    unit_.rounds_between = counts_.rounds_between;
     unit_.mean_tokens.reset();
     unit_.has_positions = unit_.has_evaluated = false;
     unit_.rounds_by_accepted.clear();
@@ -163,6 +165,14 @@ class Normalisation {
     unit_.longest_draft = gamma_;
   }
 
+  /// Of the rounds that round to one printed mean, those that draft so many tokens at gamma tokens each at most.
+  void raise_rounds_to_drafts() {
+    if (!unit_.rounds_between || !unit_.drafted || unit_.shape != DraftShape::chain || gamma_.value_or(0) < 1) return;
+    auto& [fewest, most] = *unit_.rounds_between;
+    fewest = std::clamp(std::ceil(*unit_.drafted / static_cast<double>(*gamma_)), fewest, most);
+    unit_.rounds = std::max(*unit_.rounds, fewest);
+  }
+
   /// The law of lengths, where it was counted.
   void take_lengths() {
     std::vector<double>& lengths = unit_.rounds_by_drafted;
@@ -173,9 +183,9 @@ class Normalisation {
         if (lengths.size() < size) lengths.resize(size);
         lengths[size - 1] = sum_of_counts(histogram);
       }
-    } else if (!counts_.drafted_at.empty() && counts_.rounds) {
+    } else if (!counts_.drafted_at.empty() && unit_.rounds) {
       lengths.resize(counts_.drafted_at.size() + 1);
-      double longer = *counts_.rounds;
+      double longer = *unit_.rounds;
       for (std::size_t j = 0; j < counts_.drafted_at.size(); ++j) {
         check_.at_most(fmt::format("drafted_at[{}]", j), counts_.drafted_at[j],
                        j == 0 ? "the rounds" : "the one before", longer);
@@ -215,9 +225,9 @@ class Normalisation {
     } else if (!counts_.rounds_by_accepted.empty()) {
       histogram = counts_.rounds_by_accepted;
       unit_.has_positions = true;
-    } else if (!counts_.accepted_at.empty() && counts_.rounds) {
+    } else if (!counts_.accepted_at.empty() && unit_.rounds) {
       histogram.resize(counts_.accepted_at.size() + 1);
-      double alive = *counts_.rounds;
+      double alive = *unit_.rounds;
       for (std::size_t j = 0; j < counts_.accepted_at.size(); ++j) {
         check_.at_most(fmt::format("accepted_at[{}]", j), counts_.accepted_at[j],
                        j == 0 ? "the rounds" : "the one before", alive);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "traces/serving/serving_counts.hpp"
@@ -24,6 +25,8 @@ enum class Evaluation {
 struct UnitCounts {
   traces::DraftShape shape = traces::DraftShape::unknown;
   std::optional<double> rounds, drafted, accepted, emitted;
+  /// The fewest and the most rounds, where they are counted back from a printed mean.
+  std::optional<std::pair<double, double>> rounds_between;
   /// Mean of the tokens put out by a round, over rounds of unknown number; where accepted drafts are not counted.
   std::optional<double> mean_tokens;
   /// By accepted drafts; valid if has_positions.

@@ -476,6 +476,20 @@ TEST_CASE("rounds that were counted back from a rounding widen the interval by w
   CHECK(rounded.gamma == 3);
 }
 
+TEST_CASE("a gamma excludes the rounds of a rounded mean that cannot draft so many tokens") {
+  // llama.cpp's line "8 accepted / 162 generated, mean len = 1.15" is of 52 to 55 rounds.
+  ServingCounts counts = answer(53, 162, 8);
+  counts.from_rates = true;
+  counts.rounds_between = {52, 55};
+  CHECK(summary_of({counts}).rounds == 53);
+  const ServingSummary stated = summary_of({counts}, {"", 3, false});
+  CHECK(stated.rounds == 54);
+  CHECK(stated.gamma == 3);
+  CHECK(stated.tokens_per_step->value == Approx(1 + 8.0 / 54).epsilon(1e-14));
+  // No 55 rounds of 2 drafts come to 162.
+  CHECK_THROWS_AS(summary_of({counts}, {"", 2, false}), FileError);
+}
+
 TEST_CASE("trees have acceptance by depth and no alpha, unknown shapes neither unless gamma is given") {
   ServingCounts counts = worked_example();
   counts.shape = DraftShape::unknown;
