@@ -42,8 +42,8 @@ BenchRun read_run(const CountedFields& fields) {
   run.duration_s = fields.measure("duration");
   run.total_input_tokens = fields.count("total_input_tokens");
   run.total_output_tokens = fields.count("total_output_tokens");
-  run.output_throughput = fields.measure("output_throughput");
-  run.mean_tpot_ms = fields.measure("mean_tpot_ms");
+  run.output_throughput = fields.measure_or_nan("output_throughput");
+  run.mean_tpot_ms = fields.measure_or_nan("mean_tpot_ms");
   run.mean_itl_ms = fields.measure("mean_itl_ms");
   return run;
 }

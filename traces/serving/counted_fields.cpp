@@ -70,6 +70,12 @@ std::optional<double> CountedFields::number(std::string_view key, bool infinite)
   return result;
 }
 
+std::optional<double> CountedFields::measure_or_nan(std::string_view key) const {
+  const auto found = value(key);
+  const auto number = found ? number_of(*found) : std::nullopt;
+  return number && std::isnan(*number) ? number : measure(key);
+}
+
 std::optional<double> CountedFields::measure(std::string_view key) const { return number(key, false); }
 std::optional<double> CountedFields::rate(std::string_view key) const { return number(key, true); }
 

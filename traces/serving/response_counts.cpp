@@ -283,7 +283,7 @@ class LlamaTimings : public ResponseReaderOfCounts {
       counts.accepted = accepted;
       counts.rounds = *counts.emitted - *accepted;
     }
-    const auto milliseconds = timings.measure("predicted_ms");
+    const auto milliseconds = timings.measure_or_nan("predicted_ms");
     if (units.times_wanted()) {
       take_times(answer, timings, milliseconds, counts);
     } else if (milliseconds && *milliseconds > 0) {
@@ -295,8 +295,9 @@ class LlamaTimings : public ResponseReaderOfCounts {
   /// The answer as a run of one request.
   static void take_times(const CountedFields& answer, const CountedFields& timings,
                          const std::optional<double>& milliseconds, ServingCounts& counts) {
-    if (!milliseconds || *milliseconds == 0) {
-      timings.refuse("predicted_ms", milliseconds ? "0" : "missing", "the time of generation, above 0");
+    if (!milliseconds) timings.refuse("predicted_ms", "missing", "the time of generation, above 0");
+    if (!(*milliseconds > 0)) {
+      timings.refuse("predicted_ms", fmt::format("{}", *milliseconds), "the time of generation, above 0");
     }
     BenchRun& run = counts.bench.emplace();
     run.completed = 1;

@@ -53,9 +53,10 @@ struct BenchRun {
   std::optional<double> total_input_tokens, total_output_tokens;
   /// Means, where the source gives them instead of totals.
   std::optional<double> input_tokens_per_request, output_tokens_per_request;
-  /// Output tokens/s over all requests.
+  /// Output tokens/s over all requests; NaN where the source says that.
   std::optional<double> output_throughput;
-  /// Time per output token after the first, mean over requests; the only one that a round may be inferred from.
+  /// Time per output token after the first, mean over requests; the only one that a round may be inferred from. NaN
+  /// where the source says that.
   std::optional<double> mean_tpot_ms;
   /// Time between chunks or between tokens, by engine and release.
   std::optional<double> mean_itl_ms;

@@ -157,7 +157,7 @@ TEST_CASE("results without speculation are baselines, and unknown values are not
       R"([{"completed": 3, "mean_tpot_ms": NaN, "accept_length": null}, {"completed": 4, "request_rate": 1.5}])");
   REQUIRE(sglang.units.size() == 2);
   CHECK(!sglang.units[0].rounds);
-  CHECK(!sglang.units[0].bench.value().mean_tpot_ms);
+  CHECK(std::isnan(sglang.units[0].bench.value().mean_tpot_ms.value()));
   CHECK(!sglang.units[0].bench.value().request_rate);
   CHECK(sglang.units[1].bench.value().completed == 4);
   CHECK(sglang.units[1].bench.value().request_rate == 1.5);

@@ -1,5 +1,7 @@
 #include "analysis/cost/observed_rounds.hpp"
 
+#include <cmath>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "traces/file_error.hpp"
@@ -93,6 +95,8 @@ TEST_CASE("a benchmark run that lacks a key or contradicts itself is refused by 
   };
   CHECK_THAT(with([](ServingCounts& run) { run.bench->mean_tpot_ms.reset(); }),
              EndsWith("spec.json: mean_tpot_ms is missing, but must be a number above 0"));
+  CHECK_THAT(with([](ServingCounts& run) { run.bench->mean_tpot_ms = std::nan(""); }),
+             EndsWith("spec.json: mean_tpot_ms is nan, but must be a number above 0"));
   CHECK_THAT(with([](ServingCounts& run) { run.bench->output_throughput = 0; }),
              EndsWith("output_throughput is 0, but must be a number above 0"));
   CHECK_THAT(with([](ServingCounts& run) { run.bench->completed = 0; }),
