@@ -53,8 +53,14 @@ Acceptance from_lengths(const PlanOptions& o) {
   for (const std::string_view part : split(text, ',')) {
     const auto pair = split(part, ':');
     if (pair.size() != 2) refuse(option, part, "GAMMA:LENGTH");
-    const std::int64_t above = lengths.empty() ? 1 : lengths.back().gamma + 1;
-    const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], above, largest_max_gamma);
+    const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], 1, largest_max_gamma);
+    if (!lengths.empty() && gamma == lengths.back().gamma) {
+      throw UsageError(fmt::format("{}: gamma {} is given twice", option, gamma));
+    }
+    if (!lengths.empty() && gamma < lengths.back().gamma) {
+      throw UsageError(
+          fmt::format("{}: gamma {} follows {}, but gammas must rise", option, gamma, lengths.back().gamma));
+    }
     lengths.push_back(typed_length(pair[1], gamma));
   }
   return Acceptance::of_lengths(lengths, o.rounds, rule_of(o));

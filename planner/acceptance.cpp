@@ -26,6 +26,7 @@ StatedAcceptance of_typed(estimate::TypedAcceptance typed, bool by_position) {
   StatedAcceptance stated{typed.profile};
   stated.monotone = typed.monotone;
   stated.measured_at = typed.measured_at;
+  stated.measured_from = typed.measured_from;
   stated.by_position = by_position;
   stated.typed = std::move(typed);
   return stated;
@@ -33,7 +34,8 @@ StatedAcceptance of_typed(estimate::TypedAcceptance typed, bool by_position) {
 
 std::shared_ptr<const estimate::AcceptanceCurve> curve_of(const StatedAcceptance& a) {
   if (a.typed) {
-    return std::make_shared<planning::ProfileCurve>(a.profile, a.typed->readings, a.typed->ci95, a.measured_at);
+    return std::make_shared<planning::ProfileCurve>(a.profile, a.typed->readings, a.typed->ci95, a.measured_at,
+                                                    a.measured_from);
   }
   if (!a.interval) return std::make_shared<planning::ProfileCurve>(a.profile, a.measured_at);
   return std::make_shared<planning::ProfileCurve>(a.profile, core::AcceptanceProfile(a.interval->low),
@@ -123,7 +125,14 @@ Assumption assumption_of(const planning::PublishedAcceptance& published) {
 
 std::vector<Note> warnings_of(const StatedAcceptance& a) {
   std::vector<Note> warnings;
-  if (!a.monotone) {
+  if (a.typed && a.typed->misfit > 0) {
+    warnings.push_back(
+        {"non_monotone_survival",
+         fmt::format("the lengths typed contradict each other by more than their rounding: the chance that a draft is "
+                     "reached and accepted must not grow with its position; the nearest lengths of which that is true "
+                     "are used, which miss them by up to {} more, and the ranges hold those typed, too",
+                     brief(a.typed->misfit, 2))});
+  } else if (!a.monotone) {
     warnings.push_back(
         {"non_monotone_survival",
          "the chance that a draft is reached and accepted must not grow with its position, but does so in the input by "
@@ -137,6 +146,11 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
              "{} was measured at lenience {}, which accepts more than the target would: the text that this plan "
              "speeds up is not the target's own",
              a.published->name, brief(a.published->lenience))});
+  }
+  if (!a.typed && !a.interval) {
+    warnings.push_back({"rate_taken_as_exact",
+                        "the acceptance rate is taken as exact and as the same however deep a draft is: an interval "
+                        "LOW:HIGH of it, lengths or rates by position with --rounds, or counters give a range"});
   }
   if (a.lacks_sampling_error()) {
     warnings.push_back({"no_sampling_error",
@@ -156,8 +170,7 @@ std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
     assumptions.push_back(
         {fmt::format("rate of a draft beyond gamma {} / rate of the one before, {}", a.typed->measured_at, whose),
          ratio, "default"});
-    assumptions.push_back(
-        {"range of that ratio", {std::min(ratio, published.steepest), published.flattest}, "default"});
+    assumptions.push_back({"range of that ratio", {std::min(ratio, published.steepest), published.rising}, "default"});
   }
   const bool by_rounds = !a.lacks_sampling_error();
   assumptions.push_back({"sampling error of the acceptance", by_rounds ? "by --rounds" : "none, without --rounds",

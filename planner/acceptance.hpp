@@ -34,6 +34,8 @@ struct StatedAcceptance {
   bool monotone = true;
   /// The longest draft that the figures speak of.
   std::optional<std::int64_t> measured_at = {};
+  /// The shortest one.
+  std::int64_t measured_from = 1;
   /// Where it is one that others printed.
   const planning::PublishedAcceptance* published = nullptr;
   /// What was typed as a length or by position, with what it may mean elsewhere.
@@ -46,6 +48,8 @@ struct StatedAcceptance {
   core::AcceptanceRate rate() const;
   /// Typed figures of whose rounds nothing is known, so that ranges hold their rounding alone.
   bool lacks_sampling_error() const { return typed && typed->ci95.empty(); }
+  /// Whether what it leaves open is a range of figures or rates as typed, and no 95% interval.
+  bool is_range() const { return lacks_sampling_error() || (interval && published == nullptr); }
 };
 
 /// Where counters come from, and how they are read.

@@ -19,6 +19,7 @@ planning::PlanQuestion question_of(const Draft& draft, const PlanQuestion& q) {
   const StepTimes& times = *draft.cost.constants;
   planning::PlanQuestion question{stated.profile};
   question.measured_at = stated.measured_at;
+  question.measured_from = stated.measured_from;
   question.monotone = stated.monotone;
   const std::int64_t known = planning::largest_known_gamma(question);
   if (q.gamma && *q.gamma > known) {
@@ -78,8 +79,14 @@ void warn_of_extrapolation(const StatedAcceptance& stated, const ClosedForm& for
                                          known)});
   }
   const std::int64_t last = form.plan.rows.back().gamma;
+  const estimate::DepthRatios& published = estimate::published_depth_ratios;
+  if (form.question.measured_from > 1) {
+    warnings.push_back({"extrapolated_below",
+                        fmt::format("nothing was measured below gamma {}: rates are taken there that lead to the "
+                                    "length typed; the range beside it is that of ratios of {} to {} between them",
+                                    form.question.measured_from, published.steepest, published.rising)});
+  }
   if (planning::beyond_measured(form.question, last)) {
-    const estimate::DepthRatios& published = estimate::published_depth_ratios;
     const double ratio = stated.typed->ratio_beyond.value_or(1);
     warnings.push_back(
         {"extrapolated",
@@ -87,7 +94,7 @@ void warn_of_extrapolation(const StatedAcceptance& stated, const ClosedForm& for
                      "before, {}; the range beside it is that of {} to {}",
                      form.measured(), brief(ratio, 3),
                      stated.typed->ratio_fitted ? "as the figures given fall" : "the median of published drafts",
-                     brief(std::min(ratio, published.steepest), 3), published.flattest)});
+                     brief(std::min(ratio, published.steepest), 3), published.rising)});
   }
   if (form.question.space.cost.extrapolates(last)) {
     warnings.push_back(

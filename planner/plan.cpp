@@ -177,7 +177,7 @@ std::vector<Recommendation> Plan::recommendations() const {
 
 bool Plan::lacks_sampling(std::size_t draft) const {
   return draft < drafts.size() && drafts[draft].acceptance.stated &&
-         drafts[draft].acceptance.stated->lacks_sampling_error();
+         drafts[draft].acceptance.stated->is_range();
 }
 
 bool Plan::exceeds_max_regret() const {

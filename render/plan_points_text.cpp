@@ -97,6 +97,12 @@ std::string why_no_price(const Plan& d, const PointPlan& point) {
   return point.price_limit.empty() ? "" : fmt::format(", since {}", point.price_limit);
 }
 
+/// Behind a range of the shown draft that is no 95% interval.
+std::string_view what_range_holds(const Plan& d) {
+  return d.drafts[d.shown()].acceptance.stated->lacks_sampling_error() ? "without sampling error, which --rounds adds"
+                                                                       : "over the range of alpha";
+}
+
 std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) {
   const std::string where = at_stretch(d, stretch);
   const PointPlan& first = stretch.front();
@@ -118,10 +124,10 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   const auto& interval = first.speedup_estimate->ci95;
   // What is as wide as rounding errors is none.
   const bool has_width = interval && interval->hi - interval->lo > 1e-6 * interval->hi;
-  const std::string certainty =
-      stretch.size() != 1 || !has_width ? ""
-      : d.lacks_sampling() ? fmt::format(" ({} without sampling error, which --rounds adds)", interval_text(interval))
-                           : fmt::format(" (95% {})", interval_text(interval));
+  const std::string certainty = stretch.size() != 1 || !has_width ? ""
+                                : d.lacks_sampling()
+                                    ? fmt::format(" ({} {})", interval_text(interval), what_range_holds(d))
+                                    : fmt::format(" (95% {})", interval_text(interval));
   switch (first.verdict) {
     case Verdict::speculate:
       return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}.", where, gamma, speed,

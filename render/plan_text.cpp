@@ -57,12 +57,20 @@ std::string acceptance_sentence(const Plan& a) {
 
 /// What the first sentence says of a recommendation that the measurements do not reach, or reach only just.
 std::string beyond_what(const Plan& a, std::int64_t gamma) {
-  const std::string positions =
-      fmt::format("{} measured position{}", a.closed_form->measured(), a.closed_form->measured() == 1 ? "" : "s");
-  if (a.closed_form->plan.basis == planning::Basis::measured) {
-    return ", the best within " + (a.closed_form->measured() > 0 ? "the " + positions : "the verify factors given");
+  const planning::PlanQuestion& question = a.closed_form->question;
+  const std::int64_t measured = a.closed_form->measured();
+  const bool by_position = question.measured_from == 1;
+  const std::string positions = by_position
+                                    ? fmt::format("the {} measured position{}", measured, measured == 1 ? "" : "s")
+                                    : fmt::format("gamma {}, the longest draft measured", measured);
+  if (planning::below_measured(question, gamma)) {
+    return fmt::format(", extrapolated below gamma {}, the shortest draft measured", question.measured_from);
   }
-  return planning::beyond_measured(a.closed_form->question, gamma) ? ", extrapolated beyond the " + positions : "";
+  if (a.closed_form->plan.basis == planning::Basis::measured) {
+    if (!by_position) return ", the best that was measured";
+    return ", the best within " + (measured > 0 ? positions : "the verify factors given");
+  }
+  return planning::beyond_measured(question, gamma) ? ", extrapolated beyond " + positions : "";
 }
 
 /// " (2.46x to 3.13x)", and what that does not hold.
@@ -146,6 +154,7 @@ std::string about_minimax(const Plan& a, bool drafts) {
 
 /// What is extrapolated at a gamma: the acceptance, the cost of verification or both.
 std::string if_all_goes_on(const Plan& a, std::int64_t gamma) {
+  if (planning::below_measured(a.closed_form->question, gamma)) return "by the rates taken for shorter drafts";
   const bool acceptance = planning::beyond_measured(a.closed_form->question, gamma);
   const bool cost = a.closed_form->question.space.cost.extrapolates(gamma);
   return fmt::format("if {} on as before", acceptance && cost ? "acceptance and the verify factor go"

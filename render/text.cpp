@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "analysis/core/checks.hpp"
 
@@ -76,11 +79,29 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   return lines;
 }
 
+namespace {
+
+/// As JSON, but without the digits that arithmetic leaves behind those typed.
+std::string assumed_text(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array()) {
+    std::vector<std::string> items;
+    for (const nlohmann::ordered_json& item : value) items.push_back(assumed_text(item));
+    return fmt::format("[{}]", fmt::join(items, ","));
+  }
+  if (!value.is_number_float()) return value.dump();
+  const double number = value.get<double>();
+  // Rates near 1 differ in later digits.
+  const int digits = 0.999 < number && number < 1 ? 15 : 6;
+  return nlohmann::ordered_json(std::stod(fmt::format("{:.{}g}", number, digits))).dump();
+}
+
+}  // namespace
+
 std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings) {
   std::vector<std::string> assumed;
   for (const planner::Assumption& a : assumptions) {
-    const std::string value = a.value.is_string() ? a.value.get<std::string>() : a.value.dump();
-    assumed.push_back(fmt::format("{} {} ({})", a.name, value, a.source));
+    assumed.push_back(fmt::format("{} {} ({})", a.name, assumed_text(a.value), a.source));
   }
   std::string text;
   if (!assumed.empty()) text = wrapped(fmt::format("Assumptions: {}.", fmt::join(assumed, ", ")), 2) + '\n';

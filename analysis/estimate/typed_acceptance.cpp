@@ -30,7 +30,7 @@ constexpr double least_trials = 1e-6;
 constexpr int halvings = 100;
 
 /// rate_j = min(1, exp(log_first + (j - 1) ln ratio))
-std::vector<double> declining_rates(double log_first, double ratio, std::int64_t count) {
+std::vector<double> geometric_rates(double log_first, double ratio, std::int64_t count) {
   std::vector<double> rates;
   for (std::int64_t j = 0; j < count; ++j) {
     rates.push_back(std::exp(std::min(0.0, log_first + static_cast<double>(j) * std::log(ratio))));
@@ -44,12 +44,12 @@ double tokens_of(const std::vector<double>& rates) {
   return tokens;
 }
 
-/// The first of rates that decline by the ratio and give so many tokens per step.
+/// The first of rates that change by the ratio and give so many tokens per step.
 double log_first_rate(double tokens, std::int64_t gamma, double ratio) {
-  double lo = -750, hi = -static_cast<double>(gamma) * std::log(ratio);
+  double lo = -750, hi = std::max(0.0, -static_cast<double>(gamma) * std::log(ratio));
   for (int i = 0; i < halvings; ++i) {
     const double middle = lo + (hi - lo) / 2;
-    (tokens_of(declining_rates(middle, ratio, gamma)) < tokens ? lo : hi) = middle;
+    (tokens_of(geometric_rates(middle, ratio, gamma)) < tokens ? lo : hi) = middle;
   }
   return hi;
 }
@@ -98,7 +98,7 @@ Trend trend_of(const std::vector<double>& rates, std::size_t figures) {
   for (int step = 0; step <= steps; ++step) {
     const double ratio = 1 - 0.5 * step / steps;
     const double first = log_first_rate(tokens, gamma, ratio);
-    const std::vector<double> line = declining_rates(first, ratio, gamma);
+    const std::vector<double> line = geometric_rates(first, ratio, gamma);
     double squares = 0, alive = 1, alive_on_line = 1, difference = 0;
     for (std::size_t j = 0; j < rates.size(); ++j) {
       difference += (alive *= rates[j]) - (alive_on_line *= line[j]);
@@ -106,7 +106,7 @@ Trend trend_of(const std::vector<double>& rates, std::size_t figures) {
     }
     if (squares >= least) continue;
     least = squares;
-    best = {ratio, declining_rates(first, ratio, gamma + 1).back(), true};
+    best = {ratio, geometric_rates(first, ratio, gamma + 1).back(), true};
   }
   return best;
 }
@@ -208,7 +208,7 @@ std::optional<std::vector<double>> rates_between(const AcceptanceProfile& measur
     if (accepted > static_cast<double>(count) * (1 + slack)) return std::nullopt;
     const double first = log_first_rate(1 + accepted, count, ratio);
     if (falling && !rates.empty() && std::exp(first) > rates.back() * (1 + slack)) return std::nullopt;
-    for (const double rate : declining_rates(first, ratio, count)) {
+    for (const double rate : geometric_rates(first, ratio, count)) {
       rates.push_back(rate);
       alive *= rate;
     }
@@ -219,12 +219,11 @@ std::optional<std::vector<double>> rates_between(const AcceptanceProfile& measur
 
 /// The rates between figures by the steepest of the published ratios with which rates fall through all figures, or
 /// with which they rise from one to the next where no falling ones go through them.
-/// @return nothing where there are none, or no draft lies between figures
+/// @return nothing where there are none
 std::optional<std::vector<double>> steepest_between(const AcceptanceProfile& measured,
                                                     const std::vector<std::int64_t>& gammas) {
-  if (gammas.back() == static_cast<std::int64_t>(gammas.size())) return std::nullopt;
-  const bool falling = rates_between(measured, gammas, published_depth_ratios.flattest, true).has_value();
-  double lo = published_depth_ratios.steepest, hi = published_depth_ratios.flattest;
+  const bool falling = rates_between(measured, gammas, 1, true).has_value();
+  double lo = published_depth_ratios.steepest, hi = 1;
   std::optional<std::vector<double>> found = rates_between(measured, gammas, lo, falling);
   if (found) return found;
   for (int i = 0; i < halvings; ++i) {
@@ -237,7 +236,8 @@ std::optional<std::vector<double>> steepest_between(const AcceptanceProfile& mea
 }
 
 /// Readings beyond the measured drafts, rates in between as they are and, where some lie between figures, as steep as
-/// they may be. A rate of 1 gives none to go on with: readings are then of the rounding alone, which ends at gamma + 1.
+/// they may be and rising from draft to draft. A rate of 1 gives none to go on with: readings are then of the rounding
+/// alone, which ends at gamma + 1.
 /// @param gammas  of the figures
 void add_readings(const AcceptanceProfile& measured, const std::vector<std::int64_t>& gammas, double half_unit,
                   TypedAcceptance& typed) {
@@ -256,10 +256,16 @@ void add_readings(const AcceptanceProfile& measured, const std::vector<std::int6
   typed.ratio_beyond = trend.ratio;
   typed.ratio_fitted = trend.fitted;
   const double steepest = std::min(published_depth_ratios.steepest, trend.ratio);
-  if (auto steep = steepest_between(measured, gammas)) between.push_back(*std::move(steep));
+  if (gamma > static_cast<std::int64_t>(gammas.size())) {
+    if (auto steep = steepest_between(measured, gammas)) between.push_back(*std::move(steep));
+    if (auto rising = rates_between(measured, gammas, published_depth_ratios.rising, false)) {
+      between.push_back(*std::move(rising));
+    }
+  }
   for (const std::vector<double>& rates : between) {
     const Trend on = trend_of(rates, gammas.size());
-    for (const auto& [moved, ratio] : {std::pair(-half_unit, steepest), std::pair(half_unit, 1.0)}) {
+    for (const auto& [moved, ratio] :
+         {std::pair(-half_unit, steepest), std::pair(half_unit, published_depth_ratios.rising)}) {
       const AcceptanceProfile read = continued(rates, on.next / on.ratio * ratio, ratio);
       typed.readings.push_back(moved == 0 ? read
                                           : moved_to(read, gamma, std::clamp(tokens_of(rates) + moved, 1.0, most)));
@@ -275,19 +281,44 @@ void add_interval(const std::optional<double>& rounds, TypedAcceptance& typed) {
   for (const double end : {tokens.lo, tokens.hi}) typed.ci95.push_back(moved_to(typed.profile, gamma, end));
 }
 
+std::vector<theory::AcceptanceLength> widened(std::vector<theory::AcceptanceLength> lengths, double by) {
+  for (theory::AcceptanceLength& length : lengths) length.half_unit += by;
+  return lengths;
+}
+
+/// By how much the half units of lengths that no survival function gives must be widened for one to do.
+double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
+  double lo = 0, hi = static_cast<double>(lengths.back().gamma);
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = lo + (hi - lo) / 2;
+    (theory::profile_from_acceptance_lengths(widened(lengths, middle)).monotone ? hi : lo) = middle;
+  }
+  return hi;
+}
+
+/// Readings that meet the ends of each length's rounding, whatever the others say.
+void add_lengths_as_typed(std::span<const TypedLength> lengths, TypedAcceptance& typed) {
+  for (const TypedLength& length : lengths) {
+    for (const double moved : {-length.half_unit, length.half_unit}) {
+      const double tokens = std::clamp(length.tokens_per_step + moved, 1.0, static_cast<double>(length.gamma) + 1);
+      typed.readings.push_back(moved_to(typed.profile, length.gamma, tokens));
+    }
+  }
+}
+
 TypedAcceptance one_length(const TypedLength& length, const std::optional<double>& rounds) {
   const double most = static_cast<double>(length.gamma) + 1;
   const auto at = [&](double tokens, double ratio) {
     const double first = log_first_rate(std::clamp(tokens, 1.0, most), length.gamma, ratio);
-    return profile_of(declining_rates(first, ratio, length.gamma + positions_beyond));
+    return profile_of(geometric_rates(first, ratio, length.gamma + positions_beyond));
   };
   const AcceptanceRate rate = theory::alpha_from_acceptance_length(length.tokens_per_step, length.gamma);
-  TypedAcceptance typed{rate, {}, {}, length.gamma, rate};
+  TypedAcceptance typed{.profile = rate, .measured_at = length.gamma, .measured_from = length.gamma, .rate = rate};
   if (rate.rejection() >= least_rejection) {
     typed.profile = at(length.tokens_per_step, published_depth_ratios.usual);
     typed.ratio_beyond = published_depth_ratios.usual;
   }
-  for (const double ratio : {published_depth_ratios.steepest, published_depth_ratios.flattest}) {
+  for (const double ratio : {published_depth_ratios.steepest, published_depth_ratios.rising}) {
     for (const double moved : {-length.half_unit, length.half_unit}) {
       typed.readings.push_back(at(length.tokens_per_step + moved, ratio));
     }
@@ -319,15 +350,23 @@ TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optiona
     core::require_in("typed_lengths", "half_unit", length.half_unit, 0, 1);
     given.push_back({length.gamma, length.tokens_per_step, length.half_unit});
   }
-  const theory::InvertedProfile inverted = theory::profile_from_acceptance_lengths(given);
+  theory::InvertedProfile inverted = theory::profile_from_acceptance_lengths(given);
   if (lengths.size() == 1) return one_length(lengths.front(), rounds);
 
+  const bool monotone = inverted.monotone;
+  const double misfit = monotone ? 0 : least_misfit(given);
+  if (!monotone) inverted = theory::profile_from_acceptance_lengths(widened(given, misfit));
   const TypedLength& longest = lengths.back();
-  TypedAcceptance typed{inverted.profile, {}, {}, longest.gamma, pooled(inverted.profile, longest.gamma),
-                        inverted.monotone};
+  TypedAcceptance typed{.profile = inverted.profile,
+                        .measured_at = longest.gamma,
+                        .measured_from = lengths.front().gamma,
+                        .rate = pooled(inverted.profile, longest.gamma),
+                        .monotone = monotone,
+                        .misfit = misfit};
   std::vector<std::int64_t> gammas;
   for (const TypedLength& length : lengths) gammas.push_back(length.gamma);
   add_readings(inverted.profile, gammas, longest.half_unit, typed);
+  if (!monotone) add_lengths_as_typed(lengths, typed);
   std::vector<Band> bands;
   for (const TypedLength& length : lengths) {
     const Interval sampled = sampling_interval(length.tokens_per_step, typed.profile, length.gamma, rounds);
@@ -350,7 +389,7 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
   const auto gamma = static_cast<std::int64_t>(rates.size());
   const AcceptanceProfile measured = conditional ? theory::profile_from_conditional_rates(values)
                                                  : theory::profile_from_unconditional_rates(values).profile;
-  TypedAcceptance typed{measured, {}, {}, gamma, pooled(measured, gamma)};
+  TypedAcceptance typed{.profile = measured, .measured_at = gamma, .rate = pooled(measured, gamma)};
   double before_lo = 1, before_hi = 1, ceiling = 1;
   std::vector<Band> bands;
   for (std::size_t j = 0; j < rates.size(); ++j) {

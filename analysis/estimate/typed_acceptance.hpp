@@ -18,16 +18,18 @@ struct TypedLength {
   double half_unit = 0;
 };
 
-/// A conditional acceptance rate over the one a draft earlier, beyond what is known: rate_(j+1) = ratio rate_j.
+/// A conditional acceptance rate over the one a draft earlier, where it is not known: rate_(j+1) = ratio rate_j, at
+/// most 1.
 ///
 /// Of published lengths by K and rates by position, each carried from 3 drafts to its last one (5 to 8 drafts), the
 /// ratio that fits: two MTP modules .69 and .70, ten DSpark and EAGLE-3 curves .87, .90, .92, .94, .96, .96, .98, .98,
-/// .99 and 1.00; the median is .95.
+/// .99 and 1.00; their median is .95. Rates of n-grams looked up in the text rise: from 3 drafts to
+/// 5 the ratio is 1.06, to 1 draft it is 1.10.
 /// Source:   docs/theory.md#typed-acceptance
 struct DepthRatios {
   double steepest = 0.7;
   double usual = 0.95;
-  double flattest = 1.0;
+  double rising = 1.1;
 };
 inline constexpr DepthRatios published_depth_ratios = {};
 
@@ -41,17 +43,21 @@ struct TypedAcceptance {
   /// Through what was typed; beyond it and between it by the usual ratio, or by the ratio that fits three lengths or
   /// more.
   core::AcceptanceProfile profile;
-  /// What rounding and the steepest and flattest ratios make of it, beyond the figures and between them; of rounding
-  /// alone where no rate goes on.
-  std::vector<core::AcceptanceProfile> readings;
+  /// What rounding and the steepest and the rising ratio make of it, beyond the figures, between them and below; of
+  /// rounding alone where no rate goes on. Where `misfit` is above 0, also those that meet each length.
+  std::vector<core::AcceptanceProfile> readings = {};
   /// The ends of its 95% interval by the sample's size; empty where, and only where, that is not known.
-  std::vector<core::AcceptanceProfile> ci95;
+  std::vector<core::AcceptanceProfile> ci95 = {};
   /// The longest draft that was typed.
   std::int64_t measured_at = 1;
+  /// The shortest one whose tokens per step follow from what was typed.
+  std::int64_t measured_from = 1;
   /// The one rate that gives a single length; accepted drafts per draft looked at of several figures.
   core::AcceptanceRate rate;
   /// False where no survival function gives the figures within their rounding.
   bool monotone = true;
+  /// By how much more than its rounding the profile misses the length that it misses most.
+  double misfit = 0;
   /// Of the two figures that differ most, where no one rate gives them.
   std::optional<DifferentRates> falsified = {};
   /// Of each further draft's rate to the one before it; nothing where no rate goes on.
@@ -65,7 +71,8 @@ inline constexpr double typed_design_effect = 3;
 
 /// From tokens per step by gamma. Survival follows where some survival function lies within half a unit of every
 /// length: the least concave majorant of the lengths less their half units is then below the lengths plus theirs, and
-/// what is taken is that majorant, raised by as much as it goes. The 95% interval tilts the odds of all rates so that
+/// what is taken is that majorant, raised by as much as it goes. Where none does, all half units are widened by the
+/// least number with which one does, the misfit. The 95% interval tilts the odds of all rates so that
 /// the longest length moves to the ends of Wilson's interval for the share of its drafts that is accepted, of as many
 /// trials as give the standard error, typed_design_effect being in its variance.
 ///

@@ -59,7 +59,7 @@ PlanRow make_row(const PlanQuestion& q, std::int64_t gamma, double most_work = f
   row.speedup = theory::walltime_improvement(q.acceptance, gamma, q.space.cost);
   row.operations_factor = theory::operations_factor(q.acceptance, gamma, q.c_hat);
   row.memory_access_factor = theory::memory_access_factor(q.acceptance, gamma);
-  row.extrapolated = beyond_measured(q, gamma) || q.space.cost.extrapolates(gamma);
+  row.extrapolated = below_measured(q, gamma) || beyond_measured(q, gamma) || q.space.cost.extrapolates(gamma);
   if (q.interval) row.worst_regret = worst_regret(*q.interval, gamma, all_gammas(q));
   if (q.tokens) {
     const double work = static_cast<double>(*q.tokens) * static_cast<double>(std::min(gamma, *q.tokens) + 1);
@@ -182,16 +182,37 @@ double least_speedup_of(const PlanQuestion& q, const theory::OptimalGamma& best)
   return least;
 }
 
+struct GammaSpeedup {
+  std::int64_t gamma;
+  double speedup;
+};
+
+/// The best of the gammas that were measured, up to `largest`; nothing where they are not allowed or that is not to
+/// draft.
+std::optional<GammaSpeedup> best_measured(const PlanQuestion& q, std::int64_t largest) {
+  const SearchSpace space = {q.space.cost, std::min(largest, q.space.max_gamma)};
+  const theory::OptimalGamma found = best_gamma(q.acceptance, space);
+  if (!found.attained() || found.gamma == 0) return std::nullopt;
+  GammaSpeedup best{found.gamma, found.speedup};
+  if (!below_measured(q, best.gamma)) return best;
+  best.speedup = 0;
+  for (std::int64_t gamma = q.measured_from; gamma <= space.max_gamma; ++gamma) {
+    const double speedup = theory::walltime_improvement(q.acceptance, gamma, q.space.cost);
+    if (speedup > best.speedup) best = {gamma, speedup};
+  }
+  return best.speedup > 0 ? std::optional(best) : std::nullopt;
+}
+
 /// The best gamma that was measured, where the best of all lies beyond and surely gains too little; never 0, which is a
 /// verdict and no choice among drafts.
 std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
   const std::optional<std::int64_t> measured = largest_measured_gamma(q);
-  const bool lies_within = plan.best.attained() && measured && plan.best.gamma <= *measured;
+  const bool lies_within =
+      plan.best.attained() && measured && plan.best.gamma <= *measured && !below_measured(q, plan.best.gamma);
   if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
-  const theory::OptimalGamma best = best_gamma(q.acceptance, {q.space.cost, std::min(*measured, q.space.max_gamma)});
-  const bool drafts = best.attained() && best.gamma > 0;
-  if (!drafts || best.speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
-  return best.gamma;
+  const std::optional<GammaSpeedup> best = best_measured(q, *measured);
+  if (!best || best->speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
+  return best->gamma;
 }
 
 Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
@@ -245,6 +266,8 @@ bool beyond_measured(const PlanQuestion& q, std::int64_t gamma) {
   const std::optional<std::int64_t> drafts = measured_drafts(q);
   return drafts && gamma > *drafts;
 }
+
+bool below_measured(const PlanQuestion& q, std::int64_t gamma) { return 0 < gamma && gamma < q.measured_from; }
 
 Plan plan(const PlanQuestion& asked) {
   require_question(asked);

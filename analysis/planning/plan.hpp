@@ -17,6 +17,8 @@ struct PlanQuestion {
   core::AcceptanceProfile acceptance;
   /// The largest gamma that the acceptance was measured at, >= 1, where that is not the number of its positions.
   std::optional<std::int64_t> measured_at = {};
+  /// The smallest gamma that it was measured at.
+  std::int64_t measured_from = 1;
   /// False where the measurements are no survival function, so that they give no rate to go on with.
   bool monotone = true;
   SearchSpace space = {};
@@ -135,8 +137,10 @@ struct Plan {
 /// accepted.
 std::int64_t largest_known_gamma(const PlanQuestion& question);
 
-/// Whether a row of this gamma goes beyond what the acceptance was measured at.
+/// Whether a row of this gamma goes beyond what the acceptance was measured at, to larger gammas.
 bool beyond_measured(const PlanQuestion& question, std::int64_t gamma);
+/// Whether it drafts less than the acceptance was measured at.
+bool below_measured(const PlanQuestion& question, std::int64_t gamma);
 
 /// Answers the question; the figures of an interval of rates are those of `acceptance`, usually its middle.
 ///

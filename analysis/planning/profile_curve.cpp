@@ -43,11 +43,13 @@ ProfileCurve::ProfileCurve(core::AcceptanceProfile acceptance, core::AcceptanceP
 }
 
 ProfileCurve::ProfileCurve(core::AcceptanceProfile acceptance, std::vector<core::AcceptanceProfile> readings,
-                           std::vector<core::AcceptanceProfile> ci95, std::optional<std::int64_t> measured_at)
+                           std::vector<core::AcceptanceProfile> ci95, std::optional<std::int64_t> measured_at,
+                           std::int64_t measured_from)
     : acceptance_(std::move(acceptance)),
       readings_(std::move(readings)),
       ci95_(std::move(ci95)),
-      measured_at_(measured_at) {
+      measured_at_(measured_at),
+      measured_from_(measured_from) {
   require_measured_at(measured_at);
 }
 
@@ -58,7 +60,8 @@ estimate::TokensPerStep ProfileCurve::tokens_per_step(std::int64_t gamma) const 
   tokens.readings = hull_of_tokens(tokens.value, readings_, gamma);
   tokens.ci95 = hull_of_tokens(tokens.value, ci95_, gamma);
   tokens.full_accepts = acceptance_.survival(gamma);
-  tokens.extrapolated = measured_at_ ? gamma > *measured_at_ : acceptance_.extrapolates(gamma);
+  tokens.extrapolated =
+      (0 < gamma && gamma < measured_from_) || (measured_at_ ? gamma > *measured_at_ : acceptance_.extrapolates(gamma));
   return tokens;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -21,11 +22,13 @@ class ProfileCurve : public estimate::AcceptanceCurve {
   /// @throws std::domain_error if they are in another order or measured_at < 1
   ProfileCurve(core::AcceptanceProfile acceptance, core::AcceptanceProfile low, core::AcceptanceProfile high,
                std::optional<std::int64_t> measured_at = {});
-  /// @param readings  other profiles that carry the same measurement to all gammas
-  /// @param ci95      the ends of a 95% interval; none where acceptance is taken as exact
+  /// @param readings       other profiles that carry the same measurement to all gammas
+  /// @param ci95           the ends of a 95% interval; none where acceptance is taken as exact
+  /// @param measured_from  the smallest gamma it was measured at
   /// @throws std::domain_error if measured_at < 1
   ProfileCurve(core::AcceptanceProfile acceptance, std::vector<core::AcceptanceProfile> readings,
-               std::vector<core::AcceptanceProfile> ci95, std::optional<std::int64_t> measured_at);
+               std::vector<core::AcceptanceProfile> ci95, std::optional<std::int64_t> measured_at,
+               std::int64_t measured_from = 1);
 
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
 
@@ -33,6 +36,7 @@ class ProfileCurve : public estimate::AcceptanceCurve {
   core::AcceptanceProfile acceptance_;
   std::vector<core::AcceptanceProfile> readings_, ci95_;
   std::optional<std::int64_t> measured_at_;
+  std::int64_t measured_from_;
 };
 
 }  // namespace specdec::planning

@@ -140,11 +140,22 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
   return laws;
 }
 
-void mark_extrapolated(const estimate::AcceptanceCurve& acceptance, std::int64_t max_gamma, Capacity& c) {
+void mark_extrapolated(const Acceptance& acceptance, std::int64_t max_gamma, Capacity& c) {
+  const std::int64_t from = acceptance.stated ? acceptance.stated->measured_from : 1;
   c.measured_gamma = max_gamma;
-  while (c.measured_gamma > 0 && acceptance.tokens_per_step(c.measured_gamma).extrapolated) --c.measured_gamma;
+  while (c.measured_gamma >= from && acceptance.curve->tokens_per_step(c.measured_gamma).extrapolated) {
+    --c.measured_gamma;
+  }
+  bool any_below = false;
   for (CapacityScenario& scenario : c.simulation.scenarios) {
-    scenario.extrapolated = max_gamma_of(scenario) > c.measured_gamma;
+    const std::int64_t gamma = max_gamma_of(scenario);
+    scenario.extrapolated = gamma > c.measured_gamma;
+    any_below = any_below || (0 < gamma && gamma < from);
+  }
+  if (any_below) {
+    c.warnings.push_back({"extrapolated_below", fmt::format("nothing was measured below gamma {}: what shorter drafts "
+                                                            "accept is taken from there",
+                                                            from)});
   }
 }
 
@@ -156,7 +167,7 @@ void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::
   c.acceptance_laws = laws.laws.size();
   c.simulation.acceptance = std::move(laws.laws);
   c.acceptance_ends = std::move(laws.ends);
-  mark_extrapolated(*acceptance.curve, max_gamma, c);
+  mark_extrapolated(acceptance, max_gamma, c);
   c.files.insert(c.files.end(), acceptance.files.begin(), acceptance.files.end());
   append(c.warnings, acceptance.warnings);
   if (auto warning = other_model(acceptance.model, model_names)) c.warnings.push_back(*warning);

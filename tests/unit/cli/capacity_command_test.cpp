@@ -116,7 +116,10 @@ TEST_CASE("gammas beyond the longest draft that was measured are marked, and not
   CHECK(other["recommended"]["extrapolated"] == false);
   CHECK(warns(other, "extrapolated"));
   CHECK_FALSE(warns(other, "optimum_extrapolated"));
-  CHECK_FALSE(warns(json_of(measured + "2,3"), "extrapolated"));
+  const ordered_json shorter = json_of(measured + "2,3");
+  CHECK_FALSE(warns(shorter, "extrapolated"));
+  CHECK(warns(shorter, "extrapolated_below"));
+  CHECK_FALSE(warns(other, "extrapolated_below"));
   const ordered_json grows =
       json_of("--hardware H100 --model llama-3.1-8b --draft-kind ngram --gamma 2 --acceptance-length 1:1.80,2:2.70" +
               fast + lengths);

@@ -105,7 +105,9 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
                     "--at is 3, but --acceptance-length already names its gammas");
   check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 2, but must be GAMMA:LENGTH");
   check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1",
-                    "gamma in --acceptance-length is 2, but must be an integer in [3, 100000]");
+                    "--acceptance-length: gamma 2 is given twice");
+  check_run_refused("plan --acceptance-length 2:1.5,1:1.4 --c 0.1",
+                    "--acceptance-length: gamma 1 follows 2, but gammas must rise");
 }
 
 TEST_CASE("plan refuses lists with a wrong entry and names it") {

@@ -194,6 +194,15 @@ TEST_CASE("an interval around what is asked for cannot tell, and names the run t
   CHECK(text.find("\n  " + command.substr(0, 30)) != std::string::npos);
 }
 
+TEST_CASE("what rests on a typed range of rates is called a range") {
+  for (const char* batch : {"1", "1,8"}) {
+    const std::string text = run_specdec(std::string("plan --alpha 0.4:0.8 --c 0.1 --batch ") + batch).out;
+    CHECK(text.find("95%") == std::string::npos);
+    CHECK(text.find("  range  ") != std::string::npos);
+    CHECK(text.find("--rounds adds") == std::string::npos);
+  }
+}
+
 // Of traces/samples/serving/make_samples.py: 6 + 0.8 gamma + 0.15 (gamma + 1) B milliseconds, with an error of 0.5% in
 // each of 4 or 5 windows, and alpha 0.72.
 TEST_CASE("the windows of engines' logs price rounds, with acceptance from wherever the user says") {

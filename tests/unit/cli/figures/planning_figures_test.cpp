@@ -19,7 +19,7 @@ TEST_CASE("speedup against gamma shows the rows that plan prints, and what is in
   const ordered_json figure = document_of_run("plot speedup-over-gamma" + question);
   const ordered_json point = document_of_run("plan" + question)["points"][0];
   const auto line = rows_named(figure, "speedup");
-  const auto band = rows_named(figure, "95% interval");
+  const auto band = rows_named(figure, "range");
   REQUIRE(line.size() >= 8);
   REQUIRE(band.size() == line.size());
   for (std::size_t gamma = 0; gamma < line.size(); ++gamma) {
