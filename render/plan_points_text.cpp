@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "analysis/planning/batch_schedule.hpp"
 #include "planner/benchmark_command.hpp"
