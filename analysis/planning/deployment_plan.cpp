@@ -88,7 +88,7 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
-/// Says where a gamma that was measured was preferred to a faster one beyond.
+/// Says where a gamma that was measured was preferred to a faster one that was not.
 template <class Note>
 void note_preference(const DraftPlan& plan, const DeploymentQuestion& question, const Note& note) {
   std::size_t points = 0;
@@ -99,11 +99,11 @@ void note_preference(const DraftPlan& plan, const DeploymentQuestion& question, 
     most = std::max(most, point.rows[*point.passed_over_row].speedup / point.optimal()->speedup - 1);
   }
   if (points == 0) return;
-  note(
-      "measured_preferred",
-      fmt::format("at {} of {} points a gamma beyond what was measured would be up to {:.2g}% faster if all goes on as "
-                  "before, of which no more than {:.2g}% is sure; the best one that was measured is taken",
-                  points, plan.points.size(), 100 * most, 100 * question.prefer_measured));
+  note("measured_preferred",
+       fmt::format(
+           "at {} of {} points a gamma outside what was measured would be up to {:.2g}% faster if all goes on as "
+           "before, of which no more than {:.2g}% is sure; the best one that was measured is taken",
+           points, plan.points.size(), 100 * most, 100 * question.prefer_measured));
 }
 
 using AddNote = std::function<void(std::string code, std::string message)>;
@@ -193,7 +193,7 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
       count([](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated; });
   if (extrapolated > 0) {
     note("optimum_extrapolated",
-         fmt::format("at {} of {} points the best gamma lies beyond what was measured; its interval holds the "
+         fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval holds the "
                      "readings of acceptance there, and no error of extrapolated costs",
                      extrapolated, plan.points.size()));
   }

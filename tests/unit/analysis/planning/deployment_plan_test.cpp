@@ -735,7 +735,7 @@ TEST_CASE("an optimum beyond what was measured is flagged") {
                                  [](const auto& one) { return one.code == "optimum_extrapolated"; });
   REQUIRE(note != plan.notes.end());
   CHECK(note->message ==
-        "at 1 of 1 points the best gamma lies beyond what was measured; its interval holds the readings of acceptance "
+        "at 1 of 1 points the best gamma lies outside what was measured; its interval holds the readings of acceptance "
         "there, and no error of extrapolated costs");
 
   const std::vector<double> survival = {0.8, 0.6};
