@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -34,6 +36,8 @@ constexpr double runs_agree = 1.2;
 constexpr double far_apart = 20;
 /// A batch within this factor of the runs' one batch is that batch.
 constexpr double one_batch = 1.25;
+/// Tokens per step that differ by less than this factor beyond their intervals differ by how they were rounded.
+constexpr double same_acceptance = 1.02;
 
 struct Run {
   const ServingCounts* counts = nullptr;
@@ -173,6 +177,11 @@ Runs runs_of(const BenchQuestion& question, const std::string& model) {
   return runs;
 }
 
+/// " [1.2 to 1.3]"; empty for one value.
+std::string interval_text(const estimate::Interval& interval) {
+  return interval.lo < interval.hi ? fmt::format(" [{:.3g} to {:.3g}]", interval.lo, interval.hi) : std::string();
+}
+
 bool same_length(double a, double b) { return a == b || (a <= same_lengths * b && b <= same_lengths * a); }
 
 std::string lengths_text(const BenchFigures& figures) {
@@ -206,6 +215,11 @@ void sort_runs(Runs& runs) {
     return std::tuple(run.workload, run.figures.max_concurrency.value_or(run.figures.batch), run.figures.gamma);
   };
   std::stable_sort(runs.begin(), runs.end(), [&](const Run& a, const Run& b) { return key(a) < key(b); });
+}
+
+/// Whether they ran the same, so that what they differ by is chance.
+bool are_repeats(const Run& a, const Run& b) {
+  return a.workload == b.workload && a.figures.gamma == b.figures.gamma && same_load(a, b);
 }
 
 std::vector<CountedRun> counted_runs(const Runs& runs, const Run* without = nullptr) {
@@ -259,13 +273,15 @@ class BenchPlanner {
   void anchor();
   void predict_left_out();
   BenchPrediction prediction_of(const Run& run) const;
+  std::optional<double> half_width_of_ratio() const;
   void match();
   std::string other_lengths(const Run& run) const;
   std::vector<MeasuredSpeedup> measured_speedups(const std::vector<PlanPoint>& points) const;
   std::optional<std::int64_t> speculative_requests() const;
   void ask();
   void compare_drafts();
-  void take_intervals(const std::vector<PlanPoint>& points);
+  void compare_acceptance();
+  std::string contradicted_speedup() const;
   void backtest();
 
   const BenchQuestion& question_;
@@ -389,7 +405,7 @@ void BenchPlanner::check_repeats() {
     for (std::size_t j = i + 1; j < runs_.size(); ++j) {
       const Run& a = runs_[i];
       const Run& b = runs_[j];
-      if (a.workload != b.workload || a.figures.gamma != b.figures.gamma || !same_load(a, b)) continue;
+      if (!are_repeats(a, b)) continue;
       for (const char* name : {"label", "tag"}) {
         const std::string_view first = a.counts->label(name), second = b.counts->label(name);
         if (!a.speculative() || first.empty() || second.empty() || first == second) continue;
@@ -530,8 +546,32 @@ std::string BenchPlanner::other_lengths(const Run& run) const {
   return fmt::format("; those of {} are {}", plain->counts->place(), lengths_text(plain->figures));
 }
 
+/// Of the logarithm of the ratio of two runs, 95%: by the spread of repeated runs, that of all of them taken as one.
+/// Nothing where none is repeated, or none differs within the digits that were written.
+std::optional<double> BenchPlanner::half_width_of_ratio() const {
+  double squares = 0, degrees = 0;
+  std::vector<bool> seen(runs_.size(), false);
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (seen[i]) continue;
+    std::vector<double> logs;
+    for (std::size_t j = i; j < runs_.size(); ++j) {
+      if (!are_repeats(runs_[i], runs_[j])) continue;
+      seen[j] = true;
+      logs.push_back(std::log(runs_[j].figures.seconds_per_output_token));
+    }
+    const auto n = static_cast<double>(logs.size());
+    const double mean = std::accumulate(logs.begin(), logs.end(), 0.0) / n;
+    for (const double log : logs) squares += (log - mean) * (log - mean);
+    degrees += n - 1;
+  }
+  if (squares == 0) return std::nullopt;
+  return boost::math::quantile(boost::math::students_t(degrees), 0.975) * std::sqrt(2 * squares / degrees);
+}
+
+/// Measured speedups have the interval of the measurement, and none where nothing was measured twice.
 void BenchPlanner::match() {
   if (!has_plain_runs()) return;
+  const std::optional<double> half_width = half_width_of_ratio();
   const Run* unmatched = nullptr;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[i];
@@ -557,6 +597,11 @@ void BenchPlanner::match() {
     speedup.speculative = i;
     speedup.speedup.value = runs_[*baseline].figures.seconds_per_output_token / run.figures.seconds_per_output_token;
     speedup.speedup.method = "ratio of two runs";
+    if (half_width) {
+      speedup.speedup.ci95 = estimate::Interval{speedup.speedup.value * std::exp(-*half_width),
+                                                speedup.speedup.value * std::exp(*half_width)};
+      speedup.speedup.method += ", in the interval of repeated runs";
+    }
     plan_.speedups.push_back(std::move(speedup));
   }
   if (plan_.speedups.empty()) {
@@ -668,8 +713,7 @@ void BenchPlanner::ask() {
   question.schedule_up_to = question_.schedule_up_to.value_or(
       std::max<std::int64_t>(1, std::llround(std::min(static_cast<double>(largest_scheduled_batch), largest_batch))));
   plan_.plan = plan_deployment(question);
-  if (!has_plain_runs()) return compare_drafts();
-  if (!question_.acceptance && !question.points.empty()) take_intervals(points);
+  if (!has_plain_runs()) compare_drafts();
 }
 
 /// What runs with drafts alone tell: which of the gammas between them is the fastest. What plain decoding takes is the
@@ -689,16 +733,63 @@ void BenchPlanner::compare_drafts() {
   }
 }
 
-/// Measured speedups have the intervals that the plan has at their points and gammas.
-void BenchPlanner::take_intervals(const std::vector<PlanPoint>& points) {
-  for (BenchSpeedup& row : plan_.speedups) {
+/// Says where the acceptance that is given is not that of the runs: at the gamma where they lie furthest apart.
+void BenchPlanner::compare_acceptance() {
+  if (!question_.acceptance) return;
+  const auto around = [](const estimate::TokensPerStep& tokens) {
+    return estimate::Interval{tokens.ci95.lo * tokens.readings.lo / tokens.value,
+                              tokens.ci95.hi * tokens.readings.hi / tokens.value};
+  };
+  double furthest = same_acceptance;
+  std::string found;
+  for (const Run& run : runs_) {
+    if (!run.says_acceptance()) continue;
+    const std::int64_t gamma = run.figures.gamma;
+    estimate::TokensPerStep given;
+    try {
+      given = question_.acceptance->tokens_per_step(gamma);
+    } catch (const std::domain_error&) {
+      continue;  // the acceptance ends before this gamma
+    }
+    const estimate::TokensPerStep counted = acceptance_->tokens_per_step(gamma);
+    const estimate::Interval a = around(given), b = around(counted);
+    const double apart = std::max(a.lo / b.hi, b.lo / a.hi);
+    if (apart <= furthest) continue;
+    furthest = apart;
+    found = fmt::format(
+        "at gamma {} the acceptance that is given makes {:.3g} tokens a step{}, and the runs counted "
+        "{:.3g}{}",
+        gamma, given.value, interval_text(a), counted.value, interval_text(b));
+  }
+  if (found.empty()) return;
+  note("acceptance_contradicts_runs",
+       fmt::format("{}{}; the plan takes what is given, which is right where its traffic is not that of the runs",
+                   found, contradicted_speedup()));
+}
+
+/// "; at batch 8 ..." of the measured speedup that lies furthest from the plan's, beyond both intervals; empty where
+/// none does, or where the plan is asked for other points or other rounds than those of the runs.
+std::string BenchPlanner::contradicted_speedup() const {
+  if (!question_.batches.empty() || !question_.contexts.empty()) return "";
+  if (question_.overhead_seconds > 0 || question_.overhead_steps > 0) return "";
+  const std::vector<PlanPoint> points = points_of(runs_, has_plain_runs());
+  double furthest = 1;
+  std::string found;
+  for (const BenchSpeedup& row : plan_.speedups) {
+    const Run& run = runs_[row.speculative];
     const PointPlan& point = plan_.plan.drafts[0].points[nearest(points, runs_[row.baseline].figures)];
-    const auto gamma = static_cast<std::size_t>(runs_[row.speculative].figures.gamma);
+    const auto gamma = static_cast<std::size_t>(run.figures.gamma);
     if (gamma >= point.rows.size()) continue;
     const estimate::Interval& planned = point.rows[gamma].speedup_ci95;
-    row.speedup.ci95 = {planned.lo, planned.hi};
-    row.speedup.method = "ratio of two runs, in the interval of the plan";
+    const estimate::Interval measured = row.speedup.ci95.value_or(estimate::exactly(row.speedup.value));
+    const double apart = std::max(planned.lo / measured.hi, measured.lo / planned.hi);
+    if (apart <= furthest) continue;
+    furthest = apart;
+    found = fmt::format("; at batch {:.3g} it plans {:.2f}x{} for gamma {}, and {} measured {:.2f}x{}", point.batch,
+                        point.rows[gamma].speedup, interval_text(planned), gamma, run.counts->place(),
+                        row.speedup.value, interval_text(measured));
   }
+  return found;
 }
 
 void BenchPlanner::backtest() {
@@ -724,6 +815,7 @@ BenchPlan BenchPlanner::plan() {
   predict_left_out();
   match();
   ask();
+  compare_acceptance();
   backtest();
   return std::move(plan_);
 }

@@ -126,7 +126,8 @@ struct BenchSpeedup {
   /// Places in BenchPlan::runs.
   std::size_t baseline = 0;
   std::size_t speculative = 0;
-  /// Ratio of the seconds per output token.
+  /// Ratio of the seconds per output token. The interval is that of the measurement, by the spread of repeated runs;
+  /// nothing where no run is repeated.
   estimate::Estimate speedup;
 };
 
@@ -160,7 +161,8 @@ struct BenchPlan {
 ///
 /// Without plain runs the price of plain decoding is what is usual, every point lies beyond what was measured, and the
 /// drafts are compared with each other. A run that does not say its tokens per step has those of the other runs at its
-/// gamma, or where an acceptance is given of that.
+/// gamma, or where an acceptance is given of that. An acceptance that is given and is not what the runs counted is noted
+/// ("acceptance_contradicts_runs").
 /// Source:   docs/theory.md#from-benchmark-runs
 /// @throws traces::FileError for a run that lacks what is needed, contradicts itself or another one, or matches none
 /// @throws std::domain_error if a value of the question is outside its range

@@ -34,6 +34,13 @@ void take_counts(const BenchFiles& files, Plan& p, planning::BenchQuestion& ques
   p.files.insert(p.files.end(), files.holdout.begin(), files.holdout.end());
 }
 
+/// Whether one of them drafted and does not say how many tokens.
+bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
+  return std::any_of(counts.begin(), counts.end(), [](const ServingCounts& one) {
+    return !one.gamma && (one.rounds.value_or(0) > 0 || one.tokens_per_round || cost::drafts_uncounted(one));
+  });
+}
+
 /// How the runs' drafts were made, and how many tokens they drafted where they do not say it.
 void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question) {
   question.model = files.model;
@@ -142,6 +149,10 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
     question.clusters = acceptance->clusters;
     take_acceptance(*acceptance, p);
   }
+  // Counters, too, may lack the gamma at which was counted.
+  const bool is_read = (acceptance && !acceptance->stated) || leaves_gamma_open(question.runs) ||
+                       leaves_gamma_open(question.windows) || leaves_gamma_open(question.holdout);
+  if (files.at && !is_read) throw QuestionError("--at is given, but every run says how many tokens a round drafted");
   take_question(p, question);
   if (files.hardware) take_cost(*files.hardware, p);
   p.engine = engine_of(question.runs.front());

@@ -41,11 +41,11 @@ void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64
       if (run.gamma != gammas[i]) continue;
       series.x.push_back(run.batch);
       series.y.push_back(speedup.speedup.value);
-      const estimate::Interval ci95 =
-          speedup.speedup.ci95.value_or(estimate::Interval{speedup.speedup.value, speedup.speedup.value});
-      series.low.push_back(ci95.lo);
-      series.high.push_back(ci95.hi);
+      if (!speedup.speedup.ci95) continue;
+      series.low.push_back(speedup.speedup.ci95->lo);
+      series.high.push_back(speedup.speedup.ci95->hi);
     }
+    if (!series.low.empty()) series.name += ", 95% of repeated runs";
     if (!series.x.empty()) panel.series.push_back(std::move(series));
   }
 }

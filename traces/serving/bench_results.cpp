@@ -245,6 +245,39 @@ void read_sglang_speculation(const CountedFields& fields, ServingCounts& counts,
   counts.from_rates = true;
 }
 
+/// Leaves out results that are there twice: two runs do not take the same time to the last digit.
+class DistinctRuns {
+ public:
+  explicit DistinctRuns(const CountsSink& sink) : sink_(sink) {}
+
+  /// @param number  of the result in its file, since those of a list may all stand in one line
+  void take(const ServingCounts& counts, std::size_t number) {
+    ServingCounts run = counts;
+    run.file.clear();
+    run.line = 0;
+    const auto same = std::find_if(taken_.begin(), taken_.end(), [&](const Taken& other) { return other.run == run; });
+    if (same != taken_.end()) {
+      sink_.warn({"run_given_twice",
+                  fmt::format("result {} of {} is result {} of {} again, equal in every figure: it counts once", number,
+                              counts.file.string(), same->number, same->file.string())});
+      return;
+    }
+    taken_.push_back({std::move(run), counts.file, number});
+    sink_.take(counts);
+  }
+
+ private:
+  struct Taken {
+    /// Without its place.
+    ServingCounts run;
+    std::filesystem::path file;
+    std::size_t number;
+  };
+
+  const CountsSink& sink_;
+  std::vector<Taken> taken_;
+};
+
 using ReadSpeculation = void (*)(const CountedFields&, ServingCounts&, const CountsSink&);
 
 void read_results(std::span<const std::filesystem::path> files, const CountsSink& sink, std::string_view engine,
@@ -253,12 +286,13 @@ void read_results(std::span<const std::filesystem::path> files, const CountsSink
   counts.engine = engine;
   counts.format = format;
   counts.unit = CountUnit::run;
+  DistinctRuns runs(sink);
   for (const std::filesystem::path& path : files) {
     JsonLines file(path, longest_result);
     counts.file = path;
-    bool any = false;
+    std::size_t number = 0;
     while (file.next()) {
-      any = true;
+      ++number;
       clear_counts(counts);
       counts.line = file.line();
       const CountedFields fields(file, read_object(file, file.document(), {"document"}));
@@ -269,9 +303,9 @@ void read_results(std::span<const std::filesystem::path> files, const CountsSink
       }
       read_labels(fields, counts);
       read_speculation(fields, counts, sink);
-      sink.take(counts);
+      runs.take(counts, number);
     }
-    if (!any) throw FileError(path, FileError::whole_file(), "file", "empty", "the result of a benchmark run");
+    if (number == 0) throw FileError(path, FileError::whole_file(), "file", "empty", "the result of a benchmark run");
   }
 }
 

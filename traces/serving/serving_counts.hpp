@@ -60,6 +60,8 @@ struct BenchRun {
   std::optional<double> mean_tpot_ms;
   /// Time between chunks or between tokens, by engine and release.
   std::optional<double> mean_itl_ms;
+
+  friend bool operator==(const BenchRun&, const BenchRun&) = default;
 };
 
 /// What an engine's log says of one window beside its counts.
@@ -68,6 +70,8 @@ struct EngineWindow {
   std::optional<double> running, waiting;
   /// 0 where the log shows that no prompt was read.
   std::optional<double> prompt_tokens_per_second, generation_tokens_per_second;
+
+  friend bool operator==(const EngineWindow&, const EngineWindow&) = default;
 };
 
 /// One unit's counts. What its source does not say stays empty and is never guessed; counts that a source gives as
@@ -120,6 +124,8 @@ struct ServingCounts {
   std::string place() const;
   /// The error to throw where they cannot be used as they are.
   FileError refusal(std::string field, std::string found, std::string expected) const;
+
+  friend bool operator==(const ServingCounts&, const ServingCounts&) = default;
 };
 
 }  // namespace specdec::traces

@@ -548,7 +548,7 @@ TEST_CASE("an overhead beside runs and logs is added to their rounds and assumed
   const ordered_json with = json_of("--bench" + bench_files() + " --overhead-seconds 0.002");
   const auto speedup = [](const ordered_json& plan) { return plan["points"][0]["optimal"]["speedup"].get<double>(); };
   CHECK(speedup(with) < 0.9 * speedup(without));
-  CHECK(with["runs"] != without["runs"]);  // intervals of the plan alone
+  CHECK(with["runs"] == without["runs"]);
   CHECK(with["bench"]["leave_one_out_error"] == without["bench"]["leave_one_out_error"]);
   CHECK(speedup(json_of("--bench" + bench_files() + " --overhead 0.5")) < speedup(with));
 }
@@ -604,6 +604,21 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
 
   const ordered_json parallel = json_of(bench + " --draft-kind parallel --emit vllm");
   CHECK(parallel["points"][0]["rows"][5]["round_seconds"] != own["points"][0]["rows"][5]["round_seconds"]);
+}
+
+TEST_CASE("an acceptance beside runs that is not theirs is said, and --at where every run says its gamma is refused") {
+  const std::string bench = "--bench" + bench_files();
+  const ordered_json plan = json_of(bench + " --alpha 0.4");
+  CHECK(warns(plan, "acceptance_contradicts_runs"));
+  CHECK(plan.dump().find("the acceptance that is given makes 1.66 tokens a step, and the runs counted 3.05 [") !=
+        std::string::npos);
+  CHECK(plan.dump().find("c64-k5.json:1 measured 0.84x") != std::string::npos);
+  CHECK_FALSE(warns(json_of(bench + " --alpha 0.71"), "acceptance_contradicts_runs"));
+  CHECK_FALSE(warns(json_of(bench), "acceptance_contradicts_runs"));
+  const std::string unread = "--at is given, but every run says how many tokens a round drafted";
+  check_refused(bench + " --at 3", unread);
+  check_refused(bench + " --alpha 0.7 --at 3", unread);
+  CHECK(json_of(bench + " --acceptance-length 2.6 --at 3")["runs"].size() == 12);
 }
 
 TEST_CASE("a batch at which no run drafted is marked and not told, and the run that would tell is named") {

@@ -92,7 +92,8 @@ TEST_CASE("SGLang's accept_length is counted back to the known rounds") {
       R"( "output_throughput": 12.0, "mean_tpot_ms": 7.25, "accept_length": {}}})",
       totals.emitted() + 3, totals.mean_length());
   CHECK(recognises(traces::sglang_bench_format(), content));
-  const CountsTaken taken = take_counts(traces::sglang_bench_format(), content + "\n" + content + "\n");
+  const std::string another = replaced(content, R"("duration": 2.5)", R"("duration": 2.75)");
+  const CountsTaken taken = take_counts(traces::sglang_bench_format(), content + "\n" + another + "\n");
   REQUIRE(taken.units.size() == 2);
   CHECK(taken.units[1].line == 2);
   for (const ServingCounts& unit : taken.units) {
@@ -202,6 +203,17 @@ TEST_CASE("a rate that may be a percentage or a fraction is taken as a percentag
   CHECK(taken.warnings[0].code == "percent_taken_as_fraction");
   CHECK_THAT(taken.warnings[0].message,
              Contains("x.json:1: spec_decode_acceptance_rate is 0.5: taken as a percentage"));
+}
+
+TEST_CASE("a run that is there twice, equal in every figure, counts once, and one that differs in a digit does not") {
+  const std::string run = vllm_result("");
+  const std::string again = replaced(run, R"("mean_tpot_ms": 7.25)", R"("mean_tpot_ms": 7.25000000000001)");
+  const CountsTaken taken = take_counts(traces::vllm_bench_format(), run + "\n" + again + "\n" + run + "\n");
+  CHECK(taken.units.size() == 2);
+  REQUIRE(taken.warnings.size() == 1);
+  CHECK(taken.warnings[0].code == "run_given_twice");
+  CHECK_THAT(taken.warnings[0].message, Contains("result 3 of ") && Contains("x.json is result 1 of ") &&
+                                            Contains("x.json again, equal in every figure: it counts once"));
 }
 
 TEST_CASE("vLLM results that contradict themselves are refused by key") {
