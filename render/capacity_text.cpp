@@ -63,11 +63,22 @@ std::string gpu_range_text(const Capacity& r, std::size_t i) {
   return range->some_never ? fmt::format("{}, or no number", span) : span;
 }
 
-/// ", fewer in 2 of 3 cases."
-std::string fewer_text(const Capacity& r, std::size_t best, std::size_t plain) {
+/// ", fewer in 3 of 3 cases."
+std::string fewer_text(const sim::GpuComparison& cases) {
+  return fmt::format(
+      ", fewer in {} of {} cases{}{}.", cases.fewer, cases.versions,
+      cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "",
+      0 < cases.fewer && cases.fewer < cases.versions ? ": whether drafts save GPUs cannot be told" : "");
+}
+
+/// Whether the answer has fewer GPUs than plain decoding, but not over all that is uncertain.
+bool saves_by_estimate_alone(const Capacity& r) {
+  const std::size_t best = *r.answer().recommended, plain = r.plain();
+  const auto& with = r.scenarios()[best].gpus;
+  const auto& without = r.scenarios()[plain].gpus;
+  if (!r.asks_for_load() || r.simulation.replicas || !with || !without || *with >= *without) return false;
   const sim::GpuComparison cases = sim::compare_gpus(r.range, best, plain);
-  return fmt::format(", fewer in {} of {} cases{}.", cases.fewer, cases.versions,
-                     cases.more > 0 ? fmt::format(" and more in {}", cases.more) : "");
+  return cases.fewer < cases.versions;
 }
 
 std::string limits_text(const Capacity& r) {
@@ -112,10 +123,13 @@ std::string decision(const Capacity& r) {
     return text;
   }
   const bool either_way = best != plain && other.meets_load && other.gpus == chosen.gpus;
-  std::string text = fmt::format("{} {}{}", gpus_text(r, chosen.gpus.value_or(0)),
-                                 either_way ? "with or without speculation, fastest " : "", marked_way(r, best));
+  const bool by_estimate = saves_by_estimate_alone(r);
+  const char* const beside = by_estimate || either_way ? "and" : "instead of";
+  std::string text =
+      fmt::format("{}{} {}{}", by_estimate ? "By the estimate " : "", gpus_text(r, chosen.gpus.value_or(0)),
+                  either_way ? "with or without speculation, fastest " : "", marked_way(r, best));
   if (best != plain && !either_way) {
-    text += other.meets_load && other.gpus ? fmt::format(" instead of {} {}", gpus_text(r, *other.gpus), way(r, plain))
+    text += other.meets_load && other.gpus ? fmt::format(" {} {} {}", beside, gpus_text(r, *other.gpus), way(r, plain))
                                            : fmt::format("; {} no number of GPUs does", way(r, plain));
   }
   text += fmt::format(": {}{}.", load_text(r), limits);
@@ -125,9 +139,9 @@ std::string decision(const Capacity& r) {
         fmt::format(" Over what is uncertain: {}", range.empty() ? brief(static_cast<double>(*chosen.gpus)) : range);
     if (best != plain && other.gpus) {
       text +=
-          fmt::format(" instead of {}", other_range.empty() ? brief(static_cast<double>(*other.gpus)) : other_range);
+          fmt::format(" {} {}", beside, other_range.empty() ? brief(static_cast<double>(*other.gpus)) : other_range);
     }
-    text += " GPUs" + (best == plain ? "." : fewer_text(r, best, plain));
+    text += " GPUs" + (best == plain ? "." : fewer_text(sim::compare_gpus(r.range, best, plain)));
   }
   return text;
 }
@@ -147,8 +161,9 @@ std::string comparison(const Capacity& r) {
                                 with_range(chosen.tpot_seconds->p50, 1000), with_range(other.tpot_seconds->p50, 1000)));
   }
   // On the same GPUs at the same load both ways cost the same.
-  const auto compare = [&parts](const std::string& with, const std::string& without, std::string_view unit) {
-    if (with != without) parts.push_back(fmt::format("{} {} instead of {}", with, unit, without));
+  std::vector<std::string> costs;
+  const auto compare = [&costs](const std::string& with, const std::string& without, std::string_view unit) {
+    if (with != without) costs.push_back(fmt::format("{} {} instead of {}", with, unit, without));
   };
   if (chosen.cost_per_million_tokens && other.cost_per_million_tokens) {
     compare(cell(chosen.cost_per_million_tokens, 2), cell(other.cost_per_million_tokens, 2),
@@ -158,9 +173,14 @@ std::string comparison(const Capacity& r) {
     compare(brief(*chosen.joules_per_token, 3), brief(*other.joules_per_token, 3),
             r.question.watts_per_gpu ? "J per token" : "J of design power per token");
   }
+  if (!costs.empty()) {
+    const char* const by_estimate = !saves_by_estimate_alone(r) ? ""
+                                    : parts.empty()             ? "By the estimate "
+                                                                : "by the estimate ";
+    parts.push_back(fmt::format("{}{}", by_estimate, fmt::join(costs, "; ")));
+  }
   if (parts.empty()) return "";
-  std::string text = fmt::format("{}.", fmt::join(parts, "; "));
-  return wrapped(text) + '\n';
+  return wrapped(fmt::format("{}.", fmt::join(parts, "; "))) + '\n';
 }
 
 std::string interval(const SimulatedValue& value) { return fmt::format("{} to {}", shown(value.lo), shown(value.hi)); }

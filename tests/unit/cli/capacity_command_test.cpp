@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -307,6 +308,30 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   check_refused("--bench x.json --kv-cache-tokens 5000" + fast + lengths,
                 "--prefill-tokens-per-second is missing: --bench prices rounds alone; or --decode-only, where prompts "
                 "are computed elsewhere");
+}
+
+TEST_CASE("the first line of capacity claims no saving of GPUs that not every case has") {
+  const auto first_lines = [](const std::string& rate) {
+    std::string out = run_specdec("capacity " + small_model +
+                                  " --prompt-tokens 200 --output-tokens 100 --alpha 0.6 --draft-kind ngram --gamma 3 "
+                                  "--tpot-ms 10 --arrival-rate " +
+                                  rate)
+                          .out;
+    out.resize(out.find("\n\n"));
+    std::replace(out.begin(), out.end(), '\n', ' ');
+    return out;
+  };
+  const std::string some = first_lines("100");
+  INFO(some);
+  CHECK(some.starts_with("By the estimate 1 GPU with gamma 3 and 2 GPUs without speculation: 100 requests/s within "));
+  CHECK(some.find("Over what is uncertain: 1 to 2 and 1 to 4 GPUs, fewer in 3 of 5 cases: whether drafts save GPUs "
+                  "cannot be told. ") != std::string::npos);
+  CHECK(some.find("; by the estimate ") != std::string::npos);
+  const std::string all = first_lines("180");
+  INFO(all);
+  CHECK(all.starts_with("2 GPUs with gamma 3 instead of 3 GPUs without speculation: 180 requests/s within "));
+  CHECK(all.find("Over what is uncertain: 2 to 3 instead of 3 to 6 GPUs, fewer in 3 of 3 cases. ") !=
+        std::string::npos);
 }
 
 TEST_CASE("the table of capacity begins with the decision and says what it compares") {
