@@ -52,8 +52,29 @@ class OneValueConfig : public CLI::ConfigTOML {
     if (file.gcount() > longest)
       throw UsageError(fmt::format("--config {}: file is longer than {} bytes, but must be shorter", path, longest));
     text.resize(static_cast<std::size_t>(file.gcount()));
-    std::istringstream lines(with_lists_by_line(text));
+    const ConfigText config = config_text(text);
+    lines_ = lines_of_options(app_, path, config.keys);
+    std::istringstream lines(config.lines);
     return CLI::ConfigTOML::from_config(lines);
+  }
+
+  /// "FILE:LINE" of the option, where the file that was read gives it and the command line does not; else empty.
+  std::string place_of(const std::string& option) const {
+    const CLI::App* const command = chosen_app(app_).app;
+    const CLI::Option* const own = command->get_option_no_throw(option);
+    const auto place = [&](const auto& line) {
+      return fmt::format("{}:{}", app_.get_config_ptr()->as<std::string>(), line->second);
+    };
+    if (own != nullptr && !own->empty()) {
+      const auto& on_line = command->parse_order();
+      const auto line = lines_.find(own);
+      const bool is_overridden = std::find(on_line.begin(), on_line.end(), own) != on_line.end();
+      return line == lines_.end() || is_overridden ? "" : place(line);
+    }
+    // Values of other commands' sections are read, too.
+    const auto line =
+        std::find_if(lines_.begin(), lines_.end(), [&](const auto& of) { return of.first->check_name(option); });
+    return line == lines_.end() ? "" : place(line);
   }
 
   std::string to_config(const CLI::App* app, bool defaults, bool descriptions, std::string prefix) const override {
@@ -78,6 +99,7 @@ class OneValueConfig : public CLI::ConfigTOML {
  private:
   static constexpr char separator = '\x1f';
   const CLI::App& app_;
+  mutable LinesOfOptions lines_;
 };
 
 /// The options that every command has.
@@ -114,7 +136,7 @@ class CommandLine {
     app_.set_config("--config", "", "read options from FILE, in sections named by command")->type_name("FILE");
     app_.add_flag("--print-config", print_config_, "print the effective options in the form --config reads, and exit")
         ->configurable(false);
-    app_.config_formatter(std::make_shared<OneValueConfig>(app_));
+    app_.config_formatter(config_);
     app_.allow_config_extras(CLI::config_extras_mode::error);
     app_.get_formatter()->column_width(38);
     app_.get_formatter()->label("SUBCOMMAND", "COMMAND");
@@ -130,7 +152,21 @@ class CommandLine {
     completion_->add_option("SHELL", shell_, "bash, zsh or fish")->type_name("")->required();
   }
 
+  /// A complaint about an option of the configuration file says where it stands there.
   int run(int argc, const char* const* argv) {
+    try {
+      return run_words(argc, argv);
+    } catch (const UsageError& error) {
+      std::string option = "--" + error.parameter();
+      std::replace(option.begin(), option.end(), '_', '-');
+      const std::string place = config_->place_of(option);
+      if (place.empty()) throw;
+      throw UsageError(fmt::format("{}: {}", place, error.with_options()));
+    }
+  }
+
+ private:
+  int run_words(int argc, const char* const* argv) {
     try {
       // CLI11 opens the file that --config names before it is read, and knows no other name for standard input.
       std::vector<const char*> words(argv, argv + argc);
@@ -176,7 +212,6 @@ class CommandLine {
     return answer(chosen);
   }
 
- private:
   /// Options that every command has may stand before it, too; there they take any value, which the command judges.
   void declare_shared() {
     const auto declare = [&](const char* name, const char* value_name, const std::string& help) {
@@ -351,6 +386,7 @@ class CommandLine {
   }
 
   CLI::App app_;
+  std::shared_ptr<OneValueConfig> config_ = std::make_shared<OneValueConfig>(app_);
   bool print_config_ = false;
   std::vector<const CLI::Option*> shared_;
   CLI::App* help_ = nullptr;

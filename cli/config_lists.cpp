@@ -47,30 +47,61 @@ std::optional<TextList> text_list(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view without_quotes(std::string_view name) {
+  const bool is_quoted =
+      name.size() > 1 && name.front() == name.back() && (name.front() == '"' || name.front() == '\'');
+  return is_quoted ? name.substr(1, name.size() - 2) : name;
+}
+
+/// What a line names that continues no list; nothing for a comment and what is too short to say anything.
+/// @param section  that the line stands in; changed by a line that begins another
+std::optional<ConfigKey> key_of(std::string_view line, std::int64_t number, std::string& section) {
+  line = trimmed(line);
+  if (line.size() < 3 || line.front() == '#' || line.front() == ';') return std::nullopt;
+  if (line.front() == '[' && line.back() == ']') {
+    const bool is_double = line.size() > 4 && line.starts_with("[[") && line.ends_with("]]");
+    section = line.substr(1 + is_double, line.size() - 2 - 2 * is_double);
+    if (section == "default") section.clear();
+    return section.empty() ? std::nullopt : std::optional(ConfigKey{section, number, true});
+  }
+  const std::string_view name = without_quotes(trimmed(line.substr(0, line.find_first_of("=#"))));
+  return ConfigKey{section.empty() ? std::string(name) : fmt::format("{}.{}", section, name), number};
+}
+
 }  // namespace
 
-std::string with_lists_by_line(std::string_view toml) {
-  std::string lines;
-  while (!toml.empty()) {
+ConfigText config_text(std::string_view toml) {
+  ConfigText config;
+  std::string section;
+  bool in_list = false;
+  for (std::int64_t number = 1; !toml.empty();) {
     const std::size_t end = std::min(toml.find('\n'), toml.size());
     const std::string_view line = toml.substr(0, end);
     const std::size_t equals = line.find('=');
     const std::string_view value = equals == std::string_view::npos ? "" : trimmed(line.substr(equals + 1));
-    std::optional<TextList> list;
-    if (value.starts_with('[') && !trimmed(line).starts_with('#')) {
-      list = text_list(toml.substr(static_cast<std::size_t>(value.data() - toml.data()) + 1));
+    const bool begins_list = value.starts_with('[') && !trimmed(line).starts_with('#');
+    if (!in_list) {
+      if (auto key = key_of(line, number, section)) config.keys.push_back(*std::move(key));
     }
+    std::optional<TextList> list;
+    if (begins_list) list = text_list(toml.substr(static_cast<std::size_t>(value.data() - toml.data()) + 1));
     if (!list) {
-      lines += fmt::format("{}\n", line);
+      const std::string_view last = trimmed(in_list ? line : value.substr(0, value.find('#')));
+      in_list = (in_list || (begins_list && last.size() > 1)) && !last.ends_with(']');
+      config.lines += fmt::format("{}\n", line);
       toml.remove_prefix(std::min(end + 1, toml.size()));
+      ++number;
       continue;
     }
     for (const std::string_view text : list->texts)
-      lines += fmt::format("{} = {}\n", trimmed(line.substr(0, equals)), text);
-    toml = list->rest.substr(std::min(list->rest.find('\n'), list->rest.size()));
+      config.lines += fmt::format("{} = {}\n", trimmed(line.substr(0, equals)), text);
+    const std::string_view rest = list->rest.substr(std::min(list->rest.find('\n'), list->rest.size()));
+    const std::string_view read = toml.substr(0, toml.size() - rest.size());
+    number += 1 + std::count(read.begin(), read.end(), '\n');
+    toml = rest;
     if (!toml.empty()) toml.remove_prefix(1);
   }
-  return lines;
+  return config;
 }
 
 }  // namespace specdec::cli

@@ -1,4 +1,5 @@
 #include "cli/refused_words.hpp"
+#include "cli/usage_error.hpp"
 #include "planner/near_names.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -59,31 +62,28 @@ std::string listed(std::vector<std::string> commands) {
   return fmt::format("{} and {}", fmt::join(commands, ", "), last);
 }
 
-std::string refused_key(const CLI::App& program, const std::string& config, const std::string& key) {
-  const std::size_t dot = key.rfind('.');
+/// "trace.info" within the program; null where there is none.
+const CLI::App* command_of_section(const CLI::App& program, std::string_view section) {
   const CLI::App* app = &program;
-  for (std::size_t begin = 0; dot != std::string::npos && app != nullptr && begin <= dot;) {
-    const std::size_t end = key.find('.', begin);
-    app = command_within(*app, key.substr(begin, end - begin));
-    begin = end + 1;
+  while (app != nullptr && !section.empty()) {
+    const std::size_t end = std::min(section.find('.'), section.size());
+    app = command_within(*app, section.substr(0, end));
+    section.remove_prefix(std::min(end + 1, section.size()));
   }
-  std::string near;
-  if (app != nullptr) {
-    std::vector<std::string> known = options_of(*app);
-    for (std::string& name : known) name.erase(0, 2);
-    near = planner::near_names(dot == std::string::npos ? key : key.substr(dot + 1), known);
-  }
-  return fmt::format("{}: {} is not an option of a command{}", config, key, near);
+  return app;
 }
 
-std::string refused_config(const CLI::App& program, const std::string& message) {
-  const std::string config = fmt::format("--config {}", program.get_config_ptr()->as<std::string>());
-  const std::size_t reason = message.find(": This option");
-  const std::string key =
-      reason == std::string::npos ? message.substr(message.rfind(' ') + 1) : message.substr(0, reason);
-  const bool is_section = key.ends_with(".++");
-  return is_section ? fmt::format("{}: {} is not a command", config, key.substr(0, key.size() - 3))
-                    : refused_key(program, config, key);
+const CLI::Option* option_of_key(const CLI::App& command, const std::string& key) {
+  const CLI::Option* option = command.get_option_no_throw("--" + key);
+  if (option == nullptr && key.size() == 1) option = command.get_option_no_throw("-" + key);
+  return option != nullptr && option->get_configurable() ? option : nullptr;
+}
+
+std::string near_options(const CLI::App* command, const std::string& key) {
+  if (command == nullptr) return "";
+  std::vector<std::string> known = options_of(*command);
+  for (std::string& name : known) name.erase(0, 2);
+  return planner::near_names(key, known);
 }
 
 }  // namespace
@@ -133,6 +133,36 @@ std::string not_a_command(const ChosenApp& group, std::string_view word) {
   return fmt::format("{}, but one of {} is needed; see specdec{} --help", given, fmt::join(known, ", "), group.words);
 }
 
+LinesOfOptions lines_of_options(const CLI::App& program, const std::string& file, const std::vector<ConfigKey>& keys) {
+  LinesOfOptions lines;
+  std::map<std::string_view, std::int64_t> sections;
+  std::string_view before;
+  for (const ConfigKey& key : keys) {
+    const auto refuse_key = [&](const std::string& why) {
+      throw UsageError(fmt::format("{}:{}: {} {}", file, key.line, key.name, why));
+    };
+    if (key.is_section) {
+      if (command_of_section(program, key.name) == nullptr) refuse_key("is not a command");
+      const auto [first, is_new] = sections.emplace(key.name, key.line);
+      if (!is_new) refuse_key(fmt::format("has a section in line {} already: its options stand in one", first->second));
+      continue;
+    }
+    const std::size_t dot = key.name.rfind('.');
+    const std::string name = dot == std::string::npos ? key.name : key.name.substr(dot + 1);
+    const CLI::App* const command =
+        command_of_section(program, dot == std::string::npos ? "" : std::string_view(key.name).substr(0, dot));
+    const CLI::Option* const option = command == nullptr ? nullptr : option_of_key(*command, name);
+    if (option == nullptr) refuse_key("is not an option of a command" + near_options(command, name));
+    const auto [first, is_new] = lines.emplace(option, key.line);
+    if (!is_new && key.name != before) {
+      refuse_key(fmt::format("is given in line {} already: several values stand one below the other, or in a list",
+                             first->second));
+    }
+    before = key.name;
+  }
+  return lines;
+}
+
 std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
   const std::string message = error.what();
   const std::size_t option_at = std::min(message.find("--"), message.size());
@@ -141,7 +171,6 @@ std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
   if (dynamic_cast<const CLI::FileError*>(&error))
     return fmt::format("--config {} cannot be read", program.get_config_ptr()->as<std::string>());
-  if (dynamic_cast<const CLI::ConfigError*>(&error)) return refused_config(program, message);
   const std::vector<std::string> unknown = program.remaining(true);
   const ChosenApp chosen = chosen_app(program);
   const bool is_group = !chosen.app->get_subcommands({}).empty();

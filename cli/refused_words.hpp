@@ -1,11 +1,16 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/config_lists.hpp"
+
 namespace CLI {
 class App;
+class Option;
 class ParseError;
 }  // namespace CLI
 
@@ -28,6 +33,13 @@ std::string not_an_option(const CLI::App& program, const ChosenApp& chosen, std:
 /// "paln is not a command (near it: plan), but one of plan, report, ... is needed; see specdec --help"; an empty word
 /// is a command that is missing.
 std::string not_a_command(const ChosenApp& group, std::string_view word);
+
+/// The line of a configuration file that an option is first given in.
+using LinesOfOptions = std::map<const CLI::Option*, std::int64_t>;
+/// Refuses, with file and line, sections and keys that name no command and no option, and what would be ignored: a
+/// second section of a command, and an option that is given again further below.
+/// @throws UsageError
+LinesOfOptions lines_of_options(const CLI::App& program, const std::string& file, const std::vector<ConfigKey>& keys);
 
 /// A complaint of CLI11's in the form of all others, with the names that were perhaps meant.
 std::string rephrased(const CLI::App& program, const CLI::ParseError& error);

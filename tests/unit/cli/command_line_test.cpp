@@ -161,20 +161,34 @@ TEST_CASE("the options of a command in a group go to a configuration file and ba
   std::ofstream(file) << printed.out;
   CHECK(json_of({"box", "pack", "lid", "a", "--config", file.c_str()})["inputs"]["depth"] == 7);
   std::ofstream(file) << "[box.pakc]\ndepth = 7\n";
-  check_refused({"box", "pack", "lid", "a", "--config", file.c_str()},
-                "--config " + file + ": box.pakc is not a command");
+  check_refused({"box", "pack", "lid", "a", "--config", file.c_str()}, file + ":1: box.pakc is not a command");
   std::ofstream(file) << "[box.pack]\nLID = 7\n";
   check_refused({"box", "pack", "lid", "a", "--config", file.c_str()},
-                "--config " + file + ": box.pack.LID is not an option of a command");
+                file + ":2: box.pack.LID is not an option of a command");
+}
+
+TEST_CASE("a configuration file's keys have the lines in which they begin, behind lists over several lines too") {
+  const std::vector<ConfigKey> keys =
+      config_text(
+          "; c\nseed=1\n[plan]\ndraft = [\n  'a',\n  'b']\nbatch = [1,\n  8]\n\"c\" = 0.1\n[default]\nquiet # q")
+          .keys;
+  REQUIRE(keys.size() == 6);
+  const std::vector<std::pair<std::string, int>> expected = {{"seed", 2},       {"plan", 3},   {"plan.draft", 4},
+                                                             {"plan.batch", 7}, {"plan.c", 9}, {"quiet", 11}};
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    CHECK(keys[i].name == expected[i].first);
+    CHECK(keys[i].line == expected[i].second);
+    CHECK(keys[i].is_section == (i == 1));
+  }
 }
 
 TEST_CASE("a list of texts in a configuration file stands for several values of an option") {
-  CHECK(with_lists_by_line("[plan]\ntrace = [\"a, b\", 'c'] # two\nbatch = [1, 8]\nc = 0.1") ==
+  CHECK(config_text("[plan]\ntrace = [\"a, b\", 'c'] # two\nbatch = [1, 8]\nc = 0.1").lines ==
         "[plan]\ntrace = \"a, b\"\ntrace = 'c'\nbatch = [1, 8]\nc = 0.1\n");
-  CHECK(with_lists_by_line("draft = [\n  \"a\",  # first\n  \"b\",\n]\nc = 0.1\n") ==
+  CHECK(config_text("draft = [\n  \"a\",  # first\n  \"b\",\n]\nc = 0.1\n").lines ==
         "draft = \"a\"\ndraft = \"b\"\nc = 0.1\n");
   for (const char* other : {"draft = [\"a\", \n", "draft = [\"a\", 3]\n", "# draft = [\"a\"]\n", "[plan]\n"}) {
-    CHECK(with_lists_by_line(other) == other);
+    CHECK(config_text(other).lines == other);
   }
   const ScratchFolder scratch;
   const std::string file = (scratch / "plan.toml").string();

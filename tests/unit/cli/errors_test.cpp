@@ -219,17 +219,33 @@ TEST_CASE("a full disk is an error, not a silent loss") {
   CHECK(run.err == "specdec: error: --output: /dev/full cannot be written: No space left on device\n");
 }
 
-TEST_CASE("complaints about a configuration file name the file and the key") {
+TEST_CASE("complaints about a configuration file name the file, the line and the key") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "specdec.toml").string();
-  const auto check_config = [&](const std::string& content, const std::string& message) {
+  const auto check_config = [&](const std::string& content, const std::string& message,
+                                const std::string& options = "") {
     std::ofstream(file) << content;
-    check_run_refused("plan --config " + file, message);
+    check_run_refused("plan --config " + file + options, file + message);
   };
-  check_config("[plan]\nalhpa = 0.8\n",
-               "--config " + file + ": plan.alhpa is not an option of a command (near it: alpha)");
-  check_config("[plam]\nalpha = 0.8\n", "--config " + file + ": plam is not a command");
-  check_config("alpha = 0.8\n", "--config " + file + ": alpha is not an option of a command");
-  check_config("[plan]\nalpha = 1.8\nc = 0.1\n", "--alpha is 1.8, but must be a number in [0, 1]");
+  check_config("[plan]\nalhpa = 0.8\n", ":2: plan.alhpa is not an option of a command (near it: alpha)");
+  check_config("[plam]\nalpha = 0.8\n", ":1: plam is not a command");
+  check_config("alpha = 0.8\n", ":1: alpha is not an option of a command");
+  check_config("# plan\n[plan]\nc = 0.1\nalpha = 1.8\n", ":4: --alpha is 1.8, but must be a number in [0, 1]");
+  check_config("[plan]\nalpha = 0.8\nc = 0.1\nmax-gamma = x\n",
+               ":4: --max-gamma is x, but must be an integer in [1, 100000]");
+  check_config("[plan]\nalpha = 0.8\nc = 0.1\ndraft-cost = x.csv\n",
+               ":4: --draft-cost is given, but needs --cost beside it");
+  check_config("[plan]\nalpha = 0.8\nalpha = 0.7\nc = 0.1\n", ":2: --alpha must be given exactly one value, once");
+  // What CLI11 leaves out without a word.
+  check_config("[plan]\nalpha = 0.8\nc = 0.1\n[plan]\nalpha = 0.7\n",
+               ":4: plan has a section in line 1 already: its options stand in one");
+  check_config("[plan]\nalpha = 0.8\nc = 0.1\nalpha = 0.7\n",
+               ":4: plan.alpha is given in line 2 already: several values stand one below the other, or in a list");
+  check_config("[plan]\nalpha = 0.8\nc = 0.1\nk = 3\ngamma = 4\n",
+               ":5: plan.gamma is given in line 4 already: several values stand one below the other, or in a list");
+  check_config("[report]\nmax-gamma = 0\n", ":2: --max-gamma is 0, but must be an integer in [1, 100000]",
+               " --alpha 0.8 --c 0.1");
+  std::ofstream(file) << "[plan]\nalpha = 0.8\nc = 0.1\n";
+  check_run_refused("plan --alpha 1.8 --config " + file, "--alpha is 1.8, but must be a number in [0, 1]");
   check_run_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read");
 }
