@@ -66,28 +66,11 @@ Acceptance from_lengths(const PlanOptions& o) {
   return Acceptance::of_lengths(lengths, o.rounds, rule_of(o));
 }
 
-/// A draft is reached only where all before it were accepted, so that no position is accepted more often than one
-/// before it. Rounding leaves room.
-void require_falling(const std::vector<estimate::TypedRate>& rates) {
-  std::size_t least = 0;
-  for (std::size_t i = 1; i < rates.size(); ++i) {
-    if (rates[i].rate - rates[i].half_unit > rates[least].rate + rates[least].half_unit) {
-      throw UsageError(
-          fmt::format("--acceptance-per-position: position {} is {}, but must be at most {}, that of position {}: a "
-                      "draft is looked at only where all before it were accepted (--conditional says that the rates "
-                      "are of those alone)",
-                      i + 1, planner::brief(rates[i].rate, 7), planner::brief(rates[least].rate, 7), least + 1));
-    }
-    if (rates[i].rate + rates[i].half_unit < rates[least].rate + rates[least].half_unit) least = i;
-  }
-}
-
 Acceptance from_positions(const PlanOptions& o) {
   std::vector<estimate::TypedRate> rates;
   for (const std::string_view part : split(*o.acceptance_per_position, ',')) {
     rates.push_back({parse_number("--acceptance-per-position", part, probability), half_unit_of(part)});
   }
-  if (!o.conditional) require_falling(rates);
   return Acceptance::of_positions(rates, o.conditional, o.rounds, rule_of(o));
 }
 

@@ -55,6 +55,22 @@ Note falsified_alpha(const StatedAcceptance& a) {
                                 : "whether that is more than their sampling error only --rounds can tell")};
 }
 
+/// A draft is reached only where all before it were accepted, so that no position is accepted more often than one
+/// before it. Rounding leaves room.
+void require_falling(std::span<const estimate::TypedRate> rates) {
+  std::size_t least = 0;
+  for (std::size_t i = 1; i < rates.size(); ++i) {
+    if (rates[i].rate - rates[i].half_unit > rates[least].rate + rates[least].half_unit) {
+      throw QuestionError(
+          fmt::format("--acceptance-per-position: position {} is {}, but must be at most {}, that of position {}: a "
+                      "draft is looked at only where all before it were accepted (--conditional says that the rates "
+                      "are of those alone)",
+                      i + 1, brief(rates[i].rate, 7), brief(rates[least].rate, 7), least + 1));
+    }
+    if (rates[i].rate + rates[i].half_unit < rates[least].rate + rates[least].half_unit) least = i;
+  }
+}
+
 }  // namespace
 
 core::AcceptanceRate StatedAcceptance::rate() const { return typed ? typed->rate : planning::pooled_rate(profile); }
@@ -81,6 +97,7 @@ Acceptance Acceptance::of_lengths(std::span<const estimate::TypedLength> lengths
 
 Acceptance Acceptance::of_positions(std::span<const estimate::TypedRate> rates, bool conditional,
                                     std::optional<double> rounds, Rule rule) {
+  if (!conditional) require_falling(rates);
   return of(of_typed(estimate::typed_positions(rates, conditional, rounds), true), rule);
 }
 

@@ -23,6 +23,9 @@
 namespace specdec::planning {
 struct PublishedAcceptance;
 }
+namespace specdec::traces {
+class PositionSource;
+}
 
 namespace specdec::planner {
 
@@ -128,7 +131,7 @@ struct Acceptance {
   static Acceptance of_lengths(std::span<const estimate::TypedLength> lengths, std::optional<double> rounds = {},
                                Rule rule = {});
   /// Rates by position: of drafts reached and accepted, or with `conditional` given that all before are accepted.
-  /// @throws as estimate::typed_positions
+  /// @throws QuestionError where rates of all rounds rise by more than their rounding; as estimate::typed_positions
   static Acceptance of_positions(std::span<const estimate::TypedRate> rates, bool conditional = false,
                                  std::optional<double> rounds = {}, Rule rule = {});
   /// A rate that others printed, by its name in planning::published_acceptances().
@@ -141,6 +144,8 @@ struct Acceptance {
   /// Exact replay of a recording, in any format of docs/trace_format.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_recording(const std::vector<std::string>& files, const RecordingOptions& options = {});
+  /// The same of one that is open, whose draft is already chosen.
+  static Acceptance from_recording(traces::PositionSource& recording, const RecordingOptions& options = {});
 };
 
 /// What a published acceptance is, with its source.

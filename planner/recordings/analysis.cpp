@@ -18,7 +18,7 @@ using planning::SweepSetting;
 
 /// Bins of the draft's probability in which its calibration is told.
 constexpr std::int64_t confidence_bins = 10;
-/// Recordings whose files hold more are not swept through temperatures unless asked to.
+/// Recordings whose files, or whose rows in memory, hold more are not swept through temperatures unless asked to.
 constexpr std::uintmax_t swept_without_asking_bytes = 64'000'000;
 /// Standard errors between a Monte Carlo replay and the exact one, above which one of the two is wrong.
 constexpr double monte_carlo_alarm = 5;
@@ -57,9 +57,13 @@ std::optional<core::StepCost> cost_of(const StepTimes& times) {
   return std::nullopt;
 }
 
-bool is_small(const traces::PositionSource& source) {
+bool is_small(const traces::PositionBatch& first, const traces::PositionSource& source) {
   std::uintmax_t bytes = 0;
   for (const std::filesystem::path& file : source.files()) bytes += std::filesystem::file_size(file);
+  if (source.files().empty()) {
+    const std::size_t together = first.target_rows.bytes.size() + first.draft_rows.bytes.size();
+    bytes = together / static_cast<std::uintmax_t>(first.size) * static_cast<std::uintmax_t>(*source.positions());
+  }
   return bytes <= swept_without_asking_bytes;
 }
 
@@ -98,7 +102,7 @@ void suit_to(const traces::PositionBatch& first, const traces::PositionSource& s
              planning::TraceAnalysisOptions& options) {
   const bool whole_rows = first.tier == traces::Tier::full;
   if (!whole_rows && !question.lenience) options.observe.lenience.clear();
-  if (whole_rows && !question.standardise && is_small(source)) options.sweep = usual_sweep();
+  if (whole_rows && !question.standardise && is_small(first, source)) options.sweep = usual_sweep();
 }
 
 /// The pass over the recording, by everyone who follows it.

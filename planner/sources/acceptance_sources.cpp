@@ -78,6 +78,53 @@ std::string why_not_replayed(const planning::TraceAnalysis& analysis) {
   return why;
 }
 
+/// @param name  of the recording, for a refusal
+Acceptance replayed(traces::PositionSource& recording, const std::string& name, const RecordingOptions& options) {
+  planning::TraceAnalysisOptions how;
+  how.observe.rule = options.acceptance;
+  how.observe.lenience.clear();
+  how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
+  how.cost = options.cost;
+  how.judges_drafting = false;
+  planning::TraceAnalyzer analyzer(recording.metadata(), how);
+  traces::PositionBatch batch;
+  planning::SequenceRates rates;
+  while (recording.read(batch)) {
+    const estimate::Observations& seen = analyzer.add(recording, batch);
+    if (options.by_request) rates.add(seen);
+    tell_of_reading(options.progress, recording, batch);
+  }
+  const planning::TraceAnalysis analysis = analyzer.finish(recording.metadata().task_names);
+  if (!analysis.replay) {
+    throw QuestionError(fmt::format("--trace: {} cannot be replayed{}", name, why_not_replayed(analysis)));
+  }
+  Acceptance acceptance;
+  acceptance.curve = std::make_shared<planning::ReplayCurve>(
+      analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr);
+  const auto& optimum = analysis.replay->lower.optimum;
+  if (optimum && optimum->near_optimal_gammas && !analysis.replay->upper) {
+    acceptance.not_told_apart = *optimum->near_optimal_gammas;
+  }
+  acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
+  acceptance.rule_stated = options.acceptance.has_value();
+  acceptance.clusters = analysis.sequences;
+  acceptance.method = "sequences";
+  if (!recording.metadata().target_model.empty()) acceptance.model = recording.metadata().target_model;
+  acceptance.request_rates = rates.rates();
+  if (const estimate::AcceptanceEstimate* alpha = analysis.best_alpha()) {
+    acceptance.alpha = alpha->value;
+    acceptance.alpha_ci95 = alpha->ci95;
+    acceptance.clusters = alpha->clusters;
+  }
+  acceptance.text = fmt::format("replay of {} positions", analysis.positions);
+  for (const std::filesystem::path& file : recording.files()) acceptance.files.push_back(file.string());
+  acceptance.assumptions.push_back(
+      {"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
+  append(acceptance.warnings, recording.notes());
+  append(acceptance.warnings, analysis.notes);
+  return acceptance;
+}
+
 }  // namespace
 
 Acceptance Acceptance::from_counters(const std::vector<std::string>& files, const CountersOptions& options) {
@@ -130,50 +177,11 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
 Acceptance Acceptance::from_recording(const std::vector<std::string>& files, const RecordingOptions& options) {
   RecordingFiles asked{files};
   asked.how.draft_array = options.draft_array.value_or("");
-  const auto recording = open_recording(asked);
-  planning::TraceAnalysisOptions how;
-  how.observe.rule = options.acceptance;
-  how.observe.lenience.clear();
-  how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
-  how.cost = options.cost;
-  how.judges_drafting = false;
-  planning::TraceAnalyzer analyzer(recording->metadata(), how);
-  traces::PositionBatch batch;
-  planning::SequenceRates rates;
-  while (recording->read(batch)) {
-    const estimate::Observations& seen = analyzer.add(*recording, batch);
-    if (options.by_request) rates.add(seen);
-    tell_of_reading(options.progress, *recording, batch);
-  }
-  const planning::TraceAnalysis analysis = analyzer.finish(recording->metadata().task_names);
-  if (!analysis.replay) {
-    throw QuestionError(fmt::format("--trace: {} cannot be replayed{}", files.front(), why_not_replayed(analysis)));
-  }
-  Acceptance acceptance;
-  acceptance.curve = std::make_shared<planning::ReplayCurve>(
-      analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr);
-  const auto& optimum = analysis.replay->lower.optimum;
-  if (optimum && optimum->near_optimal_gammas && !analysis.replay->upper) {
-    acceptance.not_told_apart = *optimum->near_optimal_gammas;
-  }
-  acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
-  acceptance.rule_stated = options.acceptance.has_value();
-  acceptance.clusters = analysis.sequences;
-  acceptance.method = "sequences";
-  if (!recording->metadata().target_model.empty()) acceptance.model = recording->metadata().target_model;
-  acceptance.request_rates = rates.rates();
-  if (const estimate::AcceptanceEstimate* alpha = analysis.best_alpha()) {
-    acceptance.alpha = alpha->value;
-    acceptance.alpha_ci95 = alpha->ci95;
-    acceptance.clusters = alpha->clusters;
-  }
-  acceptance.text = fmt::format("replay of {} positions", analysis.positions);
-  for (const std::filesystem::path& file : recording->files()) acceptance.files.push_back(file.string());
-  acceptance.assumptions.push_back(
-      {"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
-  append(acceptance.warnings, recording->notes());
-  append(acceptance.warnings, analysis.notes);
-  return acceptance;
+  return replayed(*open_recording(asked), files.front(), options);
+}
+
+Acceptance Acceptance::from_recording(traces::PositionSource& recording, const RecordingOptions& options) {
+  return replayed(recording, "the recording", options);
 }
 
 }  // namespace specdec::planner

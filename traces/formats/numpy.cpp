@@ -19,6 +19,7 @@
 #include "traces/formats/little_endian.hpp"
 #include "traces/formats/log_probability.hpp"
 #include "traces/formats/mapped_file.hpp"
+#include "traces/formats/narrowed_rows.hpp"
 #include "traces/formats/npy_array.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/zip_archive.hpp"
@@ -51,22 +52,6 @@ struct Arrays {
   RowSpace draft_space;
   std::map<IndexColumn, NpyArray> index;
 };
-
-/// Rows of float64 as rows of float32. Logits are first shifted, which changes no probability, so that rounding loses
-/// nothing of those near the largest.
-void narrow_rows(std::span<const std::byte> from, RowSpace space, std::size_t vocab, std::vector<float>& to) {
-  to.resize(from.size() / sizeof(double));
-  for (std::size_t begin = 0; begin < to.size(); begin += vocab) {
-    const auto value = [&](std::size_t i) { return load<double>(from.data() + i * sizeof(double)); };
-    double shift = 0;
-    if (space == RowSpace::logits) {
-      double largest = -std::numeric_limits<double>::infinity();
-      for (std::size_t i = begin; i < begin + vocab; ++i) largest = std::max(largest, value(i));
-      if (std::isfinite(largest)) shift = largest;
-    }
-    for (std::size_t i = begin; i < begin + vocab; ++i) to[i] = static_cast<float>(value(i) - shift);
-  }
-}
 
 /// One model's array: whole rows, or one number a position.
 class ModelArray {

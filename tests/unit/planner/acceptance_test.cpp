@@ -35,6 +35,13 @@ TEST_CASE("a length and positions go through what was typed") {
   CHECK(tokens(Acceptance::of_positions({{{0.8, 0.005}, {0.75, 0.005}}}, true), 2) == Approx(1 + 0.8 + 0.6));
 }
 
+TEST_CASE("rates of all rounds that rise are refused, and rates given those before are not") {
+  const std::vector<estimate::TypedRate> rising = {{0.6, 0.005}, {0.7, 0.005}}, rounded = {{0.6, 0.05}, {0.7, 0.06}};
+  CHECK_THROWS_AS(Acceptance::of_positions(rising), planner::QuestionError);
+  CHECK(tokens(Acceptance::of_positions(rising, true), 2) == Approx(1 + 0.6 + 0.6 * 0.7));
+  CHECK(tokens(Acceptance::of_positions(rounded), 2) == Approx(2.2).epsilon(0.03));
+}
+
 TEST_CASE("typed figures lack sampling error until somebody says their rounds") {
   CHECK(Acceptance::of_lengths({{{5, 3.2, 0.05}}}).stated->lacks_sampling_error());
   CHECK_FALSE(Acceptance::of_lengths({{{5, 3.2, 0.05}}}, 1000).stated->lacks_sampling_error());
