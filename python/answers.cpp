@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -15,8 +16,11 @@
 
 #include "planner/load/capacity.hpp"
 #include "planner/plan.hpp"
+#include "planner/recordings/analysis.hpp"
 #include "python/arguments.hpp"
 #include "python/interruption.hpp"
+#include "python/recordings.hpp"
+#include "render/analysis.hpp"
 #include "render/capacity.hpp"
 #include "render/json_values.hpp"
 #include "render/plan.hpp"
@@ -45,7 +49,7 @@ struct Answer {
   std::optional<std::string> config;
 };
 
-/// @param answered  a plan or a capacity
+/// @param answered  a plan, a capacity or an analysis
 template <class Answered>
 Answer shown(const Answered& answered, const std::vector<std::string>& more_files = {}) {
   ordered_json json = {{"assumptions", answered.assumptions}, {"warnings", render::notes_json(answered.warnings)}};
@@ -58,7 +62,8 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
   std::set<std::string> files(answered.files.begin(), answered.files.end());
   files.insert(more_files.begin(), more_files.end());
   answer.files.assign(files.begin(), files.end());
-  if (!answered.presets.empty()) answer.presets = ordered_json(answered.presets).dump();
+  if constexpr (requires { answered.presets; })
+    if (!answered.presets.empty()) answer.presets = ordered_json(answered.presets).dump();
   return answer;
 }
 
@@ -155,17 +160,21 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   return question;
 }
 
-Answer capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const nb::dict& given,
-                const nb::object& progress) {
-  std::vector<std::string> files;
-  const planner::CapacityQuestion question = capacity_question(given, files);
-  const planner::CapacityProgress report = [&](double share) {
+/// A progress that ends at Ctrl-C.
+std::function<void(double share)> told(const nb::object& progress) {
+  return [&progress](double share) {
     end_if_interrupted();
     const nb::gil_scoped_acquire acquired;
     if (!progress.is_none()) progress(share);
   };
+}
+
+Answer capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const nb::dict& given,
+                const nb::object& progress) {
+  std::vector<std::string> files;
+  const planner::CapacityQuestion question = capacity_question(given, files);
   const nb::gil_scoped_release released;
-  return shown<planner::Capacity>(planner::capacity(acceptance, cost, question, report), files);
+  return shown<planner::Capacity>(planner::capacity(acceptance, cost, question, told(progress)), files);
 }
 
 /// The largest gamma of any scenario, up to which acceptance has to be known.
@@ -175,6 +184,32 @@ std::int64_t largest_gamma(const nb::dict& given, bool has_acceptance) {
   arguments.take("gamma", question.gamma);
   arguments.take("schedule", question.schedule);
   return question.largest_gamma(has_acceptance);
+}
+
+planner::AnalysisQuestion analysis_question(const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::AnalysisQuestion question;
+  arguments.take("rule", question.rules.acceptance);
+  arguments.take("assume_processed", question.rules.assume_processed);
+  arguments.take("force_replay", question.rules.force_replay);
+  arguments.take("row_tolerance", question.row_tolerance);
+  arguments.take("fixed_task_mix", question.fixed_task_mix);
+  arguments.take("c", question.cost.c);
+  arguments.take("verify_factor", question.cost.verify_factor);
+  arguments.take("overhead", question.cost.overhead);
+  arguments.take("gamma", question.gamma);
+  arguments.take("lenience", question.lenience);
+  arguments.take("standardise", question.standardise);
+  arguments.take("samples", question.samples);
+  arguments.take("seed", question.seed);
+  arguments.take("threads", question.threads);
+  return question;
+}
+
+Answer analyze(const Recording& recording, const nb::dict& given, const nb::object& progress) {
+  const planner::AnalysisQuestion question = analysis_question(given);
+  const nb::gil_scoped_release released;
+  return shown<planner::Analysis>(planner::analyze(*recording.open(), question, told(progress)));
 }
 
 }  // namespace
@@ -195,6 +230,7 @@ void bind_answers(nb::module_& module) {
   module.def("capacity", capacity, nb::arg("acceptance").none(), nb::arg("cost"), nb::arg("question"),
              nb::arg("progress").none());
   module.def("largest_gamma", largest_gamma);
+  module.def("analyze", analyze, nb::arg("recording"), nb::arg("question"), nb::arg("progress").none());
 }
 
 }  // namespace specdec::python

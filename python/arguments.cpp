@@ -131,6 +131,33 @@ void convert(const char* name, nb::handle given, planning::ScheduleStretch& memb
   member = {std::get<0>(stretch), std::get<1>(stretch), std::get<2>(stretch)};
 }
 
+void convert(const char* name, nb::handle given, planning::SweepSetting& member) {
+  nb::dict keys;
+  if (!nb::try_cast(given, keys))
+    refuse_type(name, given, "dicts with temperature, top_k, top_p, min_p or temperature_last");
+  const Arguments arguments(keys);
+  for (const auto& [key, value] : keys) {
+    const std::string known = nb::cast<std::string>(nb::str(key));
+    if (known != "model" && known != "temperature" && known != "top_k" && known != "top_p" && known != "min_p" &&
+        known != "temperature_last") {
+      planner::refuse(option_of(name), known, "one of model, temperature, top_k, top_p, min_p, temperature_last");
+    }
+  }
+  const auto model = arguments.get<std::optional<std::string>>("model");
+  if (model == "target") {
+    member.applies = planning::SweepSetting::Applies::target;
+  } else if (model == "draft") {
+    member.applies = planning::SweepSetting::Applies::draft;
+  } else if (model && model != "both") {
+    planner::refuse("--model", *model, "one of both, target, draft");
+  }
+  arguments.take("temperature", member.standardisation.temperature);
+  arguments.take("top_k", member.standardisation.top_k);
+  arguments.take("top_p", member.standardisation.top_p);
+  arguments.take("min_p", member.standardisation.min_p);
+  arguments.take("temperature_last", member.standardisation.temperature_last);
+}
+
 void convert(const char* name, nb::handle given, planner::TimedIteration& member) {
   nb::dict keys;
   if (!nb::try_cast(given, keys)) refuse_type(name, given, "a dict with batch and tpot_ms");

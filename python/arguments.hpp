@@ -14,6 +14,7 @@
 #include "analysis/estimate/measured_acceptance.hpp"
 #include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/engine_config.hpp"
+#include "analysis/planning/trace_analysis.hpp"
 #include "planner/cost.hpp"
 #include "sim/serving/capacity.hpp"
 #include "traces/trace_metadata.hpp"
@@ -41,6 +42,8 @@ void convert(const char* name, nanobind::handle given, cost::UncertainValue& mem
 void convert(const char* name, nanobind::handle given, sim::LengthLaw& member);
 /// (first batch, last batch, gamma).
 void convert(const char* name, nanobind::handle given, planning::ScheduleStretch& member);
+/// {"model", "temperature", "top_k", "top_p", "min_p", "temperature_last"}, of both models, "target" or "draft".
+void convert(const char* name, nanobind::handle given, planning::SweepSetting& member);
 /// {"batch", "tpot_ms", "gamma", "tokens_per_step", "context"}.
 void convert(const char* name, nanobind::handle given, planner::TimedIteration& member);
 

@@ -1,5 +1,6 @@
 #include "python/errors.hpp"
 
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -52,6 +53,11 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const planner::QuestionError& error) {
     raise("QuestionError", text_of(error.what()), text_of(error.parameter()));
   } catch (const traces::FileError& error) {
+    if (error.path().empty()) {  // of a recording in memory
+      const std::string message =
+          fmt::format("{} is {}, but must be {}", error.field(), error.found(), error.expected());
+      return raise("QuestionError", text_of(message), nb::none());
+    }
     raise("FileError", text_of(error.what()), text_of(error.path().string()), place_of(error.location()),
           text_of(error.field()), text_of(error.found()), text_of(error.expected()));
   } catch (const std::domain_error& error) {

@@ -3,6 +3,7 @@
 #include "python/answers.hpp"
 #include "python/errors.hpp"
 #include "python/nouns.hpp"
+#include "python/recordings.hpp"
 #include "python/theory.hpp"
 #include "render/version.hpp"
 
@@ -13,5 +14,6 @@ NB_MODULE(_core, module) {
   translate_errors();
   bind_theory(module);
   bind_nouns(module);
+  bind_recordings(module);
   bind_answers(module);
 }

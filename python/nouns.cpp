@@ -62,19 +62,8 @@ Acceptance from_counters(const Files& files, const nb::dict& given) {
 }
 
 Acceptance from_recording(const Files& files, const nb::dict& given) {
-  const Arguments arguments(given);
-  planner::RecordingOptions options;
-  arguments.take("draft_array", options.draft_array);
-  arguments.take("rule", options.acceptance);
-  arguments.take("max_gamma", options.max_gamma);
-  arguments.take("by_request", options.by_request);
-  if (arguments.has("c")) {
-    core::StepCost& cost = options.cost.emplace();
-    arguments.take("c", cost.c);
-    arguments.take("overhead", cost.overhead);
-    arguments.take("verify_factor", cost.verification);
-  }
-  options.progress = [](double) { end_if_interrupted(); };
+  planner::RecordingOptions options = recording_options(given);
+  Arguments(given).take("draft_array", options.draft_array);
   const nb::gil_scoped_release released;
   return Acceptance::from_recording(files, options);
 }
@@ -190,6 +179,22 @@ void bind_acceptance(nb::module_& module) {
 }
 
 }  // namespace
+
+planner::RecordingOptions recording_options(const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::RecordingOptions options;
+  arguments.take("rule", options.acceptance);
+  arguments.take("max_gamma", options.max_gamma);
+  arguments.take("by_request", options.by_request);
+  if (arguments.has("c")) {
+    core::StepCost& cost = options.cost.emplace();
+    arguments.take("c", cost.c);
+    arguments.take("overhead", cost.overhead);
+    arguments.take("verify_factor", cost.verification);
+  }
+  options.progress = [](double) { end_if_interrupted(); };
+  return options;
+}
 
 void bind_nouns(nb::module_& module) {
   bind_acceptance(module);

@@ -2,7 +2,12 @@
 
 #include <nanobind/nanobind.h>
 
+#include "planner/acceptance.hpp"
+
 namespace specdec::python {
+
+/// How a call reads a recording; a Ctrl-C ends it.
+planner::RecordingOptions recording_options(const nanobind::dict& given);
 
 /// Acceptance and Cost, for specdec/acceptance.py and specdec/cost.py.
 void bind_nouns(nanobind::module_& module);

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from specdec import theory
 from specdec._acceptance import Acceptance
-from specdec._answers import Answer, Capacity, Plan, Record
+from specdec._answers import Analysis, Answer, Capacity, Plan, Record
 from specdec._core import __version__
 from specdec._cost import Cost
 from specdec._errors import FileError, QuestionError
 from specdec._questions import capacity, plan, plan_runs
+from specdec._recording import Recording, analyze
 
 __all__ = [
     "Acceptance",
+    "Analysis",
     "Answer",
     "Capacity",
     "Cost",
@@ -25,7 +27,9 @@ __all__ = [
     "Plan",
     "QuestionError",
     "Record",
+    "Recording",
     "__version__",
+    "analyze",
     "capacity",
     "plan",
     "plan_runs",

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from specdec import _core
+from specdec._errors import QuestionError
 from specdec._options import Options, Paths, given_only, listed, number, paths
+from specdec._recording import Recording
 
 Rule = Literal["rejection", "greedy-draft", "greedy"]
 Beyond = Literal["hold", "geometric", "zero"]
@@ -31,6 +33,8 @@ class Acceptance:
     ) -> None:
         self._recipe = (make, arguments, given_only(options), inputs, files)
         self._made: dict[Any, _core.Acceptance] = {}
+        if make == "acceptance_of_recording":
+            return
         if make == "acceptance_from_recording":
             _core.require_recording(arguments[0], {"draft_array": options.get("draft_array")})
         else:
@@ -60,7 +64,8 @@ class Acceptance:
             reading = {name: value for name, value in reading.items() if name == "by_request"}
         key = repr(sorted(reading.items()))
         if key not in self._made:
-            self._made[key] = getattr(_core, make)(*arguments, {**options, **given_only(reading)})
+            given = [one._core if isinstance(one, Recording) else one for one in arguments]
+            self._made[key] = getattr(_core, make)(*given, {**options, **given_only(reading)})
         return self._made[key]
 
     @property
@@ -231,22 +236,28 @@ class Acceptance:
 
     @classmethod
     def from_recording(
-        cls, files: Paths, *, draft_array: str | None = None, rule: Rule | None = None
+        cls, recording: Recording | Paths, *, draft_array: str | None = None, rule: Rule | None = None
     ) -> Acceptance:
-        """Exact replay of a recording, in any format of docs/trace_format.md, up to the gammas that a question asks for.
+        """Exact replay of a recording, up to the gammas that a question asks for.
 
         Parameters
         ----------
-        files : path or iterable of paths
-            Files or a folder.
+        recording : Recording, path or iterable of paths
+            Files or a folder in any format of docs/trace_format.md.
         draft_array : str, optional
-            The draft's name or array, where the recording holds several.
+            The draft's name or array, where files hold several.
         rule : {"rejection", "greedy-draft", "greedy"}, optional
             Where it is not to be the one recorded.
         """
+        if isinstance(recording, Recording):
+            if draft_array is not None:
+                raise QuestionError("draft_array is given, but Recording.from_files takes it", "draft_array")
+            told = {"trace": recording._files or ["memory"], **_rule_input(rule)}
+            return cls("acceptance_of_recording", (recording,), {"rule": rule}, told, files=True)
+        files = paths(recording)
         options = {"draft_array": draft_array, "rule": rule}
-        inputs = {"trace": paths(files), **_rule_input(rule), **given_only({"draft_array": draft_array})}
-        return cls("acceptance_from_recording", (paths(files),), options, inputs, files=True)
+        inputs = {"trace": files, **_rule_input(rule), **given_only({"draft_array": draft_array})}
+        return cls("acceptance_from_recording", (files,), options, inputs, files=True)
 
 
 def _rule_input(rule: Rule | None) -> Options:

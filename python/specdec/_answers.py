@@ -113,10 +113,13 @@ class Answer:
             raise ValueError(f"table is {name}, but must be one of {', '.join(names)}")
         path, keys = self._tables[name]
         outer, *inner = path.split("/*/")
-        found = self._document[outer]
+        found: Any = self._document
+        for key in outer.split("/"):
+            found = found[key]
         if not inner:
             tables_within = {p.split("/*/")[1] for p, _ in self._tables.values() if p.startswith(f"{outer}/*/")}
-            return [_flat({k: v for k, v in row.items() if k not in tables_within}) for row in found or []]
+            whole = [row if isinstance(row, dict) else {"row": i, "value": row} for i, row in enumerate(found or [], 1)]
+            return [_flat({k: v for k, v in row.items() if k not in tables_within}) for row in whole]
         return [
             _flat({**{key: one[key] for key in keys}, **row}) for one in found or [] for row in one[inner[0]]
         ]
@@ -248,4 +251,20 @@ class Capacity(Answer):
         "scenarios": ("scenarios", ()),
         "schedules": ("scenarios/*/schedule", ("name", "max_num_seqs")),
         "frontier": ("frontier", ()),
+    }
+
+
+class Analysis(Answer):
+    """What :func:`specdec.analyze` answers. Its attributes are the keys of docs/schema/analyze.json."""
+
+    _tables = {
+        "gammas": ("gammas", ()),
+        "positions": ("position_acceptance", ()),
+        "lenience": ("lenience", ()),
+        "standardisation": ("standardisation", ()),
+        "tasks": ("tasks", ()),
+        "beta_histogram": ("beta_histogram", ()),
+        "autocorrelation": ("autocorrelation", ()),
+        "calibration": ("calibration", ()),
+        "adaptive": ("adaptive/policies", ()),
     }

@@ -126,6 +126,32 @@ CAPACITY: Options = {
     **_OUTPUT,
 }
 
+ANALYZE: Options = {
+    "acceptance": "recorded",
+    "assume_processed": False,
+    "force_replay": False,
+    "row_tolerance": None,
+    "fixed_task_mix": False,
+    "c": None,
+    "verify_factor": None,
+    "overhead": None,
+    "gamma": "1:16",
+    "lenience": "0.9,0.7,0.5,0.3,0.1",
+    "standardise": "auto",
+    "samples": 16,
+    "seed": 1,
+    "threads": 1,
+    "target": None,
+    "draft": None,
+    "numbers": "auto",
+    "target_array": None,
+    "draft_array": None,
+    "salvage": False,
+    "hash": False,
+    "traces": [],
+    **_OUTPUT,
+}
+
 #: What one draft among several is told by its own keys.
 _DRAFT_KEYS = {
     "alpha": "alpha",
@@ -188,10 +214,10 @@ def stretches(schedule: Schedule) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Numbers of NumPy as Python's."""
-    if hasattr(value, "item"):
-        return value.item()
-    return [plain(one) for one in value] if isinstance(value, (tuple, list)) else value
+    """Numbers and arrays of NumPy as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [plain(one) for one in value] if isinstance(value, (tuple, list, range)) else value
 
 
 def as_float(value: Any) -> float | None:

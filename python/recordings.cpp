@@ -1,0 +1,203 @@
+#include "python/recordings.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "planner/acceptance.hpp"
+#include "planner/question_error.hpp"
+#include "python/arguments.hpp"
+#include "python/interruption.hpp"
+#include "python/nouns.hpp"
+#include "traces/check_trace.hpp"
+#include "traces/prompt_id.hpp"
+#include "traces/trace_writer.hpp"
+
+namespace nb = nanobind;
+
+namespace specdec::python {
+namespace {
+
+using Labels = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+traces::RowSpace space_named(const std::string& kind) {
+  if (kind == "probs") return traces::RowSpace::probabilities;
+  if (kind == "logprobs") return traces::RowSpace::log_probabilities;
+  if (kind == "logits") return traces::RowSpace::logits;
+  planner::refuse("--kind", kind, "one of probs, logprobs, logits");
+}
+
+/// "auto" is none of them.
+std::optional<traces::RowSpace> numbers_named(const std::string& numbers) {
+  if (numbers == "auto") return std::nullopt;
+  if (numbers == "probabilities") return traces::RowSpace::probabilities;
+  if (numbers == "logprobs") return traces::RowSpace::log_probabilities;
+  if (numbers == "logits") return traces::RowSpace::logits;
+  planner::refuse("--numbers", numbers, "one of auto, probabilities, logprobs, logits");
+}
+
+Recording recording_of_files(const nb::dict& given) {
+  const Arguments arguments(given);
+  planner::RecordingFiles files;
+  arguments.take("files", files.files);
+  files.how.target = arguments.get<std::string>("target");
+  files.how.draft = arguments.get<std::string>("draft");
+  files.how.space = numbers_named(arguments.get<std::string>("numbers"));
+  arguments.take("target_array", files.how.target_array);
+  arguments.take("draft_array", files.how.draft_array);
+  arguments.take("salvage", files.how.salvage);
+  Recording recording(std::move(files));
+  {
+    const nb::gil_scoped_release released;
+    recording.open();
+  }
+  return recording;
+}
+
+/// One of the two arrays of rows.
+Array array_of(const char* name, nb::handle given) {
+  Array array;
+  if (!nb::try_cast(given, array)) {
+    throw nb::type_error(
+        fmt::format("{} is {}, but must be an array of floats in this machine's byte order: NumPy's, or "
+                    "one that speaks DLPack",
+                    name, nb::cast<std::string>(nb::str(nb::type_name(given.type()))))
+            .c_str());
+  }
+  if (array.device_type() != nb::device::cpu::value)
+    throw nb::type_error(fmt::format("{} is on another device, but must be in the memory of the CPU", name).c_str());
+  if (array.ndim() != 1 && array.ndim() != 2) {
+    planner::refuse(fmt::format("--{}", name), fmt::format("{}-dimensional", array.ndim()),
+                    "of shape (positions, vocabulary), or (positions) for the emitted tokens");
+  }
+  std::int64_t stride = 1;
+  for (std::size_t i = array.ndim(); i-- > 0;) {
+    if (array.shape(i) > 1 && array.stride(i) != stride)
+      planner::refuse(fmt::format("--{}", name), "not contiguous",
+                      "C-contiguous: numpy.ascontiguousarray copies it so");
+    stride *= static_cast<std::int64_t>(array.shape(i));
+  }
+  return array;
+}
+
+traces::ElementType type_of(const char* name, const Array& array) {
+  const nb::dlpack::dtype type = array.dtype();
+  const bool is_float = type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Float);
+  if (is_float && type.bits == 64) return traces::ElementType::f64;
+  if (is_float && type.bits == 32) return traces::ElementType::f32;
+  if (is_float && type.bits == 16) return traces::ElementType::f16;
+  if (type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bfloat) && type.bits == 16)
+    return traces::ElementType::bf16;
+  planner::refuse(fmt::format("--{}", name), "of another type", "of float64, float32, float16 or bfloat16");
+}
+
+/// Positions of two arrays, and what is said of each.
+void append(Recording& recording, nb::handle p, nb::handle q, const std::optional<Labels>& tokens,
+            const std::optional<Labels>& sequences, const std::optional<Labels>& prompts, const std::string& kind,
+            const std::string& task) {
+  const Array target = array_of("p", p), draft = array_of("q", q);
+  traces::MemoryPositions positions;
+  positions.size = static_cast<std::int64_t>(target.shape(0));
+  positions.vocab = target.ndim() == 2 ? static_cast<std::int64_t>(target.shape(1)) : 0;
+  positions.space = space_named(kind);
+  positions.type = type_of("p", target);
+  if (type_of("q", draft) != positions.type) planner::refuse("--q", "of another type than p", "of the same");
+  const auto shape_of = [](const Array& array) {
+    return array.ndim() == 2 ? fmt::format("({}, {})", array.shape(0), array.shape(1))
+                             : fmt::format("({})", array.shape(0));
+  };
+  if (shape_of(draft) != shape_of(target))
+    planner::refuse("--q", "of shape " + shape_of(draft), fmt::format("of {}, as p is", shape_of(target)));
+  if (positions.size == 0) planner::refuse("--p", "empty", "of one position at least");
+  positions.target = static_cast<const std::byte*>(target.data());
+  positions.draft = static_cast<const std::byte*>(draft.data());
+  const auto require_length = [&](const char* name, const Labels& labels) {
+    if (static_cast<std::int64_t>(labels.shape(0)) == positions.size) return;
+    planner::refuse(fmt::format("--{}", name), fmt::format("{} long", labels.shape(0)),
+                    fmt::format("{} long, one for each position", positions.size));
+  };
+  if (tokens) {
+    require_length("tokens", *tokens);
+    const std::int64_t limit = positions.vocab > 0 ? positions.vocab : std::int64_t{1} << 31U;
+    for (std::size_t i = 0; i < tokens->shape(0); ++i) {
+      const std::int64_t token = tokens->data()[i];
+      if (token < -1 || token >= limit) {
+        planner::refuse("--tokens", fmt::format("{}", token),
+                        fmt::format("in [0, {}], or -1 where unknown", limit - 1));
+      }
+      positions.tokens.push_back(static_cast<std::int32_t>(token));
+    }
+  }
+  if (sequences) {
+    require_length("sequences", *sequences);
+    positions.sequences.assign(sequences->data(), sequences->data() + sequences->shape(0));
+  }
+  if (prompts) {
+    require_length("prompt", *prompts);
+    positions.prompt.assign(prompts->data(), prompts->data() + prompts->shape(0));
+  }
+  positions.task = task;
+  recording.memory().append(std::move(positions));
+  recording.keep(target);
+  recording.keep(draft);
+}
+
+void save(const Recording& recording, const std::string& path) {
+  const nb::gil_scoped_release released;
+  const auto source = recording.open();
+  for (const std::filesystem::path& file : source->files()) {
+    std::error_code none;
+    if (std::filesystem::equivalent(file, path, none)) planner::refuse("--path", path, "none that is read");
+  }
+  traces::PositionBatch batch;
+  std::optional<traces::TraceWriter> writer;
+  while (source->read(batch)) {
+    end_if_interrupted();
+    traces::require_sound_rows(*source, batch);
+    if (!writer) writer.emplace(path, source->metadata());
+    writer->write(batch);
+  }
+  if (!writer) throw planner::QuestionError("the recording holds no position");
+  writer->set_task_names(source->metadata().task_names);
+  writer->finish();
+}
+
+planner::Acceptance acceptance(const Recording& recording, const nb::dict& given) {
+  const planner::RecordingOptions options = recording_options(given);
+  const nb::gil_scoped_release released;
+  return planner::Acceptance::from_recording(*recording.open(), options);
+}
+
+}  // namespace
+
+void bind_recordings(nb::module_& module) {
+  nb::class_<Recording>(module, "Recording")
+      .def("append", append, nb::arg("p").none(), nb::arg("q").none(), nb::arg("tokens").none(),
+           nb::arg("sequences").none(), nb::arg("prompt").none(), nb::arg("kind"), nb::arg("task"))
+      .def("save", save)
+      .def_prop_ro("positions",
+                   [](const Recording& recording) {
+                     const nb::gil_scoped_release released;
+                     return recording.open()->positions();
+                   })
+      .def_prop_ro("sequences", [](Recording& recording) { return recording.memory().sequences(); });
+  module.def("recording_of_files", recording_of_files);
+  module.def("recording_in_memory", [](const std::map<std::string, std::string>& metadata) {
+    return Recording(traces::metadata_from_strings(metadata, {}));
+  });
+  module.def("prompt_id", [](const std::string& text) { return traces::prompt_id(text); });
+  module.def("acceptance_of_recording", acceptance);
+}
+
+}  // namespace specdec::python

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/sources/recording_files.hpp"
+#include "traces/memory_recording.hpp"
+#include "traces/position_source.hpp"
+#include "traces/trace_metadata.hpp"
+
+namespace specdec::python {
+
+using Array = nanobind::ndarray<nanobind::ro>;
+
+/// What two models said of a text: in files, or in arrays that Python owns.
+class Recording {
+ public:
+  explicit Recording(planner::RecordingFiles files) : files_(std::move(files)) {}
+  explicit Recording(traces::TraceMetadata metadata)
+      : memory_(std::make_unique<traces::MemoryRecording>(std::move(metadata))) {}
+
+  std::unique_ptr<traces::PositionSource> open() const {
+    return memory_ ? memory_->open() : planner::open_recording(files_);
+  }
+  /// Of one that is not in files.
+  traces::MemoryRecording& memory() { return *memory_; }
+  /// Holds an array as long as the recording.
+  void keep(const Array& array) { arrays_.push_back(array); }
+
+ private:
+  planner::RecordingFiles files_;
+  std::unique_ptr<traces::MemoryRecording> memory_;
+  std::vector<Array> arrays_;
+};
+
+/// Recordings and their acceptance, for specdec/_recording.py.
+void bind_recordings(nanobind::module_& module);
+
+}  // namespace specdec::python

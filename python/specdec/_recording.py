@@ -1,0 +1,361 @@
+"""What two models said of a text, and what that says of drafting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+from specdec import _core, _options
+from specdec._answers import Analysis
+from specdec._errors import QuestionError
+from specdec._options import Options, Path, Paths, VerifyFactor, as_float, factors, given_only, listed, number, paths, plain
+
+if TYPE_CHECKING:
+    from specdec._acceptance import Rule
+
+#: What the numbers of rows are.
+Kind = Literal["probs", "logprobs", "logits"]
+Numbers = Literal["auto", "probabilities", "logprobs", "logits"]
+#: A prompt by its number or name, or one for each position.
+Prompt = Union[int, str, Sequence[int], Sequence[str]]
+
+
+class Recording:
+    """What two models said of a text: in files, or in arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p, q = np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.7, 0.3], [0.9, 0.1]])
+    >>> recording = Recording.from_rows(p, q, tokens=[0, 0])
+    >>> recording.positions, recording.sequences
+    (2, 1)
+    """
+
+    def __init__(self, options: Options, pieces: Sequence[tuple[Any, ...]] = ()) -> None:
+        self._options = options
+        self._pieces: list[tuple[Any, ...]] = []
+        if "metadata" in options:
+            self._core = _core.recording_in_memory(options["metadata"])
+            for piece in pieces:
+                self._append(*piece)
+        else:
+            self._core = _core.recording_of_files(options)
+
+    def __reduce__(self) -> tuple[Callable[..., Recording], tuple[Options, list[tuple[Any, ...]]]]:
+        return Recording, (self._options, self._pieces)
+
+    def __repr__(self) -> str:
+        if not self._in_memory:
+            return f"<Recording: {', '.join(self._files)}>"
+        return f"<Recording: {self.positions} positions in {self.sequences} sequences in memory>"
+
+    @property
+    def _in_memory(self) -> bool:
+        return "metadata" in self._options
+
+    @property
+    def _files(self) -> list[str]:
+        """As they are told."""
+        pair = [self._options[name] for name in ("target", "draft") if name in self._options]
+        found: list[str] = self._options.get("files", []) or pair
+        return found
+
+    @classmethod
+    def from_files(
+        cls,
+        files: Paths = (),
+        *,
+        target: Path | None = None,
+        draft: Path | None = None,
+        numbers: Numbers = "auto",
+        target_array: str | None = None,
+        draft_array: str | None = None,
+        salvage: bool = False,
+    ) -> Recording:
+        """A recording in any format of docs/trace_format.md.
+
+        Parameters
+        ----------
+        files : path or iterable of paths
+            Files or a folder.
+        target, draft : path, optional
+            Instead: the two files of a pair that was recorded separately.
+        numbers : {"auto", "probabilities", "logprobs", "logits"}
+            What the numbers of NPY and NPZ files and token pairs are.
+        target_array, draft_array : str, optional
+            Names of arrays or columns.
+        salvage : bool
+            Leave out shards that cannot be read.
+
+        Raises
+        ------
+        QuestionError, FileError
+        """
+        named = paths(files)
+        if (target is None) != (draft is None):
+            missing = "target" if target is None else "draft"
+            raise QuestionError(f"{missing} is missing: a pair is two files", missing)
+        if bool(named) == (target is not None):
+            raise QuestionError("files is missing: a recording, or target and draft" if not named else
+                                "files is given, but must not be beside target and draft", "files")
+        options = given_only(
+            {
+                "files": named or None,
+                "target": None if target is None else os.fspath(target),
+                "draft": None if draft is None else os.fspath(draft),
+                "numbers": numbers,
+                "target_array": target_array,
+                "draft_array": draft_array,
+                "salvage": salvage,
+            }
+        )
+        return cls(options)
+
+    @classmethod
+    def from_rows(
+        cls,
+        p: Any,
+        q: Any,
+        tokens: Any = None,
+        sequences: Any = None,
+        prompt: Prompt | None = None,
+        *,
+        kind: Kind = "probs",
+        task: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> Recording:
+        """A recording of arrays: NumPy's, or any that speak DLPack (torch, JAX), in the memory of the CPU.
+
+        Rows of float32, float16 and bfloat16 are read where they lie, so that they must not change; float64 is read in
+        float32, piece by piece.
+
+        Parameters
+        ----------
+        p, q : array, shape (positions, vocabulary) or (positions)
+            What the target and the draft give each next token; or what they give the token that was emitted.
+            C-contiguous.
+        tokens : sequence of int, shape (positions), optional
+            The emitted tokens, -1 where unknown.
+        sequences : sequence of int, shape (positions), optional
+            The sequence of each position; those of one stand together. Without it all is one sequence.
+        prompt : int, str, or sequence of them, shape (positions), optional
+            What the sequences continue. Texts of one prompt are no independent observations.
+        kind : {"probs", "logprobs", "logits"}
+            What the numbers are.
+        task : str
+            A name for what the texts are; answers are told by it.
+        metadata : mapping of str to str, optional
+            What docs/trace_format.md lists: {"temperature": "0.7", "acceptance": "rejection", "path": "target", ...}.
+
+        Raises
+        ------
+        QuestionError
+            Where shapes, labels or tokens do not go together. That a row is no distribution is found when it is read.
+        TypeError
+            Where something is no such array.
+        """
+        recording = cls({"metadata": dict(metadata or {})})
+        recording.append(p, q, tokens, sequences, prompt, kind=kind, task=task)
+        return recording
+
+    def append(
+        self,
+        p: Any,
+        q: Any,
+        tokens: Any = None,
+        sequences: Any = None,
+        prompt: Prompt | None = None,
+        *,
+        kind: Kind = "probs",
+        task: str = "",
+    ) -> None:
+        """More positions, with the parameters of :meth:`from_rows`. Without `sequences` they are a sequence of their own;
+        with it the last sequence goes on where its number does. What is refused leaves the recording as it was."""
+        if not self._in_memory:
+            raise QuestionError("append is for recordings of arrays, but this one is of files")
+        self._append(p, q, tokens, sequences, prompt, kind, task)
+
+    def _append(self, p: Any, q: Any, tokens: Any, sequences: Any, prompt: Any, kind: str, task: str) -> None:
+        prompts = _prompts(prompt, p)
+        self._core.append(p, q, _integers("tokens", tokens), _integers("sequences", sequences), prompts, kind, task)
+        self._pieces.append((p, q, tokens, sequences, prompt, kind, task))
+
+    def save(self, path: Path) -> None:
+        """Writes it as docs/trace_format.md has it: one file if `path` ends in ".safetensors", else a folder.
+
+        Raises
+        ------
+        FileError
+            Where the place cannot be written; nothing half-written is left.
+        QuestionError
+            Where a row is no distribution.
+        """
+        self._core.save(os.fspath(path))
+
+    @property
+    def positions(self) -> int | None:
+        """How many it holds; None where only reading it to its end tells."""
+        return self._core.positions
+
+    @property
+    def sequences(self) -> int | None:
+        """How many a recording of arrays holds; None of files."""
+        return self._core.sequences if self._in_memory else None
+
+
+def _integers(name: str, given: Any) -> Any:
+    """As int64 that lie together."""
+    if given is None:
+        return None
+    import numpy as np
+
+    found = np.asarray(given)
+    if found.dtype.kind not in "iu" or found.ndim != 1:
+        raise QuestionError(f"{name} is an array of {found.dtype} of shape {found.shape}, but must be integers, "
+                            "one for each position", name)
+    return np.ascontiguousarray(found, dtype=np.int64)
+
+
+def _prompts(prompt: Any, p: Any) -> Any:
+    if prompt is None:
+        return None
+    import numpy as np
+
+    def number_of(one: Any) -> int:
+        return int(one) if hasattr(one, "__index__") else _core.prompt_id(str(one))
+
+    if isinstance(prompt, str) or hasattr(prompt, "__index__"):
+        return np.full(len(p), number_of(prompt), dtype=np.int64)
+    return np.array([number_of(one) for one in prompt], dtype=np.int64)
+
+
+#: {"temperature": 0.7, "top_p": 0.9} of both models, or of one with "model": "target" or "draft".
+Sampling = Mapping[str, Any]
+
+
+def _sampling_text(sampling: Sampling) -> str:
+    of = sampling.get("model", "both")
+    said = ",".join(
+        f"{name}={number(value) if not isinstance(value, bool) else str(value).lower()}"
+        for name, value in sampling.items()
+        if name != "model"
+    )
+    return said if of == "both" else f"{of}:{said}"
+
+
+def analyze(
+    recording: Recording | Paths,
+    *,
+    c: float | None = None,
+    verify_factor: VerifyFactor = None,
+    overhead: float | None = None,
+    gamma: int | Sequence[int] | None = None,
+    lenience: Sequence[float] | None = None,
+    standardise: Sequence[Sampling] | None = None,
+    rule: Rule | None = None,
+    assume_processed: bool = False,
+    force_replay: bool = False,
+    row_tolerance: float | None = None,
+    fixed_task_mix: bool = False,
+    samples: int = 16,
+    seed: int = 1,
+    threads: int | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Analysis:
+    """What a recording says: acceptance, how sure it is, and the best gamma by exact replay. Options have the names of
+    `specdec analyze`. Ctrl-C ends it.
+
+    Parameters
+    ----------
+    recording : Recording, path or iterable of paths
+    c : float, optional
+        Draft step time / target step time, >= 0; without it there are no speedups.
+    verify_factor : float or mapping of int to float, optional
+        Time of scoring n tokens / one token.
+    overhead : float, optional
+        Other time of a speculative step / target step time.
+    gamma : int or sequence of int, optional
+        Those that are shown, rising, in [1, 512]; 1 to 16 where it is not given.
+    lenience : sequence of float, optional
+        Each in (0, 1]; of whole rows. 0.9, 0.7, 0.5, 0.3 and 0.1 where it is not given.
+    standardise : sequence of mappings, optional
+        Other ways to sample whole rows: [{"temperature": 0.7, "top_p": 0.9}, {"model": "draft", "temperature": 0.5}]. A few
+        temperatures of small recordings where it is not given.
+    rule : {"rejection", "greedy-draft", "greedy"}, optional
+        Where it is not to be the one recorded.
+    assume_processed : bool
+        Log-probabilities are those that were sampled from, whatever the recording says.
+    force_replay : bool
+        Replay a text that is not the target's own, too.
+    row_tolerance : float, optional
+        How far from 1 a row may sum, (0, 1]; by its type where it is not given.
+    fixed_task_mix : bool
+        The numbers of sequences by task were chosen: stratify by task.
+    samples : int
+        Runs of the Monte Carlo replay, 2 or more; 0 for none.
+    seed : int
+    threads : int, optional
+        Those of the machine where it is not given; results do not depend on them.
+    progress : callable, optional
+        Told now and then of the share that was read, where that is known.
+
+    Returns
+    -------
+    Analysis
+
+    Raises
+    ------
+    QuestionError
+        A ValueError whose ``parameter`` names what is wrong, also where a row in memory is no distribution.
+    FileError
+        Where a file is not what its format promises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(1).dirichlet(np.ones(50), (2, 400)).astype(np.float32)
+    >>> answer = analyze(Recording.from_rows(*rows, sequences=np.repeat(np.arange(8), 50)), c=0.1)
+    >>> round(answer.alpha.value, 2), answer.optimal.gamma
+    (0.51, 2)
+    """
+    if not isinstance(recording, Recording):
+        recording = Recording.from_files(recording)
+    gammas = plain(gamma)
+    if isinstance(gammas, int):
+        gammas = [gammas]
+    question = given_only(
+        {
+            "c": as_float(c),
+            "verify_factor": verify_factor,
+            "overhead": as_float(overhead),
+            "gamma": gammas,
+            "lenience": plain(lenience),
+            "standardise": None if standardise is None else [dict(one) for one in standardise],
+            "rule": rule,
+            "assume_processed": assume_processed,
+            "force_replay": force_replay,
+            "row_tolerance": as_float(row_tolerance),
+            "fixed_task_mix": fixed_task_mix,
+            "samples": samples,
+            "seed": seed,
+            "threads": threads or min(max(len(os.sched_getaffinity(0)), 1), 64),
+        }
+    )
+    answer = _core.analyze(recording._core, question, progress)
+    inputs = {**question, "verify_factor": factors(verify_factor)}
+    inputs["acceptance"] = inputs.pop("rule", "recorded")
+    inputs = given_only(inputs)
+    if gamma is not None:
+        inputs["gamma"] = listed(inputs["gamma"])
+    if lenience is not None:
+        inputs["lenience"] = listed(inputs["lenience"]) or "none"
+    if standardise is not None:
+        inputs["standardise"] = ";".join(map(_sampling_text, standardise)) or "none"
+    told = {name: value for name, value in recording._options.items() if name not in ("files", "metadata")}
+    inputs = {**inputs, **told, "traces": recording._options.get("files", [])}
+    return Analysis(
+        _options.document("analyze", _core.__version__, {**_options.ANALYZE, **inputs}, answer.files, "", answer.json),
+        answer.text,
+    )
