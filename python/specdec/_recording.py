@@ -315,10 +315,9 @@ def analyze(
     Examples
     --------
     >>> import numpy as np
-    >>> rows = np.random.default_rng(1).dirichlet(np.ones(50), (2, 400)).astype(np.float32)
-    >>> answer = analyze(Recording.from_rows(*rows, sequences=np.repeat(np.arange(8), 50)), c=0.1)
-    >>> round(answer.alpha.value, 2), answer.optimal.gamma
-    (0.51, 2)
+    >>> p, q = np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.7, 0.3], [0.8, 0.2]])
+    >>> round(analyze(Recording.from_rows(p, q, tokens=[1, 0])).alpha.value, 3)
+    0.85
     """
     if not isinstance(recording, Recording):
         recording = Recording.from_files(recording)

@@ -52,14 +52,9 @@ def test_numpy_is_the_only_dependency() -> None:
     assert [need.split(">")[0] for need in needs] == ["numpy"]
 
 
-def test_importing_takes_less_than_100_ms_and_loads_nothing_large() -> None:
-    code = (
-        "import sys, time; started = time.perf_counter(); import specdec; took = time.perf_counter() - started;"
-        "print(took); print('numpy' in sys.modules, 'pandas' in sys.modules)"
-    )
-    runs = [python(code).split() for _ in range(5)]
-    assert min(float(run[0]) for run in runs) < 0.1
-    assert all(run[1:] == ["False", "False"] for run in runs)
+def test_importing_loads_nothing_large() -> None:
+    loaded = python("import sys, specdec; print(*sys.modules)").split()
+    assert not {"numpy", "pandas", "torch", "concurrent", "asyncio"} & set(loaded)
 
 
 def test_the_module_shows_its_entry_alone() -> None:
