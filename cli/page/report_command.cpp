@@ -17,6 +17,7 @@
 #include "cli/figures/token_strip.hpp"
 #include "cli/page/planner_start.hpp"
 #include "cli/plan.hpp"
+#include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "render/analysis.hpp"
