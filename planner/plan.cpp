@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/core/quantile.hpp"
 #include "planner/model_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
@@ -146,10 +147,55 @@ void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assu
   }
 }
 
+/// Of an interval of a positive number, on the scale of logarithms.
+double log_half_width(const estimate::Interval& interval) { return 0.5 * std::log(interval.hi / interval.lo); }
+
+/// Half the central 95% of the logarithm of the ratio of two rounds, over their replicates; 0 where neither has some.
+/// Costs of one device have losses in common, so that replicates of one number belong together.
+double cost_ratio_error(const cost::RoundCost& a, const cost::RoundCost& b, const cost::RoundPoint& at_a,
+                        const cost::RoundPoint& at_b) {
+  const std::size_t replicates = std::max(a.replicates(), b.replicates());
+  if (replicates == 0) return 0;
+  const auto totals = [&](const cost::RoundCost& cost, const cost::RoundPoint& at) {
+    std::vector<double> seconds(replicates, cost.round(at).total());
+    if (cost.replicates() == replicates) cost.totals_of_replicates(at, seconds);
+    return seconds;
+  };
+  const std::vector<double> of_a = totals(a, at_a), of_b = totals(b, at_b);
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < replicates; ++i) ratios.push_back(of_a[i] / of_b[i]);
+  return log_half_width({core::quantile(ratios, 0.025), core::quantile(ratios, 0.975)});
+}
+
 }  // namespace
 
 std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
   return std::min(max_gamma.value_or(std::max(usual, gamma.value_or(0))), planning::largest_scanned_gamma);
+}
+
+std::vector<std::size_t> Plan::drafts_not_told_apart() const {
+  std::vector<std::size_t> alike;
+  if (!deployment.recommended_draft) return alike;
+  for (std::size_t rival = 0; rival < deployment.drafts.size(); ++rival) {
+    if (rival == shown()) continue;
+    const std::vector<PointPlan>& others = deployment.drafts[rival].points;
+    bool is_told = false;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      const planning::DeploymentRow* const own = points()[i].optimal();
+      const planning::DeploymentRow* const other = others[i].optimal();
+      if (own == nullptr || other == nullptr || own->gamma == 0) continue;
+      const double gain =
+          std::log(own->tokens_per_step * other->time.total() / (other->tokens_per_step * own->time.total()));
+      const double cost_error = cost_ratio_error(*drafts[shown()].cost.rounds, *drafts[rival].cost.rounds,
+                                                 {own->gamma, others[i].batch, others[i].context},
+                                                 {other->gamma, others[i].batch, others[i].context});
+      const double error =
+          std::hypot(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval), cost_error);
+      is_told = is_told || gain > error;
+    }
+    if (!is_told) alike.push_back(rival);
+  }
+  return alike;
 }
 
 std::vector<Recommendation> Plan::recommendations() const {
@@ -176,8 +222,7 @@ std::vector<Recommendation> Plan::recommendations() const {
 }
 
 bool Plan::lacks_sampling(std::size_t draft) const {
-  return draft < drafts.size() && drafts[draft].acceptance.stated &&
-         drafts[draft].acceptance.stated->is_range();
+  return draft < drafts.size() && drafts[draft].acceptance.stated && drafts[draft].acceptance.stated->is_range();
 }
 
 bool Plan::exceeds_max_regret() const {
@@ -257,6 +302,16 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   return p;
 }
 
+void warn_of_alike_drafts(Plan& p) {
+  std::vector<std::string> names;
+  for (const std::size_t draft : p.drafts_not_told_apart()) names.push_back(p.deployment.drafts[draft].name);
+  if (names.empty()) return;
+  p.warnings.push_back({"drafts_not_told_apart",
+                        fmt::format("draft {} is faster than {} by the estimate alone: what is uncertain of their "
+                                    "acceptance and cost is more than the difference",
+                                    p.shown_plan().name, fmt::join(names, ", "))});
+}
+
 void warn_of_regret(Plan& p) {
   if (!p.deployment.exceeds_max_regret) return;
   const PointPlan* worst = nullptr;
@@ -316,6 +371,7 @@ Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
   }
   Plan p = planned_points(std::move(drafts), question);
   conclude(nullptr, p);
+  warn_of_alike_drafts(p);
   warn_of_regret(p);
   assume(nullptr, p);
   return p;

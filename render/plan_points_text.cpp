@@ -178,6 +178,9 @@ std::string about_shortfall(const Plan& d) {
 
 std::string which_draft(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
+  if (!d.drafts_not_told_apart().empty()) {
+    return fmt::format("By the estimate alone take the draft {}; what follows is its plan.", d.shown_plan().name);
+  }
   return d.deployment.recommended_draft
              ? fmt::format("Take the draft {}; what follows is its plan.", d.shown_plan().name)
              : fmt::format("No draft is known to be faster than plain decoding; what follows is the plan of {}.",

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "analysis/cost/observed_rounds.hpp"
@@ -76,6 +78,20 @@ void require_acceptance_told(const planning::BenchQuestion& question, bool other
                   silent->place()));
 }
 
+/// @throws QuestionError where there is nothing to compare, or no run of the model that was chosen
+void require_runs(const planning::BenchQuestion& question) {
+  std::set<std::string_view> models;
+  for (const ServingCounts& run : question.runs) models.insert(run.label("model_name"));
+  if (question.model && models.count(*question.model) == 0) {
+    refuse("--model", *question.model, fmt::format("a model of the runs: {}", fmt::join(models, ", ")));
+  }
+  if (question.runs.size() == 1) {
+    throw QuestionError(
+        fmt::format("--bench holds one run, {}, but must hold two or more, which differ in batch or gamma",
+                    question.runs.front().place()));
+  }
+}
+
 /// Of runs that say it; no server is known to start from a table.
 std::optional<std::string> engine_of(const ServingCounts& run) {
   return run.engine == traces::run_table_engine ? std::nullopt : std::optional(run.engine);
@@ -142,6 +158,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   planning::BenchQuestion question;
   take_counts(files, p, question);
   take_drafts(files, q, question);
+  require_runs(question);
   require_acceptance_told(question, acceptance.has_value());
   if (acceptance) {
     p.drafts.push_back(draft_of(files, *acceptance));

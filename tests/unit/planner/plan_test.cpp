@@ -1,5 +1,6 @@
 #include "planner/plan.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -25,6 +26,27 @@ TEST_CASE("the plan of a rate and c is the optimum of the closed forms") {
       CHECK(best.speedup->value == Approx(expected.speedup).epsilon(1e-12));
     }
   }
+}
+
+TEST_CASE("drafts are told apart by what is uncertain of both, and by replicates of their costs in pairs") {
+  const auto alike = [](const Acceptance& a, const Cost& of_a, const Acceptance& b, const Cost& of_b) {
+    const Plan plan = planner::plan({{"a", a, of_a}, {"b", b, of_b}}, {.batch = {1}});
+    const bool warned = std::any_of(plan.warnings.begin(), plan.warnings.end(),
+                                    [](const Note& note) { return note.code == "drafts_not_told_apart"; });
+    CHECK(warned == !plan.drafts_not_told_apart().empty());
+    return warned;
+  };
+  const Cost c = Cost::of_constants(0.05);
+  CHECK(
+      alike(Acceptance::of_lengths({{{3, 2.90, 0.005}}}, 50), c, Acceptance::of_lengths({{{3, 2.88, 0.005}}}, 50), c));
+  CHECK_FALSE(alike(Acceptance::of_rate(0.80), c, Acceptance::of_rate(0.79), c));
+  CHECK_FALSE(alike(Acceptance::of_lengths({{{3, 2.9, 0.005}}}, 5000), c,
+                    Acceptance::of_lengths({{{3, 2.0, 0.005}}}, 5000), c));
+  // The device's losses are wide, but the same for both.
+  const Cost device = Cost::of_hardware("h100-sxm", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  const Plan one = planner::plan(Acceptance::of_rate(0.8), device, {.batch = {1}});
+  CHECK(one.recommendations().front().speedup->ci95->hi > 1.1 * one.recommendations().front().speedup->ci95->lo);
+  CHECK_FALSE(alike(Acceptance::of_rate(0.80), device, Acceptance::of_rate(0.79), device));
 }
 
 TEST_CASE("points and closed forms answer alike, and points come where a batch is asked for") {
