@@ -286,6 +286,7 @@ std::string about_runs(const Plan& d) {
 std::string fastest_drafts(const Plan& d) {
   if (!lacks_plain_runs(d)) return "";
   const std::vector<planning::GammaComparison>& rows = d.bench->relative;
+  if (rows.front().gamma == rows.back().gamma) return "";
   std::vector<std::string> places;
   for (const planning::GammaComparison& row : rows) {
     if (!row.fastest) continue;

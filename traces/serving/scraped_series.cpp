@@ -358,8 +358,8 @@ class ScrapedSeries::Window {
 
   ServingCounts counts() {
     if (before_ != nullptr && restarted()) {
-      warn("counter_reset", fmt::format("counters of {} went down since the scrape before: a restart; the window "
-                                        "holds what was counted after it",
+      warn("counter_reset", fmt::format("counters of {} went down since the scrape before: a restart, unless the "
+                                        "files are in the wrong order; the window holds what was counted after it",
                                         labels_text(set_.labels)));
       before_ = nullptr;
     }
