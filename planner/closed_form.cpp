@@ -112,7 +112,8 @@ void warn_of_optimum(const Plan& p, std::vector<Note>& warnings) {
   if (!plan.worth_it) {
     const bool decided = !p.has_points() || p.points().front().verdict == planning::Verdict::do_not_speculate;
     warn("not_worth_it",
-         fmt::format("{}no gamma is faster than plain decoding", decided ? "" : "by the estimate alone "));
+         fmt::format("{}no gamma{} is faster than plain decoding", decided ? "" : "by the estimate alone ",
+                     plan.prefers_plain() ? " that was measured" : ""));
   }
   if (plan.interval && plan.worth_it && plan.interval->best_at_low == 0) {
     warn("break_even_inside_interval", "at the low end of the interval no gamma is faster than plain decoding");

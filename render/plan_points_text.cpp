@@ -104,6 +104,27 @@ std::string_view what_range_holds(const Plan& d) {
                                                                        : "over the range of alpha";
 }
 
+/// Where plain decoding is the best, what is no faster.
+std::string_view no_gamma(std::span<const PointPlan> points) {
+  return std::any_of(points.begin(), points.end(), [](const PointPlan& point) { return point.prefers_plain(); })
+             ? "no gamma that was measured"
+             : "no gamma";
+}
+
+/// Where plain decoding is the best by the estimates of a stretch, and the intervals leave more open.
+std::string drafts_may_gain(const Plan& d, std::span<const PointPlan> stretch, std::string_view where) {
+  const DeploymentRow* most = nullptr;
+  for (const PointPlan& point : stretch) {
+    for (const DeploymentRow& row : point.rows) {
+      if (most == nullptr || row.speedup_ci95.hi > most->speedup_ci95.hi) most = &row;
+    }
+  }
+  return fmt::format(
+      "Cannot tell at {}: by the estimate {} is faster than plain decoding, but gamma {} may give up to {}, and {} is "
+      "asked for.",
+      where, no_gamma(stretch), most->gamma, factor_text(most->speedup_ci95.hi), factor_text(1 + d.min_gain));
+}
+
 std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) {
   const std::string where = at_stretch(d, stretch);
   const PointPlan& first = stretch.front();
@@ -129,12 +150,13 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
                                 : d.lacks_sampling()
                                     ? fmt::format(" ({} {})", interval_text(interval), what_range_holds(d))
                                     : fmt::format(" (95% {})", interval_text(interval));
+  const std::string_view none = no_gamma(stretch);
   switch (first.verdict) {
     case Verdict::speculate:
       return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}.", where, gamma, speed,
                          certainty);
     case Verdict::do_not_speculate:
-      if (largest == 0) return fmt::format("Do not speculate at {}: no gamma is faster than plain decoding.", where);
+      if (largest == 0) return fmt::format("Do not speculate at {}: {} is faster than plain decoding.", where, none);
       return fmt::format("Do not speculate at {}: the best gamma, {}, gives {}{}, less than the {} asked for.", where,
                          gamma, speed, certainty, factor_text(1 + d.min_gain));
     case Verdict::cannot_tell:
@@ -150,6 +172,7 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
         where, gamma, speed, certainty,
         d.cost().name() == "anchored" ? "rounds go on by the hardware's shape" : "all goes on as before");
   }
+  if (largest == 0) return drafts_may_gain(d, stretch, where);
   return fmt::format("Cannot tell at {}: gamma {} gives {}{}, and {} is asked for.", where, gamma, speed, certainty,
                      factor_text(1 + d.min_gain));
 }
@@ -419,7 +442,8 @@ std::string about_crossover(const Plan& d) {
   if (!plan.crossover_batch) return "";
   const std::string gain = factor_text(1 + d.min_gain);
   const planning::CrossoverBounds& bounds = *plan.crossover_bounds;
-  const std::string from = fmt::format(" From batch {} on no gamma gives {}", *plan.crossover_batch, gain);
+  const std::string from =
+      fmt::format(" From batch {} on {} gives {}", *plan.crossover_batch, no_gamma(d.points()), gain);
   if (bounds.low == *plan.crossover_batch && bounds.high == plan.crossover_batch) return from + ".";
   return from + (bounds.high ? fmt::format(" by the estimate; by the intervals that begins between batch {} and {}.",
                                            bounds.low, *bounds.high)

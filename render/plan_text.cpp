@@ -99,13 +99,19 @@ const planning::DeploymentRow& judged_row(const Plan& a, const planning::PointPl
   return has_row ? point.rows[static_cast<std::size_t>(recommended->gamma)] : *point.optimal();
 }
 
+/// What is no faster than plain decoding where that is preferred or fastest.
+std::string_view no_gamma(const Plan& a) {
+  const bool preferred = a.closed_form->plan.prefers_plain() || (a.has_points() && a.points().front().prefers_plain());
+  return preferred ? "no gamma that was measured" : "no gamma";
+}
+
 /// The first sentence where the point's verdict is not to speculate, or that it cannot be told.
 std::string undrafted(const Plan& a, const planning::PointPlan& point) {
   const std::string about = acceptance_sentence(a), enough = factor_text(1 + a.min_gain);
   const planning::DeploymentRow& best = *point.optimal();
   if (point.verdict == planning::Verdict::do_not_speculate) {
     if (best.gamma == 0) {
-      return fmt::format("Do not speculate: no gamma is faster than plain decoding ({}).", about);
+      return fmt::format("Do not speculate: {} is faster than plain decoding ({}).", no_gamma(a), about);
     }
     return fmt::format(
         "Do not speculate: the best gamma, {}, gives {}{}, less than the {} that --min-gain asks for ({}).", best.gamma,
@@ -120,9 +126,9 @@ std::string undrafted(const Plan& a, const planning::PointPlan& point) {
     return one.speedup_ci95.hi < other.speedup_ci95.hi;
   });
   return fmt::format(
-      "Cannot tell: {} no gamma is faster than plain decoding, but gamma {} may give up to {}, and --min-gain asks for "
-      "{} ({}).",
-      a.closed_form->plan.interval ? "at the middle" : "by the estimate", most->gamma,
+      "Cannot tell: {} {} is faster than plain decoding, but gamma {} may give up to {}, and --min-gain asks for {} "
+      "({}).",
+      a.closed_form->plan.interval ? "at the middle" : "by the estimate", no_gamma(a), most->gamma,
       factor_text(most->speedup_ci95.hi), enough, about);
 }
 
@@ -130,7 +136,7 @@ std::string drafted(const Plan& a) {
   const planning::Plan& plan = a.closed_form->plan;
   const std::string about = acceptance_sentence(a);
   if (plan.basis == planning::Basis::not_worth_it) {
-    return fmt::format("Do not speculate: no gamma is faster than plain decoding ({}).", about);
+    return fmt::format("Do not speculate: {} is faster than plain decoding ({}).", no_gamma(a), about);
   }
   const planning::PlanRow& row = *plan.recommended;
   if (row.gamma == 0) return fmt::format("Do not draft: plain decoding is the safe choice ({}).", about);
@@ -172,7 +178,6 @@ std::string recommendation(const Plan& a) {
   const planning::PointPlan* const point = point_of(a);
   const bool drafts = point == nullptr || !point->optimal_row || point->verdict == planning::Verdict::speculate;
   std::string text = drafts ? drafted(a) : undrafted(a, *point);
-  if (plan.basis == planning::Basis::not_worth_it) return text;
   if (plan.basis == planning::Basis::minimax_regret) text += about_minimax(a, drafts);
   if (plan.prefers_measured()) {
     const double preference = a.closed_form->question.prefer_measured;
@@ -181,11 +186,11 @@ std::string recommendation(const Plan& a) {
                         plan.best.attained() ? fmt::format("Gamma {}", plan.best.gamma) : "Ever larger gammas",
                         factor_text(plan.best.speedup),
                         if_all_goes_on(a, plan.best.attained() ? plan.best.gamma : planning::no_max_gamma));
-    text += gives_little ? fmt::format("; up to {} is given up for what was measured.", percent(preference))
-                         : fmt::format(
-                               ", and {} by the reading that says least: no gain of more than {} over what was "
-                               "measured is sure.",
-                               factor_text(plan.least_best_speedup), percent(preference));
+    const std::string_view over = plan.prefers_plain() ? "plain decoding" : "what was measured";
+    text += gives_little
+                ? fmt::format("; up to {} is given up for {}.", percent(preference), over)
+                : fmt::format(", and {} by the reading that says least: no gain of more than {} over {} is sure.",
+                              factor_text(plan.least_best_speedup), percent(preference), over);
   }
   if (plan.basis == planning::Basis::share_of_limit) {
     const bool too_large = plan.best.kind == theory::OptimumKind::too_large;

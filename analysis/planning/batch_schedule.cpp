@@ -108,14 +108,13 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     const double best = *fastest;
     const double sure =
         best * std::exp(-scan.readings_error()[static_cast<std::size_t>(fastest - speeds.begin())].below);
-    if (speeds[0] == best && scan.most_without_price(batch, context, times) >= 1 + rule.min_gain) {
+    const double measured = *std::max_element(measured_speeds.begin(), measured_speeds.end());
+    const bool prefers = measured > 0 && measured >= (1 - rule.prefer_measured) * sure;
+    const bool plain = speeds[0] == (prefers ? measured : best);
+    if (plain && scan.most_without_price(batch, context, times) >= 1 + rule.min_gain) {
       return {PriceBasis::not_priced, {}};
     }
-    const auto best_measured = std::max_element(measured_speeds.begin(), measured_speeds.end());
-    const double measured = *best_measured;
-    // Plain decoding is preferred where it is the best, and not for being measured.
-    const bool drafts = best_measured != measured_speeds.begin() || measured == best;
-    prefers_measured = prefers_measured && drafts && measured > 0 && measured >= (1 - rule.prefer_measured) * sure;
+    prefers_measured = prefers_measured && prefers;
     const double enough = (1 + rule.min_gain) * speeds[0];
     gains = gains || best >= enough;
     gains_measured = gains_measured || measured >= enough;

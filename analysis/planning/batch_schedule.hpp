@@ -29,8 +29,8 @@ struct ScheduleRule {
 /// Batches of different bases are in stretches of their own: one is not_priced where some context is, as plan_point has
 /// it, and extrapolated where one of the others is.
 ///
-/// Where at every context some gamma that was measured loses no more than prefer_measured by the reading that has it
-/// smallest, the regrets are against the best of these, and infinite for others.
+/// Where at every context plain decoding or some gamma that was measured loses no more than prefer_measured by the
+/// reading that has it smallest, the regrets are against the best of these, and infinite for others.
 ///
 /// Time:     O(up_to contexts gammas)
 /// Source:   docs/theory.md#plans-over-batch-and-context

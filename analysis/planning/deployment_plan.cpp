@@ -88,22 +88,25 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
-/// Says where a gamma that was measured was preferred to a faster one that was not.
+/// Says where a gamma that was measured, or plain decoding, was preferred to a faster one that was not.
 template <class Note>
 void note_preference(const DraftPlan& plan, const DeploymentQuestion& question, const Note& note) {
   std::size_t points = 0;
   double most = 0;
+  bool plain = false;
   for (const PointPlan& point : plan.points) {
     if (!point.passed_over_row) continue;
     ++points;
+    plain = plain || point.prefers_plain();
     most = std::max(most, point.rows[*point.passed_over_row].speedup / point.optimal()->speedup - 1);
   }
   if (points == 0) return;
   note("measured_preferred",
        fmt::format(
            "at {} of {} points a gamma outside what was measured would be up to {:.2g}% faster if all goes on as "
-           "before, of which no more than {:.2g}% is sure; the best one that was measured is taken",
-           points, plan.points.size(), 100 * most, 100 * question.prefer_measured));
+           "before, of which no more than {:.2g}% is sure; the best one that was measured is taken{}",
+           points, plan.points.size(), 100 * most, 100 * question.prefer_measured,
+           plain ? ", or plain decoding where that is faster" : ""));
 }
 
 using AddNote = std::function<void(std::string code, std::string message)>;

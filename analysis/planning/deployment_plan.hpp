@@ -110,8 +110,8 @@ struct DeploymentQuestion {
   double tolerance = 0.01;
   /// g: speculation is worth its trouble where it is at least 1 + g times as fast, [0, inf).
   double min_gain = 0.05;
-  /// Largest relative loss of speedup, by the reading that has it smallest, at which the best gamma that was measured
-  /// is preferred to one beyond, [0, 1).
+  /// Largest relative loss of speedup, by the reading that has it smallest, at which the best gamma that was measured,
+  /// or plain decoding, is preferred to one beyond, [0, 1).
   double prefer_measured = measured_preference;
   /// What is deployed: rising stretches that cover every batch asked for. Empty where that is not known.
   std::vector<ScheduleStretch> deployed = {};
@@ -208,8 +208,8 @@ struct PointPlan {
   /// Why the gammas behind `rows` have no price; empty where all that are compared have one.
   std::string price_limit;
   /// Of the best gamma, the smallest one of ties: the fastest; where that one is extrapolated, the fastest of those
-  /// that are not, unless it surely loses more than prefer_measured. Nothing where the basis is not_priced; then what
-  /// follows is empty, too, but for the break-evens.
+  /// that are not, plain decoding among them, unless it surely loses more than prefer_measured. Nothing where the basis
+  /// is not_priced; then what follows is empty, too, but for the break-evens.
   std::optional<std::size_t> optimal_row = {};
   /// Of the fastest gamma, where it is not the best.
   std::optional<std::size_t> passed_over_row = {};
@@ -240,6 +240,8 @@ struct PointPlan {
 
   /// Null without an optimum.
   const DeploymentRow* optimal() const { return optimal_row ? &rows[*optimal_row] : nullptr; }
+  /// Plain decoding is the best, since no gamma that was measured is faster and no other one surely gains enough.
+  bool prefers_plain() const { return passed_over_row && optimal_row == 0; }
 };
 
 struct DraftPlan {

@@ -187,32 +187,29 @@ struct GammaSpeedup {
   double speedup;
 };
 
-/// The best of the gammas that were measured, up to `largest`; nothing where they are not allowed or that is not to
-/// draft.
-std::optional<GammaSpeedup> best_measured(const PlanQuestion& q, std::int64_t largest) {
+/// The best of plain decoding and the gammas that were measured, up to `largest`.
+GammaSpeedup best_measured(const PlanQuestion& q, std::int64_t largest) {
   const SearchSpace space = {q.space.cost, std::min(largest, q.space.max_gamma)};
   const theory::OptimalGamma found = best_gamma(q.acceptance, space);
-  if (!found.attained() || found.gamma == 0) return std::nullopt;
   GammaSpeedup best{found.gamma, found.speedup};
   if (!below_measured(q, best.gamma)) return best;
-  best.speedup = 0;
+  best = {0, 1};
   for (std::int64_t gamma = q.measured_from; gamma <= space.max_gamma; ++gamma) {
     const double speedup = theory::walltime_improvement(q.acceptance, gamma, q.space.cost);
     if (speedup > best.speedup) best = {gamma, speedup};
   }
-  return best.speedup > 0 ? std::optional(best) : std::nullopt;
+  return best;
 }
 
-/// The best gamma that was measured, where the best of all lies beyond and surely gains too little; never 0, which is a
-/// verdict and no choice among drafts.
+/// The best gamma that was measured, or 0, where the best of all lies beyond and surely gains too little.
 std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
   const std::optional<std::int64_t> measured = largest_measured_gamma(q);
   const bool lies_within =
       plan.best.attained() && measured && plan.best.gamma <= *measured && !below_measured(q, plan.best.gamma);
   if (q.interval || !measured || lies_within || !std::isfinite(plan.best.speedup)) return std::nullopt;
-  const std::optional<GammaSpeedup> best = best_measured(q, *measured);
-  if (!best || best->speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
-  return best->gamma;
+  const GammaSpeedup best = best_measured(q, *measured);
+  if (best.speedup < (1 - q.prefer_measured) * plan.least_best_speedup) return std::nullopt;
+  return best.gamma;
 }
 
 Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
@@ -221,7 +218,9 @@ Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
     return {pays ? Basis::minimax_regret : Basis::not_worth_it, plan.interval->minimax.gamma};
   }
   if (!plan.worth_it) return {Basis::not_worth_it, 0};
-  if (const auto measured = preferred_gamma(q, plan)) return {Basis::measured, *measured};
+  if (const auto measured = preferred_gamma(q, plan)) {
+    return {*measured > 0 ? Basis::measured : Basis::not_worth_it, *measured};
+  }
   if (!plan.best.attained()) {
     const std::optional<std::int64_t> gamma = share_gamma(q);
     return {gamma ? Basis::share_of_limit : Basis::none, gamma};
@@ -297,6 +296,7 @@ Plan plan(const PlanQuestion& asked) {
 
   const Recommendation recommendation = recommend(q, plan);
   plan.basis = recommendation.basis;
+  if (plan.basis == Basis::not_worth_it) plan.worth_it = false;
   if (recommendation.gamma) plan.recommended = make_row(q, *recommendation.gamma, recommended_generation_work);
   if (q.deployed) plan.deployed = judge_deployed(q);
   for (const std::int64_t gamma : shown_gammas(q, plan, asked.space.max_gamma < no_max_gamma)) {

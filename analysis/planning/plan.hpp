@@ -26,8 +26,8 @@ struct PlanQuestion {
   double c_hat = 0;
   /// Relative loss of speedup up to which a gamma counts as near-optimal, in (0, 1).
   double tolerance = 0.01;
-  /// Largest relative loss of speedup, by the reading that has it smallest, at which the best gamma that was measured
-  /// is preferred to one beyond, [0, 1).
+  /// Largest relative loss of speedup, by the reading that has it smallest, at which the best gamma that was measured,
+  /// or plain decoding, is preferred to one beyond, [0, 1).
   double prefer_measured = measured_preference;
   /// Other profiles that carry the same measurement to all gammas.
   std::vector<core::AcceptanceProfile> readings = {};
@@ -64,7 +64,7 @@ enum class Basis {
   max_gamma,       ///< the optimum lies beyond max_gamma, this is the best one up to it
   measured,        ///< the best one that was measured: nothing is known beyond, or too little is gained there
   minimax_regret,  ///< least worst regret over the interval of rates
-  not_worth_it,    ///< plain decoding is fastest
+  not_worth_it,    ///< plain decoding is fastest, but for gammas that were not measured and surely gain too little
   none,            ///< the speedup grows without bound
 };
 
@@ -106,7 +106,8 @@ struct IntervalPlan {
 };
 
 struct Plan {
-  /// Some gamma is faster than plain decoding, for an interval at some rate of it.
+  /// Some gamma is faster than plain decoding, for an interval at some rate of it; and plain decoding is not preferred
+  /// for what was measured.
   bool worth_it;
   /// Gammas above this one are neither recommended nor shown.
   std::int64_t max_gamma;
@@ -126,9 +127,15 @@ struct Plan {
   std::optional<FinitePlan> finite;
   std::optional<IntervalPlan> interval;
 
-  /// What is recommended was measured, and the best gamma, beyond that, surely gains too little.
+  /// What is recommended was measured or is plain decoding, and the best gamma, beyond what was measured, surely gains
+  /// too little.
   bool prefers_measured() const {
-    return basis == Basis::measured && (!best.attained() || best.gamma != recommended->gamma);
+    const bool by_measurement = basis == Basis::measured || prefers_plain();
+    return by_measurement && (!best.attained() || best.gamma != recommended->gamma);
+  }
+  /// It is plain decoding.
+  bool prefers_plain() const {
+    return basis == Basis::not_worth_it && !interval && (!best.attained() || best.gamma > 0);
   }
 };
 

@@ -98,20 +98,21 @@ void PointPlanner::make_rows() {
     if (row.speedup > plan_.rows[best].speedup) best = gamma;
   }
   for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.rows[best].speedup;
-  if (best == 0 && without_price_ >= enough()) return;
   plan_.optimal_row = best;
   prefer_measured();
+  if (plan_.optimal_row != 0 || without_price_ < enough()) return;
+  plan_.optimal_row.reset();
+  plan_.passed_over_row.reset();
 }
 
 void PointPlanner::prefer_measured() {
   if (!plan_.optimal()->extrapolated) return;
-  std::optional<std::size_t> measured;
+  std::optional<std::size_t> measured;  // with plain decoding
   for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
     const DeploymentRow& row = plan_.rows[gamma];
     if (!row.extrapolated && (!measured || row.speedup > plan_.rows[*measured].speedup)) measured = gamma;
   }
-  // Plain decoding is a verdict and no choice among drafts.
-  if (!measured || *measured == 0) return;
+  if (!measured) return;
   const double sure = plan_.optimal()->speedup * std::exp(-errors(*plan_.optimal_row).readings.below);
   if (plan_.rows[*measured].speedup < (1 - question_.prefer_measured) * sure) return;
   plan_.passed_over_row = std::exchange(plan_.optimal_row, *measured);

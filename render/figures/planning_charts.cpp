@@ -171,7 +171,7 @@ std::string speedup_words(const planning::PointPlan& point) {
   if (!(best.speedup_ci95.hi - best.speedup_ci95.lo > 1e-6 * best.speedup)) speedup.ci95.reset();
   const bool is_largest = std::none_of(point.rows.begin(), point.rows.end(),
                                        [&](const planning::DeploymentRow& row) { return row.speedup > best.speedup; });
-  std::string words = best.gamma == 0 ? std::string("plain decoding is fastest")
+  std::string words = best.gamma == 0 ? fmt::format("plain decoding is {}", is_largest ? "fastest" : "recommended")
                                       : fmt::format("γ = {} is {}, {}× as fast as plain decoding", best.gamma,
                                                     is_largest ? "best" : "recommended", estimate_label(speedup, 2));
   if (point.deployed) {

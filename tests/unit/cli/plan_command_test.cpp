@@ -164,6 +164,31 @@ TEST_CASE("what was measured is recommended where going beyond gains little, and
   CHECK(json_of("--alpha 0.8 --c 0.15 --batch 1,2")["points"][0]["passed_over_gamma"].is_null());
 }
 
+TEST_CASE("plain decoding is recommended where what was measured is slower and nothing else surely gains") {
+  const std::string typed = "--acceptance-length 1.1 --at 3 --c 0.05";
+  for (const char* more : {"", " --rounds 20", " --batch 1", " --batch 1 --rounds 20"}) {
+    INFO(more);
+    const ordered_json plan = json_of(typed + more);
+    CHECK(plan["recommended"] == ordered_json({{"gamma", 0}, {"basis", "not_worth_it"}}));
+    CHECK(plan["worth_it"] == false);
+    CHECK(plan["points"][0]["optimal"]["gamma"] == 0);
+    CHECK(plan["points"][0]["passed_over_gamma"] == 1);
+    CHECK(plan["points"][0]["verdict"] == "cannot tell");
+    CHECK(plan["schedule"][0]["gamma"] == 0);
+    const std::string text = run_specdec("plan " + typed + more).out;
+    CHECK(text.find("by the estimate no gamma that was measured is") != std::string::npos);
+    CHECK(text.find("the best that was measured") == std::string::npos);
+  }
+  const std::string text = run_specdec("plan " + typed).out;
+  CHECK(text.find("up to 5% is given up for plain decoding.") != std::string::npos);
+  CHECK(text.find("\n    0   1.000    1.000  1.00 to 1.00       1.000   1.000  recommended\n") != std::string::npos);
+  CHECK(run_specdec("plan " + typed + " --min-gain 0.1")
+            .out.starts_with("Do not speculate: no gamma that was measured is faster than plain decoding"));
+  CHECK(run_specdec("plan " + typed + " --batch 1,2 --min-gain 0.1")
+            .out.starts_with(
+                "Do not speculate at batch 1 to 2: no gamma that was measured is faster than plain decoding."));
+}
+
 TEST_CASE("a recommendation beyond the measured positions says so in its first sentence") {
   for (const char* acceptance : {"--acceptance-length 1:1.84,2:2.51", "--acceptance-length 1.84 --at 1"}) {
     const std::string text = run_specdec(std::string("plan --c 0.02 ") + acceptance).out;

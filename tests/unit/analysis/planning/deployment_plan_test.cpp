@@ -782,6 +782,33 @@ TEST_CASE("a measured gamma is preferred to a faster one beyond it that gains to
   CHECK_THROWS_AS(planning::plan_deployment(asked), std::domain_error);
 }
 
+TEST_CASE("plain decoding is preferred to a faster gamma that was not measured where those measured are slower") {
+  // (1 - 0.8^(gamma + 1)) / 0.2 / (1.35 + 0.5 gamma): 0.973 at 1, 1.038 at 2, 1.036 at 3.
+  const auto cost = std::make_shared<fakes::Cost>([](const cost::RoundPoint& at) {
+    return cost::RoundTime{1, 0.5 * static_cast<double>(at.gamma), at.gamma > 0 ? 0.35 : 0};
+  });
+  cost->measured = [](const cost::RoundPoint& at) { return at.gamma <= 1; };
+  DeploymentQuestion asked = question(rate(0.8), cost);
+  asked.min_gain = 0.03;
+  asked.schedule_up_to = 4;
+  const planning::DraftPlan plan = planning::plan_deployment(asked).drafts[0];
+  const PointPlan& point = plan.points[0];
+  CHECK(point.optimal_row == 0);
+  CHECK(point.passed_over_row == 2);
+  CHECK(point.prefers_plain());
+  CHECK(point.verdict == Verdict::cannot_tell);
+  CHECK(point.next->gamma == 2);
+  CHECK(has_note(plan, "measured_preferred"));
+  REQUIRE(plan.schedule.size() == 1);
+  CHECK(plan.schedule[0].gamma == 0);
+
+  asked.prefer_measured = 0.03;
+  const planning::DraftPlan bold = planning::plan_deployment(asked).drafts[0];
+  CHECK(bold.points[0].optimal_row == 2);
+  CHECK_FALSE(bold.points[0].prefers_plain());
+  CHECK(bold.schedule[0].gamma == 2);
+}
+
 TEST_CASE("questions outside their ranges are refused") {
   const DeploymentQuestion good = question(rate(0.8), paper(0.1));
   const auto refuses = [&](auto change) {

@@ -256,13 +256,6 @@ TEST_CASE("a closed form prefers a measured gamma to one beyond that gains too l
   q.readings = {core::AcceptanceProfile(core::AcceptanceRate(0.8))};
   CHECK(planning::plan(q).recommended->gamma == 4);
 
-  // Plain decoding is no measured gamma: 1.044 at 2, 0.973 at 1.
-  PlanQuestion slow = question(0.8, 0.5);
-  slow.space.cost.overhead = 0.35;
-  slow.measured_at = 1;
-  CHECK(planning::plan(slow).recommended->gamma == 2);
-  CHECK_FALSE(planning::plan(slow).prefers_measured());
-
   // Free drafts: 1 / 0.2 = 5 tokens per step in the limit, 2.95 at gamma 3 and 4.95 at 20.
   PlanQuestion free = question(0.8, 0);
   free.measured_at = 3;
@@ -276,6 +269,37 @@ TEST_CASE("a closed form prefers a measured gamma to one beyond that gains too l
   const core::VerificationCost::Point points[] = {{2, 1}, {4, 1}};
   table.space.cost.verification = core::VerificationCost::table(points);
   CHECK(planning::plan(table).recommended->gamma == 3);
+}
+
+TEST_CASE(
+    "a closed form prefers plain decoding where it is faster than what was measured and nothing beyond surely gains") {
+  // 1.038 at 2, 0.973 at 1.
+  PlanQuestion slow = question(0.8, 0.5);
+  slow.space.cost.overhead = 0.35;
+  slow.measured_at = 1;
+  const Plan plan = planning::plan(slow);
+  CHECK(plan.recommended->gamma == 0);
+  CHECK(plan.basis == Basis::not_worth_it);
+  CHECK_FALSE(plan.worth_it);
+  CHECK(plan.prefers_plain());
+  CHECK(plan.prefers_measured());
+  CHECK(plan.best.gamma == 2);
+  // 1.038 > 1 / 0.97
+  slow.prefer_measured = 0.03;
+  CHECK(planning::plan(slow).recommended->gamma == 2);
+  CHECK(planning::plan(slow).worth_it);
+  CHECK_FALSE(planning::plan(slow).prefers_plain());
+
+  // 1.091 tokens in 1.05 plain steps at 1, 1.1 in 1.15 at 3, the only one that was measured.
+  PlanQuestion shorter = question(0.09097, 0.05);
+  shorter.measured_at = 3;
+  shorter.measured_from = 3;
+  CHECK(planning::plan(shorter).recommended->gamma == 0);
+  shorter.prefer_measured = 0.01;
+  CHECK(planning::plan(shorter).recommended->gamma == 1);
+
+  // Where it is fastest, nothing is passed over.
+  CHECK_FALSE(planning::plan(question(0.1, 0.5)).prefers_measured());
 }
 
 TEST_CASE("no row lies above the largest gamma there is") {
