@@ -101,7 +101,7 @@ class NearNames(Commands):
             config = Path(folder) / "c.toml"
             config.write_text("[plan]\nalhpa = 0.8\n")
             self.assert_refused(["plan", "--config", str(config)],
-                                f"--config {config}: plan.alhpa is not an option of a command (near it: alpha)")
+                                f"{config}:2: plan.alhpa is not an option of a command (near it: alpha)")
             config.write_text("[trace.info]\nhahs = \"x\"\n")
             done = run("trace", "info", "f", "--config", str(config))
             self.assertIn("trace.info.hahs is not an option of a command", done.stderr)
