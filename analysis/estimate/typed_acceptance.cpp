@@ -26,6 +26,10 @@ constexpr double least_rejection = 1e-12;
 constexpr double least_odds = 1e-7;
 /// Of fewer trials nothing follows.
 constexpr double least_trials = 1e-6;
+/// A length that is held there is so within this.
+constexpr double held_within = 1e-11;
+/// An end that is missed by less is met.
+constexpr double end_within = 1e-6;
 /// Halvings after which a bisection has every digit.
 constexpr int halvings = 100;
 
@@ -124,16 +128,48 @@ std::vector<double> tilted(std::vector<double> rates, double tilt) {
   return rates;
 }
 
+/// The tilt with which the rates give so many tokens per step.
+double tilt_to(const std::vector<double>& rates, double tokens) {
+  double lo = -40, hi = 40;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = lo + (hi - lo) / 2;
+    (tokens_of(tilted(rates, middle)) < tokens ? lo : hi) = middle;
+  }
+  return hi;
+}
+
 /// The profile with its odds tilted so that `gamma` drafts give so many tokens per step.
 AcceptanceProfile moved_to(const AcceptanceProfile& profile, std::int64_t gamma, double tokens) {
   const std::vector<double> all = off_the_ends(rates_of(profile, std::max(profile.measured_positions(), gamma)));
   const std::vector<double> measured(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(gamma));
-  double lo = -40, hi = 40;
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = lo + (hi - lo) / 2;
-    (tokens_of(tilted(measured, middle)) < tokens ? lo : hi) = middle;
+  return profile_of(tilted(all, tilt_to(measured, tokens)));
+}
+
+/// The measured rates, and those of the other profile beyond them.
+AcceptanceProfile with_rates_beyond(const AcceptanceProfile& measured, std::int64_t gamma,
+                                    const AcceptanceProfile& other) {
+  std::vector<double> rates = rates_of(other, std::max(other.measured_positions(), gamma));
+  const std::vector<double> first = rates_of(measured, gamma);
+  std::copy(first.begin(), first.end(), rates.begin());
+  return profile_of(rates);
+}
+
+/// The profile with the odds from each of the gammas to the next tilted so that each gives its tokens per step, as far
+/// as rates do.
+AcceptanceProfile moved_to_each(const AcceptanceProfile& profile, const std::vector<std::int64_t>& gammas,
+                                const std::vector<double>& tokens) {
+  const std::vector<double> all = off_the_ends(rates_of(profile, gammas.back()));
+  std::vector<double> rates;
+  double here = 1, alive = 1;
+  for (std::size_t k = 0; k < gammas.size(); ++k) {
+    const auto begin = static_cast<std::ptrdiff_t>(rates.size());
+    const std::vector<double> gap(all.begin() + begin, all.begin() + static_cast<std::ptrdiff_t>(gammas[k]));
+    for (const double rate : tilted(gap, tilt_to(gap, 1 + (tokens[k] - here) / alive))) {
+      rates.push_back(rate);
+      here += alive *= rate;
+    }
   }
-  return profile_of(tilted(all, hi));
+  return profile_of(rates);
 }
 
 /// Of a share of successes in so many independent trials.
@@ -273,12 +309,29 @@ void add_readings(const AcceptanceProfile& measured, const std::vector<std::int6
   }
 }
 
-void add_interval(const std::optional<double>& rounds, TypedAcceptance& typed) {
+/// The ends through the longest figure, and those that meet the ends of all figures at once; a figure whose end these
+/// miss has its own.
+void add_interval(const std::optional<double>& rounds, const std::vector<std::int64_t>& gammas,
+                  TypedAcceptance& typed) {
   if (!rounds) return;
-  const std::int64_t gamma = typed.measured_at;
-  const Interval tokens =
-      sampling_interval(theory::expected_tokens(typed.profile, gamma), typed.profile, gamma, rounds);
-  for (const double end : {tokens.lo, tokens.hi}) typed.ci95.push_back(moved_to(typed.profile, gamma, end));
+  std::vector<double> low, high;
+  for (const std::int64_t gamma : gammas) {
+    const Interval tokens =
+        sampling_interval(theory::expected_tokens(typed.profile, gamma), typed.profile, gamma, rounds);
+    low.push_back(tokens.lo);
+    high.push_back(tokens.hi);
+  }
+  for (const std::vector<double>& ends : {low, high}) {
+    const AcceptanceProfile last = moved_to(typed.profile, gammas.back(), ends.back());
+    typed.ci95.push_back(last);
+    if (gammas.size() == 1) continue;
+    const AcceptanceProfile each = moved_to_each(typed.profile, gammas, ends);
+    typed.ci95.push_back(with_rates_beyond(each, gammas.back(), last));
+    for (std::size_t k = 0; k + 1 < gammas.size(); ++k) {
+      if (std::abs(theory::expected_tokens(each, gammas[k]) - ends[k]) <= end_within) continue;
+      typed.ci95.push_back(moved_to(typed.profile, gammas[k], ends[k]));
+    }
+  }
 }
 
 std::vector<theory::AcceptanceLength> widened(std::vector<theory::AcceptanceLength> lengths, double by) {
@@ -294,6 +347,85 @@ double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
     (theory::profile_from_acceptance_lengths(widened(lengths, middle)).monotone ? hi : lo) = middle;
   }
   return hi;
+}
+
+bool have_law(const std::vector<theory::AcceptanceLength>& lengths) {
+  return theory::profile_from_acceptance_lengths(lengths).monotone;
+}
+
+/// The lengths with one of them held as near to `wanted` as the others' half units let it.
+/// @param legal  what they let it be
+std::vector<theory::AcceptanceLength> held(std::vector<theory::AcceptanceLength> lengths, std::size_t k, double wanted,
+                                           double legal) {
+  const std::int64_t gamma = lengths[k].gamma;
+  lengths[k] = {gamma, wanted, held_within};
+  if (have_law(lengths)) return lengths;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = wanted + (legal - wanted) / 2;
+    lengths[k] = {gamma, middle, held_within};
+    (have_law(lengths) ? legal : wanted) = middle;
+  }
+  lengths[k] = {gamma, legal, held_within};
+  return lengths;
+}
+
+/// The law that misses the length that it misses most by the least share of its half unit, the others in turn by as
+/// little as it can.
+/// @param lengths  that some law gives within their half units
+AcceptanceProfile nearest_law(std::vector<theory::AcceptanceLength> lengths) {
+  const auto scaled = [&](double share) {
+    std::vector<theory::AcceptanceLength> result = lengths;
+    for (theory::AcceptanceLength& length : result) length.half_unit *= share;
+    return result;
+  };
+  if (have_law(scaled(0))) return theory::profile_from_acceptance_lengths(lengths).profile;
+  double lo = 0, hi = 1;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = lo + (hi - lo) / 2;
+    (have_law(scaled(middle)) ? hi : lo) = middle;
+  }
+  const std::vector<theory::AcceptanceLength> typed = lengths;
+  lengths = scaled(hi);
+  for (theory::AcceptanceLength& length : lengths) length.half_unit += held_within;
+  for (std::size_t k = 0; k < lengths.size(); ++k) {
+    const AcceptanceProfile law = theory::profile_from_acceptance_lengths(lengths).profile;
+    lengths = held(lengths, k, typed[k].tokens_per_step, theory::expected_tokens(law, lengths[k].gamma));
+  }
+  return theory::profile_from_acceptance_lengths(lengths).profile;
+}
+
+/// Readings that meet the ends of each length's rounding, as far as the others' rounding lets a law go there.
+void add_ends_of_lengths(const std::vector<theory::AcceptanceLength>& lengths, TypedAcceptance& typed) {
+  for (std::size_t k = 0; k < lengths.size(); ++k) {
+    const auto& [gamma, tokens, half_unit] = lengths[k];
+    if (half_unit == 0) continue;
+    for (const double moved : {-half_unit, half_unit}) {
+      const double end = std::clamp(tokens + moved, 1.0, static_cast<double>(gamma) + 1);
+      const auto ends = held(lengths, k, end, theory::expected_tokens(typed.profile, gamma));
+      typed.readings.push_back(
+          with_rates_beyond(theory::profile_from_acceptance_lengths(ends).profile, typed.measured_at, typed.profile));
+    }
+  }
+}
+
+/// Readings with all rates at the low and at the high ends of their rounding, survival falling.
+void add_ends_of_rates(std::span<const TypedRate> rates, bool conditional, TypedAcceptance& typed) {
+  std::vector<double> low, high;
+  bool rounded = false;
+  for (const auto& [rate, half] : rates) {
+    low.push_back(std::max(0.0, rate - half));
+    high.push_back(std::min(1.0, rate + half));
+    rounded = rounded || half > 0;
+  }
+  if (!rounded || rates.size() == 1) return;
+  if (!conditional) {
+    for (std::size_t j = low.size() - 1; j > 0; --j) low[j - 1] = std::max(low[j - 1], low[j]);
+  }
+  for (const std::vector<double>& ends : {low, high}) {
+    const AcceptanceProfile end = conditional ? theory::profile_from_conditional_rates(ends)
+                                              : theory::profile_from_unconditional_rates(ends).profile;
+    typed.readings.push_back(with_rates_beyond(end, typed.measured_at, typed.profile));
+  }
 }
 
 /// Readings that meet the ends of each length's rounding, whatever the others say.
@@ -323,7 +455,7 @@ TypedAcceptance one_length(const TypedLength& length, const std::optional<double
       typed.readings.push_back(at(length.tokens_per_step + moved, ratio));
     }
   }
-  add_interval(rounds, typed);
+  add_interval(rounds, {length.gamma}, typed);
   return typed;
 }
 
@@ -350,23 +482,26 @@ TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optiona
     core::require_in("typed_lengths", "half_unit", length.half_unit, 0, 1);
     given.push_back({length.gamma, length.tokens_per_step, length.half_unit});
   }
-  theory::InvertedProfile inverted = theory::profile_from_acceptance_lengths(given);
+  const bool monotone = have_law(given);
   if (lengths.size() == 1) return one_length(lengths.front(), rounds);
 
-  const bool monotone = inverted.monotone;
   const double misfit = monotone ? 0 : least_misfit(given);
-  if (!monotone) inverted = theory::profile_from_acceptance_lengths(widened(given, misfit));
+  const AcceptanceProfile law = nearest_law(widened(given, misfit));
   const TypedLength& longest = lengths.back();
-  TypedAcceptance typed{.profile = inverted.profile,
+  TypedAcceptance typed{.profile = law,
                         .measured_at = longest.gamma,
                         .measured_from = lengths.front().gamma,
-                        .rate = pooled(inverted.profile, longest.gamma),
+                        .rate = pooled(law, longest.gamma),
                         .monotone = monotone,
                         .misfit = misfit};
   std::vector<std::int64_t> gammas;
   for (const TypedLength& length : lengths) gammas.push_back(length.gamma);
-  add_readings(inverted.profile, gammas, longest.half_unit, typed);
-  if (!monotone) add_lengths_as_typed(lengths, typed);
+  add_readings(law, gammas, longest.half_unit, typed);
+  if (monotone) {
+    add_ends_of_lengths(given, typed);
+  } else {
+    add_lengths_as_typed(lengths, typed);
+  }
   std::vector<Band> bands;
   for (const TypedLength& length : lengths) {
     const Interval sampled = sampling_interval(length.tokens_per_step, typed.profile, length.gamma, rounds);
@@ -375,7 +510,7 @@ TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optiona
                      rate_for(sampled.hi + length.half_unit, length.gamma)});
   }
   typed.falsified = different_rates(bands);
-  add_interval(rounds, typed);
+  add_interval(rounds, gammas, typed);
   return typed;
 }
 
@@ -416,7 +551,8 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
   std::vector<std::int64_t> positions(rates.size());
   std::iota(positions.begin(), positions.end(), 1);
   add_readings(measured, positions, half_unit_of_tokens(rates, conditional), typed);
-  add_interval(rounds, typed);
+  add_ends_of_rates(rates, conditional, typed);
+  add_interval(rounds, positions, typed);
   return typed;
 }
 

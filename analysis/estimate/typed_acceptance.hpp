@@ -44,9 +44,11 @@ struct TypedAcceptance {
   /// more.
   core::AcceptanceProfile profile;
   /// What rounding and the steepest and the rising ratio make of it, beyond the figures, between them and below; of
-  /// rounding alone where no rate goes on. Where `misfit` is above 0, also those that meet each length.
+  /// rounding alone where no rate goes on. Of several figures, also those that meet the ends of each one's rounding, as
+  /// far as some survival function does or, where `misfit` is above 0, in any case.
   std::vector<core::AcceptanceProfile> readings = {};
-  /// The ends of its 95% interval by the sample's size; empty where, and only where, that is not known.
+  /// The ends of its 95% interval by the sample's size, of which the outermost count at each gamma; empty where, and
+  /// only where, that is not known.
   std::vector<core::AcceptanceProfile> ci95 = {};
   /// The longest draft that was typed.
   std::int64_t measured_at = 1;
@@ -70,11 +72,10 @@ struct TypedAcceptance {
 inline constexpr double typed_design_effect = 3;
 
 /// From tokens per step by gamma. Survival follows where some survival function lies within half a unit of every
-/// length: the least concave majorant of the lengths less their half units is then below the lengths plus theirs, and
-/// what is taken is that majorant, raised by as much as it goes. Where none does, all half units are widened by the
-/// least number with which one does, the misfit. The 95% interval tilts the odds of all rates so that
-/// the longest length moves to the ends of Wilson's interval for the share of its drafts that is accepted, of as many
-/// trials as give the standard error, typed_design_effect being in its variance.
+/// length, and what is taken is the nearest one to the lengths: each is met as nearly as the others let it be. Where
+/// none does, all half units are widened by the least number with which one does, the misfit. The 95% interval tilts
+/// the odds of rates so that each length moves to the ends of Wilson's interval for the share of its drafts that is
+/// accepted, of as many trials as give the standard error, typed_design_effect being in its variance.
 ///
 /// Source:   docs/theory.md#typed-acceptance
 /// @param lengths  at least one, gammas rising, the last at most theory::longest_profile
@@ -90,7 +91,8 @@ struct TypedRate {
 };
 
 /// From P(at least j drafts accepted), j = 1, 2, ..., or from the rates given that all before are accepted. The tokens
-/// per step are known to what all rates together may be off by their rounding.
+/// per step are known to what all rates together may be off by their rounding, and at each gamma to what so many rounds
+/// tell of the drafts accepted up to it.
 /// @throws as typed_lengths
 TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool conditional,
                                 std::optional<double> rounds = std::nullopt);

@@ -37,6 +37,16 @@ Hull readings_at(const TypedAcceptance& typed, std::int64_t gamma) {
   return hull;
 }
 
+Hull interval_at(const TypedAcceptance& typed, std::int64_t gamma) {
+  const double value = expected_tokens(typed.profile, gamma);
+  Hull hull{value, value};
+  for (const core::AcceptanceProfile& profile : typed.ci95) {
+    hull.lo = std::min(hull.lo, expected_tokens(profile, gamma));
+    hull.hi = std::max(hull.hi, expected_tokens(profile, gamma));
+  }
+  return hull;
+}
+
 std::vector<TypedLength> by_gamma(const std::vector<double>& tokens, double half_unit = 0.005) {
   std::vector<TypedLength> lengths;
   for (const double length : tokens) {
@@ -221,8 +231,8 @@ TEST_CASE(
   CHECK(readings_at(two, 1).hi - readings_at(two, 1).lo > 0.03);
   CHECK(readings_at(two, 5).hi - readings_at(two, 5).lo == Approx(0.01).epsilon(1e-6));
   CHECK(readings_at(two, 3).hi - readings_at(two, 3).lo < 0.02);
-  // With a figure at each length there is nothing between them.
-  CHECK(estimate::typed_lengths(by_gamma({1.8, 2.4, 2.8})).readings.size() == 2);
+  // With a figure at each length there is nothing between them: two beyond the last, and two ends of each.
+  CHECK(estimate::typed_lengths(by_gamma({1.8, 2.4, 2.8})).readings.size() == 8);
 }
 
 TEST_CASE("a ratio that was fitted is known as such even where it is the published median") {
@@ -292,8 +302,8 @@ TEST_CASE("rounds give a typed length the interval of its mean, with the design 
 
 TEST_CASE("few rounds in which nothing or all was accepted leave room, the more the fewer they are") {
   const auto ends = [](const TypedAcceptance& typed) {
-    REQUIRE(typed.ci95.size() == 2);
-    return Hull{expected_tokens(typed.ci95[0], typed.measured_at), expected_tokens(typed.ci95[1], typed.measured_at)};
+    REQUIRE_FALSE(typed.ci95.empty());
+    return interval_at(typed, typed.measured_at);
   };
   const double z2 = 1.959964 * 1.959964;
   const Hull nothing = ends(estimate::typed_lengths(std::vector<TypedLength>{{1, 1, 0.005}}, 10));
@@ -367,12 +377,85 @@ TEST_CASE("rates by position are read as their lengths are, and their rounding i
   CHECK(typed.measured_at == 4);
   CHECK(expected_tokens(typed.profile, 4) == Approx(1 + 0.71 + 0.49 + 0.32 + 0.21));
   CHECK(typed.rate.alpha() == Approx(1.73 / (1 + 0.71 + 0.49 + 0.32)));
-  CHECK(typed.ci95.size() == 2);
+  CHECK_FALSE(typed.ci95.empty());
   const std::vector<estimate::TypedRate> conditional = {{0.71, 0.005}, {0.69, 0.005}, {0.65, 0.005}, {0.66, 0.005}};
   CHECK(estimate::typed_positions(conditional, true).profile.survival(2) == Approx(0.71 * 0.69));
   CHECK(estimate::typed_positions(std::vector<estimate::TypedRate>{{0.5, 0.05}, {0.55, 0.05}}, false).monotone);
   CHECK_FALSE(estimate::typed_positions(std::vector<estimate::TypedRate>{{0.5, 0.005}, {0.55, 0.005}}, false).monotone);
   CHECK(estimate::typed_positions(std::vector<estimate::TypedRate>{{0.9, 0.005}, {0.5, 0.005}}, false).falsified);
+}
+
+TEST_CASE("each of several figures has the interval of its own mean, not a share of the last one's") {
+  constexpr double z = 1.959964, rounds = 1e6;
+  const std::vector<double> survival = {0.8, 0.6, 0.45};
+  const std::vector<estimate::TypedRate> unconditional = {{0.8, 0}, {0.6, 0}, {0.45, 0}};
+  const std::vector<estimate::TypedRate> conditional = {{0.8, 0}, {0.75, 0}, {0.75, 0}};
+  for (const TypedAcceptance& typed : {estimate::typed_lengths(by_gamma({1.8, 2.4, 2.85}, 0), rounds),
+                                       estimate::typed_positions(unconditional, false, rounds),
+                                       estimate::typed_positions(conditional, true, rounds)}) {
+    double mean = 0, squares = 0;
+    for (std::int64_t gamma = 1; gamma <= 3; ++gamma) {
+      mean += survival[static_cast<std::size_t>(gamma) - 1];
+      squares += static_cast<double>(2 * gamma - 1) * survival[static_cast<std::size_t>(gamma) - 1];
+      const double half = z * std::sqrt(3 * (squares - mean * mean) / rounds);
+      const Hull hull = interval_at(typed, gamma);
+      INFO(gamma);
+      CHECK(1 + mean - hull.lo == Approx(half).epsilon(0.005));
+      CHECK(hull.hi - 1 - mean == Approx(half).epsilon(0.005));
+    }
+  }
+  // The first of several figures is known as it is alone, of however few rounds.
+  for (const double few : {1.0, 5.0, 50.0, 500.0}) {
+    const std::vector<double> rates = {0.7, 0.05, 0.04};
+    double tokens = 1;
+    std::vector<double> lengths;
+    for (const double rate : rates) lengths.push_back(tokens += rate);
+    const TypedAcceptance several = estimate::typed_lengths(by_gamma(lengths, 0), few);
+    const Hull alone = interval_at(estimate::typed_lengths(by_gamma({lengths[0]}, 0), few), 1);
+    CHECK(interval_at(several, 1).lo <= alone.lo + 1e-5);
+    CHECK(interval_at(several, 1).hi >= alone.hi - 1e-5);
+  }
+}
+
+TEST_CASE("each of several figures has the range of its own rounding") {
+  const TypedAcceptance lengths = estimate::typed_lengths(by_gamma({1.8, 2.4, 2.9}, 0.05));
+  const std::vector<estimate::TypedRate> rates = {{0.8, 0.05}, {0.6, 0.05}, {0.5, 0.05}};
+  const TypedAcceptance positions = estimate::typed_positions(rates, false);
+  const TypedAcceptance conditional = estimate::typed_positions(rates, true);
+  const std::vector<double> tokens = {1.8, 2.4, 2.9}, sums = {0.05, 0.1, 0.15};
+  const std::vector<double> low = {1.75, 1.75 + 0.75 * 0.55}, high = {1.85, 1.85 + 0.85 * 0.65};
+  for (std::int64_t gamma = 1; gamma <= 3; ++gamma) {
+    const auto k = static_cast<std::size_t>(gamma) - 1;
+    INFO(gamma);
+    CHECK(readings_at(lengths, gamma).lo == Approx(tokens[k] - 0.05).epsilon(1e-6));
+    CHECK(readings_at(lengths, gamma).hi == Approx(tokens[k] + 0.05).epsilon(1e-6));
+    CHECK(readings_at(positions, gamma).lo == Approx(tokens[k] - sums[k]).epsilon(1e-6));
+    CHECK(readings_at(positions, gamma).hi == Approx(tokens[k] + sums[k]).epsilon(1e-6));
+    if (gamma == 3) continue;
+    CHECK(readings_at(conditional, gamma).lo <= low[k] + 1e-9);
+    CHECK(readings_at(conditional, gamma).hi >= high[k] - 1e-9);
+  }
+}
+
+TEST_CASE("lengths that only rounding makes legal move no further than they have to, and those in order not at all") {
+  const TypedAcceptance falling = estimate::typed_lengths(by_gamma({1.8, 2.4, 2.3}, 0.05));
+  CHECK(falling.monotone);
+  CHECK(expected_tokens(falling.profile, 1) == Approx(1.8).epsilon(1e-7));
+  CHECK(expected_tokens(falling.profile, 2) == Approx(2.35).epsilon(1e-7));
+  CHECK(expected_tokens(falling.profile, 3) == Approx(2.35).epsilon(1e-7));
+  CHECK(readings_at(falling, 1).lo <= 1.75 + 1e-7);
+  CHECK(readings_at(falling, 1).hi >= 1.85 - 1e-7);
+
+  const std::vector<TypedLength> finer = {{1, 1.8, 0.05}, {2, 2.4, 0.05}, {3, 2.39, 0.005}};
+  const TypedAcceptance nearly = estimate::typed_lengths(finer);
+  CHECK(expected_tokens(nearly.profile, 1) == Approx(1.8).epsilon(1e-7));
+  // Each is missed by 2/11 of its half unit.
+  CHECK(expected_tokens(nearly.profile, 2) == Approx(2.39 + 0.01 / 11).epsilon(1e-7));
+  CHECK(expected_tokens(nearly.profile, 3) == Approx(2.39 + 0.01 / 11).epsilon(1e-7));
+  CHECK(readings_at(nearly, 1).lo <= 1.75 + 1e-7);
+  CHECK(readings_at(nearly, 1).hi >= 1.85 - 1e-7);
+  CHECK(readings_at(nearly, 2).lo <= 2.35 + 1e-7);
+  CHECK(readings_at(nearly, 2).hi >= 2.395 - 1e-7);
 }
 
 TEST_CASE("where all drafts are accepted there is no rate to go on with") {
