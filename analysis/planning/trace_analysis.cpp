@@ -332,6 +332,11 @@ class TraceAnalyzer::State {
                        alpha->clusters, alpha->prompts ? "prompts" : "sequences", alpha->effective_clusters,
                        *alpha->degrees_of_freedom, estimate::few_sequences, estimate::few_sequences - 1)});
     }
+    if (!alpha->prompts && alpha->clusters > 1 && alpha->ci95) {
+      notes_.push_back({"prompts_unknown",
+                        "the recording does not say which texts continue one prompt (column prompt): intervals take "
+                        "texts as independent, and are too narrow where several continue one"});
+    }
     if (alpha->length_dependence && alpha->length_dependence->significant()) {
       const estimate::LengthDependence& dependence = *alpha->length_dependence;
       notes_.push_back(

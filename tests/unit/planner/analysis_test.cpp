@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/acceptance.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
+#include "traces/memory_recording.hpp"
 
 using namespace specdec;
 using planner::Analysis;
@@ -43,6 +47,25 @@ TEST_CASE("an analysis and a plan of one recording agree, and the simulated repl
   CHECK(analysis.files == shipped.files);
   CHECK(warns(analyze(shipped, {.samples = 0}), "no_cost"));
   CHECK_FALSE(warns(analysis, "no_cost"));
+}
+
+TEST_CASE("texts that do not say their prompts are warned of, for intervals take them as independent") {
+  const std::vector<float> p = {0.5F, 0.5F, 0.75F, 0.25F, 0.25F, 0.75F}, q = {0.25F, 0.75F, 0.5F, 0.5F, 0.5F, 0.5F};
+  const auto warned = [&](std::vector<std::int64_t> prompt) {
+    traces::MemoryPositions positions;
+    positions.size = 3;
+    positions.vocab = 2;
+    positions.target = std::as_bytes(std::span(p)).data();
+    positions.draft = std::as_bytes(std::span(q)).data();
+    positions.sequences = {0, 1, 2};
+    positions.prompt = std::move(prompt);
+    traces::MemoryRecording recording;
+    recording.append(std::move(positions));
+    const auto source = recording.open();
+    return warns(analyze(*source, {.samples = 0}), "prompts_unknown");
+  };
+  CHECK(warned({}));
+  CHECK_FALSE(warned({4, 4, 5}));
 }
 
 TEST_CASE("an analysis does not depend on threads") {
