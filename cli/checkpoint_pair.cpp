@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 namespace specdec::cli {
 namespace {
@@ -32,7 +33,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
 }
 
 sim::ModelFactory transformer_factory(std::shared_ptr<const sim::TransformerWeights> weights) {
-  return [weights](std::int64_t threads) {
+  return [weights = std::move(weights)](std::int64_t threads) {
     return sim::OwnedModel(sim::Transformer(weights, {.threads = static_cast<int>(threads)}));
   };
 }

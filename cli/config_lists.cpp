@@ -60,7 +60,8 @@ std::optional<ConfigKey> key_of(std::string_view line, std::int64_t number, std:
   if (line.size() < 3 || line.front() == '#' || line.front() == ';') return std::nullopt;
   if (line.front() == '[' && line.back() == ']') {
     const bool is_double = line.size() > 4 && line.starts_with("[[") && line.ends_with("]]");
-    section = line.substr(1 + is_double, line.size() - 2 - 2 * is_double);
+    const std::size_t brackets = is_double ? 2 : 1;
+    section = line.substr(brackets, line.size() - 2 * brackets);
     if (section == "default") section.clear();
     return section.empty() ? std::nullopt : std::optional(ConfigKey{section, number, true});
   }

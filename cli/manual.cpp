@@ -82,7 +82,7 @@ void add_commands(const CLI::App& program, const CLI::App& group, const std::str
 }  // namespace
 
 std::string manual_page(const CLI::App& program) {
-  const std::string name = program.get_name();
+  const std::string& name = program.get_name();
   std::string commands;
   add_commands(program, program, name, commands);
   return fmt::format(

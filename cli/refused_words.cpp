@@ -164,7 +164,7 @@ LinesOfOptions lines_of_options(const CLI::App& program, const std::string& file
 }
 
 std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   const std::size_t option_at = std::min(message.find("--"), message.size());
   const std::string option = message.substr(option_at, message.find_first_of(": ", option_at) - option_at);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";

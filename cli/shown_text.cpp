@@ -15,7 +15,7 @@ using sim::Token;
 std::vector<Token> shown_prompt(const ShownTextOptions& options, const CheckpointPair& pair) {
   const std::int64_t longest = pair.longest_prompt(options.tokens, options.tokens_option);
   if (!options.prompt) return pair.prompts(listed("--tasks", options.tasks), longest).kept.front().tokens;
-  const std::vector<Token> tokens = pair.tokenizer().encode(*options.prompt, true);
+  std::vector<Token> tokens = pair.tokenizer().encode(*options.prompt, true);
   const auto length = static_cast<std::int64_t>(tokens.size());
   if (length < 1 || length > longest)
     refuse("--prompt", fmt::format("{} tokens long", length), fmt::format("1 to {} tokens long", longest));

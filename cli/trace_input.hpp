@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/options.hpp"
@@ -17,11 +16,6 @@ namespace specdec::cli {
 /// TRACE... or --target and --draft: the recording that a command reads, with the options that say how.
 class TraceInput {
  public:
-  TraceInput() = default;
-  /// As if these files were given, and nothing else about them.
-  explicit TraceInput(std::vector<std::string> files, std::optional<std::string> draft_array = {})
-      : files_(std::move(files)), draft_array_(std::move(draft_array)) {}
-
   void declare(Options& options);
 
   /// What was given.

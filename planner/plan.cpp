@@ -173,31 +173,6 @@ std::int64_t PlanQuestion::largest_compared_gamma(std::int64_t usual) const {
   return std::min(max_gamma.value_or(std::max(usual, gamma.value_or(0))), planning::largest_scanned_gamma);
 }
 
-std::vector<std::size_t> Plan::drafts_not_told_apart() const {
-  std::vector<std::size_t> alike;
-  if (!deployment.recommended_draft) return alike;
-  for (std::size_t rival = 0; rival < deployment.drafts.size(); ++rival) {
-    if (rival == shown()) continue;
-    const std::vector<PointPlan>& others = deployment.drafts[rival].points;
-    bool is_told = false;
-    for (std::size_t i = 0; i < others.size(); ++i) {
-      const planning::DeploymentRow* const own = points()[i].optimal();
-      const planning::DeploymentRow* const other = others[i].optimal();
-      if (own == nullptr || other == nullptr || own->gamma == 0) continue;
-      const double gain =
-          std::log(own->tokens_per_step * other->time.total() / (other->tokens_per_step * own->time.total()));
-      const double cost_error = cost_ratio_error(*drafts[shown()].cost.rounds, *drafts[rival].cost.rounds,
-                                                 {own->gamma, others[i].batch, others[i].context},
-                                                 {other->gamma, others[i].batch, others[i].context});
-      const double error =
-          std::hypot(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval), cost_error);
-      is_told = is_told || gain > error;
-    }
-    if (!is_told) alike.push_back(rival);
-  }
-  return alike;
-}
-
 std::vector<Recommendation> Plan::recommendations() const {
   std::vector<Recommendation> all;
   if (has_points()) {
@@ -302,9 +277,31 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   return p;
 }
 
-void warn_of_alike_drafts(Plan& p) {
+/// Whether the recommended draft is faster than the rival at a point by more than is uncertain of both.
+bool is_told_apart(const Plan& p, std::size_t rival, std::size_t point) {
+  const PointPlan& others = p.deployment.drafts[rival].points[point];
+  const planning::DeploymentRow* const own = p.points()[point].optimal();
+  const planning::DeploymentRow* const other = others.optimal();
+  if (own == nullptr || other == nullptr || own->gamma == 0) return false;
+  const double gain =
+      std::log(own->tokens_per_step * other->time.total() / (other->tokens_per_step * own->time.total()));
+  const double cost_error =
+      cost_ratio_error(*p.drafts[p.shown()].cost.rounds, *p.drafts[rival].cost.rounds,
+                       {own->gamma, others.batch, others.context}, {other->gamma, others.batch, others.context});
+  return gain > std::hypot(log_half_width(own->tokens_interval), log_half_width(other->tokens_interval), cost_error);
+}
+
+void compare_drafts(Plan& p) {
+  if (!p.deployment.recommended_draft) return;
   std::vector<std::string> names;
-  for (const std::size_t draft : p.drafts_not_told_apart()) names.push_back(p.deployment.drafts[draft].name);
+  for (std::size_t rival = 0; rival < p.deployment.drafts.size(); ++rival) {
+    if (rival == p.shown()) continue;
+    bool is_told = false;
+    for (std::size_t point = 0; point < p.points().size(); ++point) is_told = is_told || is_told_apart(p, rival, point);
+    if (is_told) continue;
+    p.drafts_not_told_apart.push_back(rival);
+    names.push_back(p.deployment.drafts[rival].name);
+  }
   if (names.empty()) return;
   p.warnings.push_back({"drafts_not_told_apart",
                         fmt::format("draft {} is faster than {} by the estimate alone: what is uncertain of their "
@@ -371,7 +368,7 @@ Plan plan(std::vector<Draft> drafts, const PlanQuestion& question) {
   }
   Plan p = planned_points(std::move(drafts), question);
   conclude(nullptr, p);
-  warn_of_alike_drafts(p);
+  compare_drafts(p);
   warn_of_regret(p);
   assume(nullptr, p);
   return p;

@@ -131,12 +131,12 @@ struct Plan {
   std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
+  /// The drafts that may be as fast as the recommended one at every point, by the intervals of both acceptances and by
+  /// the replicates of their costs, which are paired: that it is faster is by the estimate alone.
+  std::vector<std::size_t> drafts_not_told_apart;
 
   /// At each point, in order of context, then batch; at least one.
   std::vector<Recommendation> recommendations() const;
-  /// The drafts that may be as fast as the recommended one at every point, by the intervals of both acceptances and by
-  /// the replicates of their costs, which are paired: that it is faster is by the estimate alone.
-  std::vector<std::size_t> drafts_not_told_apart() const;
   bool has_points() const { return !deployment.drafts.empty(); }
   /// The draft whose points are shown: the recommended one, else the first.
   std::size_t shown() const { return deployment.recommended_draft.value_or(0); }

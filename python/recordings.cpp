@@ -122,31 +122,12 @@ void append(Recording& recording, nb::handle p, nb::handle q, const std::optiona
   if (positions.size == 0) planner::refuse("--p", "empty", "of one position at least");
   positions.target = static_cast<const std::byte*>(target.data());
   positions.draft = static_cast<const std::byte*>(draft.data());
-  const auto require_length = [&](const char* name, const Labels& labels) {
-    if (static_cast<std::int64_t>(labels.shape(0)) == positions.size) return;
-    planner::refuse(fmt::format("--{}", name), fmt::format("{} long", labels.shape(0)),
-                    fmt::format("{} long, one for each position", positions.size));
+  const auto copied = [](const std::optional<Labels>& labels) {
+    return labels ? std::vector(labels->data(), labels->data() + labels->shape(0)) : std::vector<std::int64_t>();
   };
-  if (tokens) {
-    require_length("tokens", *tokens);
-    const std::int64_t limit = positions.vocab > 0 ? positions.vocab : std::int64_t{1} << 31U;
-    for (std::size_t i = 0; i < tokens->shape(0); ++i) {
-      const std::int64_t token = tokens->data()[i];
-      if (token < -1 || token >= limit) {
-        planner::refuse("--tokens", fmt::format("{}", token),
-                        fmt::format("in [0, {}], or -1 where unknown", limit - 1));
-      }
-      positions.tokens.push_back(static_cast<std::int32_t>(token));
-    }
-  }
-  if (sequences) {
-    require_length("sequences", *sequences);
-    positions.sequences.assign(sequences->data(), sequences->data() + sequences->shape(0));
-  }
-  if (prompts) {
-    require_length("prompt", *prompts);
-    positions.prompt.assign(prompts->data(), prompts->data() + prompts->shape(0));
-  }
+  positions.tokens = copied(tokens);
+  positions.sequences = copied(sequences);
+  positions.prompt = copied(prompts);
   positions.task = task;
   recording.memory().append(std::move(positions));
   recording.keep(target);

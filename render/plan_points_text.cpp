@@ -201,7 +201,7 @@ std::string about_shortfall(const Plan& d) {
 
 std::string which_draft(const Plan& d) {
   if (d.deployment.drafts.size() == 1) return "";
-  if (!d.drafts_not_told_apart().empty()) {
+  if (!d.drafts_not_told_apart.empty()) {
     return fmt::format("By the estimate alone take the draft {}; what follows is its plan.", d.shown_plan().name);
   }
   return d.deployment.recommended_draft

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -79,8 +78,8 @@ void require_shapes(const MemoryPositions& positions) {
   require_length("tokens", positions.tokens.size(), positions.size);
   require_length("sequences", positions.sequences.size(), positions.size);
   require_length("prompt", positions.prompt.size(), positions.size);
-  const std::int64_t limit = positions.vocab > 0 ? positions.vocab : std::numeric_limits<std::int32_t>::max();
-  for (const std::int32_t token : positions.tokens)
+  const std::int64_t limit = positions.vocab > 0 ? positions.vocab : std::int64_t{1} << 31U;
+  for (const std::int64_t token : positions.tokens)
     if (token < -1 || token >= limit)
       refuse("tokens", fmt::format("{}", token), fmt::format("in [0, {}], or -1 where unknown", limit - 1));
 }
@@ -89,7 +88,9 @@ void require_shapes(const MemoryPositions& positions) {
 
 /// What was appended at once.
 struct MemoryRecording::Piece {
+  /// Without its tokens, which follow in 32 bits.
   MemoryPositions given;
+  std::vector<std::int32_t> token;
   std::vector<std::int64_t> sequence;
   std::vector<std::int64_t> place;
   std::vector<std::int32_t> task;
@@ -114,14 +115,15 @@ struct MemoryRecording::State {
   void require_alike(const MemoryPositions& next) const {
     if (pieces.empty()) return;
     const MemoryPositions& first = pieces.front().given;
+    const bool had_tokens = !pieces.front().token.empty();
     if (next.vocab != first.vocab)
       refuse("vocab", fmt::format("{}", next.vocab), fmt::format("{}, as before", first.vocab));
     if (next.space != first.space) refuse("space", "another one", "what it was before");
     if (next.type != first.type)
       refuse("type", std::string(name_of(next.type)), fmt::format("{}, as before", name_of(first.type)));
-    if (next.tokens.empty() != first.tokens.empty())
+    if (next.tokens.empty() == had_tokens)
       refuse("tokens", next.tokens.empty() ? "missing" : "given",
-             first.tokens.empty() ? "missing, as before" : "given, as before");
+             had_tokens ? "given, as before" : "missing, as before");
     if (next.prompt.empty() != first.prompt.empty())
       refuse("prompt", next.prompt.empty() ? "missing" : "given",
              first.prompt.empty() ? "missing, as before" : "given, as before");
@@ -178,7 +180,7 @@ class MemoryRecording::Reader final : public PositionSource {
     };
     batch.sequence = part(piece.sequence);
     batch.place = part(piece.place);
-    batch.token = part(given.tokens);
+    batch.token = part(piece.token);
     if (!state_.metadata.task_names.empty()) batch.task = part(piece.task);
     batch.prompt = part(given.prompt);
     if (given.vocab > 0) {
@@ -243,6 +245,8 @@ void MemoryRecording::append(MemoryPositions positions) {
     piece.target_logs = log_probabilities("target", positions, positions.target);
     piece.draft_logs = log_probabilities("draft", positions, positions.draft);
   }
+  const std::vector<std::int64_t> tokens = std::move(positions.tokens);
+  piece.token.assign(tokens.begin(), tokens.end());
   piece.given = std::move(positions);
   State::Last last = state_->last;
   std::set<std::int64_t> begun;

@@ -27,7 +27,7 @@ struct MemoryPositions {
   const std::byte* target = nullptr;
   const std::byte* draft = nullptr;
   /// (size), -1 where unknown; empty: all unknown.
-  std::vector<std::int32_t> tokens = {};
+  std::vector<std::int64_t> tokens = {};
   /// (size); a sequence is a run of one label, and goes on from the positions before where they end in that label.
   /// Empty: they are one sequence of their own.
   std::vector<std::int64_t> sequences = {};

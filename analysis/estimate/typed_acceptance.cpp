@@ -339,18 +339,18 @@ std::vector<theory::AcceptanceLength> widened(std::vector<theory::AcceptanceLeng
   return lengths;
 }
 
+bool have_law(const std::vector<theory::AcceptanceLength>& lengths) {
+  return theory::profile_from_acceptance_lengths(lengths).monotone;
+}
+
 /// By how much the half units of lengths that no survival function gives must be widened for one to do.
 double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
   double lo = 0, hi = static_cast<double>(lengths.back().gamma);
   for (int i = 0; i < halvings; ++i) {
     const double middle = lo + (hi - lo) / 2;
-    (theory::profile_from_acceptance_lengths(widened(lengths, middle)).monotone ? hi : lo) = middle;
+    (have_law(widened(lengths, middle)) ? hi : lo) = middle;
   }
   return hi;
-}
-
-bool have_law(const std::vector<theory::AcceptanceLength>& lengths) {
-  return theory::profile_from_acceptance_lengths(lengths).monotone;
 }
 
 /// The lengths with one of them held as near to `wanted` as the others' half units let it.

@@ -26,7 +26,9 @@ constexpr const char* usual_c_interval = "0.03:0.08";
 constexpr double usual_c = 0.05;
 constexpr std::int64_t usual_gamma_in_use = 8;
 
-Assumption example(std::string name, nlohmann::ordered_json value) { return {std::move(name), value, "default"}; }
+Assumption example(std::string name, nlohmann::ordered_json value) {
+  return {std::move(name), std::move(value), "default"};
+}
 
 /// Where the acceptance rate lies, by the options of a plan's acceptance or by default.
 struct RateOfPlan {

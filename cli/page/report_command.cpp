@@ -17,7 +17,6 @@
 #include "cli/figures/token_strip.hpp"
 #include "cli/page/planner_start.hpp"
 #include "cli/plan.hpp"
-#include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "render/analysis.hpp"
@@ -90,16 +89,20 @@ std::vector<PageChart> drawn(std::vector<Chart> charts, const std::string& comma
 
 std::int64_t usual_threads() { return std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64); }
 
-planner::Analysis analysed(const PlanOptions& o) {
+planner::RecordingFiles recording_of(const PlanOptions& o) {
   planner::RecordingFiles recording{o.trace};
   recording.how.draft_array = o.draft_array.value_or("");
+  return recording;
+}
+
+planner::Analysis analysed(const PlanOptions& o) {
   planner::AnalysisQuestion question;
   question.rules.acceptance = traces::acceptance_rule_named(o.acceptance);
   question.cost = o.cost.times();
   question.standardise.emplace();
   question.samples = 0;
   question.threads = usual_threads();
-  return planner::analyze(recording, question);
+  return planner::analyze(recording_of(o), question);
 }
 
 /// Appends the recording's figures.
@@ -112,7 +115,7 @@ void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis
   if (best && *best > 0) strip.gamma = std::min<std::int64_t>(*best, theory::largest_replayed_gamma);
   strip.recording =
       o.trace.size() == 1 ? fs::path(o.trace.front()).filename().string() : fmt::format("{} files", o.trace.size());
-  const auto source = TraceInput(o.trace, o.draft_array).open();
+  const auto source = planner::open_recording(recording_of(o));
   RecordingCharts made = recording_charts(analysis, strip.recording);
   made.add("tokens of one run", [&] { return recorded_token_strip(*source, strip); });
   std::move(made.charts.begin(), made.charts.end(), std::back_inserter(charts));

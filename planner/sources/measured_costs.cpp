@@ -132,7 +132,7 @@ Cost Cost::of_timings(const Timings& target, const TimingOptions& o) {
   options.curve.extrapolate = o.extrapolate;
   const std::vector<TimedPass> of_target = target.passes("--model", o.model);
   const std::vector<TimedPass> of_draft = draft_passes_of(target, o, cost.kind, cost);
-  cost.rounds = std::make_shared<cost::MeasuredCost>(of_target, of_draft, std::move(options));
+  cost.rounds = std::make_shared<cost::MeasuredCost>(of_target, of_draft, options);
   cost.assumptions.push_back(
       {"overhead_seconds", o.overhead_seconds.value_or(0), o.overhead_seconds ? "user" : "default"});
   append(cost.warnings, cost.rounds->findings());

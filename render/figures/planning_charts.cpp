@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -44,7 +45,7 @@ constexpr double highest_c = 1;
 constexpr double lowest_rate = 0.05;
 constexpr double highest_rate = 0.95;
 /// Lines closer to each other than these say nothing more.
-const std::vector<std::int64_t> drawn_boundaries = {1, 2, 3, 4, 6, 8, 12, 24};
+constexpr std::array<std::int64_t, 8> drawn_boundaries = {1, 2, 3, 4, 6, 8, 12, 24};
 
 /// The lines one after the other with gaps between them, and the numbers that stand on them.
 std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {

@@ -213,7 +213,7 @@ void add_batch_charts(const planner::Plan& d, std::vector<Chart>& charts) {
 }  // namespace
 
 std::string subject_of(const planner::Plan& plan) {
-  const std::string deployment = deployment_of(plan);
+  std::string deployment = deployment_of(plan);
   if (deployment != unnamed_model || plan.drafts.empty()) return deployment;
   const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
   if (!acceptance.stated || !acceptance.stated->interval) return acceptance.text;

@@ -124,7 +124,7 @@ class PositionTraces : public PositionSource {
     const dom::object line = object();
     std::vector<std::string> drafts;
     for (const auto [key, value] : line) {
-      const std::string name(key);
+      std::string name(key);
       if (!name.starts_with(position_trace_draft_prefix) || !lengths_in(value)) continue;
       if (name == asked || name == std::string(position_trace_draft_prefix) + asked) return name;
       drafts.push_back(name);

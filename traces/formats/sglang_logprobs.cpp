@@ -88,9 +88,8 @@ void read_sglang_response(dom::object response, ResponseReader& reader) {
   }
   // One element is the last of a prompt that was not asked for.
   const bool scored = input && length_of(*input) > 1;
-  if (scored && (!output || reader.part_of(length_of(*output)) == ScoredPart::prompt)) {
-    read_part(*input, array_of("input_top_logprobs"), "input", reader);
-  } else if (output) {
+  const bool is_prompt = !output || (scored && reader.part_of(length_of(*output)) == ScoredPart::prompt);
+  if (!is_prompt) {
     read_part(*output, array_of("output_top_logprobs"), "output", reader);
   } else {
     read_part(*input, array_of("input_top_logprobs"), "input", reader);

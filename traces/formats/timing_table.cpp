@@ -211,13 +211,11 @@ std::optional<std::pair<std::vector<std::string>, std::string_view>> sql_list(st
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\'') {
       quoted = !quoted;
-    } else if (quoted) {
-      items.back() += text[i];
-    } else if (text[i] == ')') {
+    } else if (!quoted && text[i] == ')') {
       return std::pair{std::move(items), trimmed(text.substr(i + 1))};
-    } else if (text[i] == ',') {
+    } else if (!quoted && text[i] == ',') {
       items.emplace_back();
-    } else if (text[i] != ' ') {
+    } else if (quoted || text[i] != ' ') {
       items.back() += text[i];
     }
   }

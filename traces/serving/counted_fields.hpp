@@ -42,8 +42,8 @@ class CountedFields {
   /// Counts by the number of accepted drafts, as a list or as an object with the numbers as its keys; false, and an
   /// empty list, where the key is missing or null.
   bool histogram(std::string_view key, std::vector<double>& counts) const;
-  /// The same for a value of this object, whose name is `name` below `key`.
-  void histogram(simdjson::dom::element value, std::string_view key, std::string_view name,
+  /// The same for a value of this object, whose name is `part` below `key`.
+  void histogram(simdjson::dom::element value, std::string_view key, std::string_view part,
                  std::vector<double>& counts) const;
 
   /// A list of counts, one a round; false, and an empty list, where the key is empty, missing or null.

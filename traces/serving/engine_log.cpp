@@ -293,7 +293,7 @@ class LogReader {
   }
 
   /// A window in which nothing was drafted, for whoever wants its times.
-  void take_window(ServingCounts counts) {
+  void take_window(const ServingCounts& counts) {
     if (!sink_.plain_windows) return;
     any_window_ = true;
     sink_.take(counts);
