@@ -1,0 +1,7 @@
+"""Recordings from two servers of vLLM."""
+
+from __future__ import annotations
+
+from ._engine import Engine
+
+record = Engine("vllm").record
