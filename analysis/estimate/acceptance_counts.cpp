@@ -40,7 +40,8 @@ Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
   return wilson_interval_of_share(static_cast<double>(successes) / n, n);
 }
 
-Interval wilson_interval_of_share(double share, double n) {
+Interval wilson_interval_of_share(double share, double effective_trials) {
+  const double n = effective_trials;
   core::require_in("wilson_interval_of_share", "share", share, 0, 1);
   core::require_in("wilson_interval_of_share", "effective_trials", n, std::numeric_limits<double>::min(),
                    std::numeric_limits<double>::max());
@@ -55,7 +56,8 @@ Interval clopper_pearson_interval(std::int64_t successes, std::int64_t trials) {
   return clopper_pearson_interval_of_share(static_cast<double>(successes), static_cast<double>(trials));
 }
 
-Interval clopper_pearson_interval_of_share(double k, double n) {
+Interval clopper_pearson_interval_of_share(double successes, double trials) {
+  const double k = successes, n = trials;
   core::require_in("clopper_pearson_interval_of_share", "trials", n, std::numeric_limits<double>::min(),
                    std::numeric_limits<double>::max());
   core::require_in("clopper_pearson_interval_of_share", "successes", k, 0, n);

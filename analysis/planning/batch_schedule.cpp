@@ -209,12 +209,12 @@ CrossoverBounds crossover_bounds(const DraftScan& scan, std::int64_t crossover, 
 }
 
 std::optional<std::int64_t> crossover_batch(const std::vector<PlannedStretch>& schedule, bool extrapolate) {
-  std::optional<std::int64_t> first;
-  for (auto stretch = schedule.rbegin(); stretch != schedule.rend(); ++stretch) {
-    if (stretch->gamma != 0 || !decides(stretch->basis, extrapolate)) break;
-    first = stretch->batch_low;
-  }
-  return first;
+  const auto drafts = [extrapolate](const PlannedStretch& stretch) {
+    return stretch.gamma != 0 || !decides(stretch.basis, extrapolate);
+  };
+  const auto last = std::find_if(schedule.rbegin(), schedule.rend(), drafts);
+  if (last == schedule.rbegin()) return std::nullopt;
+  return std::prev(last)->batch_low;
 }
 
 std::optional<ScheduleLoss> largest_schedule_loss(const DraftPlan& plan) {
