@@ -53,11 +53,11 @@ std::string_view without_quotes(std::string_view name) {
   return is_quoted ? name.substr(1, name.size() - 2) : name;
 }
 
-/// What a line names that continues no list; nothing for a comment and what is too short to say anything.
+/// What a line names that continues no list; nothing for a comment and an empty one.
 /// @param section  that the line stands in; changed by a line that begins another
 std::optional<ConfigKey> key_of(std::string_view line, std::int64_t number, std::string& section) {
   line = trimmed(line);
-  if (line.size() < 3 || line.front() == '#' || line.front() == ';') return std::nullopt;
+  if (line.empty() || line.front() == '#' || line.front() == ';') return std::nullopt;
   if (line.front() == '[' && line.back() == ']') {
     const bool is_double = line.size() > 4 && line.starts_with("[[") && line.ends_with("]]");
     const std::size_t brackets = is_double ? 2 : 1;

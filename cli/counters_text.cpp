@@ -190,7 +190,21 @@ std::string gamma_table(const CountersGroup& group) {
          : row.tokens.extrapolated ? "extrapolated"
                                    : ""});
   }
-  return table.to_string();
+  std::string text = table.to_string() +
+                     wrapped(
+                         "95%: of sampling; the columns behind it are three readings of the same "
+                         "counts, whose spread `plan` adds to it.",
+                         2) +
+                     '\n';
+  const bool inferred = group.summary.alpha_hat && group.summary.alpha_hat->estimator == "moment_inversion";
+  if (inferred) {
+    text += wrapped(
+                "all accepted: inferred from alpha_hat, since how often all drafts of a round were accepted was not "
+                "counted.",
+                2) +
+            '\n';
+  }
+  return text;
 }
 
 std::string group_text(const CountersGroup& group) {

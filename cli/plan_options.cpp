@@ -223,9 +223,9 @@ void declare(Options& options, PlanOptions& o) {
   options.integer("-k,--gamma,--num-speculative-tokens", o.gamma, {0, planning::no_max_gamma},
                   "gamma in use: shows its speedup and regret");
   options.text("--schedule", o.schedule, "LOW-HIGH:G,...", "gammas in use by batch: 1-64:3,65-128:1,129-512:0");
-  options.number(
-      "--max-regret", o.max_regret, {0.0, 1.0},
-      "exit with 1 if the regret of what is in use is larger at\nany point; in an interval its worst regret");
+  options.number("--max-regret", o.max_regret, {0.0, 1.0},
+                 "exit with 1 if what is in use is slower than what is\nrecommended by a larger share, by any reading "
+                 "or at any\nend of an interval, at any point");
   options.integer("--max-gamma", o.max_gamma, {1, largest_max_gamma}, "largest gamma to recommend and to show");
   options.integer("--tokens", o.tokens, {1, largest_tokens}, "also for generations of N tokens");
   options.number("--tolerance", o.tolerance, {0.0, 0.5, true}, "loss of speedup up to which a gamma is near-optimal");

@@ -121,7 +121,7 @@ Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
   if (!rule && published != nullptr && published->temperature == 0 && published->lenience == 1) {
     acceptance.rule = traces::AcceptanceRule::greedy;
   }
-  acceptance.alpha = stated.rate().alpha();
+  acceptance.alpha = complement(stated.rate().rejection(), stated.rate().alpha());
   acceptance.text = fmt::format("alpha {}", brief(*acceptance.alpha));
   if (published != nullptr) acceptance.text += fmt::format(" ({})", published->name);
   acceptance.method = stated.interval || stated.typed ? "stated" : "exact";

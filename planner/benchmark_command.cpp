@@ -14,6 +14,18 @@ std::string served_name(std::string_view engine, const std::string& name) {
   return served.name.empty() ? name : served.name;
 }
 
+std::string server_setting(std::string_view engine, const planning::NextMeasurement& next) {
+  if (next.gamma == 0) return "without speculation";
+  const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
+  const bool tensorrt = engine == "trtllm" || engine == "tensorrt-llm";
+  // SGLang counts the token before the drafts, too.
+  const std::string setting = engine == "sglang" ? fmt::format("--speculative-num-draft-tokens {}", next.gamma + 1)
+                              : llamacpp         ? fmt::format("--spec-draft-n-max {}", next.gamma)
+                              : tensorrt         ? fmt::format("max_draft_len {}", next.gamma)
+                                                 : fmt::format("num_speculative_tokens {}", next.gamma);
+  return fmt::format("with {}{}", setting, next.with_baseline ? ", and once without speculation" : "");
+}
+
 std::string benchmark_command(const Plan& plan, const planning::NextMeasurement& next) {
   const std::string engine = plan.engine.value_or("");
   return benchmark_command(engine, served_name(engine, plan.target_model), next);

@@ -18,6 +18,11 @@ struct PromptLengths {
 /// not know it.
 std::string served_name(std::string_view engine, const std::string& name);
 
+/// How the server `engine` (empty: vllm) is told what the next measurement drafts: "with num_speculative_tokens 3",
+/// "with
+/// --spec-draft-n-max 3, and once without speculation", "without speculation".
+std::string server_setting(std::string_view engine, const planning::NextMeasurement& next);
+
 /// "vllm bench serve ..." or what else measures it.
 /// @param engine  empty: vllm   @param model  empty: "MODEL"
 /// @param lengths  of random prompts; empty: the benchmark's own

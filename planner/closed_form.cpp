@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/theory/tokens.hpp"
 #include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
 #include "planner/question_error.hpp"
@@ -159,8 +160,9 @@ void warn_of_rest(const Plan& p, std::vector<Note>& warnings) {
   }
   if (p.closed_form->regret_too_large()) {
     warn("max_regret_exceeded",
-         fmt::format("the {}regret of gamma {} is {}, above --max-regret {}", plan.interval ? "worst " : "",
-                     plan.deployed->gamma, brief(plan.deployed->largest_regret()), *p.question.max_regret));
+         fmt::format("gamma {} is {}{} behind what is recommended, above --max-regret {}", plan.deployed->gamma,
+                     plan.interval || !p.closed_form->question.readings.empty() ? "up to " : "",
+                     brief(plan.deployed->behind_recommended), *p.question.max_regret));
   }
   if (!plan.gamma_real) {
     explain_null("no_gamma_real",
@@ -202,6 +204,9 @@ Plan plan_closed_form(Draft draft, const PlanQuestion& q) {
     p.drafts = {draft};
     p.min_gain = q.min_gain.value_or(default_min_gain);
   }
+  if (form.plan.deployed && p.has_points() && p.points().front().verdict == planning::Verdict::do_not_speculate) {
+    form.plan.deployed = planning::judge_deployed(question, 0);
+  }
   p.question = q;
   p.closed_form = std::move(form);
   p.assumptions = assumptions_of(draft, *p.closed_form, p);
@@ -214,7 +219,13 @@ Plan plan_closed_form(Draft draft, const PlanQuestion& q) {
 }
 
 std::optional<estimate::Interval> speedup_interval(const Acceptance& acceptance, const planning::PlanRow& row) {
-  if (!acceptance.stated || !acceptance.stated->typed) return std::nullopt;
+  if (!acceptance.stated) return std::nullopt;
+  if (const auto& rates = acceptance.stated->interval) {
+    const double per_token = row.speedup / row.expected_tokens;
+    return estimate::Interval{theory::expected_tokens(rates->low, row.gamma) * per_token,
+                              theory::expected_tokens(rates->high, row.gamma) * per_token};
+  }
+  if (!acceptance.stated->typed) return std::nullopt;
   const estimate::TokensPerStep tokens = acceptance.curve->tokens_per_step(row.gamma);
   const double most = static_cast<double>(row.gamma) + 1, per_token = row.speedup / tokens.value;
   return estimate::Interval{std::max(1.0, tokens.ci95.lo * tokens.readings.lo / tokens.value) * per_token,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string>
 
 namespace specdec::planner {
 
@@ -29,6 +30,15 @@ double half_unit_of(std::string_view number) {
   int power = 0;
   std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);
   return 0.5 * std::pow(10, power - std::max(1.0, decimals));
+}
+
+double complement(double rate, double exact) {
+  constexpr std::size_t most_decimals = 6;
+  const std::string digits = fmt::format("{}", rate);
+  const std::size_t point = digits.find('.');
+  if (point == std::string::npos || digits.find('e') != std::string::npos) return exact;
+  const std::size_t decimals = digits.size() - point - 1;
+  return decimals > most_decimals ? exact : std::stod(fmt::format("{:.{}f}", exact, decimals));
 }
 
 }  // namespace specdec::planner

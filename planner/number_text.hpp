@@ -18,4 +18,9 @@ std::string percent(double share);
 /// so far from it. Whole numbers are taken to a tenth: a length of "3" is seldom one of 2.5.
 double half_unit_of(std::string_view number);
 
+/// 1 - rate, in as many decimals as the rate has where these are few, as those of what was typed: 0.32 for 0.68, and
+/// not 0.31999999999999995.
+/// @param exact  1 - rate as it is known; itself for a rate of more than 6 decimals
+double complement(double rate, double exact);
+
 }  // namespace specdec::planner

@@ -316,15 +316,17 @@ void warn_of_regret(Plan& p) {
   for (const PointPlan& point : p.points()) {
     if (!point.deployed || !point.deployed->exceeds_max_regret) continue;
     ++points;
-    if (worst == nullptr || point.deployed->worst_regret > worst->deployed->worst_regret) worst = &point;
+    if (worst == nullptr || point.deployed->behind_recommended > worst->deployed->behind_recommended) {
+      worst = &point;
+    }
   }
   if (worst == nullptr) return;
   p.warnings.push_back(
       {"max_regret_exceeded",
-       fmt::format("at {} of {} points the regret of what is in use is above --max-regret {}; most at batch {}, where "
-                   "that of gamma {} is up to {}",
+       fmt::format("at {} of {} points what is in use is behind what is recommended by more than --max-regret {}; most "
+                   "at batch {}, where gamma {} is up to {} behind",
                    points, p.points().size(), *p.question.max_regret, brief(worst->batch), worst->deployed->gamma,
-                   brief(worst->deployed->worst_regret))});
+                   brief(worst->deployed->behind_recommended))});
 }
 
 void assume(const BenchFiles* runs, Plan& p) {

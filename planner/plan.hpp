@@ -42,7 +42,7 @@ struct PlanQuestion {
   /// In use at every batch, or by batch; not both.
   std::optional<std::int64_t> gamma = {};
   std::vector<planning::ScheduleStretch> schedule = {};
-  /// Largest acceptable regret of what is in use, [0, 1].
+  /// Largest acceptable loss of what is in use to what is recommended, [0, 1].
   std::optional<double> max_regret = {};
   /// Largest gamma to recommend and to show, [1, largest_max_gamma].
   std::optional<std::int64_t> max_gamma = {};
@@ -125,6 +125,8 @@ struct Plan {
   std::string misfit;
   /// What of the weights the device's memory does not hold; empty where it holds them, or nothing is known of it.
   std::string shortfall;
+  /// Why the runs that price rounds cannot have been as they say; empty where nothing says so.
+  std::string impossible;
   std::vector<std::string> files;
   /// What the files of hardware and models describe.
   NamedSpecs specs;
@@ -150,7 +152,7 @@ struct Plan {
   bool lacks_sampling() const { return lacks_sampling(shown()); }
   /// Of the draft that is shown.
   const cost::RoundCost& cost() const { return bench ? *bench->cost : *drafts[shown()].cost.rounds; }
-  /// What is in use regrets more than was accepted.
+  /// What is in use is behind what is recommended by more than was accepted.
   bool exceeds_max_regret() const;
 };
 
@@ -196,7 +198,8 @@ std::optional<std::string_view> bound_of(const Plan& plan, const planning::Point
 bool same_context(double a, double b);
 bool has_several_contexts(const Plan& plan);
 
-/// Where a row's speedup lies by what was typed of the acceptance; empty where that is a rate.
+/// Where a row's speedup lies by what was typed of the acceptance, lengths or an interval of rates; empty where that is
+/// one rate.
 std::optional<estimate::Interval> speedup_interval(const Acceptance& acceptance, const planning::PlanRow& row);
 
 }  // namespace specdec::planner

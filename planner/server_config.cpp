@@ -219,6 +219,7 @@ void conclude(const BenchFiles* runs, Plan& p) {
   }
   const DraftAndTarget shown = shown_pair(runs, p);
   warn_of_models(shown, p);
+  p.impossible = p.cost().impossible();
   if (p.has_roofline() && p.question.context.empty()) {
     p.warnings.push_back({"empty_cache",
                           "without --context rounds are priced with an empty cache, which no server has for long: each "

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/benchmark_command.hpp"
 #include "render/capacity.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
@@ -20,11 +21,14 @@ using sim::SimulatedValue;
 
 std::string shown(double value) { return brief(value, 3); }
 
+/// What intervals are called that hold a range which was typed.
+std::string_view interval_name(const Capacity& r) { return r.is_range ? "range" : "95%"; }
+
 /// "12.3 (95% 11.9 to 12.6)"; the value alone where the interval is narrower than what is shown.
-std::string with_range(const SimulatedValue& value, double factor = 1) {
+std::string with_range(const Capacity& r, const SimulatedValue& value, double factor = 1) {
   const std::string middle = shown(factor * value.value);
   const std::string lo = shown(factor * value.lo), hi = shown(factor * value.hi);
-  return lo == middle && hi == middle ? middle : fmt::format("{} (95% {} to {})", middle, lo, hi);
+  return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, interval_name(r), lo, hi);
 }
 
 std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }
@@ -94,6 +98,11 @@ std::string load_text(const Capacity& r) {
   return fmt::format("{} requests/s", brief(r.simulation.workload.requests_per_second.value_or(0)));
 }
 
+std::string about_impossible(const Capacity& r) {
+  return fmt::format("The runs cannot be as they say: {}. What follows is by what they say, and is not sure.",
+                     r.impossible);
+}
+
 /// How many GPUs a load needs, or what so many take.
 std::string decision(const Capacity& r) {
   const std::string limits = limits_text(r);
@@ -105,7 +114,7 @@ std::string decision(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const ScenarioCapacity& chosen = r.scenarios()[best];
   const ScenarioCapacity& other = r.scenarios()[plain];
-  const auto rate = [](const ScenarioCapacity& s) { return with_range(s.requests_per_second_per_replica); };
+  const auto rate = [&](const ScenarioCapacity& s) { return with_range(r, s.requests_per_second_per_replica); };
   if (!r.asks_for_load() || r.simulation.replicas) {
     std::string text = fmt::format("Up to {} requests/s per replica {}", rate(chosen), marked_way(r, best));
     if (best != plain) text += fmt::format(", instead of {} {}", rate(other), way(r, plain));
@@ -158,7 +167,8 @@ std::string comparison(const Capacity& r) {
   std::vector<std::string> parts;
   if (chosen.tpot_seconds && other.tpot_seconds) {
     parts.push_back(fmt::format("{} ms per output token at p50 instead of {}",
-                                with_range(chosen.tpot_seconds->p50, 1000), with_range(other.tpot_seconds->p50, 1000)));
+                                with_range(r, chosen.tpot_seconds->p50, 1000),
+                                with_range(r, other.tpot_seconds->p50, 1000)));
   }
   // On the same GPUs at the same load both ways cost the same.
   std::vector<std::string> costs;
@@ -190,7 +200,7 @@ std::string table_of(const Capacity& r) {
   std::vector<TextTable::Column> columns = {{"", TextTable::Align::left},
                                             {"seqs"},
                                             {"req/s max"},
-                                            {"95%"},
+                                            {std::string(interval_name(r))},
                                             {"GPUs"},
                                             {"at"},
                                             {"batch"},
@@ -231,7 +241,7 @@ std::string table_of(const Capacity& r) {
                               watts);
   }
   if (r.has_extrapolated()) {
-    text += fmt::format("*: extrapolated beyond gamma {}, the longest draft that was measured.\n", r.measured_gamma);
+    text += fmt::format("*: outside of what was measured, gamma {}.\n", r.measured_gammas(" to "));
   }
   return text;
 }
@@ -277,8 +287,8 @@ std::string certainty_text(const Capacity& r) {
   if (r.rate_of_concurrency) {
     const bool one = *r.question.concurrency == 1;
     text += fmt::format(" {} request{} in flight {} taken as the {} requests/s at which plain decoding serves {}.",
-                        *r.question.concurrency, one ? "" : "s", one ? "is" : "are", with_range(*r.rate_of_concurrency),
-                        one ? "it" : "them");
+                        *r.question.concurrency, one ? "" : "s", one ? "is" : "are",
+                        with_range(r, *r.rate_of_concurrency), one ? "it" : "them");
   }
   if (r.calibrated) {
     text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."
@@ -300,11 +310,9 @@ std::string next_text(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
   if (!doubt) return "";
   const planning::NextMeasurement& next = doubt->next;
-  std::string how = next.gamma > 0 ? fmt::format("with num_speculative_tokens {}", next.gamma) : "without speculation";
-  if (next.with_baseline) how += ", and once without speculation";
   std::string text = '\n' +
                      wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
-                                         name_of(doubt->source), how)) +
+                                         name_of(doubt->source), planner::server_setting(r.engine, next))) +
                      '\n' + command_lines(benchmark_command(r, *doubt));
   if (doubt->source == planning::UncertaintySource::cost && r.calibrated) {
     const std::string drafts =
@@ -319,7 +327,8 @@ std::string next_text(const Capacity& r) {
 }  // namespace
 
 std::string text_of(const Capacity& r) {
-  std::string text = wrapped(decision(r)) + '\n';
+  std::string text = r.impossible.empty() ? "" : wrapped(about_impossible(r)) + '\n';
+  text += wrapped(decision(r)) + '\n';
   text += comparison(r);
   text += certainty_text(r) + '\n' + table_of(r) + '\n';
   text += frontier_text(r) + memory_text(r) + engines_text(r);

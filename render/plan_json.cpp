@@ -1,3 +1,4 @@
+#include "planner/number_text.hpp"
 #include "render/json_values.hpp"
 #include "render/plan.hpp"
 
@@ -107,8 +108,11 @@ ordered_json json_interval(const Plan& a) {
   }
   const bool attained = interval.minimax.attained;
   const planning::RateInterval& rates = *a.closed_form->question.interval;
-  return {{"alpha_interval", {rates.low.alpha(), rates.high.alpha()}},
-          {"rejection_interval", {rates.high.rejection(), rates.low.rejection()}},
+  const core::AcceptanceRate &low = rates.low, &high = rates.high;
+  return {{"alpha_interval",
+           {planner::complement(low.rejection(), low.alpha()), planner::complement(high.rejection(), high.alpha())}},
+          {"rejection_interval",
+           {planner::complement(high.alpha(), high.rejection()), planner::complement(low.alpha(), low.rejection())}},
           {"gamma", gamma_or_null(interval.minimax.gamma)},
           {"worst_regret", attained ? ordered_json(interval.minimax.worst_regret) : ordered_json()},
           {"optimal_from", gamma_or_null(interval.best_at_low)},
@@ -131,7 +135,8 @@ ordered_json json_deployed(const planning::Plan& plan) {
   return {{"gamma", plan.deployed->gamma},
           {"speedup", plan.deployed->speedup},
           {"regret", plan.deployed->regret},
-          {"worst_regret", number_or_null(plan.deployed->worst_regret)}};
+          {"worst_regret", number_or_null(plan.deployed->worst_regret)},
+          {"behind_recommended", plan.deployed->behind_recommended}};
 }
 
 }  // namespace
@@ -139,8 +144,8 @@ ordered_json json_deployed(const planning::Plan& plan) {
 ordered_json closed_form_json(const Plan& a) {
   const planning::Plan& plan = a.closed_form->plan;
   const core::AcceptanceRate rate = stated_of_form(a).rate();
-  ordered_json json = {{"alpha", rate.alpha()},
-                       {"rejection", rate.rejection()},
+  ordered_json json = {{"alpha", planner::complement(rate.rejection(), rate.alpha())},
+                       {"rejection", planner::complement(rate.alpha(), rate.rejection())},
                        {"c", a.closed_form->question.space.cost.c},
                        {"c_hat", a.closed_form->question.c_hat},
                        {"worth_it", plan.worth_it}};

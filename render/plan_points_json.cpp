@@ -1,4 +1,5 @@
 #include "planner/benchmark_command.hpp"
+#include "planner/number_text.hpp"
 #include "render/json_values.hpp"
 #include "render/plan.hpp"
 
@@ -77,7 +78,8 @@ ordered_json json_of(const std::optional<planning::DeployedAtPoint>& deployed) {
   return {{"gamma", deployed->gamma},
           {"speedup", deployed->speedup},
           {"regret", deployed->regret},
-          {"worst_regret", deployed->worst_regret}};
+          {"worst_regret", deployed->worst_regret},
+          {"behind_recommended", deployed->behind_recommended}};
 }
 
 /// The best gamma of a point, with the keys that the closed form's `optimal` has.
@@ -318,7 +320,7 @@ void put_top_of_point(const Plan& d, ordered_json& json) {
   const std::optional<double> alpha =
       one && !d.drafts.empty() ? d.drafts[d.shown()].acceptance.alpha : std::optional<double>();
   json["alpha"] = number_or_null(alpha);
-  json["rejection"] = alpha ? ordered_json(1 - *alpha) : ordered_json();
+  json["rejection"] = alpha ? ordered_json(planner::complement(*alpha, 1 - *alpha)) : ordered_json();
   json["c"] = one ? number_or_null(point.c) : ordered_json();
   json["c_hat"] = nullptr;
   json["worth_it"] = one && decided ? ordered_json(point.optimal()->gamma > 0) : ordered_json();

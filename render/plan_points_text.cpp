@@ -172,6 +172,10 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
         where, gamma, speed, certainty,
         d.cost().name() == "anchored" ? "rounds go on by the hardware's shape" : "all goes on as before");
   }
+  if (!d.impossible.empty()) {
+    return fmt::format("Cannot tell at {}: by these runs gamma {} would give {}{}, and runs that agree are to be made.",
+                       where, gamma, speed, certainty);
+  }
   if (largest == 0) return drafts_may_gain(d, stretch, where);
   return fmt::format("Cannot tell at {}: gamma {} gives {}{}, and {} is asked for.", where, gamma, speed, certainty,
                      factor_text(1 + d.min_gain));
@@ -197,6 +201,14 @@ std::string about_misfit(const Plan& d) {
 
 std::string about_shortfall(const Plan& d) {
   return d.shortfall.empty() ? "" : fmt::format("This does not fit: {}. What follows leaves that aside.", d.shortfall);
+}
+
+std::string about_impossible(const Plan& d) {
+  return d.impossible.empty() ? ""
+                              : fmt::format(
+                                    "The runs cannot be as they say: {}. What follows is by what they say, and "
+                                    "decides nothing.",
+                                    d.impossible);
 }
 
 std::string which_draft(const Plan& d) {
@@ -488,8 +500,11 @@ std::string schedule_text(const Plan& d) {
   for (const planning::PlannedStretch& stretch : schedule) parts.push_back(stretch_text(d, stretch));
   std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));
   if (std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) { return is_untold(d, stretch); })) {
-    text += fmt::format(" By the estimate: the intervals do not tell at all of these batches whether drafts give {}.",
-                        factor_text(1 + d.min_gain));
+    text +=
+        !d.impossible.empty()
+            ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
+            : fmt::format(" By the estimate: the intervals do not tell at all of these batches whether drafts give {}.",
+                          factor_text(1 + d.min_gain));
   }
   return text + about_crossover(d) + about_schedule_loss(d);
 }
@@ -540,13 +555,13 @@ std::string reason(const Plan& d) {
 
 std::string break_even(const PointPlan& point) {
   std::vector<std::string> parts;
-  if (point.break_even_alpha) parts.push_back(fmt::format("alpha is above {}", brief(*point.break_even_alpha, 3)));
+  if (point.break_even_alpha) parts.push_back(fmt::format("alpha above {}", brief(*point.break_even_alpha, 3)));
   if (point.break_even_cost) {
-    parts.push_back(fmt::format("a draft step costs less than {} plain steps (gamma {})",
+    parts.push_back(fmt::format("a draft step of less than {} plain steps (gamma {})",
                                 brief(point.break_even_cost->c, 3), point.break_even_cost->gamma));
   }
   if (parts.empty()) return "";
-  return fmt::format("Speculation pays where {}, all else equal.", fmt::join(parts, ", or where "));
+  return fmt::format("Any gain needs {}, all else equal.", fmt::join(parts, ", or "));
 }
 
 /// The gammas that the recording does not tell from the best one, where that is as good as `analyze` has it.
@@ -556,13 +571,6 @@ std::string about_alike(const Plan& d) {
   if (alike.size() < 2) return "";
   return fmt::format("Gammas {} cannot be told apart by the recording; near-best is by the estimates.",
                      listed_ranges(alike));
-}
-
-/// How the server is to run.
-std::string server_text(const planning::NextMeasurement& next) {
-  if (next.gamma == 0) return "without speculation";
-  return fmt::format("with num_speculative_tokens {}{}", next.gamma,
-                     next.with_baseline ? ", and once without speculation" : "");
 }
 
 /// Of benchmark runs one run is worth more than the others, whichever points are in doubt.
@@ -577,7 +585,7 @@ std::string next_run_text(const Plan& d) {
                              "most per minute of the server, from {} to {} in {} minutes. Run the server {}, and",
                              run.gamma == 0 ? "one without speculation" : fmt::format("gamma {}", run.gamma), place,
                              run.candidates, percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2),
-                             server_text(next))) +
+                             planner::server_setting(d.engine.value_or(""), next))) +
          '\n' + command_lines(planner::next_run_command(d));
 }
 
@@ -597,7 +605,7 @@ std::string next_measurements(const Plan& d) {
         '\n' +
         wrapped(fmt::format("To tell at {}, where most of the uncertainty is that of {}: run the server {}, and",
                             at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
-                            server_text(next))) +
+                            planner::server_setting(d.engine.value_or(""), next))) +
         '\n' + command_lines(planner::benchmark_command(d, next));
   }
   if (left > 0) text += wrapped(fmt::format("{} more points cannot be told; --format json has them all.", left)) + '\n';
@@ -637,7 +645,10 @@ std::string about_deployed(const Plan& d) {
                        at_point(d, *worst), factor_text(deployed.speedup), percent(deployed.regret));
   }
   if (percent(deployed.worst_regret) != percent(deployed.regret)) {
-    text += fmt::format(" Within the acceptance's interval it loses at most {}.", percent(deployed.worst_regret));
+    text += fmt::format(
+        " Within the acceptance's interval it loses at most {} to the gamma that is best there, {} to "
+        "the recommended.",
+        percent(deployed.worst_regret), percent(deployed.behind_recommended));
   }
   return text;
 }
@@ -690,6 +701,7 @@ std::vector<std::string> words_of(const Plan& d) {
     if (!paragraph.empty()) words.push_back(paragraph);
   };
   add(about_shortfall(d));
+  add(about_impossible(d));
   add(which_draft(d));
   add(fastest_drafts(d));
   for (const std::string& sentence : verdicts(d)) add(sentence);
@@ -707,6 +719,7 @@ std::string text_of(const Plan& d) {
     if (!paragraph.empty()) text += before + wrapped(paragraph) + '\n';
   };
   add("", about_shortfall(d));
+  add("", about_impossible(d));
   add("", fastest_drafts(d));
   for (const std::string& sentence : verdicts(d)) add("", sentence);
   add("", about_misfit(d));

@@ -76,8 +76,12 @@ std::string beyond_what(const Plan& a, std::int64_t gamma) {
 
 /// " (2.46x to 3.13x)", and what that does not hold.
 std::string range_text(const Plan& a, const estimate::Interval& speedup) {
-  return fmt::format(" ({} to {}{})", factor_text(speedup.lo), factor_text(speedup.hi),
-                     stated_of(a).lacks_sampling_error() ? " without sampling error, which --rounds adds" : "");
+  const planner::StatedAcceptance& stated = stated_of(a);
+  return fmt::format(" ({}{} to {}{})", stated.is_range() ? "" : "95% ", factor_text(speedup.lo),
+                     factor_text(speedup.hi),
+                     stated.lacks_sampling_error() ? " without sampling error, which --rounds adds"
+                     : stated.is_range()           ? " over the range of alpha"
+                                                   : "");
 }
 
 /// Where the acceptance leaves room.
@@ -216,8 +220,8 @@ std::string surroundings(const Plan& a) {
   }
   if (plan.break_even) {
     text += is_near_one(*plan.break_even)
-                ? fmt::format("Speculation pays where 1 - alpha is below {}. ", brief(plan.break_even->rejection(), 3))
-                : fmt::format("Speculation pays where alpha is above {}. ", brief(plan.break_even->alpha(), 3));
+                ? fmt::format("Any gain needs 1 - alpha below {}. ", brief(plan.break_even->rejection(), 3))
+                : fmt::format("Any gain needs alpha above {}. ", brief(plan.break_even->alpha(), 3));
   }
   if (plan.oracle_speedup && std::isfinite(*plan.oracle_speedup) && plan.worth_it) {
     text += fmt::format("An oracle for gamma would reach {}{}.", factor_text(*plan.oracle_speedup), where);
@@ -225,15 +229,26 @@ std::string surroundings(const Plan& a) {
   return text;
 }
 
+/// Plain decoding where the verdict is not to speculate.
+bool recommends(const Plan& a, std::int64_t gamma) {
+  const planning::PointPlan* const point = point_of(a);
+  if (point != nullptr && point->verdict == planning::Verdict::do_not_speculate) return gamma == 0;
+  const auto& recommended = a.closed_form->plan.recommended;
+  return recommended && recommended->gamma == gamma;
+}
+
 std::string about_gamma_in_use(const Plan& a) {
   const planning::DeployedGamma& deployed = *a.closed_form->plan.deployed;
+  const bool recommended = recommends(a, deployed.gamma);
   const bool bounded = a.closed_form->plan.best.gamma != a.closed_form->plan.unrestricted.gamma;
-  std::string text =
-      fmt::format("You use gamma {}: {}, {} below the best{}{}.", deployed.gamma, factor_text(deployed.speedup),
-                  percent(deployed.regret), bounded ? " of all gammas, also above --max-gamma" : "",
-                  a.closed_form->plan.interval ? ", at the middle" : "");
+  std::string text = fmt::format("You use {}gamma {}: {}, {} below the best{}{}.",
+                                 recommended ? "the recommended " : "", deployed.gamma, factor_text(deployed.speedup),
+                                 percent(deployed.regret), bounded ? " of all gammas, also above --max-gamma" : "",
+                                 a.closed_form->plan.interval ? ", at the middle" : "");
   if (deployed.worst_regret) {
-    text += fmt::format(" In the interval it loses at most {}.", percent(*deployed.worst_regret));
+    text += fmt::format(
+        " In the interval it loses at most {} to the gamma that is best there{}.", percent(*deployed.worst_regret),
+        recommended ? "" : fmt::format(", {} to the recommended", percent(deployed.behind_recommended)));
   }
   return text;
 }
@@ -272,7 +287,7 @@ std::string table_of(const Plan& a) {
   std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"speedup"}, {"operations"}, {"memory"}};
   if (finite) columns.push_back({"finite"});
   if (interval) columns.push_back({"max regret"});
-  if (stated_of(a).typed) columns.insert(columns.begin() + 3, {"range"});
+  if (stated_of(a).typed || interval) columns.insert(columns.begin() + 3, {interval_heading(a)});
   columns.push_back({"", TextTable::Align::left});
   TextTable table(columns);
   for (const planning::PlanRow& row : a.closed_form->plan.rows) {

@@ -40,6 +40,7 @@ class AnchoredCost final : public RoundCost {
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return fit_->findings(); }
+  std::string impossible() const override { return fit_->impossible(); }
 
   /// x'
   RoundPoint nearest(const RoundPoint& point) const;

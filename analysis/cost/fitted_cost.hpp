@@ -116,6 +116,8 @@ class FittedCost final : public RoundCost {
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return findings_; }
+  /// Rounds that took less than a plain step beside them by more than runs differ.
+  std::string impossible() const override { return impossible_; }
 
   std::span<const FittedTerm> terms() const { return terms_; }
   /// How many terms the runs tell, rounded: the sum over them of the share by which the runs narrow each.
@@ -144,6 +146,8 @@ class FittedCost final : public RoundCost {
 
   void describe_terms();
   void check_physics(std::span<const ObservedRound> runs);
+  /// A round holds a pass of the target.
+  void check_plain_steps(std::span<const ObservedRound> runs);
   /// More drafts make no round cheaper.
   void check_order(std::span<const ObservedRound> runs);
 
@@ -159,6 +163,7 @@ class FittedCost final : public RoundCost {
   std::array<std::optional<FittedRanges>, 2> ranges_;
   double usual_context_ = 0;
   std::vector<Note> findings_;
+  std::string impossible_;
 };
 
 /// One run as the others predict it.

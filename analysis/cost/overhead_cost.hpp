@@ -32,6 +32,7 @@ class OverheadCost final : public RoundCost {
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   std::span<const Note> findings() const override { return base_->findings(); }
+  std::string impossible() const override { return base_->impossible(); }
 
  private:
   std::shared_ptr<const RoundCost> base_;

@@ -124,6 +124,9 @@ class RoundCost {
   virtual void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const;
 
   virtual std::span<const Note> findings() const { return {}; }
+  /// Why what was measured cannot be as it was, a sentence without its point, so that no verdict rests on it; empty
+  /// where nothing says so.
+  virtual std::string impossible() const { return {}; }
 };
 
 /// The central 95% of a round's total over the replicates, quantiles linear between neighbours; the total alone where

@@ -115,7 +115,7 @@ struct DeploymentQuestion {
   double prefer_measured = measured_preference;
   /// What is deployed: rising stretches that cover every batch asked for. Empty where that is not known.
   std::vector<ScheduleStretch> deployed = {};
-  /// Largest acceptable regret of what is deployed, [0, 1].
+  /// Largest acceptable loss of what is deployed to what is recommended, [0, 1].
   std::optional<double> max_regret = {};
   /// Decide by what is extrapolated, too; else such batches and contexts are cannot_tell.
   bool extrapolate = false;
@@ -190,7 +190,10 @@ struct DeployedAtPoint {
   double regret = 0;
   /// The largest regret at the ends of the acceptance's interval; the regret where acceptance is taken as exact.
   double worst_regret = 0;
-  bool exceeds_max_regret = false;
+  /// The largest loss to the recommended gamma by the estimate or at one end of the acceptance's interval, which is 0
+  /// where none is larger: to the best gamma, or to plain decoding where the verdict is not to speculate.
+  double behind_recommended = 0;
+  bool exceeds_max_regret = false;  ///< behind_recommended does
 };
 
 struct PointPlan {
@@ -268,7 +271,7 @@ struct DeploymentPlan {
   /// At each point the place of the fastest draft of those with an optimum; nothing where plain decoding is faster, or
   /// none has one.
   std::vector<std::optional<std::size_t>> best_draft;
-  /// What is deployed regrets more than max_regret at some point.
+  /// What is deployed is behind what is recommended by more than max_regret at some point.
   bool exceeds_max_regret = false;
 };
 
@@ -291,7 +294,7 @@ struct DeploymentPlan {
 /// the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma without a price is taken to cost
 /// what the largest one with a price does, and no less: where it may then gain g and plain decoding is the best of
 /// those with a price, there is no optimum and the point is not priced. Beyond what was measured nothing is told unless
-/// the question asks to extrapolate. The schedule follows the same rules.
+/// the question asks to extrapolate, and nothing by a cost that is impossible. The schedule follows the same rules.
 ///
 /// Source:   docs/theory.md#plans-over-batch-and-context
 /// @throws std::domain_error if a value is outside the range stated beside it, the cost refuses plain decoding at all

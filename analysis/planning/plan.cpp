@@ -229,15 +229,17 @@ Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
   return {largest_known_gamma(q) < no_max_gamma ? Basis::measured : Basis::optimum, plan.best.gamma};
 }
 
-DeployedGamma judge_deployed(const PlanQuestion& q) {
-  DeployedGamma deployed{};
-  deployed.gamma = *q.deployed;
-  deployed.speedup = theory::walltime_improvement(q.acceptance, *q.deployed, q.space.cost);
-  const SearchSpace all = all_gammas(q);
-  deployed.regret = regret(q.acceptance, *q.deployed, all);
-  if (q.interval) deployed.worst_regret = worst_regret(*q.interval, *q.deployed, all);
-  deployed.exceeds_max_regret = q.max_regret && deployed.largest_regret() > *q.max_regret;
-  return deployed;
+/// How much slower one gamma is than another by the reading, or at the end of the interval, that has most; at least 0.
+double most_behind(const PlanQuestion& q, std::int64_t gamma, std::int64_t other) {
+  std::vector<core::AcceptanceProfile> readings = q.readings;
+  readings.push_back(q.acceptance);
+  if (q.interval) readings.insert(readings.end(), {q.interval->low, q.interval->high});
+  double most = 0;
+  for (const core::AcceptanceProfile& reading : readings) {
+    most = std::max(most, 1 - theory::walltime_improvement(reading, gamma, q.space.cost) /
+                                  theory::walltime_improvement(reading, other, q.space.cost));
+  }
+  return most;
 }
 
 std::optional<FinitePlan> plan_finite(const PlanQuestion& q, const std::vector<PlanRow>& rows) {
@@ -255,6 +257,19 @@ std::optional<FinitePlan> plan_finite(const PlanQuestion& q, const std::vector<P
 
 }  // namespace
 
+DeployedGamma judge_deployed(const PlanQuestion& q, std::optional<std::int64_t> recommended) {
+  DeployedGamma deployed{};
+  deployed.gamma = *q.deployed;
+  deployed.speedup = theory::walltime_improvement(q.acceptance, *q.deployed, q.space.cost);
+  const SearchSpace all = all_gammas(q);
+  deployed.regret = regret(q.acceptance, *q.deployed, all);
+  if (q.interval) deployed.worst_regret = worst_regret(*q.interval, *q.deployed, all);
+  deployed.behind_recommended = recommended ? most_behind(q, *q.deployed, *recommended)
+                                            : std::max(deployed.regret, deployed.worst_regret.value_or(0));
+  deployed.exceeds_max_regret = q.max_regret && deployed.behind_recommended > *q.max_regret;
+  return deployed;
+}
+
 std::int64_t largest_known_gamma(const PlanQuestion& q) {
   const std::optional<std::int64_t> drafts = measured_drafts(q);
   const bool goes_on = q.monotone && q.acceptance.tail().rejection() >= least_measured_rejection;
@@ -268,11 +283,11 @@ bool beyond_measured(const PlanQuestion& q, std::int64_t gamma) {
 
 bool below_measured(const PlanQuestion& q, std::int64_t gamma) { return 0 < gamma && gamma < q.measured_from; }
 
-Plan plan(const PlanQuestion& asked) {
-  require_question(asked);
-  const std::int64_t known = largest_known_gamma(asked);
-  PlanQuestion q = asked;
-  q.space.max_gamma = std::min(asked.space.max_gamma, known);
+Plan plan(const PlanQuestion& question) {
+  require_question(question);
+  const std::int64_t known = largest_known_gamma(question);
+  PlanQuestion q = question;
+  q.space.max_gamma = std::min(question.space.max_gamma, known);
   Plan plan{};
   plan.max_gamma = q.space.max_gamma;
   plan.best = best_gamma(q.acceptance, q.space);
@@ -298,8 +313,8 @@ Plan plan(const PlanQuestion& asked) {
   plan.basis = recommendation.basis;
   if (plan.basis == Basis::not_worth_it) plan.worth_it = false;
   if (recommendation.gamma) plan.recommended = make_row(q, *recommendation.gamma, recommended_generation_work);
-  if (q.deployed) plan.deployed = judge_deployed(q);
-  for (const std::int64_t gamma : shown_gammas(q, plan, asked.space.max_gamma < no_max_gamma)) {
+  if (q.deployed) plan.deployed = judge_deployed(q, recommendation.gamma);
+  for (const std::int64_t gamma : shown_gammas(q, plan, question.space.max_gamma < no_max_gamma)) {
     const bool recommended = plan.recommended && gamma == plan.recommended->gamma;
     plan.rows.push_back(recommended ? *plan.recommended : make_row(q, gamma));
   }

@@ -33,7 +33,7 @@ struct PlanQuestion {
   std::vector<core::AcceptanceProfile> readings = {};
   /// The gamma in use, in [0, min(space.max_gamma, largest_known_gamma)].
   std::optional<std::int64_t> deployed = {};
-  /// Largest acceptable regret of the gamma in use, in [0, 1].
+  /// Largest acceptable loss of the gamma in use to the recommended one, in [0, 1].
   std::optional<double> max_regret = {};
   /// Length of a generation, >= 1.
   std::optional<std::int64_t> tokens = {};
@@ -80,9 +80,10 @@ struct DeployedGamma {
   double speedup;
   double regret;
   std::optional<double> worst_regret;  ///< over the interval of rates
-  bool exceeds_max_regret;             ///< the worst regret does, where there is one, else the regret
-
-  double largest_regret() const { return worst_regret.value_or(regret); }
+  /// The largest loss to the recommended gamma by one reading or at one end of the interval; 0 where none is larger, as
+  /// for that gamma itself. The largest regret where nothing is recommended.
+  double behind_recommended;
+  bool exceeds_max_regret;  ///< behind_recommended does
 };
 
 struct FinitePlan {
@@ -157,6 +158,14 @@ bool below_measured(const PlanQuestion& question, std::int64_t gamma);
 /// Source:   docs/theory.md#optimal-gamma
 /// @throws std::domain_error if a value is outside the range stated beside it
 Plan plan(const PlanQuestion& question);
+
+/// What the gamma in use means beside a recommended one:
+///
+///   behind_recommended = max(0, max over readings and ends of 1 - S(deployed) / S(recommended))
+///
+/// @param question     with a deployed gamma
+/// @param recommended  nothing where no gamma is
+DeployedGamma judge_deployed(const PlanQuestion& question, std::optional<std::int64_t> recommended);
 
 /// The one rate that would give the same accepted drafts per draft looked at as the measured positions do:
 ///

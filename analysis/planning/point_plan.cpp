@@ -67,6 +67,7 @@ class PointPlanner {
   void describe_costs();
   void judge_deployed(std::int64_t gamma);
   double worst_regret(std::size_t gamma) const;
+  double most_behind(std::size_t gamma, std::size_t other) const;
 
   const DraftScan& scan_;
   const DeploymentQuestion& question_;
@@ -128,12 +129,12 @@ void PointPlanner::judge() {
   }
   const bool some_may_do = highest > 0 && upper_end(highest) >= enough();
   const std::size_t doubted = optimum > 0 && upper_end(optimum) >= enough() ? optimum : highest;
-  if (highest > 0 && !decides(plan_.basis, question_.extrapolate)) {
+  const bool decided = decides(plan_.basis, question_.extrapolate) && scan_.draft().cost->impossible().empty();
+  const bool pays = optimum > 0 && plan_.optimal()->speedup_ci95.lo >= enough();
+  if ((highest > 0 && !decided) || (some_may_do && !pays)) {
     explain_doubt(doubted);
-  } else if (optimum > 0 && plan_.optimal()->speedup_ci95.lo >= enough()) {
+  } else if (pays) {
     plan_.verdict = Verdict::speculate;
-  } else if (some_may_do) {
-    explain_doubt(doubted);
   } else if (without_price_ >= enough()) {
     ask_for_price();
   } else {
@@ -156,12 +157,16 @@ void PointPlanner::explain_doubt(std::size_t row) {
   const double sampling = e.sampling.squares();
   const double readings = e.readings.squares();
   const double cost = e.cost.squares();
+  const bool impossible = !scan_.draft().cost->impossible().empty();
   const bool carried = plan_.rows[row].extrapolated || (readings > 0 && readings >= std::max(sampling, cost));
   NextMeasurement next;
   next.gamma = static_cast<std::int64_t>(row);
   next.batch = plan_.batch;
   next.context = plan_.context;
-  if (carried) {
+  if (impossible) {
+    plan_.dominant_source = UncertaintySource::cost;
+    next.with_baseline = true;
+  } else if (carried) {
     plan_.dominant_source = UncertaintySource::extrapolation;
     next.requests = requests_needed(row);
     next.with_baseline = extrapolates(next.gamma);
@@ -259,7 +264,8 @@ void PointPlanner::judge_deployed(std::int64_t gamma) {
   deployed.speedup = plan_.rows[place].speedup;
   deployed.regret = plan_.rows[place].regret;
   deployed.worst_regret = std::max(deployed.regret, worst_regret(place));
-  deployed.exceeds_max_regret = question_.max_regret && deployed.worst_regret > *question_.max_regret;
+  deployed.behind_recommended = most_behind(place, plan_.verdict == Verdict::do_not_speculate ? 0 : *plan_.optimal_row);
+  deployed.exceeds_max_regret = question_.max_regret && deployed.behind_recommended > *question_.max_regret;
   plan_.deployed = deployed;
 }
 
@@ -271,6 +277,15 @@ double PointPlanner::worst_regret(std::size_t gamma) const {
   };
   return std::max(regret_at([](const DeploymentRow& row) { return row.tokens_interval.lo; }),
                   regret_at([](const DeploymentRow& row) { return row.tokens_interval.hi; }));
+}
+
+double PointPlanner::most_behind(std::size_t gamma, std::size_t other) const {
+  const DeploymentRow& slow = plan_.rows[gamma];
+  const DeploymentRow& fast = plan_.rows[other];
+  const double times = fast.time.total() / slow.time.total();
+  return std::max({0.0, 1 - slow.tokens_per_step / fast.tokens_per_step * times,
+                   1 - slow.tokens_interval.lo / fast.tokens_interval.lo * times,
+                   1 - slow.tokens_interval.hi / fast.tokens_interval.hi * times});
 }
 
 }  // namespace

@@ -142,6 +142,7 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
 
 void mark_extrapolated(const Acceptance& acceptance, std::int64_t max_gamma, Capacity& c) {
   const std::int64_t from = acceptance.stated ? acceptance.stated->measured_from : 1;
+  c.measured_from = from;
   c.measured_gamma = max_gamma;
   while (c.measured_gamma >= from && acceptance.curve->tokens_per_step(c.measured_gamma).extrapolated) {
     --c.measured_gamma;
@@ -163,6 +164,7 @@ void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::
                Capacity& c) {
   AcceptanceLaws laws = laws_of(c.question, acceptance, max_gamma);
   c.acceptance = acceptance.text;
+  c.is_range = acceptance.stated && acceptance.stated->is_range();
   c.engine = acceptance.engine.value_or("");
   c.acceptance_laws = laws.laws.size();
   c.simulation.acceptance = std::move(laws.laws);
@@ -287,6 +289,7 @@ void take_cost(const Cost& cost, Capacity& c) {
   append_new(c.presets, cost.presets);
   append_new(c.assumptions, cost.assumptions);
   append(c.warnings, cost.warnings);
+  if (cost.rounds) c.impossible = cost.rounds->impossible();
   if (cost.roofline) return take_hardware(cost, c);
   take_rounds(cost, c);
 }
@@ -350,25 +353,28 @@ void warn_of_edge(Capacity& c) {
 
 void warn_of_extrapolation(Capacity& c) {
   const sim::CapacityAnswer& answer = c.answer();
-  if (answer.recommended && c.is_extrapolated(*answer.recommended)) {
+  if (answer.recommended && c.scenarios()[*answer.recommended].scenario.extrapolated) {
     c.warnings.push_back(
         {"optimum_extrapolated",
-         fmt::format("{} drafts beyond gamma {}, the longest draft that was measured, of which "
-                     "its intervals know nothing; --gamma 1-{} compares what was measured",
-                     c.scenarios()[*answer.recommended].scenario.name, c.measured_gamma, c.measured_gamma)});
+         fmt::format(
+             "{} drafts outside of what was measured, gamma {}, of which its intervals know nothing; --gamma {} "
+             "compares what was measured",
+             c.scenarios()[*answer.recommended].scenario.name, c.measured_gammas(" to "), c.measured_gammas("-"))});
   } else if (answer.passed_over) {
     c.warnings.push_back(
         {"measured_preferred",
          fmt::format(
-             "{} would do with less, or be faster, if acceptance goes on as before beyond gamma {}, the longest "
-             "draft that was measured, but by no more than {}; the best one that was measured is taken",
-             c.scenarios()[*answer.passed_over].scenario.name, c.measured_gamma,
+             "{} would do with less, or be faster, if acceptance goes on as before outside of what was measured, gamma "
+             "{}, but by no more than {}; the best one that was measured is taken",
+             c.scenarios()[*answer.passed_over].scenario.name, c.measured_gammas(" to "),
              percent(c.simulation.prefer_measured))});
-  } else if (c.has_extrapolated()) {
+  } else if (std::any_of(c.simulation.scenarios.begin(), c.simulation.scenarios.end(),
+                         [&](const CapacityScenario& one) { return max_gamma_of(one) > c.measured_gamma; })) {
     c.warnings.push_back(
-        {"extrapolated", fmt::format("gammas above {}, the longest draft that was measured, rest on an acceptance that "
-                                     "goes on as before, of which their intervals know nothing",
-                                     c.measured_gamma)});
+        {"extrapolated",
+         fmt::format("gammas outside of what was measured, gamma {}, rest on an acceptance that goes on "
+                     "as before, of which their intervals know nothing",
+                     c.measured_gammas(" to "))});
   }
 }
 
@@ -412,7 +418,7 @@ void warn_of_answer(Capacity& c) {
 }
 
 /// The answer, and then each version of it, counts for one in the progress.
-sim::CapacityRange simulated(const Capacity& c, const CapacityProgress& progress) {
+sim::CapacityRange run(const Capacity& c, const CapacityProgress& progress) {
   if (!progress) return sim::over_versions(c.simulation, sim::plan_capacity(c.simulation), c.acceptance_ends);
   const double first = 1 / (1 + static_cast<double>(sim::most_versions(c.simulation, c.acceptance_ends)));
   const auto scenarios = static_cast<double>(c.simulation.scenarios.size());
@@ -423,6 +429,22 @@ sim::CapacityRange simulated(const Capacity& c, const CapacityProgress& progress
                                                 [&](double share) { progress(first + (1 - first) * share); });
   progress(1);
   return range;
+}
+
+/// @throws QuestionError where a request finds no room in the cache
+sim::CapacityRange simulated(const Capacity& c, const CapacityProgress& progress) {
+  try {
+    return run(c, progress);
+  } catch (const sim::CacheTooSmall& error) {
+    const std::string needs = fmt::format("{} needs {} tokens of cache", error.request, error.needed_tokens);
+    if (c.question.kv_cache_tokens) {
+      refuse("--kv-cache-tokens", fmt::format("{}", *c.question.kv_cache_tokens),
+             fmt::format("at least {}: {}", error.needed_tokens, needs));
+    }
+    throw QuestionError(fmt::format(
+        "--tensor-parallel-size is {}, but {}, and these GPUs leave {}; more of them, or shorter requests, do",
+        c.simulation.gpus_per_replica, needs, error.cache_tokens));
+  }
 }
 
 sim::CapacityQuestion simulation_of(const CapacityQuestion& q, bool has_acceptance) {
@@ -483,9 +505,21 @@ std::optional<std::int64_t> gamma_of(const CapacityScenario& scenario) {
   return one ? std::optional(gamma) : std::nullopt;
 }
 
+std::string Capacity::measured_gammas(std::string_view to) const {
+  return measured_gamma <= measured_from ? fmt::format("{}", measured_from)
+                                         : fmt::format("{}{}{}", measured_from, to, measured_gamma);
+}
+
+bool Capacity::is_extrapolated(std::size_t i) const {
+  const std::int64_t gamma = max_gamma_of(scenarios()[i].scenario);
+  return scenarios()[i].scenario.extrapolated || (0 < gamma && gamma < measured_from);
+}
+
 bool Capacity::has_extrapolated() const {
-  return std::any_of(scenarios().begin(), scenarios().end(),
-                     [](const sim::ScenarioCapacity& s) { return s.scenario.extrapolated; });
+  for (std::size_t i = 0; i < scenarios().size(); ++i) {
+    if (is_extrapolated(i)) return true;
+  }
+  return false;
 }
 
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {

@@ -84,12 +84,18 @@ struct Capacity {
   std::vector<std::vector<sim::RequestAcceptance>> acceptance_ends;
   /// [scenario]
   std::vector<ScenarioMemory> memory;
+  /// Why the runs that price rounds cannot have been as they say; empty where nothing says so.
+  std::string impossible;
   /// "alpha 0.8", "counters of m (vllm metrics)"; empty where nothing drafts.
   std::string acceptance;
+  /// It is a range of alpha, or lacks sampling error, so that what holds it is no 95% interval.
+  bool is_range = false;
   /// Requests or sequences with a law of their own, where there is more than one; 0 otherwise.
   std::size_t acceptance_laws = 0;
   /// The longest draft that acceptance was measured at, up to the largest gamma compared.
   std::int64_t measured_gamma = 0;
+  /// The shortest one.
+  std::int64_t measured_from = 1;
   /// Where the cost is a roofline: whether timed iterations narrowed its losses.
   std::optional<bool> calibrated;
   /// What a server is asked for by: the target's name, and the engine that counted where one did.
@@ -106,8 +112,11 @@ struct Capacity {
   /// The best place without speculation: of the fewest GPUs, else of the largest sustainable load.
   std::size_t plain() const;
   bool asks_for_load() const { return simulation.workload.requests_per_second.has_value(); }
-  bool is_extrapolated(std::size_t i) const { return scenarios()[i].scenario.extrapolated; }
+  /// Outside of what its acceptance was measured at, to either side.
+  bool is_extrapolated(std::size_t i) const;
   bool has_extrapolated() const;
+  /// The drafts that acceptance was measured over: "4", or "3 to 6" with " to " between the two.
+  std::string measured_gammas(std::string_view to) const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }
   /// The run that would tell most; empty where nothing is uncertain, or calibration was given what it takes.
   std::optional<sim::CapacityDoubt> doubt() const;

@@ -188,7 +188,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
       p.at_design_effect_3 = planning::plan_bench(question).plan;
     }
   }
-  p.next_run = next_run(p, !acceptance);
+  if (p.bench->cost->impossible().empty()) p.next_run = next_run(p, !acceptance);
   conclude(&files, p);
   warn_of_regret(p);
   assume(&files, p);

@@ -236,7 +236,7 @@ std::string next_section(const ordered_json& plan) {
     if (next.is_null()) continue;
     html += fmt::format(
         "<p>To tell at batch {}, context {}, where most of the uncertainty is that of {}: run the server with "
-        "num_speculative_tokens {}{}, and</p>\n<pre><code>{}</code></pre>\n",
+        "gamma {}{}, and</p>\n<pre><code>{}</code></pre>\n",
         escaped(count_cell(point["batch"])), escaped(count_cell(point["context"])),
         escaped(point["dominant_source"].is_null() ? "the cost" : text_of_value(point["dominant_source"])),
         escaped(number_cell(next["gamma"])), next["with_baseline"].get<bool>() ? ", and once without speculation" : "",

@@ -157,8 +157,12 @@ Chart gamma_chart(const planner::Plan& plan) {
   // The one point of the closed forms does not say what is in use.
   if (plan.closed_form && plan.closed_form->plan.deployed) {
     const planning::DeployedGamma& used = *plan.closed_form->plan.deployed;
-    inputs.points.front().deployed = planning::DeployedAtPoint{
-        used.gamma, used.speedup, used.regret, used.worst_regret.value_or(used.regret), used.exceeds_max_regret};
+    inputs.points.front().deployed = planning::DeployedAtPoint{used.gamma,
+                                                               used.speedup,
+                                                               used.regret,
+                                                               used.worst_regret.value_or(used.regret),
+                                                               used.behind_recommended,
+                                                               used.exceeds_max_regret};
   }
   return speedup_over_gamma_chart(inputs);
 }

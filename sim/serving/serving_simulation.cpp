@@ -54,11 +54,11 @@ void require_fits(const SimulatedRequest& request, std::size_t i, const ServingE
   const std::int64_t tokens = request.prompt_tokens + request.output_tokens - 1 + rounds_slots;
   const std::int64_t blocks = (tokens + engine.block_size - 1) / engine.block_size;
   if (blocks <= engine.cache_blocks) return;
-  throw std::domain_error(fmt::format(
-      "{}: request {} ({} tokens of prompt, {} of output, {} slots for drafts) needs {} blocks of {} tokens, "
-      "but the cache has {}",
-      simulation_function, i, request.prompt_tokens, request.output_tokens, rounds_slots, blocks, engine.block_size,
-      engine.cache_blocks));
+  const std::string name = fmt::format("request {} ({} tokens of prompt, {} of output, {} slots for drafts)", i,
+                                       request.prompt_tokens, request.output_tokens, rounds_slots);
+  throw CacheTooSmall(fmt::format("{}: {} needs {} blocks of {} tokens, but the cache has {}", simulation_function,
+                                  name, blocks, engine.block_size, engine.cache_blocks),
+                      name, blocks * engine.block_size, engine.cache_blocks * engine.block_size);
 }
 
 void require_legal(const ServingQuestion& question) {

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/cost/iteration_cost.hpp"
@@ -114,6 +117,17 @@ struct ServingResult {
   double seconds = 0;  ///< when the last request was served
 };
 
+/// The cache has no room for the last round of a request, even if it were served alone.
+struct CacheTooSmall : std::domain_error {
+  CacheTooSmall(const std::string& message, std::string which, std::int64_t needed, std::int64_t there)
+      : std::domain_error(message), request(std::move(which)), needed_tokens(needed), cache_tokens(there) {}
+
+  /// "request 0 (100 tokens of prompt, 20 of output, 6 slots for drafts)"
+  std::string request;
+  /// In whole blocks.
+  std::int64_t needed_tokens = 0, cache_tokens = 0;
+};
+
 /// Serves all requests. One iteration after another: requests that run are taken in order of arrival, each with its
 /// gamma + 1 positions or the next piece of its prompt, as far as max_num_batched_tokens and the blocks go; where
 /// blocks run out, the one that arrived last gives up its own and waits, to compute its prompt and the tokens it put
@@ -124,11 +138,12 @@ struct ServingResult {
 /// on the engine. Same question, same result, bit for bit.
 ///
 /// Source:   docs/capacity.md#simulation, where each rule is given with the release of vLLM it was read from
-/// @throws std::domain_error if a value is outside its range, arrivals fall, a request does not fit into the cache, the
-///   cost is not finite and above 0, or arrivals reach so far that the clock, seconds in double precision, no longer
+/// @throws std::domain_error if a value is outside its range, arrivals fall, the cost is not finite and above 0, or
+/// arrivals reach so far that the clock, seconds in double precision, no longer
 ///   tells an iteration to 1e-4 of its length
 /// @throws std::invalid_argument if there are no requests, no cost, no schedule, or no acceptance of drafts that are
 ///   made
+/// @throws CacheTooSmall, a std::domain_error, for the request that does not fit
 ServingResult simulate_serving(const ServingQuestion& question);
 
 }  // namespace specdec::sim

@@ -101,6 +101,24 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
         "acceptance");
 }
 
+TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {
+  const std::string question = "capacity " + small_model + lengths + " --draft-kind ngram --gamma 2 ";
+  const std::string typed = run_specdec(question + "--alpha 0.6:0.8").out;
+  CHECK(typed.find("95%") == std::string::npos);
+  CHECK(typed.find("requests/s per replica") != std::string::npos);
+  CHECK(typed.find(" (range ") != std::string::npos);
+  CHECK(run_specdec(question + "--counters " + sample_counters).out.find("(95% ") != std::string::npos);
+}
+
+TEST_CASE("a request that finds no room in the cache is refused by the option that would make room") {
+  const ScratchFolder scratch;
+  const std::string cost = (scratch / "passes.csv").string();
+  std::ofstream(cost) << "batch,tokens,context,seconds\n1,1,0,0.01\n64,1,0,0.02\n";
+  check_refused("--cost " + cost + fast + " --prompt-tokens 500 --output-tokens 100 --kv-cache-tokens 160 --gamma 0",
+                "--kv-cache-tokens is 160, but must be at least 608: request 0 (500 tokens of prompt, 100 of output, 0 "
+                "slots for drafts) needs 608 tokens of cache");
+}
+
 TEST_CASE("gammas beyond the longest draft that was measured are marked, and not recommended without a word") {
   const std::string measured = small_model + lengths + " --draft-kind ngram --acceptance-length 3.4 --at 3 --gamma ";
   const ordered_json best = json_of(measured + "3,4 --arrival-rate 5");
@@ -111,7 +129,7 @@ TEST_CASE("gammas beyond the longest draft that was measured are marked, and not
   CHECK(warns(best, "optimum_extrapolated"));
   const std::string out = run_specdec("capacity " + measured + "3,4 --arrival-rate 5").out;
   CHECK(out.find("fastest with gamma 4 (extrapolated): 5 requests/s.") != std::string::npos);
-  CHECK(out.find("\n*: extrapolated beyond gamma 3, the longest draft that was measured.\n") != std::string::npos);
+  CHECK(out.find("\n*: outside of what was measured, gamma 3.\n") != std::string::npos);
 
   const ordered_json other = json_of(measured + "3,64");
   CHECK(other["recommended"]["extrapolated"] == false);
@@ -120,6 +138,8 @@ TEST_CASE("gammas beyond the longest draft that was measured are marked, and not
   const ordered_json shorter = json_of(measured + "2,3");
   CHECK_FALSE(warns(shorter, "extrapolated"));
   CHECK(warns(shorter, "extrapolated_below"));
+  CHECK(shorter["scenarios"][1]["extrapolated"] == true);
+  CHECK(shorter["scenarios"][2]["extrapolated"] == false);
   CHECK_FALSE(warns(other, "extrapolated_below"));
   const ordered_json grows =
       json_of("--hardware H100 --model llama-3.1-8b --draft-kind ngram --gamma 2 --acceptance-length 1:1.80,2:2.70" +

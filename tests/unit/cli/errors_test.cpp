@@ -104,8 +104,7 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
   check_run_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
                     "--at is 3, but --acceptance-length already names its gammas");
   check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 2, but must be GAMMA:LENGTH");
-  check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1",
-                    "--acceptance-length: gamma 2 is given twice");
+  check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1", "--acceptance-length: gamma 2 is given twice");
   check_run_refused("plan --acceptance-length 2:1.5,1:1.4 --c 0.1",
                     "--acceptance-length: gamma 1 follows 2, but gammas must rise");
 }
@@ -247,5 +246,7 @@ TEST_CASE("complaints about a configuration file name the file, the line and the
                " --alpha 0.8 --c 0.1");
   std::ofstream(file) << "[plan]\nalpha = 0.8\nc = 0.1\n";
   check_run_refused("plan --alpha 1.8 --config " + file, "--alpha is 1.8, but must be a number in [0, 1]");
+  std::ofstream(file) << "\xff\xfe";
+  check_run_refused("plan --alpha 0.8 --c 0.1 --config " + file, file + ":1: \xff\xfe is not an option of a command");
   check_run_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read");
 }

@@ -98,12 +98,49 @@ TEST_CASE("CSV has one header line and a line for each row") {
 TEST_CASE("a regret above --max-regret exits with 1 and says so, one below does not") {
   const Run alarm = run_specdec("plan --alpha 0.8 --c 0.05 --gamma 3 --max-regret 0.16");
   CHECK(alarm.exit_code == 1);
-  CHECK(alarm.out.find("Warning (max_regret_exceeded): the regret of gamma 3 is 0.1698, above --max-regret 0.16.") !=
+  CHECK(alarm.out.find("Warning (max_regret_exceeded): gamma 3 is 0.1698 behind what is recommended, above") !=
         std::string::npos);
   CHECK(run_specdec("plan --alpha 0.8 --c 0.05 --gamma 3 --max-regret 0.17").exit_code == 0);
-  // In an interval the worst regret counts: gamma 7 is best at 0.75, but loses 1.1% at 0.7.
-  CHECK(run_specdec("plan --alpha 0.75 --c 0.05 --gamma 7 --max-regret 0.001").exit_code == 0);
-  CHECK(run_specdec("plan --alpha 0.7:0.8 --c 0.05 --gamma 7 --max-regret 0.001").exit_code == 1);
+}
+
+TEST_CASE("an interval of rates gives every gamma the range of its speedup") {
+  const ordered_json plan = json_of("--alpha 0.6:0.9 --c 0.05");
+  const auto speedup = [](double alpha, double gamma) {
+    return (1 - std::pow(alpha, gamma + 1)) / (1 - alpha) / (0.05 * gamma + 1);
+  };
+  for (const ordered_json& row : plan["rows"]) {
+    CHECK(row["speedup_interval"][0].get<double>() == Approx(speedup(0.6, row["gamma"])));
+    CHECK(row["speedup_interval"][1].get<double>() == Approx(speedup(0.9, row["gamma"])));
+  }
+  const std::string text = run_specdec("plan --alpha 0.6:0.9 --c 0.05").out;
+  CHECK(text.rfind("Draft 8 tokens per step: 2.64x (1.77x to 4.38x over the range of alpha)", 0) == 0);
+  CHECK(text.find("gamma  tokens  speedup         range  operations") != std::string::npos);
+}
+
+TEST_CASE("the other of alpha and its rejection has the decimals of what was typed") {
+  CHECK(json_of("--alpha 0.68 --c 0.02")["rejection"] == 0.32);
+  CHECK(json_of("--rejection 0.32 --c 0.02")["alpha"] == 0.68);
+  CHECK(json_of("--rejection 0.32 --c 0.02 --batch 1")["rejection"] == 0.32);
+  CHECK(json_of("--alpha 0.7:0.9 --c 0.02")["interval"]["rejection_interval"] == ordered_json({0.1, 0.3}));
+  CHECK(json_of("--rejection 1e-12 --c 0.02")["rejection"] == 1e-12);
+}
+
+TEST_CASE("--max-regret never complains of what the same answer recommends") {
+  for (const std::string acceptance :
+       {"--alpha 0.75", "--alpha 0.7:0.8", "--alpha 0.6:0.9", "--alpha 0.2:0.9", "--acceptance-length 3.0 --at 4",
+        "--acceptance-per-position 0.8,0.63,0.49", "--alpha 0.3 --min-gain 0.5", "--alpha 0.6:0.9 --batch 1,8"}) {
+    CAPTURE(acceptance);
+    const std::string question = "plan --c 0.05 " + acceptance + " --format json";
+    const ordered_json plan = ordered_json::parse(run_specdec(question).out);
+    const bool drafts = plan["points"][0]["verdict"] != "do not speculate";
+    const ordered_json& best = plan["recommended"].is_null() ? plan["points"][0]["optimal"] : plan["recommended"];
+    const std::string gamma = drafts ? best["gamma"].dump() : "0";
+    const Run run = run_specdec(question + " --max-regret 0 --gamma " + gamma);
+    CHECK(run.exit_code == 0);
+    const ordered_json used = ordered_json::parse(run.out);
+    const ordered_json& deployed = used["deployed"].is_null() ? used["points"][0]["deployed"] : used["deployed"];
+    CHECK(deployed["behind_recommended"] == 0);
+  }
 }
 
 TEST_CASE("the option --rejection keeps digits that --alpha has lost") {

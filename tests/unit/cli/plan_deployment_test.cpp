@@ -526,6 +526,30 @@ TEST_CASE("a table of runs is planned from, with acceptance of its own or of ano
   CHECK(warns(typed, "acceptance_of_other_source"));
 }
 
+TEST_CASE("runs that cannot be as they say decide nothing, and that is said first") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "runs.csv").string();
+  std::ofstream(file) << "batch,gamma,ms_per_token,tokens_per_step,rounds\n1,0,20,,\n1,3,3.8,2.7,1000\n"
+                         "8,0,22.9,,\n8,3,5.3,2.7,1000\n";
+  const std::string text = run_specdec("plan " + std::string("--bench " + file)).out;
+  CHECK(text.rfind("The runs cannot be as they say: " + file, 0) == 0);
+  CHECK(text.find("Speculate at") == std::string::npos);
+  CHECK(text.find("Cannot tell at batch") != std::string::npos);
+  const ordered_json plan = json_of("--bench " + file);
+  for (const ordered_json& point : plan["points"]) {
+    CHECK(point["verdict"] == "cannot tell");
+    CHECK(point["dominant_source"] == "cost");
+    CHECK(point["next_measurement"]["with_baseline"] == true);
+  }
+}
+
+TEST_CASE("the next run of llama.cpp is asked for in its own words") {
+  const std::string log = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/server.log";
+  const std::string text = run_specdec("plan " + std::string("--counters " + log + " --c 0.02 --min-gain 0.18")).out;
+  CHECK(text.find("num_speculative_tokens") == std::string::npos);
+  CHECK(text.find("--spec-draft-n-max ") != std::string::npos);
+}
+
 TEST_CASE("runs that all drafted rank the drafts and ask for a plain run") {
   std::string files;
   for (const char* run : {"c1-k3", "c1-k5", "c32-k3", "c32-k5"}) files += " " + samples + run + ".json";

@@ -251,9 +251,13 @@ TEST_CASE("the same seed gives the same replicates and another one others") {
 
 TEST_CASE("what cannot be in observed rounds is reported") {
   std::vector<ObservedRound> runs = runs_of(truth, {0, 3}, {1, 8, 64}, {1000});
+  runs[4].seconds = 0.97 * runs[1].seconds;
+  CHECK(has_finding(FittedCost(runs, {}), "round_below_target_pass"));
+  CHECK(FittedCost(runs, {}).impossible().empty());
   runs[4].seconds = 0.9 * runs[1].seconds;
   const FittedCost price(runs, {});
   REQUIRE(has_finding(price, "round_below_target_pass"));
+  CHECK(price.impossible() == price.findings()[0].message);
   CHECK_THAT(price.findings()[0].message, Contains("run 4: a round with 3 drafts took"));
   CHECK(has_finding(FittedCost(runs_of(truth, {1, 3}, {1, 8}, {1000}), {}), "no_plain_runs"));
   runs[4].seconds = 0.2 * runs[1].seconds;

@@ -497,7 +497,17 @@ TEST_CASE("what is deployed is held against the best gamma of every point") {
     CHECK(points[i].deployed->speedup == points[i].rows[gamma].speedup);
     CHECK(points[i].deployed->regret == points[i].rows[gamma].regret);
     CHECK(points[i].deployed->worst_regret >= points[i].deployed->regret);
-    CHECK(points[i].deployed->exceeds_max_regret == (points[i].deployed->worst_regret > 0.3));
+    const auto& rows = points[i].rows;
+    const auto& recommended =
+        rows[points[i].verdict == planning::Verdict::do_not_speculate ? 0 : *points[i].optimal_row];
+    const auto behind = [&](double tokens, double of_recommended) {
+      return 1 - tokens / of_recommended * recommended.time.total() / rows[gamma].time.total();
+    };
+    const double most = std::max({0.0, behind(rows[gamma].tokens_per_step, recommended.tokens_per_step),
+                                  behind(rows[gamma].tokens_interval.lo, recommended.tokens_interval.lo),
+                                  behind(rows[gamma].tokens_interval.hi, recommended.tokens_interval.hi)});
+    CHECK(points[i].deployed->behind_recommended == Approx(most).margin(1e-12));
+    CHECK(points[i].deployed->exceeds_max_regret == (most > 0.3));
     any = any || points[i].deployed->exceeds_max_regret;
   }
   CHECK(plan.exceeds_max_regret == any);

@@ -320,13 +320,37 @@ TEST_CASE("speculation is worth it in an interval where some rate of it has a ga
   CHECK_FALSE(planning::plan(q).worth_it);
 }
 
-TEST_CASE("the largest regret allowed is held against the worst regret of an interval") {
+TEST_CASE("the largest regret allowed is held against the loss to the recommended gamma at the same end") {
   PlanQuestion q = question(0.75, 0.05);
-  q.deployed = 7;
+  q.interval = planning::RateInterval{AcceptanceRate(0.6), AcceptanceRate(0.9)};
   q.max_regret = 0.001;
+  const std::int64_t recommended = planning::plan(q).recommended->gamma;
+  const auto speedup = [](double alpha, std::int64_t gamma) {
+    const double exponent = static_cast<double>(gamma) + 1;
+    return (1 - std::pow(alpha, exponent)) / (1 - alpha) / (0.05 * (exponent - 1) + 1);
+  };
+  for (std::int64_t gamma = 0; gamma <= 20; ++gamma) {
+    q.deployed = gamma;
+    const planning::DeployedGamma deployed = *planning::plan(q).deployed;
+    double most = 0;
+    for (const double alpha : {0.6, 0.75, 0.9}) {
+      most = std::max(most, 1 - speedup(alpha, gamma) / speedup(alpha, recommended));
+    }
+    CHECK(deployed.behind_recommended == Approx(most).margin(1e-12));
+    CHECK(deployed.behind_recommended <= deployed.worst_regret.value() + 1e-12);
+    CHECK(deployed.exceeds_max_regret == (gamma != recommended));
+  }
+}
+
+TEST_CASE("what is recommended is never behind itself, also where a faster gamma was not measured") {
+  PlanQuestion q{core::AcceptanceProfile::from_survival({0.8, 0.63, 0.49})};
+  q.space.cost.c = 0.02;
+  q.measured_at = 3;
+  q.max_regret = 0.0;
+  q.deployed = planning::plan(q).recommended->gamma;
+  CHECK(planning::plan(q).deployed->behind_recommended == 0);
   CHECK_FALSE(planning::plan(q).deployed->exceeds_max_regret);
-  q.interval = planning::RateInterval{AcceptanceRate(0.7), AcceptanceRate(0.8)};
-  CHECK(planning::plan(q).deployed->exceeds_max_regret);
+  CHECK(planning::judge_deployed(q, std::nullopt).behind_recommended == planning::plan(q).deployed->regret);
 }
 
 TEST_CASE("rows beyond what was measured are marked") {
