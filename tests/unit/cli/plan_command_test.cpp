@@ -125,7 +125,7 @@ TEST_CASE("the other of alpha and its rejection has the decimals of what was typ
   CHECK(json_of("--rejection 1e-12 --c 0.02")["rejection"] == 1e-12);
 }
 
-TEST_CASE("--max-regret never complains of what the same answer recommends") {
+TEST_CASE("the option --max-regret never complains of what the same answer recommends") {
   for (const std::string acceptance :
        {"--alpha 0.75", "--alpha 0.7:0.8", "--alpha 0.6:0.9", "--alpha 0.2:0.9", "--acceptance-length 3.0 --at 4",
         "--acceptance-per-position 0.8,0.63,0.49", "--alpha 0.3 --min-gain 0.5", "--alpha 0.6:0.9 --batch 1,8"}) {
