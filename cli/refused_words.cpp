@@ -1,6 +1,7 @@
 #include "cli/refused_words.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/near_names.hpp"
+#include "traces/formats/text_parts.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -139,6 +140,9 @@ LinesOfOptions lines_of_options(const CLI::App& program, const std::string& file
   std::string_view before;
   for (const ConfigKey& key : keys) {
     const auto refuse_key = [&](const std::string& why) {
+      if (!traces::is_utf8(key.name))
+        throw UsageError(
+            fmt::format("{}:{}: begins with {}, but must be UTF-8", file, key.line, traces::quoted(key.name)));
       throw UsageError(fmt::format("{}:{}: {} {}", file, key.line, key.name, why));
     };
     if (key.is_section) {

@@ -80,7 +80,8 @@ std::string text_source_sentence(const planner::Analysis& a) {
 
 std::string break_even_sentence(const ReplayReport& report) {
   if (!report.break_even) return "Speculation pays at no cost of the draft.";
-  return fmt::format("Speculation pays up to c {}.", brief(report.break_even->c, 3));
+  return fmt::format("Speculation pays below c {}, at gamma {}.", brief(report.break_even->c, 3),
+                     report.break_even->gamma);
 }
 
 /// Whether there is an exact alpha where there is no replay.

@@ -21,14 +21,17 @@ using sim::SimulatedValue;
 
 std::string shown(double value) { return brief(value, 3); }
 
-/// What intervals are called that hold a range which was typed.
-std::string_view interval_name(const Capacity& r) { return r.is_range ? "range" : "95%"; }
-
 /// "12.3 (95% 11.9 to 12.6)"; the value alone where the interval is narrower than what is shown.
-std::string with_range(const Capacity& r, const SimulatedValue& value, double factor = 1) {
+std::string with_interval(const SimulatedValue& value, double factor = 1, std::string_view name = "95%") {
   const std::string middle = shown(factor * value.value);
   const std::string lo = shown(factor * value.lo), hi = shown(factor * value.hi);
-  return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, interval_name(r), lo, hi);
+  return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, name, lo, hi);
+}
+
+/// A figure of a scenario. A typed range of acceptance is that of everything but plain decoding.
+std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const SimulatedValue& value,
+                          double factor = 1) {
+  return with_interval(value, factor, r.is_range && !sim::is_plain(of.scenario) ? "range" : "95%");
 }
 
 std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }
@@ -114,7 +117,7 @@ std::string decision(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const ScenarioCapacity& chosen = r.scenarios()[best];
   const ScenarioCapacity& other = r.scenarios()[plain];
-  const auto rate = [&](const ScenarioCapacity& s) { return with_range(r, s.requests_per_second_per_replica); };
+  const auto rate = [&](const ScenarioCapacity& s) { return with_interval(r, s, s.requests_per_second_per_replica); };
   if (!r.asks_for_load() || r.simulation.replicas) {
     std::string text = fmt::format("Up to {} requests/s per replica {}", rate(chosen), marked_way(r, best));
     if (best != plain) text += fmt::format(", instead of {} {}", rate(other), way(r, plain));
@@ -167,8 +170,8 @@ std::string comparison(const Capacity& r) {
   std::vector<std::string> parts;
   if (chosen.tpot_seconds && other.tpot_seconds) {
     parts.push_back(fmt::format("{} ms per output token at p50 instead of {}",
-                                with_range(r, chosen.tpot_seconds->p50, 1000),
-                                with_range(r, other.tpot_seconds->p50, 1000)));
+                                with_interval(r, chosen, chosen.tpot_seconds->p50, 1000),
+                                with_interval(r, other, other.tpot_seconds->p50, 1000)));
   }
   // On the same GPUs at the same load both ways cost the same.
   std::vector<std::string> costs;
@@ -200,7 +203,7 @@ std::string table_of(const Capacity& r) {
   std::vector<TextTable::Column> columns = {{"", TextTable::Align::left},
                                             {"seqs"},
                                             {"req/s max"},
-                                            {std::string(interval_name(r))},
+                                            {r.is_range ? "range" : "95%"},
                                             {"GPUs"},
                                             {"at"},
                                             {"batch"},
@@ -240,6 +243,7 @@ std::string table_of(const Capacity& r) {
                 : fmt::format("TDP J/t: GPUs x {} W of design power / output tokens a second, not what they draw.\n",
                               watts);
   }
+  if (r.is_range) text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
   if (r.has_extrapolated()) {
     text += fmt::format("*: outside of what was measured, gamma {}.\n", r.measured_gammas(" to "));
   }
@@ -288,7 +292,7 @@ std::string certainty_text(const Capacity& r) {
     const bool one = *r.question.concurrency == 1;
     text += fmt::format(" {} request{} in flight {} taken as the {} requests/s at which plain decoding serves {}.",
                         *r.question.concurrency, one ? "" : "s", one ? "is" : "are",
-                        with_range(r, *r.rate_of_concurrency), one ? "it" : "them");
+                        with_interval(*r.rate_of_concurrency), one ? "it" : "them");
   }
   if (r.calibrated) {
     text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."

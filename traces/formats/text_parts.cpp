@@ -1,6 +1,7 @@
 #include "traces/formats/text_parts.hpp"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <limits>
 
@@ -27,6 +28,8 @@ std::string_view without_byte_order_mark(std::string_view text) {
   if (text.starts_with(mark)) text.remove_prefix(mark.size());
   return text;
 }
+
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text); }
 
 std::string_view trimmed(std::string_view text, std::string_view blanks) {
   const std::size_t begin = text.find_first_not_of(blanks);

@@ -19,6 +19,9 @@ inline std::string_view text_of(std::span<const std::byte> bytes) {
 /// Without the mark of UTF-8 that programs of Windows write before a text.
 std::string_view without_byte_order_mark(std::string_view text);
 
+/// Whether all of it is UTF-8.
+bool is_utf8(std::string_view text);
+
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 /// Without the blanks at both ends.

@@ -1,7 +1,6 @@
 #include "traces/serving/prometheus_text.hpp"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <cmath>
 #include <utility>
@@ -131,7 +130,7 @@ class SampleLine {
       value += c;
     }
     rest_.remove_prefix(1);
-    if (!simdjson::validate_utf8(value)) refuse("of a label \"" + printable(value) + "\"", "of labels in UTF-8");
+    if (!is_utf8(value)) refuse("of a label \"" + printable(value) + "\"", "of labels in UTF-8");
   }
 
   [[noreturn]] void refuse_labels() const {

@@ -314,6 +314,8 @@ BAD_CONFIGS = {
     "bad_value.toml": text("[plan]\nalpha = 1.8\nc = 0.1\n"),
     "long.toml": b"#" * (1 << 21),
     "zeros.toml": bytes(100),
+    "latin_1.toml": "[plan]\ngröße = 3\n".encode("latin-1"),
+    "utf_16.toml": "[plan]\nalpha = 0.8\n".encode("utf-16"),
 }
 
 HARDWARE = "--alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-kind ngram"

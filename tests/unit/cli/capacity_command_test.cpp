@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <regex>
 #include <string>
 
 #include "tests/support/catch.hpp"
@@ -103,10 +104,11 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
 
 TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {
   const std::string question = "capacity " + small_model + lengths + " --draft-kind ngram --gamma 2 ";
-  const std::string typed = run_specdec(question + "--alpha 0.6:0.8").out;
-  CHECK(typed.find("95%") == std::string::npos);
-  CHECK(typed.find("requests/s per replica") != std::string::npos);
-  CHECK(typed.find(" (range ") != std::string::npos);
+  const std::string typed = run_specdec(question + "--alpha 0.7:0.9").out;
+  CHECK(std::regex_search(typed,
+                          std::regex(R"(\(range [0-9.]+ to [0-9.]+\)\s+requests/s\s+per\s+replica\s+with gamma 2)")));
+  CHECK(std::regex_search(typed, std::regex(R"(\(95% [0-9.]+\s+to\s+[0-9.]+\)\s+without\s+speculation)")));
+  CHECK(typed.find("plain decoding has a 95% interval") != std::string::npos);
   CHECK(run_specdec(question + "--counters " + sample_counters).out.find("(95% ") != std::string::npos);
 }
 
@@ -363,4 +365,14 @@ TEST_CASE("the table of capacity begins with the decision and says what it compa
   CHECK(out.find("uncalibrated") != std::string::npos);
   const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
   CHECK(csv.rfind("name,gamma,extrapolated,max_num_seqs,meets_load,requests_per_second_per_replica_value,", 0) == 0);
+}
+
+TEST_CASE("runs that cannot be as they say are named before what they would give") {
+  const ScratchFolder scratch;
+  const std::string file = (scratch / "runs.csv").string();
+  std::ofstream(file) << "batch,gamma,ms_per_token,tokens_per_step,rounds\n1,0,20,,\n1,3,3.8,2.7,1000\n"
+                         "8,0,22.9,,\n8,3,5.3,2.7,1000\n";
+  const std::string text =
+      run_specdec("capacity --bench " + file + " --decode-only --kv-cache-tokens 100000" + fast + lengths).out;
+  CHECK(text.rfind("The runs cannot be as they say: " + file, 0) == 0);
 }

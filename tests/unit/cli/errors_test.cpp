@@ -247,6 +247,7 @@ TEST_CASE("complaints about a configuration file name the file, the line and the
   std::ofstream(file) << "[plan]\nalpha = 0.8\nc = 0.1\n";
   check_run_refused("plan --alpha 1.8 --config " + file, "--alpha is 1.8, but must be a number in [0, 1]");
   std::ofstream(file) << "\xff\xfe";
-  check_run_refused("plan --alpha 0.8 --c 0.1 --config " + file, file + ":1: \xff\xfe is not an option of a command");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --config " + file,
+                    file + ":1: begins with \"\\xff\\xfe\", but must be UTF-8");
   check_run_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read");
 }
