@@ -6,10 +6,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -21,7 +23,10 @@
 #include "python/interruption.hpp"
 #include "python/nouns.hpp"
 #include "traces/check_trace.hpp"
+#include "traces/position_batch.hpp"
 #include "traces/prompt_id.hpp"
+#include "traces/trace_columns.hpp"
+#include "traces/trace_metadata.hpp"
 #include "traces/trace_writer.hpp"
 
 namespace nb = nanobind;
@@ -154,6 +159,71 @@ void save(const Recording& recording, const std::string& path) {
   writer->finish();
 }
 
+/// The columns of a trace, which docs/trace_format.md names; what is absent is an empty column.
+class Columns {
+ public:
+  explicit Columns(const nb::dict& given) : given_(given) {}
+
+  template <class Value>
+  std::span<const Value> get(const char* name) const {
+    if (!given_.contains(name)) return {};
+    const Array array = array_of(name, nb::object(given_[name]));
+    if (array.dtype() != nb::dtype<Value>()) throw nb::type_error(fmt::format("{} is of another type", name).c_str());
+    return {static_cast<const Value*>(array.data()), array.size()};
+  }
+
+  /// Log-probabilities of one model.
+  void get_rows(const traces::column::Model& model, traces::Rows& rows) const {
+    if (!given_.contains(model.logprobs)) return;
+    const Array array = array_of(model.logprobs, nb::object(given_[model.logprobs]));
+    rows.space = traces::RowSpace::log_probabilities;
+    rows.type = type_of(model.logprobs, array);
+    rows.vocab = width_of(array);
+    rows.bytes = {static_cast<const std::byte*>(array.data()), array.nbytes()};
+  }
+
+  void get_top_k(const traces::column::Model& model, traces::TopK& list) const {
+    if (!given_.contains(model.topk_ids)) return;
+    list.k = width_of(array_of(model.topk_ids, nb::object(given_[model.topk_ids])));
+    list.ids = get<std::int32_t>(model.topk_ids);
+    list.logprobs = get<float>(model.topk_logprobs);
+    list.tail_logprob = get<float>(model.tail_logprob);
+    list.at_other = get<float>(model.at_other_topk);
+  }
+
+ private:
+  static std::int64_t width_of(const Array& array) {
+    return array.ndim() == 2 ? static_cast<std::int64_t>(array.shape(1)) : 1;
+  }
+
+  nb::dict given_;
+};
+
+/// A trace of columns that lie in memory, "token" among them.
+void write_trace(const std::string& path, const std::map<std::string, std::string>& metadata, const nb::dict& given) {
+  const Columns columns(given);
+  traces::PositionBatch batch;
+  batch.sequence = columns.get<std::int64_t>(traces::column::seq);
+  batch.place = columns.get<std::int64_t>(traces::column::pos);
+  batch.token = columns.get<std::int32_t>(traces::column::token);
+  batch.task = columns.get<std::int32_t>(traces::column::task);
+  batch.prompt = columns.get<std::int64_t>(traces::column::prompt);
+  columns.get_rows(traces::column::target, batch.target_rows);
+  columns.get_rows(traces::column::draft, batch.draft_rows);
+  columns.get_top_k(traces::column::target, batch.target_top_k);
+  columns.get_top_k(traces::column::draft, batch.draft_top_k);
+  batch.target_token_logprob = columns.get<float>(traces::column::target.token_logprob);
+  batch.draft_token_logprob = columns.get<float>(traces::column::draft.token_logprob);
+  batch.target_token_rank = columns.get<std::int32_t>(traces::column::target.token_rank);
+  batch.draft_token_rank = columns.get<std::int32_t>(traces::column::draft.token_rank);
+  batch.overlap = columns.get<float>(traces::column::overlap);
+  batch.size = static_cast<std::int64_t>(batch.token.size());
+  const nb::gil_scoped_release released;
+  traces::TraceWriter writer(path, traces::metadata_from_strings(metadata, path));
+  writer.write(batch);
+  writer.finish();
+}
+
 planner::Acceptance acceptance(const Recording& recording, const nb::dict& given) {
   const planner::RecordingOptions options = recording_options(given);
   const nb::gil_scoped_release released;
@@ -172,11 +242,17 @@ void bind_recordings(nb::module_& module) {
                      const nb::gil_scoped_release released;
                      return recording.open()->positions();
                    })
+      .def_prop_ro("metadata",
+                   [](const Recording& recording) {
+                     const nb::gil_scoped_release released;
+                     return traces::to_strings(recording.open()->metadata());
+                   })
       .def_prop_ro("sequences", [](Recording& recording) { return recording.memory().sequences(); });
   module.def("recording_of_files", recording_of_files);
   module.def("recording_in_memory", [](const std::map<std::string, std::string>& metadata) {
     return Recording(traces::metadata_from_strings(metadata, {}));
   });
+  module.def("write_trace", write_trace, nb::arg("path"), nb::arg("metadata"), nb::arg("columns"));
   module.def("prompt_id", [](const std::string& text) { return traces::prompt_id(text); });
   module.def("acceptance_of_recording", acceptance);
 }

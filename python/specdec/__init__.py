@@ -15,6 +15,7 @@ from specdec._core import __version__
 from specdec._cost import Cost
 from specdec._errors import FileError, QuestionError
 from specdec._questions import capacity, plan, plan_runs
+from specdec._record import record
 from specdec._recording import Recording, analyze
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "capacity",
     "plan",
     "plan_runs",
+    "record",
     "theory",
 ]

@@ -195,6 +195,11 @@ class Recording:
         self._core.save(os.fspath(path))
 
     @property
+    def metadata(self) -> dict[str, str]:
+        """What it says of itself, by the keys of docs/trace_format.md."""
+        return self._core.metadata
+
+    @property
     def positions(self) -> int | None:
         """How many it holds; None where only reading it to its end tells."""
         return self._core.positions

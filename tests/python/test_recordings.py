@@ -81,6 +81,26 @@ def test_arrays_answer_as_the_file_that_they_are_saved_to(tmp_path: pathlib.Path
     assert plans[0].points[0].rows == plans[1].points[0].rows
 
 
+def test_a_recording_says_what_it_says_of_itself() -> None:
+    p, q, tokens = rows()
+    arrays = Recording.from_rows(p, q, tokens, metadata={"path": "target", "temperature": "0.50", "record.seed": "3"})
+    said = {"format": "specdec-trace", "version": "1", "path": "target", "temperature": "0.5", "record.seed": "3"}
+    assert {name: arrays.metadata.get(name) for name in said} == said
+    assert Recording.from_files(RECORDING).metadata["engine"] == "specdec record"
+
+
+def test_recording_without_torch_says_what_is_missing(tmp_path: pathlib.Path) -> None:
+    program = textwrap.dedent("""
+        import sys
+        sys.modules["transformers"] = None
+        import specdec
+        specdec.record(None, None, ["a"], output="run")
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "ImportError: specdec.record needs transformers, which cannot be imported" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_pieces_are_one_recording_and_what_is_refused_leaves_it_as_it_was() -> None:
     p, q, tokens = rows()
     whole = Recording.from_rows(p, q, tokens, SEQUENCES)
