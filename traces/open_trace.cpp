@@ -140,6 +140,11 @@ TraceFormat format_of(std::span<const fs::path> files, const OpenOptions& option
 
 }  // namespace
 
+bool recognised_trace(const FileHead& head) {
+  const std::vector<TraceFormat> formats = all_formats();
+  return std::any_of(formats.begin(), formats.end(), [&](const TraceFormat& f) { return f.recognises(head); });
+}
+
 FileHead FileHead::of(const fs::path& path) {
   constexpr std::size_t longest = std::size_t{64} << 10U;
   FileHead head;

@@ -68,6 +68,9 @@ struct TraceFormat {
   std::string_view columns = {};
 };
 
+/// Whether a file that begins so is a recording, or one model's half of one.
+bool recognised_trace(const FileHead& head);
+
 /// Opens a recording in any readable format, told from its content. A folder is a specdec-trace.
 /// @throws FileError if a file is unreadable, in no readable format or in another than those before; or UnpairedFile
 /// @throws std::invalid_argument if there are neither files nor a pair, or both, or half a pair

@@ -123,6 +123,12 @@ RUNS = {
         "--convert vllm.avg_draft_acceptance_rate=0.7,gamma=3",
         "--convert rounds=100,drafted=250,accepted=120",
     ],
+    "doctor": [
+        f"{SERVING}/vllm_before.prom {SERVING}/vllm_after.prom {SERVING}/vllm_k4.log",
+        f"{SERVING}/vllm_plain.log --false-alarm-rate 0.05 --gamma 3 --hash",
+        f"{LLAMACPP} --threads 2",
+        f"{SERVING}/../bench/c8-plain.json {SERVING}/../bench/c1-k3.json",
+    ],
     "trace info": ["SCRATCH/tasks", "SCRATCH/full", f"{LLAMACPP}"],
     "trace check": ["SCRATCH/tasks", f"{LLAMACPP}", f"{ROOT}/README.md"],
     "trace convert": [f"--tier topk --k 8 --output SCRATCH/converted {LLAMACPP}"],

@@ -63,6 +63,12 @@ std::size_t index_of_format(const fs::path& file, std::span<const CountsFormat> 
 
 }  // namespace
 
+bool recognised_counts(const FileHead& head) {
+  if (head.folder || head.size == 0 || !head.compression().empty()) return false;
+  const std::vector<CountsFormat> formats = all_counts_formats();
+  return std::any_of(formats.begin(), formats.end(), [&](const CountsFormat& f) { return f.recognises(head); });
+}
+
 void read_serving_counts(std::span<const fs::path> files, const CountsSink& sink) {
   const KeptStreams streams;
   const std::vector<CountsFormat> formats = all_counts_formats();

@@ -30,6 +30,9 @@ struct CountsFormat {
   void (*read)(std::span<const std::filesystem::path> files, const CountsSink& sink);
 };
 
+/// Whether read_serving_counts would read a file that begins so.
+bool recognised_counts(const FileHead& head);
+
 /// Reads what servers count from files in any readable format, told from their content ("-" is standard input), and
 /// hands over one unit after the other, in the order of the files; memory does not depend on their number.
 /// @throws FileError for a file in no readable format, broken, empty or contradicting itself, with line and field

@@ -384,6 +384,8 @@ WORDS = [
     "counters --convert nothing=3", "counters --convert vllm.mean_acceptance_length=x --gamma 3",
     "counters --convert vllm.mean_acceptance_length=9 --gamma 3", "counters --convert gamma=3", "counters --convert =",
     "counters --convert accepted_drafts_per_step=2 --gamma 1", "counters --convert alpha=0.8,gamma=3 --beyond zero",
+    "doctor", "doctor nowhere", "doctor /dev/zero", f"doctor {TRACE} {TRACE}", f"doctor --target {TRACE}",
+    f"doctor {SAMPLES}/llamacpp/target.kld", f"doctor {TRACE} --false-alarm-rate 0",
     "record", "record --output out.safetensors --target nowhere", "record --output out --tasks nothing",
     "record --output out --temperature -1", "record --output out --top-p 0", "record --output out --max-new-tokens 1",
     "record --output out --temperature 0 --sequences 1000", "record --output out --max-new-tokens 5000 --sequences 1",
@@ -416,9 +418,11 @@ ANY_TEXT = {"--title", "--model", "--draft-model", "--by", "--target-array", "--
             "--label", "--help", "--emit-file", "--group"}
 BASES = {"plan": RUN, "report": f"report {RUN[5:]}", "capacity": f"capacity {LOAD}", "analyze": f"analyze {TRACE}",
          "counters": f"counters {SAMPLES}/serving/vllm_requests.jsonl", "replay": f"replay {TRACE}",
+         "doctor": f"doctor {SAMPLES}/serving/vllm_requests.jsonl",
          "trace convert": f"trace convert {TRACE}", "trace slice": f"trace slice {TRACE}",
          "trace merge": f"trace merge {TRACE}"}
-COMMANDS = ["plan", "report", "capacity", "analyze", "counters", "replay", "record", "trace info", "trace check",
+COMMANDS = ["plan", "report", "capacity", "analyze", "counters", "doctor", "replay", "record", "trace info",
+            "trace check",
             "trace convert", "trace slice", "trace merge", "trace generate", "list hardware", "simulate", "compare",
             "reproduce", "validate", "plot optimal-gamma", "plot speedup-map", "plot speedup-over-batch"]
 OPTION = re.compile(r"^  (?:-\w,)?(--[\w-]+)(?:,--[\w-]+)* (\S+)")

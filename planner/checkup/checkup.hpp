@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/checkup/finding.hpp"
+#include "planner/sources/recording_files.hpp"
+
+/// What is wrong or suspicious with what servers, benchmarks and recorders wrote.
+namespace specdec::planner {
+
+/// False alarms of all statistical tests of one checkup together, where nothing else is said.
+inline constexpr double usual_false_alarm_rate = 0.01;
+
+struct CheckupQuestion {
+  /// Counters, logs, benchmark results, answers, recordings and configurations of engines, in any order; scrapes of one
+  /// server in the order of time.
+  std::vector<std::string> files = {};
+  /// A recording in two files, one a model: target and draft of `pair.how`. Neither is given where there is none.
+  std::optional<RecordingFiles> pair = {};
+  /// Drafted tokens a round, where the files do not say it; >= 1.
+  std::optional<std::int64_t> gamma = {};
+  /// Of all statistical tests together, (0, 0.5].
+  double false_alarm_rate = usual_false_alarm_rate;
+  /// The answer does not depend on it, >= 1.
+  std::int64_t threads = 1;
+};
+
+/// What a file was taken for.
+struct CheckedFile {
+  std::string file;
+  /// "counts", "recording" or "configuration"; what is both of the first is read as counts.
+  std::string kind;
+};
+
+struct Checkup {
+  std::vector<CheckedFile> files;
+  /// Errors first.
+  std::vector<Finding> findings;
+  /// Statistical tests that were made, and the bound on their false alarms in this run.
+  std::int64_t tests = 0;
+  double false_alarm_rate = usual_false_alarm_rate;
+
+  std::int64_t count(Severity severity) const;
+};
+
+/// Reads each file by the format that its content shows, and asks of it everything that can go wrong in files of its
+/// kind; files that say something of each other are held against each other. A file of a known format that its
+/// reader refuses is a finding, "refused", and the others are read all the same.
+///
+/// Memory grows with the number of units of counts (requests, windows, runs).
+/// Source:   docs/cli.md#specdec-doctor
+/// @throws QuestionError if there are no files, one is given twice, or a member is out of range
+/// @throws traces::FileError for a file that cannot be read or is in no known format
+Checkup check_up(const CheckupQuestion& question);
+
+}  // namespace specdec::planner

@@ -1,0 +1,43 @@
+#include "planner/checkup/finding.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::planner {
+
+std::string_view name_of(Severity severity) {
+  switch (severity) {
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      break;
+  }
+  return "error";
+}
+
+Suspicions::Suspicions(double level) : level_(level) { core::require_in("Suspicions", "level", level, 0, 1); }
+
+void Suspicions::test(double p_value, Finding finding) {
+  core::require_in("Suspicions::test", "p_value", p_value, 0, 1);
+  p_values_.push_back(p_value);
+  tested_.push_back(std::move(finding));
+}
+
+std::vector<Finding> Suspicions::findings() const {
+  std::vector<Finding> standing = findings_;
+  const auto tests = static_cast<double>(p_values_.size());
+  for (std::size_t i = 0; i < tested_.size(); ++i) {
+    if (!(p_values_[i] * tests < level_)) continue;
+    standing.push_back(tested_[i]);
+    standing.back().adjusted_p_value = p_values_[i] * tests;
+  }
+  std::stable_sort(standing.begin(), standing.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  return standing;
+}
+
+}  // namespace specdec::planner

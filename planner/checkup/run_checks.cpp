@@ -1,0 +1,159 @@
+#include "planner/checkup/run_checks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "analysis/cost/observed_rounds.hpp"
+#include "planner/number_text.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using traces::ServingCounts;
+
+/// A run's load and time.
+struct TimedRun {
+  const ServingCounts* run = nullptr;
+  bool drafts = false;
+  std::string model;
+  std::optional<double> concurrency, input_tokens, output_tokens;
+  /// Of a round; of a token where nothing is drafted. Nothing where the run does not say it.
+  std::optional<double> seconds;
+};
+
+std::optional<double> per_request(const std::optional<double>& mean, const std::optional<double>& total,
+                                  const std::optional<double>& completed) {
+  if (mean) return mean;
+  if (!total || !completed || !(*completed > 0)) return std::nullopt;
+  return *total / *completed;
+}
+
+TimedRun timed(const ServingCounts& run) {
+  const traces::BenchRun& bench = *run.bench;
+  TimedRun timed;
+  timed.run = &run;
+  timed.drafts = run.rounds.value_or(0) > 0 || run.tokens_per_round || cost::drafts_uncounted(run);
+  timed.model = std::string(run.label("model_name"));
+  timed.concurrency = bench.max_concurrency;
+  timed.input_tokens = per_request(bench.input_tokens_per_request, bench.total_input_tokens, bench.completed);
+  timed.output_tokens = per_request(bench.output_tokens_per_request, bench.total_output_tokens, bench.completed);
+  const bool tells_gamma = !timed.drafts || run.gamma || (run.drafted && run.rounds);
+  const bool tells_length = !cost::drafts_uncounted(run);
+  if (bench.mean_tpot_ms && bench.output_throughput && tells_gamma && tells_length) {
+    timed.seconds = cost::bench_rounds(run).round.seconds;
+  }
+  return timed;
+}
+
+bool alike(const std::optional<double>& a, const std::optional<double>& b, double share) {
+  return !a || !b || std::abs(*a - *b) <= share * std::max(*a, *b);
+}
+
+/// In what two runs differ, as words.
+std::vector<std::string> differences(const TimedRun& a, const TimedRun& b) {
+  std::vector<std::string> differences;
+  if (!a.model.empty() && !b.model.empty() && a.model != b.model) {
+    differences.push_back(fmt::format("model {} against {}", a.model, b.model));
+  }
+  const std::array<std::tuple<const char*, std::optional<double>, std::optional<double>, double>, 3> numbers = {
+      {{"concurrency", a.concurrency, b.concurrency, 0},
+       {"input tokens", a.input_tokens, b.input_tokens, alike_tokens},
+       {"output tokens", a.output_tokens, b.output_tokens, alike_tokens}}};
+  for (const auto& [name, x, y, share] : numbers) {
+    if (!alike(x, y, share)) differences.push_back(fmt::format("{} {} against {}", name, brief(*x), brief(*y)));
+  }
+  return differences;
+}
+
+Evidence evidence_of(const TimedRun& run, std::string name, std::optional<double> value) {
+  return {run.run->file.string(), run.run->line, std::move(name), value};
+}
+
+void check_prompts(const TimedRun& run, Suspicions& suspicions) {
+  const std::string_view dataset = run.run->label("dataset_name");
+  if (!run.drafts || !dataset.starts_with("random")) return;
+  suspicions.add({"random_prompts",
+                  Severity::warning,
+                  fmt::format("{}: drafts were measured on the data set {}: random tokens are continued by repetition, "
+                              "which drafts guess better than text",
+                              run.run->place(), dataset),
+                  {{run.run->file.string(), run.run->line, "dataset_name", std::nullopt, std::string(dataset)}},
+                  "measure on prompts of your own traffic, or take acceptance from there and times alone from here"});
+}
+
+void check_plain_beside(const TimedRun& run, const std::vector<TimedRun>& plain, Suspicions& suspicions) {
+  if (plain.empty()) return;
+  std::vector<std::string> fewest;
+  const TimedRun* nearest = nullptr;
+  for (const TimedRun& other : plain) {
+    std::vector<std::string> all = differences(run, other);
+    if (all.empty()) return;
+    if (nearest != nullptr && all.size() >= fewest.size()) continue;
+    nearest = &other;
+    fewest = std::move(all);
+  }
+  suspicions.add({"plain_run_differs",
+                  Severity::warning,
+                  fmt::format("{} has no plain run like it: the nearest, {}, differs in {}", run.run->place(),
+                              nearest->run->place(), fmt::join(fewest, "; ")),
+                  {evidence_of(run, "max_concurrency", run.concurrency),
+                   evidence_of(*nearest, "max_concurrency", nearest->concurrency),
+                   evidence_of(run, "input_tokens_per_request", run.input_tokens),
+                   evidence_of(*nearest, "input_tokens_per_request", nearest->input_tokens)},
+                  "run the server without speculation at the same concurrency, prompts and answers"});
+}
+
+void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspicions) {
+  if (!run.seconds || !plain.seconds || !differences(run, plain).empty()) return;
+  const double ratio = *run.seconds / *plain.seconds;
+  const bool contradicts = run.drafts ? ratio < least_round_share : ratio > alike_times || ratio < 1 / alike_times;
+  if (!contradicts) return;
+  const std::string message =
+      run.drafts
+          ? fmt::format("a round of {} took {} ms, less than the plain step of {} that it contains, {} ms",
+                        run.run->place(), brief(1000 * *run.seconds), plain.run->place(), brief(1000 * *plain.seconds))
+          : fmt::format("the plain steps of {} and {} took {} and {} ms at the same load", plain.run->place(),
+                        run.run->place(), brief(1000 * *plain.seconds), brief(1000 * *run.seconds));
+  suspicions.add({"plain_time_contradicted",
+                  Severity::warning,
+                  message,
+                  {evidence_of(run, "round_seconds", run.seconds), evidence_of(plain, "round_seconds", plain.seconds)},
+                  "run both again, one after the other on an otherwise idle machine: a speedup is no better than its "
+                  "plain run"});
+}
+
+}  // namespace
+
+void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
+  std::vector<TimedRun> speculative, plain;
+  for (const ServingCounts& run : runs) {
+    try {
+      TimedRun one = timed(run);
+      (one.drafts ? speculative : plain).push_back(std::move(one));
+    } catch (const traces::FileError& reason) {
+      suspicions.add({"run_unusable",
+                      Severity::error,
+                      reason.what(),
+                      {{run.file.string(), run.line, reason.field(), std::nullopt, reason.found()}},
+                      "no speedup can be taken from this run: mend it or leave it out"});
+    }
+  }
+  for (const TimedRun& run : speculative) {
+    check_prompts(run, suspicions);
+    check_plain_beside(run, plain, suspicions);
+    for (const TimedRun& other : plain) check_times(run, other, suspicions);
+  }
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    for (std::size_t j = i + 1; j < plain.size(); ++j) check_times(plain[j], plain[i], suspicions);
+  }
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+
+#include "planner/checkup/finding.hpp"
+#include "traces/serving/serving_counts.hpp"
+
+/// What benchmark runs say of each other. None of these is a test: each says by how much two figures differ, and is
+/// told where that is beyond a fixed bound.
+namespace specdec::planner {
+
+/// Lengths of requests that differ by a smaller share are the same.
+inline constexpr double alike_tokens = 0.1;
+/// Times of like runs that differ by a smaller factor are the same; repeated runs of published benchmarks differ by a
+/// few per cent.
+inline constexpr double alike_times = 1.3;
+/// A round that drafts takes at least this share of the plain step beside it, which it contains.
+inline constexpr double least_round_share = 0.85;
+
+/// - "random_prompts": a speculative run over a benchmark's random tokens;
+/// - "plain_run_differs": a speculative run has plain runs beside it, and none of its concurrency, its lengths of
+///   prompts and answers within alike_tokens, and its model;
+/// - "plain_time_contradicted": like plain runs whose times differ by alike_times, or a round that took less than
+///   least_round_share of the plain step at the same load;
+/// - "run_unusable": a run that says too little or contradicts itself.
+///
+/// @param runs  with counts.bench each, with and without speculation
+void check_runs(std::span<const traces::ServingCounts> runs, Suspicions& suspicions);
+
+}  // namespace specdec::planner
