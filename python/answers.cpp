@@ -1,11 +1,13 @@
 #include "python/answers.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -22,7 +24,10 @@
 #include "python/recordings.hpp"
 #include "render/analysis.hpp"
 #include "render/capacity.hpp"
+#include "render/figures/chart_data.hpp"
+#include "render/figures/trace_charts.hpp"
 #include "render/json_values.hpp"
+#include "render/page/page_charts.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
 #include "sim/serving/recorded_workload.hpp"
@@ -47,7 +52,13 @@ struct Answer {
   std::string presets;
   /// Of a plan: the configuration for an engine, where one was asked for and there is one to be written.
   std::optional<std::string> config;
+  /// Its figures; empty where it has none.
+  std::function<std::vector<render::Chart>()> charts;
 };
+
+std::string written(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
 
 /// @param answered  a plan, a capacity or an analysis
 template <class Answered>
@@ -55,8 +66,7 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
   ordered_json json = {{"assumptions", answered.assumptions}, {"warnings", render::notes_json(answered.warnings)}};
   json.update(render::json_of(answered));
   Answer answer;
-  constexpr auto replace = ordered_json::error_handler_t::replace;
-  answer.json = json.dump(-1, ' ', false, replace);
+  answer.json = written(json);
   const std::string closing = render::closing_text(answered.assumptions, answered.warnings);
   answer.text = render::text_of(answered) + (closing.empty() ? "" : '\n' + closing);
   std::set<std::string> files(answered.files.begin(), answered.files.end());
@@ -67,10 +77,29 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
   return answer;
 }
 
-Answer shown(const planner::Plan& plan) {
-  Answer answer = shown<planner::Plan>(plan, {});
-  if (plan.config && plan.config->not_to_be_written.empty()) answer.config = plan.config->variants.front().text;
+Answer shown(planner::Plan planned) {
+  const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
+  Answer answer = shown<planner::Plan>(*plan);
+  if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
+  answer.charts = [plan] { return render::plan_charts(*plan); };
   return answer;
+}
+
+/// @param recording  its name
+Answer shown(planner::Analysis analysed, const std::string& recording) {
+  const auto analysis = std::make_shared<const planner::Analysis>(std::move(analysed));
+  Answer answer = shown<planner::Analysis>(*analysis);
+  answer.charts = [analysis, recording] { return render::recording_charts(analysis->recording, recording).charts; };
+  return answer;
+}
+
+/// Names of an answer's figures, and each as `specdec plot` writes it in JSON.
+std::vector<std::pair<std::string, std::string>> figures(const Answer& answer) {
+  const nb::gil_scoped_release released;
+  std::vector<std::pair<std::string, std::string>> named;
+  if (!answer.charts) return named;
+  for (const render::Chart& chart : answer.charts()) named.emplace_back(chart.name, written(render::chart_json(chart)));
+  return named;
 }
 
 planner::PlanQuestion plan_question(const nb::dict& given) {
@@ -209,7 +238,8 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
 Answer analyze(const Recording& recording, const nb::dict& given, const nb::object& progress) {
   const planner::AnalysisQuestion question = analysis_question(given);
   const nb::gil_scoped_release released;
-  return shown<planner::Analysis>(planner::analyze(*recording.open(), question, told(progress)));
+  return shown(planner::analyze(*recording.open(), question, told(progress)),
+               render::name_of_recording(recording.files()));
 }
 
 }  // namespace
@@ -220,7 +250,8 @@ void bind_answers(nb::module_& module) {
       .def_ro("text", &Answer::text)
       .def_ro("files", &Answer::files)
       .def_ro("presets", &Answer::presets)
-      .def_ro("config", &Answer::config);
+      .def_ro("config", &Answer::config)
+      .def("figures", figures);
   module.def("plan", plan);
   module.def("plan_runs", plan_runs, nb::arg("acceptance").none(), nb::arg("files"), nb::arg("question"));
   module.def("largest_compared_gamma", [](const nb::dict& question, bool of_runs) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,11 @@ class Recording {
 
   std::unique_ptr<traces::PositionSource> open() const {
     return memory_ ? memory_->open() : planner::open_recording(files_);
+  }
+  /// As they were named; empty where it is not in files.
+  std::vector<std::string> files() const {
+    if (memory_ || !files_.files.empty()) return files_.files;
+    return {files_.how.target.string(), files_.how.draft.string()};
   }
   /// Of one that is not in files.
   traces::MemoryRecording& memory() { return *memory_; }

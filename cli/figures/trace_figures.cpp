@@ -53,10 +53,7 @@ struct RecordingOptions {
   }
 
   std::string text(std::int64_t positions) const {
-    const std::string of = trace.empty()       ? "the shipped pair"
-                           : trace.size() == 1 ? std::filesystem::path(trace.front()).filename().string()
-                                               : fmt::format("{} files", trace.size());
-    return fmt::format("{} positions of {}", positions, of);
+    return fmt::format("{} positions of {}", positions, trace.empty() ? "the shipped pair" : name_of_recording(trace));
   }
 };
 
@@ -269,8 +266,7 @@ Chart token_strip_figure(const TokenStripOptions& o) {
   inputs.sequences = o.sequences;
   inputs.tokens = o.tokens;
   inputs.seed = static_cast<std::uint64_t>(o.seed);
-  inputs.recording = o.recording.trace.empty() ? std::string("the shipped pair's recording")
-                                               : std::filesystem::path(o.recording.trace.front()).filename().string();
+  inputs.recording = o.recording.trace.empty() ? "the shipped pair's recording" : name_of_recording(o.recording.trace);
   Chart chart = recorded_token_strip(*source, inputs);
   describe(o.recording, *source, chart);
   return chart;

@@ -21,6 +21,7 @@
 #include "planner/recordings/analysis.hpp"
 #include "render/analysis.hpp"
 #include "render/figures/drawing.hpp"
+#include "render/figures/trace_charts.hpp"
 #include "render/page/answer_page.hpp"
 #include "render/page/page_charts.hpp"
 #include "render/text.hpp"
@@ -113,8 +114,7 @@ void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis
   strip.acceptance.acceptance = o.acceptance;
   strip.threads = usual_threads();
   if (best && *best > 0) strip.gamma = std::min<std::int64_t>(*best, theory::largest_replayed_gamma);
-  strip.recording =
-      o.trace.size() == 1 ? fs::path(o.trace.front()).filename().string() : fmt::format("{} files", o.trace.size());
+  strip.recording = name_of_recording(o.trace);
   const auto source = planner::open_recording(recording_of(o));
   RecordingCharts made = recording_charts(analysis, strip.recording);
   made.add("tokens of one run", [&] { return recorded_token_strip(*source, strip); });
@@ -130,7 +130,7 @@ Report run(const ReportOptions& o, const Options& options) {
     throw UsageError("--output is missing: the page to write, for instance report.html");
   PlanReport plan = plan_report(o.plan);
   AnswerPage page;
-  std::vector<Chart> charts = plan_charts(*plan.plan);
+  std::vector<Chart> charts = plan_charts(*plan.plan, page_map);
   std::optional<planner::Analysis> analysis;
   if (!o.plan.trace.empty()) {
     analysis = analysed(o.plan);

@@ -5,14 +5,20 @@ from __future__ import annotations
 import copy
 import html
 import itertools
+import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
     import pandas
 
 #: The arrays of objects of an answer, the main one first, with what their rows take from the objects around them.
 Tables = dict[str, tuple[str, tuple[str, ...]]]
+#: Each figure by its name, as `specdec plot NAME --format json` prints it, compressed: a map has thousands of rows.
+Figures = dict[str, bytes]
 Self = TypeVar("Self", bound="Answer")
 
 
@@ -62,13 +68,21 @@ class Answer:
 
     _tables: Tables = {}
 
-    def __init__(self, document: dict[str, Any], text: str, config: str | None = None) -> None:
+    def __init__(
+        self,
+        document: dict[str, Any],
+        text: str,
+        config: str | None = None,
+        charts: Figures | Callable[[], list[tuple[str, str]]] | None = None,
+    ) -> None:
         self._document = document
         self._text = text
         self._config = config
+        # Made when they are first asked for.
+        self._charts = charts
 
-    def __reduce__(self: Self) -> tuple[Callable[..., Self], tuple[dict[str, Any], str, str | None]]:
-        return type(self), (self._document, self._text, self._config)
+    def __reduce__(self: Self) -> tuple[Callable[..., Self], tuple[dict[str, Any], str, str | None, Figures]]:
+        return type(self), (self._document, self._text, self._config, self._figures())
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Answer) and self._document == other._document
@@ -140,6 +154,65 @@ class Answer:
         import pandas
 
         return pandas.DataFrame(self.rows(table))
+
+    def _figures(self) -> Figures:
+        if not isinstance(self._charts, dict):
+            made = self._charts() if self._charts else []
+            self._charts = {name: zlib.compress(chart.encode()) for name, chart in made}
+        return self._charts
+
+    @property
+    def figures(self) -> list[str]:
+        """What :meth:`plot` draws, the main one first: the names of `specdec plot`."""
+        return list(self._figures())
+
+    def figure_data(self, figure: str | None = None) -> dict[str, Any]:
+        """A figure as data: "figure" and "data" of what `specdec plot NAME --format json` prints.
+
+        Parameters
+        ----------
+        figure : str, optional
+            One of :attr:`figures`; the first one where it is not given.
+        """
+        made = self._figures()
+        if not made:
+            raise ValueError("figure is asked for, but this answer has none")
+        chosen = next(iter(made)) if figure is None else figure
+        if chosen not in made:
+            raise ValueError(f"figure is {chosen}, but must be one of {', '.join(made)}")
+        chart: dict[str, Any] = json.loads(zlib.decompress(made[chosen]))
+        return chart
+
+    def plot(self, figure: str | None = None, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.figure.Figure:
+        """Draws a figure as `specdec plot` does; needs matplotlib.
+
+        Parameters
+        ----------
+        figure : str, optional
+            One of :attr:`figures`; the first one where it is not given.
+        ax : matplotlib.axes.Axes, optional
+            Draw into these axes, without the caption; a figure of one panel.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            That of `ax` where it is given; else one that pyplot does not know: a notebook shows it, ``savefig`` writes it.
+
+        Raises
+        ------
+        ValueError
+            Where there is no such figure, or it has several panels and `ax` is given.
+        ImportError
+            Without matplotlib.
+        """
+        chart = self.figure_data(figure)
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError as error:
+            raise ImportError("plot() draws with matplotlib, which is not there: pip install matplotlib") from error
+        from specdec import _drawing
+
+        return _drawing.draw(chart) if ax is None else _drawing.draw_into(ax, chart)
 
     def _repr_html_(self) -> str:
         rows = self.rows()

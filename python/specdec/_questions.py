@@ -40,7 +40,7 @@ def _planned(inputs: Options, answer: _core.Answer) -> Plan:
     document = _options.document(
         "plan", _core.__version__, {**_options.PLAN, **inputs}, answer.files, answer.presets, answer.json
     )
-    return Plan(document, answer.text, answer.config)
+    return Plan(document, answer.text, answer.config, answer.figures)
 
 
 def plan(

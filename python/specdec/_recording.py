@@ -362,4 +362,5 @@ def analyze(
     return Analysis(
         _options.document("analyze", _core.__version__, {**_options.ANALYZE, **inputs}, answer.files, "", answer.json),
         answer.text,
+        charts=answer.figures,
     )

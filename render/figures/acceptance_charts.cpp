@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "planner/question_error.hpp"
 #include "render/figures/chart_words.hpp"
@@ -129,6 +132,14 @@ void warn_of_gaps(const planning::TraceAnalysis& analysis, Chart& chart) {
 }
 
 }  // namespace
+
+std::string name_of_recording(const std::vector<std::string>& files) {
+  if (files.empty()) return "a recording in memory";
+  if (files.size() > 1) return fmt::format("{} files", files.size());
+  const std::filesystem::path file = files.front();
+  // A folder may end in a slash.
+  return (file.has_filename() ? file : file.parent_path()).filename().string();
+}
 
 Chart beta_histogram_chart(const TraceChartInputs& inputs) {
   const planning::TraceAnalysis& analysis = inputs.analysis;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "render/figures/chart_looks.hpp"
 #include "render/json_values.hpp"
 #include "render/step_figure.hpp"
 #include "render/text.hpp"
@@ -162,11 +163,17 @@ ordered_json chart_json(const Chart& chart) {
   ordered_json panels = ordered_json::array();
   ordered_json data = ordered_json::array();
   const std::vector<std::string> columns = columns_of(chart);
-  for (const ChartPanel& panel : chart.panels) {
+  const ChartLooks looks = looks_of(chart.panels);
+  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
+    const ChartPanel& panel = chart.panels[p];
     ordered_json series = ordered_json::array();
-    for (const ChartSeries& s : panel.series) {
-      series.push_back(
-          {{"name", s.name}, {"mark", name_of(s.mark)}, {"role", name_of(s.role)}, {"marks", length_of(s)}});
+    for (std::size_t number = 0; number < panel.series.size(); ++number) {
+      const ChartSeries& s = panel.series[number];
+      series.push_back({{"name", s.name},
+                        {"mark", name_of(s.mark)},
+                        {"role", name_of(s.role)},
+                        {"look", looks[p][number].number},
+                        {"marks", length_of(s)}});
       for (std::size_t i = 0; i < length_of(s); ++i) {
         ordered_json& row =
             data.emplace_back(ordered_json{{"panel", title_of(panel)}, {"series", s.name}, {"mark", name_of(s.mark)}});

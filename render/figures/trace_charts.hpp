@@ -22,6 +22,10 @@ struct TraceChartInputs {
   std::string recording;
 };
 
+/// A recording's name in captions: that of its one file or folder, "2 files", or "a recording in memory".
+/// @param files  as they were named
+std::string name_of_recording(const std::vector<std::string>& files);
+
 /// Histogram of beta, the mean acceptance at each prefix, a panel for each task.
 Chart beta_histogram_chart(const TraceChartInputs& inputs);
 /// Acceptance of draft 1, 2, ... given that those before it are accepted: as replayed at the largest gamma, by one

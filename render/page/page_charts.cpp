@@ -12,7 +12,6 @@
 #include "analysis/planning/plan.hpp"
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/batch_chart.hpp"
-#include "render/figures/planning_charts.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
@@ -225,7 +224,7 @@ std::string subject_of(const planner::Plan& plan) {
   return fmt::format("alpha {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
 }
 
-std::vector<Chart> plan_charts(const planner::Plan& d) {
+std::vector<Chart> plan_charts(const planner::Plan& d, const MapCells& cells) {
   std::vector<Chart> charts;
   if (d.has_points()) charts.push_back(gamma_chart(d));
   if (const std::optional<planning::RateInterval> rates = rates_at_one_c(d)) {
@@ -233,9 +232,8 @@ std::vector<Chart> plan_charts(const planner::Plan& d) {
     SpeedupMapInputs map{.cost = times.with_c(0),
                          .alpha = estimate::Interval{rates->low.alpha(), rates->high.alpha()},
                          .c = estimate::Interval{*times.c, *times.c}};
-    // Each cell is a row of the data that stand on the page.
-    map.rates = 46;
-    map.costs = 31;
+    map.rates = cells.rates;
+    map.costs = cells.costs;
     const std::optional<std::int64_t>& limit = d.question.max_gamma;
     map.max_gamma = std::min(limit.value_or(map.max_gamma), planning::largest_mapped_gamma);
     charts.push_back(speedup_map_chart(map));

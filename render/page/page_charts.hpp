@@ -8,6 +8,7 @@
 #include "planner/plan.hpp"
 #include "planner/question_error.hpp"
 #include "render/figures/chart.hpp"
+#include "render/figures/planning_charts.hpp"
 
 /// Which figures stand on the page of a plan; those of `specdec plot` where it has them.
 namespace specdec::render {
@@ -16,10 +17,19 @@ namespace specdec::render {
 /// acceptance: "alpha 0.7 to 0.8".
 std::string subject_of(const planner::Plan& plan);
 
+/// Cells of a map along each axis, >= 2.
+struct MapCells {
+  int rates = SpeedupMapInputs{}.rates;
+  int costs = SpeedupMapInputs{}.costs;
+};
+/// Fewer, where each cell is a row of the data that stand on the page.
+inline constexpr MapCells page_map = {46, 31};
+
 /// What a plan says: speedup against gamma; over acceptance rate and c, and regret over the rate's interval, where
 /// these are the acceptance and the cost; over several batches speedup, throughput and, where the cost knows seconds,
 /// time per token; over several drafts their speedups. As many as the plan holds data for.
-std::vector<Chart> plan_charts(const planner::Plan& plan);
+/// @param map  how fine the one over acceptance rate and c is
+std::vector<Chart> plan_charts(const planner::Plan& plan, const MapCells& map = {});
 
 struct RecordingCharts {
   std::vector<Chart> charts;

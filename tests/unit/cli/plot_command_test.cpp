@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "render/figures/drawing.hpp"
 #include "render/figures/gnuplot_script.hpp"
 #include "render/figures/gnuplot_text.hpp"
+#include "render/figures/trace_charts.hpp"
 #include "render/step_figure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
@@ -189,6 +191,40 @@ TEST_CASE("a chart that cannot be drawn is refused, with the series and the vect
   map_refused([](ChartPanel&, ChartSeries& cells) {
     for (auto* values : {&cells.x, &cells.y, &cells.z}) values->pop_back();
   });
+}
+
+TEST_CASE("the data of a chart say which look a series has: that of its name, references counted apart") {
+  Chart chart = simple_chart();
+  const auto add = [](ChartPanel& panel, const std::string& name, ChartRole role, std::optional<int> colour) {
+    ChartSeries series = panel.series.front();
+    series.name = name;
+    series.role = role;
+    series.colour = colour;
+    panel.series.push_back(series);
+  };
+  ChartPanel first = chart.panels.front();
+  add(first, "limit", ChartRole::reference, {});
+  add(first, "second", ChartRole::highlight, {});
+  add(first, "chosen", ChartRole::data, 5);
+  ChartPanel other = chart.panels.front();
+  add(other, "new", ChartRole::data, {});
+  add(other, "second", ChartRole::data, {});
+  chart.panels = {first, other};
+  const ordered_json json = chart_json(chart);
+  const auto looks = [&](std::size_t panel) {
+    std::vector<int> numbers;
+    for (const ordered_json& series : json["figure"]["panels"][panel]["series"]) numbers.push_back(series["look"]);
+    return numbers;
+  };
+  CHECK(looks(0) == std::vector<int>{0, 0, 1, 5});
+  CHECK(looks(1) == std::vector<int>{0, 2, 1});
+}
+
+TEST_CASE("a recording is called by its file or folder, by the number of its files, or what it is") {
+  CHECK(name_of_recording({"/tmp/run.safetensors"}) == "run.safetensors");
+  CHECK(name_of_recording({"shards/"}) == "shards");
+  CHECK(name_of_recording({"a", "b"}) == "2 files");
+  CHECK(name_of_recording({}) == "a recording in memory");
 }
 
 TEST_CASE("the rows of a chart have one set of columns, named by the axes, and null for what is not there") {
