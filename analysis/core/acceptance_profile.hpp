@@ -9,9 +9,9 @@ namespace specdec::core {
 
 /// How many drafts of a step are accepted: survival(j) = P(at least j drafts accepted), j = 0, 1, 2, ...
 ///
-/// Either one rate for every position (survival = alpha^j, the paper's i.i.d. assumption) or the survival at the first
-/// positions as it was measured; beyond the last of them the last conditional rate is held. An AcceptanceRate converts
-/// silently, so every function of a profile takes a rate.
+/// Either one rate for every position (survival = alpha^j, the paper's i.i.d. assumption) or the measured survival at
+/// the first positions; beyond the last of them the last conditional rate is held. An AcceptanceRate converts
+/// implicitly, so every function of a profile also takes a rate.
 class AcceptanceProfile {
  public:
   AcceptanceProfile(const AcceptanceRate& rate) : tail_(rate) {}  // NOLINT: a rate is a profile
@@ -31,14 +31,14 @@ class AcceptanceProfile {
   /// @throws std::domain_error if j < 0
   double survival(std::int64_t j) const;
   /// P(the j-th draft is the first one rejected) = survival(j - 1) - survival(j), in [0, 1], without cancellation
-  /// where the rates themselves are known.
+  /// if the rates themselves are known.
   /// @param j  >= 1
   /// @throws std::domain_error if j < 1
   double first_rejection(std::int64_t j) const;
 
-  /// Positions that were given one by one; 0 for a single rate.
+  /// The number of positions given one by one; 0 for a single rate.
   std::int64_t measured_positions() const { return static_cast<std::int64_t>(survival_.size()); }
-  /// True where gamma drafts go beyond the positions that were given; never for a single rate.
+  /// True if gamma drafts go beyond the given positions; never for a single rate.
   bool extrapolates(std::int64_t gamma) const { return !survival_.empty() && gamma > measured_positions(); }
   /// The conditional rate held beyond the given positions; the rate itself for a single rate.
   const AcceptanceRate& tail() const { return tail_; }

@@ -5,8 +5,8 @@
 
 namespace specdec::core {
 
-/// The probability alpha that a drafted token is accepted, kept so that neither alpha nor epsilon = 1 - alpha loses
-/// digits: of the two doubles alpha() and rejection() the smaller one is exact, the other one rounded once.
+/// The probability alpha that a drafted token is accepted, stored so that neither alpha nor epsilon = 1 - alpha loses
+/// digits: of the two doubles alpha() and rejection() the smaller is exact, the other is rounded once.
 ///
 /// Every formula is evaluated from the exact one, so that results near alpha = 1 keep all their digits:
 /// AcceptanceRate::from_rejection(1e-12) is not AcceptanceRate(1 - 1e-12).
@@ -21,8 +21,8 @@ class AcceptanceRate {
   /// @throws std::domain_error if epsilon is NaN or outside [0, 1]
   static AcceptanceRate from_rejection(double epsilon);
 
-  /// The rate of accepted and rejected masses that were summed separately; the smaller one is kept, the other one is
-  /// one minus it. Either may exceed 1 by the rounding of its sum.
+  /// The rate from accepted and rejected masses that were summed separately; the smaller one is kept, and the other is
+  /// computed as one minus it. Either may exceed 1 by the rounding of its sum.
   /// @param accepted, rejected  masses, dimensionless, >= 0, one of them at most 1
   /// @throws std::domain_error if a mass is NaN or negative, or both are greater than 1
   static AcceptanceRate from_masses(double accepted, double rejected);
@@ -47,7 +47,7 @@ class AcceptanceRate {
   /// Accuracy: relative error <= 1e-15 (results below 2^-1022 as for power)
   double one_minus_power(std::int64_t n) const;
 
-  /// Orders by alpha; rates whose alpha rounds to the same double are told apart by epsilon.
+  /// Orders by alpha; rates whose alpha rounds to the same double are distinguished by epsilon.
   friend bool operator==(const AcceptanceRate&, const AcceptanceRate&) = default;
   friend bool operator<(const AcceptanceRate& a, const AcceptanceRate& b) {
     return a.alpha_ < b.alpha_ || (a.alpha_ == b.alpha_ && a.rejection_ > b.rejection_);

@@ -12,10 +12,10 @@ namespace specdec::core {
 ///
 ///   core::evaluate("speedups", std::span(out), theory::oracle_speedup, std::span(rates), std::span(ratios));
 ///
-/// @param name        what an error message calls the evaluation
+/// @param name        the name of the evaluation in error messages
 /// @param out         one entry per result
 /// @param parameters  arrays as long as out
-/// @throws std::invalid_argument if a length differs from out's; whatever the function throws
+/// @throws std::invalid_argument if a length differs from out's; also anything that the function throws
 template <class Result, class Function, class... Parameters>
 void evaluate(std::string_view name, std::span<Result> out, Function function, std::span<Parameters>... parameters) {
   (require_same_size(name, "parameter array", parameters.size(), "output", out.size()), ...);

@@ -6,7 +6,7 @@
 
 namespace specdec::core {
 
-/// Bounds of what need only be finite, positive or countable, and what lies beyond them.
+/// Bounds for values that need only be finite, positive or countable, and the values beyond them.
 inline constexpr double largest_double = std::numeric_limits<double>::max();
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double least_positive = std::numeric_limits<double>::denorm_min();

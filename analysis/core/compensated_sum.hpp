@@ -23,7 +23,7 @@ class CompensatedSum {
 };
 
 /// term(0) + ... + term(n - 1), several times as fast as a CompensatedSum: blocks of 32 terms are added in eight lanes,
-/// which processors add at once, and the blocks' sums with compensation. Fewer terms are a CompensatedSum.
+/// in parallel on most processors, and the blocks' sums are compensated. With fewer terms it is a CompensatedSum.
 /// Accuracy: relative error <= 1e-15 for a million terms of one sign
 template <class Term>
 double sum_of_terms(std::size_t n, const Term& term) {

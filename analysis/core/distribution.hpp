@@ -6,7 +6,7 @@
 
 namespace specdec::core {
 
-/// How far the sum of a row may be from 1, by the format in which its probabilities were stored.
+/// The largest accepted distance of a row's sum from 1, by the format in which its probabilities were stored.
 namespace row_sum_tolerance {
 inline constexpr double f64 = 1e-5;
 inline constexpr double f32 = 1e-5;
@@ -14,8 +14,8 @@ inline constexpr double f16 = 2e-3;
 inline constexpr double bf16 = 1e-2;
 }  // namespace row_sum_tolerance
 
-/// A validated, non-owning view of next-token probabilities. The row stays as it was stored: it is checked, not
-/// rescaled. Only its two roles below can be made, so that target and draft cannot be swapped silently.
+/// A validated, non-owning view of next-token probabilities. The row stays as stored: it is checked, not
+/// rescaled. Only its two roles below can be constructed, so that target and draft cannot be swapped silently.
 class Distribution {
  public:
   /// Shape: (vocab), entries >= 0, sum within the tolerance of 1.

@@ -7,10 +7,10 @@
 
 namespace specdec::core {
 
-/// A sum of doubles that depends on neither order nor partition: fixed point of 128 bits in steps of 2^-64.
+/// A sum of doubles that depends on neither order nor partition: 128-bit fixed point in steps of 2^-64.
 ///
-/// Terms below 2^-11 lose what is finer than a step, each for itself, so that this does not depend on the others;
-/// larger ones are exact. The sum itself must stay below 2^63. Accuracy: absolute error < n 2^-64 for n terms, and one rounding of value()
+/// Terms below 2^-11 each lose the part finer than a step, independently of the other terms; larger ones are exact.
+/// The sum itself must stay below 2^63. Accuracy: absolute error < n 2^-64 for n terms, and one rounding of value()
 class ExactSum {
  public:
   /// @param term  |term| < 2^62

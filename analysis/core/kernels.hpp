@@ -8,7 +8,7 @@
 #include "analysis/core/distribution.hpp"
 
 /// Sums over one pair of next-token distributions, compensated, O(vocab). All of them throw std::invalid_argument if
-/// the two rows differ in length; all others of their inputs were checked when the distributions were made.
+/// the two rows differ in length; their other inputs were checked when the distributions were constructed.
 namespace specdec::core {
 
 /// beta = sum_x min(p(x), q(x)), on the rows as they were stored.
@@ -23,23 +23,23 @@ double overlap(const TargetDistribution& p, const DraftDistribution& q);
 /// Accuracy: relative error <= 1e-15
 double rejected_mass(const TargetDistribution& p, const DraftDistribution& q);
 
-/// The target's mass that the draft misses, sum_x max(0, p(x) - q(x)): what the residual distribution is normalised by.
+/// The target's mass that the draft misses, sum_x max(0, p(x) - q(x)): the normaliser of the residual distribution.
 /// Source:   Leviathan et al. 2023, Appendix A.1
 /// @return in [0, 1 + tolerance]
 /// Accuracy: relative error <= 1e-15
 double missing_mass(const TargetDistribution& p, const DraftDistribution& q);
 
-/// beta as a rate: the rejected mass is handed through as it was summed, never taken as 1 - beta.
-/// Where the draft's row sums to 1 + d, alpha() differs from overlap() by at most |d|.
+/// beta as a rate: the rejected mass is passed on as it was summed, never taken as 1 - beta.
+/// If the draft's row sums to 1 + d, alpha() differs from overlap() by at most |d|.
 /// Source:   Leviathan et al. 2023, Definition 3.1 and Theorem 3.5
 /// Accuracy: relative error <= 1e-15 in the smaller of beta and 1 - beta
 AcceptanceRate acceptance_rate(const TargetDistribution& p, const DraftDistribution& q);
 
 /// The same for many positions.
 /// Shape: target_rows and draft_rows (positions, vocab), row-major, rows sum to 1 within the tolerance.
-/// @param vocab  tokens per row, >= 1; both arrays are a whole number of rows, and equally many
+/// @param vocab  tokens per row, >= 1; both arrays hold the same whole number of rows
 /// @throws std::invalid_argument if the sizes disagree
-/// @throws std::domain_error if a row is refused, naming the row, the position in it and the value
+/// @throws std::domain_error if a row is invalid, naming the row, the position in it and the value
 std::vector<AcceptanceRate> acceptance_rates(std::span<const double> target_rows, std::span<const double> draft_rows,
                                              std::size_t vocab, double tolerance = row_sum_tolerance::f64);
 
@@ -49,7 +49,7 @@ std::vector<AcceptanceRate> acceptance_rates(std::span<const double> target_rows
 /// Accuracy: relative error <= 1e-15
 double d_lk(const TargetDistribution& p, const DraftDistribution& q);
 
-/// D_LK by the lemma, 1 - sum min(p, q). Loses digits where p is close to q: use d_lk for results, this for checks.
+/// D_LK by the lemma, 1 - sum min(p, q). Loses digits if p is close to q: use d_lk for results, this for checks.
 /// Source:   Leviathan et al. 2023, Lemma 3.3
 /// Accuracy: absolute error <= 1e-15 plus the rows' distance from sum 1
 double d_lk_by_lemma(const TargetDistribution& p, const DraftDistribution& q);
@@ -57,7 +57,7 @@ double d_lk_by_lemma(const TargetDistribution& p, const DraftDistribution& q);
 /// The residual distribution norm(max(0, p - q)) from which the correction of a rejected draft is sampled.
 /// Source:   Leviathan et al. 2023, Section 2.3
 /// Shape:    out (vocab), sums to 1
-/// @return false, with out = p, where no mass is missing (p <= q everywhere): nothing can be rejected there
+/// @return false, with out = p, if no mass is missing (p <= q everywhere): nothing can be rejected then
 /// @throws std::invalid_argument if out has another length
 bool residual_distribution(const TargetDistribution& p, const DraftDistribution& q, std::span<double> out);
 

@@ -8,23 +8,23 @@
 
 namespace specdec::core {
 
-/// The system starts no more threads: a limit on them, or on memory.
+/// Thrown if the system refuses to start more threads: a limit on threads or on memory.
 class TooManyThreads : public std::runtime_error {
  public:
   TooManyThreads(std::string_view function, std::int64_t asked, std::int64_t started, const std::error_code& why);
 };
 
-/// Calls function(index, worker) once for every index in [0, count), spread over at most `threads` threads.
+/// Calls function(index, worker) once for every index in [0, count), on at most `threads` threads.
 ///
-/// A thread that is free takes the next index that nobody has taken, so which worker meets which index is not
-/// determined: a result must depend on its index alone, and `worker`, in [0, threads), may choose working memory only.
-/// The calling thread is worker 0. No more threads are started than there are indices.
+/// A free thread takes the next index that has not been taken, so which worker gets which index is not
+/// determined: a result must depend on its index alone, and `worker`, in [0, threads), may select working memory only.
+/// The calling thread is worker 0. Never more threads are started than there are indices.
 ///
 /// @param threads  >= 1
 /// @throws std::domain_error if count < 0 or threads is outside [1, 1024]
-/// @throws what function threw at the lowest index at which it threw; every lower index was run to its end, higher ones
-///         may have been left out
-/// @throws TooManyThreads if fewer can be started; indices may have been met by then
+/// @throws the exception thrown at the lowest index that threw; every lower index was completed, higher ones
+///         may have been skipped
+/// @throws TooManyThreads if fewer can be started; some indices may have been processed by then
 void for_each_index(std::int64_t count, std::int64_t threads,
                     const std::function<void(std::int64_t index, std::int64_t worker)>& function);
 

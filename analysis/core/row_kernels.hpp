@@ -5,28 +5,28 @@
 
 #include "traces/formats/safetensors.hpp"
 
-/// The vector kernels behind row_statistics.hpp, which says what they compute; use that.
+/// The vector kernels behind row_statistics.hpp, which documents what they compute; use that header instead.
 namespace specdec::core::row_kernels {
 
-/// Staged rows lie in whole blocks of so many tokens, those beyond the vocabulary 0.
+/// Staged rows lie in whole blocks of this many tokens; entries beyond the vocabulary are 0.
 inline constexpr std::size_t block_tokens = 512;
-/// Probabilities below this, but above 0, may have logarithms that the kernels do not get right.
+/// The kernels may get the logarithms of probabilities in (0, least_exact) wrong.
 inline constexpr float least_exact = 0x1p-124F;
-/// Logarithms up to here stand for probability 0: engines write -9999 where they have no number, which bfloat16 rounds
-/// to this.
+/// Logarithms up to this one mean probability 0: engines write -9999 for a missing number, which bfloat16 rounds
+/// to this value.
 inline constexpr float floor_logarithm = -9984;
-/// Logarithms beyond this, in a row that is staged, are out of the range of the kernels.
+/// Logarithms beyond this in a staged row are out of the kernels' range.
 inline constexpr float largest_logarithm = 1e5F;
 
-/// A row in the working memory: token i has the probability values[i] * (scale[b] + scale_low[b]), b its block. The
-/// value is 0 exactly where the stored row says probability 0.
+/// A row in working memory: token i has the probability values[i] * (scale[b] + scale_low[b]), with b its block. The
+/// value is 0 exactly if the stored row says probability 0.
 struct StagedRow {
   const float* values = nullptr;
   const float* scale = nullptr;
   const float* scale_low = nullptr;
 };
 
-/// Sums over a pair of rows. Those of logarithms are of binary ones.
+/// Sums over a pair of rows. Sums of logarithms use binary logarithms.
 struct PairSums {
   double overlap = 0;
   double missing = 0;
@@ -45,11 +45,11 @@ struct PairSums {
   bool negative = false;              ///< an entry is below 0
   bool target_without_draft = false;  ///< a token has q = 0 < p
   bool draft_without_target = false;  ///< a token has p = 0 < q
-  bool tiny = false;                  ///< an entry lies in (0, least_exact), and its logarithm may be wrong
+  bool tiny = false;                  ///< an entry lies in (0, least_exact), so that its logarithm may be wrong
 };
 
-/// NaN or infinity in an entry makes at least one of missing and rejected NaN or infinite.
-/// @param type  of both rows
+/// A NaN or infinite entry makes at least one of missing and rejected NaN or infinite.
+/// @param type  the element type of both rows
 void sum_stored(traces::ElementType type, const std::byte* target, const std::byte* draft, std::size_t vocab,
                 PairSums& out);
 void sum_staged(const StagedRow& target, const StagedRow& draft, std::size_t vocab, PairSums& out);
@@ -68,16 +68,16 @@ void overlap_stored(traces::ElementType type, const std::byte* target, const std
                     OverlapSums& out);
 void overlap_staged(const StagedRow& target, const StagedRow& draft, std::size_t vocab, OverlapSums& out);
 
-/// One block of a row of logarithms on its way to probabilities: value[i] = exp(logarithm[i]) / 2^exponent.
+/// One block of a row of logarithms being converted to probabilities: value[i] = exp(logarithm[i]) / 2^exponent.
 struct ExponentialBlock {
-  float largest = 0;  ///< logarithm; -inf where every token of the block has probability 0
+  float largest = 0;  ///< the largest logarithm; -inf if every token of the block has probability 0
   int exponent = 0;
-  double sum = 0;  ///< of the values
+  double sum = 0;  ///< the sum of the values
 };
 
 /// @param values  room for whole blocks, aligned to 64 bytes
 /// @param blocks  one per block
-/// @return false if an entry is NaN or above largest_logarithm, then all else is unspecified
+/// @return false if an entry is NaN or above largest_logarithm; all outputs are then unspecified
 bool exponentials(traces::ElementType type, const std::byte* logarithms, std::size_t vocab, float* values,
                   ExponentialBlock* blocks);
 
@@ -89,7 +89,7 @@ struct LenienceSums {
   double missing = 0;   ///< sum max(0, p - l q)
 };
 
-/// Four leniences at a time; `inverse` are their reciprocals.
+/// The number of leniences processed together; `inverse` holds their reciprocals.
 inline constexpr std::size_t leniences_at_once = 4;
 void sum_leniences(const StagedRow& target, const StagedRow& draft, std::size_t vocab, const float* leniences,
                    const float* inverse, LenienceSums* out);

@@ -11,19 +11,19 @@
 #include "analysis/core/row_kernels.hpp"
 #include "analysis/core/row_statistics.hpp"
 
-/// Rows on their way from the file to row_statistics.hpp, which is what to use.
+/// Rows on their way from the file to row_statistics.hpp, which callers should use instead.
 namespace specdec::core {
 
-/// @throws std::invalid_argument unless the row has tokens, in F32, F16 or BF16
+/// @throws std::invalid_argument unless the row has tokens and is stored in F32, F16 or BF16
 void require_readable(std::string_view function, const traces::Row& row);
 
-/// The number of one token, exact.
+/// The stored number of one token, exact.
 double stored_value(const traces::Row& row, std::int64_t token);
 
-/// Whether a logarithm stands for probability 0.
+/// True if a logarithm stands for probability 0.
 bool is_floor(double logarithm);
 
-/// Looks at every entry, in double: the fault that a pass over vectors has noticed, or null if it was mistaken.
+/// Checks every entry, in double: returns the fault that a vector pass has noticed, or null if that was mistaken.
 std::optional<RowFault> fault_in_probabilities(const traces::Row& row, RowRole role);
 
 /// The row as probabilities in double. Shape: out (vocab)
@@ -37,25 +37,25 @@ struct ExactToken {
   double logarithm = 0;
 };
 
-/// A row as probabilities in working memory, in the form that the kernels take, whatever it was stored as.
+/// A row as probabilities in working memory, in the form that the kernels take, whatever its stored type.
 class StagedRow {
  public:
   std::optional<RowFault> stage(const traces::Row& row, RowRole role);
 
   row_kernels::StagedRow view() const { return {values_.get(), scale_.data(), scale_low_.data()}; }
   std::int64_t vocab() const { return row_.vocab; }
-  /// As RowStatistics has it.
+  /// The sum as in RowStatistics.
   double sum() const { return sum_; }
-  /// The lowest of ties.
+  /// The most probable token, the lowest in a tie.
   std::int64_t argmax() const { return argmax_; }
-  /// From the stored row, whether the token was taken out or not.
+  /// The token's probability from the stored row, whether or not it was taken out.
   ExactToken token(std::int64_t token) const;
 
-  /// Gives a token probability 0 for the kernels: those that weigh much are added in double, where a close pair of
+  /// Gives a token probability 0 for the kernels: heavy tokens are added in double, where a close pair of
   /// peaks keeps its digits.
   void take_out(std::int64_t token) { values_[static_cast<std::size_t>(token)] = 0; }
   bool is_zero(std::int64_t token) const { return values_[static_cast<std::size_t>(token)] == 0; }
-  /// What the kernels see.
+  /// The probability that the kernels see.
   float staged_probability(std::int64_t token) const;
 
  private:

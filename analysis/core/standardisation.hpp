@@ -5,17 +5,17 @@
 
 namespace specdec::core {
 
-/// How a model's distribution is reshaped before it is sampled from. The defaults change nothing.
+/// How a model's distribution is reshaped before sampling. The defaults change nothing.
 struct Standardisation {
   /// [0, inf); 0 is argmax, 1 leaves the distribution as it is.
   double temperature = 1;
-  /// Tokens kept, >= 0; 0 keeps all.
+  /// Number of tokens kept, >= 0; 0 keeps all.
   std::int64_t top_k = 0;
   /// Probability kept, (0, 1]; 1 keeps all.
   double top_p = 1;
   /// Least probability kept, as a share of the largest one, [0, 1]; 0 keeps all.
   double min_p = 0;
-  /// Cut first and heat last, as llama.cpp does; else the temperature comes first.
+  /// Apply the cuts before the temperature, as llama.cpp does; by default the temperature comes first.
   bool temperature_last = false;
 
   bool changes_nothing() const { return temperature == 1 && top_k == 0 && top_p == 1 && min_p == 0; }
@@ -23,20 +23,20 @@ struct Standardisation {
   friend bool operator==(const Standardisation&, const Standardisation&) = default;
 };
 
-/// Throws unless every field is in its range.
+/// Checks that every field is in its range.
 /// @throws std::domain_error naming the field
 void require_valid(const Standardisation& standardisation);
 
 /// Reshapes one distribution in place: temperature, then top-k, top-p and min-p, then division by the sum; or with
-/// temperature_last top-k, top-p and min-p, then temperature, which matters where both cut and heat.
+/// temperature_last top-k, top-p and min-p, then temperature, which differs if both a cut and a temperature are on.
 ///
-///   temperature T:  p(x) <- (p(x) / max p)^(1/T);   T = 0: all on the most probable token, the lowest of ties
-///   top-k:          the k most probable tokens stay, the lowest of ties
+///   temperature T:  p(x) <- (p(x) / max p)^(1/T);   T = 0: all mass on the most probable token, the lowest in a tie
+///   top-k:          keeps the k most probable tokens, the lowest in a tie
 ///   top-p:          the tokens in descending order (lowest of ties first) up to and including the first at which
-///                   their sum reaches top_p times the sum of all that top-k left
-///   min-p:          the tokens with p(x) >= min_p max p
+///                   their sum reaches top_p times the sum of all that top-k kept
+///   min-p:          keeps the tokens with p(x) >= min_p max p
 ///
-/// Steps that are off (temperature 1, top_k 0, top_p 1, min_p 0) are skipped; when all are, the row stays bit for bit.
+/// Steps that are off (temperature 1, top_k 0, top_p 1, min_p 0) are skipped; if all are, no bit of the row changes.
 ///
 /// Source:   Leviathan et al. 2023, section 2.2 (standardised sampling); min-p: Nguyen et al. 2024, arXiv:2407.01082
 /// Assumes:  every entry >= 0, their sum positive.
@@ -44,7 +44,7 @@ void require_valid(const Standardisation& standardisation);
 /// @throws std::domain_error if a field of `standardisation` is out of range
 void standardise(std::span<double> probabilities, const Standardisation& standardisation);
 
-/// The most probable token, the lowest of ties. Assumes a row that is not empty.
+/// The most probable token, the lowest in a tie. Assumes that the row is not empty.
 std::int64_t argmax(std::span<const double> probabilities);
 
 }  // namespace specdec::core

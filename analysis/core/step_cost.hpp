@@ -6,7 +6,7 @@
 
 namespace specdec::core {
 
-/// v(n): the cost of scoring n tokens in one call of the target, in units of its cost for one token, so v(1) = 1.
+/// v(n): the cost of scoring n tokens in one call of the target, in units of its cost for one token; v(1) = 1.
 /// v(n) = 1 for every n unless said otherwise: the paper's assumption that compute is free.
 class VerificationCost {
  public:
@@ -35,12 +35,12 @@ class VerificationCost {
   /// Accuracy: relative error <= 1e-15
   double operator()(std::int64_t n) const;
 
-  /// The same for a real n >= 1 and in extended precision, for results that go on being computed with.
+  /// The same for a real n >= 1 and in extended precision, for results that are used in further computation.
   long double extended(long double n) const;
 
-  /// True where n lies beyond the last point of a table; never for a constant factor.
+  /// True if n lies beyond the last point of a table; never for a constant factor.
   bool extrapolates(std::int64_t n) const { return extrapolates_after(n - 1); }
-  /// extrapolates(n + 1), for any n >= 0.
+  /// True if extrapolates(n + 1), for any n >= 0.
   bool extrapolates_after(std::int64_t n) const { return measured_ && n >= points_.back().tokens; }
 
   /// The knots: v is linear between neighbours and has last_slope() beyond the last one. The first is (1, 1).
@@ -75,22 +75,22 @@ struct StepCost {
 
   /// The same in extended precision, where it does not overflow.
   long double extended(std::int64_t gamma) const;
-  /// cost(gamma) - 1, where a small c is not lost beside 1.
+  /// cost(gamma) - 1, without losing a small c beside 1.
   long double extended_excess(std::int64_t gamma) const;
 
-  /// A stretch of gammas over which the cost is cost_at_first + slope (gamma - first).
+  /// A range of gammas over which the cost is cost_at_first + slope (gamma - first).
   struct Piece {
     std::int64_t first;
     std::int64_t last;
     long double cost_at_first;
     long double slope;
   };
-  /// The cost of every gamma >= 1 as linear stretches; neighbours share their end, the last one ends at 2^63 - 1 and
+  /// The cost of every gamma >= 1 as linear pieces; neighbours share their end, the last one ends at 2^63 - 1 and
   /// does not fall.
   /// @throws std::domain_error if c or overhead is NaN, negative or infinite
   std::vector<Piece> pieces() const;
 
-  /// True where v(gamma + 1) lies beyond the last point of its table.
+  /// True if v(gamma + 1) lies beyond the last point of its table.
   bool extrapolates(std::int64_t gamma) const { return gamma >= 1 && verification.extrapolates_after(gamma); }
 };
 

@@ -16,78 +16,78 @@
 
 namespace specdec::estimate {
 
-/// An acceptance rate, or what a bracket of every position leaves of it.
+/// An acceptance rate, or its bounds if every position is known only as a bracket.
 struct AcceptanceEstimate {
-  /// Nothing where the positions are known within brackets only.
+  /// Empty if the positions are known only within brackets.
   std::optional<double> value;
-  /// The rates of the lower and the upper ends; both are `value` where that is known.
+  /// The rates from the lower and the upper ends; both equal `value` if that is known.
   Interval bounds;
-  /// Covers both ends; nothing where the data determine no interval.
+  /// Covers both ends; empty if the data do not determine an interval.
   std::optional<Interval> ci95;
   std::string method;
-  /// What limits the interval, in words: few rejections, a single text or prompt, positions left out.
+  /// Limitations of the interval, in words: few rejections, a single text or prompt, positions left out.
   std::vector<std::string> notes;
   /// Positions with a value.
   std::int64_t positions = 0;
   std::int64_t sequences = 0;
-  /// The independent units: prompts, or sequences where the prompts are unknown; buckets of them where there are more
+  /// The independent units: prompts, or sequences if the prompts are unknown; buckets of them if there are more
   /// than ClusterTable::most_rows.
   std::int64_t clusters = 0;
   bool prompts = false;
-  /// How many clusters of equal length are worth as much, and what the interval's t has; nothing without an interval
-  /// over clusters.
+  /// The number of equal-length clusters that are worth as much, and the degrees of freedom of the interval's t; empty
+  /// without an interval over clusters.
   double effective_clusters = 0;
   std::optional<double> degrees_of_freedom;
-  /// Nothing where there are too few clusters or all are as long.
+  /// Empty if there are too few clusters or all have the same length.
   std::optional<LengthDependence> length_dependence;
 
-  /// So few or so unequal clusters that the interval may cover less than 95%.
+  /// True if the clusters are so few or so unequal that the interval may cover less than 95%.
   bool few_clusters() const;
-  /// Expected rejections, the sum of 1 - a_t (at the brackets' middle).
+  /// Expected rejections, the sum of 1 - a_t (at the middle of each bracket).
   double rejections = 0;
 };
 
-/// Whether the shares of the tasks would be the same in another recording.
+/// Whether another recording would have the same shares of tasks.
 enum class TaskMix {
-  random,  ///< sequences come as they come; their tasks are part of the sample
-  fixed,   ///< the numbers of sequences of each task were chosen: the interval is stratified by task
+  random,  ///< sequences arrive at random; their tasks are part of the sample
+  fixed,   ///< the number of sequences of each task was chosen: the interval is stratified by task
 };
 
-/// Below this many expected rejections the interval is never narrower than Wilson's on the effective count.
+/// Below this many expected rejections the interval is never narrower than Wilson's for the effective count.
 inline constexpr double few_rejections = 20;
-/// Below this many sequences an interval of counters is given with a note; below the same number of effective clusters,
-/// or the degrees of freedom that clusters of equal length would have, one of a recording.
+/// Below this many sequences an interval from counters carries a note; below the same number of effective clusters, or
+/// of the degrees of freedom that equal-length clusters would give, so does one from a recording.
 inline constexpr std::int64_t few_sequences = 16;
 
-/// One rate of one recording: a column of numbers in [0, 1], or of brackets, over its clusters and tasks. It does not
-/// depend on the order of the texts.
+/// One rate of one recording: a column of numbers in [0, 1], or of brackets, over its clusters and tasks. The result
+/// does not depend on the order of the texts.
 class RateAccumulator {
  public:
-  /// The next positions. Shape: lower, upper (positions * stride), of which every stride-th counts; NaN is left out.
+  /// Adds positions. Shape: lower, upper (positions * stride), of which every stride-th counts; NaN is left out.
   void add(const PositionLabels& labels, std::span<const double> lower, std::span<const double> upper,
            std::int64_t stride = 1);
-  /// The next positions, none of which has a value.
+  /// Adds positions without a value.
   void skip(std::int64_t positions) { unknown_ += positions; }
-  /// The texts of another one, none of which is here.
+  /// Adds the texts of another accumulator, none of which is in this one.
   void merge(RateAccumulator other);
 
   std::optional<AcceptanceEstimate> overall(TaskMix mix) const;
   std::map<std::int32_t, AcceptanceEstimate> by_task() const;
 
  private:
-  /// Sums over the text that may still go on.
+  /// Sums over the text that may still continue.
   struct Sums {
     double lower = 0, upper = 0, count = 0;
   };
-  /// All texts, or those of a task. The first one is judged by batches while it is the only one: as it grows, and once
-  /// it has ended.
+  /// All texts, or those of a task. As long as there is only one text, it is judged by batches, both while it grows
+  /// and once it has ended.
   struct Group {
     std::int64_t texts = 0;
     StreamingBatches lower_batches, upper_batches;
     ClusterMoments lower_of_first, upper_of_first;
     Sums open;
 
-    /// In the order of the positions, whatever the batches: sums do not depend on the cuts.
+    /// Adds in the order of the positions, whatever the batches: sums do not depend on where the batches are cut.
     void add(double low, double high);
     void close();
     void merge(const Group& other);
@@ -102,7 +102,7 @@ class RateAccumulator {
   Group all_;
   std::map<std::int32_t, Group> tasks_;
   ClusterTable clusters_{3};              // lower, upper, count
-  std::vector<std::int32_t> open_tasks_;  // those with positions of the open text
+  std::vector<std::int32_t> open_tasks_;  // tasks with positions in the open text
   std::uint64_t cluster_ = 0;
   std::int64_t sequence_ = -1;
   bool prompts_ = false;
@@ -110,28 +110,28 @@ class RateAccumulator {
   std::int64_t unknown_ = 0;
 };
 
-/// Acceptance rates of one recording, in one pass, overall and by task. Memory grows with the number of tasks alone.
+/// Acceptance rates of one recording, in one pass, overall and by task. Memory grows only with the number of tasks.
 ///
 /// Source:   docs/theory.md#intervals-from-recordings
-/// Assumes:  clusters independent; nothing about dependence inside one.
+/// Assumes:  independent clusters; any dependence inside one.
 class AcceptanceAccumulator {
  public:
   explicit AcceptanceAccumulator(TaskMix mix = TaskMix::random) : mix_(mix) {}
 
-  /// The next positions of the recording.
+  /// Adds the next positions of the recording.
   void add(const Observations& observations);
-  /// The texts of another one, none of which is here.
+  /// Adds the texts of another accumulator, none of which is in this one.
   void merge(const AcceptanceAccumulator& other);
 
-  /// From the mean acceptance at each prefix (beta_t for rejection); nothing where no position has one. Positions
+  /// The rate from the mean acceptance at each prefix (beta_t for rejection); empty if no position has one. Positions
   /// without one are left out and counted in a note.
   std::optional<AcceptanceEstimate> from_mean_acceptance() const { return mean_.overall(mix_); }
-  /// From the emitted tokens (a_t, at draft depth 1); nothing where no position has one.
+  /// The rate from the emitted tokens (a_t, at draft depth 1); empty if no position has one.
   std::optional<AcceptanceEstimate> from_emitted() const { return emitted_.overall(mix_); }
-  /// Under one rule, from Observations::by_rule; nothing where no position tells.
+  /// The rate under one rule, from Observations::by_rule; empty if no position determines it.
   std::optional<AcceptanceEstimate> by_rule(traces::AcceptanceRule rule) const;
 
-  /// By task id; -1 collects positions without a task. Empty where no position has a task.
+  /// By task id; -1 collects positions without a task. Empty if no position has a task.
   std::map<std::int32_t, AcceptanceEstimate> tasks_from_mean_acceptance() const { return mean_.by_task(); }
   std::map<std::int32_t, AcceptanceEstimate> tasks_from_emitted() const { return emitted_.by_task(); }
 

@@ -13,23 +13,23 @@
 
 namespace specdec::estimate {
 
-/// The law of numbers in [0, 1] in fixed memory: counts in `cells` equal cells, and of 1 itself.
+/// The law of numbers in [0, 1] in fixed memory: counts in `cells` equal cells, with 1 itself counted separately.
 /// A quantile is off by at most quantile_error; the counts do not depend on the order of the numbers.
 class UnitIntervalSketch {
  public:
   static constexpr std::int64_t cells = 16384;
   static constexpr double quantile_error = 1.0 / cells;
 
-  /// @param value  [0, 1]; rounding beyond the ends is brought back
+  /// @param value  [0, 1]; values beyond the ends by rounding are clamped
   void add(double value);
   std::int64_t count() const { return count_; }
-  /// The smallest x with at least the share `probability` at or below it, up to quantile_error; the end 0 for the
+  /// The smallest x with at least the share `probability` at or below it, up to quantile_error; 0 if that is in the
   /// first cell.
-  /// @return nothing where there are no numbers
+  /// @return empty if there are no numbers
   std::optional<double> quantile(double probability) const;
-  /// The share below x, counted in whole cells: exact where x is a multiple of 1 / cells.
+  /// The share below x, counted in whole cells: exact if x is a multiple of 1 / cells.
   std::optional<double> share_below(double x) const;
-  /// Counts of `bins` equal bins; bins divides cells.
+  /// Counts in `bins` equal bins; bins divides cells.
   std::vector<std::int64_t> histogram(std::int64_t bins) const;
 
  private:
@@ -37,15 +37,15 @@ class UnitIntervalSketch {
   std::int64_t count_ = 0;
 };
 
-/// Correlations of a column with itself, some positions later in the same sequence; streaming.
+/// Autocorrelation of a column within each sequence, for a number of lags; streaming.
 class Autocorrelation {
  public:
   explicit Autocorrelation(std::int64_t lags);
-  /// The next value of the current sequence; NaN leaves a hole.
+  /// Adds the next value of the current sequence; NaN leaves a gap.
   void add(std::int64_t sequence, double value);
-  /// rho_1, ..., rho_lags; nothing where fewer than two pairs exist or the column is constant.
+  /// rho_1, ..., rho_lags; empty if there are fewer than two pairs or the column is constant.
   std::vector<std::optional<double>> values() const;
-  /// The pairs behind each.
+  /// The number of pairs behind each value.
   std::vector<std::int64_t> pairs() const;
 
  private:
@@ -61,7 +61,7 @@ class Autocorrelation {
   core::ExactSum sum_, squares_;
 };
 
-/// What the autocorrelation of independent positions stays within in 95% of recordings: 1.96 / sqrt(pairs).
+/// The bound that the autocorrelation of independent positions exceeds in only 5% of recordings: 1.96 / sqrt(pairs).
 ///
 /// Source:   Bartlett 1946, for white noise and many pairs
 /// @param pairs  >= 1
@@ -76,31 +76,31 @@ struct ColumnMean {
   double infinite_share = 0;
 };
 
-/// What the summary holds; columns that the recording lacks give nothing.
+/// The figures of the summary; empty for columns that the recording lacks.
 struct BetaSummary {
   struct Quantile {
     double probability = 0;
-    /// The quantiles of the brackets' ends; equal where the positions are exact.
+    /// The quantiles of the brackets' ends; equal if the positions are exact.
     Interval bounds;
   };
   struct Share {
     double threshold = 0;
     Interval bounds;
   };
-  /// Positions in equal bins of [0, 1], of the lower and the upper ends.
+  /// The number of positions in equal bins of [0, 1], for the lower and the upper ends.
   struct Histogram {
     std::vector<std::int64_t> lower, upper;
   };
   std::int64_t positions = 0;
   std::vector<Quantile> quantiles;
-  /// Of the lower and the upper ends, equal bins of [0, 1].
+  /// Counts of the lower and of the upper ends in equal bins of [0, 1].
   std::vector<std::int64_t> histogram_lower, histogram_upper;
-  /// The same by task id, -1 for positions without one; they sum to the whole. Empty where the recording has no tasks.
+  /// The same by task id, -1 for positions without one; they sum to the whole. Empty if the recording has no tasks.
   std::map<std::int32_t, Histogram> histogram_by_task;
   std::vector<Share> below;
-  /// Of mean acceptance, lags 1, 2, ...; empty for brackets.
+  /// Autocorrelation of mean acceptance, lags 1, 2, ...; empty for brackets.
   std::vector<std::optional<double>> autocorrelation;
-  /// Pairs of positions behind each.
+  /// The pairs of positions behind each.
   std::vector<std::int64_t> autocorrelation_pairs;
   std::optional<Interval> d_lk;
   ColumnMean kl_target_draft, kl_draft_target, target_entropy, draft_entropy, top1_agreement;

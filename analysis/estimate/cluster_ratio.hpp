@@ -11,8 +11,8 @@
 
 namespace specdec::estimate {
 
-/// Sums, squares and products of clusters (a_k, b_k), centred as they come: all that the interval of sum a / sum b
-/// needs. The result depends on the order of `add` and `merge` alone.
+/// Sums, squares and products of clusters (a_k, b_k), centred as they arrive: all that the interval of sum a / sum b
+/// needs. The result depends only on the order of the calls of `add` and `merge`.
 class ClusterMoments {
  public:
   void add(double numerator, double denominator);
@@ -31,18 +31,18 @@ class ClusterMoments {
   double aa_ = 0, ab_ = 0, bb_ = 0;
 };
 
-/// A ratio's standard error and the degrees of freedom of its Student's t.
+/// A ratio's standard error and the degrees of freedom for its Student's t.
 struct StandardError {
   double value = 0;
   double degrees_of_freedom = 0;
 };
 
-/// Of sum a / sum b over independent clusters of about the same size, from their moments:
+/// The standard error of sum a / sum b over independent clusters of about the same size, from their moments:
 ///
 ///   se^2 = K / (K - 1) sum (d_k - mean d)^2 / (sum b)^2,   d_k = a_k - r b_k,   K - 1 degrees of freedom
 ///
 /// Source:   Cochran 1977, section 6.3
-/// @return nothing for fewer than two clusters
+/// @return empty for fewer than two clusters
 std::optional<StandardError> standard_error(const ClusterMoments& clusters);
 
 /// One cluster's two sums.
@@ -51,50 +51,50 @@ struct RatioTerm {
   double denominator = 0;
 };
 
-/// Of r = sum a / sum b over independent clusters of any sizes, where the number of clusters of each stratum was chosen
-/// (one stratum: where none was).
+/// The standard error of r = sum a / sum b over independent clusters of any sizes, with the number of clusters of each
+/// stratum chosen in advance (one stratum: no number was chosen).
 ///
 ///   e_k = d_k - mean_h d,   d_k = a_k - r b_k,   B = sum b
 ///   se^2 = sum_h sum_(k in h) (w_k / g_k) e_k^2 / B^2
 ///   g_k = w_k (1 - 2 s_k) + s_k^2 sum_h w,   s_k = 1 / K_h + (b_k - mean_h b) / B   (b_k / B with one stratum)
 ///
-/// g_k is the variance of e_k where the clusters' rates vary independently and alike, so that the variance of d_k is
-/// w_k = b_k^2: a large cluster draws r towards itself and its residual falls short, which g_k makes up for. With equal
-/// b_k this is K / (K - 1) sum e_k^2. The degrees of freedom are Satterthwaite's under the same variances,
+/// g_k is the variance of e_k if the clusters' rates vary independently with one variance, so that the variance of d_k
+/// is w_k = b_k^2: a large cluster pulls r towards itself and its residual is too small; g_k corrects for that. With
+/// equal b_k this is K / (K - 1) sum e_k^2. The degrees of freedom are Satterthwaite's under the same variances,
 ///
 ///   f_h = (sum w)^2 / sum_kl (w_k / g_k) (w_l / g_l) G_kl^2,   G_kk = g_k,   G_kl = s_k s_l sum w - s_k w_l - s_l w_k
 ///
 /// (K - 1 with equal b_k) and, over strata with variances v_h, (sum v_h)^2 / sum v_h^2 / f_h. Strata of a single
-/// cluster are taken together, with the smallest of the others if there is only one. Source:
+/// cluster are merged, with the smallest of the others if there is only one. Source:
 /// docs/theory.md#intervals-from-recordings; Bell and McCaffrey 2002, Pustejovsky and Tipton 2018 (CR2)
-/// @return nothing where no stratum has two clusters after that, or sum b is not positive
+/// @return empty if no stratum has two clusters after that, or sum b is not positive
 std::optional<StandardError> standard_error(std::span<const std::vector<RatioTerm>> strata);
 std::optional<StandardError> standard_error(const std::vector<RatioTerm>& clusters);
 
-/// How many clusters of equal size are worth as much: (sum b)^2 / sum b^2. 0 where there are none.
+/// The number of equal-size clusters that are worth as much: (sum b)^2 / sum b^2; 0 if there are none.
 /// Source:   Kish 1965, section 11.7
 double effective_clusters(std::span<const std::vector<RatioTerm>> strata);
 
 /// value -+ t_(df, 0.975) se.
 Interval t_interval(double value, const StandardError& error);
 
-/// The same for a ratio that cannot leave [lo, hi], where the standard error shrinks towards the ends like that of a
-/// share: Wilson's interval with t for z and the number of trials that would give this standard error.
+/// The same for a ratio that cannot leave [lo, hi] and whose standard error shrinks towards the ends like that of a
+/// share: Wilson's interval with t in place of z and the number of trials that would give this standard error.
 ///
 ///   x = (value - lo) / (hi - lo),   n = x (1 - x) / (se / (hi - lo))^2,
 ///   all theta with |x - theta| <= t_(df, 0.975) sqrt(theta (1 - theta) / n)
 ///
-/// Rare rejections make the estimate skew and its standard error too small just where it errs upwards; t_interval
-/// then misses the truth, while for large n the two agree.
+/// Rare rejections skew the estimate and make its standard error too small exactly when it errs upwards; t_interval
+/// then misses the truth. For large n the two intervals agree.
 /// Source:   docs/theory.md#intervals-from-recordings
 /// @param value  [lo, hi]; at an end, or with se = 0, the interval is the value alone
 Interval bounded_t_interval(double value, const StandardError& error, double lo, double hi);
 
-/// Values in the shortest batch of a single series.
+/// The fewest values in a batch of a single series.
 inline constexpr std::int64_t least_batch = 20;
 
-/// The values of one long series by batches, in bounded memory. `moments` cuts the cells into min(10, n / least_batch)
-/// batches of nearly equal length.
+/// The values of one long series in batches, in bounded memory. `moments` divides the cells into min(10, n /
+/// least_batch) batches of nearly equal length.
 class StreamingBatches {
  public:
   void add(double numerator, double denominator) { cells_.add({numerator, denominator}); }

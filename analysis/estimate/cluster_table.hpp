@@ -12,38 +12,38 @@
 
 namespace specdec::estimate {
 
-/// One independent unit, or a bucket of several.
+/// One independent unit, or a bucket of several units.
 struct Cluster {
-  std::uint64_t key = 0;  ///< of a bucket: the leading bits that its clusters share
+  std::uint64_t key = 0;  ///< for a bucket: the leading bits that its clusters share
   std::int32_t task = -1;
   std::int64_t texts = 0;
   std::vector<double> sums;  // (columns)
 };
 
-/// Sums over the texts of each cluster, and of each cluster within each task, in bounded memory: a function of the set
-/// of texts, whatever their order and however they were divided among tables that were merged.
+/// Sums over the texts of each cluster, and of each cluster within each task, in bounded memory. The result is a
+/// function of the set of texts, whatever their order and however they were divided among merged tables.
 ///
-/// Where there are more than `most_rows` clusters, those whose keys share their leading bits become one, for the
-/// largest number of bits that leaves so few. The keys look random, so the buckets are as independent as the clusters,
-/// and there are more than most_rows / 2 of them. The same goes for the pairs of cluster and task, but each task keeps
-/// two buckets.
+/// If there are more than `most_rows` clusters, those whose keys share their leading bits become one, for the largest
+/// number of bits that leaves at most that many. The keys look random, so buckets are as independent as the clusters,
+/// and there are more than most_rows / 2 of them. The same holds for the pairs of cluster and task, but each task keeps
+/// at least two buckets.
 class ClusterTable {
  public:
   static constexpr std::size_t most_rows = 2048;
 
   explicit ClusterTable(std::size_t columns) : columns_(columns) {}
 
-  /// The sums of one text. Shape: values (columns)
-  /// @param task  -1 where it has none
+  /// Adds the sums of one text. Shape: values (columns)
+  /// @param task  -1 if it has none
   void add(std::uint64_t key, std::int32_t task, std::span<const double> values);
   void merge(const ClusterTable& other);
 
-  /// Whether clusters had to be put together.
+  /// True if clusters had to be merged into buckets.
   bool bucketed() const { return all_.bits < 64; }
   std::int64_t texts() const { return texts_; }
   bool empty() const { return texts_ == 0; }
 
-  /// By key, whatever the tasks.
+  /// By key, over all tasks.
   std::vector<Cluster> clusters() const;
   /// By task and key.
   std::vector<std::vector<Cluster>> by_task() const;
@@ -67,12 +67,12 @@ class ClusterTable {
   std::size_t columns_;
   std::int64_t texts_ = 0;
   Rows all_;
-  /// Only once a task was seen; without one they would be all_.
+  /// Filled only once a task has been seen; without one they would equal all_.
   bool has_tasks_ = false;
   Rows tasks_;
 };
 
-/// How an interval over clusters is called.
+/// The name of the method for an interval over clusters.
 inline constexpr const char* ratio_over_clusters =
     "ratio of sums over prompts, or sequences without one, Student's t";
 

@@ -11,51 +11,51 @@
 
 namespace specdec::estimate {
 
-/// Drafted tokens for which a probability of the draft's lies in [lo, hi), the last bin with its end.
+/// Drafted tokens to which the draft gave a probability in [lo, hi); the last bin includes its end.
 struct CalibratedBin {
   double lo = 0;
   double hi = 0;
-  /// At which one can be drafted.
+  /// The positions at which such a token can be drafted.
   std::int64_t positions = 0;
-  /// Expected number of such tokens, one token drafted at each position.
+  /// Expected number of such tokens if one token is drafted at each position.
   double drafted = 0;
-  /// Their mean probability by the draft, and the share of them that is accepted; nothing where none is drafted.
+  /// Their mean probability by the draft, and the share of them that is accepted; empty if none is drafted.
   std::optional<double> confidence;
   std::optional<Estimate> acceptance;
 };
 
-/// How often drafted tokens are accepted, by the probability that the draft gave them, which is what a confidence
-/// policy rests on, and by the largest probability of its distribution. Tokens count as the draft samples them, and not
-/// as the text holds them, which favours those that the target likes.
+/// How often drafted tokens are accepted, by the probability that the draft gave them (the basis of a confidence
+/// policy), and by the largest probability of its distribution. Tokens are weighted as the draft samples them, not
+/// as the text contains them, since the text favours the target's choices.
 ///
 ///   acceptance = sum_t accepted_t / sum_t drafted_t   over the positions t, with core::DraftConfidence's sums;
-///                by the largest probability one token is drafted and its mean acceptance accepted
+///                by the largest probability: one token is drafted, and its mean acceptance counts as accepted
 ///
-/// The interval is that of a ratio of sums over clusters with Student's t, within [0, 1]; of a single sequence that of
-/// batches of its positions. Sequences in which nothing of a bin was drafted do not count for it.
+/// The interval is that of a ratio of sums over clusters with Student's t, within [0, 1]; for a single sequence that of
+/// batches of its positions. Sequences in which no token of a bin was drafted do not count for that bin.
 /// Source:   docs/theory.md#draft-calibration
 class DraftCalibration {
  public:
-  /// @param bins  equal ones of [0, 1], >= 0; 0 for none
+  /// @param bins  number of equal bins of [0, 1], >= 0; 0 for none
   explicit DraftCalibration(std::int64_t bins);
 
-  /// The next positions, in order. Those without Observations::by_confidence are left out of by_token, those without
-  /// an exact mean acceptance out of by_top.
-  /// @throws std::invalid_argument if positions have another number of bins
+  /// Adds the next positions, in order. Those without Observations::by_confidence are left out of by_token, those
+  /// without an exact mean acceptance out of by_top.
+  /// @throws std::invalid_argument if the positions have a different number of bins
   void add(const Observations& observations);
 
-  /// Positions with whole rows.
+  /// The number of positions with whole rows.
   std::int64_t positions() const { return positions_; }
   /// By the probability of the drafted token; empty where no position had whole rows.
   std::vector<CalibratedBin> by_token() const;
-  /// By the largest probability of the draft's distribution; empty where no position tells it.
+  /// By the largest probability of the draft's distribution; empty if no position determines it.
   std::vector<CalibratedBin> by_top() const;
 
  private:
   struct CalibrationSums {
-    ClusterTable clusters{3};  // accepted, drafted, confidence of the texts in which something was drafted
-    StreamingBatches batches;  // of the first of them
-    double accepted = 0, drafted = 0, confidence = 0;  // of the text that may go on
+    ClusterTable clusters{3};  // accepted, drafted, confidence of the texts in which a token was drafted
+    StreamingBatches batches;  // batches of the first such text
+    double accepted = 0, drafted = 0, confidence = 0;  // sums of the text that may still continue
     std::int64_t positions = 0;
     std::int64_t sequence = -1;
     std::uint64_t cluster = 0;

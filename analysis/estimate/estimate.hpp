@@ -12,15 +12,15 @@ struct Interval {
   double hi = 0;
 };
 
-/// The interval of one value.
+/// The interval that contains one value only.
 inline Interval exactly(double value) { return {value, value}; }
-/// The smallest interval that holds both.
+/// The smallest interval that contains both.
 inline Interval hull(const Interval& a, const Interval& b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
 
-/// An estimate is never a bare number: it says how sure it is and how it was made.
+/// An estimate is never a bare number: it states its uncertainty and how it was made.
 struct Estimate {
   double value = 0;
-  /// 95% confidence interval; nothing where the data do not determine one (a single cluster, for instance).
+  /// 95% confidence interval; empty if the data do not determine one (for instance with a single cluster).
   std::optional<Interval> ci95;
   /// How value and interval were computed, in words.
   std::string method;

@@ -14,68 +14,68 @@
 
 namespace specdec::estimate {
 
-/// What the drafts behind the longest one observed are taken to do.
+/// The assumed acceptance of drafts beyond the longest one observed.
 enum class BeyondObserved {
-  hold,       ///< as the reading goes on: the last conditional rate, alpha_hat, the two-state chain
-  geometric,  ///< the same, but conditional rates go on with alpha_hat
+  hold,       ///< continues the reading: the last conditional rate, alpha_hat, the two-state chain
+  geometric,  ///< the same, but conditional rates continue with alpha_hat
   zero,       ///< never accepted
 };
 
-/// What each reading of one measurement says of tokens per step at one gamma.
+/// Tokens per step at one gamma by each reading of one measurement.
 struct AcceptanceReadings {
   double constant_rate = 1;
   double hazards = 1;
-  /// Nothing where no two-state chain with persistent states fits better than one rate.
+  /// Empty if no two-state chain with persistent states fits better than one rate.
   std::optional<double> two_state;
 };
 
 /// Tokens per step from counters of a chain.
 ///
-/// At the gamma that every round was measured with: 1 + accepted / rounds, as it was counted. At another gamma rounds
-/// start elsewhere in the text, and what carries over is a matter of reading: one rate alpha_hat at every position; the
+/// At the gamma of every measured round: 1 + accepted / rounds, as counted. At another gamma, rounds
+/// start elsewhere in the text, and what carries over depends on the reading: one rate alpha_hat at every position; the
 /// conditional rates by position; or a two-state chain fitted to them. `readings` is the range of the three. The value
-/// is the chain's where one with persistent states fits better than one rate (conditional rates that rise with the
-/// position), else that of the conditional rates.
+/// is the chain's if one with persistent states fits better than one rate (conditional rates that rise with the
+/// position), otherwise that of the conditional rates.
 ///
-/// Where only accepted drafts and rounds are known, the one reading is the constant rate; where alpha is known within
-/// bounds only, readings are those of the bounds, and the value that of the rate in them that gives the tokens per step
-/// that were counted, drafts taken to be as equally long as their mean allows. Without any gamma there is none.
-/// ci95 rests on what the summary's intervals rest on: `method`. By linearisation over the conditional rates; through
+/// If only accepted drafts and rounds are known, the only reading is the constant rate. If alpha is known only within
+/// bounds, the readings are those of the bounds, and the value is that of the rate within them that gives the counted
+/// tokens per step, assuming draft lengths as equal as their mean allows. Without any gamma there is no value.
+/// ci95 has the basis of the summary's intervals, see `method`. By linearisation over the conditional rates; through
 /// the fit by central differences over one standard error to each side.
 /// Source:   docs/theory.md#acceptance-from-counters
 class MeasuredAcceptance final : public AcceptanceCurve {
  public:
   struct Options {
     BeyondObserved beyond = BeyondObserved::hold;
-    /// Factor on the variance where rounds are taken as independent, >= 1.
+    /// Factor on the variance if rounds are taken as independent, >= 1.
     double design_effect = 1;
-    /// Whether readings behind the longest observed draft hold the steepest of published_depth_ratios, where rates are
-    /// held; not where other counts say what longer drafts do.
+    /// True if readings beyond the longest observed draft include the steepest of published_depth_ratios, for rates
+    /// that are held; false if other counts determine the acceptance of longer drafts.
     bool falls_beyond = true;
   };
-  /// @throws std::domain_error for a tree or an unknown shape, or without rounds, drafted tokens or gamma: what is
-  ///         missing is named; for a design effect below 1
+  /// @throws std::domain_error for a tree or an unknown shape, or without rounds, drafted tokens or gamma (the message
+  ///         names what is missing); for a design effect below 1
   MeasuredAcceptance(const ServingSummary& summary, Options options);
   explicit MeasuredAcceptance(const ServingSummary& summary) : MeasuredAcceptance(summary, Options{}) {}
 
   /// @throws std::domain_error if gamma < 0
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
 
-  /// The readings at any gamma, also at the one that was measured.
+  /// The readings at any gamma, including the measured one.
   /// @throws std::domain_error as tokens_per_step
   AcceptanceReadings readings(std::int64_t gamma) const;
-  /// The gamma of every round; nothing where lengths vary or are unknown.
+  /// The gamma of every round; empty if lengths vary or are unknown.
   std::optional<std::int64_t> measured_gamma() const { return measured_gamma_; }
-  /// The last position whose drafts were looked at; the measured gamma where positions are unknown, 0 where that is
+  /// The last position whose drafts were examined; the measured gamma if positions are unknown, 0 if that is unknown
   /// too.
   std::int64_t longest_observed() const { return longest_observed_; }
-  /// The two-state chain fitted to the conditional rates, as its two rates; nothing where it would be one rate.
+  /// The two rates of the two-state chain fitted to the conditional rates; empty if one rate fits as well.
   const std::optional<theory::TwoRates>& two_rates() const { return centre_.two_rates; }
-  /// How ci95 was made: "iid_rounds", "clusters", "batch_means".
+  /// The method behind ci95: "iid_rounds", "clusters", "batch_means".
   std::string_view method() const { return name_of(basis_); }
 
  private:
-  /// What one set of conditional rates says.
+  /// The results for one set of conditional rates.
   struct Fit {
     double alpha = 0;
     core::AcceptanceProfile hazards = core::AcceptanceRate(0.0);
@@ -98,17 +98,17 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   std::optional<Interval> measured_ci95_;
   /// alpha or its bounds, and the interval about them.
   Interval alpha_ = {0, 0}, alpha_ci95_ = {0, 1};
-  /// The one rate where only alpha is known.
+  /// The single rate, if only alpha is known.
   double constant_alpha_ = 0;
 
-  /// The counts by position; empty where only alpha is known.
+  /// The counts by position; empty if only alpha is known.
   RoundMoments moments_;
-  /// [length] = share of rounds that draft so many.
+  /// [length] = share of rounds that draft this many tokens.
   std::vector<double> share_by_drafted_;
-  /// [j] = of the rounds alive after j drafts, the share that drafts another one.
+  /// [j] = the share of the rounds alive after j drafts that draft another one.
   std::vector<double> going_on_;
   Fit centre_;
-  /// A standard error of each conditional rate, downwards and upwards, and what the counts would say there.
+  /// A standard error of each conditional rate, down and up, and the values that the counts would take there.
   struct Shift {
     double width = 0;
     Fit below, above;

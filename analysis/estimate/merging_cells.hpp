@@ -8,8 +8,8 @@
 namespace specdec::estimate {
 
 /// The parts of a long series in order and in bounded memory: at most `most` cells of equally many parts each (the last
-/// one may be short). Where they are full, neighbours are merged by pairs, so that there are at least most / 2 again.
-/// @tparam Cell  sums of parts: begins empty and has add(const Cell&)
+/// one may be short). When they are full, neighbours are merged in pairs, so that at least most / 2 cells remain.
+/// @tparam Cell  sums of parts: starts empty and has add(const Cell&)
 template <class Cell, std::size_t most>
 class MergingCells {
  public:
@@ -43,7 +43,7 @@ class MergingCells {
 
   std::vector<Cell> cells_;
   std::int64_t cell_length_ = 1;
-  std::int64_t in_last_ = 0;  // parts of the last cell
+  std::int64_t in_last_ = 0;  // parts in the last cell
   std::int64_t parts_ = 0;
 };
 

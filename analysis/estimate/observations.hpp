@@ -13,10 +13,10 @@
 
 namespace specdec::estimate {
 
-/// A quantity at each position that is known exactly or only within a bracket. NaN where it is unknown.
+/// A quantity at each position that is known exactly or only within a bracket. NaN if it is unknown.
 struct Bracketed {
   std::vector<double> lower;
-  /// Empty where every position is exact: then upper is lower.
+  /// Empty if every position is exact: upper then equals lower.
   std::vector<double> upper;
 
   bool empty() const { return lower.empty(); }
@@ -24,8 +24,8 @@ struct Bracketed {
   const std::vector<double>& highest() const { return upper.empty() ? lower : upper; }
 };
 
-/// What a batch of positions says about acceptance, as columns of doubles; a column that the recording cannot give is
-/// empty. p_t and q_t are the two distributions at position t, x_t is the emitted token, all standardised as sampled.
+/// The acceptance data of a batch of positions, as columns of doubles; a column that the recording cannot provide is
+/// empty. p_t and q_t are the two distributions at position t and x_t is the emitted token, standardised as sampled.
 struct Observations {
   std::int64_t first = 0;
   std::int64_t size = 0;
@@ -35,13 +35,13 @@ struct Observations {
   std::span<const std::int64_t> sequence;
   std::span<const std::int64_t> place;
   std::span<const std::int32_t> token;
-  /// -1 where none; empty where the trace has no tasks.
+  /// -1 for none; empty if the trace has no tasks.
   std::span<const std::int32_t> task;
-  /// traces::no_prompt where unknown; empty where the trace has no prompts.
+  /// traces::no_prompt if unknown; empty if the trace has no prompts.
   std::span<const std::int64_t> prompt;
   PositionLabels labels() const { return {sequence, task, prompt}; }
 
-  /// a_t: the probability that the emitted token, proposed here, would have been accepted. In [0, 1].
+  /// a_t: the probability that the emitted token, if proposed here, would have been accepted. In [0, 1].
   /// Shape: (positions, depths); column j is the draft at depth j + 1 of its round.
   Bracketed acceptance;
   std::int64_t depths = 1;
@@ -51,38 +51,38 @@ struct Observations {
   /// Var(a_t | prefix). Full tier only.
   std::vector<double> acceptance_variance;
 
-  /// The mean acceptance under every rule that the tier allows, indexed by AcceptanceRule; empty where it does not.
+  /// The mean acceptance under every rule that the tier allows, indexed by AcceptanceRule; empty for the others.
   std::array<Bracketed, 3> by_rule;
 
-  /// Of the pair at this prefix; nats.
+  /// D_LK of the pair at this prefix, and divergences in nats.
   Bracketed d_lk;
-  std::vector<double> kl_target_draft;  ///< infinite where q misses a token of p
+  std::vector<double> kl_target_draft;  ///< infinite if q misses a token of p
   std::vector<double> kl_draft_target;
   std::vector<double> target_entropy;
   std::vector<double> draft_entropy;
   std::vector<double> top1_agreement;  ///< 0 or 1
-  /// The largest probability of the draft's distribution; at temperature 0 that of its row as it is stored.
+  /// The largest probability of the draft's distribution; at temperature 0 that of its row as stored.
   std::vector<double> draft_top_probability;
   /// -log p_t(x_t), and Var(log p_t(x) | prefix) for x drawn from p_t (full tier only).
   std::vector<double> surprisal;
   std::vector<double> surprisal_variance;
-  /// -log p_t of the token before x_t in its sequence, and of the one behind: what TextSourceAccumulator asks whether
-  /// the rows belong to. Infinite where p_t lacks it, NaN at the ends of a sequence or batch. Full tier only.
+  /// -log p_t of the token before x_t in its sequence, and of the one after it: by these TextSourceAccumulator tests
+  /// whether the rows are shifted. Infinite if p_t lacks it, NaN at the ends of a sequence or batch. Full tier only.
   std::vector<double> surprisal_of_previous, surprisal_of_next;
-  /// q_t(x_t): what a policy that looks at the drafted token sees.
+  /// q_t(x_t): the probability seen by a policy that looks at the drafted token.
   std::vector<double> draft_token_probability;
 
-  /// min q / p over the tokens that p has (Appendix A.2). Full tier only, where it was asked for.
+  /// min q / p over the tokens that p has (Appendix A.2). Full tier only, if requested.
   std::vector<double> rejection_sampling_acceptance;
 
-  /// One column per lenience asked for, shape (lenience, positions): alpha_l under the rule and the total variation of
+  /// One column per requested lenience, shape (lenience, positions): alpha_l under the rule and the total variation of
   /// a drafted position's token from p under the two residuals. Full tier only.
   std::vector<std::vector<double>> lenient_acceptance;
   std::vector<std::vector<double>> lenient_distance_strict;
   std::vector<std::vector<double>> lenient_distance_lenient;
 
-  /// Drafted tokens by the probability that the draft gives them; shape (bins, positions). Under the greedy rules the
-  /// one token that is drafted. Full tier only, where bins were asked for.
+  /// Drafted tokens by the probability that the draft gives them; shape (bins, positions). Under the greedy rules only
+  /// the one token that is drafted. Full tier only, if bins were requested.
   std::vector<std::vector<core::DraftConfidence>> by_confidence;
 
   /// Tokens that a round from here would emit (accepted-length tier).

@@ -16,23 +16,23 @@
 
 namespace specdec::estimate {
 
-/// How a recording is to be looked at.
+/// How to analyse a recording.
 struct ObserveOptions {
-  /// The acceptance rule; nothing takes the recording's, else rejection.
+  /// The acceptance rule; if empty, the recording's, or else rejection.
   std::optional<traces::AcceptanceRule> rule;
-  /// Take stored log-probabilities for those of the distributions that were sampled from, whatever the recording says.
+  /// Treat stored log-probabilities as those of the distributions that were sampled from, whatever the recording says.
   bool assume_processed = false;
-  /// How far a row may be from sum 1; nothing takes the tolerance of the stored type (core::row_sum_tolerance).
+  /// How far a row may be from sum 1; if empty, the tolerance of the stored type (core::row_sum_tolerance).
   std::optional<double> tolerance;
   /// Values of l in (0, 1]. Full tier only.
   std::vector<double> lenience;
   /// Bins of Observations::by_confidence, >= 0; 0 for none. Full tier only.
   std::int64_t confidence_bins = 0;
-  /// Observations::rejection_sampling_acceptance. Full tier only.
+  /// Compute Observations::rejection_sampling_acceptance. Full tier only.
   bool rejection_sampling = false;
   std::int64_t threads = 1;
-  /// How full rows are reshaped; nothing reshapes raw rows as the recording says the text was sampled, and leaves
-  /// processed ones. The other tiers cannot be reshaped: their normaliser is lost.
+  /// How full rows are reshaped; if empty, raw rows are reshaped as the recording says the text was sampled, and
+  /// processed ones are left alone. The other tiers cannot be reshaped: their normaliser is lost.
   std::optional<core::Standardisation> target;
   std::optional<core::Standardisation> draft;
 };
@@ -43,35 +43,35 @@ class RuleUndefined : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-/// What the text was sampled with; what the recording does not say is taken to be off.
+/// The text's sampling settings; those that the recording does not state are taken to be off.
 core::Standardisation sampling_of(const traces::TraceMetadata& metadata);
 
 /// The rule that an analysis follows: the option, else the recording's, else rejection.
 traces::AcceptanceRule effective_rule(const traces::TraceMetadata& metadata, const ObserveOptions& options);
 
-/// Throws unless the rule means something for numbers of this tier. Raw log-probabilities, and those of unknown space,
+/// Throws unless the rule is defined for data of this tier. Raw log-probabilities, and those of unknown space,
 /// of text sampled at a temperature other than 1 or with top-k, top-p or min-p, are refused for rejection in the top-k
 /// and scalar tiers unless options.assume_processed: the normaliser of the reshaped distribution is lost. At
 /// temperature 0 the scalar tier is judged by ranks, whose presence Observer checks. Full rows of unknown space are
-/// refused there too, since reshaping them twice would be silent.
+/// refused there too, since they might silently be reshaped twice.
 ///
 /// Source:   docs/theory.md#what-a-recording-says-of-acceptance
 /// @throws RuleUndefined
 void require_rule_defined(const traces::TraceMetadata& metadata, traces::Tier tier, traces::AcceptanceRule rule,
                           const ObserveOptions& options);
 
-/// Turns positions as they were recorded into what the estimators see, for any tier and any rule.
+/// Converts recorded positions to the columns that estimators read, for any tier and any rule.
 ///
-///   full     every column, by core::row_statistics; rows that are reshaped are standardised in double and handed to
+///   full     every column, by core::row_statistics; rows that are reshaped are standardised in double and passed
 ///            it as log-probabilities in F32. Lenience follows the rule: sum min(p / l, q) for rejection,
-///            min(1, p(x) / l) for greedy-draft and p(x) >= l max p for greedy, x = argmax q, the last one by the rows
-///            as they are stored
-///   top-k    brackets [lower, upper] of overlap, a_t and D_LK; a recorded overlap replaces its bracket; neither
-///            overlap nor D_LK where the lists are not those that were sampled from
+///            min(1, p(x) / l) for greedy-draft and p(x) >= l max p for greedy, x = argmax q; the last one by the rows
+///            as stored
+///   top-k    brackets [lower, upper] of overlap, a_t and D_LK; a recorded overlap replaces its bracket; no
+///            overlap or D_LK if the lists are not those that were sampled from
 ///   scalar   a_t = exp(min(0, log q - log p)) of rejection, ranks for the greedy rules, mean acceptance = overlap
-///   accepted length   a_t = 1 where a round from here accepts a token, else 0
+///   accepted length   a_t = 1 if a round from here accepts a token, else 0
 ///
-/// At temperature 0 rejection is greedy: both distributions stand on their argmax.
+/// At temperature 0 rejection is greedy: both distributions put all mass on their argmax.
 ///
 /// Source:   docs/theory.md#what-a-recording-says-of-acceptance
 /// Assumes:  the batches come from one source, in order.
@@ -85,23 +85,23 @@ class Observer {
 
   traces::AcceptanceRule rule() const { return rule_; }
 
-  /// What the batch says; spans in it point into the batch. The same for any number of threads.
-  /// @throws RuleUndefined if the rule has no meaning for the batch's tier, or needs a column that is not there
-  /// @throws traces::FileError naming file, tensor and row where a row is no distribution, a value is no probability,
-  ///   or a token was emitted that the target gives probability 0 (unless the text is from elsewhere, or
-  ///   options.target reshapes rows in another way than the text was sampled; a_t is then 1 if q > 0, else 0). In
-  ///   probabilities of F16 a 0 may stand for up to 2^-25: where nothing was cut off, a_t by rejection is then [0, 1]
+  /// The observations of the batch; spans in it point into the batch. The same for any number of threads.
+  /// @throws RuleUndefined if the rule is undefined for the batch's tier, or needs a column that is missing
+  /// @throws traces::FileError naming file, tensor and row if a row is not a distribution, a value is not a
+  ///   probability, or a token was emitted to which the target gives probability 0 (unless the text is from elsewhere,
+  ///   or options.target reshapes rows in another way than the text was sampled; a_t is then 1 if q > 0, else 0). In
+  ///   probabilities of F16 a 0 may stand for up to 2^-25: if nothing was cut off, a_t by rejection is then [0, 1]
   Observations observe(const traces::PositionSource& source, const traces::PositionBatch& batch);
 
-  /// Whether the draft proposes its most probable token instead of a sample: under the greedy rules, and at
+  /// True if the draft proposes its most probable token instead of a sample: under the greedy rules, and at
   /// temperature 0.
   bool proposes_one_token() const;
 
-  /// Whether lenience can be told from what was seen: under the greedy rule it cannot where every row of the target
-  /// stands on one token, as after temperature 0.
+  /// True if the rows seen so far determine lenience. Under the greedy rule they do not if every row of the target
+  /// has all mass on one token, as at temperature 0.
   bool lenience_tells() const { return lenience_tells_; }
 
-  /// What a reader should know: one note a kind, over all batches so far.
+  /// Notes for the reader: one per kind, over all batches so far.
   std::vector<Note> notes() const;
 
  private:
@@ -126,7 +126,7 @@ class Observer {
   traces::AcceptanceRule rule_;
   core::Standardisation target_;
   core::Standardisation draft_;
-  std::vector<std::unique_ptr<Workspace>> workspaces_;  // one a thread
+  std::vector<std::unique_ptr<Workspace>> workspaces_;  // one per thread
   double largest_sum_error_ = 0;
   bool lenience_tells_ = true;
   std::int64_t not_greedy_ = 0;

@@ -14,7 +14,7 @@
 #include "analysis/estimate/observe.hpp"
 #include "analysis/estimate/top_k_bounds.hpp"
 
-/// What the observers of the tiers share.
+/// Code shared by the observers of the tiers.
 namespace specdec::estimate::observing {
 
 using traces::AcceptanceRule;
@@ -35,17 +35,17 @@ inline bool sampled_as_is(const TraceMetadata& metadata) { return sampling_of(me
 
 inline bool at_temperature_zero(const TraceMetadata& metadata) { return metadata.temperature == 0.0; }
 
-/// Whether the stored numbers belong to the distributions that were sampled from.
+/// True if the stored numbers belong to the distributions that were sampled from.
 inline bool stored_as_sampled(const TraceMetadata& metadata, const ObserveOptions& options) {
   return options.assume_processed || sampled_as_is(metadata) || metadata.logprob_space == LogprobSpace::processed;
 }
 
-/// At temperature 0 both distributions stand on their argmax, and rejection compares these.
+/// At temperature 0 both distributions put all mass on their argmax, and rejection compares these.
 inline AcceptanceRule rule_at_temperature(const TraceMetadata& metadata, AcceptanceRule rule) {
   return rule == AcceptanceRule::rejection && at_temperature_zero(metadata) ? AcceptanceRule::greedy : rule;
 }
 
-/// A column that becomes a bracket with its first inexact entry.
+/// Writes an entry; the first inexact one turns the column into a bracket.
 inline void put(Bracketed& to, std::int64_t i, const Interval& value) {
   to.lower[index(i)] = value.lo;
   if (to.upper.empty()) {
@@ -59,7 +59,7 @@ inline Interval truth_value(bool value) { return exactly(value ? 1 : 0); }
 
 inline constexpr Interval anything{0, 1};
 
-/// min(1, q / p); 1 where p = 0 < q, 0 where both are 0.
+/// min(1, q / p); 1 if p = 0 < q, 0 if both are 0.
 inline double acceptance_of_logprobs(double target, double draft) {
   if (means_zero(target)) return means_zero(draft) ? 0 : 1;
   return means_zero(draft) ? 0 : std::exp(std::min(0.0, draft - target));
@@ -69,7 +69,7 @@ inline Bracketed& of_rule(Observations& out, AcceptanceRule rule) {
   return out.by_rule[static_cast<std::size_t>(rule)];
 }
 
-/// A recorded overlap, NaN where there is none.
+/// A recorded overlap; NaN if there is none.
 inline double recorded_overlap(const PositionSource& source, const PositionBatch& batch, std::int64_t i) {
   if (batch.overlap.empty()) return unknown;
   const double overlap = batch.overlap[index(i)];
@@ -89,7 +89,7 @@ inline double recorded_logprob(const PositionSource& source, const PositionBatch
                        "a log-probability of at most 0");
 }
 
-/// The token `step` places behind position i, or before it where `step` is negative: -1 where it is unknown, or lies in
+/// The token `step` places after position i, or before it if `step` is negative; -1 if it is unknown or lies in
 /// another sequence or batch.
 inline std::int64_t token_beside(const PositionBatch& batch, std::int64_t i, std::int64_t step) {
   const std::int64_t other = i + step;
@@ -97,7 +97,7 @@ inline std::int64_t token_beside(const PositionBatch& batch, std::int64_t i, std
   return batch.sequence[index(other)] == batch.sequence[index(i)] ? batch.token[index(other)] : -1;
 }
 
-/// @param remark  appended to what was expected
+/// @param remark  appended to the "expected" part
 inline traces::FileError impossible_token(const PositionSource& source, const PositionBatch& batch, std::int64_t i,
                                           const std::string& remark = {}) {
   const std::string token =
@@ -110,9 +110,9 @@ inline traces::FileError impossible_token(const PositionSource& source, const Po
 
 namespace specdec::estimate {
 
-/// What one thread works in.
+/// Working memory of one thread.
 struct Observer::Workspace {
-  /// A reshaped row, as natural logarithms in single precision: nothing underflows that a double holds.
+  /// A reshaped row, as natural logarithms in single precision: no value that a double holds underflows.
   struct Reshaped {
     std::vector<double> probabilities;
     std::vector<float> logprobs;

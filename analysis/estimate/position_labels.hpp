@@ -8,21 +8,21 @@
 
 namespace specdec::estimate {
 
-/// What positions belong to. Shape: all (positions); task and prompt are empty where the recording has none.
+/// The text, task and prompt of each position. Shape: all (positions); task and prompt are empty if not recorded.
 struct PositionLabels {
-  /// Equal for the positions of one text, which stand together; texts may come in any order.
+  /// Equal for the positions of one text, which are contiguous; texts may come in any order.
   std::span<const std::int64_t> sequence;
-  /// -1 where none.
+  /// -1 for none.
   std::span<const std::int32_t> task = {};
-  /// traces::no_prompt where unknown.
+  /// traces::no_prompt if unknown.
   std::span<const std::int64_t> prompt = {};
 
   std::size_t size() const { return sequence.size(); }
   std::int32_t task_of(std::size_t i) const { return task.empty() ? -1 : task[i]; }
   bool has_prompt(std::size_t i) const { return !prompt.empty() && prompt[i] != traces::no_prompt; }
 
-  /// The key of the independent unit that a position belongs to: its prompt, or its text where the prompt is unknown.
-  /// Everything that is drawn, halved or put into buckets goes by this key and so depends on no order.
+  /// The key of the independent unit that a position belongs to: its prompt, or its text if the prompt is unknown.
+  /// All random draws, halves and buckets are functions of this key and so do not depend on any order.
   std::uint64_t cluster(std::size_t i) const {
     constexpr std::uint64_t of_prompts = 0x9e3779b97f4a7c15;
     return traces::scrambled(has_prompt(i) ? static_cast<std::uint64_t>(prompt[i]) ^ of_prompts
@@ -34,7 +34,7 @@ struct PositionLabels {
   }
 };
 
-/// Of a cluster's key: 0 or 1, each for half of them. Policies are chosen on one half and judged on the other.
+/// The half of a cluster, from its key: 0 or 1, about equally often. Policies are chosen on 0 and judged on 1.
 constexpr std::size_t half_of(std::uint64_t cluster) { return cluster & 1U; }
 
 }  // namespace specdec::estimate

@@ -18,7 +18,7 @@
 
 namespace specdec::estimate {
 
-/// The columns that replay needs, of any batch of positions.
+/// The columns that replay needs, from any batch of positions.
 struct AcceptanceColumns {
   /// a_t, shape (positions, depths): Observations::acceptance.lower (or .upper: replay the two ends of a bracket one
   /// by one; more acceptance never takes more steps).
@@ -29,45 +29,45 @@ struct AcceptanceColumns {
 
 struct ReplayEstimateOptions {
   theory::ReplayOptions replay;
-  /// What steps cost; without it every speedup is left out.
+  /// The costs of steps; without them there are no speedups.
   std::optional<core::StepCost> cost;
   TaskMix mix = TaskMix::random;
-  /// Resamplings behind the share of wins and the regret, which are left out at 0.
+  /// Number of resamplings for the share of wins and the regret, which are left out at 0.
   std::int64_t resamplings = 1000;
   std::uint64_t seed = 0;
   std::int64_t threads = 1;
 };
 
-/// One gamma over the whole recording.
+/// The results for one gamma over the whole recording.
 struct GammaReplay {
   std::int64_t gamma = 0;
   /// Tokens per step by exact replay of the recorded sequences.
   Estimate tokens_per_step;
-  /// Eq. 1 at alpha_hat, and that minus replay; nothing without alpha_hat. The end of the sequences, behind which a
-  /// step yields nothing, is part of the difference.
+  /// Eq. 1 at alpha_hat, and its difference from replay; empty without alpha_hat. The end of the sequences, beyond
+  /// which a step yields nothing, is part of the difference.
   std::optional<double> iid_tokens_per_step;
   std::optional<double> difference;
   std::optional<Estimate> speedup;
   std::optional<double> iid_speedup;
-  /// Share of the resamplings of clusters in which this gamma was the fastest; nothing below 8 of them.
+  /// Share of the resamplings of clusters in which this gamma was the fastest; empty for fewer than 8 clusters.
   std::optional<double> share_best;
 };
 
-/// The fastest gamma of the recording, and how sure that is.
+/// The fastest gamma of the recording, with its uncertainty.
 struct ReplayOptimum {
   std::int64_t gamma = 0;
   double speedup = 1;
   /// Gammas whose mean cost per token differs from the best one's by less than its 95% interval, paired over
-  /// clusters (each against the best, no correction for their number); the best one included. Nothing where there is
+  /// clusters (each against the best, no correction for their number); includes the best one. Empty if there is
   /// no interval.
   std::optional<std::vector<std::int64_t>> near_optimal_gammas;
-  /// Mean over the resamplings of 1 - S(gamma) / max_g S(g); nothing below 8 clusters.
+  /// Mean over the resamplings of 1 - S(gamma) / max_g S(g); empty for fewer than 8 clusters.
   std::optional<double> expected_regret;
-  /// The best gamma is the largest one that was replayed.
+  /// True if the best gamma is the largest one that was replayed.
   bool at_limit = false;
 };
 
-/// The largest draft cost c at which some gamma still gains, the other costs as given; nothing where none gains at c =
+/// The largest draft cost c at which some gamma still gains, with the other costs as given; empty if none gains at c =
 /// 0.
 struct BreakEven {
   double c = 0;
@@ -79,18 +79,18 @@ struct ReplayReport {
   std::int64_t tokens = 0;
   std::vector<GammaReplay> gammas;  ///< 0 to max_gamma
   std::optional<ReplayOptimum> optimum;
-  std::optional<BreakEven> break_even;  ///< without a cost: of the paper's, v = 1 and no overhead
+  std::optional<BreakEven> break_even;  ///< without a cost: for the paper's costs, v = 1 and no overhead
   std::vector<std::string> notes;
 };
 
-/// Fewer clusters than this give no resampling.
+/// With fewer clusters than this there is no resampling.
 inline constexpr std::int64_t least_resampled_clusters = 8;
 
-/// Memory of the sequences that are replayed at the same time, those of the threads and of the results that wait to be
-/// added up in order.
+/// Memory for the sequences that are replayed concurrently: those of the threads, and the results that wait to be
+/// added in order.
 inline constexpr std::size_t most_replaying_bytes = std::size_t{64} << 20U;
 
-/// As many as most_replaying_bytes holds.
+/// The number of sequences that fit in most_replaying_bytes.
 struct ReplayedAtOnce {
   std::int64_t threads = 1;
   std::size_t sequences = 1;
@@ -99,16 +99,16 @@ struct ReplayedAtOnce {
 ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_t threads);
 
 /// Exact replay over a whole recording in one pass and bounded memory: the steps of every gamma, kept in a
-/// ClusterTable. Nothing depends on the order of the texts. Every step costs what gamma drafts do, as where an engine
-/// cannot know that the text ends in it:
+/// ClusterTable. The result does not depend on the order of the texts. Every step costs as much as gamma drafts, even
+/// if the text ends in it, since an engine cannot know that:
 ///
 ///   speedup(gamma) = sum of tokens / (sum of steps(gamma) cost(gamma))
 ///
-/// Intervals: that of a speedup is that of the tokens per step over the cost of a step. Ratio of sums over the clusters
-/// with Student's t, bounded by 1 and gamma + 1, stratified by task for TaskMix::fixed; a single
-/// sequence gives means of batches. With fewer than few_rejections expected rejections, or acceptances, they are never
-/// narrower than Eq. 1 at the ends of Wilson's interval of the acceptance rate; otherwise clusters that do not differ
-/// determine no interval. Resampling weighs each cluster by resampling_weight (within its task for TaskMix::fixed).
+/// Intervals: that of a speedup is that of the tokens per step over the cost of a step. They are ratios of sums over
+/// the clusters with Student's t, bounded by 1 and gamma + 1, stratified by task for TaskMix::fixed; a single
+/// sequence uses means of batches. With fewer than few_rejections expected rejections, or acceptances, they are never
+/// narrower than Eq. 1 at the ends of Wilson's interval of the acceptance rate; otherwise clusters without any
+/// variation give no interval. Resampling weights clusters by resampling_weight (within the task for TaskMix::fixed).
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
 class ReplayEstimates {
@@ -116,39 +116,39 @@ class ReplayEstimates {
   /// @throws std::domain_error if an option is outside its range
   explicit ReplayEstimates(ReplayEstimateOptions options);
 
-  /// The next positions of the recording; a sequence may go on in the next call.
+  /// Adds the next positions of the recording; a sequence may continue in the next call.
   /// @throws std::domain_error naming the position (counted over the recording) if an acceptance is NaN or outside
   ///   [0, 1]
   /// @throws std::invalid_argument if sizes disagree
   void add(const AcceptanceColumns& columns);
 
-  /// The texts of another one with the same options, none of which is here; both are finished.
+  /// Adds the texts of another object with the same options, none of which is in this one; both must be finished.
   void merge(const ReplayEstimates& other);
 
   /// Ends the last sequence and the recording; call it once, before the reports.
   void finish();
 
-  /// @param alpha_hat  for the i.i.d. figures
+  /// @param alpha_hat  the rate for the i.i.d. figures
   ReplayReport report(std::optional<double> alpha_hat = {}) const;
-  /// The same over the sequences of one task each; -1 collects those without one.
+  /// The same for each task's sequences; -1 collects those without a task.
   std::map<std::int32_t, ReplayReport> by_task(const std::map<std::int32_t, double>& alpha_hat = {}) const;
 
   /// [j - 1] = P(draft j is accepted | all before it are) at the largest gamma: a ratio of sums over the clusters,
-  /// with Student's t and within [0, 1]; nothing where no draft was looked at. Empty unless ReplayOptions::by_position.
+  /// with Student's t and within [0, 1]; empty if no draft was examined. No entries without ReplayOptions::by_position.
   std::vector<std::optional<Estimate>> conditional_acceptance() const;
 
-  /// What all steps came to, over each half_of the clusters.
+  /// Totals of all steps, for each half_of the clusters.
   std::array<theory::ReplayedRounds, 2> halves() const { return {halves_[0].value(), halves_[1].value()}; }
-  /// Over all of them.
+  /// Totals over all clusters.
   theory::ReplayedRounds total() const;
 
-  /// A cluster or some of them: what their steps come to, for each gamma.
+  /// The totals of one cluster or of several, for each gamma.
   struct Group {
     std::int32_t task = -1;
     std::uint64_t key = 0;
     std::int64_t sequences = 0;
     double tokens = 0;
-    double rejections = 0;      // sum of 1 - a_t, the mean of its depths
+    double rejections = 0;      // sum of 1 - a_t, the mean over its depths
     std::vector<double> steps;  // (gammas)
   };
 
@@ -167,12 +167,12 @@ class ReplayEstimates {
   ReplayEstimateOptions options_;
   theory::StreamingReplay stream_;
   std::array<theory::ReplayedTotal, 2> halves_;
-  /// Tokens and rejections; steps of each gamma; accepted and examined of each position.
+  /// Tokens and rejections; steps of each gamma; accepted and examined drafts of each position.
   ClusterTable clusters_;
   bool prompts_ = false;
 
   std::int64_t positions_ = 0;
-  std::int64_t sequences_ = 0;  // begun
+  std::int64_t sequences_ = 0;  // number of sequences begun
   std::optional<std::int64_t> current_;
   std::int32_t current_task_ = -1;
   std::uint64_t current_cluster_ = 0;

@@ -16,7 +16,7 @@ class RoundMoments {
  public:
   static constexpr std::int64_t most_positions = 256;
 
-  /// The next cluster; positions that it lacks count as 0.
+  /// Adds the next cluster; positions that it lacks count as 0.
   /// Shape: accepted, evaluated (positions); positions <= most_positions
   /// @throws std::invalid_argument if the sizes differ
   /// @throws std::domain_error if there are too many positions
@@ -27,10 +27,10 @@ class RoundMoments {
   /// Sums over clusters; j = 1..positions().
   double accepted(std::int64_t j) const { return sums_[index(j)]; }
   double evaluated(std::int64_t j) const { return sums_[index(j) + 1]; }
-  /// h_j; 0 where no draft was looked at.
+  /// h_j; 0 if no draft was examined.
   double rate(std::int64_t j) const { return evaluated(j) > 0 ? accepted(j) / evaluated(j) : 0; }
 
-  /// Standard error of f(h) over the clusters, by linearisation; nothing for fewer than two.
+  /// Standard error of f(h) over the clusters, by linearisation; empty for fewer than two.
   ///
   ///   se^2 = K / (K - 1) sum_k (D_k - mean D)^2,   D_k = sum_j df/dh_j (accepted_jk - h_j evaluated_jk) / evaluated_j
   ///
@@ -48,7 +48,7 @@ class RoundMoments {
   // accepted_1, evaluated_1, accepted_2, ...
   std::vector<double> sums_, means_;
   std::vector<double> products_;  // of deviations from the means; lower triangle, row after row
-  std::vector<double> off_;       // of the cluster being added, kept for its memory
+  std::vector<double> off_;       // counts of the cluster being added, kept to reuse the memory
 };
 
 }  // namespace specdec::estimate

@@ -12,30 +12,30 @@
 
 namespace specdec::estimate {
 
-/// The mean of a column over the positions of a recording, with an interval over its clusters, which are the prompts
-/// or, where they are unknown, the texts; in one pass and fixed memory. It does not depend on the order of the texts.
+/// The mean of a column over the positions of a recording, with an interval over its clusters, which are the prompts,
+/// or the texts if the prompts are unknown; in one pass and fixed memory. It does not depend on the order of the texts.
 ///
-///   sum over clusters of their sums / of their lengths, the linearised ratio with Student's t; a single text by
+///   sum of the clusters' sums / sum of their lengths, the linearised ratio with Student's t; a single text by
 ///   batches of its positions
 ///
-/// The interval does not leave the range of the values: where that has two ends it is bounded_t_interval.
+/// The interval stays within the range of the values: if that has two ends, bounded_t_interval is used.
 /// Source:   docs/theory.md#intervals-from-recordings
-/// Assumes:  clusters independent; nothing about dependence inside one.
+/// Assumes:  independent clusters; any dependence inside one.
 class SequenceMean {
  public:
   SequenceMean() = default;
-  /// @param range  of the values; its ends may be infinite
+  /// @param range  the range of the values; its ends may be infinite
   explicit SequenceMean(Interval range) : range_(range) {}
 
-  /// The next positions; a text may go on in the next call. Values that are not finite are left out.
+  /// Adds the next positions; a text may continue in the next call. Values that are not finite are left out.
   /// Shape: both (positions)
   /// @throws std::invalid_argument if the sizes differ
   void add(const PositionLabels& labels, std::span<const double> values);
-  /// The texts of another one, none of which is here.
+  /// Adds the texts of another object, none of which is in this one.
   void merge(SequenceMean other);
 
   std::int64_t positions() const { return positions_; }
-  /// Nothing where no value was finite.
+  /// Empty if no value was finite.
   std::optional<Estimate> estimate() const;
 
  private:
@@ -43,7 +43,7 @@ class SequenceMean {
 
   Interval range_{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   ClusterTable clusters_{2};
-  StreamingBatches batches_;  // of the first text
+  StreamingBatches batches_;  // batches of the first text
   std::int64_t positions_ = 0;
   std::int64_t sequence_ = -1;
   std::uint64_t cluster_ = 0;

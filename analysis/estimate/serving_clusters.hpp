@@ -13,18 +13,18 @@ namespace specdec::estimate {
 /// One cluster: a request, a run, an instance, or some windows of time.
 struct ClusterSums {
   double rounds = 0, accepted = 0;
-  /// Of units that give both.
+  /// Sums of units that give both.
   double drafted = 0, accepted_of_drafted = 0;
-  /// Of units that alpha comes from.
+  /// Sums of units that determine alpha.
   double tried_accepted = 0, least_rejections = 0, most_rejections = 0;
-  /// Of units with a histogram: rounds, and those whose draft j was accepted.
+  /// Sums of units with a histogram: rounds, and rounds whose draft j was accepted.
   double rounds_with_positions = 0;
   std::vector<double> accepted_at;
-  /// Of units that tell what was looked at.
+  /// Sums of units that count the examined drafts.
   std::vector<double> evaluated_accepted_at, evaluated_at;
 
   void set(const UnitCounts& unit);
-  /// A mean over rounds of unknown number: counts as one round.
+  /// A mean over an unknown number of rounds: counts as one round.
   void set_mean(double tokens_per_round);
   void add(const ClusterSums& other);
 };
@@ -41,7 +41,7 @@ struct ClusterTally {
   void add(const ClusterSums& cluster);
 
  private:
-  ClusterMoments none_accepted_;  // what `survival` is for a position that no cluster so far has reached
+  ClusterMoments none_accepted_;  // the value of `survival` for a position that no cluster has reached so far
 };
 
 /// The windows of one series: 20 to 40 cells once there are as many.

@@ -11,16 +11,16 @@
 
 namespace specdec::estimate {
 
-/// |z| above this is a warning. Under the normal law a text of the target's own exceeds it once in 15,800 tests, and
-/// one of the two tests does once in 7,900 recordings.
+/// |z| above this gives a warning. Under the normal law a text of the target's own exceeds it once in 15,800 tests, and
+/// one of the two tests does so once in 7,900 recordings.
 inline constexpr double text_source_warning = 4;
 
-/// Below these summed variances the normal law is too far off in its tails, and there is no z. The first is that of a
-/// hundred fair coins; surprisals of rare tokens are larger, so the second asks for more, in nats^2.
+/// Below these summed variances the normal law is too inaccurate in its tails, and there is no z. The first is that of
+/// a hundred fair coins; surprisals of rare tokens are larger, so the second threshold is higher, in nats^2.
 inline constexpr double least_acceptance_variance = 25;
 inline constexpr double least_surprisal_variance = 400;
 
-/// What is told of rows that pass with the token beside theirs.
+/// The message for rows that pass with the neighbouring token.
 inline constexpr std::string_view rows_of_next_token =
     "the rows fit the tokens behind their own: row t of a model's logits says what follows token t, so that "
     "logits[:-1] belong to token[1:]";
@@ -30,29 +30,29 @@ inline constexpr std::string_view rows_of_previous_token =
 
 /// One deviation of the text from what the target would emit.
 struct MartingaleTest {
-  /// Sum of deviations over the root of the summed variances; nothing where those are too small for the normal law.
+  /// Sum of deviations over the root of the summed variances; empty if those are too small for the normal law.
   std::optional<double> z;
   std::int64_t positions = 0;
   double variance = 0;
 };
 
-/// Was the text sampled from the target?
+/// Tests whether the text was sampled from the target.
 struct TextSourceResult {
   MartingaleTest acceptance;  ///< z1 = sum (a_t - E[a_t | prefix]) / sqrt(sum Var(a_t | prefix))
   MartingaleTest surprisal;   ///< z2 = sum (-log p_t(x_t) - H(p_t)) / sqrt(sum Var(log p_t | prefix))
-  /// Where the tests say no: 1 if the second passes with every row taken for that of the token behind its own, -1 with
-  /// that of the token before; nothing where neither does.
+  /// If the tests reject: 1 if the second test passes with every row assigned to the token after its own, -1 with
+  /// that of the token before; empty if neither does.
   std::optional<std::int64_t> rows_shifted_by;
 
-  /// Whether one of them is beyond the warning level.
+  /// True if either test is beyond the warning level.
   bool suspicious() const;
-  /// What a reader is told where it is, and what moving the rows by one position would mend.
+  /// The warning for the reader, including whether moving the rows by one position would help.
   std::string warning() const;
 };
 
 /// The two tests, in one pass. If x_t is distributed by p_t given everything before it, both sums are martingales
 /// with exactly these conditional variances, whatever the models and however autocorrelated the text: their z is
-/// standard normal for many positions. Comparing the intervals of the two estimates of alpha sees far less.
+/// standard normal for many positions. Comparing the intervals of the two estimates of alpha is far less sensitive.
 ///
 /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
 /// Assumes:  full tier; positions that lack one of the columns are left out.

@@ -10,7 +10,7 @@
 
 namespace specdec::estimate {
 
-/// A batch that owns its columns. `view()` is what a TraceWriter takes; it points into this object.
+/// A batch that owns its columns. `view()` is the form that a TraceWriter takes; it points into this object.
 class OwnedBatch {
  public:
   traces::PositionBatch view() const;
@@ -36,14 +36,14 @@ class OwnedBatch {
 };
 
 struct ConversionOptions {
-  /// scalar or top_k; never a tier that holds more than the recording does.
+  /// scalar or top_k; never a tier that holds more than the recording.
   traces::Tier tier = traces::Tier::scalar;
-  /// Tokens kept of each distribution in the top-k tier, >= 1; all where the vocabulary is smaller.
+  /// Tokens kept of each distribution in the top-k tier, >= 1; all if the vocabulary is smaller.
   std::int64_t k = 64;
   std::int64_t threads = 1;
 };
 
-/// A position whose numbers another tier cannot take.
+/// Thrown for a position whose numbers another tier cannot represent.
 class NotConvertible : public std::invalid_argument {
  public:
   NotConvertible(std::int64_t position, traces::Role role, const std::string& found, const std::string& expected);
@@ -65,14 +65,14 @@ class NotConvertible : public std::invalid_argument {
 ///   full -> top-k    the k most probable tokens of each, the tails, each at the other's top tokens, and the overlap
 ///   full -> scalar   the token's log-probabilities, its ranks and the overlap
 ///   top-k -> scalar  the token's log-probabilities, its ranks (the smallest that the list allows), and the overlap,
-///                    NaN where the lists leave a bracket
+///                    NaN if the lists leave a bracket
 ///
-/// The same tier gives a copy. Columns that the recording has already stay as they are.
+/// The same tier gives a copy. Columns that the recording has already are kept.
 ///
-/// Numbers are those of the rows as they were stored, at the temperature they were stored at: nothing is reshaped.
+/// The numbers are those of the rows as stored, at the temperature of the stored rows: nothing is reshaped.
 ///
 /// @throws std::domain_error if options.tier holds more than the batch's, or k < 1
-/// @throws NotConvertible if a row or list is no distribution, or lists do not hold the emitted token's probabilities
+/// @throws NotConvertible if a row or list is not a distribution, or lists lack the emitted token's probabilities
 OwnedBatch convert(const traces::PositionBatch& batch, const ConversionOptions& options);
 
 }  // namespace specdec::estimate

@@ -16,7 +16,7 @@ namespace specdec::estimate {
 struct TopKList {
   std::span<const std::int32_t> ids;
   std::span<const float> logprobs;
-  /// Log of the mass of all other tokens; NaN where unknown.
+  /// Log of the mass of all other tokens; NaN if unknown.
   double tail_logprob = 0;
   /// This model's log-probabilities at the other's ids; may be empty.
   std::span<const float> at_other;
@@ -25,21 +25,21 @@ struct TopKList {
 struct TopKPair {
   TopKList target;
   TopKList draft;
-  /// Size of the vocabulary, where it is known.
+  /// Size of the vocabulary, if known.
   std::optional<std::int64_t> vocab;
-  /// The emitted token, -1 where unknown, and its log-probabilities, NaN where they were not recorded.
+  /// The emitted token, -1 if unknown, and its log-probabilities, NaN if they were not recorded.
   std::int64_t token = -1;
   double target_token_logprob = 0;
   double draft_token_logprob = 0;
 };
 
-/// What two lists leave of the pair of distributions. Known exactly where lo = hi.
+/// The bounds that two lists put on the pair of distributions. Exact if lo = hi.
 struct TopKBounds {
   Interval overlap;
-  /// Of the emitted token; [0, 1] where it is unknown.
+  /// Probability of the emitted token; [0, 1] if unknown.
   Interval target_token_probability;
   Interval draft_token_probability;
-  /// min(1, q / p) of the emitted token; 1 where p = 0 < q, 0 where both are 0.
+  /// min(1, q / p) of the emitted token; 1 if p = 0 < q, 0 if both are 0.
   Interval acceptance;
   std::int64_t target_argmax = -1;
   std::int64_t draft_argmax = -1;
@@ -48,7 +48,7 @@ struct TopKBounds {
   Interval target_at_draft_argmax;
 };
 
-/// Why a list is none of a distribution's.
+/// The reason why a list does not belong to any distribution.
 struct TopKFault {
   traces::Role role;
   std::string found;
@@ -58,14 +58,14 @@ struct TopKFault {
 /// Bounds from two top-k lists, each token of which is at least as probable as every token outside it. The emitted
 /// token is the exception: engines append it to their lists.
 ///
-///   tail mass t = exp(tail), or 1 - sum of the list where the tail is unknown; a token outside the list has at most
+///   tail mass t = exp(tail), or 1 - sum of the list if the tail is unknown; a token outside the list has at most
 ///   m = min(the smallest of the list, t)
-///   A = sum of min(p, q) over tokens where both are known
-///   u = min(t_q, sum of min(p, m_q) over tokens where p alone is known),   v the same with p and q exchanged
+///   A = sum of min(p, q) over tokens with both known
+///   u = min(t_q, sum of min(p, m_q) over tokens with only p known),   v the same with p and q exchanged
 ///   w = (vocabulary - tokens in either list) min(m_p, m_q)
 ///   A <= sum min(p, q) <= A + min(t_p + u, t_q + v, u + v + w)
 ///
-/// where t leaves out what is known beside the list. Nothing is renormalised.
+/// where t excludes what is known besides the list. Nothing is renormalised.
 ///
 /// Source:   docs/theory.md#bounds-from-top-k-lists
 /// @param tolerance  how far the list's sum may be above 1, or list and tail together from 1
@@ -75,13 +75,13 @@ class TopKBounder {
   std::optional<TopKFault> bounds(const TopKPair& pair, double tolerance, TopKBounds& out);
 
  private:
-  /// A token of a list, with the other model's probability of it, NaN where unknown.
+  /// A token of a list, with the other model's probability of it, NaN if unknown.
   struct Entry {
     std::int32_t id;
     double own;
     double other;
   };
-  /// One list, by id, and what it says of all other tokens.
+  /// One list, sorted by id, and its bounds for all other tokens.
   struct List {
     std::vector<Entry> entries;
     double tail = 0;
@@ -96,16 +96,16 @@ class TopKBounder {
   List target_, draft_;
 };
 
-/// How far from 1 the sum of a list and its tail may be: lists are stored in F32, but cut from rows of any type.
+/// How far from 1 the sum of a list and its tail may be: lists are stored in F32, but come from rows of any type.
 inline constexpr double top_k_tolerance = 1e-2;
 
-/// The two lists of position i of a batch of the top-k tier, and what else was recorded about it.
+/// The two lists of position i of a top-k batch, with everything else recorded about it.
 TopKPair pair_at(const traces::PositionBatch& batch, std::optional<std::int64_t> vocab, std::int64_t i);
 
-/// Whether a recorded log-probability stands for probability 0: -9999 and below.
+/// True if a recorded log-probability stands for probability 0: -9999 and below.
 inline bool means_zero(double logprob) { return logprob <= -9999; }
 
-/// exp of a recorded log-probability: 0 at and below -9999, rounding above 1 is brought back, NaN stays.
+/// exp of a recorded log-probability: 0 at and below -9999; rounding above 1 is clamped; NaN stays.
 double probability_of_logprob(double logprob);
 
 }  // namespace specdec::estimate

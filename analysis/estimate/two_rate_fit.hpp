@@ -8,7 +8,7 @@
 
 namespace specdec::estimate {
 
-/// How rounds ended: all that the likelihood of acceptance by position needs.
+/// The counts of how rounds ended: all that the likelihood of acceptance by position needs.
 struct RoundEnds {
   /// [n] = rounds whose draft n + 1 was rejected, after n accepted ones.
   std::vector<double> rejected;
@@ -16,7 +16,7 @@ struct RoundEnds {
   std::vector<double> completed;
 };
 
-/// Rounds of which a share has one acceptance rate and the rest another, high >= low.
+/// Rounds of which a share has one acceptance rate and the others another, high >= low.
 struct RoundMixture {
   double high = 1;
   double low = 0;
@@ -24,20 +24,20 @@ struct RoundMixture {
 };
 
 /// A / (A + R): the best single rate.
-/// @return nothing where no draft was looked at
+/// @return empty if no draft was examined
 std::optional<double> one_rate(const RoundEnds& ends);
 
-/// The two rates and the share of rounds that make the ends most likely, by expectation maximisation.
+/// The two rates and the share of rounds that maximise the likelihood of the ends, by expectation maximisation.
 ///
 ///   P(rejected after n) = w h^n (1 - h) + (1 - w) l^n (1 - l),   P(completed n) = w h^n + (1 - w) l^n
 ///
-/// Where only two positions were looked at, three numbers are not determined: the rates are then the mean survival -+
-/// its standard deviation over rounds, with equal shares, as far as both lie in [0, 1].
+/// If only two positions were examined, three numbers are not determined: the rates are then the mean survival -+
+/// its standard deviation over rounds, with equal shares, limited to [0, 1].
 /// Source:   docs/theory.md#acceptance-from-counters
-/// @return nothing where no two rates are more likely than one: rates that fall with the position, or one position
+/// @return empty if no two rates are more likely than one: rates that fall with the position, or one position
 std::optional<RoundMixture> two_rates(const RoundEnds& ends);
 
-/// The same two rates with the share of tokens in place of that of rounds: a round of the rate r that drafts g tokens
+/// The same two rates with the share of tokens instead of the share of rounds: a round of rate r that drafts g tokens
 /// gives 1 + r + ... + r^g of them.
 /// @param share_by_drafted  [g] = share of the rounds that draft g tokens
 theory::TwoRates rates_of_tokens(const RoundMixture& rounds, std::span<const double> share_by_drafted);

@@ -11,43 +11,43 @@
 
 #include "traces/serving/serving_counts.hpp"
 
-/// One unit's counts, checked and brought into one form. Internal to analysis/estimate.
+/// One unit's counts, checked and normalised. Internal to analysis/estimate.
 namespace specdec::estimate {
 
-/// How much a unit tells of the drafts that were looked at.
+/// How much a unit tells about the examined drafts.
 enum class Evaluation {
   nothing,  ///< no alpha: a tree, an unknown shape, or no counts
   moments,  ///< accepted drafts, rounds and a gamma that every round drafts
   bounds,   ///< between two numbers of rejections
-  exact,    ///< accepted and looked at, by position
+  exact,    ///< accepted and examined, by position
 };
 
 struct UnitCounts {
   traces::DraftShape shape = traces::DraftShape::unknown;
   std::optional<double> rounds, drafted, accepted, emitted;
-  /// The fewest and the most rounds, where they are counted back from a printed mean.
+  /// The fewest and the most rounds, if they are inferred from a printed mean.
   std::optional<std::pair<double, double>> rounds_between;
-  /// Mean of the tokens put out by a round, over rounds of unknown number; where accepted drafts are not counted.
+  /// Mean of the tokens emitted per round, over an unknown number of rounds; if accepted drafts are not counted.
   std::optional<double> mean_tokens;
-  /// By accepted drafts; valid if has_positions.
+  /// Counts by accepted drafts; valid if has_positions.
   bool has_positions = false;
   std::vector<double> rounds_by_accepted;
   /// [j - 1] = rounds whose draft j was accepted.
   std::vector<double> accepted_at;
-  /// [j - 1] = rounds in which draft j was looked at; valid if evaluation is exact, or by depth for a tree of one
+  /// [j - 1] = rounds in which draft j was examined; valid if evaluation is exact, or by depth for a tree of one
   /// depth.
   bool has_evaluated = false;
   std::vector<double> evaluated_at;
-  /// [length] = rounds that drafted so many; empty where unknown.
+  /// [length] = rounds that drafted this many; empty if unknown.
   std::vector<double> rounds_by_drafted;
-  /// The unit's own histogram by length; nothing where it has none.
+  /// The unit's own histogram by length; null if it has none.
   const std::map<std::int64_t, std::vector<double>>* by_length = nullptr;
   /// The gamma of every round.
   std::optional<std::int64_t> fixed_gamma;
   std::optional<std::int64_t> longest_draft;
 
   Evaluation evaluation = Evaluation::nothing;
-  /// Rounds that ended by a rejection of a draft.
+  /// Rounds that ended with the rejection of a draft.
   double least_rejections = 0, most_rejections = 0;
 };
 
@@ -56,20 +56,20 @@ struct UnitCountsOptions {
   bool tree = false;
 };
 
-/// code, message without file and line.
+/// Takes a code, and a message without file and line.
 using WarnOfUnit = std::function<void(std::string_view code, std::string message)>;
 
 /// The sum of a histogram's counts.
 double sum_of_counts(const std::vector<double>& counts);
-/// Adds a histogram to sums of histograms, which grow to its length.
+/// Adds a histogram to sums of histograms, which are extended to its length.
 void add_counts(std::vector<double>& sums, const std::vector<double>& counts);
 
-/// By how many drafts llama.cpp may fall short of gamma in each of `rounds`, since it shortens the last drafts of an
-/// answer: gamma (gamma + 1) / 2 of an answer or a program's run; of what counts no answers, a twentieth.
+/// How many drafts llama.cpp may fall short of gamma over all `rounds`, since it shortens the last drafts of an
+/// answer: gamma (gamma + 1) / 2 per answer or program run; a twentieth of all drafts if answers are not counted.
 double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds);
 
 /// Fills `unit`, whose memory is reused, from one unit of counts.
-/// @throws traces::FileError where the counts contradict each other
+/// @throws traces::FileError if the counts contradict each other
 void normalise(const traces::ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn,
                UnitCounts& unit);
 

@@ -9,62 +9,62 @@
 
 namespace specdec::planning {
 
-/// The batch of schedules that a mean one, > 0, belongs to: rounded, and at least 1.
+/// The integer batch of a schedule that stands for a mean batch > 0: rounded, and at least 1.
 double whole_batch(double batch);
 
-/// What of a DeploymentQuestion a schedule depends on, see there.
+/// The part of a DeploymentQuestion on which a schedule depends.
 struct ScheduleRule {
   double tolerance = 0.01;
   double prefer_measured = measured_preference;
   double min_gain = 0.05;
-  /// Batches that need not be whole, each > 0: a whole batch that one of them rounds to is priced there, so that it has
-  /// the answer of that point; of several the nearest.
+  /// Batches, not necessarily integers, each > 0: an integer batch that one of them rounds to is priced there, so that
+  /// it has the answer of that point; if there are several, the nearest.
   std::vector<double> points = {};
 };
 
-/// The fewest stretches of batches 1 to `up_to` such that no batch's gamma regrets more than the tolerance, or than the
-/// least that some gamma regrets there, whichever is larger; regrets are the largest over the contexts. Where plain
-/// decoding is best, or where at no context the gamma to take is 1 + min_gain times as fast, a stretch has gamma = 0,
-/// and nowhere else. Within a stretch the gamma whose largest regret is least is taken, the smaller one of ties.
-/// Batches of different bases are in stretches of their own: one is not_priced where some context is, as plan_point has
-/// it, and extrapolated where one of the others is.
+/// The fewest stretches of batches 1 to `up_to` such that no batch's gamma has a regret above the tolerance, or above
+/// the smallest regret of any gamma there, whichever is larger; regrets are the largest over the contexts. A stretch
+/// has gamma = 0 if plain decoding is best, or if at no context the chosen gamma is 1 + min_gain times as fast, and
+/// only then. Within a stretch the gamma with the smallest largest regret is taken, in a tie the smaller gamma.
+/// Batches of different bases form separate stretches: a batch is not_priced if some context is (as in plan_point),
+/// and extrapolated if one of the other contexts is.
 ///
-/// Where at every context plain decoding or some gamma that was measured loses no more than prefer_measured by the
-/// reading that has it smallest, the regrets are against the best of these, and infinite for others.
+/// If at every context plain decoding or some measured gamma loses no more than prefer_measured, by the reading for
+/// which the loss is smallest, the regrets are relative to the best of these, and infinite for other gammas.
 ///
 /// Time:     O(up_to contexts gammas)
 /// Source:   docs/theory.md#plans-over-batch-and-context
 std::vector<PlannedStretch> batch_schedule(const DraftScan& scan, const std::vector<double>& contexts,
                                            std::int64_t up_to, const ScheduleRule& rule = {});
 
-/// The verdict of a whole batch over the contexts, by the intervals of its points, as PlannedStretch::verdict has it.
+/// The verdict for an integer batch over the contexts, by the intervals of its points; see PlannedStretch::verdict.
 ///
 /// Time:     that of plan_point for each context
 Verdict batch_verdict(const DraftScan& scan, std::int64_t batch, const DeploymentQuestion& question,
                       const ScheduleRule& rule);
 
-/// Where the verdicts change around the crossover batch, by bisection: below it from speculate, above it to
-/// do_not_speculate. Between two batches of one verdict others are taken to have it, too.
+/// The batches around the crossover at which the verdict changes, by bisection: below it from speculate, above it to
+/// do_not_speculate. Batches between two batches with the same verdict are assumed to share it.
 CrossoverBounds crossover_bounds(const DraftScan& scan, std::int64_t crossover, const DeploymentQuestion& question,
                                  const ScheduleRule& rule);
 
-/// The first batch of the last stretches of gamma = 0 that are decided: from there on no draft gains min_gain.
+/// The first batch of the final stretches with gamma = 0 that are decided: from there on no draft gains min_gain.
 /// @param extrapolate  as in DeploymentQuestion
 std::optional<std::int64_t> crossover_batch(const std::vector<PlannedStretch>& schedule, bool extrapolate);
 
-/// Where a schedule does not draft the best gamma of a point.
+/// A point at which a schedule does not draft the best gamma.
 struct ScheduleLoss {
   double batch = 1;
-  /// Of the schedule, and of the point.
+  /// The gamma of the schedule, and of the point.
   std::int64_t scheduled = 0, best = 0;
-  /// The share of the point's speedup that the schedule gives away, [0, 1].
+  /// The share of the point's speedup that the schedule loses, [0, 1].
   double regret = 0;
-  /// Of the point's best gamma.
+  /// The speedup of the point's best gamma.
   double speedup = 1;
 };
 
-/// The point of a plan at which its schedule loses most; nothing where it has the best gamma at all points. A batch
-/// that is not whole is rounded.
+/// The point of a plan at which its schedule loses most; empty if it has the best gamma at all points. A batch
+/// that is not an integer is rounded.
 std::optional<ScheduleLoss> largest_schedule_loss(const DraftPlan& plan);
 
 }  // namespace specdec::planning

@@ -10,19 +10,19 @@
 
 namespace specdec::planning {
 
-/// A benchmark run's counts and the gamma it ran with.
+/// A benchmark run's counts and its gamma.
 struct CountedRun {
   const traces::ServingCounts* counts = nullptr;
   std::int64_t gamma = 1;
 };
 
-/// Acceptance from runs of several gammas, each measured on its own. At a gamma that was run it is what those runs
-/// counted. Between two of them value and interval are interpolated linearly between what the two carry to it, so that
-/// the interval holds however the two err together; the readings cover those of both. Beyond all of them it is what the
-/// nearest one carries.
+/// Acceptance from runs of several gammas, each measured separately. At a gamma that was run, it is the counts of those
+/// runs. Between two of them value and interval are interpolated linearly between what the two predict there, so that
+/// the interval holds however the two errors are correlated; the readings cover those of both. Beyond all of them it is
+/// the prediction of the nearest one.
 ///
-/// Runs of one gamma are the clusters of its interval. A gamma with a single run has that of independent rounds at a
-/// design effect of lone_run_design_effect.
+/// Runs of one gamma are the clusters of its interval. A gamma with a single run has the interval of independent rounds
+/// with design effect lone_run_design_effect.
 /// Source:   docs/theory.md#plans-over-batch-and-context
 class BenchAcceptance : public estimate::AcceptanceCurve {
  public:
@@ -30,12 +30,12 @@ class BenchAcceptance : public estimate::AcceptanceCurve {
 
   /// @throws std::invalid_argument if there are no runs
   /// @throws traces::FileError if a run's counts contradict each other
-  /// @throws std::domain_error where counts do not say what is needed
+  /// @throws std::domain_error if the counts lack what is needed
   explicit BenchAcceptance(std::span<const CountedRun> runs);
 
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
 
-  /// The largest gamma that was run.
+  /// The largest gamma among the runs.
   std::int64_t longest() const { return by_gamma_.rbegin()->first; }
   bool measured(std::int64_t gamma) const { return by_gamma_.count(gamma) > 0; }
 

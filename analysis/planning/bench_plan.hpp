@@ -17,39 +17,39 @@
 #include "analysis/planning/gamma_comparison.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// A plan from nothing but benchmark runs of a server: speculative ones, and plain ones, over concurrency.
+/// A plan from benchmark runs of a server alone: speculative and plain runs, over concurrency.
 namespace specdec::planning {
 
 struct BenchQuestion {
-  /// Runs with a BenchRun each, in any order; others are refused.
+  /// Runs with a BenchRun each, in any order; others are rejected.
   std::vector<traces::ServingCounts> runs;
-  /// Windows of engines' logs, which price rounds beside the runs: cost::log_rounds.
+  /// Windows of engines' logs, which supplement the runs in pricing rounds: cost::log_rounds.
   std::vector<traces::ServingCounts> windows = {};
   /// Runs that are predicted from `runs` and used for nothing else.
   std::vector<traces::ServingCounts> holdout = {};
-  /// The model to plan for; needed where the runs are of several.
+  /// The model to plan for; required if the runs cover several.
   std::optional<std::string> model = {};
-  /// The draft to plan for; needed where the speculative runs name several.
+  /// The draft to plan for; required if the speculative runs name several.
   std::optional<std::string> draft = {};
-  /// Of the speculative runs whose counts do not say it, >= 1.
+  /// The gamma of speculative runs whose counts do not state it, >= 1.
   std::optional<std::int64_t> gamma = {};
-  /// How drafts were made, which says what their cost depends on.
+  /// How drafts were made, which determines what their cost depends on.
   cost::DraftKind kind = cost::DraftKind::model;
-  /// Prices what lies beyond the runs, by its shape: cost::AnchoredCost. Null: the fit goes on.
+  /// Prices points beyond the runs, by its shape: cost::AnchoredCost. Null: the fit is extended.
   std::shared_ptr<const cost::RoundCost> beyond = {};
-  /// What a speculative round takes in the plan and in `holdout` that those of the runs did not hold, in seconds and in
-  /// plain target steps, each >= 0.
+  /// The extra time of a speculative round in the plan and in `holdout` that the rounds of the runs lacked, in seconds
+  /// and plain target steps, each >= 0.
   double overhead_seconds = 0;
   double overhead_steps = 0;
-  /// To plan with instead of what the runs accepted, and the clusters behind its interval. The runs are predicted by
-  /// their own all the same, but for those that do not say how much they accepted.
+  /// The acceptance to plan with instead of that of the runs, and the clusters behind its interval. The runs are still
+  /// predicted from their own acceptance, except those that do not state it.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = {};
   std::optional<std::int64_t> clusters = {};
-  /// Where to plan, rising; where one is empty, at the batches or contexts of the runs. Where both are, the points are
-  /// those of the plain runs, or of all where none is plain.
+  /// Where to plan, in increasing order; an empty list means the batches or contexts of the runs. If both are empty,
+  /// the points are those of the plain runs, or of all runs if none is plain.
   std::vector<double> batches = {};
   std::vector<double> contexts = {};
-  /// As in DeploymentQuestion; the largest batch where it is not given.
+  /// As in DeploymentQuestion; the largest batch if not given.
   std::optional<std::int64_t> schedule_up_to = {};
   /// As in DeploymentQuestion.
   std::int64_t max_gamma = 16;
@@ -57,18 +57,18 @@ struct BenchQuestion {
   double min_gain = 0.05;
   std::vector<ScheduleStretch> deployed = {};
   std::optional<double> max_regret = {};
-  /// Go beyond the batches, contexts and gammas that were run.
+  /// Extrapolate beyond the batches, contexts and gammas that were run.
   bool extrapolate = false;
   std::uint64_t seed = 0;
 };
 
-/// What a run says of its rounds.
+/// The figures of one run's rounds.
 struct BenchFigures {
   std::filesystem::path file;
   std::int64_t line = 0;
   std::string model;
   std::optional<double> max_concurrency;
-  /// Tokens per request, means.
+  /// Mean tokens per request.
   double input_tokens = 0;
   double output_tokens = 0;
   /// 0 for a plain run.
@@ -83,35 +83,35 @@ struct BenchFigures {
   double round_seconds = 0;
 };
 
-/// A figure of a held-out run against what the plan says of it.
+/// A figure of a held-out run compared with the plan's prediction.
 struct PredictedFigure {
   double predicted = 0;
   double measured = 0;
-  /// 95%, of the measured figure: the plan's error and the run's own.
+  /// 95% interval of the measured figure, from the plan's error and the run's own.
   estimate::Interval ci95 = {0, 0};
 
   bool outside() const { return measured < ci95.lo || ci95.hi < measured; }
 };
 
-/// A run against what the other runs say it should have been.
+/// A run compared with the prediction from the other runs.
 struct BenchPrediction {
   std::filesystem::path file;
   std::int64_t line = 0;
-  /// Seconds per output token; nothing where the other runs do not determine it.
+  /// Seconds per output token; empty if the other runs do not determine it.
   std::optional<double> predicted;
   double measured = 0;
   /// predicted / measured - 1
   std::optional<double> relative_error;
-  /// 95%, of a run that is held out: the same errors as in the plan.
+  /// 95% interval for a held-out run: the same errors as in the plan.
   std::optional<estimate::Interval> ci95;
-  /// What the time is made of, of a run that is held out: seconds of a round, and tokens per step where it counted
+  /// The parts of the time of a held-out run: seconds of a round, and tokens per step if it counted
   /// them.
   std::optional<PredictedFigure> round, tokens;
-  /// Why there is no prediction.
+  /// The reason why there is no prediction.
   std::string reason;
 
-  /// What lies outside its interval: "rounds", "acceptance", "rounds and acceptance", "time" where both together alone
-  /// do; empty where nothing does. With every interval at 95%, one in twenty does by chance.
+  /// What lies outside its interval: "rounds", "acceptance", "rounds and acceptance", "time" if only their product
+  /// does; empty if nothing does. With every interval at 95%, one in twenty does by chance.
   std::string_view drifted() const {
     const bool rounds = round && round->outside(), acceptance = tokens && tokens->outside();
     if (rounds && acceptance) return "rounds and acceptance";
@@ -121,47 +121,47 @@ struct BenchPrediction {
   }
 };
 
-/// A speculative run beside the plain one of the same model, lengths and concurrency.
+/// A speculative run paired with the plain one of the same model, lengths and concurrency.
 struct BenchSpeedup {
-  /// Places in BenchPlan::runs.
+  /// Indices into BenchPlan::runs.
   std::size_t baseline = 0;
   std::size_t speculative = 0;
-  /// Ratio of the seconds per output token. The interval is that of the measurement, by the spread of repeated runs;
-  /// nothing where no run is repeated.
+  /// Ratio of the seconds per output token. The interval is that of the measurement, from the spread of repeated runs;
+  /// empty if no run is repeated.
   estimate::Estimate speedup;
 };
 
 struct BenchPlan {
   std::string model;
-  /// Rising by lengths, concurrency (batch where that has no limit) and gamma.
+  /// In increasing order of lengths, concurrency (batch if that has no limit) and gamma.
   std::vector<BenchFigures> runs;
   std::vector<BenchSpeedup> speedups;
-  /// One for each of `runs`.
+  /// One entry for each of `runs`.
   std::vector<BenchPrediction> leave_one_out;
-  /// Median of the absolute relative errors; nothing where no run was predicted.
+  /// Median of the absolute relative errors; empty if no run was predicted.
   std::optional<double> leave_one_out_error;
   std::vector<BenchPrediction> backtest;
-  /// At each point the gammas from the least that was run to the largest, where no run is plain and no speedup known.
+  /// At each point the gammas from the smallest to the largest that was run, without plain runs and speedups.
   std::vector<GammaComparison> relative;
-  /// Fitted to the runs and windows, beyond them by the question's other cost, with the overhead.
+  /// Fitted to the runs and windows, beyond them the question's other cost, including the overhead.
   std::shared_ptr<const cost::RoundCost> cost;
-  /// Of the logarithms of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
+  /// Covariance of the logs of two rounds' seconds, without the overhead; and the standard deviation of one more run's.
   std::function<double(const cost::RoundPoint&, const cost::RoundPoint&)> log_covariance;
   double run_error = 0;
-  /// Of the question, else of the runs.
+  /// The question's acceptance if given, else that of the runs.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
-  /// One draft. Its intervals are made from what the predictions of left-out runs missed, and hold the speedups.
+  /// A plan with one draft. Its intervals come from the prediction errors of left-out runs, and include the speedups.
   DeploymentPlan plan;
   std::vector<Note> notes;
 };
 
-/// Plans from benchmark runs.
+/// Makes a plan from benchmark runs.
 ///
 ///   batch = output tokens/s x mean seconds per output token;   seconds per round = that mean x tokens per step
 ///
-/// Without plain runs the price of plain decoding is what is usual, every point lies beyond what was measured, and the
-/// drafts are compared with each other. A run that does not say its tokens per step has those of the other runs at its
-/// gamma, or where an acceptance is given of that. An acceptance that is given and is not what the runs counted is noted
+/// Without plain runs the price of plain decoding is a typical value, every point lies beyond what was measured, and
+/// the drafts are compared with each other. A run that does not state its tokens per step takes those of the other runs
+/// at its gamma, or of the given acceptance. A given acceptance that disagrees with the runs' counts is noted
 /// ("acceptance_contradicts_runs").
 /// Source:   docs/theory.md#from-benchmark-runs
 /// @throws traces::FileError for a run that lacks what is needed, contradicts itself or another one, or matches none

@@ -10,14 +10,14 @@
 
 namespace specdec::planning {
 
-/// A gamma against the fastest of those that it is compared with.
+/// A gamma compared with the fastest of a group.
 struct GammaComparison {
   double batch = 1;
   double context = 0;
   std::int64_t gamma = 1;
   double tokens_per_step = 1;
   double seconds_per_output_token = 0;
-  /// Its seconds per output token over those of the fastest, >= 1; the interval may lie on both sides of 1. 1 without
+  /// Its seconds per output token over those of the fastest, >= 1; the interval may contain values below 1. 1 without
   /// an interval for the fastest itself.
   estimate::Estimate slower;
   bool fastest = false;
@@ -27,7 +27,7 @@ struct GammaComparison {
 ///
 ///   slower(gamma) = (R(gamma) / E(gamma)) / (R(best) / E(best))
 ///
-/// The half-widths of the logarithms add up in squares: of R(gamma) / R(best), over the cost's replicates, and of
+/// The half-widths of the logarithms add in squares: of R(gamma) / R(best), over the cost's replicates, and of
 /// E(gamma) and E(best), by their 95% intervals and readings. Source:   docs/theory.md#from-benchmark-runs
 /// @param first  >= 1   @param last  >= first
 /// @throws as AcceptanceCurve::tokens_per_step and RoundCost::round

@@ -6,9 +6,9 @@
 
 namespace specdec::planning {
 
-// A header of the library's own sources: the files of analysis/planning/presets as they were when it was built.
+// Internal header of the library: the files of analysis/planning/presets as they were when it was built.
 
-/// Acceptance rates, each file of one source (published_acceptance.hpp).
+/// Acceptance rates, each file from one source (published_acceptance.hpp).
 std::span<const core::EmbeddedFile> published_acceptance_files();
 
 }  // namespace specdec::planning

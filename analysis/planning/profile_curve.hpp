@@ -9,12 +9,12 @@
 
 namespace specdec::planning {
 
-/// Acceptance as somebody stated it: a rate, an interval of rates, or the survival at each position. Tokens per step
-/// are E[K] (theory::expected_tokens); readings and interval are the hulls of what other profiles say.
+/// Stated acceptance: a rate, an interval of rates, or the survival at each position. Tokens per step
+/// are E[K] (theory::expected_tokens); readings and interval are the hulls of those of other profiles.
 class ProfileCurve : public estimate::AcceptanceCurve {
  public:
   /// @param acceptance   taken as exact
-  /// @param measured_at  the largest gamma it was measured at, where that is not the number of its positions; >= 1
+  /// @param measured_at  the largest gamma it was measured at, if that is not the number of its positions; >= 1
   /// @throws std::domain_error if measured_at < 1
   explicit ProfileCurve(core::AcceptanceProfile acceptance, std::optional<std::int64_t> measured_at = {});
   /// An interval of one rate, given as a 95% interval.
@@ -22,8 +22,8 @@ class ProfileCurve : public estimate::AcceptanceCurve {
   /// @throws std::domain_error if they are in another order or measured_at < 1
   ProfileCurve(core::AcceptanceProfile acceptance, core::AcceptanceProfile low, core::AcceptanceProfile high,
                std::optional<std::int64_t> measured_at = {});
-  /// @param readings       other profiles that carry the same measurement to all gammas
-  /// @param ci95           the ends of a 95% interval; none where acceptance is taken as exact
+  /// @param readings       other profiles that extend the same measurement to all gammas
+  /// @param ci95           the ends of a 95% interval; none if acceptance is taken as exact
   /// @param measured_from  the smallest gamma it was measured at
   /// @throws std::domain_error if measured_at < 1
   ProfileCurve(core::AcceptanceProfile acceptance, std::vector<core::AcceptanceProfile> readings,

@@ -5,15 +5,15 @@
 #include <string_view>
 #include <vector>
 
-/// The figures that the paper prints, recomputed from the inputs that it prints beside them.
+/// The figures that the paper prints, recomputed from the inputs printed with them.
 /// "The paper" is Leviathan, Kalman, Matias: Fast Inference from Transformers via Speculative Decoding, ICML 2023.
 namespace specdec::planning {
 
-/// How a printed figure relates to what follows from the printed inputs.
+/// The relation of a printed figure to the values that follow from the printed inputs.
 enum class Agreement {
   at_printed_inputs,      ///< rounds to the printed figure
-  within_input_rounding,  ///< does so for some inputs that round to the printed inputs
-  cannot_follow,          ///< does so for none
+  within_input_rounding,  ///< does so for some inputs that round to the printed ones
+  cannot_follow,          ///< does so for no such inputs
 };
 
 struct Comparison {
@@ -27,13 +27,13 @@ struct Comparison {
   bool agrees() const { return agreement != Agreement::cannot_follow; }
 };
 
-/// A number as it is printed: the values from value - half_unit to value + half_unit round to it.
+/// A printed number: the values from value - half_unit to value + half_unit round to it.
 struct Printed {
   double value;
   double half_unit = 0;  ///< 0 for a number that was chosen, not rounded
 };
 
-/// Compares a printed figure with computed ones. A tie of the rounding agrees either way.
+/// Compares a printed figure with computed ones. A rounding tie counts as agreement either way.
 /// @throws std::domain_error unless lowest <= computed <= highest
 Comparison compare(const Printed& printed, double computed, double lowest, double highest);
 
@@ -46,7 +46,7 @@ struct Table1Row {
 };
 std::vector<Table1Row> table_1();
 
-/// Table 4, column EXP: alpha and c are rounded to two digits. The speedup grows with alpha and falls with c, so the
+/// Table 4, column EXP: alpha and c are rounded to two digits. The speedup grows with alpha and falls with c, so its
 /// extremes lie at corners.
 struct Table4Row {
   std::string_view task;
@@ -76,19 +76,19 @@ struct LenienceRow {
   double lenience;
   double alpha;
   double c;
-  /// As printed; where the paper prints none, nothing.
+  /// The printed gamma; empty if the paper prints none.
   std::optional<std::int64_t> printed_gamma;
-  /// At which `speedup` was computed: the printed one, or the best one over all gammas.
+  /// The gamma at which `speedup` was computed: the printed one, or the best one over all gammas.
   std::int64_t gamma;
   Comparison speedup;
 };
 std::vector<LenienceRow> stochastic_lenience();
 std::vector<LenienceRow> argmax_lenience();
 
-/// A point of Figures 2, 3 and 4. The text of the paper does not name the curves of its figures; these are round
+/// A point of Figures 2, 3 and 4. The text of the paper does not give the parameters of the curves; these are round
 /// values.
 struct Figure2Point {
-  std::optional<std::int64_t> gamma;  ///< nothing: gamma -> infinity
+  std::optional<std::int64_t> gamma;  ///< empty: gamma -> infinity
   double alpha;
   double expected_tokens;  ///< infinity for gamma -> infinity at alpha = 1
 };
@@ -97,7 +97,7 @@ std::vector<Figure2Point> figure_2();
 struct Figure3Point {
   double c;
   double alpha;
-  std::optional<std::int64_t> optimal_gamma;  ///< nothing where no gamma is optimal
+  std::optional<std::int64_t> optimal_gamma;  ///< empty if no gamma is optimal
 };
 std::vector<Figure3Point> figure_3();
 

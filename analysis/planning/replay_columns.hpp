@@ -10,28 +10,28 @@
 
 namespace specdec::planning {
 
-/// The acceptance of each position as replay wants it, whatever the batches hold: one number of depths throughout, and
-/// no holes.
+/// The acceptance of each position in the form that replay needs, whatever the batches hold: one number of depths
+/// throughout, without gaps.
 ///
 ///   a_t unknown        the bracket [0, 1]
-///   fewer depths       the last column is held
-///   more depths        the further columns are cut
+///   fewer depths       the last column is repeated
+///   more depths        the further columns are dropped
 ///   accepted length    draft j of the round from s is accepted iff it emits more than j tokens: a_(s+j-1, j) is 0 or 1
 class ReplayColumns {
  public:
-  /// @param max_gamma  depths that an accepted length is spread over
-  /// @param first      the first batch, which says how many depths there are
+  /// @param max_gamma  depths over which an accepted length is spread
+  /// @param first      the first batch, which determines the number of depths
   ReplayColumns(std::int64_t max_gamma, const estimate::Observations& first);
 
   std::int64_t depths() const { return depths_; }
-  /// Whether a batch had more depths than the first one, which are lost.
+  /// True if a batch had more depths than the first one; the excess is lost.
   bool cuts_depths() const { return cuts_depths_; }
 
-  /// The next batch.
-  /// @return false if it says nothing of acceptance
+  /// Takes the next batch.
+  /// @return false if it has no data on acceptance
   bool take(const estimate::Observations& seen);
 
-  /// Of the batch taken last, whose columns they may show. Shape: (positions, depths)
+  /// Columns of the batch taken last, into whose columns they may point. Shape: (positions, depths)
   std::span<const double> lower() const { return lower_; }
   std::span<const double> highest() const { return upper_; }
   bool exact() const { return exact_; }
@@ -39,7 +39,7 @@ class ReplayColumns {
  private:
   void take_rates(const estimate::Observations& seen);
   void take_lengths(const estimate::Observations& seen);
-  /// Steps to the next position; says how many of its sequence lie before it.
+  /// Advances to the next position; returns how many positions of its sequence lie before it.
   std::int64_t next_of(std::int64_t sequence);
 
   std::int64_t max_gamma_;
@@ -51,11 +51,11 @@ class ReplayColumns {
   std::vector<double> own_lower_;
   std::vector<double> own_upper_;
   std::int64_t sequence_ = -1;
-  std::int64_t length_ = 0;            // of the current sequence so far
-  std::vector<std::int32_t> lengths_;  // its accepted lengths, the last `depths` ones at least
+  std::int64_t length_ = 0;            // length of the current sequence so far
+  std::vector<std::int32_t> lengths_;  // its accepted lengths, at least the last `depths` ones
 };
 
-/// Why take() refused what a batch shows, in words.
+/// The reason why take() rejected a batch, in words.
 std::string nothing_of_acceptance(const traces::PositionBatch& batch);
 
 }  // namespace specdec::planning

@@ -8,14 +8,14 @@
 namespace specdec::planning {
 
 /// Acceptance from an exact replay of a recording: every gamma up to the largest one replayed is measured, none beyond
-/// is known. The share of full accepts is the gain over one draft less, which is exact where acceptance does not depend
+/// is known. The share of full accepts is the gain over one draft less, which is exact if acceptance does not depend
 /// on the position.
 class ReplayCurve : public estimate::AcceptanceCurve {
  public:
-  /// @param report  of the recording, or of the lower ends of its brackets
-  /// @param upper   of the upper ends, where acceptance is known as a bracket: the interval covers both of theirs, and
+  /// @param report  the replay of the recording, or of the lower ends of its brackets
+  /// @param upper   the replay of the upper ends, if acceptance is known as a bracket: the interval covers both, and
   ///                the value is their middle
-  /// @throws std::invalid_argument if a report has no gammas, or they have not as many
+  /// @throws std::invalid_argument if a report has no gammas, or the two differ in their number
   explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr);
 
   /// @throws std::domain_error if gamma is outside [0, largest replayed]

@@ -9,34 +9,34 @@
 #include "analysis/estimate/observations.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// How acceptance differs from request to request, and lasts within one.
+/// The variation of acceptance between requests and its persistence within one.
 namespace specdec::planning {
 
-/// The rate at which the drafts of one request are accepted, as far as the request itself tells.
+/// The acceptance rate of one request's drafts, as far as the request itself determines it.
 struct RequestRate {
   /// [0, 1]
   double rate = 0;
-  /// Variance that sampling alone gives `rate`; 0 where the rate is exact.
+  /// Sampling variance of `rate`; 0 if the rate is exact.
   double error_variance = 0;
-  /// Of the request among the rounds, > 0.
+  /// Weight of the request among the rounds, > 0.
   double weight = 1;
 };
 
-/// P(draft j accepted | those before it were), j = 1, 2, ..., of one request.
+/// P(draft j accepted | those before it were), j = 1, 2, ..., for one request.
 using ConditionalRates = std::vector<double>;
 
 /// The estimate, or an end of its 95% interval.
 enum class CurveEnd { low, value, high };
 
-/// The conditional rates behind a curve: S(j) = E(j) - E(j - 1), brought into [0, S(j - 1)]; rate j is S(j) / S(j - 1),
-/// 0 where S(j - 1) is.
+/// The conditional rates behind a curve: S(j) = E(j) - E(j - 1), clamped to [0, S(j - 1)]; rate j is S(j) / S(j - 1),
+/// or 0 if S(j - 1) is.
 /// @param max_gamma  >= 1
-/// @throws std::domain_error where the curve does not speak of max_gamma
+/// @throws std::domain_error if the curve does not cover max_gamma
 ConditionalRates pooled_conditionals(const estimate::AcceptanceCurve& curve, std::int64_t max_gamma,
                                      CurveEnd end = CurveEnd::value);
 
 /// Requests whose rates have a Beta law: means over `count` parts of equal probability, so that their mean is exact.
-/// The weights are 1 / tokens per step of `gamma` drafts: text of a given length takes a request so many rounds.
+/// The weights are 1 / tokens per step of `gamma` drafts: the rounds that a request needs for a text of given length.
 /// @param mean  (0, 1)  @param standard_deviation  > 0, its square below mean (1 - mean)
 /// @param gamma  >= 0  @param count  >= 1
 /// @throws std::domain_error if a value is outside its range
@@ -44,19 +44,19 @@ ConditionalRates pooled_conditionals(const estimate::AcceptanceCurve& curve, std
 std::vector<RequestRate> beta_rates(double mean, double standard_deviation, std::int64_t gamma,
                                     std::int64_t count = 64);
 
-/// What the counts of one request say of its rate, from the drafts that were looked at.
-/// @param gamma  of rounds that do not say it
-/// @return nothing where the counts are no request's, or do not tell
+/// The rate that the counts of one request imply, from the drafts that were examined.
+/// @param gamma  the gamma of rounds that do not state it
+/// @return empty if the counts are not those of a request, or do not determine a rate
 /// @throws traces::FileError if the counts contradict each other
 std::optional<RequestRate> rate_of_request(const traces::ServingCounts& counts, std::optional<std::int64_t> gamma);
 
-/// Rates of the sequences of a recording: the mean acceptance over the positions of each (of first drafts, where more
-/// was recorded), the middle of its bracket where it is known as one.
+/// Rates of the sequences of a recording: the mean acceptance over the positions of each (of first drafts, if more
+/// was recorded), using the middle of brackets.
 class SequenceRates {
  public:
-  /// The next batch of the recording.
+  /// Adds the next batch of the recording.
   void add(const estimate::Observations& seen);
-  /// One for each sequence of at least one known position; the weight is the number of these.
+  /// One for each sequence with at least one known position; the weight is the number of these.
   std::vector<RequestRate> rates() const;
 
  private:
@@ -79,11 +79,11 @@ double variance_between(std::span<const RequestRate> rates);
 ///   odds_i(j) = k_j odds(m + f (r_i - m)),   f^2 = variance_between / variance of the rates
 ///   k_j: sum_i w_i S_i(j - 1) rate_i(j) = pooled(j) sum_i w_i S_i(j - 1)
 ///
-/// f takes out of the spread what sampling put into it; k_j leaves to the position what requests do not explain.
+/// f removes the sampling variance from the spread; k_j leaves to the position what requests do not explain.
 /// Source:   docs/capacity.md#acceptance
 /// @param pooled  [0, 1] each, at least one
 /// @throws std::invalid_argument if rates or pooled is empty; std::domain_error if a value is outside its range
-/// Accuracy: the pooled rates to 1e-9
+/// Accuracy: the pooled rates are met to 1e-9
 std::vector<ConditionalRates> laws_by_request(std::span<const RequestRate> rates, std::span<const double> pooled);
 
 }  // namespace specdec::planning

@@ -7,19 +7,19 @@
 
 namespace specdec::planning {
 
-/// The costs c up to which at least `gamma` drafts are best, by acceptance rate.
+/// The largest costs c at which at least `gamma` drafts are best, by acceptance rate.
 struct GammaBoundary {
   std::int64_t gamma = 1;
-  /// [i] belongs to rates[i]; 0 where fewer drafts are best at every c > 0.
+  /// [i] belongs to rates[i]; 0 if fewer drafts are best at every c > 0.
   std::vector<double> c;
 };
 
-/// Where in the plane of acceptance rate and draft cost which gamma is best.
+/// The best gamma in the plane of acceptance rate and draft cost.
 ///
 ///   (v(g + 1) + overhead + c g) / E[K | g]   is a straight line in c for each g
 ///
-/// so that the best gammas at one rate are the lower envelope of lines whose slopes g / E[K | g] grow with g; the
-/// boundary of `gamma` is the c at which the envelope goes over to a line of `gamma` or more. For the paper's costs
+/// so the best gammas at one rate are the lower envelope of lines whose slopes g / E[K | g] grow with g; the
+/// boundary of `gamma` is the c at which the envelope changes to a line of `gamma` or more. For the paper's costs
 /// that is theory::tie_cost.
 ///
 /// Source:   docs/theory.md#optimal-gamma

@@ -9,23 +9,23 @@
 
 namespace specdec::planning {
 
-/// What reaches one replica of a service, in means over requests.
+/// The load on one replica of a service, in means over requests.
 struct OfferedLoad {
   /// > 0
   double requests_per_second = 0;
-  /// Tokens of a prompt, >= 1, and share of its positions that need not be computed, [0, 1); one always is.
+  /// Tokens of a prompt, >= 1, and share of its positions that need not be computed, [0, 1); at least one always is.
   double prompt_tokens = 1;
   double prefix_cache_hit_rate = 0;
   /// Standard deviation / mean of the prompts' tokens, >= 0.
   double prompt_variation = 0;
-  /// (position of a prompt, position that it attends to) pairs that are computed, >= 0.
+  /// Number of computed (position of a prompt, position that it attends to) pairs, >= 0.
   double prompt_pairs = 0;
   /// Tokens, > 1: the first one comes with the prompt, so that a request of one token does not decode.
   double output_tokens = 2;
-  /// Tokens in the cache of a sequence that decodes, over time: the mean of (prompt + output / 2) weighed by output,
-  /// >= 0.
+  /// Time average of the tokens in the cache of a decoding sequence: the mean of (prompt + output / 2) weighted by
+  /// output, >= 0.
   double mean_context = 0;
-  /// Prompts are computed elsewhere, but for the last position, which gives the first token.
+  /// Prompts are computed elsewhere, except for the last position, which gives the first token.
   bool decode_only = false;
 };
 
@@ -35,58 +35,58 @@ struct ReplicaLimits {
   std::int64_t max_num_seqs = 256;
   /// [1, 2^31]
   std::int64_t max_num_batched_tokens = 8192;
-  /// Tokens that its cache holds, > 0. A sequence takes its context, the gamma + 1 positions of its round and the
+  /// Tokens that its cache holds, > 0. A sequence occupies its context, the gamma + 1 positions of its round and the
   /// largest gamma of look-ahead slots.
   double cache_tokens = 0;
 };
 
-/// What rounds are at batches from batch_low on, until the next stretch.
+/// The rounds at batches from batch_low on, until the next stretch.
 struct RoundsFrom {
-  /// >= 1; the first stretch begins at 1 and the others rise.
+  /// >= 1; the first stretch begins at 1 and the others follow in increasing order.
   std::int64_t batch_low = 1;
   /// >= 0
   std::int64_t gamma = 0;
-  /// E: (output - 1) / mean rounds of a request, [1, gamma + 1]. Where requests differ in acceptance this is the
+  /// E: (output - 1) / mean rounds of a request, [1, gamma + 1]. If requests differ in acceptance this is the
   /// harmonic mean of theirs.
   double tokens_per_step = 1;
   /// As in RoundPoint.
   double full_accepts = 0;
 };
 
-/// What limits a service.
+/// The limiting factor of a service.
 enum class CapacityLimit { none, compute, max_num_seqs, cache, batched_tokens, ttft, tpot };
 /// "compute", "max_num_seqs", "cache", "batched_tokens", "ttft", "tpot"; "none".
 std::string_view name_of(CapacityLimit limit);
 
 struct SteadyState {
-  /// Sequences that decode, over time, and the most that can, over time and so not whole.
+  /// Time averages of the number of decoding sequences and of the largest possible number, so not integers.
   double mean_batch = 0;
   double largest_batch = 0;
-  /// Mean seconds of an iteration as a sequence that decodes meets them, and of one of its output tokens.
+  /// Mean seconds of an iteration as experienced by a decoding sequence, and of one of its output tokens.
   double iteration_seconds = 0;
   double tpot_seconds = 0;
   double output_tokens_per_second = 0;
-  /// Share of time that iterations are under way, [0, 1].
+  /// Share of time with an iteration under way, [0, 1].
   double busy_share = 0;
 };
 
-/// The replica in equilibrium: a chain over k, the sequences that decode, in the time that is left to decoding. They
+/// The replica in equilibrium: a chain over k, the decoding sequences, in the time that is left for decoding. They
 /// share it equally, a round each per iteration, so that one leaves at rate k E_k / ((output - 1) T_k). Prompts take
-/// the rest: each delays what decodes by D_k, and those that come while one is computed are computed with it, so that
-/// requests come to decode at rate lambda in companies of X_k, the customers of a busy period with service D_k.
+/// the rest: each delays the decoding by D_k, and those that arrive while one is computed are computed with it, so that
+/// requests start to decode at rate lambda in groups of X_k, the customers of a busy period with service D_k.
 ///
 ///   pi(k + 1) (k + 1) E_(k+1) / ((output - 1) T_(k+1)) = sum_{j<=k} pi(j) lambda P(X_j > k - j)
 ///   D_k = (T(k rounds and m positions of prompts) - T_k) prompt / m
 ///
-/// m: positions of prompts in an iteration that has any. Little's law turns the mean batch, which counts those that are
-/// delayed, into the time per output token, mean batch / (lambda (output - 1)); it goes to T_1 / E_1 as the load goes
+/// m: positions of prompts in an iteration that has any. Little's law converts the mean batch, which includes delayed
+/// sequences, to the time per output token, mean batch / (lambda (output - 1)); it tends to T_1 / E_1 as the load tends
 /// to 0.
 ///
 /// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state
-/// Assumes:  Poisson arrivals. Where prompts cost nothing beside decoding the law of lengths does not matter; else the
-///           companies' tails are taken as geometric.
-/// @param rounds  at least one
-/// @return nothing where the load is more than the replica can take
+/// Assumes:  Poisson arrivals. If prompts cost nothing beside decoding the law of lengths does not matter; else the
+///           tails of the groups are taken as geometric.
+/// @param rounds  at least one stretch
+/// @return empty if the load exceeds what the replica can take
 /// @throws std::domain_error if a value is outside its range; std::invalid_argument if rounds is empty
 std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
                                         const ReplicaLimits& limits, std::span<const RoundsFrom> rounds);
@@ -94,16 +94,16 @@ std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const O
 /// The supremum of the loads that have an equilibrium within the replica's limits.
 struct SustainableLoad {
   double requests_per_second = 0;
-  /// As that load is approached.
+  /// The state in the limit of that load.
   SteadyState state;
-  /// Which of the largest batch's limits is reached, but compute where a larger batch would hardly serve more: 10% of
-  /// sequences less than 1% of load.
+  /// The limit that the largest batch reaches, or compute if a larger batch would hardly serve more: less than 1% of
+  /// load for 10% of sequences.
   CapacityLimit limited_by = CapacityLimit::compute;
 };
 
-/// @param tpot_seconds  upper bound on the mean time per output token, > 0; nothing for none
+/// @param tpot_seconds  upper bound on the mean time per output token, > 0; empty for none
 /// @param load  its requests_per_second is not used
-/// @return nothing where no load meets the limits: not even one sequence fits, or its tokens alone take too long
+/// @return empty if no load meets the limits: not even one sequence fits, or its tokens alone take too long
 /// Accuracy: relative error of the load <= 1e-6
 std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const OfferedLoad& load,
                                                 const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,

@@ -7,14 +7,13 @@
 
 namespace specdec::planning {
 
-/// What another acceptance says of gamma = 0, 1, 2, ..., kept without what it was made from; nothing is known beyond.
+/// The values of another acceptance at gamma = 0, 1, 2, ..., kept without its source; nothing is known beyond.
 class TabulatedCurve : public estimate::AcceptanceCurve {
  public:
   /// @param by_gamma  [gamma]; at least gamma = 0
   /// @throws std::invalid_argument if by_gamma is empty
-  /// @throws std::domain_error if a value is outside [1, gamma + 1] by more than rounding, an interval does not hold
-  /// it,
-  ///         or a share of full accepts is outside [0, 1]
+  /// @throws std::domain_error if a value is outside [1, gamma + 1] by more than rounding, an interval does not contain
+  ///         it, or a share of full accepts is outside [0, 1]
   explicit TabulatedCurve(std::vector<estimate::TokensPerStep> by_gamma);
 
   /// @throws std::domain_error if gamma is outside [0, the last of the table]

@@ -23,10 +23,10 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "traces/position_source.hpp"
 
-/// Everything that a recording says about speculative decoding, in one pass over it.
+/// All results for speculative decoding that a recording gives, in one pass over it.
 namespace specdec::planning {
 
-/// A way of sampling that the pair might be run at.
+/// Sampling settings at which the pair might be run.
 struct SweepSetting {
   enum class Applies { both, target, draft };
   Applies applies = Applies::both;
@@ -41,12 +41,12 @@ struct TraceAnalysisOptions {
   estimate::ObserveOptions observe;
   /// Largest gamma to replay, [1, theory::largest_replayed_gamma].
   std::int64_t max_gamma = 16;
-  /// Without it every speedup is left out.
+  /// If empty, there are no speedups.
   std::optional<core::StepCost> cost;
-  /// With a cost: resample the best gamma and judge adaptive drafting. Without, only which gammas cannot be told apart.
+  /// With a cost: resample the best gamma and judge adaptive drafting. If false, only find indistinguishable gammas.
   bool judges_drafting = true;
   std::vector<SweepSetting> sweep;
-  /// Replay also a text that is not from the target.
+  /// Also replay a text that is not from the target.
   bool force_replay = false;
   estimate::TaskMix mix = estimate::TaskMix::random;
   std::uint64_t seed = 0;
@@ -54,10 +54,10 @@ struct TraceAnalysisOptions {
 
 struct LenienceEstimate {
   double lenience = 1;
-  /// The mean acceptance under the rule when q is multiplied by l; see estimate::Observer.
+  /// The mean acceptance under the rule with q multiplied by l; see estimate::Observer.
   estimate::Estimate alpha;
-  /// Total variation of a drafted position's token from p, when the residual of Algorithm 1 is kept and when it is
-  /// scaled too; theory::LenientResidual's strict and lenient.
+  /// Total variation of a drafted position's token from p, with the residual of Algorithm 1 as it is and scaled
+  /// too; theory::LenientResidual's strict and lenient.
   estimate::Estimate distance_strict;
   estimate::Estimate distance_lenient;
 };
@@ -66,12 +66,12 @@ struct SweepRow {
   SweepSetting setting;
   estimate::AcceptanceEstimate alpha;
   /// The best gamma and its speedup by Theorem 3.8 at alpha: the prefixes are still those of the recorded sampling, so
-  /// there is no replay. Nothing without a cost.
+  /// there is no replay. Empty without a cost.
   std::optional<std::int64_t> gamma;
   std::optional<double> speedup;
 };
 
-/// Exact replay of the recording, once for exact acceptance, else for the lower and the upper ends of its brackets.
+/// Exact replay of the recording, once if acceptance is exact, else for the lower and the upper ends of its brackets.
 struct ReplayAnalysis {
   estimate::ReplayReport lower;
   std::optional<estimate::ReplayReport> upper;
@@ -80,10 +80,10 @@ struct ReplayAnalysis {
   const estimate::ReplayReport& highest() const { return upper ? *upper : lower; }
 };
 
-/// One gamma by Eq. 1 and Theorem 3.8, where exact replay has nothing to say.
+/// One gamma by Eq. 1 and Theorem 3.8, for recordings without exact replay.
 struct IidRow {
   std::int64_t gamma = 1;
-  /// Nothing without an exact alpha; no speedup without a cost either.
+  /// Empty without an exact alpha; no speedup without a cost either.
   std::optional<double> tokens_per_step;
   std::optional<double> speedup;
 };
@@ -96,8 +96,8 @@ struct TaskAnalysis {
   std::optional<estimate::AcceptanceEstimate> alpha_emitted;
   std::optional<estimate::ReplayReport> replay;
   std::optional<estimate::ReplayReport> replay_upper;
-  std::vector<IidRow> iid;  ///< gammas 1 to the largest, where there is no replay
-  /// Of mean acceptance, in the bins of BetaSummary; empty where that is unknown.
+  std::vector<IidRow> iid;  ///< gammas 1 to the largest, if there is no replay
+  /// Histogram of mean acceptance, in the bins of BetaSummary; empty if unknown.
   estimate::BetaSummary::Histogram beta_histogram;
 };
 
@@ -105,16 +105,16 @@ struct TraceAnalysis {
   traces::AcceptanceRule rule = traces::AcceptanceRule::rejection;
   std::int64_t positions = 0;
   std::int64_t sequences = 0;
-  /// Positions by tier, those that occur.
+  /// The number of positions of each tier that occurs.
   std::map<traces::Tier, std::int64_t> tiers;
 
-  /// From the mean acceptance at each prefix, from the emitted tokens, and under every rule that the tier allows.
+  /// Rates from the mean acceptance at each prefix, from the emitted tokens, and under each rule that the tier allows.
   std::optional<estimate::AcceptanceEstimate> alpha;
   std::optional<estimate::AcceptanceEstimate> alpha_emitted;
   std::array<std::optional<estimate::AcceptanceEstimate>, 3> alpha_by_rule;
   estimate::TextSourceResult text_source;
   estimate::BetaSummary law;
-  /// The total variation distance of the pair, its mean.
+  /// The mean of the pair's total variation distance.
   std::optional<estimate::AcceptanceEstimate> d_lk;
   std::optional<estimate::Estimate> kl_target_draft;
   std::optional<estimate::Estimate> kl_draft_target;
@@ -123,42 +123,42 @@ struct TraceAnalysis {
   std::optional<estimate::Estimate> top1_agreement;
 
   std::optional<ReplayAnalysis> replay;
-  /// Gammas 1 to the largest, where there is no replay.
+  /// Gammas 1 to the largest, if there is no replay.
   std::vector<IidRow> iid;
   std::vector<LenienceEstimate> lenience;
   /// By the probability of the drafted token, and by the draft's largest probability: see estimate::DraftCalibration.
-  /// Where ObserveOptions::confidence_bins asked for it.
+  /// Empty unless ObserveOptions::confidence_bins requested it.
   std::vector<estimate::CalibratedBin> calibration;
   std::vector<estimate::CalibratedBin> calibration_by_top;
   std::vector<SweepRow> sweep;
   std::optional<estimate::AdaptiveReport> adaptive;
   std::vector<TaskAnalysis> tasks;
-  /// Why something is missing, and what limits what is there.
+  /// Notes on what is missing and why, and on the limitations of the results.
   std::vector<Note> notes;
 
-  /// The estimate to go by: of `alpha` and `alpha_emitted` the one of more positions, `alpha` where both have as many.
+  /// The preferred estimate: of `alpha` and `alpha_emitted` the one from more positions, `alpha` if both have as many.
   const estimate::AcceptanceEstimate* best_alpha() const;
 };
 
-/// The pass. Feed it every batch of one source in order, then take the result.
+/// A pass over a recording. Feed it every batch of one source in order, then take the result.
 ///
-/// Memory does not depend on the length of the recording, but for one sequence at a time of at most a million tokens.
+/// Memory does not depend on the length of the recording, except for one sequence at a time, of at most 1e6 tokens.
 class TraceAnalyzer {
  public:
   /// @throws std::domain_error if an option is out of range
   TraceAnalyzer(const traces::TraceMetadata& metadata, TraceAnalysisOptions options);
   ~TraceAnalyzer();
 
-  /// The next batch. What it says, for others who follow the same pass; valid until the next call.
+  /// Adds the next batch. Returns its observations, for others that follow the same pass; valid until the next call.
   /// @throws estimate::RuleUndefined if the rule has no meaning for what was recorded
-  /// @throws traces::FileError where a row is no distribution
+  /// @throws traces::FileError if a row is not a distribution
   const estimate::Observations& add(const traces::PositionSource& source, const traces::PositionBatch& batch);
 
   /// Ends the recording; call it once.
-  /// @param task_names  the source's metadata, complete now
+  /// @param task_names  from the source's metadata, now complete
   TraceAnalysis finish(const std::vector<std::string>& task_names);
 
-  /// The batch as it was replayed; valid as what add() gave. Null where replay means nothing for this recording.
+  /// The batch as it was replayed; valid as long as the result of add(). Null if replay is undefined here.
   const ReplayColumns* replayed() const;
 
  private:
@@ -166,7 +166,7 @@ class TraceAnalyzer {
   std::unique_ptr<State> state_;
 };
 
-/// Reads a source to its end.
+/// Reads a source to its end and analyses it.
 TraceAnalysis analyse(traces::PositionSource& source, const TraceAnalysisOptions& options);
 
 }  // namespace specdec::planning
