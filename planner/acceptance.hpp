@@ -29,87 +29,88 @@ class PositionSource;
 
 namespace specdec::planner {
 
-/// An acceptance that somebody states: a rate, an interval of it, or figures by length or position.
+/// A stated acceptance: a rate, an interval of rates, or figures by length or position.
 struct StatedAcceptance {
   core::AcceptanceProfile profile;
   std::optional<planning::RateInterval> interval = {};
-  /// False where the figures are no survival function within their rounding.
+  /// False if the figures are not a survival function within their rounding.
   bool monotone = true;
-  /// The longest draft that the figures speak of.
+  /// The longest draft that the figures cover.
   std::optional<std::int64_t> measured_at = {};
-  /// The shortest one.
+  /// The shortest draft that they cover.
   std::int64_t measured_from = 1;
-  /// Where it is one that others printed.
+  /// Set if the acceptance is a published one.
   const planning::PublishedAcceptance* published = nullptr;
-  /// What was typed as a length or by position, with what it may mean elsewhere.
+  /// The typed lengths or positions, with their possible meanings elsewhere.
   std::optional<estimate::TypedAcceptance> typed = {};
   bool by_position = false;
-  /// As 1 - alpha.
+  /// True if stated as 1 - alpha.
   bool by_rejection = false;
 
-  /// The one rate that it comes to.
+  /// The equivalent single rate.
   core::AcceptanceRate rate() const;
-  /// Typed figures of whose rounds nothing is known, so that ranges hold their rounding alone.
+  /// True for typed figures from an unknown number of rounds, so that ranges contain their rounding only.
   bool lacks_sampling_error() const { return typed && typed->ci95.empty(); }
-  /// Whether what it leaves open is a range of figures or rates as typed, and no 95% interval.
+  /// True if the uncertainty is a range of figures or rates as typed, not a 95% interval.
   bool is_range() const { return lacks_sampling_error() || (interval && published == nullptr); }
 };
 
-/// Where counters come from, and how they are read.
+/// How to read counters.
 struct CountersOptions {
-  /// Of the target, where the files hold several; needed there.
+  /// The target, required if the files hold several.
   std::optional<std::string> model = {};
-  /// Drafted tokens of a round, where the files do not say it.
+  /// Drafted tokens per round, if the files do not state it.
   std::optional<std::int64_t> at = {};
-  /// The engine's acceptance rule, where the files do not say it.
+  /// The engine's acceptance rule, if the files do not state it.
   std::optional<traces::AcceptanceRule> acceptance = {};
-  /// Drafts behind the longest one that was counted.
+  /// The acceptance of drafts beyond the longest one that was counted.
   estimate::BeyondObserved beyond = estimate::BeyondObserved::hold;
-  /// Also the rates of single requests.
+  /// Also compute the rates of single requests.
   bool by_request = false;
 };
 
 struct RecordingOptions {
-  /// The draft's name or array, where the recording holds several.
+  /// The draft's name or array, if the recording holds several.
   std::optional<std::string> draft_array = {};
-  /// Empty: the rule that the recording names.
+  /// If empty, the rule that the recording names.
   std::optional<traces::AcceptanceRule> acceptance = {};
-  /// Replayed up to this gamma.
+  /// The largest gamma to replay.
   std::int64_t max_gamma = 32;
-  /// Of a step where it is the same everywhere: tells which gammas cannot be told apart.
+  /// The cost of a step, if it is the same everywhere: used to find the gammas that are indistinguishable.
   std::optional<core::StepCost> cost = {};
-  /// Also the rates of single sequences.
+  /// Also compute the rates of single sequences.
   bool by_request = false;
-  /// Takes the share of the positions that were read, in [0, 1], where the recording says how many it has.
+  /// Receives the share of the positions read so far, in [0, 1], if the recording states how many it has.
   std::function<void(double share)> progress = {};
 };
 
-/// How many drafted tokens are accepted, for every gamma, wherever it is known from.
+/// How many drafted tokens are accepted, for every gamma, from any source.
 struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve;
-  /// The same with three times the variance, where it was taken from rounds as if they were independent.
+  /// The same with three times the variance, for acceptance from rounds that were taken as independent.
   std::shared_ptr<const estimate::AcceptanceCurve> curve_at_design_effect_3;
-  /// Where it is stated.
+  /// Set if the acceptance is stated.
   std::optional<StatedAcceptance> stated;
   std::optional<traces::AcceptanceRule> rule;
-  /// Whether somebody states the rule, instead of a file.
+  /// True if the user states the rule; false if it comes from a file.
   bool rule_stated = false;
-  /// Requests, windows, ... behind the interval.
+  /// The number of requests, windows, ... behind the interval.
   std::optional<std::int64_t> clusters;
-  /// "alpha 0.8", "counters of m (vllm metrics)", ... for people.
+  /// "alpha 0.8", "counters of m (vllm metrics)", ... for human readers.
   std::string text;
-  /// The rate and its 95% interval, where there is one.
+  /// The rate and its 95% interval, if there is one.
   std::optional<double> alpha;
   std::optional<estimate::Interval> alpha_ci95;
-  /// The target model that it was counted or recorded with, where the files say it.
+  /// The target model that it was counted or recorded with, if the files state it.
   std::optional<std::string> model;
-  /// That counted, where it is one: "vllm", "sglang", "tensorrt-llm", "llama.cpp".
+  /// The engine that counted, if any: "vllm", "sglang", "tensorrt-llm", "llama.cpp".
   std::optional<std::string> engine;
-  /// How the interval came about: "exact", "stated", "iid_rounds", "clusters", "batch_means", "sequences".
+  /// The origin of the interval: "exact", "stated", "iid_rounds", "clusters", "batch_means", "sequences".
   std::string method;
-  /// Of requests or sequences, where they were asked for and there are any.
+  /// Rates of requests or sequences, if requested and available.
   std::vector<planning::RequestRate> request_rates;
-  /// Gammas that the recording cannot tell from the best one, paired over its texts; of a recording at a constant cost.
+  /// Gammas that the recording cannot distinguish from the best one, paired over its texts; for a recording at a
+  /// constant cost.
   std::vector<std::int64_t> not_told_apart;
   std::vector<std::string> files;
   std::vector<Assumption> assumptions;
@@ -118,41 +119,41 @@ struct Acceptance {
   using Rule = std::optional<traces::AcceptanceRule>;
 
   /// One rate for all drafts, alpha in [0, 1].
-  /// @throws std::domain_error outside that
+  /// @throws std::domain_error if alpha is outside that range
   static Acceptance of_rate(double alpha, Rule rule = {});
-  /// A rate somewhere in [low, high].
+  /// A rate between low and high.
   /// @throws std::domain_error outside [0, 1]; std::invalid_argument for low > high
   static Acceptance of_interval(double low, double high, Rule rule = {});
-  /// The same as 1 - alpha, exact where alpha is close to 1.
+  /// The same as 1 - alpha, exact if alpha is close to 1.
   static Acceptance of_rejection(double low, double high, Rule rule = {});
-  /// Tokens per step by gamma, bonus token included.
-  /// @param rounds  that each length is the mean of, for an interval
+  /// Tokens per step by gamma, including the bonus token.
+  /// @param rounds  the number of rounds behind each mean, for an interval
   /// @throws as estimate::typed_lengths
   static Acceptance of_lengths(std::span<const estimate::TypedLength> lengths, std::optional<double> rounds = {},
                                Rule rule = {});
-  /// Rates by position: of drafts reached and accepted, or with `conditional` given that all before are accepted.
-  /// @throws QuestionError where rates of all rounds rise by more than their rounding; as estimate::typed_positions
+  /// Rates by position: share of rounds whose draft there is accepted, or with `conditional` given that all before are.
+  /// @throws QuestionError if rates of all rounds rise by more than their rounding; as estimate::typed_positions
   static Acceptance of_positions(std::span<const estimate::TypedRate> rates, bool conditional = false,
                                  std::optional<double> rounds = {}, Rule rule = {});
-  /// A rate that others printed, by its name in planning::published_acceptances().
-  /// @throws QuestionError if there is none of that name
+  /// A published rate, by its name in planning::published_acceptances().
+  /// @throws QuestionError if there is none with that name
   static Acceptance published(std::string_view name, Rule rule = {});
   static Acceptance of(StatedAcceptance stated, Rule rule = {});
-  /// What a server counted, in any format of docs/counters.md. Component `sources`.
+  /// Server counters, in any format of docs/counters.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_counters(const std::vector<std::string>& files, const CountersOptions& options = {});
   /// Exact replay of a recording, in any format of docs/trace_format.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_recording(const std::vector<std::string>& files, const RecordingOptions& options = {});
-  /// The same of one that is open, whose draft is already chosen.
+  /// The same for an open recording whose draft has been chosen.
   static Acceptance from_recording(traces::PositionSource& recording, const RecordingOptions& options = {});
 };
 
-/// What a published acceptance is, with its source.
+/// A published acceptance as an assumption, with its source.
 Assumption assumption_of(const planning::PublishedAcceptance& published);
-/// What a reader should know of what was typed.
+/// Notes for the reader about typed figures.
 std::vector<Note> warnings_of(const StatedAcceptance& acceptance);
-/// What typed figures are taken to mean; none for a rate.
+/// The assumptions behind typed figures; none for a rate.
 std::vector<Assumption> assumptions_of(const StatedAcceptance& acceptance);
 
 }  // namespace specdec::planner

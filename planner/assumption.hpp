@@ -7,7 +7,7 @@
 
 namespace specdec::planner {
 
-/// Something that the answer rests on, with where its value came from: "user", "file", "preset" or "default".
+/// Something that the answer rests on, with the source of its value: "user", "file", "preset" or "default".
 struct Assumption {
   std::string name;
   nlohmann::ordered_json value;
@@ -21,12 +21,12 @@ inline void to_json(nlohmann::ordered_json& json, const Assumption& assumption) 
   json = {{"name", assumption.name}, {"value", assumption.value}, {"source", assumption.source}};
 }
 
-/// One of the program's own figures that an answer uses.
+/// A built-in preset that an answer uses.
 struct UsedPreset {
   /// "hardware", "model" or "loss".
   std::string kind;
   std::string name;
-  /// Where the figure was published.
+  /// Where the preset's figures were published.
   std::vector<std::string> sources;
 
   friend bool operator==(const UsedPreset&, const UsedPreset&) = default;
@@ -37,7 +37,7 @@ inline void to_json(nlohmann::ordered_json& json, const UsedPreset& preset) {
   json = {{"kind", preset.kind}, {"name", preset.name}, {"sources", preset.sources}};
 }
 
-/// Appends those of `more` that are not there yet.
+/// Appends the elements of `more` that are not present yet.
 template <class Value>
 void append_new(std::vector<Value>& values, const std::vector<Value>& more) {
   for (const Value& one : more) {

@@ -18,46 +18,46 @@
 
 namespace specdec::planner {
 
-/// What a speculative step costs, in plain target steps.
+/// The times of a speculative step, in plain target steps.
 struct StepTimes {
-  /// Draft step / target step, >= 0; needed, but for drafts that make no step.
+  /// Draft step / target step, >= 0; required, except for drafts without steps of their own.
   std::optional<double> c = {};
-  /// v(n): scoring n tokens / one token; 1 where it is not given.
+  /// v(n): scoring n tokens / one token; 1 if not given.
   std::optional<core::VerificationCost> verify_factor = {};
-  /// Other time of a speculative step, >= 0; 0 where it is not given.
+  /// Other time of a speculative step, >= 0; 0 if not given.
   std::optional<double> overhead = {};
 
-  /// With this c.
+  /// The cost of a step with this c.
   core::StepCost with_c(double its_c) const;
-  /// What the times are where nobody says it.
+  /// The default values used for times that nobody states.
   std::vector<Assumption> assumptions() const;
-  /// "verify_factor_below_1" where scoring several tokens is said to take less time than scoring one.
+  /// "verify_factor_below_1" if scoring several tokens is stated to take less time than scoring one.
   std::vector<Note> warnings() const;
 };
 
 /// A time per output token that was measured on a server, for calibration.
 struct TimedIteration {
-  /// Sequences, > 0.
+  /// Number of sequences, > 0.
   double batch = 1;
   /// > 0.
   double seconds_per_output_token = 0;
   std::int64_t gamma = 0;
-  /// [1, gamma + 1]; needed where gamma > 0.
+  /// [1, gamma + 1]; required if gamma > 0.
   std::optional<double> tokens_per_step = {};
-  /// Tokens in the cache per sequence; 0 where it is not given.
+  /// Tokens in the cache per sequence; 0 if not given.
   std::optional<double> context = {};
-  /// What it is called in assumptions.
+  /// Its name in assumptions.
   std::string name = {};
 };
 
 /// How the models run on their hardware. Losses that are not given are ranges from published measurements.
 struct HardwareOptions {
   DraftWords draft = {};
-  /// False: nothing drafts, and what is said of the draft is not used.
+  /// False: nothing drafts, and the draft's settings are ignored.
   bool drafts = true;
-  /// Accelerators that share the target; 1 where it is not given.
+  /// Accelerators that share the target; 1 if not given.
   std::optional<std::int64_t> tensor_parallel = {};
-  /// What the models' files say, else bf16; the cache bf16.
+  /// If empty, as in the models' files, else bf16; bf16 for the cache.
   std::optional<cost::NumberType> weight_dtype = {};
   std::optional<cost::NumberType> draft_weight_dtype = {};
   std::optional<cost::NumberType> kv_cache_dtype = {};
@@ -65,34 +65,34 @@ struct HardwareOptions {
   std::optional<cost::UncertainValue> bandwidth_efficiency = {};
   std::optional<cost::UncertainValue> compute_efficiency = {};
   std::optional<cost::UncertainValue> link_efficiency = {};
-  /// Seconds, >= 0: of an all-reduce beside its bytes, of each pass, of the draft's passes, of each layer and of each
-  /// iteration.
+  /// Seconds, >= 0: of an all-reduce apart from its bytes, of each pass, of the draft's passes, of each layer and of
+  /// each iteration.
   std::optional<cost::UncertainValue> all_reduce_latency_seconds = {};
   std::optional<cost::UncertainValue> launch_seconds = {};
   std::optional<cost::UncertainValue> draft_launch_seconds = {};
   std::optional<cost::UncertainValue> layer_seconds = {};
   std::optional<cost::UncertainValue> scheduling_seconds = {};
-  /// Narrows the losses.
+  /// Measured times that narrow the losses.
   std::vector<TimedIteration> calibrate = {};
-  /// Files that were read before, and are not read again.
+  /// Files that have been read and need not be read again.
   NamedSpecs known = {};
-  /// How messages name the parameter that gives the draft's model.
+  /// The name in messages of the parameter for the draft's model.
   std::string draft_model_option() const { return draft_option_of(draft, "model"); }
 };
 
-/// Timed passes of all models in several files: own tables of batch, tokens, context and seconds, or llama-bench's.
+/// Timed passes of all models in several files: specdec's (batch, tokens, context, seconds) or llama-bench's.
 class Timings {
  public:
-  /// @param option  that names the files, for messages
+  /// @param option  the name of the option with the files, for messages
   /// @throws QuestionError for a log that times whole answers; traces::FileError
   explicit Timings(const std::vector<std::string>& files, std::string option = "--cost");
 
   bool of_llamacpp() const;
   bool has_several_models() const { return models().size() > 1; }
   std::vector<std::string> models() const;
-  /// Of the named model, or of the only one.
-  /// @param name_option  that gives the name
-  /// @throws QuestionError where there are several and none is named, or there is none of that name
+  /// The passes of the named model, or of the only one.
+  /// @param name_option  the option that gives the name
+  /// @throws QuestionError if there are several and none is named, or there is none with that name
   std::vector<traces::TimedPass> passes(const std::string& name_option, const std::optional<std::string>& name) const;
   const std::vector<std::string>& files() const { return files_; }
   const std::vector<Note>& warnings() const { return warnings_; }
@@ -108,65 +108,65 @@ class Timings {
 };
 
 struct TimingOptions {
-  /// The target, where the files hold several models.
+  /// The target, if the files hold several models.
   std::optional<std::string> model = {};
   DraftWords draft = {};
-  /// Draft step / target step; or the draft's own times, in these files or beside the target's.
+  /// Draft step / target step; or the draft's own times, in these files or together with the target's.
   std::optional<double> c = {};
   std::vector<std::string> draft_cost = {};
   /// Other time of a speculative step, >= 0.
   std::optional<double> overhead_seconds = {};
-  /// Prices passes outside of those timed, too.
+  /// Also prices passes outside the range of those timed.
   bool extrapolate = false;
 };
 
 struct LogOptions {
   std::optional<std::string> model = {};
   DraftWords draft = {};
-  /// Drafted tokens of a round, where the logs do not say it.
+  /// Drafted tokens per round, if the logs do not state it.
   std::optional<std::int64_t> at = {};
-  /// What a speculative round takes that those of the logs did not hold, >= 0.
+  /// Extra time of a speculative round that the rounds of the logs lack, >= 0.
   std::optional<double> overhead_seconds = {};
 };
 
-/// What a round costs, and what it was made from.
+/// The cost of a round, and its sources.
 struct Cost {
   std::shared_ptr<const cost::RoundCost> rounds;
-  /// The same where hardware prices it.
+  /// The same, if priced from hardware.
   std::shared_ptr<const cost::RooflineCost> roofline;
-  /// Of constants, and c.
+  /// The constants, including c.
   std::optional<StepTimes> constants;
-  /// How the draft is made, and what was said of it.
+  /// How the draft is made, and the settings stated for it.
   cost::DraftKind kind = cost::DraftKind::model;
   DraftWords draft;
-  /// The target, as it was asked for; empty where nobody names it.
+  /// The target as requested; empty if it is not named.
   std::string target_model;
-  /// Number types that somebody states; what a file says is not among them.
+  /// Number types stated by the user; those from files are not included.
   std::optional<cost::NumberType> weight_dtype, draft_weight_dtype, kv_cache_dtype;
-  /// What was measured, else 1.
+  /// The measured batches, else 1.
   std::vector<double> usual_batches = {1};
-  /// That of logs or timings, as these name it.
+  /// The engine of logs or timings, as these name it.
   std::optional<std::string> engine;
-  /// Rounds were priced by the windows of a log.
+  /// True if rounds were priced from the windows of a log.
   bool from_log = false;
   std::vector<std::string> files;
-  /// What the files of hardware and models describe.
+  /// The hardware and models described by files.
   NamedSpecs specs;
   std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
 
-  /// Multiples of a plain target step, whatever batch and context: Theorem 3.8.
-  /// @throws QuestionError without c where the draft makes steps, or with another one than 0 where it makes none
+  /// Multiples of a plain target step, independent of batch and context: Theorem 3.8.
+  /// @throws QuestionError without c if the draft makes steps, or with a c other than 0 if it makes none
   static Cost of_constants(const StepTimes& times, DraftWords draft = {}, std::string target_model = {});
   /// The paper's costs: c alone.
   static Cost of_constants(double c);
   /// A roofline from what the models read and compute and what the hardware can do.
   /// @param hardware  a name of cost::hardware_presets(), or a file
   /// @param model     a name of cost::model_presets(), a config.json, its folder or a GGUF file
-  /// @throws QuestionError for a value or a name; traces::FileError
+  /// @throws QuestionError for an invalid value or name; traces::FileError
   static Cost of_hardware(const std::string& hardware, const std::string& model, const HardwareOptions& options = {});
-  /// Timed passes of the target and, unless c says it, of the draft. Component `sources`.
+  /// Timed passes of the target and, unless c is given, of the draft. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Cost of_timings(const Timings& target, const TimingOptions& options = {});
   /// The steady windows of an engine's logs, plain and speculative. Component `sources`.

@@ -9,50 +9,50 @@
 #include "planner/named_specs.hpp"
 #include "traces/note.hpp"
 
-/// Which model drafts for which, and how.
+/// The pairing of draft and target models.
 namespace specdec::planner {
 
-/// What somebody says of a draft beside its acceptance and its cost.
+/// What is stated about a draft besides its acceptance and its cost.
 struct DraftWords {
-  /// A preset's name, a file or folder, or what an engine calls it.
+  /// A preset's name, a file or folder, or the name that an engine uses.
   std::optional<std::string> model = {};
-  /// Empty where the models tell.
+  /// If empty, it follows from the models.
   std::optional<cost::DraftKind> kind = {};
-  /// Accelerators that share it; those of the target where it is not given.
+  /// Accelerators that share it; those of the target if not given.
   std::optional<std::int64_t> tensor_parallel = {};
-  /// What it is called among several, for messages; empty for the only one.
+  /// Its name among several drafts, for messages; empty if it is the only one.
   std::string name = {};
 };
 
-/// How messages name what is said of the draft: "--c", or "--draft NAME: c" among several.
+/// The name in messages of a draft's setting: "--c", or "--draft NAME: c" if there are several drafts.
 std::string option_of(const DraftWords& draft, std::string_view key);
-/// The same where the only draft's has a longer name: "--draft-kind", or "--draft NAME: kind".
+/// The same for an only draft with a longer option name: "--draft-kind", or "--draft NAME: kind".
 std::string draft_option_of(const DraftWords& draft, std::string_view key);
 
-/// How a draft is made: as stated, else as the models tell: `eagle` for a head that reads its target's states, `mtp`
-/// for a model with a module for the next token that is named as its own draft, `model` for others and where neither
+/// How a draft is made: as stated, else by the models: `eagle` for a head that reads its target's states, `mtp`
+/// for a model with a module for the next token that is named as its own draft, `model` for others and if neither
 /// is known.
-/// @param reads  looks into the models' files, where they are files
-/// @throws QuestionError for a kind that such a head cannot have: a preset that drafts token by token is no `parallel`
-///   draft; traces::FileError
+/// @param reads  looks into the models' files, if they are files
+/// @throws QuestionError for a kind that such a head cannot have: a preset that drafts token by token is not a
+///   `parallel` draft; traces::FileError
 cost::DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& target, const NamedSpecs& known,
                            bool reads);
 
-/// The draft step's share of a target step that this kind of draft can have: c; empty where it makes no step, for which
+/// The share of a target step, c, that a draft step of this kind can have; empty if it makes no step, for which
 /// 0 may be given.
-/// @throws QuestionError for another number there
+/// @throws QuestionError if another number is given there
 std::optional<double> c_of_kind(cost::DraftKind kind, const std::optional<double>& c, const DraftWords& draft);
 
-/// What does not go together: "head_of_another_target" where a head was trained for other states than the target's,
-/// "vocabularies_differ" where a draft model has other tokens than the target; nothing where a model is not known.
+/// Reasons why a pair does not match: "head_of_another_target" if a head was trained for other states than the
+/// target's, "vocabularies_differ" if a draft model has other tokens than the target; empty if a model is unknown.
 std::optional<Note> mismatch(cost::DraftKind kind, const cost::ModelSpec* draft, const cost::ModelSpec* target);
 
-/// Why a head cannot read the target's states or name its tokens, with the presets that were made for it; nothing where
-/// it can, or where a model is not known. No server starts with such a pair.
+/// The reason why a head cannot read the target's states or name its tokens, with the presets that were made for it;
+/// empty if it can, or if a model is unknown. No server starts with such a pair.
 std::optional<std::string> unfit_head(const cost::ModelSpec* draft, const cost::ModelSpec* target);
 
-/// "context_beyond_model" where `longest` ("the mean request with its answer") has more tokens than the model's
-/// configuration names; nothing where it names no longest context.
+/// "context_beyond_model" if `longest` ("the mean request with its answer") has more tokens than the longest context
+/// in the model's configuration; empty if that names none.
 std::optional<Note> context_beyond_model(std::string_view longest, double tokens, const cost::ModelSpec& model);
 
 }  // namespace specdec::planner

@@ -8,7 +8,7 @@
 
 namespace specdec::planner {
 
-/// Devices and models of somebody's own, by the file that names them.
+/// User-defined devices and models, by the file that names them.
 struct NamedSpecs {
   std::map<std::string, cost::HardwareSpec, std::less<>> hardware;
   std::map<std::string, cost::ModelSpec, std::less<>> models;

@@ -5,22 +5,22 @@
 
 namespace specdec::planner {
 
-/// As devices and people count it.
+/// Decimal gigabytes, as used for devices and by people.
 inline constexpr double bytes_per_gigabyte = 1e9;
 
 /// A number for a human, to a few significant digits.
 std::string brief(double value, int digits = 4);
 
-/// A share in [0, 1] in per cent, to two digits; what is nearly everything is not rounded to 100%.
+/// A share in [0, 1] in per cent, to two digits; a share just below 1 is not rounded to 100%.
 std::string percent(double share);
 
-/// Half a unit of the last digit of a number as it was typed, "2.92" or "1e-3": what it was rounded from lies at most
-/// so far from it. Whole numbers are taken to a tenth: a length of "3" is seldom one of 2.5.
+/// Half a unit of the last digit of a typed number, "2.92" or "1e-3": the largest distance to the value it was rounded
+/// from. Integers are taken to a tenth: a length of "3" is seldom one of 2.5.
 double half_unit_of(std::string_view number);
 
-/// 1 - rate, in as many decimals as the rate has where these are few, as those of what was typed: 0.32 for 0.68, and
+/// 1 - rate, with as many decimals as the rate if these are few, as for typed rates: 0.32 for 0.68, and
 /// not 0.31999999999999995.
-/// @param exact  1 - rate as it is known; itself for a rate of more than 6 decimals
+/// @param exact  1 - rate as it is known; returned for a rate of more than 6 decimals
 double complement(double rate, double exact);
 
 }  // namespace specdec::planner

@@ -16,125 +16,125 @@
 #include "planner/assumption.hpp"
 #include "planner/cost.hpp"
 
-/// What people ask of speculative decoding, and what they are answered: an Acceptance and a Cost give a Plan.
+/// Questions about speculative decoding and their answers: an Acceptance and a Cost give a Plan.
 namespace specdec::planner {
 
 inline constexpr std::int64_t largest_max_gamma = 100'000;
-/// Where a question names none: of plans over points, and of benchmark runs.
+/// The default for plans over points, and from benchmark runs.
 inline constexpr std::int64_t usual_max_gamma = 32;
 inline constexpr std::int64_t usual_max_gamma_of_runs = 16;
 inline constexpr double default_min_gain = 0.05;
 /// In tokens.
 inline constexpr double largest_context = 1e9;
-/// Gammas listed one by one in what is printed of a plan.
+/// The most gammas that a printed plan lists one by one.
 inline constexpr std::int64_t listed_gammas = 1000;
 
-/// What is asked of an acceptance and a cost. Members are what the options of `specdec plan` of that name say.
+/// A question about an acceptance and a cost. Members correspond to the options of `specdec plan` of the same name.
 struct PlanQuestion {
-  /// Sequences decoded together, each in (0, 65536], rising; empty: those that were measured, else 1.
+  /// Sequences decoded together, each in (0, 65536], in increasing order; empty: the measured ones, else 1.
   std::vector<double> batch = {};
-  /// Tokens in the cache per sequence, each in [0, largest_context], rising; empty: that of the measurements, else 0.
+  /// Tokens in the cache per sequence, each in [0, largest_context], increasing; empty: the measured ones, else 0.
   std::vector<double> context = {};
-  /// The schedule covers batch 1 to this one; empty: the largest batch.
+  /// The schedule covers batches 1 to this one; empty: the largest batch.
   std::optional<std::int64_t> max_num_seqs = {};
-  /// g: speculation is worth it where it is at least 1 + g times as fast, >= 0; 0.05 where it is not given.
+  /// g: speculation is worthwhile if it is at least 1 + g times as fast, >= 0; 0.05 if not given.
   std::optional<double> min_gain = {};
-  /// In use at every batch, or by batch; not both.
+  /// The gamma in use at every batch, or by batch; not both.
   std::optional<std::int64_t> gamma = {};
   std::vector<planning::ScheduleStretch> schedule = {};
-  /// Largest acceptable loss of what is in use to what is recommended, [0, 1].
+  /// Largest acceptable loss of the gamma in use relative to the recommended one, [0, 1].
   std::optional<double> max_regret = {};
   /// Largest gamma to recommend and to show, [1, largest_max_gamma].
   std::optional<std::int64_t> max_gamma = {};
   /// Relative loss of speedup up to which a gamma counts as near-optimal, (0, 0.5].
   double tolerance = 0.01;
-  /// What lies outside of what was measured decides, too.
+  /// Also decide by extrapolated figures.
   bool extrapolate = false;
-  /// Also for generations of so many tokens; by the closed forms alone.
+  /// Also plan generations of this many tokens; closed forms only.
   std::optional<std::int64_t> tokens = {};
-  /// Draft operations / target operations per token; c where it is not given. By the closed forms alone.
+  /// Draft operations / target operations per token; c if not given. Closed forms only.
   std::optional<double> c_hat = {};
-  /// Write a configuration for this engine, which it reads from the file of that name.
+  /// Write a configuration for this engine, which reads it from the file of that name.
   std::optional<planning::Engine> emit = {};
   std::string config_file = {};
 
-  /// The largest gamma that is compared at a point, as far as acceptance and cost are known: max_gamma, else `usual` or
-  /// the gamma in use where that is larger; at most planning::largest_scanned_gamma.
+  /// The largest gamma that is compared at a point, as far as acceptance and cost are known: max_gamma, else the larger
+  /// of `usual` and the gamma in use; at most planning::largest_scanned_gamma.
   std::int64_t largest_compared_gamma(std::int64_t usual) const;
 };
 
 /// A draft that could be deployed.
 struct Draft {
-  /// Different from that of every other one.
+  /// Must differ from all others.
   std::string name = "draft";
   Acceptance acceptance;
   Cost cost;
 };
 
-/// What the closed forms of the paper say of one stated acceptance at a constant cost, for all gammas without end.
+/// The closed forms of the paper for one stated acceptance at a constant cost, over all gammas without bound.
 struct ClosedForm {
   planning::PlanQuestion question;
   planning::Plan plan;
-  /// Why the plan has no point; empty where it has one.
+  /// The reason why the plan has no point; empty if it has one.
   std::string no_point;
 
   bool regret_too_large() const { return plan.deployed && plan.deployed->exceeds_max_regret; }
-  /// The drafts that the acceptance was measured over; 0 where it holds for any number.
+  /// The drafts that the acceptance was measured over; 0 if it holds for any number.
   std::int64_t measured() const { return question.measured_at.value_or(question.acceptance.measured_positions()); }
 };
 
-/// What to do at one batch and context.
+/// The recommendation for one batch and context.
 struct Recommendation {
   double batch = 1;
   double context = 0;
-  /// Whether the intervals bear out what follows.
+  /// Whether the intervals support the figures below.
   planning::Verdict verdict = planning::Verdict::cannot_tell;
-  /// The best gamma by the estimate, 0 for plain decoding; empty where none has a price, or none is best.
+  /// The best gamma by the estimate, 0 for plain decoding; empty if none has a price, or none is best.
   std::optional<std::int64_t> gamma;
-  /// Of that gamma over plain decoding, with its 95% interval where there is one.
+  /// Speedup of that gamma over plain decoding, with its 95% interval if there is one.
   std::optional<estimate::Estimate> speedup;
 };
 
-/// What to do, and what that gains.
+/// The recommended decisions and their gains.
 struct Plan {
   PlanQuestion question;
-  /// As many as the plan has; none where benchmark runs bring their own acceptance.
+  /// All drafts of the plan; none if benchmark runs bring their own acceptance.
   std::vector<Draft> drafts;
-  /// Gamma, draft and verdict by batch and context; without drafts where gammas are too large for a point.
+  /// Gamma, draft and verdict by batch and context; has no drafts if gammas are too large for a point.
   planning::DeploymentPlan deployment;
-  /// The same where rounds that were taken as independent count a third; empty where none were.
+  /// The same with a third of the rounds, if they were taken as independent; empty if they were not.
   std::optional<planning::DeploymentPlan> at_design_effect_3;
-  /// Where one stated acceptance and a constant cost are all there is.
+  /// Set if the plan has only one stated acceptance and a constant cost.
   std::optional<ClosedForm> closed_form;
   std::optional<planning::BenchPlan> bench;
-  /// Of benchmark runs: the one to buy next, where one is worth its time.
+  /// For benchmark runs: the next run to make, if one is worth its time.
   std::optional<planning::NextRun> next_run;
   std::string target_model;
   double min_gain = default_min_gain;
-  /// Times are seconds.
+  /// True if times are in seconds.
   bool in_seconds = false;
   /// The largest gamma compared.
   std::int64_t max_gamma = usual_max_gamma;
-  /// What is in use, where that was said.
+  /// The gammas in use, if stated.
   std::vector<planning::ScheduleStretch> deployed;
   std::optional<planning::EngineConfig> config;
-  /// The server that the next run is made of: that of `emit`, else that of runs, logs, counters or timings, in this
-  /// order, as these name it.
+  /// The server for the next run: that of `emit`, else the one named by runs, logs, counters or timings, in this
+  /// order.
   std::optional<std::string> engine;
-  /// Why the draft that is shown cannot draft for the target at all; empty where nothing says so.
+  /// The reason why the draft that is shown cannot draft for the target at all; empty if there is none.
   std::string misfit;
-  /// What of the weights the device's memory does not hold; empty where it holds them, or nothing is known of it.
+  /// The part of the weights that the device's memory cannot hold; empty if they fit, or the memory is unknown.
   std::string shortfall;
-  /// Why the runs that price rounds cannot have been as they say; empty where nothing says so.
+  /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
   std::vector<std::string> files;
-  /// What the files of hardware and models describe.
+  /// The hardware and models described by files.
   NamedSpecs specs;
   std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
   /// The drafts that may be as fast as the recommended one at every point, by the intervals of both acceptances and by
-  /// the replicates of their costs, which are paired: that it is faster is by the estimate alone.
+  /// the replicates of their costs, which are paired: the recommended one is faster by the estimate only.
   std::vector<std::size_t> drafts_not_told_apart;
 
   /// At each point, in order of context, then batch; at least one.
@@ -147,58 +147,58 @@ struct Plan {
   bool has_roofline() const { return !drafts.empty() && drafts[shown()].cost.roofline != nullptr; }
   bool cost_from_log() const { return !drafts.empty() && drafts.front().cost.from_log; }
   bool extrapolates() const { return question.extrapolate; }
-  /// Whether the intervals of a draft hold no sampling error of its acceptance; where none is named, of the one shown.
+  /// True if the intervals of a draft contain no sampling error of its acceptance; by default of the draft shown.
   bool lacks_sampling(std::size_t draft) const;
   bool lacks_sampling() const { return lacks_sampling(shown()); }
-  /// Of the draft that is shown.
+  /// The cost of the draft that is shown.
   const cost::RoundCost& cost() const { return bench ? *bench->cost : *drafts[shown()].cost.rounds; }
-  /// What is in use is behind what is recommended by more than was accepted.
+  /// True if the gamma in use is behind the recommended one by more than the accepted loss.
   bool exceeds_max_regret() const;
 };
 
 /// Plans one draft, or chooses among several.
 ///
 /// With one stated acceptance, constants and neither batch, context, schedule nor engine, the closed forms answer for
-/// all gammas, and their one point stands beside them.
-/// @throws QuestionError for a value outside its range, for what goes not together, and where an engine asked for would
+/// all gammas, together with their one point.
+/// @throws QuestionError for a value outside its range, for incompatible members, and if a requested engine would
 ///   not start; std::domain_error
 Plan plan(const Acceptance& acceptance, const Cost& cost, const PlanQuestion& question = {});
-/// @param drafts  at least one
+/// @param drafts  at least one draft
 Plan plan(std::vector<Draft> drafts, const PlanQuestion& question = {});
 
-/// Results of benchmarks of a server, plain and speculative, answers of llama-server with their timings, or tables of
+/// Results of server benchmarks, plain and speculative, answers of llama-server with their timings, or tables of
 /// runs.
 struct BenchFiles {
   std::vector<std::string> bench;
   /// Runs to predict, which are used for nothing else.
   std::vector<std::string> holdout = {};
-  /// Where the files are of several.
+  /// Required if the files cover several.
   std::optional<std::string> model = {};
   DraftWords draft = {};
-  /// Drafted tokens of a round, where the files do not say it.
+  /// Drafted tokens per round, if the files do not state it.
   std::optional<std::int64_t> at = {};
-  /// Prices what lies beyond the runs by its shape, scaled to the nearest of them; made with `model` and `draft`.
+  /// Prices points beyond the runs by its shape, scaled to the nearest of them; made with `model` and `draft`.
   std::optional<Cost> hardware = {};
-  /// What a speculative round takes that those of the runs did not hold: seconds, and plain target steps; >= 0.
+  /// Extra time of a speculative round that the rounds of the runs lack: seconds, and plain target steps; >= 0.
   std::optional<double> overhead_seconds = {};
   std::optional<double> overhead = {};
-  /// The engine's acceptance rule, where it is known.
+  /// The engine's acceptance rule, if known.
   std::optional<traces::AcceptanceRule> acceptance = {};
 };
 
-/// Plans from what a server was measured to do. Component `sources`.
-/// @param acceptance  to plan with instead of what the runs accepted
+/// Makes a plan from a server's measurements. Component `sources`.
+/// @param acceptance  to plan with instead of the acceptance of the runs
 /// @throws QuestionError, traces::FileError, std::domain_error
 Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& acceptance = {},
                const PlanQuestion& question = {});
 
-/// What bounds the target's pass of a round: "weights", "cache", ...; empty where hardware does not price it.
+/// The bottleneck of the target's pass of a round: "weights", "cache", ...; empty if hardware does not price it.
 std::optional<std::string_view> bound_of(const Plan& plan, const planning::PointPlan& point, std::int64_t gamma);
-/// Whether two contexts are one for a reader, within a tenth: those of runs of the same lengths differ a little.
+/// True if two contexts are equal for a reader, within a tenth: those of runs of the same lengths differ a little.
 bool same_context(double a, double b);
 bool has_several_contexts(const Plan& plan);
 
-/// Where a row's speedup lies by what was typed of the acceptance, lengths or an interval of rates; empty where that is
+/// The range of a row's speedup over the typed acceptance, lengths or an interval of rates; empty if that is
 /// one rate.
 std::optional<estimate::Interval> speedup_interval(const Acceptance& acceptance, const planning::PlanRow& row);
 

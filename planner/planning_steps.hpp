@@ -5,17 +5,17 @@
 
 #include "planner/plan.hpp"
 
-/// The steps that a plan is made in, whatever its sources.
+/// The steps in which a plan is made, whatever its sources.
 namespace specdec::planner {
 
-/// What the question says before a draft is known.
-/// @param usual  the largest gamma where the question names none
+/// The part of the plan that follows from the question before a draft is known.
+/// @param usual  the largest gamma if the question names none
 /// @throws QuestionError
 Plan asked_plan(const PlanQuestion& question, std::int64_t usual);
-/// @throws QuestionError unless what is in use covers the batches
+/// @throws QuestionError unless the gammas in use cover the batches
 void require_scheduled(const Plan& plan, const std::vector<double>& batches);
 std::int64_t scheduled_up_to(const PlanQuestion& question, const std::vector<double>& batches);
-/// What points and benchmark runs are asked alike.
+/// The settings that points and benchmark runs share.
 template <class Question>
 void take_limits(const Plan& plan, Question& question) {
   question.max_gamma = plan.max_gamma;
@@ -25,21 +25,21 @@ void take_limits(const Plan& plan, Question& question) {
   question.max_regret = plan.question.max_regret;
   question.extrapolate = plan.question.extrapolate;
 }
-/// Its files, presets and warnings become the plan's.
+/// Adds the cost's files, presets and warnings to the plan.
 void take_cost(const Cost& cost, Plan& plan);
-/// Its limits, warnings and files become the plan's.
+/// Adds the acceptance's limits, warnings and files to the plan.
 void take_acceptance(const Acceptance& acceptance, Plan& plan);
-/// Adds what is said of the plan once it is there: notes, memory, the engine and its configuration.
-/// @param runs  where the plan is one of benchmark runs
+/// Completes a plan: notes, memory, the engine and its configuration.
+/// @param runs  set if the plan is from benchmark runs
 void conclude(const BenchFiles* runs, Plan& plan);
-/// What --max-regret complains about.
+/// Adds the warning of --max-regret.
 void warn_of_regret(Plan& plan);
-/// What the plan rests on.
-/// @param runs  where the plan is one of benchmark runs
+/// Adds the plan's assumptions.
+/// @param runs  set if the plan is from benchmark runs
 void assume(const BenchFiles* runs, Plan& plan);
 /// The points of the drafts, without configuration and assumptions.
 Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& question);
-/// Whether the closed forms answer.
+/// True if the closed forms answer.
 bool has_closed_form(const std::vector<Draft>& drafts, const PlanQuestion& question);
 Plan plan_closed_form(Draft draft, const PlanQuestion& question);
 

@@ -8,15 +8,15 @@
 
 #include "planner/recordings/analysis.hpp"
 
-/// How the answer of `specdec analyze` looks.
+/// Rendering of the answer of `specdec analyze`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Analysis& analysis);
 std::string text_of(const planner::Analysis& analysis);
-/// What it says first, in sentences: a paragraph each.
+/// The introductory sentences, one paragraph each.
 std::vector<std::string> words_of(const planner::Analysis& analysis);
 
-/// Of the tables that can be without rows, a row by the table's name: its keys are the columns.
+/// For the tables that can be empty, a row by the table's name: its keys are the columns.
 std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_analysis();
 
 }  // namespace specdec::render

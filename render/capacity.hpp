@@ -5,7 +5,7 @@
 
 #include "planner/load/capacity.hpp"
 
-/// How the answer of `specdec capacity` looks.
+/// Rendering of the answer of `specdec capacity`.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Capacity& capacity);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// How answers look: as JSON, CSV and text.
+/// Rendering of answers as JSON, CSV and text.
 namespace specdec::render {
 
 /// An array of objects within the JSON output that `--format csv` can print. The pointer "/points/*/rows" stands for
@@ -15,14 +15,14 @@ struct CsvTable {
   std::vector<std::string> keys = {};
 };
 
-/// The rows of a table of the output. Keys that hold tables of their own, here "rows" of "/points", are left out.
+/// The rows of a table of the output. Keys with tables of their own, here "rows" of "/points", are left out.
 nlohmann::ordered_json rows_of(const nlohmann::ordered_json& document, const CsvTable& table,
                                const std::vector<CsvTable>& all_tables);
 
 /// An array of objects as CSV: one header line, nested objects as `outer_inner`, intervals as `_low` and `_high`,
 /// arrays of objects left out, others in one cell separated by semicolons, null as an empty cell. Columns in order of
-/// first appearance. Of an array of numbers the columns are `row`, from 1, and `value`. Without rows the header line is
-/// that of `if_empty`, an array of objects, too.
+/// first appearance. For an array of numbers the columns are `row`, from 1, and `value`. Without rows the header line
+/// is that of `if_empty`, also an array of objects.
 std::string to_csv(const nlohmann::ordered_json& rows,
                    const nlohmann::ordered_json& if_empty = nlohmann::ordered_json::array());
 

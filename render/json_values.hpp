@@ -10,19 +10,19 @@
 
 namespace specdec::render {
 
-/// Sets `object[key]`; where the value is not finite, null and the reason in `key_note`.
+/// Sets `object[key]`; if the value is not finite, to null with the reason in `key_note`.
 void put_number(nlohmann::ordered_json& object, const std::string& key, double value);
 
-/// null where there is no value.
+/// null if there is no value.
 template <class Value>
 nlohmann::ordered_json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
-/// [lo, hi], null where there is no interval.
+/// [lo, hi], null if there is no interval.
 nlohmann::ordered_json pair_of(const std::optional<estimate::Interval>& interval);
 
-/// null where there is no finite value.
+/// null if there is no finite value.
 nlohmann::ordered_json number_or_null(const std::optional<double>& value);
 
 /// [{"code", "message"}]

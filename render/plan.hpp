@@ -8,31 +8,31 @@
 
 #include "planner/plan.hpp"
 
-/// How the answer of `specdec plan` looks: plan_json.cpp and plan_text.cpp print the closed forms,
+/// Rendering of the answer of `specdec plan`: plan_json.cpp and plan_text.cpp print the closed forms,
 /// plan_points_json.cpp and plan_points_text.cpp the points.
 namespace specdec::render {
 
 nlohmann::ordered_json json_of(const planner::Plan& plan);
 std::string text_of(const planner::Plan& plan);
-/// The answer in sentences, without tables, configuration and next measurements: a paragraph each, the recommendation
+/// The answer in sentences, without tables, configuration and next measurements: one paragraph each, the recommendation
 /// or the verdicts first.
 std::vector<std::string> words_of(const planner::Plan& plan);
 
-/// What of these is of the closed forms.
+/// The JSON output of the closed forms.
 nlohmann::ordered_json closed_form_json(const planner::Plan& plan);
 std::string closed_form_text(const planner::Plan& plan);
 std::vector<std::string> closed_form_words(const planner::Plan& plan);
 
-/// Fills in the keys of the JSON output that speak of points.
+/// Fills in the keys of the JSON output for points.
 void put_points(const planner::Plan& plan, nlohmann::ordered_json& json);
 
-/// Of the tables of benchmark runs, which most plans lack, a row by the table's name: its keys are the columns.
+/// For the tables of benchmark runs, which most plans lack, a row by the table's name: its keys are the columns.
 std::map<std::string, nlohmann::ordered_json, std::less<>> rows_of_empty_runs();
 
-/// What the column of a speedup's interval is called; of the draft that is shown, and of all.
+/// The heading of a speedup's interval; for the draft that is shown, and for all.
 std::string interval_heading(const planner::Plan& plan);
 std::string interval_heading_of_drafts(const planner::Plan& plan);
-/// A command on lines of their own, broken before options where it is long.
+/// A command on separate lines, broken before options if it is long.
 std::string command_lines(const std::string& command);
 
 }  // namespace specdec::render

@@ -9,30 +9,30 @@ namespace specdec::render {
 /// One step of Algorithm 1 as text.
 struct FigureStep {
   std::string accepted;
-  /// The draft that was rejected, empty when none was.
+  /// The rejected draft; empty if there is none.
   std::string rejected;
   /// The target's own token: the correction, or the bonus.
   std::string extra;
 };
 
-/// `text` on one line: backslash escapes for control characters, bytes that are no UTF-8 as \xNN.
+/// `text` on one line: backslash escapes for control characters, bytes that are not UTF-8 as \xNN.
 std::string visible(std::string_view text);
 
-/// `text` as visible, with the characters that mean something to HTML and XML replaced.
+/// `text` as visible, with HTML and XML special characters replaced.
 std::string escaped_markup(std::string_view text);
 
-/// Whether standard output is a terminal that shows colours and nobody forbids them by NO_COLOR.
+/// True if standard output is a terminal that shows colours and NO_COLOR does not forbid them.
 bool is_colour_terminal();
 
 /// Figure 1 of Leviathan et al. 2023: one line per step with the text so far, the step's accepted drafts in green, the
 /// rejected one in red and the target's own token in blue; without colour <accepted>[-rejected-]{+own+}.
 std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour);
 
-/// What its colours or marks mean.
+/// The meaning of its colours or marks.
 std::string_view figure_legend(bool colour);
 
-/// The same as a page of HTML that needs nothing else. What was accepted, rejected and added differs by colour, by a
-/// line below or through it, and for screen readers by its element and a title; the command stands in a meta element.
+/// The same as a self-contained HTML page. Accepted, rejected and added tokens differ by colour, by a
+/// line below or through them, and for screen readers by element and title; the command is in a meta element.
 std::string steps_page(std::string_view prompt, const std::vector<FigureStep>& steps, std::string_view summary,
                        std::string_view made_by);
 

@@ -14,10 +14,10 @@
 
 namespace specdec::render {
 
-/// Width that human output keeps to.
+/// Maximum width of human-readable output.
 inline constexpr std::size_t text_width = 100;
 
-/// Units that human output shows.
+/// Units of human-readable output.
 inline constexpr double milliseconds_per_second = 1000;
 using planner::bytes_per_gigabyte;
 
@@ -27,28 +27,28 @@ using planner::percent;
 /// The parts of `text` between the separators; an empty text is one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
-/// A number with so many decimals.
+/// A number with the given number of decimals.
 std::string fixed(double value, int decimals = 3);
 
 /// "1 text", "2 texts".
 std::string counted(std::int64_t number, std::string_view what);
-/// "2, 4 to 6" of rising numbers.
+/// "2, 4 to 6" for increasing numbers.
 std::string listed_ranges(const std::vector<std::int64_t>& numbers);
 
 /// A speedup: "2.31x".
 std::string factor_text(double speedup);
 
-/// A number in a column: three decimals where they show it well, else as brief.
+/// A number in a column: three decimals if they suffice, else as brief.
 std::string in_column(double value);
 
-/// An estimate to so many decimals with its 95% interval: "1.97 +-0.04" where that lies evenly around the value to a
-/// tenth of its half, else "1.97 [1.90, 2.00]"; the value alone where there is none.
+/// An estimate with the given number of decimals and its 95% interval: "1.97 +-0.04" if that is symmetric about the
+/// value to a tenth of its half, else "1.97 [1.90, 2.00]"; the value alone if there is none.
 std::string with_interval(const estimate::Estimate& estimate, int decimals);
 
 /// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
 std::string wrapped(std::string_view text, std::size_t indent = 0);
 
-/// What stands below an answer: "Assumptions: ..." and a paragraph for each warning that explains no null; empty where
+/// The lines below an answer: "Assumptions: ..." and a paragraph for each warning that explains no null; empty if
 /// there is neither.
 std::string closing_text(std::span<const planner::Assumption> assumptions, std::span<const Note> warnings);
 
@@ -68,14 +68,14 @@ class TextTable {
 
   /// @throws std::invalid_argument unless there is one cell for each column
   void add_row(std::vector<std::string> cells);
-  /// A line of its own across the columns, above the rows that follow.
+  /// A heading across the columns, above the rows that follow.
   void add_heading(std::string heading) { headings_.emplace_back(rows_.size(), std::move(heading)); }
   std::string to_string() const;
 
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
-  /// Before which row each stands.
+  /// The row before which each stands.
   std::vector<std::pair<std::size_t, std::string>> headings_;
 };
 

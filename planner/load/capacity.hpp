@@ -12,44 +12,44 @@
 #include "planner/cost.hpp"
 #include "sim/serving/capacity_range.hpp"
 
-/// How much load a deployment takes, and how many GPUs a load needs. Component `load`.
+/// The load that a deployment can take, and the GPUs that a load needs. Component `load`.
 namespace specdec::planner {
 
-/// What is asked of an acceptance and a cost in seconds. Members are what the options of `specdec capacity` of that
-/// name say.
+/// A question about an acceptance and a cost in seconds. Members correspond to the options of `specdec capacity` of the
+/// same name.
 struct CapacityQuestion {
-  /// Requests: their lengths, or those that were recorded; `requests_per_second` is `arrival_rate`.
+  /// Requests: their lengths, or recorded ones; `requests_per_second` is given by `arrival_rate`.
   sim::Workload workload = {};
-  /// Requests/s of all replicas, > 0; empty: that of the recorded requests, else what one replica can take is answered.
+  /// Requests/s of all replicas, > 0; if empty, that of the recorded requests, else the most of one replica.
   std::optional<double> arrival_rate = {};
-  /// Instead: requests that clients keep in flight, taken as the rate at which plain decoding serves them.
+  /// Alternative: requests that clients keep in flight, converted to the rate at which plain decoding serves them.
   std::optional<std::int64_t> concurrency = {};
-  /// Share of the prompts that is found in the cache, [0, 1).
+  /// Share of the prompts' tokens that is found in the cache, [0, 1).
   double prefix_cache_hit_rate = 0;
   /// Prompts are computed elsewhere.
   bool decode_only = false;
-  /// Standard deviation of a Beta law of the rate over requests, each of which keeps its own.
+  /// Standard deviation of a Beta law of the rate over requests, each of which keeps its own rate.
   std::optional<double> alpha_spread = {};
 
-  /// Accelerators of a replica where hardware does not price it; 1 where it is not given.
+  /// Accelerators of a replica if hardware does not price it; 1 if not given.
   std::optional<std::int64_t> tensor_parallel = {};
   std::optional<double> prefill_tokens_per_second = {};
   std::optional<std::int64_t> replicas = {};
-  /// Per GPU and hour.
+  /// Price per GPU and hour.
   std::optional<double> price = {};
   std::optional<double> watts_per_gpu = {};
 
   double gpu_memory_utilization = 0.9;
   double activation_reserve_gb = 0;
-  /// Where hardware does not know the memory; needed there.
+  /// Required if the hardware's memory is unknown.
   std::optional<std::int64_t> kv_cache_tokens = {};
   std::int64_t block_size = 16;
-  /// Each is a scenario, rising.
+  /// One scenario for each, in increasing order.
   std::vector<std::int64_t> max_num_seqs = {256};
   std::int64_t max_num_batched_tokens = 8192;
 
-  /// Compared beside plain decoding, rising, each in [1, 64]; empty: 1 to 8 where there are an acceptance and no
-  /// schedule.
+  /// Compared with plain decoding, in increasing order, each in [1, 64]; if empty, 1 to 8 if there are an acceptance
+  /// and no schedule.
   std::optional<std::vector<std::int64_t>> gamma = {};
   std::vector<planning::ScheduleStretch> schedule = {};
 
@@ -62,43 +62,43 @@ struct CapacityQuestion {
   std::int64_t seed = 0;
   std::int64_t threads = 1;
 
-  /// The largest gamma of any scenario; 0 where nothing drafts.
+  /// The largest gamma of any scenario; 0 if nothing drafts.
   std::int64_t largest_gamma(bool has_acceptance) const;
 };
 
 /// The cache of one scenario.
 struct ScenarioMemory {
-  /// Tokens that it holds, and those left where every sequence has its look-ahead slots.
+  /// Tokens that it holds, and those left if every sequence has its look-ahead slots.
   std::int64_t tokens = 0, left_tokens = 0;
-  /// Empty where kv_cache_tokens says the tokens.
+  /// Empty if kv_cache_tokens gives the number.
   std::optional<planning::KvMemory> memory;
 };
 
-/// What each scenario takes and needs.
+/// The load and the needs of each scenario.
 struct Capacity {
   CapacityQuestion question;
-  /// What is simulated.
+  /// The question for the simulation.
   sim::CapacityQuestion simulation;
   sim::CapacityRange range;
-  /// The acceptances at the ends of its interval; empty where it is taken as exact.
+  /// The acceptances at the ends of its interval; empty if it is taken as exact.
   std::vector<std::vector<sim::RequestAcceptance>> acceptance_ends;
   /// [scenario]
   std::vector<ScenarioMemory> memory;
-  /// Why the runs that price rounds cannot have been as they say; empty where nothing says so.
+  /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
-  /// "alpha 0.8", "counters of m (vllm metrics)"; empty where nothing drafts.
+  /// "alpha 0.8", "counters of m (vllm metrics)"; empty if nothing drafts.
   std::string acceptance;
-  /// It is a range of alpha, or lacks sampling error, so that what holds it is no 95% interval.
+  /// True if it is a range of alpha, or lacks sampling error, so that intervals are not 95% intervals.
   bool is_range = false;
-  /// Requests or sequences with a law of their own, where there is more than one; 0 otherwise.
+  /// Number of requests or sequences with a law of their own, if more than one; 0 otherwise.
   std::size_t acceptance_laws = 0;
   /// The longest draft that acceptance was measured at, up to the largest gamma compared.
   std::int64_t measured_gamma = 0;
   /// The shortest one.
   std::int64_t measured_from = 1;
-  /// Where the cost is a roofline: whether timed iterations narrowed its losses.
+  /// Whether timed iterations narrowed the losses; empty if the cost is not a roofline.
   std::optional<bool> calibrated;
-  /// What a server is asked for by: the target's name, and the engine that counted where one did.
+  /// Names for a server: that of the target, and of the engine that counted, if one did.
   std::string served_model, engine;
   /// The rate at which `concurrency` is served.
   std::optional<sim::SimulatedValue> rate_of_concurrency;
@@ -109,25 +109,25 @@ struct Capacity {
 
   const sim::CapacityAnswer& answer() const { return range.answer; }
   const std::vector<sim::ScenarioCapacity>& scenarios() const { return range.answer.scenarios; }
-  /// The best place without speculation: of the fewest GPUs, else of the largest sustainable load.
+  /// The index of the best scenario without speculation: with the fewest GPUs, else with the largest sustainable load.
   std::size_t plain() const;
   bool asks_for_load() const { return simulation.workload.requests_per_second.has_value(); }
-  /// Outside of what its acceptance was measured at, to either side.
+  /// True if it lies outside the range that its acceptance was measured at, on either side.
   bool is_extrapolated(std::size_t i) const;
   bool has_extrapolated() const;
-  /// The drafts that acceptance was measured over: "4", or "3 to 6" with " to " between the two.
+  /// The drafts that acceptance was measured over: "4", or "3 to 6" if `to` is " to ".
   std::string measured_gammas(std::string_view to) const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }
-  /// The run that would tell most; empty where nothing is uncertain, or calibration was given what it takes.
+  /// The most informative next run; empty if nothing is uncertain, or calibration was given all that it takes.
   std::optional<sim::CapacityDoubt> doubt() const;
   /// The scenario whose two engines are compared: the recommended one, else the plain one.
   std::size_t shown() const { return answer().recommended.value_or(plain()); }
 };
 
-/// Told of the share that is done, [0, 1].
+/// Receives the share that is done, [0, 1].
 using CapacityProgress = std::function<void(double)>;
 
-/// Compares plain decoding with every gamma asked for, by simulation.
+/// Compares plain decoding with every requested gamma, by simulation.
 /// @param acceptance  empty: nothing drafts
 /// @throws QuestionError for a value outside its range, a model that does not fit, or a cost without seconds
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
@@ -136,10 +136,10 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
 Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question);
 
-/// The gamma of all batches; empty where a schedule has several.
+/// The gamma of all batches; empty if a schedule has several.
 std::optional<std::int64_t> gamma_of(const sim::CapacityScenario& scenario);
 
-/// What measures it.
+/// The command that measures it.
 std::string benchmark_command(const Capacity& capacity, const sim::CapacityDoubt& doubt);
 
 }  // namespace specdec::planner

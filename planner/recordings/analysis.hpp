@@ -17,59 +17,59 @@
 #include "traces/note.hpp"
 #include "traces/position_source.hpp"
 
-/// What a recording says of acceptance, of gamma and of other ways to draft.
+/// Results of a recording on acceptance, gamma and other ways to draft.
 namespace specdec::planner {
 
 inline constexpr std::array<double, 5> usual_leniences = {0.9, 0.7, 0.5, 0.3, 0.1};
 
-/// What is asked of a recording. Members are what the options of `specdec analyze` of that name say.
+/// A question about a recording. Members correspond to the options of `specdec analyze` of the same name.
 struct AnalysisQuestion {
   RecordingRules rules = {};
-  /// How far from 1 a row may sum, (0, 1]; by its number type where it is not given.
+  /// How far from 1 a row may sum, (0, 1]; by its number type if not given.
   std::optional<double> row_tolerance = {};
-  /// The numbers of sequences by task were chosen.
+  /// True if the numbers of sequences by task were chosen.
   bool fixed_task_mix = false;
-  /// Empty c: no speedups.
+  /// With an empty c there are no speedups.
   StepTimes cost = {};
-  /// Rising, in [1, theory::largest_replayed_gamma]; empty: 1 to 16.
+  /// In increasing order, in [1, theory::largest_replayed_gamma]; empty: 1 to 16.
   std::vector<std::int64_t> gamma = {};
-  /// Each in (0, 1], of whole rows; nothing: the usual ones where rows are whole.
+  /// Each in (0, 1], for whole rows; empty: the usual ones if rows are whole.
   std::optional<std::vector<double>> lenience = {};
-  /// Other ways to sample whole rows; nothing: a few temperatures where rows are whole and their files small.
+  /// Other ways to sample whole rows; empty: a few temperatures if rows are whole and their files small.
   std::optional<std::vector<planning::SweepSetting>> standardise = {};
-  /// Runs of the Monte Carlo replay, from 2 on; 0 for none.
+  /// Runs of the Monte Carlo replay, >= 2; 0 for none.
   std::int64_t samples = 16;
   std::int64_t seed = 1;
-  /// The answer does not depend on it, >= 1.
+  /// >= 1; does not affect the answer.
   std::int64_t threads = 1;
 };
 
-/// What a recording says.
+/// The results of a recording.
 struct Analysis {
   AnalysisQuestion question;
-  /// The gammas that are shown, rising.
+  /// The gammas that are shown, in increasing order.
   std::vector<std::int64_t> gammas;
   std::optional<core::StepCost> cost;
   traces::TraceMetadata metadata;
   planning::TraceAnalysis recording;
-  /// One for each of `gammas`; empty where there was no replay. Of the lower ends where acceptance is bracketed, and
-  /// then of the upper ends too.
+  /// One for each of `gammas`; empty if there was no replay. For the lower ends if acceptance is bracketed, and
+  /// then for the upper ends too.
   std::vector<sim::MonteCarloTokens> monte_carlo;
   std::vector<sim::MonteCarloTokens> monte_carlo_upper;
   std::vector<std::string> files;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
 
-  /// How far the simulation of gammas[row] lies from the exact replay, in its standard errors, at the end of the
-  /// bracket where that is farther; empty where there is no simulation or nothing is random.
+  /// The distance of the simulation of gammas[row] from the exact replay, in its standard errors, at the end of the
+  /// bracket with the larger distance; empty if there is no simulation or nothing is random.
   std::optional<double> monte_carlo_z(std::size_t row) const;
 };
 
 /// Reads a recording to its end, once.
-/// @param progress  takes the share of the positions that were read, where the recording says how many it has
+/// @param progress  receives the share of the positions read so far, if the recording states how many it has
 /// @throws QuestionError if a member is out of range, or the recording holds no position
 /// @throws estimate::RuleUndefined if the rule has no meaning for what was recorded
-/// @throws traces::FileError if a file cannot be read, or a row is no distribution
+/// @throws traces::FileError if a file cannot be read, or a row is not a distribution
 Analysis analyze(traces::PositionSource& source, const AnalysisQuestion& question = {},
                  const std::function<void(double share)>& progress = {});
 Analysis analyze(const RecordingFiles& recording, const AnalysisQuestion& question = {},

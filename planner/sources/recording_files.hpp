@@ -9,20 +9,20 @@
 
 namespace specdec::planner {
 
-/// A recording: what two models said of a text, in any format of docs/trace_format.md.
+/// A recording: the distributions of two models along a text, in any format of docs/trace_format.md.
 struct RecordingFiles {
-  /// Files or a folder; empty where `how` names the files of a pair.
+  /// Files or a folder; empty if `how` names the files of a pair.
   std::vector<std::string> files;
-  /// Which arrays, and what the numbers are, where the format does not say it.
+  /// The arrays to use, and the meaning of the numbers, for formats that do not state it.
   traces::OpenOptions how = {};
 };
 
-/// Opens it. Component `sources`.
-/// @throws QuestionError where `how` says what the format says itself, or a file is there twice
+/// Opens the recording. Component `sources`.
+/// @throws QuestionError if `how` states what the format states itself, or a file is listed twice
 /// @throws traces::FileError if it cannot be read
 std::unique_ptr<traces::PositionSource> open_recording(const RecordingFiles& recording);
 
-/// Tells `progress` the share of `source` that was read once `batch` was, where both are known.
+/// Passes to `progress` the share of `source` read up to the end of `batch`, if both are known.
 void tell_of_reading(const std::function<void(double share)>& progress, const traces::PositionSource& source,
                      const traces::PositionBatch& batch);
 

@@ -8,16 +8,16 @@
 
 namespace specdec::planner {
 
-/// How a recording is taken.
+/// Rules for interpreting a recording.
 struct RecordingRules {
-  /// Empty: the rule that the recording names, else rejection sampling.
+  /// If empty, the rule that the recording names, else rejection sampling.
   std::optional<traces::AcceptanceRule> acceptance = {};
   /// Log-probabilities are those that were sampled from, whatever the recording says.
   bool assume_processed = false;
-  /// Replay also a text that is not the target's own.
+  /// Also replay a text that is not the target's own.
   bool force_replay = false;
 
-  /// @param followed  the rule that was taken in the end
+  /// @param followed  the rule that was used in the end
   std::vector<Assumption> assumptions(const traces::TraceMetadata& metadata, traces::AcceptanceRule followed) const;
 };
 

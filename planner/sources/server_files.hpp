@@ -15,8 +15,8 @@ namespace specdec::planner {
 std::vector<traces::ServingCounts> counts_in(const std::vector<std::string>& files, std::vector<Note>& warnings);
 
 /// @param counts  windows of logs, or benchmark runs
-/// @param gamma   of those that do not say it
-/// @throws QuestionError where nobody says how many tokens a round drafted
+/// @param gamma   the gamma of those that do not state it
+/// @throws QuestionError if the number of drafted tokens per round is not stated anywhere
 void require_drafts_told(const std::vector<traces::ServingCounts>& counts, std::optional<std::int64_t> gamma);
 
 }  // namespace specdec::planner

@@ -13,7 +13,7 @@
 
 namespace specdec::render {
 
-/// Panels with what is decided before the first line of their script. Refers to the panels.
+/// Panels with the decisions made before the first line of their script. Refers to the panels.
 struct ChartDrawing {
   ChartDrawing(const std::vector<ChartPanel>& shown, const DrawingStyle& drawing_style);
 
@@ -26,7 +26,7 @@ struct ChartDrawing {
   std::vector<PanelRanges> ranges;
   /// Size of text, in units of 1/96 inch: grows with the drawing, and is legible in a column of 85 mm.
   double font;
-  /// In what widths of lines are multiples of: 1 where text has 12 units.
+  /// The unit of line widths: 1 for text of 12 units.
   double line;
 };
 
@@ -34,15 +34,15 @@ struct ChartDrawing {
 struct DrawnSeries {
   const ChartSeries& series;
   SeriesLook look;
-  /// gnuplot's name of its data.
+  /// gnuplot's name for its data.
   std::string data;
   std::string colour;
   std::string dash;
-  /// Of a terminal, whose lines are of characters of their own.
+  /// The line type on a terminal, whose lines use different characters.
   int line_type;
   double line_width;
   double point_size;
-  /// On paper its panel has cells, whose colours leave none for lines.
+  /// True if its panel on paper has cells, whose colours leave none for lines.
   bool over_cells;
 };
 

@@ -7,7 +7,7 @@
 #include "render/figures/axis_tics.hpp"
 #include "render/figures/chart_drawing.hpp"
 
-/// Where the parts of a drawing on paper stand. Lengths are in units of 1/96 inch.
+/// Positions of the parts of a drawing on paper. Lengths are in units of 1/96 inch.
 namespace specdec::render {
 
 /// Lines of a legend, as gnuplot draws them.
@@ -28,7 +28,7 @@ struct DrawingArea {
 struct PanelPlace {
   DrawingArea plot;
   DrawingArea legend;
-  /// Between the axes.
+  /// Room between the axes.
   PanelRoom room = {};
   std::vector<std::string> title = {};
 };
@@ -47,16 +47,16 @@ struct DrawingLayout {
   PlacedText title;
   PlacedText caption;
   std::vector<PanelPlace> panels;
-  /// Of each panel, or of all of them.
+  /// The legends of each panel, or one for all panels.
   std::vector<DrawingLegend> legends;
   DrawingLegend common_legend;
   DrawingArea common_legend_area;
 };
 
-/// From one line of text to the next.
+/// Distance from one line of text to the next.
 double line_height(double font);
 
-/// How many columns a legend has within a width.
+/// Number of columns that a legend has within a width.
 double legend_columns(const DrawingLegend& legend, double width, double font);
 
 /// From the top: title, panels in rows with their legends below them, the legend that serves all of them, caption.

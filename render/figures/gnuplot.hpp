@@ -5,10 +5,10 @@
 
 namespace specdec::render {
 
-/// What gnuplot writes to its standard output for this script, which it reads from its standard input. No shell, no
-/// file with a name and no settings of the user's are between.
-/// @throws planner::QuestionError where gnuplot is not installed
-/// @throws std::runtime_error with gnuplot's complaint where it fails
+/// The standard output of gnuplot for this script, which it reads from its standard input. No shell, named
+/// file or user settings are involved.
+/// @throws planner::QuestionError if gnuplot is not installed
+/// @throws std::runtime_error with gnuplot's message if it fails
 std::string run_gnuplot(std::string_view script);
 
 }  // namespace specdec::render

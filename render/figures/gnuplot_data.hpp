@@ -5,7 +5,7 @@
 
 namespace specdec::render {
 
-/// The data of every series in blocks named as in DrawnSeries, as its marks need them.
+/// Writes the data of every series, in blocks named as in DrawnSeries, as its marks need them.
 void write_data_blocks(const ChartDrawing& drawing, GnuplotText& script);
 
 }  // namespace specdec::render

@@ -9,10 +9,10 @@
 
 namespace specdec::render {
 
-/// The plot command of a panel, and before it the arrows and labels among its marks. What covers most lies below.
+/// Writes the plot command of a panel, and before it the arrows and labels among its marks, larger areas first.
 void write_marks(const ChartDrawing& drawing, std::size_t panel, GnuplotText& script);
 
-/// What stands behind "plot" to have no more of a series than its line of the legend, which says `name`.
+/// The argument of "plot" that draws only a series' line in the legend, with the text `name`.
 std::string legend_entry(const ChartDrawing& drawing, const DrawnSeries& drawn, std::string_view name);
 
 }  // namespace specdec::render

@@ -8,8 +8,8 @@
 
 namespace specdec::render {
 
-/// What gnuplot 5.4 draws the chart from, to its standard output: settings, the data as they are, and plot commands.
-/// Names of series, labels and titles are text in quotes, never commands, and never marked up.
+/// The script from which gnuplot 5.4 draws the chart to its standard output: settings, the data as they are, and plot
+/// commands. Names of series, labels and titles are quoted text, never commands, and never marked up.
 /// @throws std::invalid_argument as require_drawable
 std::string gnuplot_script(const Chart& chart, const DrawingStyle& style, std::string_view made_by);
 

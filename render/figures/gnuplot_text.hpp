@@ -25,20 +25,20 @@ class GnuplotText {
   std::string text_;
 };
 
-/// `text` as a gnuplot string in single quotes, within which gnuplot substitutes nothing. Control characters and bytes
-/// that are no UTF-8 are escaped, see visible.
+/// `text` as a gnuplot string in single quotes, in which gnuplot substitutes nothing. Control characters and bytes
+/// that are not UTF-8 are escaped, see visible.
 std::string gnuplot_string(std::string_view text);
 
-/// Lines one below the other, as an expression of gnuplot.
+/// Several lines of text, one below the other, as a gnuplot expression.
 std::string gnuplot_lines(const std::vector<std::string>& lines);
 
-/// A string for the label of a tic, which gnuplot takes for a form of printf.
+/// A string for the label of a tic, which gnuplot treats as a printf format.
 std::string gnuplot_tic_label(std::string_view text);
 
-/// What gnuplot takes for a name.
+/// A name as a gnuplot identifier.
 std::string gnuplot_identifier(std::string name);
 
-/// A number as it is; NaN, a gap, where it is not finite.
+/// A number as it is; NaN, a gap, if it is not finite.
 std::string gnuplot_number(double value);
 
 }  // namespace specdec::render

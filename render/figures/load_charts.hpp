@@ -15,18 +15,19 @@ namespace specdec::render {
 struct ScenarioOverLoads {
   std::string name;
   bool is_plain = false;
-  /// Rising; intervals hold the errors of simulation, cost and acceptance.
+  /// In increasing order; intervals include the errors of simulation, cost and acceptance.
   std::vector<sim::ReplicaAtLoad> points;
-  /// The largest load that one replica takes within the limits, and the one above which its queue grows.
+  /// The largest load that one replica takes within the limits, and the load above which its queue grows.
   sim::SimulatedValue sustainable, saturated;
 };
 
-/// What figures over loads show: plain decoding and the recommended way to speculate, else the one that takes most.
+/// The ways of decoding that figures over loads show: plain, and the recommended speculative one, else the one that
+/// takes most.
 struct LoadChartInputs {
   std::vector<ScenarioOverLoads> scenarios;
   sim::CapacityLimits limits;
   std::int64_t gpus_per_replica = 1;
-  /// Requests/s of all replicas, where a load is asked for.
+  /// Requests/s of all replicas, if a load is requested.
   std::optional<double> asked;
   std::optional<double> price_per_gpu_hour;
   /// How the figures were simulated: "4 runs of 500 requests".
@@ -34,24 +35,24 @@ struct LoadChartInputs {
   std::string who;
 };
 
-/// Plans what is shown with the other versions of cost and acceptance, and simulates its times over loads; `who` and
-/// `asked` are left out.
-/// @param question  asks for no load, so that its answer says what a replica sustains
+/// Plans the scenarios shown with the other versions of cost and acceptance, and simulates their times over loads;
+/// `who` and `asked` are left out.
+/// @param question  requests no load, so that its answer is what a replica sustains
 /// @param acceptances  as in sim::over_versions
-/// @param loads  of a replica at which its times are simulated, up to what the scenario takes; 0 for none
+/// @param loads  number of loads of a replica at which its times are simulated, up to the scenario's limit; 0 for none
 /// @throws as sim::replica_at_loads
 LoadChartInputs load_chart_inputs(const sim::CapacityQuestion& question, const sim::CapacityAnswer& answer,
                                   std::span<const std::vector<sim::RequestAcceptance>> acceptances, std::size_t loads);
 
-/// GPUs that a load needs, as steps, with the band of what is uncertain.
-/// @throws planner::QuestionError where no load is served
+/// GPUs that a load needs, as steps, with a band for the uncertainty.
+/// @throws planner::QuestionError if no load is served
 Chart gpus_over_load_chart(const LoadChartInputs& inputs);
 
 /// Two panels: time to first token and time per output token of one replica's requests over its load, the median and
 /// the 99th percentile, with the limits.
 Chart latency_over_load_chart(const LoadChartInputs& inputs);
 
-/// Time per output token against the cost of a million, load by load. @throws planner::QuestionError without a price
+/// Time per output token against cost per million tokens, load by load. @throws planner::QuestionError without a price
 Chart cost_and_time_chart(const LoadChartInputs& inputs);
 
 }  // namespace specdec::render

@@ -4,7 +4,7 @@
 
 #include "render/figures/chart_panel.hpp"
 
-/// What a panel's axes cover, and the room that bars and cells take on them.
+/// The ranges of a panel's axes, and the room that bars and cells take on them.
 namespace specdec::render {
 
 struct AxisRange {
@@ -21,20 +21,20 @@ bool is_logarithmic(const ChartAxis& axis);
 
 bool has_cells(const ChartPanel& panel);
 
-/// What the axes ask for, else what the marks cover, with room at the ends of y; of an axis of categories all of them,
-/// half a place beyond the outer ones.
+/// The ranges stated for the axes, else those of the marks, with room at the ends of y; for an axis of categories all
+/// of them, with half a place beyond the outer ones.
 PanelRanges ranges_of(const ChartPanel& panel);
 
-/// The range of the colours of cells: what the axis asks for, else that of the values.
+/// The range of the colours of cells: as stated for the axis, else that of the values.
 AxisRange colour_range_of(const ChartAxis& z, const ChartSeries& cells);
 
-/// An end of a mark within the panel: where it is infinite, or no place of a logarithmic axis, that of the axis.
+/// An end of a mark within the panel: if it is infinite, or not positive on a logarithmic axis, the end of the axis.
 double end_within(double value, const AxisRange& range, const ChartAxis& axis);
 
 /// Bars of several series at one place stand side by side.
 double bar_width(const ChartPanel& panel);
 
-/// From the place of a bar of `bars`, a series of this panel, to its middle.
+/// The distance from the place of a bar of `bars`, a series of this panel, to its middle.
 double bar_shift(const ChartPanel& panel, const ChartSeries& bars);
 
 /// Edges between cells, and half a cell beyond the outer ones' middles.
@@ -45,8 +45,8 @@ struct CellGrid {
 
 CellGrid grid_of(const ChartPanel& panel, const ChartSeries& cells);
 
-/// What of an axis that counts cells, from 0 at the middle of the first one, lies beside `shown` of the axis whose
-/// cells have these edges.
+/// The range of an axis that counts cells, from 0 at the middle of the first one, that corresponds to `shown` on the
+/// axis whose cells have these edges.
 AxisRange counted_cells(const std::vector<double>& edges, AxisScale scale, const AxisRange& shown);
 
 }  // namespace specdec::render

@@ -12,54 +12,54 @@
 #include "planner/plan.hpp"
 #include "render/figures/chart.hpp"
 
-/// Figures of a plan, for whoever has one: `specdec plot` from its options, `specdec report` from the user's answer.
-/// What a chart rests on (assumptions, files) is filled in by its caller.
+/// Figures of a plan, for any caller that has one: `specdec plot` from its options, `specdec report` from the user's
+/// answer. The assumptions and files of a chart are filled in by its caller.
 namespace specdec::render {
 
-/// The best speedup over acceptance rate and draft cost, boundaries between best gammas, and what the user has.
+/// The best speedup over acceptance rate and draft cost, boundaries between best gammas, and the user's values.
 struct SpeedupMapInputs {
   /// v and overhead; its c is not used.
   core::StepCost cost = {};
-  /// The user's acceptance rate and draft cost, each an interval; of no length where it is a number.
+  /// The user's acceptance rate and draft cost, each an interval; of zero length for a number.
   std::optional<estimate::Interval> alpha = {};
   std::optional<estimate::Interval> c = {};
   /// The gammas compared, [1, planning::largest_mapped_gamma].
   std::int64_t max_gamma = 256;
-  /// Cells along each axis, >= 2.
+  /// Number of cells along each axis, >= 2.
   int rates = 91;
   int costs = 61;
 };
 Chart speedup_map_chart(const SpeedupMapInputs& inputs);
 
-/// Speedup against gamma at each point of a plan, a panel each.
+/// Speedup against gamma at each point of a plan, one panel per point.
 struct SpeedupOverGammaInputs {
   std::vector<planning::PointPlan> points;
   /// "alpha 0.75", "replay of 4608 positions", ...
   std::string acceptance;
   /// Relative loss up to which gammas are near-optimal.
   double tolerance = 0.01;
-  /// Points that stand in none of the panels, since nothing at them has a price.
+  /// Number of points without a panel, since nothing at them has a price.
   std::size_t unpriced = 0;
-  /// What the speedups' intervals are, see render::interval_heading.
+  /// The kind of the speedups' intervals, see render::interval_heading.
   std::string interval = "95% interval";
 };
-/// Those of the draft that a plan shows.
+/// The inputs for the draft that a plan shows.
 SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan, double tolerance);
 /// Points beyond the sixth are left out with a warning.
 /// @throws std::invalid_argument if there is no point
 Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs);
 
-/// Regret of several gammas over an interval of acceptance rates, against the best of all gammas as a plan's regret is.
+/// Regret of several gammas over an interval of acceptance rates, relative to the best of all gammas, as in a plan.
 struct RegretInputs {
   planning::RateInterval rates;
   core::StepCost cost;
-  /// Of those drawn, but for the one in use.
+  /// The largest gamma drawn, apart from the one in use.
   std::int64_t max_gamma = planning::no_max_gamma;
   /// The gamma in use.
   std::optional<std::int64_t> deployed = {};
 };
-/// The gammas: those that are best somewhere in the interval (at most six, the ends included), the one of least worst
-/// regret, and the deployed one.
+/// The gammas: those that are best somewhere in the interval (at most six, the ends included), the one with the
+/// smallest worst regret, and the deployed one.
 Chart regret_chart(const RegretInputs& inputs);
 
 }  // namespace specdec::render

@@ -12,7 +12,7 @@ namespace specdec::render {
 
 /// Theory against Monte Carlo.
 struct MonteCarloChartInputs {
-  /// Fixed laws: by rate, then gamma.
+  /// Fixed laws: sorted by rate, then gamma.
   std::vector<validation::TokensCheck> checks;
   /// Runs of a pair of models at one temperature above 0; may be empty.
   std::vector<validation::Configuration> runs;
@@ -21,7 +21,7 @@ struct MonteCarloChartInputs {
 };
 
 /// Panels: tokens per step of fixed laws by Eq. (1) and as simulated, those of the pair by the exact law of its text
-/// and as measured, where there are runs, and all deviations in standard errors.
+/// and as measured, if there are runs, and all deviations in standard errors.
 Chart theory_against_simulation_chart(const MonteCarloChartInputs& inputs);
 
 /// A sampler in the distribution test.
@@ -38,7 +38,7 @@ struct DistributionChartInputs {
 };
 
 /// Two panels, one for each order of the tokens: the share of transforms at or below u minus u, with the distance at
-/// which the test refuses.
+/// which the test rejects.
 Chart distribution_test_chart(DistributionChartInputs inputs);
 
 }  // namespace specdec::render
