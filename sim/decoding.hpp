@@ -13,16 +13,16 @@
 
 namespace specdec::sim {
 
-/// How to generate. Plain decoding uses max_new_tokens, end_token and standardisation only.
+/// Options for generation. Plain decoding uses only max_new_tokens, end_token and standardisation.
 struct DecodingOptions {
-  /// Drafted tokens per step, >= 0; of the first one, where the policy changes it.
+  /// Drafted tokens per step, >= 0; for a policy that changes it, those of the first step.
   std::int64_t gamma = 5;
   /// Length limit of the generated text, >= 0.
   std::int64_t max_new_tokens = 128;
-  /// The token that ends a text; it is emitted itself.
+  /// The token that ends a text; it is emitted too.
   std::optional<Token> end_token;
   core::Standardisation standardisation;
-  /// A draft model's own, when it shall differ from the target's.
+  /// The draft model's own, if it differs from the target's.
   std::optional<core::Standardisation> draft_standardisation;
   /// How a draft model's rows become proposals.
   Proposing proposing = Proposing::sampled;
@@ -33,30 +33,30 @@ struct DecodingOptions {
 /// Speculative decoding: the draft proposes, the target scores all proposals in one call, the verifier decides.
 ///
 /// Both models are emptied first and read the prompt. Each step drafts min(gamma, tokens still wanted - 1) tokens,
-/// so that the last step never produces more than is wanted. An end token among the accepted drafts ends the text
-/// there: `accepted` still counts what the verifier accepted, `emitted` and `tokens` what stands in the text.
+/// so that the last step never produces more than wanted. An end token among the accepted drafts ends the text
+/// there: `accepted` still counts what the verifier accepted, `emitted` and `tokens` only tokens of the text.
 ///
 /// Between steps the target holds the prefix without its last token. After a step that accepted everything the draft
-/// lacks one token more; its next block carries it, which counts in draft_positions and not as a call of its own.
+/// lacks one more token; its next block contains it, which counts in draft_positions but not as a separate call.
 /// Calls and positions of the prompt (without its last token) are not counted.
 ///
 /// Uniforms: (step, slot, draft) for each draft, then the verifier's.
 ///
 /// Source:   Leviathan et al. 2023, Algorithm 1
-/// @param target, draft  two model objects, also where they are the same model; what they hold is discarded
+/// @param target, draft  two model objects, even if they are the same model; their prefixes are discarded
 /// @param prompt  at least one token, at most either model's max_length
-/// @return tokens distributed as the target's own under the same standardisation, when the verifier is lossless
+/// @return tokens distributed as the target's own under the same standardisation, if the verifier is lossless
 /// @throws std::invalid_argument if the models' vocabularies differ in size
 /// @throws std::domain_error if the prompt is empty or too long, an option is out of range, or
 ///         prompt and max_new_tokens do not fit into a model's max_length
 Generation decode_speculatively(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
                                 const DecodingOptions& options, const UniformSource& uniforms);
 
-/// The same with a draft of any kind; the standardisation of drafts and `proposing` are its own.
+/// The same with any kind of draft, which has its own standardisation and `proposing`.
 ///
-/// Each step asks for min(gamma, tokens still wanted - 1) tokens, and takes what the draft proposes: none is a step of
-/// the target alone. The draft's calls, positions and operations are those that it reports.
-/// @throws std::domain_error if the draft proposes more than it was asked for, or the policy's gamma is below 0
+/// Each step requests min(gamma, tokens still wanted - 1) tokens, and takes what the draft proposes: no token means a
+/// step of the target alone. The draft's calls, positions and operations are those that it reports.
+/// @throws std::domain_error if the draft proposes more than requested, or the policy's gamma is below 0
 Generation decode_with_draft(LanguageModelRef target, Draft& draft, std::span<const Token> prompt,
                              const DecodingOptions& options, const UniformSource& uniforms);
 

@@ -10,23 +10,23 @@
 #include "sim/language_model.hpp"
 #include "sim/random.hpp"
 
-/// A draft proposes, a verifier accepts, a policy chooses how far to draft.
+/// A draft proposes, a verifier accepts, a policy decides how far to draft.
 namespace specdec::sim {
 
-/// How far to draft. Pure functions, so that one policy serves any number of runs and threads; those left empty change
+/// How far to draft. Pure functions, so that one policy serves any number of runs and threads; empty ones change
 /// nothing. sim/policies.hpp has the usual ones.
 struct DraftingPolicy {
-  /// Whether drafting ends here, by the draft's row for the next token, of which none is drawn then. It knows the
-  /// prefix alone, so that the text keeps its law.
+  /// True if drafting ends here, given the draft's row for the next token, which is then not drawn. It depends on the
+  /// prefix alone, so the text keeps its law.
   std::function<bool(std::span<const double> row)> stops_before;
-  /// Whether drafting ends behind a drafted token, by the draft's probability of it and the product of those of all
-  /// tokens of the round. The token is submitted: to drop it for its own probability's sake would bias the text.
+  /// True if drafting ends after a drafted token, given the draft's probability of it and the product of those of all
+  /// tokens of the round. The token is still submitted: dropping it because of its own probability would bias the text.
   std::function<bool(double token_probability, double running_product)> stops_after;
-  /// Tokens to draft in the next round, by those of the last one and what became of it; >= 0.
+  /// Tokens to draft in the next round, given those of the last one and its outcome; >= 0.
   std::function<std::int64_t(std::int64_t gamma, const Step& last)> next_gamma;
 };
 
-/// What a draft is asked for.
+/// A request to a draft.
 struct DraftRequest {
   /// The prompt and what has been generated.
   std::span<const Token> text;
@@ -37,34 +37,34 @@ struct DraftRequest {
   const UniformSource& uniforms;
 };
 
-/// The tokens of one round, and the law from which each was drawn given those before it: a point mass where there was
-/// no chance. Shape: tokens (n), rows (n, vocab), 0 <= n <= limit.
+/// The tokens of one round, and the law from which each was drawn given those before it: a point mass if there was
+/// no randomness. Shape: tokens (n), rows (n, vocab), 0 <= n <= limit.
 struct Proposal {
   std::vector<Token> tokens;
   std::vector<double> rows;
 };
 
-/// What a draft has done since its text began, the prompt excluded; see Counters.
+/// The work of a draft since its text began, the prompt excluded; see Counters.
 struct DraftWork {
   std::int64_t calls = 0;
   std::int64_t positions = 0;
   double operations = 0;
 };
 
-/// Whoever proposes tokens. Under a lossless verifier the text keeps its law whatever is proposed, as long as each
-/// token was drawn from the row that comes with it, by uniforms (round, slot, draft) of this round.
+/// A source of proposed tokens. Under a lossless verifier the text keeps its law whatever is proposed, as long as each
+/// token was drawn from its row, using the uniforms (round, slot, draft) of this round.
 class Draft {
  public:
   virtual ~Draft() = default;
   virtual std::int64_t vocab_size() const = 0;
   /// Longest text that it can continue, in tokens.
   virtual std::int64_t max_length() const = 0;
-  /// Forgets everything and reads the prompt, which has at least one token.
+  /// Resets the draft and reads the prompt, which has at least one token.
   virtual void begin(std::span<const Token> prompt) = 0;
-  /// Overwrites the proposal with tokens that may follow the text; fewer than the limit, or none, where it has no more
+  /// Overwrites the proposal with tokens that may follow the text; fewer than the limit, or none, if it has no more
   /// to propose or the policy stops it.
   virtual void propose(const DraftRequest& request, Proposal& proposal) = 0;
-  /// What it has seen beyond the first `length` tokens, the text and the accepted drafts, does not stand.
+  /// Discards everything beyond the first `length` tokens, which are the text and the accepted drafts.
   virtual void keep(std::int64_t length) = 0;
   virtual DraftWork work() const = 0;
 
@@ -74,25 +74,25 @@ class Draft {
   Draft& operator=(const Draft&) = default;
 };
 
-/// How a model's row becomes a proposed token.
+/// How a model's row is turned into a proposed token.
 enum class Proposing {
   sampled,  ///< a token of the row; the law is the row
-  greedy    ///< the most probable token, the lowest of ties; the law is a point mass. What most engines do by default
+  greedy    ///< the most probable token, the lowest in a tie; the law is a point mass. The default of most engines
 };
 
-/// Makes a proposal of rows, one after another, as every draft with distributions does.
+/// Builds a proposal row by row, as every draft with distributions does.
 class RowProposer {
  public:
   /// Empties the proposal. All arguments must outlive the object.
   RowProposer(const DraftRequest& request, std::int64_t vocab_size, const core::Standardisation& standardisation,
               Proposing proposing, Proposal& proposal);
 
-  /// Whether another token was asked for.
+  /// True if another token is wanted.
   bool wants_more() const { return static_cast<std::int64_t>(proposal_.tokens.size()) < request_.limit; }
-  /// Where the next token's distribution goes, at temperature 1. Shape: (vocab_size). Valid until the next call.
+  /// The buffer for the next token's distribution, at temperature 1. Shape: (vocab_size). Valid until the next call.
   std::span<double> next_row();
   /// Standardises that row and draws from it, draft i by the uniform (round, i, draft), unless the policy stops before;
-  /// false where drafting ends before or behind it.
+  /// false if drafting ends before or after it.
   bool propose();
 
  private:
@@ -106,8 +106,8 @@ class RowProposer {
 
 /// A language model that proposes token after token, one call each. Non-owning.
 ///
-/// Draft i of a round is sampled by the uniform (round, i, draft). The first call of a round carries what the model
-/// lacks of the text. A row at which the policy stops before drawing has cost a call, too.
+/// Draft i of a round is sampled by the uniform (round, i, draft). The first call of a round includes the tokens of the
+/// text that the model lacks. A row at which the policy stops before drawing has cost a call, too.
 class ModelDraft final : public Draft {
  public:
   /// @throws std::domain_error if a field of `standardisation` is out of range
@@ -129,8 +129,8 @@ class ModelDraft final : public Draft {
   std::int64_t positions_ = 0;
 };
 
-/// One draft, and another one in the rounds in which the first has nothing to propose: n-grams of the context first, a
-/// model otherwise. Non-owning.
+/// One draft, and another one for the rounds in which the first has nothing to propose: for instance n-grams of the
+/// context first, then a model. Non-owning.
 class FallbackDraft final : public Draft {
  public:
   /// @throws std::invalid_argument if the vocabularies differ in size
@@ -148,18 +148,18 @@ class FallbackDraft final : public Draft {
   Draft& otherwise_;
 };
 
-/// Proposes what followed when the text's end stood in it before: the longest suffix of the text, of `shortest` to
-/// `longest` tokens, that also stands earlier, the latest such place, and the tokens behind it, as far as there are
-/// any. Nothing where no suffix stands earlier. Prompt lookup, or copying from the context.
+/// Proposes what followed an earlier occurrence of the text's end: of the longest suffix of the text, of `shortest` to
+/// `longest` tokens, that also occurs earlier, the latest occurrence, and the tokens after it, as far as there are
+/// any. Proposes nothing if no suffix occurs earlier. Prompt lookup, or copying from the context.
 ///
-/// No chance and no model: the rows are point masses, no policy stops it, and its work is 0.
+/// No randomness and no model: the rows are point masses, no policy stops it, and its work is 0.
 /// Time: O(length longest) per round.
 ///
 /// Source:   Saxena 2023, "Prompt lookup decoding"; docs/methods.md#prompt-lookup
 class LookupDraft final : public Draft {
  public:
-  /// @param shortest  fewest tokens that have to match, >= 1
-  /// @param longest   most that are compared, >= shortest
+  /// @param shortest  fewest tokens that must match, >= 1
+  /// @param longest   most tokens that are compared, >= shortest
   /// @throws std::domain_error if a parameter is out of range
   LookupDraft(std::int64_t vocab_size, std::int64_t shortest, std::int64_t longest);
 

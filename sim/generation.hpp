@@ -14,9 +14,9 @@ namespace specdec::sim {
 struct Step {
   std::int64_t drafted = 0;
   std::int64_t accepted = 0;
-  /// Tokens of this step that stand in the generated text; fewer than accepted + 1 only where the text ended.
+  /// Tokens of this step in the generated text; fewer than accepted + 1 only if the text ended.
   std::int64_t emitted = 0;
-  /// The draft's token that was rejected, or -1 when all were accepted.
+  /// The draft's token that was rejected, or -1 if all were accepted.
   Token rejected = -1;
 };
 
@@ -42,23 +42,23 @@ struct Counters {
   friend bool operator==(const Counters&, const Counters&) = default;
 };
 
-/// What a decoder returns: the generated tokens (prompt excluded), how they came about, and the counters.
+/// The result of a decoder: the generated tokens (prompt excluded), their steps, and the counters.
 struct Generation {
   std::vector<Token> tokens;
   /// One entry per step; empty for plain autoregressive decoding.
   std::vector<Step> steps;
   Counters counters;
-  /// True when the text ended with the end token rather than at the length limit.
+  /// True if the text ended with the end token rather than at the length limit.
   bool ended = false;
 
-  /// Counts a step and begins it: slots up to `depth` were drafted, and nothing is emitted yet.
+  /// Starts a step and counts it: slots up to `depth` were drafted, and nothing is emitted yet.
   /// @param depth  the drafted tokens of a chain, the levels of a tree; >= step.accepted
   void begin_step(const Step& step, std::int64_t depth);
-  /// Puts a token of the last step into the text, which ends with the end token.
+  /// Appends a token of the last step to the text, which ends with the end token.
   void emit(Token token, const std::optional<Token>& end_token);
 };
 
-/// What decoders ask of a prompt, of each of their models: the last token that is generated is never read.
+/// The decoders' requirements for a prompt, for each of their models: the last generated token is never read.
 /// @throws std::domain_error if the prompt is empty or longer than max_length, or max_new_tokens is outside
 ///         [0, max_length - prompt length + 1]
 void require_room_for_text(std::string_view function, std::int64_t max_length, std::span<const Token> prompt,

@@ -10,7 +10,7 @@ using Token = std::int32_t;
 
 inline std::int64_t length_of(std::span<const Token> tokens) { return static_cast<std::int64_t>(tokens.size()); }
 
-/// What a decoder needs of a model: a prefix that grows by scored blocks and shrinks by roll-back.
+/// The interface that a decoder needs: a prefix that grows by scored blocks and shrinks by roll-back.
 ///
 /// A model holds a prefix of tokens. `score(block, rows)` appends `block` to it in one call and writes the
 /// next-token distributions after each of the LAST rows.size() / vocab_size() tokens of the block:
@@ -38,7 +38,7 @@ class LanguageModelRef {
 
   /// Number of tokens in the vocabulary, >= 1.
   std::int64_t vocab_size() const { return table_->vocab_size(model_); }
-  /// Longest prefix the model takes, in tokens.
+  /// Longest prefix that the model accepts, in tokens.
   std::int64_t max_length() const { return table_->max_length(model_); }
   /// Tokens in the current prefix.
   std::int64_t length() const { return table_->length(model_); }

@@ -16,7 +16,7 @@ class OwnedModel {
  public:
   template <LanguageModel M>
   explicit OwnedModel(M model) : OwnedModel(std::make_shared<M>(std::move(model))) {}
-  /// For who looks into the model beside.
+  /// For callers that inspect the model itself.
   template <LanguageModel M>
   explicit OwnedModel(std::shared_ptr<M> model) : ref_(*model), keep_alive_(std::move(model)) {}
 
@@ -30,7 +30,7 @@ class OwnedModel {
 /// Makes a model with an empty prefix that computes on `threads` threads; called from one thread at a time.
 using ModelFactory = std::function<OwnedModel(std::int64_t threads)>;
 
-/// The two models of speculative decoding. Their vocabularies are the same.
+/// The two models of speculative decoding, with the same vocabulary.
 struct ModelPair {
   ModelFactory target;
   ModelFactory draft;

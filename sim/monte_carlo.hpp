@@ -10,7 +10,7 @@
 
 namespace specdec::sim {
 
-/// How many sequences to run, and on how many threads.
+/// The number of sequences to run, and of threads.
 struct MonteCarloOptions {
   /// >= 0
   std::int64_t sequences = 1000;
@@ -22,12 +22,12 @@ struct MonteCarloOptions {
 /// Decodes sequence number `sequence` with its own stream, RandomStream(seed, sequence); owns its models.
 using SequenceDecoder = std::function<Generation(std::int64_t sequence, const RandomStream& stream)>;
 
-/// Runs sequences 0, 1, ..., n - 1 on threads and hands the results over in that order, on the calling thread.
-/// What `consume` sees does not depend on the number of threads, as long as a decoder's result depends on its
-/// arguments alone. Memory is bounded: results are handed over in portions.
+/// Runs sequences 0, 1, ..., n - 1 on threads and passes the results on in that order, on the calling thread.
+/// The input of `consume` does not depend on the number of threads, as long as a decoder's result depends on its
+/// arguments alone. Memory is bounded: results are passed on in portions.
 ///
 /// @param make_decoder  called once per thread, on the calling thread
-/// @throws std::domain_error if an option is out of range; whatever a decoder throws, of the first sequence that throws
+/// @throws std::domain_error if an option is out of range; the exception of the first sequence whose decoder throws
 void for_each_sequence(const MonteCarloOptions& options, const std::function<SequenceDecoder()>& make_decoder,
                        const std::function<void(std::int64_t sequence, const Generation&)>& consume);
 

@@ -10,7 +10,7 @@
 #include "sim/language_model.hpp"
 #include "sim/random.hpp"
 
-/// Several drafts for one position, of which at most one stays. Every rule is lossless: whatever it returns is
+/// Several drafts for one position, of which at most one is kept. Every rule is lossless: its result is
 /// distributed as p.
 namespace specdec::sim {
 
@@ -21,7 +21,7 @@ struct DraftedCandidates {
   std::span<const Token> drafted;
 };
 
-/// The token at the position, and which candidate it is: the first of equal ones, nothing where all were rejected.
+/// The token at the position, and the index of its candidate: the first of equal ones, empty if all were rejected.
 struct CandidateVerdict {
   std::optional<std::size_t> accepted;
   Token token = 0;
@@ -54,20 +54,20 @@ CandidateVerdict verify_recursively_without_replacement(const DraftedCandidates&
 ///   accept candidate i with probability min(1, p(x_i) / (rho q(x_i)));   b = sum_x min(p / rho, q)
 ///   else a token ~ norm(p - min(p / rho, q) (1 - (1 - b)^k) / b)
 ///
-/// rho is k_sequential_divisor, below which the last line would be no law.
+/// rho is k_sequential_divisor, below which the last line would not be a law.
 ///
 /// Source:   Sun et al. 2023, "SpecTr"; docs/methods.md#k-sequential-selection
 CandidateVerdict verify_k_sequentially(const DraftedCandidates& candidates, const UniformSource& uniforms,
                                        std::int64_t round, std::int64_t slot = 0);
 
-/// Membership among candidates that were chosen without chance, as a draft's most probable tokens: a token of the
-/// target stays iff it is one of them. Uses the uniform (round, slot, acceptance) alone.
+/// Membership among candidates that were chosen deterministically, such as a draft's most probable tokens: a token of
+/// the target is kept iff it is one of them. Uses the uniform (round, slot, acceptance) alone.
 ///
 /// Source:   Cai et al. 2024, "Medusa"; docs/methods.md#token-trees
 CandidateVerdict verify_by_membership(const DraftedCandidates& candidates, const UniformSource& uniforms,
                                       std::int64_t round, std::int64_t slot = 0);
 
-/// A rule of these, for who takes any.
+/// Any one of these rules.
 using CandidateVerifier = std::function<CandidateVerdict(
     const DraftedCandidates& candidates, const UniformSource& uniforms, std::int64_t round, std::int64_t slot)>;
 
@@ -78,7 +78,7 @@ using CandidateVerifier = std::function<CandidateVerdict(
 double k_sequential_divisor(std::span<const double> target_row, std::span<const double> draft_row,
                             std::int64_t candidates);
 
-/// Draws k tokens of q, none twice, candidate i by the uniform (round, slot + i, draft); fewer where q has fewer.
+/// Draws k distinct tokens of q, candidate i by the uniform (round, slot + i, draft); fewer if q has fewer.
 /// @throws std::domain_error if k < 0
 std::vector<Token> sample_without_replacement(std::span<const double> draft_row, std::int64_t k,
                                               const UniformSource& uniforms, std::int64_t round, std::int64_t slot = 0);

@@ -10,11 +10,11 @@
 namespace specdec::sim {
 
 /// n-gram model of any order, trained from texts: each order is discounted by a constant and backs off to the one
-/// below, the lowest to the uniform distribution, so that no token has probability 0.
+/// below, the lowest one to the uniform distribution, so that no token has probability 0.
 ///
 ///   P_k(x | c) = (max(0, n(c,x) - D) + R(c) P_(k-1)(x | c')) / n(c),   R(c) = sum_x min(D, n(c,x))
 ///
-/// c are the last k tokens, c' the last k - 1, n counts in all texts; where n(c) = 0 or the prefix is shorter,
+/// c are the last k tokens, c' the last k - 1, n counts in all texts; if n(c) = 0 or the prefix is shorter,
 /// P_k = P_(k-1); P_(-1) = 1 / vocab. Copies share the counts.
 ///
 /// Source:   Ney, Essen, Kneser 1994 (absolute discounting, interpolated)

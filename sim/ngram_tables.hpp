@@ -15,7 +15,7 @@ namespace specdec::sim {
 //   bigram.tokens         I32 [n]      following tokens, ascending within a row
 //   bigram.counts         I32 [n]      how often each follows, >= 1
 
-/// The counts of an n-gram file, ready to become models.
+/// The counts of an n-gram file, ready to be made into models.
 struct NgramTables {
   /// Shape: (vocab), sums to 1.
   std::vector<double> unigram;
@@ -25,7 +25,7 @@ struct NgramTables {
 };
 
 /// Reads an n-gram file.
-/// @throws FileError naming the tensor or metadata entry that is missing, has another type or shape, or holds a number
+/// @throws FileError naming the tensor or metadata entry that is missing, has a wrong type or shape, or holds a number
 ///   out of range, with the offset of its first byte or of the number
 NgramTables read_ngram_tables(const std::filesystem::path& path);
 

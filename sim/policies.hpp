@@ -4,11 +4,11 @@
 
 #include "sim/drafting.hpp"
 
-/// How far to draft, by rules that engines have. Each keeps the text's law. Fixed gamma is a DraftingPolicy as it
-/// stands; gamma by batch is a table of fixed ones (sim/serving/serving_simulation.hpp).
+/// How far to draft, by rules that engines use. Each keeps the text's law. For fixed gamma use a default
+/// DraftingPolicy; gamma by batch is a table of fixed ones (sim/serving/serving_simulation.hpp).
 namespace specdec::sim {
 
-/// Ends a round behind the first draft whose probability under the draft, or the product of those of the round, is
+/// Ends a round after the first draft whose probability under the draft, or the product of those of the round, is
 /// below a threshold; 0 never does.
 ///
 /// Source:   docs/methods.md#thresholds
@@ -16,14 +16,14 @@ namespace specdec::sim {
 /// @throws std::domain_error if a threshold is out of range
 DraftingPolicy threshold_policy(double token_threshold, double product_threshold = 0);
 
-/// Ends a round where the draft's most probable token has less than `least`, without proposing it.
+/// Ends a round if the draft's most probable token has less probability than `least`, without proposing it.
 ///
 /// Source:   docs/methods.md#thresholds
 /// @param least  [0, 1]
 /// @throws std::domain_error if it is out of range
 DraftingPolicy confidence_policy(double least);
 
-/// Two tokens more after a round of which every draft was accepted, one less, but at least 1, after any other.
+/// Two tokens more after a round in which every draft was accepted, one less, but at least 1, after any other.
 ///
 ///   gamma <- gamma + 2 if accepted = drafted, else max(1, gamma - 1)
 ///

@@ -4,7 +4,7 @@
 
 namespace specdec::sim {
 
-/// What a uniform is drawn for. The numbers are part of the counter layout and never change.
+/// The purpose of a uniform. The numbers are part of the counter layout and never change.
 enum class Purpose : std::uint32_t {
   draft = 0,             ///< the draft's token in a slot of a round
   acceptance = 1,        ///< the test of that token
@@ -13,14 +13,14 @@ enum class Purpose : std::uint32_t {
   target = 4,            ///< the target's token in plain autoregressive decoding
   synthetic = 5,         ///< the entries of synthetic tables
   test = 6,              ///< randomised statistical tests, for instance the probability integral transform
-  serving = 7,           ///< accepted drafts of a round of a served request (slot 0), and which law it follows (slot 1)
+  serving = 7,           ///< accepted drafts of a round of a served request (slot 0), and its law (slot 1)
   inner_draft = 8,       ///< the first four again, for rounds inside a round; see InnerUniforms
   inner_acceptance = 9,  ///< see inner_draft
   inner_residual = 10,   ///< see inner_draft
   inner_bonus = 11       ///< see inner_draft
 };
 
-/// Where samplers take their randomness from: one number in [0, 1) for each (round, slot, purpose).
+/// The source of randomness for samplers: one number in [0, 1) for each (round, slot, purpose).
 class UniformSource {
  public:
   virtual ~UniformSource() = default;
@@ -44,7 +44,7 @@ class RandomStream final : public UniformSource {
   RandomStream(std::uint64_t seed, std::uint64_t sequence) : seed_(seed), sequence_(sequence) {}
 
   /// @param round    0-based step of the sequence, [0, max_round]
-  /// @param slot     0-based place in the round, [0, max_slot]
+  /// @param slot     0-based position in the round, [0, max_slot]
   /// @return a number in [0, 1)
   /// @throws std::domain_error if round or slot is outside its range
   double uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const override;
@@ -54,20 +54,20 @@ class RandomStream final : public UniformSource {
   std::uint64_t sequence_;
 };
 
-/// The uniforms of rounds that a draft runs inside one round of another source, none of which that source gives to
-/// anyone else:
+/// The uniforms of rounds that a draft runs inside one round of another source; that source gives none of them to
+/// any other user:
 ///
 ///   (inner round r, slot s, purpose) = (outer round, slot 2^14 r + s, the purpose with inner_ before it)
 class InnerUniforms final : public UniformSource {
  public:
-  /// Inner rounds of a round, and slots of an inner round.
+  /// The largest number of inner rounds per round, and of slots per inner round.
   static constexpr std::int64_t most = 1 << 14;
 
   /// `outer` must outlive the object.
   InnerUniforms(const UniformSource& outer, std::int64_t outer_round) : outer_(outer), outer_round_(outer_round) {}
 
-  /// @throws std::domain_error if round or slot is outside [0, most - 1], or the purpose is none of draft, acceptance,
-  ///         residual and bonus: rounds inside an inner round have no numbers of their own
+  /// @throws std::domain_error if round or slot is outside [0, most - 1], or the purpose is not draft, acceptance,
+  ///         residual or bonus: rounds inside an inner round have no numbers of their own
   double uniform(std::int64_t round, std::int64_t slot, Purpose purpose) const override;
 
   static std::int64_t outer_slot(std::int64_t round, std::int64_t slot) { return most * round + slot; }

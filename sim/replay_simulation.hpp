@@ -7,41 +7,41 @@
 #include <utility>
 #include <vector>
 
-/// Algorithm 1 played over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number of
-/// its own. Nothing is discarded in a replay, so the number is a function of (seed, sequence, place, repetition) alone:
-/// runs of different gammas and policies see the same luck, and results do not depend on how the text is read.
+/// Algorithm 1 simulated over recorded texts: token t is accepted as a draft with probability a_t, by a uniform number
+/// of its own. A replay discards nothing, so the number is a function of (seed, sequence, place, repetition) alone:
+/// runs of different gammas and policies share their random numbers, and results do not depend on how the text is read.
 namespace specdec::sim {
 
-/// How far a round drafts. Confidence and product look at the draft's probability of the token it has sampled, and stop
-/// AFTER it: the token is submitted all the same, since leaving it out because of its own probability would not be
+/// How far a round drafts. Confidence and product use the draft's probability of the token it has sampled, and stop
+/// AFTER it: the token is still submitted, since leaving it out because of its own probability would not be
 /// lossless.
 enum class DraftPolicy {
-  fixed,       ///< never
-  confidence,  ///< when that probability is below the threshold
-  product,     ///< when the product of the round's probabilities so far is below the threshold
-  feedback,    ///< at gamma, which rises by 2 behind a round that was accepted whole, else falls by 1, to 1 at least
+  fixed,       ///< never stops
+  confidence,  ///< stops if that probability is below the threshold
+  product,     ///< stops if the product of the round's probabilities so far is below the threshold
+  feedback,    ///< stops at gamma, which rises by 2 after a fully accepted round, else falls by 1, to at least 1
 };
 
 struct ReplayedPolicy {
-  /// Most drafted tokens of a round, >= 0; with feedback of a sequence's first round.
+  /// Largest number of drafted tokens of a round, >= 0; with feedback, of a sequence's first round.
   std::int64_t gamma = 5;
   DraftPolicy policy = DraftPolicy::fixed;
-  /// [0, 1]; of the policies that have one.
+  /// [0, 1]; for the policies that have one.
   double threshold = 0.5;
 };
 
 /// One round over a recorded text.
 struct ReplayedRound {
   std::int64_t sequence = 0;
-  /// Place of its first token.
+  /// Place of its first token in the text.
   std::int64_t place = 0;
   std::int64_t accepted = 0;
   /// accepted + 1: the target's own token is the last.
   std::int64_t emitted = 0;
   bool rejected = false;
-  /// Drafted tokens. Where a policy's round ends by a rejection, the recording does not hold the probability of the
-  /// rejected token, by which the policy may have stopped or gone on: then anything from `drafted_least`, the rejected
-  /// token included, to `drafted_most`. Fixed and feedback draft min(gamma, tokens left - 1).
+  /// Drafted tokens. If a policy's round ends with a rejection, the recording does not hold the probability of the
+  /// rejected token, at which the policy may have stopped or gone on: then the number lies between `drafted_least`, the
+  /// rejected token included, and `drafted_most`. Fixed and feedback draft min(gamma, tokens left - 1).
   std::int64_t drafted_least = 0;
   std::int64_t drafted_most = 0;
 
@@ -56,7 +56,7 @@ struct ReplayCounters {
   std::int64_t accepted = 0;
   std::int64_t drafted_least = 0;
   std::int64_t drafted_most = 0;
-  /// Rounds in which the draft in slot j (0-based) was looked at, the ones before it being accepted; and accepted.
+  /// Rounds in which the draft in slot j (0-based) was examined, all before it having been accepted; and accepted.
   std::vector<std::int64_t> examined_at;
   std::vector<std::int64_t> accepted_at;
 
@@ -64,33 +64,33 @@ struct ReplayCounters {
   friend bool operator==(const ReplayCounters&, const ReplayCounters&) = default;
 };
 
-/// What the simulation needs of consecutive positions. Shapes: (positions), acceptance (positions, depths).
+/// The simulation's inputs for consecutive positions. Shapes: (positions), acceptance (positions, depths).
 struct ReplayedPositions {
   std::span<const std::int64_t> sequence;
   std::span<const std::int64_t> place;
-  /// a_t in [0, 1]; a token at depth j + 1 of its round takes column min(j, depths - 1).
+  /// a_t in [0, 1]; a token at depth j + 1 of its round uses column min(j, depths - 1).
   std::span<const double> acceptance;
   std::int64_t depths = 1;
-  /// q_t(x_t), for the policies that look at it.
+  /// q_t(x_t), for the policies that use it.
   std::span<const double> draft_probability;
 };
 
 /// One simulated run, in one pass over the recording.
 class ReplaySimulation {
  public:
-  /// Gets every round, in order, as soon as its figures are settled.
+  /// Receives every round, in order, as soon as its figures are final.
   using OnRound = std::function<void(const ReplayedRound&)>;
 
   /// @throws std::domain_error if a field of `policy` is out of range
   ReplaySimulation(const ReplayedPolicy& policy, std::uint64_t seed, OnRound on_round = {});
 
-  /// The next positions; a sequence may go on in the next call.
-  /// @throws std::invalid_argument if a column's length does not agree, or the policy's is missing
+  /// Adds the next positions; a sequence may continue in the next call.
+  /// @throws std::invalid_argument if a column's length does not agree, or a column that the policy needs is missing
   /// @throws std::domain_error naming sequence and place if an entry is NaN or outside [0, 1]
   void add(const ReplayedPositions& positions);
   /// Ends the last sequence.
   void finish();
-  /// Who gets the rounds from now on.
+  /// Sets the receiver of further rounds.
   void on_round(OnRound on_round) { on_round_ = std::move(on_round); }
 
   const ReplayCounters& counters() const { return counters_; }
@@ -114,27 +114,27 @@ class ReplaySimulation {
   ReplayCounters counters_;
 
   std::optional<std::int64_t> sequence_;
-  std::int64_t length_ = 0;  // positions of the sequence taken so far
-  std::int64_t gamma_;       // of the round
+  std::int64_t length_ = 0;  // positions of the sequence read so far
+  std::int64_t gamma_;       // gamma of the round
   bool in_round_ = false;
-  bool stopped_ = false;  // the policy drafts no more in this round
+  bool stopped_ = false;  // true if the policy drafts no more in this round
   double product_ = 1;
   ReplayedRound round_;
-  std::vector<Unsettled> unsettled_;  // rounds that may yet meet the end of the text
+  std::vector<Unsettled> unsettled_;  // rounds that may still reach the end of the text
 };
 
 struct MonteCarloTokens {
   std::int64_t gamma = 0;
   double tokens_per_step = 0;
-  /// Of the simulation alone, given the recording; 0 where nothing is random.
+  /// Error of the simulation alone, given the recording; 0 if nothing is random.
   double standard_error = 0;
 };
 
-/// Many runs with fixed gammas at once, for a figure with a standard error beside the exact law.
+/// Many runs with fixed gammas at once, to compare a figure and its standard error with the exact law.
 ///
 ///   tokens per step = T / mean steps;   standard error = T / (mean steps)^2 sd(steps) / sqrt(repetitions)
 ///
-/// The runs of one repetition share their luck over all gammas. Results do not depend on `threads`.
+/// The runs of one repetition share their random numbers over all gammas. Results do not depend on `threads`.
 class MonteCarloReplay {
  public:
   /// @param gammas       each >= 0
@@ -143,9 +143,9 @@ class MonteCarloReplay {
   MonteCarloReplay(std::vector<std::int64_t> gammas, std::int64_t repetitions, std::uint64_t seed,
                    std::int64_t threads = 1);
 
-  /// The next positions. Throws as ReplaySimulation::add.
+  /// Adds the next positions. Throws as ReplaySimulation::add.
   void add(const ReplayedPositions& positions);
-  /// One entry a gamma, in the order given; empty before the first position.
+  /// One entry per gamma, in the given order; empty before the first position.
   std::vector<MonteCarloTokens> result() const;
 
  private:

@@ -8,21 +8,21 @@
 namespace specdec::sim {
 
 /// The token at which the cumulative sum of the probabilities first exceeds u times their total (inverse CDF).
-/// Never a token of probability 0, whatever u and the rounding of the sums.
+/// Never a token of probability 0, whatever u is and however the sums are rounded.
 ///
-/// Shape:    (vocab); entries >= 0; the total may differ from 1, it is divided out.
+/// Shape:    (vocab); entries >= 0; the total need not be 1, it is divided out.
 /// @param u  a uniform number, [0, 1)
 /// @throws std::domain_error if the total is not positive and finite
 Token sample(std::span<const double> probabilities, double u);
 
-/// What p and q are multiplied by before they are compared, for rules that do not compare them as they are.
+/// Factors of p and q before they are compared, for rules that do not compare them directly.
 struct ResidualScale {
   double target = 1;  ///< [0, 1]
   double draft = 1;   ///< [0, 1]
 };
 
 /// A token of the residual law norm(max(0, a p - b q)), which corrects a rejected draft; a and b are 1 in Algorithm 1.
-/// Where a p and b q agree to rounding, so that nothing is left to normalise, a token of p.
+/// If a p and b q agree to rounding, so that nothing is left to normalise, a token of p.
 ///
 /// Source:   Leviathan et al. 2023, section 2.3
 /// @param u  a uniform number, [0, 1)
@@ -30,7 +30,7 @@ struct ResidualScale {
 Token sample_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double u,
                       const ResidualScale& scale = {});
 
-/// Whether a drafted token of target probability p and draft probability q is kept: u q < p.
+/// True if a drafted token of target probability p and draft probability q is kept: u q < p.
 ///
 /// Never true at p = 0; always true at p >= q, p > 0 (q not subnormal).
 ///

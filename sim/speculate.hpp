@@ -19,12 +19,12 @@
 #include <type_traits>
 #include <utility>
 
-/// Stochastic speculative execution of any two functions: f says by which law the input of g is to be drawn, and g
-/// starts on a guess of its input while f still computes. A header of its own, on the standard library alone: nothing
-/// is linked.
+/// Stochastic speculative execution of any two functions: f gives the law from which the input of g is drawn, and g
+/// starts on a guess of its input while f still computes. A standalone header that needs only the standard library:
+/// nothing is linked.
 namespace specdec::sim {
 
-/// Gives independent uniform numbers in [0, 1), one a call.
+/// Returns independent uniform numbers in [0, 1), one per call.
 template <class U>
 concept UniformNumbers = requires(U& uniform) {
   { uniform() } -> std::convertible_to<double>;
@@ -35,8 +35,8 @@ template <class L>
 concept WeightRow = std::ranges::random_access_range<const L> && std::ranges::sized_range<const L> &&
     std::floating_point<std::ranges::range_value_t<const L>>;
 
-/// A law of values of any kind, which knows its density at a value, >= 0 and finite, and draws one. Densities of two
-/// laws that are compared are with respect to one measure: probabilities of both, or densities of both.
+/// A law of values of any kind, which gives its density at a value, >= 0 and finite, and draws values. Densities of two
+/// laws that are compared must refer to one measure: probabilities of both, or densities of both.
 template <class L>
 concept DensityLaw = requires(const L& law, const typename L::value_type& value, double (&uniform)()) {
   { law.density(value) } -> std::convertible_to<double>;
@@ -76,7 +76,7 @@ double weight_total(std::size_t size, const Weight& weight) {
   return total;
 }
 
-/// Never a place of weight 0, since the sums are those that add up to `total`.
+/// Never the index of a weight 0, since the sums are those that add up to `total`.
 template <class Weight>
 std::size_t draw_by_weight(std::size_t size, const Weight& weight, double total, double u) {
   double cumulative = 0;
@@ -104,11 +104,11 @@ double valid_total(const L& weights) {
 
 }  // namespace detail
 
-/// What a law draws: the index of a weight, or a value.
+/// The type that a law draws: the index of a weight, or a value.
 template <InputLaw L>
 using ValueOf = typename detail::DrawnValue<L>::type;
 
-/// A value of the law. One uniform for weights (inverse CDF); as many as law.sample takes for others.
+/// Draws a value from the law. One uniform for weights (inverse CDF); as many as law.sample takes for others.
 /// @throws std::domain_error if a weight is negative or NaN, or their sum is not positive and finite
 template <InputLaw L, UniformNumbers U>
 ValueOf<L> draw_from(const L& law, U& uniform) {
@@ -135,7 +135,7 @@ double density_at(const L& law, const ValueOf<L>& value) {
   }
 }
 
-/// Draws of the residual by rejection after which settle_guess gives up.
+/// The number of residual draws by rejection after which settle_guess gives up.
 inline constexpr std::int64_t most_residual_draws = 100'000'000;
 
 template <class Value>
@@ -144,21 +144,21 @@ struct SettledGuess {
   bool accepted;
 };
 
-/// Speculative sampling: a guess of law q stays or is replaced, so that what is returned has law p.
+/// Speculative sampling: a guess of law q is kept or replaced, so that the result has law p.
 ///
-///   the guess stays iff u q(guess) < p(guess);   else a value of norm(max(0, p - q))
+///   the guess is kept iff u q(guess) < p(guess);   else a value of norm(max(0, p - q))
 ///
-/// The residual is drawn in one go where both laws are weights, else by rejection: values of p, each kept with
-/// probability max(0, 1 - q / p). That takes 1 / (1 - beta) of them on average, beta the probability that the guess
-/// stays, so one per call whatever beta is.
+/// The residual is drawn in one step if both laws are weights, else by rejection: values of p, each kept with
+/// probability max(0, 1 - q / p). That takes 1 / (1 - beta) of them on average, with beta the probability that the
+/// guess is kept, so one per call whatever beta is.
 ///
-/// Uniforms: one for the guess, then one for a residual of weights; or for each value of p those of its draw and one.
+/// Uniforms: one for the guess, then one for a residual of weights; or for each value of p those of its draw plus one.
 ///
 /// Source:   Leviathan et al. 2023, section 2.3; docs/methods.md#speculative-execution
-/// @param guess  drawn from q, by other uniforms
+/// @param guess  drawn from q, with other uniforms
 /// @throws std::domain_error as density_at; std::invalid_argument if p and q are weights of different numbers of
-///         values; std::runtime_error if none of most_residual_draws values was kept, as of densities that are not
-///         those of what is drawn (a sound pair gets there with probability below 4e-9)
+///         values; std::runtime_error if none of most_residual_draws values was kept, as for densities that are not
+///         those of the values drawn (a valid pair gets there with probability below 4e-9)
 template <InputLaw P, InputLaw Q, UniformNumbers U>
 requires std::same_as<ValueOf<P>, ValueOf<Q>> SettledGuess<ValueOf<P>> settle_guess(const P& p, const Q& q,
                                                                                     ValueOf<Q> guess, U& uniform) {
@@ -176,7 +176,7 @@ requires std::same_as<ValueOf<P>, ValueOf<Q>> SettledGuess<ValueOf<P>> settle_gu
       return std::max(0.0, detail::weight_at(p, x) / p_total - detail::weight_at(q, x) / q_total);
     };
     const double mass = detail::weight_total(size, residual);
-    // Laws that agree to rounding have nothing left.
+    // Laws that agree to rounding leave no residual.
     if (mass <= 4 * std::numeric_limits<double>::epsilon()) return {draw_from(p, uniform), false};
     return {detail::draw_by_weight(size, residual, mass, uniform()), false};
   } else {
@@ -200,7 +200,7 @@ decltype(auto) call_on(const G& g, const Y& input, std::stop_token stop) {
     return std::invoke(g, input);
 }
 
-/// What the thread of the guess leaves behind, to be read when `drawn` or the thread's end says so.
+/// The results of the guess's thread, to be read once `drawn` or the thread's end allows it.
 template <class Q, class Y, class Result>
 struct GuessWork {
   std::optional<Q> law;
@@ -213,34 +213,34 @@ struct GuessWork {
 
 }  // namespace detail
 
-/// What g made of its input, and how that was come by.
+/// The result of g, and how its input was obtained.
 template <class Y, class Result>
 struct Speculation {
   Result result;
   Y input;
-  /// Whether there was a guess to be judged when f returned.
+  /// True if there was a guess to be judged when f returned.
   bool guessed;
-  /// Whether the input is the guess.
+  /// True if the input is the guess.
   bool accepted;
 };
 
-/// g of a sample of f(x), g running beside f on a sample of f_star(x). The law of the result is that of the serial
-/// g(sample of f(x)), whatever f_star is; it decides how often time is saved.
+/// g of a sample of f(x), with g running beside f on a sample of f_star(x). The law of the result is that of the serial
+/// g(sample of f(x)), whatever f_star is; f_star determines how often time is saved.
 ///
 /// f(x) runs on the calling thread; f_star(x) and g of the guess on another one. When f returns, settle_guess decides.
-/// A guess that stays is waited for. One that does not is discarded: g runs afresh on the calling thread, and the other
-/// g, which is to have no lasting effect, is told through its std::stop_token if it takes one. If f returns before
-/// f_star, no guess is drawn and g runs on a sample of f(x). The time is that of theory::chained_speedup, and starting
-/// a thread. At return nothing runs any more: a g that does not listen to its token is waited for, as is f_star.
+/// An accepted guess is waited for. A rejected one is discarded: g runs anew on the calling thread, and the other
+/// g, which must have no lasting effect, is stopped through its std::stop_token if it takes one. If f returns before
+/// f_star, no guess is drawn and g runs on a sample of f(x). The time is that of theory::chained_speedup, plus starting
+/// a thread. On return nothing is running: a g that ignores its token is waited for, as is f_star.
 ///
-/// f, f_star and g are called from two threads at once, `uniform` is used by one thread at a time.
+/// f, f_star and g are called from two threads concurrently; `uniform` is used by one thread at a time.
 ///
 /// Source:   Leviathan et al. 2023, Section 6; docs/methods.md#speculative-execution
-/// @param f, f_star  of `const X&`; give laws of one kind of value: vectors of weights, or a DensityLaw each
-/// @param g          of a value, or of a value and a std::stop_token; gives an object that can be moved
-/// @return the result; for a stopped g's result there is no use
-/// @throws what f throws, else what f_star throws, else settle_guess, else the g that was needed; what a discarded g
-///         throws is discarded with it
+/// @param f, f_star  of `const X&`; return laws of one kind of value: vectors of weights, or a DensityLaw each
+/// @param g          of a value, or of a value and a std::stop_token; returns a movable object
+/// @return the result; a stopped g's result is discarded
+/// @throws the exception of f, else of f_star, else of settle_guess, else of the g that was needed; that of a discarded
+///         g is discarded with it
 template <class F, class FStar, class G, class X, UniformNumbers U>
 auto speculate(const F& f, const FStar& f_star, const G& g, const X& x, U&& uniform) {
   using P = std::remove_cvref_t<std::invoke_result_t<const F&, const X&>>;
@@ -251,8 +251,8 @@ auto speculate(const F& f, const FStar& f_star, const G& g, const X& x, U&& unif
   using Result = std::remove_cvref_t<decltype(detail::call_on(g, std::declval<const Y&>(), std::stop_token()))>;
 
   detail::GuessWork<Q, Y, Result> work;
-  // Whoever comes first, f with its law or f_star with a guess to be drawn, decides whether there is a guess: before it
-  // is drawn, so that the decision does not depend on it.
+  // Whichever comes first, f with its law or f_star with a guess to be drawn, decides whether there is a guess: before
+  // it is drawn, so that the decision does not depend on it.
   std::atomic_flag decided;
   std::jthread guessing([&](const std::stop_token& stop) {
     try {
@@ -272,7 +272,7 @@ auto speculate(const F& f, const FStar& f_star, const G& g, const X& x, U&& unif
     }
   });
 
-  // Should f throw, the thread's destructor stops it and waits for it.
+  // If f throws, the thread's destructor stops it and waits for it.
   const P p = std::invoke(f, x);
   const bool guessed = decided.test_and_set();
   if (guessed) {

@@ -9,16 +9,16 @@
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/distribution.hpp"
 
-/// Many rounds of speculative decoding where nothing depends on the context: at a hundred million tokens a second and
-/// core, for laws that only long runs tell apart. Models that see their prefix run in sim/decoding.hpp.
+/// Many rounds of speculative decoding without dependence on the context: at a hundred million tokens per second and
+/// core, for laws that only long runs distinguish. Models that see their prefix run in sim/decoding.hpp.
 ///
 /// Random numbers: blocks of Philox4x32-10 in RandomStream's layout, key the seed, counter (sequence, round, slot,
 /// purpose). Words 0 and 1 of a block choose a token. Two things differ from RandomStream: the acceptance of a draft
-/// takes word 2 of that draft's block instead of a block of its own, which saves a third of all blocks; and the 64 bits
-/// choose by an alias table, not by inverting the cumulative sum. No word serves twice. Rounds at a rate alone take
-/// their uniforms from the words of blocks (sequence, round / 4, slot 0, acceptance), one word a round.
+/// uses word 2 of that draft's block instead of a block of its own, which saves a third of all blocks; and the 64 bits
+/// choose by an alias table, not by inverting the cumulative sum. No word is used twice. Rounds given a rate alone take
+/// their uniforms from the words of blocks (sequence, round / 4, slot 0, acceptance), one word per round.
 ///
-/// Counts are integers, so that a result is bit-identical for any number of threads and on any instruction set.
+/// Counts are integers, so results are bit-identical for any number of threads and on any instruction set.
 namespace specdec::sim {
 
 /// Alias tables of a target and a draft law, of the residual max(0, p - q), and the acceptance min(1, p/q).
@@ -27,7 +27,7 @@ namespace specdec::sim {
 /// 2^-31, and a column is chosen by 64 random bits. Rounding a law moves it by at most 2^-33 in total variation, an
 /// acceptance by 2^-32, the residual again by 2^-33, and 2 vocab 2^-64 comes from the 64 bits. In total the law of
 /// emitted tokens is within 2^-30 of p in total variation and the acceptance within 2^-30 of sum min(p, q): 10^17
-/// rounds do not show it. A token of probability 0 is never drawn; one below 2^-33 / vocab may become one.
+/// rounds do not reveal it. A token of probability 0 is never drawn; one below 2^-33 / vocab may become one.
 ///
 /// Source:   Walker 1977, Vose 1991 (alias method); Leviathan et al. 2023, Algorithm 1
 class AliasPair {
@@ -47,42 +47,42 @@ class AliasPair {
   std::vector<std::uint64_t> columns_;
 };
 
-/// What a run counted; all of it also when it was interrupted, then of the sequences that were finished.
+/// The counts of a run; valid also if it was interrupted, then over the sequences that were finished.
 struct SyntheticRounds {
   /// accepted_counts[n]: rounds that accepted n drafts. Shape: (gamma + 1)
   std::vector<std::int64_t> accepted_counts;
-  /// Emitted tokens by token. Shape: (vocab), or empty if they were not asked for.
+  /// Emitted tokens by token. Shape: (vocab), or empty if not requested.
   std::vector<std::int64_t> token_counts;
   bool interrupted = false;
-  /// The requested precision was reached; false also if none was requested.
+  /// True if the requested precision was reached; false also if none was requested.
   bool precise = false;
 
   std::int64_t rounds() const;
   /// Emitted tokens: accepted drafts and one token of the target's per round.
   std::int64_t tokens() const;
-  /// tokens / rounds, in [1, gamma + 1]; none without rounds.
+  /// tokens / rounds, in [1, gamma + 1]; empty without rounds.
   std::optional<double> tokens_per_step() const;
-  /// Standard error of tokens_per_step; rounds are independent. None for fewer than two rounds.
+  /// Standard error of tokens_per_step; rounds are independent. Empty for fewer than two rounds.
   std::optional<double> standard_error() const;
 };
 
 struct SyntheticRoundsOptions {
-  /// At most this many; >= 1
+  /// Largest number of sequences; >= 1
   std::int64_t sequences = 1024;
   /// Rounds of each sequence, [1, 2^24]
   std::int64_t rounds_per_sequence = 4096;
   /// [1, 1024]
   std::int64_t threads = 1;
   std::uint64_t seed = 0;
-  /// Count the emitted tokens too; of a pair only.
+  /// Count the emitted tokens too; only for a pair.
   bool count_tokens = false;
-  /// End as soon as standard_error() <= until_relative_error * tokens_per_step(), > 0. This is looked at after portions
-  /// of sequences whose sizes depend on nothing else: 1024, and an eighth of what is done where that is more, up to
+  /// End as soon as standard_error() <= until_relative_error * tokens_per_step(), > 0. This is checked after portions
+  /// of sequences whose sizes depend on nothing else: 1024, and an eighth of what is done if that is more, up to
   /// 16384.
   std::optional<double> until_relative_error;
-  /// Asked by every thread before each 64 sequences, at the same time as others; true ends the run.
+  /// Called by every thread before each 64 sequences, concurrently with others; returning true ends the run.
   std::function<bool()> interrupt;
-  /// Told what there is after each portion, on the calling thread.
+  /// Receives the counts after each portion, on the calling thread.
   std::function<void(const SyntheticRounds&)> progress;
 };
 
@@ -92,8 +92,8 @@ struct SyntheticRoundsOptions {
 /// @throws std::domain_error if gamma or an option is out of range
 SyntheticRounds simulate_rounds(const AliasPair& pair, std::int64_t gamma, const SyntheticRoundsOptions& options);
 
-/// Rounds in which every draft is accepted with the same probability: accepted drafts are the largest n <= gamma with
-/// u < alpha^n, u one uniform of 31 bits per round. Each P(n or more) is off by at most 2^-32.
+/// Rounds in which every draft is accepted with the same probability: the number of accepted drafts is the largest
+/// n <= gamma with u < alpha^n, with u one uniform of 31 bits per round. Each P(n or more) is off by at most 2^-32.
 ///
 /// @param gamma  drafted tokens per round, [0, 32]
 /// @throws std::domain_error if gamma or an option is out of range, or tokens are to be counted

@@ -8,13 +8,13 @@
 
 #include "traces/position_source.hpp"
 
-/// Recordings whose law is known. The text is sampled from the target, so that exact replay is defined, and what is
-/// true of it stands in the metadata under "truth.": the law of every task and the mean acceptance rate alpha.
+/// Recordings whose law is known. The text is sampled from the target, so that exact replay is defined, and the
+/// metadata hold the true values under "truth.": the law of every task and the mean acceptance rate alpha.
 namespace specdec::sim {
 
-/// How a_t = min(1, q_t(x_t) / p_t(x_t)) lies around beta_t = E[a_t | prefix] where only two numbers a token are made.
+/// The distribution of a_t = min(1, q_t(x_t) / p_t(x_t)) about beta_t = E[a_t | prefix] given two numbers per token.
 enum class EmittedAcceptance {
-  /// a_t = beta_t: the target is sure of its token, p_t(x_t) = 1, and q_t(x_t) = beta_t.
+  /// a_t = beta_t: the target is certain of its token, p_t(x_t) = 1, and q_t(x_t) = beta_t.
   certain,
   /// a_t = 1 with probability beta_t, else 0: the target has two tokens, of probabilities beta_t, to which the draft
   /// gives 1, and 1 - beta_t, to which it gives 0.
@@ -29,16 +29,16 @@ struct BetaLaw {
   EmittedAcceptance emitted = EmittedAcceptance::certain;
 };
 
-/// Scalar tier: a Markov chain that the text does not influence, begun in its stationary law; beta_t is that of its
-/// state. State i stays with probability stay[i] and else moves to one of the others, each with the same probability.
+/// Scalar tier: a Markov chain independent of the text, started in its stationary law; beta_t is that of its
+/// state. State i stays with probability stay[i] and otherwise moves to one of the others with equal probability.
 struct MarkovLaw {
-  std::vector<double> betas{0.9, 0.3};  ///< two states or more, each in [0, 1]
-  std::vector<double> stay{0.9, 0.8};   ///< one a state, each in [0, 1)
+  std::vector<double> betas{0.9, 0.3};  ///< two or more states, each in [0, 1]
+  std::vector<double> stay{0.9, 0.8};   ///< one per state, each in [0, 1)
   EmittedAcceptance emitted = EmittedAcceptance::certain;
 };
 
-/// Full tier: a world of `contexts` pairs of rows; each position takes one at random, independently. So alpha is the
-/// mean of the pairs' betas exactly, and the betas are independent.
+/// Full tier: a world of `contexts` pairs of rows; each position takes one at random, independently. So alpha is
+/// exactly the mean of the pairs' betas, and the betas are independent.
 struct PairWorld {
   double alpha = 0.8;
   std::int64_t vocab = 1024;    ///< [2, 2^24]
@@ -46,13 +46,13 @@ struct PairWorld {
 };
 
 /// Logits in f32. Target: -exponent log(rank) + a standard normal number. Draft: the target's logits + s_c times
-/// standard normal numbers, s_c = s exp(z / 2) with one normal z a context; s is found so that alpha is met.
+/// standard normal numbers, s_c = s exp(z / 2) with one normal z per context; s is chosen to give alpha.
 struct LogitNoiseLaw : PairWorld {
   double exponent = 1.2;  ///< >= 0
 };
 
 /// Probabilities in f32. Target: Dirichlet with every parameter `concentration` / vocab. Draft: (1 - w) target + w
-/// times another such row; w in [0, 1] is found so that alpha is met.
+/// times another such row; w in [0, 1] is chosen to give alpha.
 struct DirichletLaw : PairWorld {
   double concentration = 8;  ///< > 0
 };
@@ -74,14 +74,14 @@ struct SyntheticOptions {
   std::int64_t threads = 1;
 };
 
-/// A recording that is made while it is read. Sequence s belongs to task s mod (number of tasks), and its numbers are a
-/// function of (seed, s, place, law) alone. One task without a name makes a recording without tasks.
+/// A recording that is generated while it is read. Sequence s belongs to task s mod (number of tasks), and its numbers
+/// are a function of (seed, s, place, law) alone. One task without a name makes a recording without tasks.
 ///
-/// Metadata of one task: "truth.alpha" and "truth.law"; of several: these over all positions, and with the suffix
-/// ".NAME" for each. Full laws of different shapes, and full laws beside scalar ones, do not mix.
+/// Metadata of one task: "truth.alpha" and "truth.law"; for several: these over all positions, and with the suffix
+/// ".NAME" for each. Full laws of different shapes cannot be mixed, nor full laws with scalar ones.
 ///
-/// @throws std::domain_error if an option is out of range, or alpha cannot be met, naming the least that can
-/// @throws std::invalid_argument if the tasks are empty, or their laws do not mix
+/// @throws std::domain_error if an option is out of range, or if alpha is not attainable, naming the least that is
+/// @throws std::invalid_argument if the tasks are empty, or their laws cannot be mixed
 std::unique_ptr<traces::PositionSource> synthetic_trace(std::vector<SyntheticTask> tasks,
                                                         const SyntheticOptions& options);
 

@@ -10,10 +10,10 @@
 
 namespace specdec::sim {
 
-/// The pairs of rows that a full synthetic recording takes its positions from.
+/// The pairs of rows from which a full synthetic recording takes its positions.
 class SyntheticWorld {
  public:
-  /// @param number  of the world, so that several of one seed differ
+  /// @param number  of the world, so that several worlds of one seed differ
   /// @throws as synthetic_trace
   SyntheticWorld(const LogitNoiseLaw& law, std::uint64_t seed, std::uint64_t number, std::int64_t threads);
   SyntheticWorld(const DirichletLaw& law, std::uint64_t seed, std::uint64_t number, std::int64_t threads);
@@ -23,7 +23,7 @@ class SyntheticWorld {
   traces::RowSpace space() const { return space_; }
   std::span<const float> target_row(std::int64_t context) const { return row(target_, context); }
   std::span<const float> draft_row(std::int64_t context) const { return row(draft_, context); }
-  /// The mean of the pairs' betas, computed from the rows as they are stored.
+  /// The mean of the pairs' betas, computed from the rows as stored.
   double alpha() const { return alpha_; }
 
   /// A token of the target's row. @param u  a uniform number, [0, 1)
@@ -43,7 +43,7 @@ class SyntheticWorld {
   double alpha_ = 0;
   std::vector<float> target_;
   std::vector<float> draft_;
-  /// Of the target's probabilities, up to a factor.
+  /// Cumulative sums of the target's probabilities, up to a factor.
   std::vector<double> cumulative_;
 };
 

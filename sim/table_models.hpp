@@ -11,7 +11,7 @@
 
 namespace specdec::sim {
 
-/// The tokens a table model has read, with the checks that every model makes.
+/// The tokens that a table model has read, with the checks that every model makes.
 class TokenPrefix {
  public:
   TokenPrefix(std::int64_t vocab_size, std::int64_t max_length);
@@ -21,7 +21,7 @@ class TokenPrefix {
   std::int64_t length() const { return static_cast<std::int64_t>(tokens_.size()); }
   std::span<const Token> tokens() const { return tokens_; }
 
-  /// Appends the block. Errors as of LanguageModelRef::score, which is also where the shape of rows is described.
+  /// Appends the block. Errors as for LanguageModelRef::score, which also describes the shape of rows.
   /// @return the number of rows, n; row i stands after the first length() - n + 1 + i tokens
   std::int64_t append(std::span<const Token> block, std::span<const double> rows);
   void roll_back(std::int64_t length);
@@ -35,7 +35,7 @@ class TokenPrefix {
 constexpr std::int64_t unlimited_length = std::numeric_limits<std::int64_t>::max();
 
 /// A model whose next-token distribution is looked up by the last `order` tokens: exact, for enumeration and tests.
-/// At the start of a text, where fewer tokens stand, it is looked up by all of them, so a large order makes the
+/// At the start of a text, with fewer tokens, it is looked up by all of them, so a large order makes the
 /// distribution a function of the whole prefix. Copies share the table.
 class ContextTableModel {
  public:
@@ -43,7 +43,7 @@ class ContextTableModel {
   /// @throws std::domain_error if vocab_size < 1, order < 0 or the number exceeds 2^31
   static std::int64_t context_count(std::int64_t vocab_size, std::int64_t order);
 
-  /// Where a context stands: shorter ones first, those of one length in lexical order, oldest token first.
+  /// The index of a context: shorter ones first, those of one length in lexical order, oldest token first.
   static std::int64_t context_index(std::int64_t vocab_size, std::span<const Token> context);
 
   /// Shape: rows (context_count(vocab_size, order), vocab_size), row-major, rows sum to 1.
@@ -93,9 +93,9 @@ class BigramModel {
  public:
   /// @param unigram   U, shape (vocab), sums to 1
   /// @param discount  D, [0, 1]
-  /// @throws std::invalid_argument if the shapes do not fit each other
+  /// @throws std::invalid_argument if the shapes do not match
   /// @throws std::domain_error if a token is outside the vocabulary or out of order, a count is not positive and
-  ///         finite, U is no distribution, or the discount is out of range
+  ///         finite, U is not a distribution, or the discount is out of range
   BigramModel(std::vector<double> unigram, BigramCounts counts, double discount,
               std::int64_t max_length = unlimited_length);
 
@@ -122,7 +122,7 @@ struct TablePair {
 /// Shape: both (vocab), sum to 1. @throws std::invalid_argument if they differ in length
 TablePair fixed_pair(std::vector<double> target, std::vector<double> draft);
 
-/// The first row of a random bigram pair (below) of any size, as fixed_pair takes it: target and draft.
+/// The first row of a random bigram pair (below) of any size, in the form that fixed_pair takes: target and draft.
 /// @param vocab_size  [1, 2^24]
 /// @throws std::domain_error if a parameter is out of range
 std::pair<std::vector<double>, std::vector<double>> synthetic_row_pair(std::int64_t vocab_size, double noise,
@@ -133,7 +133,7 @@ std::pair<std::vector<double>, std::vector<double>> synthetic_row_pair(std::int6
 ///   target logit(x | c) = -ln(1 + x) + z(c,x),   draft logit = target logit + noise z'(c,x),   z, z' standard normal
 ///
 /// @param vocab_size  [1, 4096]
-/// @param noise       standard deviation of the draft's error in logits, [0, 100]; 0 makes the two equal
+/// @param noise       standard deviation of the draft's error in logits, [0, 100]; with 0 the two are equal
 /// @throws std::domain_error if a parameter is out of range
 TablePair synthetic_bigram_pair(std::int64_t vocab_size, double noise, std::uint64_t seed);
 

@@ -11,23 +11,23 @@
 #include "sim/multi_draft.hpp"
 #include "sim/random.hpp"
 
-/// Drafts that form a tree, verified in one call of the target.
+/// Drafts that form a tree and are verified in one call of the target.
 namespace specdec::sim {
 
-/// How the children of a node are proposed, and so how they are verified unless the options say otherwise.
+/// How the children of a node are proposed, and so how they are verified by default.
 enum class SiblingDrafts {
   independent,          ///< each sampled from the draft's row; verify_recursively
-  without_replacement,  ///< no token twice; verify_recursively_without_replacement
+  without_replacement,  ///< all distinct; verify_recursively_without_replacement
   most_probable         ///< the draft's most probable tokens; verify_by_membership
 };
 
 struct TreeDecodingOptions {
-  /// The parent of each node, before it; node 0 is the root, the text's last token, with parent -1.
+  /// The parent of each node, which must precede it; node 0 is the root, the text's last token, with parent -1.
   std::vector<std::int64_t> parents = {-1};
   SiblingDrafts siblings = SiblingDrafts::without_replacement;
-  /// Another rule for such siblings, for instance verify_k_sequentially for independent ones; may be empty.
+  /// Another rule for these siblings, for instance verify_k_sequentially for independent ones; may be empty.
   CandidateVerifier verifier = {};
-  /// As of DecodingOptions.
+  /// As in DecodingOptions.
   std::int64_t max_new_tokens = 128;
   std::optional<Token> end_token;
   core::Standardisation standardisation;
@@ -38,27 +38,27 @@ struct TreeDecodingOptions {
 /// than 10^7 nodes
 std::vector<std::int64_t> chains_tree(std::int64_t chains, std::int64_t gamma);
 
-/// k children for each node of depth less than `depth`. Errors as of chains_tree.
+/// k children for each node of depth less than `depth`. Errors as for chains_tree.
 std::vector<std::int64_t> full_tree(std::int64_t children, std::int64_t depth);
 
-/// Speculative decoding with a tree of drafts: from the root down, the children of the node that was reached are
-/// candidates for one position (sim/multi_draft.hpp), and the step ends where none is accepted, or with a token of the
-/// target behind a leaf. Independent siblings may be equal: the accepted token's children are then those of all of
-/// them, so that several chains go on together. Lossless.
+/// Speculative decoding with a tree of drafts: from the root down, the children of the current node are
+/// candidates for one position (sim/multi_draft.hpp), and the step ends when none is accepted, or with a token of the
+/// target after a leaf. Independent siblings may be equal: the accepted token's children are then those of all of
+/// them, so that several chains continue together. Lossless.
 ///
 /// Nodes deeper than the tokens still wanted - 1 are not drafted, nor children for which the draft has no token left.
 ///
 /// A step's `drafted` is the number of nodes drafted, `rejected` always -1; drafted_at counts the steps in which a
-/// depth had drafts, accepted_at those in which one stayed. A call of the draft is one level of the tree for all its
-/// nodes, one of the target the whole tree; positions are nodes.
+/// depth had drafts, accepted_at those in which one was accepted. A call of the draft is one level of the tree for all
+/// its nodes, one of the target the whole tree; positions are nodes.
 ///
-/// Uniforms, nodes numbered in the order in which their parents come: (step, node - 1, draft); the rules of
-/// sim/multi_draft.hpp with the number of candidates looked at in the step so far as slot; (step, that slot, bonus)
-/// behind a leaf.
+/// Uniforms, with nodes numbered in the order of their parents: (step, node - 1, draft); the rules of
+/// sim/multi_draft.hpp with the number of candidates examined in the step so far as slot; (step, that slot, bonus)
+/// after a leaf.
 ///
 /// Source:   Miao et al. 2024, "SpecInfer"; Chen et al. 2024, "Sequoia"; docs/methods.md#token-trees
 /// @param target, draft, prompt  as for decode_speculatively
-/// @throws as decode_speculatively; std::domain_error if a parent does not come before its child
+/// @throws as decode_speculatively; std::domain_error if a parent does not precede its child
 Generation decode_with_tree(LanguageModelRef target, LanguageModelRef draft, std::span<const Token> prompt,
                             const TreeDecodingOptions& options, const UniformSource& uniforms);
 

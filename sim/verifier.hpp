@@ -11,11 +11,11 @@
 
 namespace specdec::sim {
 
-/// The drafts of one step and what both models say about them, standardised.
+/// The drafts of one step and both models' distributions at them, standardised.
 ///
 /// Shape: target_rows (gamma + 1, vocab), draft_rows (gamma, vocab), row-major, rows sum to 1; drafted (gamma).
-/// drafted[i] was sampled from draft row i, which is a point mass where the draft chose without chance; target row i
-/// stands at the same prefix, the last one after all drafts.
+/// drafted[i] was sampled from draft row i, which is a point mass if the draft chose deterministically; target row i
+/// belongs to the same prefix, the last one comes after all drafts.
 struct DraftedBlock {
   std::span<const double> target_rows;
   std::span<const double> draft_rows;
@@ -28,12 +28,12 @@ struct DraftedBlock {
   std::span<const double> q(std::size_t i) const { return draft_rows.subspan(i * vocab(), vocab()); }
   std::size_t token(std::size_t i) const { return static_cast<std::size_t>(drafted[i]); }
 
-  /// @throws std::invalid_argument if the shapes do not fit each other
+  /// @throws std::invalid_argument if the shapes do not match
   /// @throws std::domain_error if a drafted token is outside the vocabulary
   void require_valid(std::string_view function) const;
 };
 
-/// The first `accepted` drafts stay and `extra` follows them.
+/// The first `accepted` drafts are kept and `extra` follows them.
 struct Verdict {
   std::int64_t accepted = 0;
   Token extra = 0;
@@ -41,9 +41,9 @@ struct Verdict {
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// A rule that decides how many drafts of a round stay and which token follows. Every rule throws std::invalid_argument
-/// if the block's shapes do not fit each other, and std::domain_error if a drafted token is outside the vocabulary or a
-/// row that is sampled from is not normalised.
+/// A rule that decides how many drafts of a round are kept and which token follows. Every rule throws
+/// std::invalid_argument if the block's shapes do not match, and std::domain_error if a drafted token is outside the
+/// vocabulary or a row that is sampled from is not normalised.
 using Verifier = std::function<Verdict(const DraftedBlock&, const UniformSource&, std::int64_t round)>;
 
 /// Token verification, the rule of Algorithm 1: drafts are accepted one by one until the first rejection.
@@ -56,7 +56,7 @@ using Verifier = std::function<Verdict(const DraftedBlock&, const UniformSource&
 /// Source:   Leviathan et al. 2023, Algorithm 1
 Verdict verify_tokens(const DraftedBlock& block, const UniformSource& uniforms, std::int64_t round);
 
-/// What every rule returns when nothing was rejected: all drafts, and a token of the last target row by the uniform
+/// The result of every rule if nothing was rejected: all drafts, and a token of the last target row by the uniform
 /// (round, gamma, bonus). Assumes a valid block.
 Verdict accept_all(const DraftedBlock& block, const UniformSource& uniforms, std::int64_t round);
 

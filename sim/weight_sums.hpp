@@ -3,10 +3,10 @@
 #include <array>
 #include <cstddef>
 
-/// Sums of weights that are computed by token, in one order whoever asks, so that cumulative sums end at the total.
+/// Sums of weights that are computed by token, always in one order, so that cumulative sums end at the total.
 namespace specdec::sim {
 
-/// Weights that are added in eight lanes, which processors add at once.
+/// Weights that are added in eight lanes, which processors add in parallel.
 inline constexpr std::size_t block_of_weights = 64;
 
 /// weight(first) + ... + weight(first + block_of_weights - 1).
@@ -19,7 +19,7 @@ double sum_of_block(std::size_t first, const Weight& weight) {
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-/// weight(0) + ... + weight(size - 1): whole blocks one after another, then the weights behind them.
+/// weight(0) + ... + weight(size - 1): whole blocks one after another, then the remaining weights.
 template <class Weight>
 double sum_of_weights(std::size_t size, const Weight& weight) {
   double total = 0;

@@ -17,17 +17,17 @@ namespace specdec::sim {
 ///
 ///   g_(t+1) = norm(block(fc [embedding(x_(t+1)); f_t]))        logits of x_(t+2) = output_matrix g_(t+1)
 ///
-/// f_t is the target's state of position t behind its final norm, `block` one block of the target's shape with a
-/// key/value cache of its own, embedding and output_matrix are the target's. Deeper in a round, where the target has
-/// not been yet, g takes the place of f.
+/// f_t is the target's state of position t after its final norm, `block` one block of the target's shape with a
+/// key/value cache of its own; embedding and output_matrix are the target's. Deeper in a round, beyond the target's
+/// last position, g takes the place of f.
 ///
 /// Source:   Li et al. 2024, "EAGLE: speculative sampling requires rethinking feature uncertainty"; the same shape as
 ///           the multi-token prediction modules of DeepSeek-V3. docs/methods.md#drafting-heads
 struct EagleHead;
 
 /// Reads a head trained for `target` (sim/models/README.md has the format).
-/// @throws FileError naming the metadata entry or tensor that is missing, has another shape or type than the target
-///   demands, holds a number that is not finite, or has no place in the head; or if the target is not of the Llama
+/// @throws FileError naming the metadata entry or tensor that is missing, has a shape or type other than the target
+///   requires, holds a number that is not finite, or has no place in the head; or if the target is not of the Llama
 ///   family
 std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& path,
                                                  std::shared_ptr<const TransformerWeights> target);
@@ -35,20 +35,20 @@ std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& pa
 /// 2 * (parameters of all matrices that a call reads: fc, block and output matrix).
 double operations_of(const EagleHead& head);
 
-/// Drafts by an EAGLE head, one call a token. Reads the features of the very object that verifies.
+/// Drafts by an EAGLE head, one call per token. Reads the features of the very object that verifies.
 ///
-/// A round's first call carries all positions that the text has gained, with the target's true features; the others
-/// carry one drafted token each, with the feature that the head predicted. What a round drafted is forgotten at its
-/// end, accepted or not, since true features replace the predicted ones. Nothing is proposed while the text has one
-/// token, of which no feature is known.
+/// A round's first call contains all positions that the text has gained, with the target's true features; the others
+/// contain one drafted token each, with the feature that the head predicted. The drafted positions of a round are
+/// discarded at its end, accepted or not, since true features replace the predicted ones. Nothing is proposed while the
+/// text has only one token, for which no feature is known.
 ///
-/// The law of a proposal depends on its depth in the round, not on the prefix alone; under a lossless verifier the text
-/// keeps the target's law all the same.
+/// The law of a proposal depends on its depth in the round, not only on the prefix; under a lossless verifier the text
+/// still keeps the target's law.
 class EagleDraft final : public Draft {
  public:
-  /// @param target  the object that the decoder uses, which must keep its features; it must outlive this one
-  /// @throws std::invalid_argument if the target's shape is not the one that the head was loaded for, or it does not
-  ///   keep features
+  /// @param target  the object that the decoder uses, which must keep its features and outlive this one
+  /// @throws std::invalid_argument if the target's shape differs from the one that the head was loaded for, or it does
+  ///   not keep features
   /// @throws std::domain_error if a field of `standardisation` is out of range
   EagleDraft(std::shared_ptr<const EagleHead> head, const Transformer& target,
              const core::Standardisation& standardisation, Proposing proposing = Proposing::sampled);

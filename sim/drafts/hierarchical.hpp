@@ -11,19 +11,19 @@
 
 namespace specdec::sim {
 
-/// A draft model that is itself sped up by a smaller draft: the tokens of a round are made by speculative decoding of
-/// the middle model, whose rows are their law. Non-owning.
+/// A draft model that is itself accelerated by a smaller draft: the tokens of a round are made by speculative decoding
+/// of the middle model, whose rows are their law. Non-owning.
 ///
-/// An inner round asks the inner draft for min(inner gamma, tokens still wanted - 1) tokens, so that nothing is made
-/// that was not asked for, and lets the middle model score them in one call. The round's policy sees the middle
+/// An inner round requests min(inner gamma, tokens still wanted - 1) tokens from the inner draft, so that no token is
+/// made in excess, and lets the middle model score them in one call. The round's policy sees the middle
 /// model's rows; the inner draft has no policy. Its random numbers are those of InnerUniforms.
 ///
 /// Source:   Leviathan et al. 2023, Section 6; docs/methods.md#hierarchical-drafts
 class HierarchicalDraft final : public Draft {
  public:
-  /// @param inner_gamma      tokens drafted per inner round, >= 0; 0 leaves the middle model alone
-  /// @param standardisation  of the middle model's rows
-  /// @param verifier         of the inner rounds, lossless: under any other the rows are not the tokens' law
+  /// @param inner_gamma      tokens drafted per inner round, >= 0; with 0 the middle model drafts alone
+  /// @param standardisation  applied to the middle model's rows
+  /// @param verifier         for the inner rounds, lossless: under any other the rows are not the tokens' law
   /// @throws std::invalid_argument if the vocabularies differ in size
   /// @throws std::domain_error if inner_gamma < 0 or a field of `standardisation` is out of range
   HierarchicalDraft(LanguageModelRef middle, Draft& inner, std::int64_t inner_gamma,
@@ -34,9 +34,9 @@ class HierarchicalDraft final : public Draft {
   void begin(std::span<const Token> prompt) override;
   void propose(const DraftRequest& request, Proposal& proposal) override;
   void keep(std::int64_t length) override;
-  /// Of both.
+  /// Work of both models.
   DraftWork work() const override;
-  /// Of the middle model alone; a call is an inner round.
+  /// Work of the middle model alone; a call is an inner round.
   DraftWork middle_work() const;
   DraftWork inner_work() const { return inner_.work(); }
 
@@ -50,7 +50,7 @@ class HierarchicalDraft final : public Draft {
   Verifier verifier_;
   std::int64_t calls_ = 0;
   std::int64_t positions_ = 0;
-  // Of the current round; kept to reuse their memory.
+  // Data of the current round, kept to reuse the memory.
   std::vector<Token> text_;
   Proposal inner_proposal_;
   std::vector<Token> block_;

@@ -10,17 +10,17 @@
 
 namespace specdec::sim {
 
-/// Proposes the rest of an input that the output copies but for some edits, as far as it is asked for (shallow
+/// Proposes the rest of an input that the output copies except for some edits, as many tokens as requested (shallow
 /// aggressive decoding: correcting grammar, editing code, rewriting).
 ///
-/// The output is the text behind the prompt. It is expected to begin where the input does, and to go on behind each
-/// token that was expected. From the first token that was not, the place is lost, and is looked for in each round
-/// anew: it is behind those tokens of the input that agree with the end of the output in the greatest number, at least
-/// `shortest`; where so many agree more than once, the first time behind the token that was expected when the place was
-/// lost, or else nowhere. While it is lost, and at the input's end, nothing is proposed. (The source waits until they
-/// agree once alone; a wrong guess costs no run of the target, though.)
+/// The output is the text after the prompt. It is expected to begin where the input does, and to continue after each
+/// token that was expected. At the first unexpected token the place is lost, and is searched anew in each round:
+/// it is after the tokens of the input that agree with the longest end of the output, at least
+/// `shortest` tokens; if there are several such places, the first one after the token expected when the place was
+/// lost, or else none. While it is lost, and at the input's end, nothing is proposed. (The source waits for a unique
+/// agreement; but a wrong guess costs no run of the target.)
 ///
-/// No chance and no model: the rows are point masses, no policy stops it, and its work is 0.
+/// No randomness and no model: the rows are point masses, no policy stops it, and its work is 0.
 /// Time: O(input) per round in which the place is lost.
 ///
 /// Source:   Sun et al. 2021, "Instantaneous grammatical error correction with shallow aggressive decoding"
@@ -28,8 +28,8 @@ class InputCopyDraft final : public Draft {
  public:
   using InputOf = std::function<std::vector<Token>(std::span<const Token> prompt)>;
 
-  /// @param input_of  the input that belongs to a prompt; asked when a text begins
-  /// @param shortest  fewest tokens that tell a place, >= 1
+  /// @param input_of  returns the input that belongs to a prompt; called when a text begins
+  /// @param shortest  fewest tokens that identify a place, >= 1
   /// @throws std::domain_error if a number is out of range
   InputCopyDraft(std::int64_t vocab_size, InputOf input_of, std::int64_t shortest = 1);
 
@@ -41,7 +41,7 @@ class InputCopyDraft final : public Draft {
   void keep(std::int64_t) override {}
   DraftWork work() const override { return {}; }
 
-  /// The index of the input's token that is expected next, as of the last round; nothing where the place was lost.
+  /// The index of the input's token that is expected next, as of the last round; empty if the place was lost.
   std::optional<std::int64_t> place() const { return place_; }
 
  private:
@@ -51,11 +51,11 @@ class InputCopyDraft final : public Draft {
   InputOf input_of_;
   std::int64_t shortest_;
   std::vector<Token> input_;
-  /// Tokens of the text that have been looked at, the prompt included, and how long that is.
+  /// Tokens of the text that have been examined, the prompt included, and its length.
   std::size_t seen_ = 0;
   std::size_t prompt_length_ = 0;
   std::optional<std::int64_t> place_;
-  /// The last place that was known.
+  /// The last known place.
   std::int64_t known_ = 0;
 };
 

@@ -7,7 +7,7 @@
 
 #include "sim/transformer/transformer.hpp"
 
-/// What drafts that read the target's features ask of it.
+/// Requirements of drafts that read the target's features.
 namespace specdec::sim {
 
 /// @throws std::invalid_argument unless the target has this width and vocabulary and keeps its features

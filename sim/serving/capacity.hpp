@@ -14,7 +14,7 @@
 #include "analysis/planning/steady_state.hpp"
 #include "sim/serving/serving_simulation.hpp"
 
-/// How much a deployment can serve, and what that costs, with and without speculation.
+/// How much a deployment can serve, and at what cost, with and without speculation.
 namespace specdec::sim {
 
 /// A law of lengths in tokens.
@@ -23,17 +23,17 @@ struct LengthLaw {
   double mean = 1;
   /// Standard deviation / mean of a log-normal law rounded to whole tokens, [0, 10]; 0 for a constant.
   double variation = 0;
-  /// Longer ones are cut to this, >= 1.
+  /// Longer ones are truncated to this, >= 1.
   std::optional<std::int64_t> at_most = {};
 };
 
-/// What reaches the service.
+/// The load on the service.
 struct Workload {
-  /// Of all replicas, > 0; nothing where only the sustainable load is asked for.
+  /// Rate over all replicas, > 0; empty if only the sustainable load is requested.
   std::optional<double> requests_per_second = {};
   LengthLaw prompt_tokens, output_tokens;
-  /// Where not empty: two or more, not all at one time. Lengths, and gaps between arrivals scaled to the rate, are
-  /// taken from these, round and round; replication r of R begins r/R on.
+  /// If not empty: two or more, not all at one time. Lengths, and gaps between arrivals scaled to the rate, are
+  /// taken from these cyclically; replication r of R starts r/R of the way in.
   std::vector<SimulatedRequest> recorded = {};
   /// Requests of a simulated run, [100, 1e6].
   std::int64_t requests = 2000;
@@ -44,28 +44,28 @@ struct CapacityScenario {
   /// "plain", "gamma 3", "schedule".
   std::string name;
   ServingEngine engine;
-  /// It drafts more than the longest draft that its acceptance was measured at.
+  /// True if it drafts more than the longest draft that its acceptance was measured at.
   bool extrapolated = false;
 };
 
 struct CapacityLimits {
   /// > 0
   std::optional<double> ttft_seconds, tpot_seconds;
-  /// Of the requests, at which both must hold, (0, 100).
+  /// The percentile of requests at which both must hold, (0, 100).
   double percentile = 99;
 };
 
 struct CapacityQuestion {
   Workload workload;
-  /// Not null.
+  /// Non-null.
   std::shared_ptr<const cost::IterationCost> cost;
-  /// Empty where no scenario drafts.
+  /// Empty if no scenario drafts.
   std::vector<RequestAcceptance> acceptance;
   /// At least one.
   std::vector<CapacityScenario> scenarios;
   CapacityLimits limits;
   std::int64_t gpus_per_replica = 1;
-  /// Nothing: as many as the load needs.
+  /// Empty: as many as the load needs.
   std::optional<std::int64_t> replicas = {};
   std::optional<double> price_per_gpu_hour = {};
   std::optional<double> watts_per_gpu = {};
@@ -79,8 +79,8 @@ struct CapacityQuestion {
   std::int64_t threads = 1;
 };
 
-/// A mean over replications, or a figure of the requests of all of them together, with the 95% interval that the
-/// replications' own values give it.
+/// A mean over replications, or a figure of all their requests together, with the 95% interval from the replications'
+/// own values.
 struct SimulatedValue {
   double value = 0;
   double lo = 0, hi = 0;
@@ -89,39 +89,39 @@ struct SimulatedPercentiles {
   SimulatedValue p50, p90, p99, mean;
 };
 
-/// At the load asked for if there is one and it can be met, else at the sustainable one.
+/// At the requested load if there is one and it can be met, else at the sustainable one.
 struct ScenarioCapacity {
   CapacityScenario scenario;
-  /// Largest arrival rate of one replica at which both percentiles hold and the queue does not grow; 0 where none does.
+  /// Largest arrival rate of one replica at which both percentiles hold and the queue does not grow; 0 if none.
   SimulatedValue requests_per_second_per_replica;
   planning::CapacityLimit limited_by = planning::CapacityLimit::none;
-  /// Rate at which one replica serves requests when it never runs out of them: the bound above which its queue grows.
+  /// Rate at which one replica serves requests while requests always wait: the bound above which its queue grows.
   SimulatedValue saturated_requests_per_second_per_replica;
-  /// The limits can be met, and the replicas given, if any, take the load asked for, if any.
+  /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
-  /// Arrival rate of one replica that the figures below are for, which are 0 where it is. Without limits and load, nine
-  /// tenths of the sustainable one: at the bound itself waiting has no steady value.
+  /// Arrival rate of one replica for the figures below; they are 0 if it is. Without limits and load, nine
+  /// tenths of the sustainable rate: at the bound itself waiting times have no steady value.
   double at_requests_per_second = 0;
-  /// Nothing where no request has one (tpot: where none has two tokens), or nothing can be served.
+  /// Empty if no request has one (tpot: if none has two tokens), or nothing can be served.
   std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
   SimulatedValue mean_batch, output_tokens_per_second_per_replica;
   double preemptions_per_request = 0;
-  /// Nothing where no rate is sustainable, or, for cost and energy, no price and no power is known.
+  /// Empty if no rate is sustainable, or, for cost and energy, if price or power is unknown.
   std::optional<std::int64_t> replicas, gpus;
   std::optional<double> cost_per_million_tokens, joules_per_token;
-  /// The formulas at the same load, where they apply, and steady / simulated - 1 of the mean time per output token.
+  /// The formulas at the same load, if they apply, and steady / simulated - 1 of the mean time per output token.
   std::optional<planning::SteadyState> steady;
   std::optional<double> engines_relative_difference;
 };
 
 struct CapacityAnswer {
   std::vector<ScenarioCapacity> scenarios;
-  /// Place of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token. Where
+  /// Index of the cheapest that meets the load: fewest GPUs per token, then the shortest median time per token. If
   /// that one is extrapolated, the first in this order that is not, if it loses no more than prefer_measured in both.
   std::optional<std::size_t> recommended;
-  /// Place of the cheapest, where it is not the recommended one.
+  /// Index of the cheapest, if it is not the recommended one.
   std::optional<std::size_t> passed_over;
-  /// Places of scenarios that no other beats in both GPUs per token, and so cost, and median time per token, by cost.
+  /// Scenarios that no other beats in both GPUs per token (and so cost) and median time per token, sorted by cost.
   std::vector<std::size_t> frontier;
 };
 
@@ -129,41 +129,41 @@ struct CapacityAnswer {
 /// the same requests and random numbers for all scenarios and rates, so that differences are due to the scenarios.
 /// Scenarios are compared at equal arrival rate.
 /// Source:   docs/capacity.md#sustainable-load
-/// Accuracy: the search ends within 1% of the rate; what chance adds is in the intervals
-/// @param progress  called with the number of scenarios that are done, where it is not empty
+/// Accuracy: the search ends within 1% of the rate; the intervals include the random error
+/// @param progress  if not empty, called with the number of scenarios that are done
 /// @throws std::domain_error, std::invalid_argument
 CapacityAnswer plan_capacity(const CapacityQuestion& question,
                              const std::function<void(std::size_t scenarios)>& progress = {});
 
-/// One replica of a scenario at a load, whether it meets limits or not.
+/// One replica of a scenario at a load, whether or not it meets limits.
 struct ReplicaAtLoad {
-  /// That arrive at the replica.
+  /// Arrival rate at the replica.
   double requests_per_second = 0;
-  /// Nothing where no request has one (tpot: where none has two tokens).
+  /// Empty if no request has one (tpot: if none has two tokens).
   std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
   SimulatedValue mean_batch, output_tokens_per_second;
   double preemptions_per_request = 0;
-  /// Its accelerators' time / the output tokens asked for.
+  /// Its accelerators' time / the requested output tokens.
   double gpu_seconds_per_token = 0;
-  /// Nothing without a price.
+  /// Empty without a price.
   std::optional<double> cost_per_million_tokens;
-  /// The formulas at the same load, where they apply.
+  /// The formulas at the same load, if they apply.
   std::optional<planning::SteadyState> steady;
 };
 
-/// Simulates one replica of the question's scenario number `scenario` at each load, by the same requests and random
-/// numbers for all of them, those of plan_capacity. Limits, replicas and the load of the workload do not count.
+/// Simulates one replica of the question's scenario number `scenario` at each load, with the same requests and random
+/// numbers for all of them, those of plan_capacity. Limits, replicas and the load of the workload are ignored.
 /// Source:   docs/capacity.md#simulation
 /// @param loads  requests/s, each > 0
-/// @return [load]; percentiles above the saturated rate are those of a queue that grows, and depend on the run's length
+/// @return [load]; percentiles above the saturated rate are those of a growing queue, and depend on the run's length
 /// @throws std::out_of_range unless the scenario exists; else as plan_capacity
 std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, std::size_t scenario,
                                             std::span<const double> loads);
 
-/// Nothing is drafted at any batch.
+/// True if nothing is drafted at any batch.
 bool is_plain(const CapacityScenario& scenario);
 
-/// Requests/s of all replicas (one where the question names none) when `concurrency` requests are always in flight,
+/// Requests/s of all replicas (one if the question names none) when `concurrency` requests are always in flight,
 /// evenly over the replicas, by the question's first scenario; those beyond the largest max_num_seqs of its plain
 /// scenarios wait.
 /// Source:   docs/capacity.md#what-intervals-hold

@@ -5,11 +5,11 @@
 
 namespace specdec::sim {
 
-/// The requests of a trace, and the rate at which they came:
+/// The requests of a trace, and their arrival rate:
 ///
 ///   requests_per_second = (n - 1) / (last arrival - first arrival)
 ///
-/// @throws std::invalid_argument for fewer than two requests, or where all came at one time
+/// @throws std::invalid_argument for fewer than two requests, or if all arrived at one time
 Workload recorded_workload(const traces::RequestTrace& trace);
 
 }  // namespace specdec::sim

@@ -14,46 +14,46 @@
 /// A serving engine with continuous batching, iteration by iteration: docs/capacity.md#simulation.
 namespace specdec::sim {
 
-/// A request that will be served.
+/// A request to be served.
 struct SimulatedRequest {
-  /// >= 0, never before the request above it.
+  /// >= 0, nondecreasing.
   double arrival_seconds = 0;
   /// Tokens, [1, 2^30].
   std::int64_t prompt_tokens = 1;
   std::int64_t output_tokens = 1;
 };
 
-/// How often drafts of one kind of request are accepted: [j] = P(draft j + 1 is accepted | those before it were).
-/// Drafts beyond the last entry are accepted as the last one is; empty accepts none. Entries in [0, 1].
+/// The acceptance of one kind of request's drafts: [j] = P(draft j + 1 is accepted | those before it were).
+/// Drafts beyond the last entry are accepted like the last one; empty accepts none. Entries in [0, 1].
 struct RequestAcceptance {
   std::vector<double> conditional;
 };
 
-/// A gamma for all batches from batch_low on, until the next stretch. The batch is what vLLM looks its schedule up
-/// with: the requests of the iteration before, those whose prompts were computed included, since drafts are made at its
-/// end.
+/// A gamma for all batches from batch_low on, until the next stretch. The batch is the one by which vLLM looks up its
+/// schedule: the requests of the previous iteration, including those whose prompts were computed, since drafts are made
+/// at its end.
 struct GammaFrom {
   std::int64_t batch_low = 1;
   std::int64_t gamma = 0;
 };
 
-/// The engine, in the words of vLLM's options.
+/// The engine, in terms of vLLM's options.
 struct ServingEngine {
-  /// Rising, the first from batch 1 on; gamma in [0, 1024]. {{1, 0}} is plain decoding. The largest gamma is also the
-  /// number of look-ahead slots that each running request keeps in the cache.
+  /// In increasing order, the first from batch 1 on; gamma in [0, 1024]. {{1, 0}} is plain decoding. The largest gamma
+  /// is also the number of look-ahead slots that each running request keeps in the cache.
   std::vector<GammaFrom> schedule = {{1, 0}};
   /// >= 1
   std::int64_t max_num_seqs = 256;
-  /// Positions of an iteration, >= 1; a decoding sequence takes gamma + 1 of them, fewer where no more are left.
+  /// Positions of an iteration, >= 1; a decoding sequence takes gamma + 1 of them, or as many as are left.
   std::int64_t max_num_batched_tokens = 8192;
-  /// Tokens per block of the cache, [1, 2^20], and blocks there are, [1, 2^40].
+  /// Tokens per block of the cache, [1, 2^20], and the number of blocks, [1, 2^40].
   std::int64_t block_size = 16;
   std::int64_t cache_blocks = 1;
-  /// Share of each prompt that is found in the cache and not computed again, [0, 1), rounded down to whole tokens; the
-  /// last token is always computed. What is found still takes its blocks.
+  /// Share of each prompt that is found in the cache and not recomputed, [0, 1), rounded down to whole tokens; the
+  /// last token is always computed. The found part still takes its blocks.
   double prefix_cache_hit_rate = 0;
-  /// Prompts are computed elsewhere: an admitted request takes the blocks of its prompt and computes the prompt's last
-  /// position alone, so that its first token comes with its first iteration here. One that was preempted computes all.
+  /// Prompts are computed elsewhere: an admitted request takes the blocks of its prompt and computes only the prompt's
+  /// last position, so that its first token comes with its first iteration here. A preempted one computes everything.
   bool decode_only = false;
 };
 
@@ -61,12 +61,12 @@ struct ServingQuestion {
   /// In order of arrival, at least one.
   std::vector<SimulatedRequest> requests;
   ServingEngine engine;
-  /// Prices iterations; not null.
+  /// Prices iterations; non-null.
   std::shared_ptr<const cost::IterationCost> cost;
-  /// Each request draws one of them, all equally likely, and keeps it; may be empty where nothing is drafted.
+  /// Each request draws one of them, all equally likely, and keeps it; may be empty if nothing is drafted.
   std::vector<RequestAcceptance> acceptance;
   std::uint64_t seed = 0;
-  /// Requests that arrive before this share of all, and after one minus this share, are served and not counted, [0,
+  /// Requests that arrive before this share of all, and after one minus this share, are served but not counted, [0,
   /// 0.4].
   double warm_up_share = 0.1;
 };
@@ -76,7 +76,7 @@ struct RequestPercentiles {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
 
-/// What happened to one request.
+/// The outcome of one request.
 struct ServedRequest {
   double first_token_seconds = 0;  ///< since its arrival
   double last_token_seconds = 0;   ///< since its arrival
@@ -87,37 +87,37 @@ struct ServedRequest {
 struct ServingResult {
   /// [request]
   std::vector<ServedRequest> requests;
-  /// The requests that count: counted_requests of them from first_counted on, at least one.
+  /// The counted requests: counted_requests of them from first_counted on, at least one.
   std::size_t first_counted = 0, counted_requests = 0;
-  /// Over the requests that count; nothing where none has one. Time per output token is (last - first) / (output
+  /// Over the counted requests; empty if none has one. Time per output token is (last - first) / (output
   /// tokens - 1), for requests of two tokens or more.
   std::optional<RequestPercentiles> ttft_seconds, tpot_seconds, end_to_end_seconds;
 
-  // In the counted time: from the first counted arrival to the last counted one, or, where these are one, from the
+  // The counted time: from the first counted arrival to the last counted one, or, if these are one, from the
   // first arrival to the end.
   double counted_seconds = 0;
   double output_tokens_per_second = 0;
-  /// Over all of that time, idle or not: sequences that decode, requests that wait, and requests in the system, whether
-  /// they wait, compute their prompts or decode.
+  /// Averages over all of that time, idle or not: decoding sequences, waiting requests, and requests in the system,
+  /// whether they wait, compute their prompts or decode.
   double mean_batch = 0, mean_waiting = 0, mean_in_system = 0;
-  /// Share of that time that iterations were under way, and their mean length; 0 where none ended.
+  /// Share of that time in which iterations were under way, and their mean length; 0 if none ended.
   double busy_share = 0;
   double mean_iteration_seconds = 0;
-  /// Tokens put out by a round, the last one of a request cut to what was asked for; 1 where no round ended.
+  /// Tokens emitted per round, the last round of a request cut to the requested number; 1 if no round ended.
   double tokens_per_step = 1;
 
   // In the whole run.
-  /// Most blocks in use at once.
+  /// Largest number of blocks in use at once.
   std::int64_t peak_blocks = 0;
   std::int64_t iterations = 0, preemptions = 0;
-  /// Earlier requests in the system when the last one arrived, and when the one in the middle did.
+  /// Earlier requests still in the system when the last one arrived, and when the middle one did.
   std::int64_t backlog_at_end = 0, backlog_at_middle = 0;
   /// Requests in the system, integrated over time; by Little's law the sum of the requests' times in the system.
   double request_seconds = 0;
   double seconds = 0;  ///< when the last request was served
 };
 
-/// The cache has no room for the last round of a request, even if it were served alone.
+/// Thrown if the cache has no room for the last round of a request, even if it were served alone.
 struct CacheTooSmall : std::domain_error {
   CacheTooSmall(const std::string& message, std::string which, std::int64_t needed, std::int64_t there)
       : std::domain_error(message), request(std::move(which)), needed_tokens(needed), cache_tokens(there) {}
@@ -128,19 +128,19 @@ struct CacheTooSmall : std::domain_error {
   std::int64_t needed_tokens = 0, cache_tokens = 0;
 };
 
-/// Serves all requests. One iteration after another: requests that run are taken in order of arrival, each with its
-/// gamma + 1 positions or the next piece of its prompt, as far as max_num_batched_tokens and the blocks go; where
-/// blocks run out, the one that arrived last gives up its own and waits, to compute its prompt and the tokens it put
-/// out once more; then, if none was given up, waiting ones are admitted in order. The iteration takes what the cost
-/// says, and at its end every request whose prompt is complete puts out a token, with the accepted drafts before it.
+/// Serves all requests. In each iteration, running requests are taken in order of arrival, each with its
+/// gamma + 1 positions or the next piece of its prompt, as far as max_num_batched_tokens and the blocks allow; if
+/// blocks run out, the request that arrived last gives up its own and waits, to recompute its prompt and its emitted
+/// tokens; then, if none gave up its blocks, waiting ones are admitted in order. The iteration takes the time that the
+/// cost gives, and at its end every request whose prompt is complete emits a token, with the accepted drafts before it.
 ///
-/// Luck is a function of (seed, request, tokens put out before), so that it depends neither on what else is served nor
-/// on the engine. Same question, same result, bit for bit.
+/// Random numbers are functions of (seed, request, tokens emitted before), so they depend neither on other requests nor
+/// on the engine. The same question gives the same result, bit for bit.
 ///
-/// Source:   docs/capacity.md#simulation, where each rule is given with the release of vLLM it was read from
-/// @throws std::domain_error if a value is outside its range, arrivals fall, the cost is not finite and above 0, or
-/// arrivals reach so far that the clock, seconds in double precision, no longer
-///   tells an iteration to 1e-4 of its length
+/// Source:   docs/capacity.md#simulation, which names for each rule the release of vLLM it was read from
+/// @throws std::domain_error if a value is outside its range, arrivals decrease, the cost is not finite and above 0, or
+/// arrivals reach so far that the clock, seconds in double precision, cannot
+///   resolve an iteration to 1e-4 of its length
 /// @throws std::invalid_argument if there are no requests, no cost, no schedule, or no acceptance of drafts that are
 ///   made
 /// @throws CacheTooSmall, a std::domain_error, for the request that does not fit

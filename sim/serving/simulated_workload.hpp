@@ -8,10 +8,10 @@
 
 namespace specdec::sim {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 
-/// The requests of a replication at one request per second: those of another rate come at these times divided by it.
-/// Lengths and gaps of request i are functions of (seed, replication, i), so that a longer run begins as a shorter one.
+/// The requests of a replication at one request per second; for another rate, divide their times by it.
+/// Lengths and gaps of request i are functions of (seed, replication, i), so a longer run starts like a shorter one.
 std::vector<SimulatedRequest> requests_at_unit_rate(const Workload& workload, std::uint64_t seed,
                                                     std::int64_t replication, std::int64_t replications,
                                                     std::int64_t count);
@@ -19,16 +19,16 @@ std::vector<SimulatedRequest> requests_at_unit_rate(const Workload& workload, st
 /// The seed of a replication's acceptance and lengths.
 std::uint64_t seed_of_replication(std::uint64_t seed, std::int64_t replication);
 
-/// What the formulas of an equilibrium want to know of requests; its rate is left at 0.
+/// The statistics of requests that the formulas of an equilibrium need; its rate is left at 0.
 planning::OfferedLoad offered_load(const std::vector<SimulatedRequest>& requests, const ServingEngine& engine);
 
-/// How many requests put out m tokens after their first one, [m], and those that put out more than `explicit_up_to`.
+/// The number of requests that emit m tokens after their first one, [m], and of those that emit more than
 class RoundsToCover {
  public:
   explicit RoundsToCover(const std::vector<SimulatedRequest>& requests);
 
   /// Tokens after the first one per round, over all requests, and the share of rounds that follow a fully accepted one,
-  /// where each request draws one of the laws and drafts gamma tokens in every round.
+  /// if each request draws one of the laws and drafts gamma tokens in every round.
   ///
   ///   N(m) = 1 + sum_n P(n accepted) N(m - n - 1),   N(m) = N(M) + (m - M) / E beyond m = M
   planning::RoundsFrom rounds(const std::vector<RequestAcceptance>& laws, std::int64_t batch_low,

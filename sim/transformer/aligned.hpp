@@ -10,8 +10,8 @@ inline constexpr std::size_t line_floats = 16;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-/// Memory that starts on a cache line; large pieces are put on huge pages where the system has them, which a product
-/// that streams through all the weights rewards with a sixth of its time.
+/// Memory that starts on a cache line; large allocations use huge pages if the system has them, which saves a product
+/// that streams through all the weights a sixth of its time.
 void* allocate_aligned(std::size_t bytes);
 void free_aligned(void* memory, std::size_t bytes) noexcept;
 

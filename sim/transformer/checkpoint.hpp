@@ -10,8 +10,8 @@ namespace specdec::sim {
 /// Weights of a transformer, packed for the forward pass; immutable, shared by any number of Transformer objects.
 struct TransformerWeights;
 
-/// Loads the checkpoint in a folder: config.json beside model.safetensors, or beside the shards that
-/// model.safetensors.index.json names; F32, F16 or BF16. Weights are held in f32.
+/// Loads the checkpoint in a folder: config.json together with model.safetensors, or with the shards listed in
+/// model.safetensors.index.json; F32, F16 or BF16. Weights are held in f32.
 ///
 /// Names and layouts are Hugging Face's: `model.layers.{i}.self_attn.q_proj.weight` and so on for Llama,
 /// `h.{i}.attn.c_attn.weight` with or without `transformer.` before it for GPT-2.

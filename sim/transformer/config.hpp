@@ -35,7 +35,7 @@ struct TransformerConfig {
   double norm_epsilon = 0;
   double rope_theta = 10000;
   std::optional<Llama3RopeScaling> rope_scaling;
-  /// The output head is the token embedding.
+  /// True if the output head is the token embedding.
   bool tied_head = false;
   bool attention_bias = false;
   bool feed_forward_bias = false;
@@ -44,9 +44,9 @@ struct TransformerConfig {
 /// Reads config.json of the Llama family (`"model_type": "llama"`) or of GPT-2 (`"gpt2"`).
 ///
 /// Rotary positions: `rope_theta` with `rope_scaling`, or `rope_parameters`; types "default" and "llama3".
-/// @throws FileError naming the field if a size is missing, not a positive integer or does not divide as it must, or
-///   if the file asks for something that the forward pass does not do (another model_type, activation, rope type,
-///   quantised weights): nothing of that kind is ignored
+/// @throws FileError naming the field if a size is missing, not a positive integer or not divisible as required, or
+///   if the file requires something that the forward pass does not do (another model_type, activation, rope type,
+///   quantised weights): no such setting is ignored
 TransformerConfig read_config(const std::filesystem::path& path);
 
 }  // namespace specdec::sim

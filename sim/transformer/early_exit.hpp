@@ -12,10 +12,10 @@
 
 namespace specdec::sim {
 
-/// What tells that a token may leave; a number up to 1.
+/// The measure by which a token may leave early; at most 1.
 enum class ExitConfidence {
-  softmax_response,  ///< the largest probability less the second, by the exit's logits
-  state_saturation   ///< the cosine of the states behind a block and behind the one before it, from the second block on
+  softmax_response,  ///< the largest probability minus the second largest, by the exit's logits
+  state_saturation   ///< the cosine between the states after a block and after the one before, from the second on
 };
 
 struct EarlyExitOptions {
@@ -24,17 +24,17 @@ struct EarlyExitOptions {
   /// Longest prefix; 0 stands for the checkpoint's own limit.
   std::int64_t max_length = 0;
   ExitConfidence confidence = ExitConfidence::softmax_response;
-  /// A token leaves behind the first block whose confidence is at least that, [0, 1].
+  /// A token leaves after the first block whose confidence is at least this, [0, 1].
   double threshold = 0.9;
-  /// Tokens leave where there is an exit, through it; null for plain exits behind every block.
+  /// Tokens leave only at these exits; null for plain exits after every block.
   std::shared_ptr<const ExitWeights> exits = nullptr;
 };
 
-/// A transformer in which every token leaves at the first block that is sure enough of it (confident adaptive language
-/// modelling): its distribution is the exit's, and the blocks that it skips make their keys and values of the state
+/// A transformer in which every token leaves at the first block with enough confidence (confident adaptive language
+/// modelling): its distribution is the exit's, and the skipped blocks compute their keys and values from the state
 /// with which it left. A LanguageModel; its law is not that of the transformer.
 ///
-/// Tokens that may leave are taken one by one. A row depends on its prefix, on the position set by
+/// Tokens that may leave are processed one by one. A row depends on its prefix, on the position set by
 /// run_all_blocks_before, and on nothing else, bit for bit.
 ///
 /// Source:   Schuster et al. 2022, "Confident adaptive language modeling"; one threshold for all positions
@@ -47,7 +47,7 @@ class EarlyExitTransformer {
   EarlyExitTransformer& operator=(EarlyExitTransformer&&) noexcept;
   ~EarlyExitTransformer();
 
-  /// Tokens at positions before this one run all blocks, as a prompt does that is read at once; 0 at first. Empties the
+  /// Tokens at positions before this one run all blocks, as for a prompt that is read at once; initially 0. Empties the
   /// prefix.
   /// @throws std::domain_error if position is outside [0, max_length()]
   void run_all_blocks_before(std::int64_t position);
@@ -57,16 +57,16 @@ class EarlyExitTransformer {
   std::int64_t max_length() const;
   std::int64_t length() const;
 
-  /// Blocks that the token at a position of the prefix ran, in [1, config().layers].
+  /// The number of blocks that the token at a position of the prefix ran, in [1, config().layers].
   /// @throws std::domain_error if position is outside [0, length() - 1]
   std::int64_t blocks_run(std::int64_t position) const;
-  /// Operations of a token that left after so many blocks, counted as Transformer::operations_per_token counts: the
-  /// blocks, keys and values of those skipped, and the exit and the head as often as they were asked, which is at
+  /// Operations of a token that left after this many blocks, counted as in Transformer::operations_per_token: the
+  /// blocks, keys and values of those skipped, and the exit and the head as often as they were evaluated, which is at
   /// every exit for softmax_response and once for state_saturation.
   /// @throws std::domain_error if blocks is outside [1, config().layers]
   double operations(std::int64_t blocks) const;
-  /// Mean of operations over the tokens of the prefix that could leave; that of all blocks while there are none. So a
-  /// decoder that asks at its end counts what was done.
+  /// Mean of operations over the tokens of the prefix that could leave; that of all blocks while there are none. A
+  /// decoder that reads it at its end thus counts the work done.
   double operations_per_token() const;
 
   /// As Transformer::score, with its errors.
@@ -81,27 +81,27 @@ class EarlyExitTransformer {
 
 static_assert(LanguageModel<EarlyExitTransformer>);
 
-/// What leaving early did to one text. Sums over its tokens.
+/// The effects of early exits on one text. Sums over its tokens.
 struct EarlyExitText {
-  /// [i]: tokens whose distribution is that behind i + 1 blocks. Shape: (layers).
+  /// [i]: tokens whose distribution is that after i + 1 blocks. Shape: (layers).
   std::vector<std::int64_t> blocks_run;
-  /// Of total variation between the two models' distributions at the text's prefixes.
+  /// Sum of the total variation between the two models' distributions at the text's prefixes.
   double total_variation = 0;
-  /// Of KL(early || full), in nats: in expectation over texts of the model that leaves early it is the divergence of
-  /// their law from the full model's. Infinite where the full model rules out what the other one does not.
+  /// Sum of KL(early || full), in nats: in expectation over texts of the model with early exits it is the divergence of
+  /// their law from the full model's. Infinite if the full model excludes a token that the other one does not.
   double kullback_leibler = 0;
   double operations = 0;
 };
 
-/// Scores a text again with the model that made it and with the full one.
+/// Scores a text again with the model that generated it and with the full one.
 ///
-/// The prompt but for its last token runs all blocks; that token's row is the first of the text's.
+/// The prompt except its last token runs all blocks; that token's row is the first of the text's.
 /// @param full    the same weights, all blocks
 /// @param prompt  at least one token
-/// @param text    what followed it
-/// @param standardisation  of both models' rows
+/// @param text    the tokens after it
+/// @param standardisation  applied to both models' rows
 /// @throws std::invalid_argument if the vocabularies differ in size
-/// @throws std::domain_error if the prompt is empty, or what the models throw
+/// @throws std::domain_error if the prompt is empty; anything that the models throw
 EarlyExitText measure_early_exit(EarlyExitTransformer& early, LanguageModelRef full, std::span<const Token> prompt,
                                  std::span<const Token> text, const core::Standardisation& standardisation);
 

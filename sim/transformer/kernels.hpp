@@ -7,13 +7,13 @@
 
 namespace specdec::sim {
 
-// The inner loops, compiled for each vector unit and chosen when the program runs (Highway). Every sum has one order,
-// whatever the number of tokens in the call and the width of the vectors; only fused multiply-add, where the machine
+// The inner loops, compiled for each vector unit and chosen at run time (Highway). Every sum has one order,
+// whatever the number of tokens in the call and the width of the vectors; only fused multiply-add, if the machine
 // has it, rounds differently.
 
 /// Rows that are multiplied together.
 inline constexpr std::size_t panel_rows = 32;
-/// Most tokens of one attention call.
+/// Largest number of tokens in an attention call.
 inline constexpr std::size_t most_attention_tokens = 12;
 
 /// A matrix [rows, depth] cut into panels of 32 rows: element (r, k) of panel p is data[p * step + k * stride + r].
@@ -50,7 +50,7 @@ struct HeadAttention {
   /// Panels of 32 positions, [positions, head_size].
   const float* keys;
   /// [positions, value_stride]; head_size floats of each are used, value_stride is a multiple of 16. Positions up to
-  /// the next multiple of 4 are read and weigh nothing, so they hold finite numbers.
+  /// the next multiple of 4 are read with weight zero, so they must hold finite numbers.
   const float* values;
   std::size_t value_stride;
   std::size_t head_size;
@@ -61,9 +61,9 @@ struct HeadAttention {
   TokenRows<const float> query;
   TokenRows<float> out;
 };
-/// Floats of scratch memory that attend() needs for so many tokens, the last of which sees `positions` positions.
+/// Floats of scratch memory that attend() needs for this many tokens, the last of which sees `positions` positions.
 std::size_t attention_scratch(std::size_t tokens, std::size_t positions, std::size_t value_stride);
-/// `scratch` is aligned to cache lines.
+/// `scratch` must be aligned to cache lines.
 void attend(const HeadAttention& head, std::span<float> scratch);
 
 /// out[i] = x[i] / sqrt(mean of x^2 + epsilon) * weight[i]. x, weight and out start on cache lines and may be read and

@@ -12,9 +12,9 @@ class KeyValueCache {
  public:
   KeyValueCache(std::size_t layers, std::size_t heads, std::size_t head_size);
 
-  /// Makes room for positions [0, positions); what is stored stays.
+  /// Makes room for positions [0, positions); stored data are kept.
   void reserve(std::size_t positions);
-  /// Stores head_size floats each. `position` is below what was reserved.
+  /// Stores head_size floats each. `position` must be below the reserved number.
   void store(std::size_t layer, std::size_t head, std::size_t position, const float* key, const float* value);
 
   const float* keys(std::size_t layer, std::size_t head) const { return slots_[layer * heads_ + head].keys.data(); }

@@ -8,15 +8,15 @@
 
 namespace specdec::sim {
 
-/// A matrix of weights [rows, depth], stored once in the order in which products read it: panels of 32 rows (the last
-/// may have 16), within a panel depth by depth. The memory is the owner's: all matrices of a model lie end to end.
+/// A weight matrix [rows, depth], stored once in the order in which products read it: panels of 32 rows (the last
+/// may have 16), within a panel depth by depth. The memory is the owner's: all matrices of a model are contiguous.
 class PackedMatrix {
  public:
   /// Floats of memory for a matrix of that shape.
   static std::size_t floats(std::size_t rows, std::size_t depth) { return round_up(rows, line_floats) * depth; }
 
   PackedMatrix() = default;
-  /// `memory` starts on a cache line and holds 0.
+  /// `memory` must start on a cache line and hold 0.
   PackedMatrix(std::size_t rows, std::size_t depth, float* memory)
       : rows_(rows), depth_(depth), padded_rows_(round_up(rows, line_floats)), data_(memory) {}
 

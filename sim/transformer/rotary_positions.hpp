@@ -13,9 +13,9 @@ class RotaryPositions {
  public:
   explicit RotaryPositions(const TransformerConfig& config);
 
-  /// Makes the angles of positions [0, positions).
+  /// Computes the angles of positions [0, positions).
   void reserve(std::size_t positions);
-  /// Rotates `heads` consecutive heads at x. `position` is below what was reserved.
+  /// Rotates `heads` consecutive heads at x. `position` must be below the reserved number.
   void rotate(std::size_t position, std::size_t heads, float* x) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace specdec::sim {
 
-/// A few threads that share short pieces of work, microseconds long. Threads without work spin for some tens of
-/// microseconds and then sleep; the caller never waits for one that is still asleep, it does the work itself.
+/// A few threads that share short pieces of work, microseconds long. Idle threads spin for some tens of
+/// microseconds and then sleep; the caller never waits for one that is still asleep but does the work itself.
 class ThreadPool {
  public:
   /// Starts threads - 1 threads; the caller is the other one.
@@ -19,7 +19,7 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// Calls f(chunk, thread) once for each chunk in [0, chunks), in any order, thread being in [0, threads()).
+  /// Calls f(chunk, thread) once for each chunk in [0, chunks), in any order, with thread in [0, threads()).
   /// f must not throw.
   template <class F>
   void run(std::int64_t chunks, const F& f) {
@@ -35,13 +35,13 @@ class ThreadPool {
   void end();
   void work(int thread);
 
-  /// Chunks that nobody has taken yet; whoever lowers it from a positive value owns a chunk, and call_ and argument_
-  /// then stay valid until that chunk is finished. Threads that wait for work read this cache line alone.
+  /// Chunks that have not been taken yet; a thread that lowers it from a positive value owns a chunk, and call_ and
+  /// argument_ stay valid until that chunk is finished. Threads that wait for work read only this cache line.
   alignas(64) std::atomic<std::int64_t> untaken_{0};
   Call call_ = nullptr;
   const void* argument_ = nullptr;
   alignas(64) std::atomic<std::int64_t> unfinished_{0};
-  /// Grows with every run and at the end; sleeping threads wait for it to change.
+  /// Increases with every run and at the end; sleeping threads wait for it to change.
   alignas(64) std::atomic<std::uint32_t> signal_{0};
   std::atomic<bool> ending_{false};
   std::vector<std::thread> workers_;

@@ -23,15 +23,15 @@ class Tokenizer {
   ~Tokenizer();
 
   std::int64_t vocab_size() const;
-  /// The beginning- and end-of-sequence tokens, where the model has them.
+  /// The beginning- and end-of-sequence tokens, if the model has them.
   std::optional<Token> begin_token() const;
   std::optional<Token> end_token() const;
 
-  /// The tokens of a text, after the beginning-of-sequence token if `add_begin` asks for it and the model has one.
+  /// The tokens of a text, after the beginning-of-sequence token if `add_begin` is true and the model has one.
   std::vector<Token> encode(std::string_view text, bool add_begin) const;
   /// The text of a sequence of tokens; control tokens have none. @throws std::domain_error on a token out of range
   std::string decode(std::span<const Token> tokens) const;
-  /// The piece of one token as it reads inside a text: the word mark is a space, a byte piece is its byte, a control
+  /// The piece of one token as it appears inside a text: the word mark is a space, a byte piece is its byte, a control
   /// token is empty. @throws std::domain_error on a token out of range
   std::string piece(Token token) const;
 

@@ -15,9 +15,9 @@ struct TransformerOptions {
   int threads = 1;
   /// Longest prefix; 0 stands for the checkpoint's own limit, which it must not exceed.
   std::int64_t max_length = 0;
-  /// Blocks that are run, from the first on, before the final norm and the head; 0 stands for all of them.
+  /// Number of blocks that are run, starting with the first, before the final norm and the head; 0 for all.
   std::int64_t layers = 0;
-  /// Where not all blocks are run: heads for that, of which the one behind the last block is taken; null for a plain
+  /// If not all blocks are run: trained exits, of which the one after the last block is used; null for a plain
   /// exit, straight to the final norm.
   std::shared_ptr<const ExitWeights> exits = nullptr;
   /// Keep the state of every position, for features().
@@ -26,25 +26,25 @@ struct TransformerOptions {
 
 /// A decoder-only transformer with its key/value cache: one prefix, scored block by block. A LanguageModel.
 ///
-/// Every sum runs in one order whatever the block, the chunking of long blocks and the number of threads: a row
-/// depends on its prefix alone, bit for bit. Between machines, rows are the same bits wherever the vector unit has
-/// fused multiply-add (AVX2, AVX-512), and differ by rounding elsewhere.
+/// Every sum is computed in one order whatever the block, the chunking of long blocks and the number of threads: a row
+/// depends on its prefix alone, bit for bit. Machines whose vector unit has fused multiply-add (AVX2, AVX-512) give the
+/// same bits; others differ by rounding.
 ///
 /// The cache is f32 and grows with the prefix; roll_back is O(1). Several objects may share one set of weights; each
 /// is used by one thread at a time.
 class Transformer {
  public:
   /// @throws std::domain_error if options.threads < 1, options.max_length is outside [0, the checkpoint's limit] or
-  ///   options.layers outside [0, the checkpoint's layers], or options.exits has no exit behind that many blocks
+  ///   options.layers outside [0, the checkpoint's layers], or options.exits has no exit after that many blocks
   /// @throws std::invalid_argument if options.exits was trained for another shape
   explicit Transformer(std::shared_ptr<const TransformerWeights> weights, TransformerOptions options = {});
   Transformer(Transformer&&) noexcept;
   Transformer& operator=(Transformer&&) noexcept;
   ~Transformer();
 
-  /// The checkpoint's shape, whatever options.layers says.
+  /// The checkpoint's shape, whatever options.layers is.
   const TransformerConfig& config() const;
-  /// Blocks that are run, in [1, config().layers].
+  /// The number of blocks that are run, in [1, config().layers].
   std::int64_t layers() const;
   std::int64_t vocab_size() const;
   std::int64_t max_length() const;
@@ -53,7 +53,7 @@ class Transformer {
   /// options.keep_features.
   bool keeps_features() const;
   /// 2 * (parameters of the matrices a token is multiplied by: projections and feed-forward of layers() blocks, exit,
-  /// head). Not in it: norms, activations, softmax, and attention over the prefix; see attention_operations.
+  /// head). Excludes norms, activations, softmax, and attention over the prefix; see attention_operations.
   double operations_per_token() const;
   /// Operations of attention for one token that sees `context` tokens, itself included:
   ///   4 * layers() * heads * head_size * context   (2 for query times key, 2 for weight times value).
@@ -66,21 +66,21 @@ class Transformer {
   /// @throws std::domain_error if a token is outside the vocabulary or the prefix would exceed max_length(); the
   ///   prefix is then unchanged
   /// @throws std::domain_error if a logit is not finite (the weights overflow f32)
-  /// Accuracy: given the logits, relative error of a probability <= 3e-7 + 6e-8 d, d being how far its logit lies below
+  /// Accuracy: given the logits, relative error of a probability <= 3e-7 + 6e-8 d, with d how far its logit lies below
   ///   the row's largest; from d = 87 on it may be 0.
   void score(std::span<const Token> block, std::span<double> rows);
 
-  /// The same, but writes the logits as they are. Shape: (n, vocab_size).
+  /// The same, but writes the unmodified logits. Shape: (n, vocab_size).
   /// Accuracy: |error| <= 1e-4 * max |logit| of the row against a forward pass in f32 by PyTorch (the tests' bound).
   void score_logits(std::span<const Token> block, std::span<float> logits);
 
-  /// Like score, but each position gets a vector in the place of its token's embedding, as heads that read another
+  /// Like score, but each position takes a vector instead of its token's embedding, as heads that read another
   /// model's states do. Shape: vectors (n, config().width).
-  /// @throws std::invalid_argument if vectors is not a whole number of them; else as score
+  /// @throws std::invalid_argument if vectors is not a whole number of vectors; else as score
   void score_vectors(std::span<const float> vectors, std::span<double> rows);
 
-  /// The state of a position of the prefix behind the exit and the final norm: what the head makes logits of. Kept for
-  /// every position, those without requested rows included, and as long as its prefix stands; the span, until the next
+  /// The state of a position of the prefix after the exit and the final norm: the input of the head. Kept for
+  /// every position, including those without requested rows, as long as its prefix is; the span is valid until the next
   /// call of score. Shape: (config().width).
   /// @throws std::invalid_argument if options.keep_features is off
   /// @throws std::domain_error if position is outside [0, length() - 1]

@@ -31,16 +31,16 @@ class Activations {
   AlignedFloats data_;
 };
 
-/// What a forward pass is made of: the states of a few consecutive tokens, which blocks change in place, and the keys
-/// and values of all tokens before them. Which blocks are run, and where a pass ends, is the caller's to say.
+/// The parts of a forward pass: the states of a few consecutive tokens, which blocks change in place, and the keys
+/// and values of all tokens before them. The caller decides which blocks are run and where a pass ends.
 class TransformerPass {
  public:
-  /// Tokens whose activations are in memory at once.
+  /// Largest number of tokens whose activations are in memory at once.
   static constexpr std::size_t most_tokens = 48;
-  /// Rows of logits that are in memory at once.
+  /// Largest number of rows of logits in memory at once.
   static constexpr std::size_t most_rows = 12;
 
-  /// @param layers  blocks that will be run, from the first on
+  /// @param layers  number of blocks that will be run, starting with the first
   /// @throws std::domain_error if threads < 1
   TransformerPass(std::shared_ptr<const TransformerWeights> weights, int threads, std::int64_t layers);
 
@@ -50,13 +50,13 @@ class TransformerPass {
   /// Makes room for positions [0, positions).
   void reserve(std::size_t positions);
 
-  /// Begins: the states are the embeddings of tokens at positions from `position` on.
+  /// Starts a pass: the states are the embeddings of tokens at positions from `position` on.
   void embed(std::span<const Token> tokens, std::size_t position);
-  /// Begins with vectors in the place of embeddings. Shape: (tokens, width).
+  /// Starts a pass with vectors instead of embeddings. Shape: (tokens, width).
   void embed_vectors(std::span<const float> vectors, std::size_t position);
-  /// Takes the states of the first `tokens` tokens through a block, and stores their keys and values.
+  /// Applies a block to the states of the first `tokens` tokens, and stores their keys and values.
   void run_block(std::size_t layer, std::size_t tokens, std::size_t position);
-  /// Stores the keys and values that a block makes of the first token's state, which stays as it is.
+  /// Stores the keys and values that a block computes from the first token's state, which is unchanged.
   void store_keys_and_values(std::size_t layer, std::size_t position);
   /// Adds to each state the exit's projection of it.
   void take_exit(const ExitHead& exit, std::size_t tokens);
@@ -67,7 +67,7 @@ class TransformerPass {
 
   std::span<float> state(std::size_t t) { return {stream_.row(t), size(config_.width)}; }
   std::span<const float> normed(std::size_t t) { return {normed_.row(t), size(config_.width)}; }
-  /// Of token first + i of the last call of write_logits.
+  /// The logits of token first + i of the last call of write_logits.
   std::span<float> logits(std::size_t i) { return {logits_.row(i), size(config_.vocab_size)}; }
 
   /// Runs f(chunk, thread) for all chunks, by all threads if the multiply-adds are worth it.
@@ -87,12 +87,12 @@ class TransformerPass {
   static std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
   std::size_t head_size() const { return size(config_.head_size); }
 
-  /// y = linear(x), or y += linear(x), for the rows from `first_row` on, and perhaps some before it.
+  /// y = linear(x), or y += linear(x), for the rows from `first_row` on, and possibly some before it.
   void apply(const Linear& linear, std::size_t tokens, TokenRows<const float> x, TokenRows<float> y, bool accumulate,
              std::size_t first_row = 0);
-  /// Puts a token's input at a position.
+  /// Sets a token's input at a position.
   void begin_state(std::size_t t, const float* input, std::size_t position);
-  /// Turns the computed keys to their positions and stores keys and values.
+  /// Rotates the computed keys to their positions and stores keys and values.
   void remember(std::size_t layer, std::size_t tokens, std::size_t position);
   void attend_heads(std::size_t layer, std::size_t tokens, std::size_t position);
   void activate(std::size_t tokens);
@@ -122,8 +122,8 @@ void require_tokens(std::string_view function, std::span<const Token> tokens, st
 /// @throws std::domain_error if a prefix of `length` tokens and `count` more would exceed max_length
 void require_room(std::string_view function, std::int64_t length, std::size_t count, std::int64_t max_length);
 
-/// The number of rows that `values` entries make.
-/// @throws std::invalid_argument if it is no whole number of rows, or more than the block has tokens
+/// The number of rows that `values` entries form.
+/// @throws std::invalid_argument if it is not a whole number of rows, or more than the block has tokens
 std::size_t row_count(std::string_view function, std::int64_t vocab_size, std::size_t block, std::size_t values);
 
 }  // namespace specdec::sim

@@ -17,26 +17,26 @@ namespace specdec::sim {
 
 using TensorShape = std::vector<std::int64_t>;
 
-/// The tensors of one safetensors file or of several; whoever reads them says first what must be there.
+/// The tensors of one or several safetensors files; the reader first states which must be present.
 class TensorStore {
  public:
-  /// model.safetensors of a checkpoint's folder, or the shards that model.safetensors.index.json names.
-  /// @throws FileError if a file is not readable, or a shard lacks what the index says it has
+  /// model.safetensors of a checkpoint's folder, or the shards listed in model.safetensors.index.json.
+  /// @throws FileError if a file is not readable, or a shard lacks what the index lists for it
   static TensorStore of_checkpoint(const std::filesystem::path& folder);
-  /// One file whose metadata has this `format` and version 1, and as `hidden_size`, `vocab_size` and
-  /// `num_hidden_layers` those of the target.
-  /// @throws FileError if the file is not readable or its metadata is another
+  /// One file whose metadata have this `format` and version 1, and the target's `hidden_size`, `vocab_size` and
+  /// `num_hidden_layers`.
+  /// @throws FileError if the file is not readable or its metadata differ
   static TensorStore of_heads(const std::filesystem::path& path, std::string_view format,
                               const TransformerConfig& target);
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
   /// Checks a tensor's presence, shape and type. @throws FileError naming the tensor
   void require(const std::string& name, const TensorShape& shape);
-  /// Hands every row of a required tensor (its last dimension) to `take(row, values)`.
+  /// Passes every row of a required tensor (its last dimension) to `take(row, values)`.
   /// @throws FileError naming the element that is not finite
   void for_each_row(const std::string& name,
                     const std::function<void(std::size_t row, std::span<const float> values)>& take) const;
-  /// Refuses tensors that nobody required: they belong to another architecture.
+  /// Rejects tensors that were not required: they belong to another architecture.
   void require_nothing_else(const std::function<bool(const std::string&)>& harmless) const;
 
  private:
@@ -44,7 +44,7 @@ class TensorStore {
     const traces::Tensor* tensor;
     const traces::SafetensorsFile* file;
   };
-  /// From tensor to file name.
+  /// Maps tensor names to file names.
   using WeightMap = std::map<std::string, std::string>;
 
   TensorStore(std::filesystem::path path, std::string demanding)
@@ -55,7 +55,7 @@ class TensorStore {
   static WeightMap read_weight_map(const std::filesystem::path& path);
 
   std::filesystem::path path_;
-  /// What the shapes come from, in messages.
+  /// The source of the required shapes, for messages.
   std::string demanding_;
   std::vector<std::unique_ptr<traces::SafetensorsFile>> files_;
   std::map<std::string, Entry> tensors_;
@@ -67,14 +67,14 @@ class WeightReader {
  public:
   explicit WeightReader(TensorStore& store) : store_(store) {}
 
-  /// In the first pass nothing is written.
+  /// True in the first pass, in which nothing is written.
   bool checking() const { return checking_; }
-  /// Ends the first pass: all matrices will lie end to end in `memory`.
+  /// Ends the first pass: all matrices will be contiguous in `memory`.
   void begin_reading(AlignedFloats& memory);
 
-  /// A tensor [count, width] as it is.
+  /// A tensor [count, width], copied unchanged.
   void table(const std::string& name, std::int64_t count, std::int64_t width, std::vector<float>& out);
-  /// A tensor [size], appended to what `out` has.
+  /// A tensor [size], appended to `out`.
   void vector(const std::string& name, std::int64_t size, AlignedFloats& out);
   /// A norm's weight [width].
   void norm_weight(const std::string& name, std::int64_t width, AlignedFloats& out);
@@ -92,7 +92,7 @@ class WeightReader {
   void llama_block(const TransformerConfig& config, const std::string& prefix, TransformerBlock& out);
 
  private:
-  /// Reserves memory for a matrix, or hands it out.
+  /// Reserves memory for a matrix, or assigns it.
   void allocate(std::int64_t rows, std::int64_t depth, PackedMatrix& out);
 
   TensorStore& store_;

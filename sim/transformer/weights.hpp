@@ -11,7 +11,7 @@
 
 namespace specdec::sim {
 
-/// A matrix and its bias, which is empty where the model has none.
+/// A matrix and its bias, which is empty if the model has none.
 struct Linear {
   PackedMatrix matrix;
   AlignedFloats bias;
@@ -29,14 +29,14 @@ struct TransformerBlock {
   Linear query_key_value;
   Linear attention_output;
   Norm feed_forward_norm;
-  /// Rows: for Llama gate, then up; for GPT-2 the one projection.
+  /// Rows: for Llama gate, then up; for GPT-2 the only projection.
   Linear feed_forward_input;
   Linear feed_forward_output;
 };
 
 struct TransformerWeights {
   TransformerConfig config;
-  /// What all matrices point into.
+  /// The memory that all matrices point into.
   AlignedFloats matrix_memory;
   /// Shape: (vocab_size, width).
   std::vector<float> token_embedding;
@@ -47,7 +47,7 @@ struct TransformerWeights {
   Linear head;
 };
 
-/// A way out behind a block: what is added to the state before the final norm.
+/// An exit after a block: a projection that is added to the state before the final norm.
 struct ExitHead {
   Norm norm;
   Linear projection;
@@ -55,15 +55,15 @@ struct ExitHead {
 
 struct ExitWeights {
   std::int64_t width = 0;
-  /// What all matrices point into.
+  /// The memory that all matrices point into.
   AlignedFloats matrix_memory;
   /// By the number of blocks before them.
   std::map<std::int64_t, ExitHead> heads;
 };
 
-/// The exit behind so many blocks; null for a plain one, which is that of no exits and that behind all blocks. It keeps
+/// The exit after this many blocks; null for a plain one, which is used without exits and after all blocks. It keeps
 /// `exits` alive.
-/// @throws std::domain_error if there is none there
+/// @throws std::domain_error if there is none at that depth
 /// @throws std::invalid_argument if the exits were trained for another width
 std::shared_ptr<const ExitHead> exit_behind(std::int64_t blocks, const TransformerConfig& config,
                                             const std::shared_ptr<const ExitWeights>& exits);

@@ -7,7 +7,7 @@
 
 #include "sim/validation/method_decoder.hpp"
 
-/// The entry of system_kinds() for beam search with a draft (sim/beam_search.hpp), beside plain search.
+/// The entry of system_kinds() for beam search with a draft (sim/beam_search.hpp), compared with plain search.
 namespace specdec::validation {
 
 /// Decodes both ways: the run's cost is in steps of plain search, and its text is the best beam.
@@ -16,10 +16,10 @@ MethodDecoderFactory drafted_beams(const MethodContext& context);
 /// Rounds of searches of one prompt.
 struct BeamRounds {
   std::int64_t rounds = 0;
-  /// Of the search, >= rounds.
+  /// Steps of the search, >= rounds.
   std::int64_t steps = 0;
-  /// Drafted steps whose beams were held against the target's, all before them in the round having been kept, and how
-  /// many of them were kept.
+  /// Drafted steps whose beams were compared with the target's, all earlier ones of the round having been kept, and the
+  /// number of them that were kept.
   double judged = 0;
   double kept = 0;
   /// [j]: rounds that drafted j + 1 steps or more.
@@ -28,16 +28,16 @@ struct BeamRounds {
   void add(const MethodRun& run);
 };
 
-/// What independence makes of rounds.
+/// The rounds to be expected under independence.
 struct IndependentBeams {
   double steps_per_round;
-  /// Of the measured ones from it; nothing where the prompts do not say.
+  /// Deviation of the measured rounds from it; empty if the prompts do not determine it.
   std::optional<double> deviation_standard_errors;
 };
 
 /// Steps per round if every judged step were kept with the same probability a, independently: the mean of E(a, gamma)
-/// over the rounds, a being the share that was kept. The measured figure's deviation from it has the standard error of
-/// other prompts, to first order in each prompt's sums (a is measured, too).
+/// over the rounds, with a the share that was kept. The measured figure's deviation from it has the standard error over
+/// prompts, to first order in each prompt's sums (a is measured, too).
 ///
 /// Source:   Eq. (1) on beams, docs/methods.md#beam-search
 /// @param prompts  at least one, with a judged step among them

@@ -4,18 +4,18 @@
 
 #include "sim/validation/method_decoder.hpp"
 
-/// Entries of draft_kinds(): drafts that are made of other models, or of other texts.
+/// Entries of draft_kinds(): drafts composed of other models or other texts.
 namespace specdec::validation {
 
 /// The target's first blocks and an exit.
 std::string lacks_early_exit(const MethodContext& context);
 DraftBenchFactory early_exit_benches(const MethodContext& context);
 
-/// The draft model, drafted for by counted bigrams.
+/// The draft model, with counted bigrams drafting for it.
 std::string lacks_hierarchical(const MethodContext& context);
 DraftBenchFactory hierarchical_benches(const MethodContext& context);
 
-/// The target's own greedy text, of which some tokens have been replaced: a task of editing.
+/// The target's own greedy text with some tokens replaced: an editing task.
 DraftBenchFactory input_copy_benches(const MethodContext& context);
 
 }  // namespace specdec::validation

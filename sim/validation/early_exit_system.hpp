@@ -4,7 +4,7 @@
 
 #include "sim/validation/method_decoder.hpp"
 
-/// Entries of system_kinds(): the target left early (sim/transformer/early_exit.hpp).
+/// Entries of system_kinds(): the target with early exits (sim/transformer/early_exit.hpp).
 namespace specdec::validation {
 
 std::string lacks_early_exits(const MethodContext& context);

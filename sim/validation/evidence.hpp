@@ -19,7 +19,7 @@ struct PlacedToken {
   double by_probability = 0;
 };
 
-/// A sum of independent or martingale terms beside what theory expects of it.
+/// A sum of independent or martingale terms and its expectation in theory.
 struct Comparison {
   double expected = 0;
   double measured = 0;
@@ -28,28 +28,28 @@ struct Comparison {
   void add(const Comparison& other);
 };
 
-/// What the finished text of one sequence says, by distributions computed afresh: nothing here but the text itself
-/// and the lengths of the rounds comes from the decoder.
+/// The evidence in the finished text of one sequence, by distributions computed afresh: only the text itself
+/// and the lengths of the rounds come from the decoder.
 struct Evidence {
   std::vector<PlacedToken> tokens;
   /// beta_t = sum min(p_t, q_t) and a_t = min(1, q_t(x_t) / p_t(x_t)) at every emitted token.
   std::vector<double> betas;
   std::vector<double> acceptances;
-  /// Drafts accepted among those looked at, against the sum of their prefixes' betas.
+  /// Drafts accepted among those examined, against the sum of their prefixes' betas.
   Comparison accepted;
   /// Sum of a_t over the text against the sum of betas.
   Comparison emitted_acceptance;
-  /// Emitted tokens to which the target gives probability 0: one is proof of a wrong sampler.
+  /// Emitted tokens to which the target gives probability 0: even one proves the sampler wrong.
   std::int64_t impossible_tokens = 0;
 };
 
 /// Re-scores a generated text with both models, in blocks, and collects what the tests need.
 ///
-/// @param prompt          what the decoder was given, at least one token
+/// @param prompt          the decoder's input, at least one token
 /// @param generation      its result; the steps' `emitted` add up to the text's length
-/// @param standardisation the one of both models
+/// @param standardisation of both models
 /// @param uniforms        the sequence's own; the transforms use (token, 0, test)
-/// @throws std::logic_error if steps and text do not fit each other
+/// @throws std::logic_error if steps and text do not match
 Evidence gather_evidence(sim::LanguageModelRef target, sim::LanguageModelRef draft, std::span<const sim::Token> prompt,
                          const sim::Generation& generation, const core::Standardisation& standardisation,
                          const sim::UniformSource& uniforms);

@@ -13,44 +13,44 @@
 #include "sim/validation/evidence.hpp"
 #include "sim/validation/method_source.hpp"
 
-/// What a method is made of while it runs. A method decodes a prompt and says what became of it; nobody needs to know
-/// how it works inside.
+/// The parts of a running method. A method decodes a prompt and reports the outcome; callers need not
+/// know how it works inside.
 namespace specdec::validation {
 
-/// What the closed forms say of the rounds of a text, beside what happened.
+/// The predictions of the closed forms for the rounds of a text, beside the outcome.
 struct RoundSums {
-  /// Drafts that stayed, the sum of their closed-form acceptances, and the variance that these leave.
+  /// Accepted drafts, the sum of their closed-form acceptances, and the remaining variance.
   Comparison accepted;
-  /// Drafts (of several for one position: positions) that were judged by themselves.
+  /// Drafts (of several for one position: positions) that were judged individually.
   double judged = 0;
   /// Total variation between the law of a token and the target's, summed over tokens.
   double distance = 0;
 
   void add(const RoundSums& other);
-  /// Books a draft that was judged: it stays with probability `acceptance`.
+  /// Records a draft that was judged: it is accepted with probability `acceptance`.
   void book(double acceptance, bool stayed, double its_distance = 0);
 };
 
-/// What the calls of a text's drafts have cost.
+/// The cost of the draft calls for a text.
 struct DraftUse {
   /// Calls of the source's draft model.
   double model_calls = 0;
-  /// Those of other models, each as the weights that it reads over the target's. Tables cost nothing.
+  /// Calls of other models, each weighted by the weights that it reads over the target's. Tables cost nothing.
   double other_calls = 0;
 };
 
-/// Sums over the tokens of a text whose target was left early.
+/// Sums over the tokens of a text with early exits of the target.
 struct EarlyExitSums {
   double blocks = 0;
   /// KL of the law of each token from the target's, in nats.
   double kullback_leibler = 0;
 };
 
-/// Searches of beams beside plain searches of the same width.
+/// Beam searches compared with plain searches of the same width.
 struct BeamSums {
-  /// Of the plain ones.
+  /// Operations of the plain searches.
   double plain_operations = 0;
-  /// Searches whose beams, their order or their scores are not those of the plain one.
+  /// Searches whose beams, order or scores differ from the plain one's.
   std::int64_t different = 0;
 };
 
@@ -58,19 +58,19 @@ struct BeamSums {
 struct MethodRun {
   sim::Counters counters = {};
   RoundSums rounds = {};
-  /// In plain steps of the target; 0 where settings have no cost.
+  /// In plain steps of the target; 0 if the settings have no cost.
   double cost = 0;
-  /// Weights that were read, each call reading all of its model, over the target's.
+  /// Weights that were read, with each call reading all of its model, over the target's.
   double weight_reads = 0;
-  /// Where the target is left early.
+  /// Set if the target is left early.
   std::optional<EarlyExitSums> early_exit = {};
-  /// Where beams are searched; a token is then a step of the search, and plain decoding is plain search.
+  /// Set if beams are searched; a token is then a step of the search, and plain decoding is plain search.
   std::optional<BeamSums> beams = {};
-  /// What was generated.
+  /// The generated text.
   std::vector<sim::Token> text = {};
 };
 
-/// Decodes prompts by one method, in one thread.
+/// Decodes prompts by one method, on one thread.
 class MethodDecoder {
  public:
   virtual ~MethodDecoder() = default;
@@ -83,10 +83,10 @@ class MethodDecoder {
   MethodDecoder& operator=(const MethodDecoder&) = default;
 };
 
-/// Called once for every thread, by one thread.
+/// Called once for every thread, from one thread.
 using MethodDecoderFactory = std::function<std::unique_ptr<MethodDecoder>()>;
 
-/// Source, settings, and what follows from both. The source and the settings must outlive it.
+/// Source, settings, and quantities derived from both. The source and the settings must outlive it.
 class MethodContext {
  public:
   MethodContext(const MethodSource& source, const MethodSettings& settings);
@@ -96,13 +96,13 @@ class MethodContext {
   /// 0 for a source without models.
   std::int64_t vocab_size() const { return vocab_size_; }
   core::Standardisation standardisation() const { return {.temperature = settings_.temperature}; }
-  /// Operations for one token, 0 for models of tables.
+  /// Operations for one token, 0 for table models.
   double target_operations() const { return target_operations_; }
   double draft_operations() const { return draft_operations_; }
 
-  /// Completes a run of rounds: steps' costs, and weights that were read. A step costs v(n) + overhead, n tokens being
-  /// scored, and 1 where nothing is drafted. A call of the draft model costs c, one of another model as much more as it
-  /// reads weights.
+  /// Completes a run of rounds: steps' costs, and weights that were read. A step costs v(n) + overhead for n scored
+  /// tokens, and 1 if nothing is drafted. A call of the draft model costs c, one of another model proportionally to the
+  /// weights that it reads.
   void price(MethodRun& run, std::span<const sim::Step> steps, const DraftUse& use) const;
 
  private:
@@ -116,16 +116,16 @@ class MethodContext {
 /// A draft of one thread and the target that verifies it.
 struct DraftBench {
   sim::OwnedModel target;
-  /// Keeps alive what it stands on.
+  /// Keeps alive the objects it depends on.
   std::shared_ptr<sim::Draft> draft;
-  /// The language model that drafts, where the draft is one: several drafts of one position are drawn from its rows.
+  /// The drafting language model, if there is one: several drafts of one position are drawn from its rows.
   std::optional<sim::OwnedModel> model;
-  /// What was used for a text, by its counters; empty for drafts that cost nothing.
+  /// The draft's cost for a text, from its counters; empty for drafts that cost nothing.
   std::function<DraftUse(const sim::Counters& counters)> use;
 };
 
-/// Makes the bench of a thread. `standardisation` is that of the rows, `proposing` how they become proposals; a draft
-/// whose proposals are no samples of rows does not look at them.
+/// Makes the bench of a thread. `standardisation` applies to the rows, `proposing` turns them into proposals; a draft
+/// whose proposals are not samples of rows ignores them.
 using DraftBenchFactory =
     std::function<DraftBench(const core::Standardisation& standardisation, sim::Proposing proposing)>;
 

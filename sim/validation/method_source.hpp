@@ -19,17 +19,17 @@ struct EagleHead;
 struct ParallelHeads;
 }  // namespace specdec::sim
 
-/// What methods are run on, and with which parameters.
+/// The models and texts that methods run on, and their parameters.
 namespace specdec::validation {
 
-/// The target's and the draft's law where they are the same at every prefix. Shape: both (vocab), sum to 1.
+/// The laws of target and draft if they are the same at every prefix. Shape: both (vocab), sum to 1.
 struct FixedLaws {
   std::vector<double> target;
   std::vector<double> draft;
 };
 
-/// What the methods continue and draft with. All vocabularies are the same. What a source has not is empty, and the
-/// methods that need it do not exist for it.
+/// The models, prompts and drafts for methods. All vocabularies are the same. Parts that a source lacks are empty, and
+/// methods that need them are not available for it.
 struct MethodSource {
   sim::ModelPair models;
   /// The checkpoints of that pair, for methods that look into a model or run a part of it.
@@ -38,19 +38,19 @@ struct MethodSource {
   /// Heads made for target_weights.
   std::shared_ptr<const sim::EagleHead> eagle_head;
   std::shared_ptr<const sim::ParallelHeads> parallel_heads;
-  /// Ways out of the target before its last block, for methods that leave it there; plain ones where it has none.
+  /// Exits of the target before its last block, for methods that use them; plain ones if it has none.
   std::shared_ptr<const sim::ExitWeights> exits;
   /// Counted tables.
   sim::ModelFactory unigram;
   sim::ModelFactory bigram;
-  /// Texts that n-grams are counted in.
+  /// Texts in which n-grams are counted.
   std::vector<std::vector<sim::Token>> texts;
   std::vector<sim::Prompt> prompts;
-  /// Those of the pair, where the models know no prefix: rounds of Algorithm 1 then run without models.
+  /// The laws of the pair, if the models do not depend on the prefix: rounds of Algorithm 1 then run without models.
   std::optional<FixedLaws> fixed;
-  /// The acceptance of every draft, where that is all there is: no models, no prompts, Algorithm 1 alone.
+  /// The acceptance of every draft, for a source with nothing else: no models, no prompts, Algorithm 1 alone.
   std::optional<core::AcceptanceRate> alpha;
-  /// Opens a recording, where that is all there is: methods are replayed over it, see recorded_methods.hpp.
+  /// Opens a recording, for a source with nothing else: methods are replayed over it, see recorded_methods.hpp.
   std::function<std::unique_ptr<traces::PositionSource>()> recording;
 };
 
@@ -58,43 +58,43 @@ struct MethodSource {
 struct MethodSettings {
   std::int64_t gamma = 5;
   double temperature = 1;
-  /// Per method, rounded up to whole sequences.
+  /// Tokens per method, rounded up to whole sequences.
   std::int64_t tokens = 4'608;
-  /// A method ends earlier where half of the 95% interval that its tokens per step have, given the prompts, is at most
-  /// this share of them, which is looked at after portions of sequences whose sizes depend on nothing else; nothing for
+  /// A method ends earlier if half of the 95% interval of its tokens per step, given the prompts, is at most
+  /// this share of them, which is checked after portions of sequences whose sizes depend on nothing else; empty for
   /// never.
   std::optional<double> until_relative_error;
   std::int64_t max_new_tokens = 64;
   double lenience = 0.5;
-  /// Of typical acceptance.
+  /// For typical acceptance.
   double epsilon = 0.09;
   double delta = 0.3;
-  /// Of the policies threshold, product and confidence.
+  /// For the policies threshold, product and confidence.
   double threshold = 0.4;
-  /// Drafted tokens of a round at most where hindsight says how many: policies oracle and known-beta.
+  /// Largest number of drafted tokens of a round if hindsight determines it: policies oracle and known-beta.
   std::int64_t most_drafts = 16;
-  /// Of the policy batch: gammas by batch, rising, the first from batch 1 on; and the batch.
+  /// For the policy batch: gammas by batch, in increasing order, the first from batch 1 on; and the batch.
   std::vector<sim::GammaFrom> schedule;
   std::int64_t batch = 1;
-  /// Blocks of the target that the draft early-exit runs.
+  /// Number of the target's blocks that the draft early-exit runs.
   std::int64_t exit_layer = 2;
-  /// Thresholds of the systems that leave the target early, by softmax response and by saturation of the states.
+  /// Thresholds of the early-exit systems, by softmax response and by saturation of the states.
   double exit_response = 0.7;
   double exit_saturation = 0.95;
-  /// Tokens that the hierarchical draft's own draft proposes at a time.
+  /// Tokens that the hierarchical draft's own draft proposes per inner round.
   std::int64_t inner_gamma = 2;
-  /// Of the text that input-copy is given, the share of tokens that have been replaced.
+  /// For input-copy: the share of replaced tokens in the text that it is given.
   double edit_share = 0.05;
-  /// Of the system beam: texts that are kept, w, and those of its draft, u >= w.
+  /// For the system beam: texts that are kept, w, and those of its draft, u >= w.
   std::int64_t beams = 2;
   std::int64_t draft_beams = 4;
-  /// Chains of the verifiers of several.
+  /// Number of chains for the verifiers of several chains.
   std::int64_t drafts = 3;
-  /// Of the full trees: children of a node, levels.
+  /// For the full trees: children per node, levels.
   std::int64_t tree_children = 2;
   std::int64_t tree_depth = 3;
-  /// Of the optimal trees: nodes at most, the root included, and how often a node's child of each rank is the accepted
-  /// one. The default is the shipped pair's, rounded (docs/methods.md#token-trees).
+  /// For the optimal trees: the most nodes, the root included, and how often a node's child of each rank is the
+  /// accepted one. The default is that of the shipped pair, rounded (docs/methods.md#token-trees).
   std::int64_t tree_nodes = 16;
   std::vector<double> tree_acceptance = {0.5, 0.12, 0.055, 0.04, 0.025, 0.025};
   /// Tokens of the draft's longest n-gram, and of the longest suffix that is looked up.

@@ -4,31 +4,31 @@
 
 #include "sim/validation/compare.hpp"
 
-/// Methods replayed over a recorded text of the target. Its token x is, as a draft, accepted with
+/// Methods replayed over a recorded text of the target. Its token x, taken as a draft, is accepted with probability
 ///
 ///   algorithm1     min(1, q(x) / p(x))
-///   greedy-draft   1 where x = argmax q, else 0
+///   greedy-draft   1 if x = argmax q, else 0
 ///   matching       q(x)
 ///   rejection      min over y of q(y) / p(y): needs whole rows
 ///
 /// independently given the text, so that the rounds over it have the method's law. The policy confidence needs the
-/// draft's largest probability: from a position where that is below the threshold nothing is accepted. Whatever else
-/// there is needs what no recording holds, other drafts or the text that other rules would have made.
+/// draft's largest probability: from a position at which that is below the threshold nothing is accepted. All other
+/// methods need what no recording holds, other drafts or the text that other rules would have made.
 ///
 /// The closed form is theory's exact replay of the same recording (docs/theory.md#replay); none for the policy
-/// heuristic. Its deviation is that of the steps, and positive where there are fewer.
+/// heuristic. Its deviation is that of the steps, and positive if there are fewer.
 namespace specdec::validation {
 
-/// Why the source's recording cannot replay the method; empty where it can. Reads the recording's beginning.
+/// The reason why the source's recording cannot replay the method; empty if it can. Reads the recording's beginning.
 /// @throws traces::FileError if it cannot be read
 std::string lacking_in_recording(const Method& method, const MethodContext& context);
 
-/// Whether a recording tells how much the method drafts behind a rejected token, and so what its steps cost.
+/// True if a recording determines how much the method drafts behind a rejected token, and so what its steps cost.
 bool recording_tells_drafts(const Method& method);
 
-/// Runs it over the whole recording, each sequence once, and puts its results and notes into `compared`. The longest
-/// sequence stands in memory.
-/// @throws traces::FileError; std::invalid_argument where a later position lacks what the first ones had
+/// Runs it over the whole recording, each sequence once, and adds its results and notes to `compared`. The longest
+/// sequence is held in memory.
+/// @throws traces::FileError; std::invalid_argument if a later position lacks what the first ones had
 void replay_method(const Method& method, const MethodContext& context, const ComparisonHooks& hooks,
                    ComparedMethods& compared);
 

@@ -11,12 +11,12 @@
 
 namespace specdec::validation {
 
-/// Closed form against measurement.
+/// Closed form compared with measurement.
 struct Check {
   std::string name;
   double expected = 0;
   double measured = 0;
-  /// (measured - expected) / standard error, and its two-sided p-value; nothing for an exact comparison, or where the
+  /// (measured - expected) / standard error, and its two-sided p-value; empty for an exact comparison, or if the
   /// variance is too small for the normal law to hold in the tails.
   std::optional<double> deviation_standard_errors;
   std::optional<double> p_value;
@@ -31,7 +31,7 @@ struct UniformityTest {
   /// 1-based place in the round; 0 for all tokens.
   std::int64_t slot = 0;
   std::int64_t tokens = 0;
-  /// Nothing when there were too few tokens.
+  /// Empty if there were too few tokens.
   std::optional<double> distance;
   std::optional<double> p_value;
   bool passed = true;
@@ -46,18 +46,18 @@ struct TokensPerStep {
   double replay = 0;
   estimate::Estimate measured;
 
-  /// Relative error of taking acceptances for independent, texts of one length compared.
+  /// Relative error of assuming independent acceptances, comparing texts of one length.
   double iid_error() const { return iid_finite / replay - 1; }
 };
 
-/// Operations per token over plain decoding's; nothing for models that count none.
+/// Operations per token over plain decoding's; empty for models that count none.
 struct OperationsFactor {
   std::optional<double> theory;
   std::optional<double> measured;
 };
 
 struct Speedup {
-  /// Thm. 3.8 at (alpha_hat, c); the same with the measured verification cost and overhead; against plain decoding.
+  /// Thm. 3.8 at (alpha_hat, c); the same with the measured verification cost and overhead; over plain decoding.
   double theory = 0;
   double generalised = 0;
   double measured = 0;
@@ -73,25 +73,25 @@ struct Configuration {
   estimate::Estimate alpha;
   TokensPerStep tokens_per_step;
   OperationsFactor operations;
-  /// Nothing when no prompt was timed.
+  /// Empty if no prompt was timed.
   std::optional<Timing> timing;
   std::optional<Speedup> speedup;
   std::vector<UniformityTest> uniformity;
   std::vector<Check> checks;
-  /// Over all tests that were made here, and how many they are.
+  /// Over all tests made here, and their number.
   std::optional<double> smallest_p_value;
   std::int64_t tests = 0;
   std::optional<double> steps_z;
   bool passed = true;
 };
 
-/// What a run of the validation found.
+/// The findings of a validation run.
 struct Report {
   std::vector<Configuration> configurations;
   /// The m statistical tests that the run had planned; each fails below `level` = 5e-4 / m.
   std::int64_t planned_tests = 0;
   double level = 0;
-  /// Tests that were made, since there was enough data for them, and the smallest of their p-values.
+  /// Tests that were made because there was enough data for them, and the smallest of their p-values.
   std::int64_t tests = 0;
   std::optional<double> smallest_p_value;
   std::int64_t tokens = 0;

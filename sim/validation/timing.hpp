@@ -9,7 +9,7 @@
 
 namespace specdec::validation {
 
-/// A model that notes how long each of its scoring calls took. The model behind it must outlive it.
+/// A model that records how long each of its scoring calls took. The underlying model must outlive it.
 class TimedModel {
  public:
   struct Call {
@@ -34,10 +34,10 @@ class TimedModel {
   std::vector<Call> calls_;
 };
 
-/// Where the time of one configuration goes. Medians, single stream. Whatever yields a token is given with the
+/// The time components of one configuration. Medians, single stream. Every call that yields a token includes the
 /// standardising and sampling of that token, so that a draft equal to the target has c = 1 and v(1) = 1.
 struct Timing {
-  /// Standardising a row and sampling from it, as plain decoding does for each token.
+  /// Standardising a row and sampling from it, as in plain decoding for each token.
   double sampling_seconds = 0;
   /// One token of plain decoding: a call of the target for one token, and sampling.
   double target_step_seconds = 0;
@@ -45,9 +45,9 @@ struct Timing {
   double draft_step_seconds = 0;
   /// A call of the target for gamma + 1 tokens, and sampling one token.
   double verify_seconds = 0;
-  /// The rest of a speculative step, 0 where nothing is left: standardising the other rows, accepting, roll-back.
+  /// The rest of a speculative step, 0 if nothing is left: standardising the other rows, accepting, roll-back.
   double overhead_seconds = 0;
-  /// Plain decoding's time per token over speculative decoding's.
+  /// Plain decoding's time per token over that of speculative decoding.
   double speedup = 0;
 
   double c() const { return draft_step_seconds / target_step_seconds; }

@@ -10,7 +10,7 @@ namespace specdec::validation {
 ///
 ///   sum { p(y) : q(y)/p(y) < q(x)/p(x), or equal and y < x } + u p(x)
 ///
-/// Uniform on [0, 1] whatever p and q are when x was drawn from p and u independently of everything else. In this
+/// Uniform on [0, 1] whatever p and q are if x was drawn from p and u independently of everything else. In this
 /// order a wrong acceptance or correction shifts mass from one end to the other.
 ///
 /// Source:   docs/validation.md#the-distribution-test
@@ -20,7 +20,7 @@ namespace specdec::validation {
 /// @return a number in [0, 1]
 double transform_by_ratio(std::span<const double> target, std::span<const double> draft, sim::Token token, double u);
 
-/// The same with the tokens ordered by p, the most probable first; sees errors that q knows nothing of.
+/// The same with the tokens ordered by p, the most probable first; detects errors unrelated to q.
 double transform_by_probability(std::span<const double> target, sim::Token token, double u);
 
 /// The largest distance of an empirical distribution function from the uniform law's (Kolmogorov's two-sided D).

@@ -4,7 +4,7 @@
 
 namespace specdec::sim {
 
-/// Block verification: the drafts of a round are judged together, and more of them stay in expectation than under
+/// Block verification: the drafts of a round are judged together, and more of them are kept in expectation than under
 /// Algorithm 1. Lossless.
 ///
 ///   P_0 = 1;   P_i = min(1, P_(i-1) p_i(x_i) / q_i(x_i))
@@ -12,9 +12,9 @@ namespace specdec::sim {
 ///   P_gamma accepted = the largest i with u_i < h_i, or 0 extra ~ norm(max(0, P_n p_n - q_n)) if n < gamma, else
 ///   p_gamma
 ///
-/// Every position is tested, also behind a failed one, so that a draft that was drafted later decides about an earlier
+/// Every position is tested, even after a failed one, so that a later draft decides about an earlier
 /// one. Uses the uniforms (round, i - 1, acceptance) for i = 1..gamma, then (round, n, residual) or (round, gamma,
-/// bonus). The uniforms of drafts that were thrown away must not be used again: keyed by the position in the text, they
+/// bonus). The uniforms of discarded drafts must not be used again: keyed by the position in the text, they
 /// would bias the law.
 ///
 /// Source:   Sun et al. 2024, "Block verification accelerates speculative decoding"; docs/methods.md#block-verification
