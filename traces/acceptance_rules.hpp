@@ -11,7 +11,7 @@ namespace specdec::traces {
 inline constexpr std::array acceptance_rules{AcceptanceRule::rejection, AcceptanceRule::greedy_draft,
                                              AcceptanceRule::greedy};
 
-/// The rule whose name_of is `word`; nothing where it is none's.
+/// The rule whose name_of is `word`; empty if there is none.
 std::optional<AcceptanceRule> acceptance_rule_named(std::string_view word);
 
 }  // namespace specdec::traces

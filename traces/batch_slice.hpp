@@ -6,7 +6,7 @@
 
 namespace specdec::traces {
 
-/// The positions from `start` on, `count` of them, with every column that the batch has; views of the same memory.
+/// The positions from `start` on, `count` of them, with every column of the batch; views of the same memory.
 /// Assumes 0 <= start, 0 <= count, start + count <= batch.size.
 PositionBatch slice_of(const PositionBatch& batch, std::int64_t start, std::int64_t count);
 

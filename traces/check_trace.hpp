@@ -13,31 +13,31 @@
 
 namespace specdec::traces {
 
-/// What checking a trace found.
+/// The findings of a check of a trace.
 struct TraceCheck {
-  /// The first ones, in reading order, at most as many as asked for.
+  /// The first ones, in reading order, at most as many as requested.
   std::vector<FileError> findings;
-  /// How many there are in all.
+  /// The total number of findings.
   std::int64_t count = 0;
   std::int64_t positions = 0;
   std::vector<Note> notes;
 };
 
-/// Takes what a source handed out last.
+/// Receives the batch that a source read last.
 using BatchSink = std::function<void(const PositionSource&, const PositionBatch&)>;
 
 /// Reads a recording to its end and collects every inconsistency: containers, headers, ids, log-probabilities, sums of
 /// rows, rounds. Formats other than specdec-trace are read to the first one.
-/// @param look  gets every batch too, as long as nothing was found
-/// @throws std::invalid_argument, UnpairedFile as open_trace does; what `look` throws
+/// @param look  also receives every batch, as long as nothing was found
+/// @throws std::invalid_argument, UnpairedFile as open_trace does; anything that `look` throws
 TraceCheck check_trace(std::span<const std::filesystem::path> files, const OpenOptions& options = {},
                        std::int64_t max_findings = 1000, const BatchSink& look = {});
 
-/// Throws what check_trace would find first in the rows and lists of the batch that the source handed out last.
+/// Throws the first error that check_trace would find in the rows and lists of the batch that the source read last.
 /// @throws FileError
 void require_sound_rows(const PositionSource& source, const PositionBatch& batch);
 
-/// What a recording holds.
+/// The contents of a recording.
 struct TraceDescription {
   struct File {
     std::filesystem::path path;
@@ -55,11 +55,11 @@ struct TraceDescription {
   std::int64_t sequences = 0;
   std::int64_t shortest_sequence = 0;
   std::int64_t longest_sequence = 0;
-  /// Those that occur.
+  /// Only tiers that occur.
   std::vector<TierCount> tiers;
   /// Positions by task id; -1 are those without.
   std::map<std::int32_t, std::int64_t> tasks;
-  /// Different prompts; nothing where some position has none.
+  /// Number of distinct prompts; empty if some position has none.
   std::optional<std::int64_t> prompts;
   /// Columns that occur, by the names of docs/trace_format.md, each with its type and shape in the first batch that has
   /// it, for instance "F32 (positions, 32000)".
@@ -67,7 +67,7 @@ struct TraceDescription {
   std::vector<Note> notes;
 };
 
-/// Reads a recording to its end, rows unseen, and says what it holds. @throws FileError
+/// Reads a recording to its end, without its rows, and describes its contents. @throws FileError
 TraceDescription describe_trace(PositionSource& source);
 
 }  // namespace specdec::traces

@@ -15,7 +15,7 @@
 
 namespace specdec::traces {
 
-/// Reads and checks columns of the shard that is open, some rows at a time.
+/// Reads and checks columns of the open shard, some rows at a time.
 class ColumnReader {
  public:
   explicit ColumnReader(const ErrorSink& sink) : sink_(sink) {}
@@ -26,7 +26,7 @@ class ColumnReader {
     count_ = count;
   }
 
-  /// The values as T: a view of the file where they lie there aligned and as such, else converted into `buffer`.
+  /// The values as T: a view of the file if they are stored aligned and as T, else converted into `buffer`.
   template <class T>
   std::span<const T> values(const Tensor* tensor, std::vector<T>& buffer) const {
     if (tensor == nullptr) return {};
@@ -76,7 +76,7 @@ class ColumnReader {
   static std::int64_t width_of(const Tensor& tensor) { return tensor.shape.size() == 2 ? tensor.shape[1] : 1; }
 
  private:
-  /// `out[i]` = element first + i of a floating tensor; what is beyond the range of float becomes infinite.
+  /// `out[i]` = element first + i of a floating tensor; values beyond the range of float become infinite.
   static void convert(const Tensor& tensor, std::int64_t first, std::span<float> out);
   /// An element of an integer tensor.
   static std::int64_t integer_at(const Tensor& tensor, std::int64_t index);
@@ -101,10 +101,10 @@ class ColumnReader {
   std::int64_t count_ = 0;
 };
 
-/// Finds ids that stand twice in a row. Memory use depends on the longest row only.
+/// Finds ids that occur twice in a row. Memory use depends on the longest row only.
 class RepeatFinder {
  public:
-  /// The index of the first id >= 0 that stood before in the row, or -1.
+  /// The index of the first id >= 0 that occurred before in the row, or -1.
   std::int64_t first_repeat(std::span<const std::int32_t> row);
 
  private:

@@ -7,13 +7,13 @@
 
 namespace specdec::traces {
 
-/// A file whose content is not what its format promises.
+/// A file whose content violates its format.
 ///
 /// what() is one line: `PATH:LINE: FIELD is FOUND, but must be EXPECTED`, or with `byte OFFSET`
 /// in place of the line for binary files. Nothing has been changed or half-read when it is thrown.
 class FileError : public std::runtime_error {
  public:
-  /// Where in the file: a 1-based line, a 0-based byte offset, or the file as a whole.
+  /// The place in the file: a 1-based line, a 0-based byte offset, or the file as a whole.
   struct Location {
     enum class Kind { whole_file, line, byte };
     Kind kind = Kind::whole_file;

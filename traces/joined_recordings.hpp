@@ -8,12 +8,12 @@
 
 namespace specdec::traces {
 
-/// What recordings say of themselves in common. What one of them leaves open stays open, and so do other keys that
-/// differ; task names are put together.
+/// The metadata that recordings have in common. What one of them leaves open stays open, and so do other keys that
+/// differ; task names are merged.
 /// @throws FileError if two of them contradict each other, naming the later one's first file
 TraceMetadata common_metadata(const std::vector<std::unique_ptr<PositionSource>>& sources);
 
-/// Several recordings one behind the other, as one; positions and sequences are numbered on, task ids follow the names.
+/// Several recordings, one after the other, as one; positions and sequences are renumbered, task ids follow the names.
 class JoinedRecordings : public PositionSource {
  public:
   /// @throws FileError as common_metadata does
@@ -33,11 +33,11 @@ class JoinedRecordings : public PositionSource {
   std::vector<std::unique_ptr<PositionSource>> sources_;
   TraceMetadata metadata_;
   std::size_t current_ = 0;
-  std::int64_t first_position_ = 0;  // of the current recording
+  std::int64_t first_position_ = 0;  // first position of the current recording
   std::int64_t first_sequence_ = 0;
-  std::int64_t positions_ = 0;  // handed out so far
+  std::int64_t positions_ = 0;  // positions read so far
   std::int64_t sequences_ = 0;
-  std::vector<std::int32_t> task_ids_;  // of the current recording's tasks, here
+  std::vector<std::int32_t> task_ids_;  // ids here of the current recording's tasks
   std::vector<std::int64_t> sequence_;
   std::vector<std::int32_t> task_;
 };

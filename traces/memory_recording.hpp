@@ -14,30 +14,30 @@
 
 namespace specdec::traces {
 
-/// Consecutive positions that lie in memory: whole rows of both models, or one number of each, of the emitted token.
+/// Consecutive positions in memory: whole rows of both models, or one number of each for the emitted token.
 struct MemoryPositions {
   std::int64_t size = 0;
-  /// 0 for one number a position, which is no logit.
+  /// 0 for one number per position, which must not be a logit.
   std::int64_t vocab = 0;
   RowSpace space = RowSpace::probabilities;
-  /// f64, f32, f16 or bf16, of both models.
+  /// f64, f32, f16 or bf16, for both models.
   ElementType type = ElementType::f32;
   /// (size, vocab) or (size), row-major; they need not be aligned. Rows of f32, f16 and bf16 are not copied and must
   /// outlive the recording.
   const std::byte* target = nullptr;
   const std::byte* draft = nullptr;
-  /// (size), -1 where unknown; empty: all unknown.
+  /// (size), -1 if unknown; empty if all are unknown.
   std::vector<std::int64_t> tokens = {};
-  /// (size); a sequence is a run of one label, and goes on from the positions before where they end in that label.
+  /// (size); a sequence is a run of one label, and continues the preceding positions if they end in that label.
   /// Empty: they are one sequence of their own.
   std::vector<std::int64_t> sequences = {};
-  /// (size), one for all of a sequence; empty: unknown.
+  /// (size), one for all of a sequence; empty if unknown.
   std::vector<std::int64_t> prompt = {};
-  /// Of all of them; empty for none.
+  /// The task of all of them; empty for none.
   std::string task = {};
 };
 
-/// A recording that lies in memory, filled piece by piece and read as often as is liked.
+/// A recording in memory, filled piece by piece and read any number of times.
 class MemoryRecording {
  public:
   explicit MemoryRecording(TraceMetadata metadata = {});
@@ -45,14 +45,14 @@ class MemoryRecording {
   MemoryRecording(const MemoryRecording&) = delete;
   MemoryRecording& operator=(const MemoryRecording&) = delete;
 
-  /// @throws std::invalid_argument naming the member if it does not go with the others, or with the positions before:
+  /// @throws std::invalid_argument naming the member if it does not match the others, or the positions before:
   ///   all have one vocabulary, space and element type
   void append(MemoryPositions positions);
 
   std::int64_t positions() const;
   std::int64_t sequences() const;
-  /// A reader of what was appended so far, from front to end; valid as long as this object. It has no files, and what
-  /// it refuses is an error of a file without a name.
+  /// A reader of everything appended so far, from front to end; valid as long as this object. It has no files, and its
+  /// errors are those of a file without a name.
   std::unique_ptr<PositionSource> open() const;
 
  private:

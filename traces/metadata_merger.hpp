@@ -14,17 +14,17 @@
 
 namespace specdec::traces {
 
-/// The metadata of all files of a trace as one: what one file says holds for all, and two may not say different things.
+/// The metadata of all files of a trace as one: what one file states holds for all, and two must not disagree.
 class MetadataMerger {
  public:
-  /// @param sink  gets contradictions; when it returns, the first file's word stands
+  /// @param sink  receives contradictions; if it returns, the first file's value stays
   explicit MetadataMerger(const ErrorSink& sink) : sink_(sink) {}
 
   void add(const std::filesystem::path& path, const TraceMetadata& metadata);
-  /// The vocabulary that a file's rows have.
+  /// Adds the vocabulary of a file's rows.
   void add_vocab(const std::filesystem::path& path, std::int64_t vocab);
 
-  /// Of at least one file.
+  /// Requires at least one file.
   TraceMetadata merged() const;
   void add_notes(std::vector<Note>& notes) const;
 
@@ -33,11 +33,11 @@ class MetadataMerger {
 
   const ErrorSink& sink_;
   std::filesystem::path first_;
-  /// Each key with its value and the file that said it first.
+  /// Each key with its value and the first file that states it.
   std::map<std::string, std::pair<std::string, std::filesystem::path>> strings_;
   std::vector<std::string> task_names_;
   std::filesystem::path tasks_from_;
-  /// Keys that the format does not know and whose values differ.
+  /// Unknown keys whose values differ.
   std::set<std::string> differing_;
 };
 

@@ -6,13 +6,13 @@
 
 namespace specdec {
 
-/// Something that whoever reads a file, an estimate or an answer should know, and that is not an error.
+/// Something that the reader of a file, an estimate or an answer should know, and that is not an error.
 struct Note {
   /// snake_case and stable, for scripts: "counter_reset", "point_not_priced".
   std::string code;
-  /// One line; of a file, with its place.
+  /// One line; for a file, with its place.
   std::string message;
-  /// Explains a null of the JSON answer; text, which does not show that value, does not print it.
+  /// Explains a null of the JSON answer; text output, which does not show that value, does not print it.
   bool explains_null = false;
 
   friend bool operator==(const Note&, const Note&) = default;

@@ -14,17 +14,17 @@
 
 namespace specdec::traces {
 
-/// What is to be read, and what the files themselves cannot say.
+/// How to read files, as far as they do not state it themselves.
 struct OpenOptions {
   /// Leave out shards that are unreadable instead of refusing the trace.
   bool salvage = false;
-  /// Called for each inconsistency by the readers that can go on after one (specdec-trace); the others throw.
+  /// Called for each inconsistency by the readers that can continue after one (specdec-trace); the others throw.
   std::function<void(const FileError&)> on_error;
-  /// A pair recorded separately, one file a model; both or neither. There are no other files then.
+  /// A pair recorded separately, one file per model; both or neither. There are no other files then.
   std::filesystem::path target;
   std::filesystem::path draft;
-  /// Of arrays (NPY, NPZ) and of token pairs (CSV, JSONL): what the numbers are, and the names of the two arrays or
-  /// columns. Of position traces, draft_array is the draft's name.
+  /// For arrays (NPY, NPZ) and token pairs (CSV, JSONL): the kind of the numbers, and the names of the two arrays or
+  /// columns. For position traces, draft_array is the draft's name.
   std::optional<RowSpace> space;
   std::string target_array;
   std::string draft_array;
@@ -32,47 +32,47 @@ struct OpenOptions {
   bool pair() const { return !target.empty(); }
 };
 
-/// The beginning of a file, from which its format is told.
+/// The beginning of a file, from which its format is determined.
 struct FileHead {
   std::filesystem::path path;
   /// A folder has neither size nor bytes.
   bool folder = false;
   std::int64_t size = 0;
-  /// The first bytes, at most 64 KiB, so perhaps cut off anywhere.
+  /// The first bytes, at most 64 KiB, so possibly cut off anywhere.
   std::string bytes;
 
   /// @throws FileError if the file cannot be read
   static FileHead of(const std::filesystem::path& path);
 
   bool starts_with(std::string_view magic) const { return std::string_view(bytes).starts_with(magic); }
-  /// Without blanks and a byte order mark in front; empty if the content cannot be JSON.
+  /// The content without leading blanks and byte order mark; empty if it cannot be JSON.
   std::string_view json() const;
   /// The first few bytes, printable.
   std::string excerpt() const;
   /// "gzip", "zstd", "zip", "xz" or "bzip2" by the magic bytes; empty for a file that is not compressed.
   std::string_view compression() const;
-  /// What refusals of a file in no known format have found and expect: "gzip-compressed" and "decompressed first, then
-  /// ...", or the file's beginning and `formats`.
+  /// Refuses a file in no known format, with what was found and expected: "gzip-compressed" and "decompressed first,
+  /// then ...", or the file's beginning and `formats`.
   [[noreturn]] void refuse_format(const std::string& formats) const;
 };
 
-/// A format that can be read; open_trace.cpp lists them all, each more particular one before the more general.
+/// A readable format; open_trace.cpp lists them all, specific ones before general ones.
 struct TraceFormat {
-  /// As the list of what is readable shows it.
+  /// The name in the list of readable formats.
   std::string_view name;
-  /// Whether a file's content is in this format; never decided by the file's name.
+  /// True if a file's content is in this format; never decided by the file's name.
   bool (*recognises)(const FileHead& head);
-  /// Opens files of this format: one or several in order, or none when options.pair(), both of whose files are of it.
+  /// Opens files of this format: one or several in order, or none with options.pair(), both of whose files have it.
   std::unique_ptr<PositionSource> (*open)(std::span<const std::filesystem::path> files, const OpenOptions& options);
-  /// How its columns, keys or arrays are called, for the list; empty where the format itself fixes that.
+  /// The names of its columns, keys or arrays, for the list; empty if the format itself fixes them.
   std::string_view columns = {};
 };
 
-/// Whether a file that begins so is a recording, or one model's half of one.
+/// True if a file that begins like this is a recording, or one model's half of one.
 bool recognised_trace(const FileHead& head);
 
-/// Opens a recording in any readable format, told from its content. A folder is a specdec-trace.
-/// @throws FileError if a file is unreadable, in no readable format or in another than those before; or UnpairedFile
+/// Opens a recording in any readable format, determined from its content. A folder is a specdec-trace.
+/// @throws FileError if a file is unreadable, in no readable format or in another than before; or UnpairedFile
 /// @throws std::invalid_argument if there are neither files nor a pair, or both, or half a pair
 std::unique_ptr<PositionSource> open_trace(std::span<const std::filesystem::path> files,
                                            const OpenOptions& options = {});

@@ -12,21 +12,21 @@ namespace specdec::traces {
 /// How much of the two distributions was recorded.
 enum class Tier {
   full,             ///< every token's probability
-  top_k,            ///< the most probable tokens and perhaps the tail's mass
-  scalar,           ///< two numbers a token
+  top_k,            ///< the most probable tokens and possibly the tail's mass
+  scalar,           ///< two numbers per token
   accepted_length,  ///< only how many tokens a round from here would emit
 };
 
 /// "full", "topk", "scalar" or "accepted_length".
 std::string_view name_of(Tier tier);
 
-/// What the numbers of a row are.
+/// The kind of the numbers of a row.
 enum class RowSpace { probabilities, log_probabilities, logits };
 
 /// How far the sum of a stored distribution may be from 1, by the type of its numbers: rounding, not an error.
 double row_sum_tolerance(ElementType type);
 
-/// Formats whose rows must be decoded into memory refuse larger vocabularies, so that a row stays within bounds.
+/// Formats whose rows must be decoded into memory reject larger vocabularies, so that a row stays within bounds.
 inline constexpr std::int64_t largest_decoded_vocab = std::int64_t{1} << 24U;
 
 /// One whole next-token distribution as it was stored: `vocab` numbers of `type` (F32, F16 or BF16) that need not be
@@ -41,14 +41,14 @@ struct Row {
 struct TargetRow : Row {};
 struct DraftRow : Row {};
 
-/// Rows that lie one behind the other. Shape: (positions, vocab), row-major.
+/// Consecutive rows. Shape: (positions, vocab), row-major.
 struct Rows {
   RowSpace space = RowSpace::probabilities;
   ElementType type = ElementType::f32;
   std::int64_t vocab = 0;
   std::span<const std::byte> bytes;
-  /// How far from 1 the sum of a row of (log-)probabilities may lie where the format loses more than the element type
-  /// does, as quantised formats do; 0 = what the type loses.
+  /// How far from 1 the sum of a row of (log-)probabilities may be if the format loses more than the element type
+  /// does, as quantised formats do; 0 for the type's own loss.
   double sum_tolerance = 0;
 
   bool empty() const { return bytes.empty(); }
@@ -66,13 +66,13 @@ struct DraftRows : Rows {
 };
 
 /// The k most probable tokens of each position, natural logarithms. Shape: ids, logprobs (positions, k). The ids are
-/// the target's also for a draft of a reduced vocabulary, no id stands twice in a row, and a row with fewer tokens ends
-/// in ids of -1 with a logprob of -infinity. At or below -9999 a logprob means probability 0.
+/// the target's even for a draft of a reduced vocabulary, no id occurs twice in a row, and a row with fewer tokens ends
+/// with ids of -1 and a logprob of -infinity. At or below -9999 a logprob means probability 0.
 struct TopK {
   std::int64_t k = 0;
   std::span<const std::int32_t> ids;
   std::span<const float> logprobs;
-  /// (positions); the log of all other tokens' mass, NaN where unknown; empty where never recorded.
+  /// (positions); the log of all other tokens' mass, NaN if unknown; empty if never recorded.
   std::span<const float> tail_logprob;
   /// This model's log-probabilities at the OTHER model's top tokens, (positions, k of the other); may be empty.
   std::span<const float> at_other;
@@ -82,7 +82,7 @@ struct TopK {
 struct TargetTopK : TopK {};
 struct DraftTopK : TopK {};
 
-/// Consecutive positions of a trace, as columns. A column that was not recorded is empty. All of it is a view that the
+/// Consecutive positions of a trace, as columns. A column that was not recorded is empty. Everything is a view that the
 /// source owns, valid until the next read.
 struct PositionBatch {
   /// Number of the first position, counted over the whole trace.
@@ -90,16 +90,16 @@ struct PositionBatch {
   std::int64_t size = 0;
   Tier tier = Tier::scalar;
 
-  /// Sequences are numbered 0, 1, 2, ... in reading order; never empty. A sequence may go on in the next batch.
+  /// Sequences are numbered 0, 1, 2, ... in reading order; never empty. A sequence may continue in the next batch.
   std::span<const std::int64_t> sequence;
   /// Place within the sequence; never empty, and rises by one within a sequence.
   std::span<const std::int64_t> place;
-  /// The emitted token, -1 where unknown.
+  /// The emitted token, -1 if unknown.
   std::span<const std::int32_t> token;
-  /// Index into TraceMetadata::task_names, -1 where none.
+  /// Index into TraceMetadata::task_names, -1 for none.
   std::span<const std::int32_t> task;
-  /// The prompt that the sequence continues, no_prompt where unknown; one for all of a sequence. Texts of one prompt
-  /// are no independent observations.
+  /// The prompt that the sequence continues, no_prompt if unknown; one for all of a sequence. Texts of one prompt
+  /// are not independent observations.
   std::span<const std::int64_t> prompt;
 
   /// Full tier. draft_rows may be over a reduced vocabulary: column i is then the token draft_vocab_map[i].
@@ -111,15 +111,15 @@ struct PositionBatch {
   TargetTopK target_top_k;
   DraftTopK draft_top_k;
 
-  /// Scalar tier; these may stand beside the richer tiers too.
+  /// Scalar tier; these may accompany the richer tiers too.
   std::span<const float> target_token_logprob;
-  /// (positions, depths): column j is the draft's log-probability at depth j + 1 of its round; NaN where the sequence
-  /// has not j positions before it.
+  /// (positions, depths): column j is the draft's log-probability at depth j + 1 of its round; NaN if the sequence
+  /// has fewer than j positions before it.
   std::span<const float> draft_token_logprob;
   std::int64_t depths = 1;
-  /// sum min(p, q) as recorded, NaN where unknown.
+  /// sum min(p, q) as recorded, NaN if unknown.
   std::span<const float> overlap;
-  /// Rank of the emitted token, 1 = argmax, 0 where unknown.
+  /// Rank of the emitted token, 1 = argmax, 0 if unknown.
   std::span<const std::int32_t> target_token_rank;
   std::span<const std::int32_t> draft_token_rank;
 

@@ -13,33 +13,33 @@
 
 namespace specdec::traces {
 
-/// Which of the two models a row belongs to.
+/// The model that a row belongs to.
 enum class Role { target, draft };
 
-/// A recording, read once from front to end in bounded memory, whatever file it stands in.
+/// A recording, read once from front to end in bounded memory, whatever its file format.
 class PositionSource {
  public:
   virtual ~PositionSource() = default;
 
   /// Known as soon as the source is open; only task_names may grow while reading, so that text formats need not be
-  /// read twice. The names of every task id in a batch are there when read() hands it out.
+  /// read twice. The names of all task ids in a batch are known when read() returns it.
   virtual const TraceMetadata& metadata() const = 0;
   /// The files it reads, in order.
   virtual std::vector<std::filesystem::path> files() const = 0;
-  /// What the format is called, for instance "specdec-trace" or "llama.cpp logits".
+  /// The name of the format, for instance "specdec-trace" or "llama.cpp logits".
   virtual std::string format() const = 0;
   /// Complete once read() has returned false.
   virtual std::vector<Note> notes() const { return {}; }
-  /// How many positions it holds in all, where that is known before the end.
+  /// The total number of positions, if known before the end.
   virtual std::optional<std::int64_t> positions() const { return std::nullopt; }
 
-  /// Fills in the next positions, at least one; false at the end. What `batch` showed before is gone.
+  /// Reads the next positions, at least one; false at the end. The previous contents of `batch` become invalid.
   /// @throws FileError
   virtual bool read(PositionBatch& batch) = 0;
 
-  /// The error that a model's numbers at a position are unusable, for whoever looks into the rows and finds that they
+  /// The error for unusable numbers of a model at a position, for code that reads the rows and finds that they
   /// do not sum to 1 or hold NaN: `throw source.refusal(batch.first + i, Role::draft, "summing to 0.8", "summing to
-  /// 1")`. Names the file and, where the format has them, the tensor and row or the line. `position` must lie in the
+  /// 1")`. Names the file and, if the format has them, the tensor and row or the line. `position` must lie in the
   /// batch that was read last.
   virtual FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const;
 };

@@ -13,10 +13,10 @@ constexpr std::uint64_t scrambled(std::uint64_t x) {
   return x ^ (x >> 33U);
 }
 
-/// Where the prompt of a position is unknown.
+/// Stands for an unknown prompt.
 inline constexpr std::int64_t no_prompt = std::numeric_limits<std::int64_t>::min();
 
-/// The number that stands for a prompt in the column `prompt`. Integers are themselves; any other text is
+/// The number that stands for a prompt in the column `prompt`. Integers stand for themselves; any other text is
 ///
 ///   2^62 + the low 62 bits of scrambled(FNV-1a(text)),
 ///

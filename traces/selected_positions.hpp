@@ -12,7 +12,7 @@
 
 namespace specdec::traces {
 
-/// Which positions of a recording to keep; what is not said keeps all.
+/// The positions of a recording to keep; empty fields keep all.
 struct Selection {
   /// The numbers first, first + 1, ..., end - 1, counted over the whole recording.
   struct Range {
@@ -21,13 +21,13 @@ struct Selection {
 
     bool contains(std::int64_t number) const { return first <= number && number < end; }
   };
-  /// By name, or by number where the recording names none; empty keeps every position, also those without a task.
+  /// By name, or by number if the recording names none; empty keeps every position, including those without a task.
   std::vector<std::string> tasks;
   Range sequences;
   Range positions;
 };
 
-/// A task that was asked for, but is none of the recording's.
+/// A requested task that the recording does not have.
 class UnknownTask : public std::invalid_argument {
  public:
   explicit UnknownTask(const std::string& task);
@@ -37,8 +37,8 @@ class UnknownTask : public std::invalid_argument {
   std::string task_;
 };
 
-/// A part of another recording. Each stretch of a sequence that is left is a sequence; they are numbered anew, and
-/// places stay as they were.
+/// A part of another recording. Each remaining stretch of a sequence is a sequence; they are renumbered, and
+/// places are unchanged.
 class SelectedPositions : public PositionSource {
  public:
   SelectedPositions(std::unique_ptr<PositionSource> source, Selection selection);
@@ -48,7 +48,7 @@ class SelectedPositions : public PositionSource {
   std::string format() const override { return source_->format(); }
   std::vector<Note> notes() const override { return source_->notes(); }
   /// @throws FileError as the other source does
-  /// @throws UnknownTask at the end if the recording has none of the tasks that were named
+  /// @throws UnknownTask at the end if the recording has none of the requested tasks
   bool read(PositionBatch& batch) override;
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override;
 
@@ -59,13 +59,13 @@ class SelectedPositions : public PositionSource {
 
   std::unique_ptr<PositionSource> source_;
   Selection selection_;
-  PositionBatch whole_;            // what the other source handed out last
-  std::int64_t next_ = 0;          // the first position of it that is not dealt with
-  std::int64_t positions_ = 0;     // handed out so far
-  std::int64_t sequences_ = 0;     // begun so far
-  std::int64_t end_of_last_ = -1;  // the position behind the last one handed out, and its sequence, there
+  PositionBatch whole_;            // the batch that the other source read last
+  std::int64_t next_ = 0;          // its first position that has not been processed
+  std::int64_t positions_ = 0;     // positions read so far
+  std::int64_t sequences_ = 0;     // sequences begun so far
+  std::int64_t end_of_last_ = -1;  // the position after the last one read, and its sequence, there
   std::int64_t sequence_of_last_ = -1;
-  std::set<std::string> found_;  // of the tasks that were named
+  std::set<std::string> found_;  // those of the requested tasks
   std::vector<std::int64_t> sequence_;
 };
 

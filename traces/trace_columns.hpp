@@ -11,10 +11,10 @@
 
 namespace specdec::traces {
 
-/// Of the files of a trace.
+/// The extension of a trace's files.
 inline constexpr const char* shard_extension = ".safetensors";
 
-/// The tensors of a trace by name; docs/trace_format.md says what they mean.
+/// The tensors of a trace by name; docs/trace_format.md defines them.
 namespace column {
 
 inline constexpr const char* seq = "seq";
@@ -40,7 +40,7 @@ struct Model {
   const char* at_other_topk;
   const char* token_logprob;
   const char* token_rank;
-  /// Of the metadata, not a tensor: Rows::sum_tolerance.
+  /// A metadata key, not a tensor: Rows::sum_tolerance.
   const char* sum_tolerance;
 
   const char* rows(RowSpace space) const;
@@ -52,7 +52,7 @@ inline constexpr Model draft = {"q.logits",       "q.logprobs",  "q.probs",     
 
 }  // namespace column
 
-/// One column of a batch as it stands in a file.
+/// One column of a batch as stored in a file.
 struct BatchColumn {
   std::string_view name;
   ElementType type = ElementType::f32;
@@ -65,8 +65,8 @@ struct BatchColumn {
   }
 };
 
-/// The columns of a batch that are not empty, one row a position, in an order in which every element is aligned.
-/// draft_vocab_map is not among them.
+/// The columns of a batch that are not empty, one row per position, in an order in which every element is aligned.
+/// Excludes draft_vocab_map.
 std::vector<BatchColumn> columns_of(const PositionBatch& batch);
 
 }  // namespace specdec::traces

@@ -17,9 +17,9 @@ namespace specdec::traces {
 struct ReaderOptions {
   /// Leave out shards that are unreadable, with a note for each, instead of refusing the trace.
   bool salvage = false;
-  /// Called for each inconsistency where the reader would throw; unreadable shards are then left out. For checking.
+  /// Called for each inconsistency that would make the reader throw; unreadable shards are then left out. For checking.
   std::function<void(const FileError&)> on_error;
-  /// At most so many positions, and bytes of whole rows or of top-k columns, in one batch; but at least one position.
+  /// The most positions, and bytes of whole rows or of top-k columns, in one batch; but at least one position.
   std::int64_t batch_positions = 65536;
   std::int64_t batch_bytes = std::int64_t{64} << 20U;
 };
@@ -29,7 +29,7 @@ struct ReaderOptions {
 /// views of them, so that memory use does not depend on the size of the trace.
 class TraceReader : public PositionSource {
  public:
-  /// Checks the headers of all shards, against each other too, before anything is read.
+  /// Checks the headers of all shards, including against each other, before anything is read.
   /// @throws FileError
   explicit TraceReader(std::span<const std::filesystem::path> paths, ReaderOptions options = {});
   explicit TraceReader(const std::filesystem::path& path, ReaderOptions options = {});
@@ -40,8 +40,8 @@ class TraceReader : public PositionSource {
   std::string format() const override { return "specdec-trace"; }
   std::vector<Note> notes() const override;
   std::optional<std::int64_t> positions() const override;
-  /// @throws FileError naming tensor and row where a value cannot be: an id outside the vocabulary, a log-probability
-  ///   above 0, NaN where it has no meaning. Whether rows are distributions is for those to see who look into them.
+  /// @throws FileError naming tensor and row if a value is impossible: an id outside the vocabulary, a log-probability
+  ///   above 0, NaN where it has no meaning. Users of the rows must check whether they are distributions.
   bool read(PositionBatch& batch) override;
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override;
 

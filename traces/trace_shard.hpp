@@ -16,7 +16,7 @@
 
 namespace specdec::traces {
 
-/// What happens with an inconsistency: it is thrown, or kept and reading goes on.
+/// Handles an inconsistency: throws it, or stores it so that reading goes on.
 using ErrorSink = std::function<void(const FileError&)>;
 
 /// One model's tensors of a shard; null where absent.
@@ -51,17 +51,17 @@ struct ShardTensors {
   const Tensor* accepted_length = nullptr;
 };
 
-/// One file of a trace, mapped, its header checked in itself.
+/// One file of a trace, mapped, with its own header checked.
 class TraceShard {
  public:
-  /// @param sink  gets what is wrong with tensors and metadata; when it returns, the tensor is left out
+  /// @param sink  receives errors in tensors and metadata; if it returns, the tensor is left out
   /// @throws FileError if the container is unreadable
   TraceShard(const std::filesystem::path& path, const ErrorSink& sink);
 
   const SafetensorsFile& file() const noexcept { return file_; }
   const ShardTensors& tensors() const noexcept { return tensors_; }
   const TraceMetadata& metadata() const noexcept { return metadata_; }
-  /// False if the sink got anything: then nothing else may be used.
+  /// False if the sink received anything: then nothing else may be used.
   bool good() const noexcept { return good_; }
 
   std::int64_t positions() const noexcept { return positions_.value_or(0); }

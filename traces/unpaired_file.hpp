@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-/// A file of one model where a recording of both is read: open_trace wants it with its other half.
+/// A file of one model where a recording of both is required: open_trace needs its counterpart.
 class UnpairedFile : public FileError {
  public:
   using FileError::FileError;

@@ -10,14 +10,14 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 
-/// Where deflated bytes stand, and what their archive says of the content.
+/// The place of deflated bytes, and the properties of the content that their archive states.
 struct DeflatedBytes {
   std::filesystem::path path;
   /// Names the content in errors.
   std::string name;
-  /// Of the first deflated byte in the file.
+  /// Offset of the first deflated byte in the file.
   std::int64_t offset = 0;
   std::span<const std::byte> bytes;
   std::int64_t inflated_size = 0;
@@ -33,11 +33,11 @@ class ByteStream {
   ByteStream& operator=(ByteStream&& other) noexcept;
   ~ByteStream();
 
-  /// Bytes that have not been read.
+  /// Number of bytes that have not been read.
   std::int64_t left() const noexcept { return left_; }
 
-  /// The next `count` bytes, count <= left(); valid until the next read. Memory: of inflated bytes, `count`.
-  /// @throws FileError if deflated bytes are damaged, end early or go on after the last, or fail their checksum
+  /// The next `count` bytes, count <= left(); valid until the next read. Memory: for inflated bytes, `count`.
+  /// @throws FileError if deflated bytes are damaged, end early or continue after the last, or fail their checksum
   std::span<const std::byte> read(std::int64_t count);
 
  private:

@@ -8,27 +8,27 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 //
-// Names that people give to the columns of the two models. Capitals do not matter, words are separated by '_', '-', '.'
+// Common names for the columns of the two models. Case is ignored, words are separated by '_', '-', '.'
 // or a blank, a word may have a plural s, and words come in any order:
 //
 //   whose   one of: p target | q draft
 //   what    none, or one of: prob probability | logprob log_prob logp log_p (log_q for the draft) | logit | rank
-//   filler  token, model; beside a what: target_token and target_model are no numbers of the target
+//   filler  token, model; with a `what` only: target_token and target_model are not numbers of the target
 //
 // So p, q, target_logprobs, p.token_logprob, logprob_draft, log_q and "Draft Probability" are such names.
 
 struct ModelColumn {
   Role role = Role::target;
-  /// What the numbers are; nothing where the name does not say.
+  /// The kind of the numbers; empty if the name does not state it.
   std::optional<RowSpace> space;
   bool rank = false;
 };
 
-/// What a name says, or nothing if it is no such name.
+/// The meaning of a name, or empty if it is not such a name.
 std::optional<ModelColumn> model_column(std::string_view name);
-/// What the numbers are, for a name with other words in it, such as a file's.
+/// The kind of the numbers, for a name with other words in it, such as a file's.
 std::optional<RowSpace> space_named_in(std::string_view name);
 
 /// The other columns: seq sequence sequence_id request request_id | pos position place | token token_id | task

@@ -10,14 +10,14 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 
 /// A JSON document that must be an object.
-/// @throws FileError if it is not, or if the text is no JSON
+/// @throws FileError if it is not, or if the text is not JSON
 nlohmann::json parse_config(std::string_view text, const std::filesystem::path& where);
 
-/// One object of a configuration, which outlives it. Every refusal is a FileError that names the file and the field
-/// with the objects around it (`text_config.head_dim`). null counts as absent, as Hugging Face writes it.
+/// One object of a configuration, which must outlive this one. Every error is a FileError that names the file and the
+/// field with its enclosing objects (`text_config.head_dim`). null counts as absent, as Hugging Face writes it.
 class ConfigFields {
  public:
   ConfigFields(std::filesystem::path path, const nlohmann::json& object, std::string prefix = "");
@@ -25,11 +25,11 @@ class ConfigFields {
   [[noreturn]] void refuse(std::string_view name, std::string found, std::string expected) const;
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  /// Whether the key stands there, be it with null.
+  /// True if the key is present, even with null.
   bool names(std::string_view name) const;
   std::vector<std::string> keys() const;
 
-  /// An integer in [1, 2^31); refused where it is missing unless there is a value for that case.
+  /// An integer in [1, 2^31); an error if it is missing, unless there is a value for that case.
   std::int64_t size(std::string_view name) const;
   std::int64_t size(std::string_view name, std::optional<std::int64_t> otherwise) const;
   std::optional<std::int64_t> find_size(std::string_view name) const;
@@ -39,11 +39,11 @@ class ConfigFields {
   double positive(std::string_view name) const;
   double positive(std::string_view name, double otherwise) const;
   bool flag(std::string_view name, bool otherwise) const;
-  /// A number below 0 stands there, as some files write it where there is none.
+  /// True for a number below 0, which some files write for a missing value.
   bool is_negative(std::string_view name) const;
   std::string word(std::string_view name) const;
   std::string word(std::string_view name, std::string_view otherwise) const;
-  /// An array of strings, of integers in [0, 2^31); empty where it is missing.
+  /// An array of strings, or of integers in [0, 2^31); empty if it is missing.
   std::vector<std::string> words(std::string_view name) const;
   std::vector<std::int64_t> counts(std::string_view name) const;
   ConfigFields object(std::string_view name) const;

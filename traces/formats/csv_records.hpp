@@ -12,15 +12,15 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 //
 //   name,"a field, with a comma",1.5        fields, separated by a comma, a semicolon or a tab
 //   "a ""quoted"" word","two
 //   lines",                                 a quoted field may hold the separator, line ends and doubled quotes
 //
-// A byte order mark in front, CRLF line ends and blank lines are skipped.
+// A byte order mark at the start, CRLF line ends and blank lines are skipped.
 
-/// The separator of a text's first line: the one that occurs most outside quotes; a comma where none does.
+/// The separator of a text's first line: the one that occurs most outside quotes; a comma if there is none.
 char csv_separator(std::string_view text);
 
 /// The records of a memory-mapped CSV file, one after the other.
@@ -28,19 +28,19 @@ class CsvRecords {
  public:
   static constexpr std::size_t longest_record = std::size_t{1} << 20U;
 
-  /// The first record tells the separator.
+  /// The first record determines the separator.
   /// @throws FileError if the file cannot be mapped
   explicit CsvRecords(std::filesystem::path path);
 
   /// Reads the next record; false at the end of the file.
-  /// @throws FileError if a quoted field does not end, goes on behind its closing quote, or a record is too long
+  /// @throws FileError if a quoted field does not end, continues after its closing quote, or a record is too long
   bool next();
   /// Its fields; views until the next call.
   std::span<const std::string_view> fields() const { return fields_; }
-  /// The line on which it begins, from 1.
+  /// The 1-based line on which it begins.
   std::int64_t line() const { return line_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Back to the first record.
+  /// Returns to the first record.
   void rewind();
 
   /// Throws a FileError at the line of the record.

@@ -9,8 +9,8 @@
 
 namespace specdec::traces {
 
-/// Holds a folder for one writer, of this process or another, while it lives. Where the file system knows no locks of
-/// folders (NFS) it holds nothing.
+/// Locks a folder for one writer, of this process or another, during its lifetime. If the file system has no locks on
+/// folders (NFS) it locks nothing.
 class FolderLock {
  public:
   /// @throws FileError if another holds it, or the folder cannot be opened
@@ -23,14 +23,14 @@ class FolderLock {
   int descriptor_;
 };
 
-/// A file that appears under its name only when all of it is on the disk. Until then it stands beside it as
-/// NAME.partial, which goes with the object; after a crash it stays and reads as nothing. There is one object of a name
-/// at a time, in all processes.
+/// A file that appears under its name only when it is completely on disk. Until then it is kept next to it as
+/// NAME.partial, which is removed with the object; after a crash it remains but is not read. There is one object per
+/// name at a time, over all processes.
 class DurableFile {
  public:
   static constexpr const char* suffix = ".partial";
 
-  /// @throws FileError if the place cannot be written, or another object writes there
+  /// @throws FileError if the place is not writable, or another object writes there
   explicit DurableFile(std::filesystem::path path);
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
@@ -38,11 +38,11 @@ class DurableFile {
 
   const std::filesystem::path& path() const noexcept { return path_; }
 
-  /// @throws FileError if the disk refuses
+  /// @throws FileError if the disk reports an error
   void write(std::span<const std::byte> bytes);
 
-  /// Puts the file on the disk and under its name, in place of any file of that name; nothing is written afterwards.
-  /// @throws FileError if the disk refuses
+  /// Flushes the file to disk and moves it to its name, replacing any file of that name; no writes may follow.
+  /// @throws FileError if the disk reports an error
   void commit();
 
  private:
@@ -51,11 +51,11 @@ class DurableFile {
   int descriptor_;
 };
 
-/// Bytes that are appended and later read from the front once: few of them stay in memory, more go to a nameless file,
+/// Bytes that are appended and later read once from the front: a few stay in memory, the rest go to a nameless file,
 /// so that memory use is bounded.
 class SpillingBuffer {
  public:
-  /// @param folder  where the nameless file goes; needed from the first spill on
+  /// @param folder  for the nameless file; needed from the first spill on
   explicit SpillingBuffer(std::filesystem::path folder) : folder_(std::move(folder)) {}
   SpillingBuffer(SpillingBuffer&& other) noexcept;
   SpillingBuffer& operator=(SpillingBuffer&&) = delete;
@@ -63,9 +63,9 @@ class SpillingBuffer {
 
   std::int64_t size() const noexcept { return spilled_ + static_cast<std::int64_t>(memory_.size()); }
 
-  /// @throws FileError if the disk refuses
+  /// @throws FileError if the disk reports an error
   void append(std::span<const std::byte> bytes);
-  /// @throws FileError if the disk refuses
+  /// @throws FileError if the disk reports an error
   void copy_to(DurableFile& file) const;
 
  private:

@@ -9,12 +9,12 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources, as json_lines.hpp is: values of a document with the messages when they are not
-// what they must be.
+// Internal header of the library, like json_lines.hpp: values of a document, with error messages if they are not
+// as required.
 
 inline constexpr std::int64_t largest_token_id = std::numeric_limits<std::int32_t>::max();
 
-/// Where a value stands in its document; only a message writes it out: `list[index]member`, without the middle where
+/// The place of a value in its document, formatted only for a message: `list[index]member`, without the middle part if
 /// index < 0.
 struct JsonField {
   std::string_view list;
@@ -36,13 +36,13 @@ std::string_view read_string(const JsonLines& file, simdjson::dom::element value
 simdjson::dom::array read_array(const JsonLines& file, simdjson::dom::element value, const JsonField& field);
 simdjson::dom::object read_object(const JsonLines& file, simdjson::dom::element value, const JsonField& field);
 
-/// The value of a key; refused where it is missing.
+/// The value of a key; an error if it is missing.
 simdjson::dom::element member_of(const JsonLines& file, simdjson::dom::object object, std::string_view key,
                                  const JsonField& field);
-/// The value of a key, or nothing where it is missing or null.
+/// The value of a key; empty if it is missing or null.
 std::optional<simdjson::dom::element> find_member(simdjson::dom::object object, std::string_view key);
 
-/// Whether the beginning of a JSON text has this key with a colon behind it, on whatever level.
+/// True if the beginning of a JSON text has this key followed by a colon, on any level.
 bool mentions_key(std::string_view head, std::string_view key);
 
 }  // namespace specdec::traces

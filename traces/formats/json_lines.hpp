@@ -15,15 +15,15 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed, so that simdjson stays out of what others include.
+// Internal header of the library; it is not installed, so that users do not include simdjson.
 //
-// simdjson's document interface is used, not its on-demand one: parsing is dispatched at run time to the machine's
-// instructions inside the shared library and checks the whole document, where the on-demand interface is compiled here,
+// simdjson's document interface is used, not the on-demand one: its parsing is dispatched at run time to the machine's
+// instructions inside the shared library and checks the whole document, while the on-demand interface is compiled here,
 // for the baseline machine. On lines of numbers the first is nearly twice as fast (docs/benchmarks.md).
 
 /// The JSON documents of a memory-mapped file, one after the other:
 ///
-///   {"id": 1}                       one document a line (JSONL); blank lines do not count
+///   {"id": 1}                       one document per line (JSONL); blank lines do not count
 ///   {"id": 2}
 ///
 ///   [{"id": 1}, {"id": 2}]          an array: its elements are the documents
@@ -32,39 +32,39 @@ namespace specdec::traces {
 ///     "id": 1
 ///   }
 ///
-/// Which of the three it is follows from the first document. Python's bare NaN, Infinity and -Infinity, and numbers
-/// beyond a double such as -1e400, are no JSON: where a document does not parse, they are rewritten as the strings
-/// "NaN", "Infinity" and "-Infinity", which number_of() takes for numbers, and it is parsed again.
+/// The first document determines which of the three it is. Python's bare NaN, Infinity and -Infinity, and numbers
+/// beyond a double such as -1e400, are not JSON: if a document does not parse, they are rewritten as the strings
+/// "NaN", "Infinity" and "-Infinity", which number_of() reads as numbers, and it is parsed again.
 ///
-/// Memory: that of one document, about four times its length (twelve times for one that holds nothing but digits).
+/// Memory: that of one document, about four times its length (twelve times for one that consists of digits only).
 class JsonLines {
  public:
-  /// A longer document is refused, where the reader allows no other length. Bytes.
+  /// A longer document is an error, unless the reader allows another length. Bytes.
   static constexpr std::size_t longest_document = std::size_t{32} << 20;
 
-  /// @param longest  bytes of a document that is not refused
+  /// @param longest  largest accepted length of a document, in bytes
   /// @throws FileError if the file cannot be mapped
   explicit JsonLines(std::filesystem::path path, std::size_t longest = longest_document);
   ~JsonLines();
 
-  /// Parses the next document; false at the end of the file. What document() showed before is gone.
-  /// @throws FileError with the line, and the column where it is known, if it is no JSON, not UTF-8, nested deeper than
+  /// Parses the next document; false at the end of the file. Previous results of document() become invalid.
+  /// @throws FileError with the line, and the column if known, if it is not JSON, not UTF-8, nested deeper than
   ///   1024, or longer than allowed
   bool next();
   /// The document that next() parsed.
   simdjson::dom::element document() const { return document_; }
-  /// The line on which it begins, from 1.
+  /// The 1-based line on which it begins.
   std::int64_t line() const { return line_; }
   const std::filesystem::path& path() const { return path_; }
 
-  /// Where a document begins, to return to it.
+  /// The beginning of a document, to return to it.
   struct Place {
     std::size_t offset = 0;
     std::int64_t line = 1;
   };
   /// The place of document().
   Place place() const { return {begin_, line_}; }
-  /// The next document is the one at `place`.
+  /// Makes the document at `place` the next one.
   void seek(Place place);
   void rewind();
 
@@ -88,9 +88,9 @@ class JsonLines {
   MappedFile file_;
   std::string_view bytes_;
   Layout layout_ = Layout::unknown;
-  bool between_elements_ = false;  ///< of an array: a comma or its end comes next
-  bool at_end_ = false;            ///< of an array
-  std::size_t next_ = 0;           ///< first byte that no document has taken,
+  bool between_elements_ = false;  ///< in an array: a comma or its end comes next
+  bool at_end_ = false;            ///< at the end of an array
+  std::size_t next_ = 0;           ///< first byte not yet used by a document,
   std::int64_t next_line_ = 1;     ///< and its line
   std::size_t begin_ = 0;          ///< first byte of the document,
   std::int64_t line_ = 1;          ///< and its line
@@ -103,10 +103,10 @@ class JsonLines {
 /// A number, or one of the strings "NaN", "Infinity", "-Infinity" and Python's "nan", "inf", "-inf".
 std::optional<double> number_of(simdjson::dom::element value);
 
-/// An integer; nothing for other types and for numbers with a fraction.
+/// An integer; empty for other types and for numbers with a fraction.
 std::optional<std::int64_t> integer_of(simdjson::dom::element value);
 
-/// The value as JSON, cut to the length of a message.
+/// The value as JSON, truncated to the length of a message.
 std::string excerpt(simdjson::dom::element value);
 
 }  // namespace specdec::traces

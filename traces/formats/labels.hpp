@@ -10,9 +10,9 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 
-/// What is wrong with a label: the last three fields of a FileError.
+/// The error in a label: the last three fields of a FileError.
 struct LabelError {
   std::string field;
   std::string found;
@@ -22,8 +22,8 @@ struct LabelError {
 /// Numbers the sequences of a recording 0, 1, 2, ... and the places within each from the labels of its rows: names or
 /// numbers of sequences, places, both or neither.
 ///
-/// A sequence's rows stand together: a label that returns after another is refused. Names that do not rise as numbers
-/// need memory, about 40 bytes each, so there may be a million of them.
+/// A sequence's rows are contiguous: a label that returns after another is an error. Names that do not rise as numbers
+/// need memory, about 40 bytes each, so at most a million are accepted.
 class SequenceNumbers {
  public:
   static constexpr std::size_t most_names = std::size_t{1} << 20U;
@@ -31,9 +31,9 @@ class SequenceNumbers {
   std::int64_t sequence() const { return sequence_; }
   std::int64_t place() const { return place_; }
 
-  /// Takes the next row's label and place, where it has them; then sequence() and place() are the row's.
+  /// Takes the next row's label and place, if it has them; sequence() and place() are then the row's.
   ///
-  /// With a label, places rise by one within it; without, a place that does not rise begins a new sequence. Rows
+  /// With a label, places rise by one within it; without one, a place that does not rise begins a new sequence. Rows
   /// without a place count from 0.
   std::optional<LabelError> next(std::optional<std::string_view> label, std::optional<std::int64_t> place);
 
@@ -57,10 +57,10 @@ class TaskIds {
   static constexpr std::size_t most_tasks = 4096;
   static constexpr std::size_t longest_name = 256;
 
-  /// The id of a name, -1 for an empty one; nothing if the name is too long or there would be too many. New names are
+  /// The id of a name, -1 for an empty one; empty if the name is too long or there would be too many. New names are
   /// appended to `names`.
   std::optional<std::int32_t> id_of(std::string_view name, std::vector<std::string>& names);
-  /// What must hold where id_of() gives nothing.
+  /// The requirement that is violated if id_of() is empty.
   static std::string expected();
 
  private:

@@ -9,7 +9,7 @@ namespace specdec::traces {
 
 static_assert(std::endian::native == std::endian::little, "the formats read here are little-endian");
 
-/// The little-endian number that stands at `from`, which need not be aligned.
+/// The little-endian number at `from`, which need not be aligned.
 template <class T>
 T load(const std::byte* from) {
   static_assert(std::is_arithmetic_v<T>);

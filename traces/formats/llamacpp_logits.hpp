@@ -8,7 +8,7 @@
 
 namespace specdec::traces {
 
-// What `llama-perplexity --kl-divergence-base FILE` (alias --save-all-logits) writes, little-endian:
+// The format of `llama-perplexity --kl-divergence-base FILE` (alias --save-all-logits), little-endian:
 //
 //   8 bytes "_logits_" | i32 n_ctx | i32 n_vocab | i32 n_chunk | i32 tokens[n_chunk][n_ctx] | row[n_chunk][R]
 //   row = f32 scale | f32 min_log_prob | u16 code[n_vocab] | one u16 of padding if n_vocab is odd
@@ -20,18 +20,18 @@ namespace specdec::traces {
 //
 //   _logits_ | 4 | 3 | 1 | 0 1 1 2 | 0.00024414435 | -16.693147 | 0 65535 65535 | padding
 //
-// Code 0 says "at or below the floor", at most 16 nats below the row's largest logit, and is read as probability 0. The
-// row is not renormalised: what is missing from 1 is the mass of the tokens at the floor. scale 0 is the uniform row. A
-// text that was too short leaves a file of 12 bytes; a run that was stopped leaves a short one.
+// Code 0 means "at or below the floor", at most 16 nats below the row's largest logit, and is read as probability 0.
+// The row is not renormalised: what is missing from 1 is the mass of the tokens at the floor. scale 0 is the uniform
+// row. A text that was too short leaves a file of 12 bytes; an interrupted run leaves a truncated one.
 
-/// Whether a file that begins like this is such a file.
+/// True if a file that begins like this is such a file.
 bool is_llamacpp_logits(std::string_view head);
 
 /// Two of these files, target and draft over the same text, as full rows of probabilities (F32). Each chunk is a
 /// sequence; place 0 is the chunk's first scored token.
-/// @param text_source  where the text came from, which the files do not say
-/// @throws FileError if a file's size is not what its header says, its chunks, vocabulary or tokens are not those of
-///   the other (the first different token is named), or a token lies outside the vocabulary. Reading refuses rows whose
+/// @param text_source  the origin of the text, which the files do not state
+/// @throws FileError if a file's size does not match its header, its chunks, vocabulary or tokens differ from those of
+///   the other (the first different token is named), or a token lies outside the vocabulary. Reading rejects rows whose
 ///   scale or floor is not a number in range, and rows whose sum exceeds 1, or lacks more than its floor can hold.
 std::unique_ptr<PositionSource> open_llamacpp_logits(const std::filesystem::path& target,
                                                      const std::filesystem::path& draft,

@@ -4,13 +4,13 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 
-/// A log-probability as engines print it: values up to -9999, -infinity among them, are probability 0 and become
-/// -infinity; a value above 0 by no more than 1e-4, which is rounding, becomes 0. Nothing for NaN and larger values.
+/// A log-probability as engines print it: values up to -9999, including -infinity, are probability 0 and become
+/// -infinity; a value above 0 by at most 1e-4, which is rounding, becomes 0. Empty for NaN and larger values.
 std::optional<float> log_probability_of(double value);
 
-/// The logarithm of a probability; a value above 1 by no more than 1e-4, which is rounding, counts as 1. Nothing for
+/// The logarithm of a probability; a value above 1 by at most 1e-4, which is rounding, counts as 1. Empty for
 /// NaN, negative and larger values.
 std::optional<float> log_of_probability(double value);
 

@@ -6,7 +6,7 @@
 
 namespace specdec::traces {
 
-/// A whole file, memory-mapped read-only for as long as the object lives. Movable.
+/// A whole file, memory-mapped read-only during the object's lifetime. Movable.
 class MappedFile {
  public:
   /// @throws FileError if the path cannot be opened or is not a regular file

@@ -10,13 +10,13 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources.
+// Internal header of the library.
 
 /// The texts of a file of responses by one model, in any of the formats of openai_logprobs.hpp, sglang_logprobs.hpp,
-/// llama_server_logprobs.hpp and top_k_datasets.hpp; JSON or JSONL, one response or a list of responses a document.
+/// llama_server_logprobs.hpp and top_k_datasets.hpp; JSON or JSONL, one response or a list of responses per document.
 ///
-/// A response may stand alone or in the lines of OpenAI's batch format, whose custom_id is then the id of its text
-/// (followed by '#' and a number where it has several):
+/// A response may be on its own or in the lines of OpenAI's batch format, whose custom_id is then the id of its text
+/// (followed by '#' and a number if it has several):
 ///
 ///   {"custom_id": "a", "response": {"status_code": 200, "body": RESPONSE}, "error": null}
 class ModelRecording {
@@ -34,7 +34,7 @@ class ModelRecording {
 
   /// The next text, valid until the next call of any function; null at the end.
   const ScoredText* next();
-  /// The text of that id, wherever it stands; null if there is none. The first call reads the file to its end.
+  /// The text with that id, wherever it is; null if there is none. The first call reads the file to its end.
   const ScoredText* find(const std::string& id);
 
  private:

@@ -11,7 +11,7 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed. numpy.hpp shows the format.
+// Internal header of the library; it is not installed. numpy.hpp shows the format.
 
 /// Element type of an array: numpy's letter and the bytes of one element, for instance {'f', 4}.
 struct NpyType {
@@ -28,8 +28,8 @@ struct NpyType {
 /// An array whose header has been checked against the size of its data; the elements are read front to back.
 class NpyArray {
  public:
-  /// @param name    what messages call the array
-  /// @param offset  of the array's first byte in the file
+  /// @param name    the name of the array in messages
+  /// @param offset  offset of the array's first byte in the file
   /// @throws FileError if the header is not numpy's, elements are objects, big-endian, structured or of another type
   ///   than floats, integers and strings, the order is Fortran's, or shape and size disagree
   NpyArray(const std::filesystem::path& path, std::string name, std::int64_t offset, ByteStream stream);
@@ -43,7 +43,7 @@ class NpyArray {
   /// Elements of one row.
   std::int64_t row_elements() const;
 
-  /// The bytes of the next `rows` rows, little-endian and perhaps unaligned; valid until the next read.
+  /// The bytes of the next `rows` rows, little-endian and possibly unaligned; valid until the next read.
   std::span<const std::byte> read(std::int64_t rows) { return stream_.read(rows * row_elements() * type_.bytes); }
 
   [[noreturn]] void refuse(const std::string& field, std::string found, std::string expected) const;
@@ -61,9 +61,9 @@ class NpyArray {
   std::vector<std::int64_t> shape_;
 };
 
-/// One integer of an array of integers; unsigned ones beyond 2^63 - 1 become that. @param from  its bytes
+/// One integer of an array of integers; unsigned ones beyond 2^63 - 1 are clamped to that. @param from  its bytes
 std::int64_t integer_at(NpyType type, const std::byte* from);
-/// One string of an array of strings, as UTF-8, without the zeros that fill it up.
+/// One string of an array of strings, as UTF-8, without the padding zeros.
 std::string string_at(NpyType type, const std::byte* from);
 
 }  // namespace specdec::traces

@@ -4,7 +4,7 @@
 
 namespace specdec::traces {
 
-// Responses of OpenAI's interface and of what speaks it; one text for each element of `choices`. Keys that are not
+// Responses of OpenAI's interface and compatible ones; one text for each element of `choices`. Keys that are not
 // named here are not read.
 //
 // Completions. A text of n tokens has n of each; top_logprobs may be null, and so may its elements:
@@ -13,7 +13,7 @@ namespace specdec::traces {
 //     "top_logprobs": [{"Hi": -0.5, "Yo": -1.5}, {"!": -1.25, ".": -0.75}], "text_offset": [0, 2]}}],
 //    "usage": {"prompt_tokens": 3}}
 //
-// With `echo` the prompt stands before the output, and its first token has null.
+// With `echo` the prompt precedes the output, and its first token has null.
 //
 // Chat. A text of n tokens; `id` is llama-server's, which writes the same in `completion_probabilities`:
 //
@@ -32,7 +32,7 @@ namespace specdec::traces {
 // Without prompt_token_ids the first of each element is the given token. prompt_logprobs are raw; whether the
 // log-probabilities of an output are those sampled from depends on how the server was started: unknown.
 
-/// Whether the object is such a response.
+/// True if the object is such a response.
 bool is_openai_response(simdjson::dom::object response);
 
 /// Adds its texts to the reader's.

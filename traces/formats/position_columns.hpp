@@ -8,7 +8,7 @@
 
 namespace specdec::traces {
 
-/// The columns of a batch of the scalar or the top-k tier while a text format fills them, sequence by sequence. Columns
+/// The columns of a batch of the scalar or the top-k tier, filled by a text format sequence by sequence. Columns
 /// that stay empty are not part of the batch.
 class PositionColumns {
  public:
@@ -26,16 +26,16 @@ class PositionColumns {
   Lists target_top;
   Lists draft_top;
 
-  /// Forgets the positions; the next one is the one after them.
+  /// Removes the positions; the next one continues their numbering.
   void clear();
-  /// What a sequence has in common.
+  /// The labels that a sequence's positions share.
   struct Labels {
     std::int32_t task = -1;
     std::int64_t prompt = no_prompt;
   };
-  /// Says that the positions behind the last sequence's are a sequence, read from these lines.
+  /// Makes the positions after the last sequence's a sequence, read from these lines.
   void end_sequence(const Labels& labels, std::int64_t target_line, std::int64_t draft_line);
-  /// The batch as it stands.
+  /// Sets the batch to the current columns.
   void show(PositionBatch& batch, Tier tier) const;
 
   std::int64_t size() const { return static_cast<std::int64_t>(token.size()); }

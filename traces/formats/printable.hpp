@@ -5,7 +5,7 @@
 
 namespace specdec::traces {
 
-/// Text of a file as a message shows it: one line of ASCII, cut after `longest` characters.
+/// A file's text as messages show it: one line of ASCII, truncated to `longest` characters.
 std::string printable(std::string_view text, std::size_t longest = 60);
 
 }  // namespace specdec::traces

@@ -12,9 +12,9 @@ namespace specdec::traces {
 //   {"task": "prose", "text": "It was a dark and stormy night"}
 //   {"task": "code", "tokens": [1, 733, 16289, 28793]}
 //
-// Other keys are the writer's own and are not read. Every line must be such an object.
+// Other keys are not read. Every line must be such an object.
 //
-// Or plain text, in a file whose name ends in .txt: each line that is not blank is a text.
+// Or plain text, in a file whose name ends in .txt: each nonblank line is a text.
 
 /// One prompt: either `text` or `tokens` is not empty.
 struct Prompt {
@@ -25,7 +25,7 @@ struct Prompt {
 
 /// Reads a file of prompts.
 /// @throws FileError naming the line and the key if a line is not an object, has both or neither of `text` and
-///   `tokens`, has one that is empty or of another type, or a token outside [0, 2^31); or if there is no line at all
+///   `tokens`, has one that is empty or of another type, or a token outside [0, 2^31); or if there are no lines
 std::vector<Prompt> read_prompts(const std::filesystem::path& path);
 
 }  // namespace specdec::traces

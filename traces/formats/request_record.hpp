@@ -8,8 +8,8 @@
 
 namespace specdec::traces {
 
-// What scripts/record_openai.py writes: JSON lines, both models in one file. The first line says what all requests
-// share, each other line is one request. Two numbers a token and two ranks, the prompt left out.
+// The format that scripts/record_openai.py writes: JSON lines, both models in one file. The first line holds what all
+// requests share, each other line is one request. Two numbers and two ranks per token, without the prompt.
 //
 //   {"format": "specdec-record", "version": 1, "target_model": "meta/big", "draft_model": "meta/small",
 //    "engine": "vllm", "temperature": 1.0, "logprob_space": "raw", "path": "target"}
@@ -21,7 +21,7 @@ namespace specdec::traces {
 //   format          "specdec-record"
 //   version         1
 //   target_model, draft_model, engine, draft_kind      strings; may be left out
-//   temperature     >= 0, what the text was sampled with; may be left out or null, as may:
+//   temperature     >= 0, the sampling temperature of the text; may be left out or null, as may:
 //   top_k           integer >= 0 (0: not cut)
 //   top_p           in (0, 1]
 //   min_p           in [0, 1] (0: not cut)
@@ -39,14 +39,14 @@ namespace specdec::traces {
 //   token_ids       the n >= 0 emitted tokens, integers in [0, 2^31)
 //   target, draft   {"logprobs": n numbers, "ranks": n integers}: the natural logarithm of that model's probability of
 //                   each token of token_ids, given the prompt and the tokens before it, and the token's rank in that
-//                   model's distribution. -9999 and less, -Infinity included, is probability 0. Rank 1 is the most
-//                   probable token, 2 may mean no more than "not 1", and 0 or null is unknown; ranks may be left out.
+//                   model's distribution. -9999 and less, including -Infinity, is probability 0. Rank 1 is the most
+//                   probable token, 2 may just mean "not 1", and 0 or null is unknown; ranks may be left out.
 //
-// Other keys of the first line are kept as metadata, others are not read. A file that ends within a line is refused at
+// Other keys of the first line are kept as metadata, others are not read. A file that ends within a line is an error at
 // that line.
 
 /// A record as a recording of the scalar tier.
-/// @throws FileError naming line, key, what stands there and what should; here for the first line, from read() for the
+/// @throws FileError naming line, key, what is there and what is expected; here for the first line, from read() for the
 ///   others
 std::unique_ptr<PositionSource> open_request_record(const std::filesystem::path& path);
 

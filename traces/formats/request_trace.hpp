@@ -7,9 +7,9 @@
 
 namespace specdec::traces {
 
-/// A request as it reached a service.
+/// A request as it arrived at a service.
 struct RequestArrival {
-  /// Since the first request, >= 0, never before the request above it.
+  /// Seconds since the first request, >= 0, nondecreasing.
   double seconds = 0;
   /// Tokens, each in [1, 2^30].
   std::int64_t prompt_tokens = 0;
@@ -24,17 +24,17 @@ struct RequestTrace {
   std::vector<RequestArrival> requests;
 };
 
-/// Reads requests; the format is told from the content:
+/// Reads requests; the format is determined from the content:
 ///
 ///   azure          TIMESTAMP,ContextTokens,GeneratedTokens   2023-11-16 18:17:03.9799600,4808,10
-///                  also with T for the blank, and with Z or +00:00 behind, as in 2024's traces
+///                  also with T instead of the blank, and with Z or +00:00 appended, as in 2024's traces
 ///   mooncake       {"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [..]}   milliseconds;
-///                  one object a line, or an array of them; hash_ids, which may be missing, is not looked at
+///                  one object per line, or an array of them; hash_ids is optional and ignored
 ///   request table  seconds,prompt_tokens,output_tokens, or JSON with these keys
 ///
-/// Columns come in any order. Others are refused: a timestamp beside them may have another unit.
-/// @throws FileError  with line and column or key: a missing one, negative or falling times, lengths that are not whole
-///   or not in [1, 2^30], an empty file
+/// Columns come in any order. Others are rejected: a timestamp beside them may have another unit.
+/// @throws FileError  with line and column or key: a missing one, negative or decreasing times, lengths that are not
+///   integers or not in [1, 2^30], an empty file
 RequestTrace read_request_trace(const std::filesystem::path& path);
 
 }  // namespace specdec::traces

@@ -20,9 +20,9 @@ namespace specdec::traces {
 //   {"__metadata__":{"format":"pt"},"wte.weight":{"dtype":"F16","shape":[2048,192],"data_offsets":[0,786432]}}
 //
 // Offsets count from the first data byte. Sorted by offset the tensors lie end to end from 0 to the end of the
-// file, each exactly as long as its type and shape say. Data need not be aligned.
+// file, each exactly as long as its type and shape require. Data need not be aligned.
 
-/// Element types that are read; files with any other are refused.
+/// Supported element types; files with any other are rejected.
 enum class ElementType { f64, f32, f16, bf16, i64, i32, u8, boolean };
 
 /// The type as the file spells it, for instance "BF16".
@@ -51,13 +51,13 @@ class SafetensorsFile {
  public:
   /// @throws FileError naming the byte or the tensor if the file is not readable, its header is not the JSON
   ///   described above, or tensors overlap, leave holes, run past the end, or disagree with their type and shape.
-  ///   Nothing of the claimed size is allocated before it is checked.
+  ///   Nothing is allocated for a claimed size before that is checked.
   explicit SafetensorsFile(std::filesystem::path path);
 
   const std::filesystem::path& path() const noexcept { return path_; }
   /// In the order of their offsets.
   std::span<const Tensor> tensors() const noexcept { return tensors_; }
-  /// The tensor of that name, or null.
+  /// The tensor with that name, or null.
   const Tensor* find(std::string_view name) const;
   /// The entries of `__metadata__`.
   const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }

@@ -13,7 +13,7 @@
 
 namespace specdec::traces {
 
-/// What a header says of a tensor.
+/// A tensor's entry in a header.
 struct TensorHeader {
   std::string name;
   ElementType type = ElementType::f32;
@@ -21,7 +21,7 @@ struct TensorHeader {
   std::vector<std::int64_t> shape;
 };
 
-/// The first bytes of a safetensors file whose data are those of `tensors`, one behind the other in that order. The
+/// The first bytes of a safetensors file whose data are those of `tensors`, one after the other in that order. The
 /// data begin at a multiple of 64 bytes.
 /// @throws std::invalid_argument if two tensors have one name
 std::string safetensors_header(std::span<const TensorHeader> tensors,
@@ -33,8 +33,8 @@ struct TensorData : TensorHeader {
 };
 
 /// Writes a whole file at once, durably (DurableFile).
-/// @throws FileError if the disk refuses
-/// @throws std::invalid_argument if a tensor's bytes are not those that its type and shape take, or two have one name
+/// @throws FileError if the disk reports an error
+/// @throws std::invalid_argument if a tensor's bytes do not match its type and shape, or two have one name
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorData> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

@@ -8,27 +8,27 @@
 #include <string_view>
 #include <system_error>
 
-/// What readers of text files do with pieces of them.
+/// Helpers for pieces of text in readers of text files.
 namespace specdec::traces {
 
-/// The bytes as they stand.
+/// The bytes, unchanged.
 inline std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Without the mark of UTF-8 that programs of Windows write before a text.
+/// The text without the UTF-8 byte order mark that Windows programs write before it.
 std::string_view without_byte_order_mark(std::string_view text);
 
-/// Whether all of it is UTF-8.
+/// True if all of it is UTF-8.
 bool is_utf8(std::string_view text);
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/// Without the blanks at both ends.
+/// The text without the blanks at both ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r");
 
-/// The number that the whole text is, without blanks or a plus sign; infinity and NaN are numbers. Nothing where it is
-/// none, or lies beyond the type's range.
+/// The number that the whole text represents, without blanks or a plus sign; infinity and NaN are numbers. Empty if it
+/// is not a number, or lies beyond the type's range.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   Number value = 0;
@@ -37,7 +37,7 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
-/// The double that the whole text is, as C, Python and Prometheus write it: a plus sign may stand before it, and one
+/// The double that the whole text represents, as C, Python and Prometheus write it: a plus sign may precede it, and one
 /// beyond a double's range is 0 or infinite.
 std::optional<double> double_in(std::string_view text);
 

@@ -15,16 +15,16 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed. What the two text formats of token_pairs.hpp share.
+// Internal header of the library; it is not installed. Code shared by the two text formats of token_pairs.hpp.
 
 enum class PairColumn { target, draft, sequence, place, token, task, prompt, overlap, target_rank, draft_rank };
 
-/// Sorts the names of a file's columns.
+/// Assigns the names of a file's columns.
 class PairColumnNames {
  public:
   explicit PairColumnNames(const TokenPairOptions& options) : options_(options) {}
 
-  /// Takes a name; nothing where the column is not read. If two columns mean the same, the later one is `ambiguous`.
+  /// Takes a name; empty if the column is not read. If two columns mean the same, the later one is `ambiguous`.
   std::optional<PairColumn> add(std::string_view name);
 
   bool has(PairColumn column) const { return names_.count(column) > 0; }
@@ -32,10 +32,10 @@ class PairColumnNames {
   bool has_both_models() const { return has(PairColumn::target) && has(PairColumn::draft); }
   /// The column's name in the file.
   std::string name_of(PairColumn column) const;
-  /// What the name or the options say that a model's numbers are; nothing where the numbers must.
+  /// The kind of a model's numbers by the name or the options; empty if the numbers must determine it.
   std::optional<RowSpace> space_of(PairColumn column) const;
 
-  /// What is wrong with the names as a whole: a model without a column, with two, or with logits.
+  /// The error in the names as a whole: a model without a column, with two, or with logits.
   std::optional<LabelError> error() const;
   /// The columns that are not read, for a note.
   std::vector<Note> notes() const;
@@ -50,13 +50,13 @@ class PairColumnNames {
   std::optional<LabelError> ambiguous_;
 };
 
-/// One token as a file gives it; what it does not give is as here.
+/// One token as a file gives it; fields that it does not give have the defaults.
 struct PairRow {
   std::optional<std::string_view> label;
   std::optional<std::int64_t> place;
   std::int64_t token = -1;
   std::string_view task;
-  /// As prompt_id() takes it.
+  /// As taken by prompt_id().
   std::string_view prompt;
   double target = 0;
   double draft = 0;
@@ -65,36 +65,36 @@ struct PairRow {
   std::int64_t draft_rank = 0;
 };
 
-/// What is wrong with a row.
+/// The error in a row.
 struct PairError {
   PairColumn column;
   std::string found;
   std::string expected;
 };
 
-/// The columns of a batch while a reader fills them.
+/// The columns of a batch, filled by a reader.
 class PairColumns {
  public:
   static constexpr std::int64_t most_rows = 65536;
 
-  /// What the numbers of a model are.
+  /// Sets the kind of a model's numbers.
   void set_space(PairColumn model, RowSpace space) {
     (model == PairColumn::target ? target_space_ : draft_space_) = space;
   }
   RowSpace space_of(PairColumn model) const { return model == PairColumn::target ? target_space_ : draft_space_; }
 
-  /// The next row begins a sequence.
+  /// Makes the next row begin a sequence.
   void begin_sequence() { numbers_.begin(); }
-  /// Checks and appends a row that stands on a line. Names of tasks are appended to the metadata's.
+  /// Checks and appends a row from a line. Names of tasks are appended to the metadata's.
   std::optional<PairError> append(const PairRow& row, std::int64_t line, TraceMetadata& metadata);
 
   std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
   /// The line of a position of the batch, numbered over the whole recording.
   std::int64_t line_of(std::int64_t position) const { return lines_.at(static_cast<std::size_t>(position - first_)); }
 
-  /// Forgets the rows.
+  /// Removes the rows.
   void clear();
-  /// The batch as it stands: the columns that the file has.
+  /// Sets the batch to the current rows, with the columns that the file has.
   void show(PositionBatch& batch, const PairColumnNames& names) const;
 
  private:
@@ -116,7 +116,7 @@ class PairColumns {
   std::vector<std::int32_t> draft_rank_;
 };
 
-/// What a number decides about columns whose names do not say what they hold: nothing if it is 0 or NaN.
+/// The kind of numbers that a value implies for columns whose names do not state it: empty if it is 0 or NaN.
 std::optional<RowSpace> space_shown_by(double value);
 
 }  // namespace specdec::traces

@@ -10,7 +10,7 @@
 
 namespace specdec::traces {
 
-// Two numbers a token, as plain text: what the target and the draft gave to the token that was emitted.
+// Two numbers per token, as plain text: those of the target and the draft for the emitted token.
 //
 // CSV, the first line naming the columns in any order; separated by commas, semicolons or tabs; fields may be quoted:
 //
@@ -19,40 +19,40 @@ namespace specdec::traces {
 //   a,4,-1.75,-inf,prose
 //   b,17,-0.5,-0.125,code
 //
-// JSONL, one object a token, or one a sequence with arrays:
+// JSONL, one object per token, or one per sequence with arrays:
 //
 //   {"request_id":"a","token":17,"target_logprob":-0.25,"draft_logprob":-0.5,"task":"prose"}
 //   {"request_id":"a","tokens":[17,4],"target_logprobs":[-0.25,-1.75],"draft_logprobs":[-0.5,-9999],"task":"prose"}
 //
-// Names of columns and keys (capitals and the choice of '_', '-', '.' or ' ' do not matter, a plural s may follow):
+// Names of columns and keys (case and the choice of '_', '-', '.' or ' ' are ignored, a plural s may follow):
 //
 //   target    p_logprob, target_logprob, logprob_target, log_p, ...; the same with prob or probability; or p or target
 //             alone, see below
 //   draft     the same with q or draft
-//   sequence  seq, sequence, sequence_id, request or request_id: text or numbers. All rows of a sequence stand
-//             together. Without it a new sequence begins where pos does not rise; without both all is one sequence,
+//   sequence  seq, sequence, sequence_id, request or request_id: text or numbers. All rows of a sequence are
+//             contiguous. Without it a new sequence begins where pos does not rise; without both all is one sequence,
 //             and each object with arrays is one
 //   others    pos, position or place, rising by one; token or token_id; task or category; prompt;
 //             overlap (sum min(p, q)); p_rank or target_rank, q_rank or draft_rank (1 = the most probable token)
 //
-// -inf, and anything from -9999 down (engines' floors), is probability 0; NaN and empty fields are refused, except in
-// overlap, token, task and the ranks, where they are unknown. Columns called p and q alone hold probabilities or
+// -inf, and anything from -9999 down (engines' floors), is probability 0; NaN and empty fields are rejected, except in
+// overlap, token, task and the ranks, where they mean unknown. Columns called just p and q hold probabilities or
 // log-probabilities: the first number that is not 0 decides for both, and every other must fit. A number above its
-// limit by no more than 1e-4 is read as the limit. Other columns are not read, and a note names them.
+// limit by at most 1e-4 is read as the limit. Other columns are not read, and a note names them.
 
 struct TokenPairOptions {
-  /// What the numbers are where the names do not say: probabilities or log_probabilities.
+  /// The kind of the numbers, if the names do not state it: probabilities or log_probabilities.
   std::optional<RowSpace> space;
-  /// Names of the two columns where they are other than those above, or there are several.
+  /// Names of the two columns, if they differ from those above or there are several.
   std::string target_column;
   std::string draft_column;
 };
 
-/// Whether a text that begins like this is a CSV file whose header names both models.
+/// True if a text that begins like this is a CSV file whose header names both models.
 bool is_token_pairs_csv(std::string_view head);
-/// Whether a text that begins like this has a JSON object on its first line that names both models.
+/// True if a text that begins like this has a JSON object on its first line that names both models.
 bool is_token_pairs_jsonl(std::string_view head);
-/// The same for one model at least, by the options' names, too.
+/// The same for at least one model, including by the options' names.
 bool names_a_model_csv(std::string_view head, const TokenPairOptions& options);
 bool names_a_model_jsonl(std::string_view head, const TokenPairOptions& options);
 

@@ -6,10 +6,10 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed, so that nlohmann-json stays out of what others include.
+// Internal header of the library; it is not installed, so that users do not include nlohmann-json.
 
-/// A callback for nlohmann::json::parse that calls `refuse`, which throws, with the path of a key that its object holds
-/// twice: "model.layers". Of such a key a document would keep one value and drop the other.
+/// A callback for nlohmann::json::parse that calls `refuse`, which throws, with the path of a key that occurs twice in
+/// its object: "model.layers". A document would keep one of the values and drop the other.
 nlohmann::json::parser_callback_t unique_keys(std::function<void(const std::string& path)> refuse);
 
 }  // namespace specdec::traces

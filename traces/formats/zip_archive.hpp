@@ -13,13 +13,13 @@
 
 namespace specdec::traces {
 
-// A header of the library's own sources; it is not installed.
+// Internal header of the library; it is not installed.
 //
 // A zip archive, as far as NPZ files need it, little-endian. Read from its end:
 //
 //   (local header | content)...                         one per entry
 //   directory header...                                 one per entry; where its local header begins
-//   [zip64 end record | zip64 end locator]              where a number does not fit in 16 or 32 bits
+//   [zip64 end record | zip64 end locator]              if a number does not fit in 16 or 32 bits
 //   "PK\5\6" | u16 disk 0, 0 | u16 entries, entries | u32 size and offset of the directory | u16 n | n bytes of comment
 //
 //   directory header: "PK\1\2" | u16 versions, flags, method | u32 time, CRC-32, deflated size, size | u16 lengths of
@@ -32,7 +32,7 @@ struct ZipEntry {
   std::string name;
   bool deflated = false;
   std::uint32_t crc32 = 0;
-  /// Of the content's first byte, in the file.
+  /// Offset of the content's first byte in the file.
   std::int64_t offset = 0;
   std::int64_t stored_size = 0;
   std::int64_t size = 0;
@@ -41,8 +41,8 @@ struct ZipEntry {
 /// A memory-mapped archive whose directory has been checked completely against the file.
 class ZipArchive {
  public:
-  /// @throws FileError if the file is no archive, an entry is encrypted or of another method than stored and deflated,
-  ///   offsets or sizes run past the end or over each other, or an entry claims more than deflating can hold
+  /// @throws FileError if the file is not an archive, an entry is encrypted or of another method than stored and
+  ///   deflated, offsets or sizes run past the end or over each other, or an entry claims more than deflating can hold
   explicit ZipArchive(std::filesystem::path path);
 
   const std::filesystem::path& path() const noexcept { return path_; }
