@@ -6,8 +6,8 @@
 
 #include "analysis/core/acceptance_profile.hpp"
 
-/// From what serving engines report to acceptance rates. Lengths are tokens per step, the target's own (bonus or
-/// correction) token included; an engine that reports accepted drafts alone reports one less.
+/// From the figures that serving engines report to acceptance rates. Lengths are tokens per step, the target's own
+/// (bonus or correction) token included; an engine that reports only accepted drafts reports one less.
 namespace specdec::theory {
 
 /// The rate whose expected tokens at gamma are the given length: the root of sum_{j=1}^{gamma} alpha^j = length - 1.
@@ -23,13 +23,13 @@ core::AcceptanceRate alpha_from_acceptance_length(double tokens_per_step, std::i
 struct AcceptanceLength {
   std::int64_t gamma;      ///< drafted tokens per step at which it was measured, >= 1
   double tokens_per_step;  ///< acceptance length, bonus token included, in [1, gamma + 1]
-  /// What was rounded to this length lies at most so far from it, >= 0.
+  /// Largest rounding error of the length, >= 0.
   double half_unit = 0;
 };
 
 struct InvertedProfile {
   core::AcceptanceProfile profile;
-  /// False where the input is no survival function: some survival would exceed the one before it or be negative. The
+  /// False if the input is not a survival function: some survival would exceed the one before it or be negative. The
   /// profile then holds the nearest legal value at those positions.
   bool monotone = true;
 };
@@ -38,9 +38,9 @@ struct InvertedProfile {
 inline constexpr std::int64_t longest_profile = 1'000'000;
 
 /// Survival from one acceptance length per gamma: survival(g) = length(g) - length(g - 1), length(0) = 1. Over a gap
-/// in the gammas one conditional rate is held, chosen so that the lengths are met, or one survival where that would end
-/// below the next; a single length gives one rate. Lengths of a survival function are concave in gamma. Where these are
-/// not, but some within half a unit of each are, the least concave majorant of the lengths less their half units takes
+/// in the gammas one conditional rate is held, chosen to meet the lengths, or one survival if that rate would end
+/// below the next; a single length gives one rate. Lengths of a survival function are concave in gamma. If these are
+/// not, but some within half a unit of each are, the least concave majorant of the lengths minus their half units takes
 /// their place, raised by as much as the half units allow.
 /// Source:   docs/theory.md#acceptance-inversion
 /// @param lengths  at least one, gammas strictly increasing, the last at most longest_profile

@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-/// How far to draft where the draft can tell by itself how likely its tokens are to be accepted. Times are in target
+/// How far to draft if the draft itself can tell how likely its tokens are to be accepted. Times are in target
 /// steps; a step of g drafts takes 1 + c g.
 namespace specdec::theory {
 
 /// Acceptance of one drafted token: values[i] with probability weights[i], independently from token to token.
 /// Every function throws std::invalid_argument if the two are empty or differ in length, and std::domain_error if an
 /// entry is NaN or outside [0, 1], the weights do not sum to 1 within 1e-9, c is NaN, negative or infinite, max_gamma
-/// is outside [0, longest_adaptive_step], or more than 1e6 products of values have to be told apart.
+/// is outside [0, longest_adaptive_step], or more than 1e6 products of values must be distinguished.
 struct VaryingAcceptance {
   std::vector<double> values;
   std::vector<double> weights;
@@ -21,7 +21,7 @@ struct VaryingAcceptance {
 
 inline constexpr std::int64_t longest_adaptive_step = 10'000;
 
-/// One step of a policy, in the long run.
+/// The long-run averages of a policy's step.
 struct AdaptiveStep {
   double tokens;    ///< E[K], the target's own token included
   double drafted;   ///< expected drafts
@@ -30,7 +30,7 @@ struct AdaptiveStep {
   double at_limit;  ///< P(a step drafts max_gamma tokens)
 };
 
-/// Stops after the token with which S, the product of the acceptances of the step's drafts, is below `threshold`: when
+/// Stops after the token at which S, the product of the acceptances of the step's drafts, falls below `threshold`: when
 /// some rejection has become likelier than 1 - threshold. That token is submitted. 0 never stops.
 /// Source:   Huang et al. 2024 (SpecDec++), the form of its rule; docs/theory.md#when-to-stop-drafting
 /// @param threshold  [0, 1]
@@ -45,25 +45,25 @@ AdaptiveStep survival_threshold_step(const VaryingAcceptance& acceptance, double
 AdaptiveStep confidence_threshold_step(const VaryingAcceptance& acceptance, double c, double threshold,
                                        std::int64_t max_gamma);
 
-/// What a policy knows when it decides on another draft.
+/// The information that a policy has when it decides on another draft.
 enum class DraftForesight {
   drafted,  ///< the acceptances of the tokens drafted so far
-  next,     ///< that of the token to come as well
+  next,     ///< also that of the next token
 };
 
 struct BestStopping {
   AdaptiveStep step;
-  /// Drafting goes on while S is above it: S of the drafts so far, or with the next one. lambda c / alpha, or lambda c,
-  /// with lambda the largest speedup.
+  /// Drafting continues while S is above this: S of the drafts so far, or with the next one. lambda c / alpha, or
+  /// lambda c, with lambda the largest speedup.
   double survival_threshold;
 };
 
-/// The policy of largest speedup. One more draft is worth S alpha (or S with it) tokens and takes c, and S does not
-/// rise, so that
+/// The policy with the largest speedup. One more draft is worth S alpha (or S with it) tokens and costs c, and S does
+/// not rise, so that
 ///
-///   draft on while S alpha > lambda c (S > lambda c),   lambda = max E[K] / E[cost]
+///   continue while S alpha > lambda c (S > lambda c),   lambda = max E[K] / E[cost]
 ///
-/// is optimal among all rules that stop by what they know; lambda by Dinkelbach's iteration, which ends.
+/// is optimal among all rules that stop by the available information; lambda by Dinkelbach's iteration, which ends.
 /// Source:   docs/theory.md#when-to-stop-drafting
 /// Accuracy: relative error <= 1e-12 of the speedup
 BestStopping best_stopping(const VaryingAcceptance& acceptance, double c, DraftForesight foresight,

@@ -7,22 +7,22 @@
 
 #include "analysis/core/distribution.hpp"
 
-/// Verifying a block of drafts as one rather than token by token. The law stays the target's, and of the same drafts no
-/// fewer are accepted in expectation.
+/// Verifying a block of drafts as a whole rather than token by token. The law remains the target's, and of the same
+/// drafts no fewer are accepted in expectation.
 namespace specdec::theory {
 
 struct BlockAcceptance {
   /// [i - 1] = p_i, the probability that at least i drafts are accepted, given the first i. Shape: (gamma)
   std::vector<double> prefix;
-  /// [i - 1] = h_i, with which draft i passes its own test. Shape: (gamma)
+  /// [i - 1] = h_i, the probability that draft i passes its own test. Shape: (gamma)
   std::vector<double> pass;
 };
 
 /// The tests of one block. tau, the number of accepted drafts, is the largest i that passes; all are tested, with
-/// independent uniforms, and a failure ends nothing.
+/// independent uniforms, and a failure does not end the testing.
 ///
 ///   p_0 = 1,   p_i = min(1, p_(i-1) p(x_i) / q(x_i))
-///   r_i = sum_x max(0, p_i p(x) - q(x)) over the next position,   h_i = r_i / (r_i + 1 - p_i), 1 where that is 0/0
+///   r_i = sum_x max(0, p_i p(x) - q(x)) over the next position,   h_i = r_i / (r_i + 1 - p_i), 1 if that is 0/0
 ///   h_gamma = p_gamma
 ///
 /// Source:   Sun et al. 2024 (Block verification); docs/theory.md#block-verification
@@ -30,7 +30,7 @@ struct BlockAcceptance {
 /// it
 /// @param drafts  the gamma tokens drafted, gamma >= 1
 /// @throws std::invalid_argument if the sizes disagree or there is no draft
-/// @throws std::domain_error if a row is refused, or a draft is outside the vocabulary or has draft probability 0
+/// @throws std::domain_error if a row is invalid, or a draft is outside the vocabulary or has draft probability 0
 /// Accuracy: relative error <= 1e-14 gamma
 BlockAcceptance block_acceptance(std::span<const double> target_rows, std::span<const double> draft_rows,
                                  std::size_t vocab, std::span<const std::int64_t> drafts);
@@ -43,7 +43,7 @@ std::vector<double> accepted_drafts_law(const BlockAcceptance& block);
 /// Source:   Sun et al. 2024 (Block verification)
 /// Shape:    out (vocab), sums to 1
 /// @param prefix  p_tau, [0, 1]
-/// @return false, with out = p, where no mass is missing: exactly tau accepted drafts have probability 0 there
+/// @return false, with out = p, if no mass is missing: exactly tau accepted drafts then have probability 0
 /// @throws std::invalid_argument if the lengths differ; std::domain_error if prefix is out of range
 bool block_residual(const core::TargetDistribution& p, const core::DraftDistribution& q, double prefix,
                     std::span<double> out);
@@ -51,9 +51,9 @@ bool block_residual(const core::TargetDistribution& p, const core::DraftDistribu
 /// Expected tokens of a step, the target's own token included: 1 + sum_i E[p_i].
 /// Source:   docs/theory.md#block-verification
 /// Assumes:  the same p and q at every position.
-/// Time:     O(gamma vocab s), s the number of values that p_i can take, at most vocab^i
+/// Time:     O(gamma vocab s), with s the number of values that p_i can take, at most vocab^i
 /// @param gamma  drafted tokens per step, [0, 64]
-/// @return in [1, gamma + 1], at least what token verification makes
+/// @return in [1, gamma + 1], at least as many as with token verification
 /// @throws std::invalid_argument if the rows differ in length
 /// @throws std::domain_error if gamma is out of range, or s exceeds 1e6
 /// Accuracy: relative error <= 1e-13

@@ -10,7 +10,7 @@
 /// Internal to analysis/theory. Counts are real because gamma + 1 may be 2^63.
 namespace specdec::theory::extended {
 
-/// An acceptance rate by its two accurate faces.
+/// An acceptance rate as alpha and 1 - alpha, both accurate.
 struct Rate {
   long double rejection;
   long double log_alpha;

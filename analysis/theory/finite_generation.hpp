@@ -7,10 +7,10 @@
 
 namespace specdec::theory {
 
-/// The longest generation that is computed, in tokens.
+/// The longest generation that can be computed, in tokens.
 inline constexpr std::int64_t longest_generation = 10'000'000;
 
-/// Generating exactly `tokens` tokens.
+/// The generation of exactly `tokens` tokens.
 struct FiniteGeneration {
   double expected_steps;  ///< speculative steps
   double steps_variance;  ///< steps^2

@@ -6,18 +6,18 @@
 
 #include "analysis/core/step_cost.hpp"
 
-/// What drafting could gain at most if the future of a text were known: bounds, not policies.
+/// The most that drafting could gain if the future of a text were known: bounds, not policies.
 namespace specdec::theory {
 
 struct KnownAcceptanceProgram {
   /// Expected cost of the text in units of one plain target step.
   double cost = 0;
-  /// The drafts of a step that starts at t; the smallest of ties. Shape: (T)
+  /// The number of drafts of a step that starts at t; the smallest in a tie. Shape: (T)
   std::vector<std::int64_t> gammas;
 };
 
 /// The cheapest drafting of a text whose acceptance probabilities are known beforehand, while the outcomes are not. No
-/// policy that decides from what is before it costs less over this text.
+/// policy that decides from the past alone costs less over this text.
 ///
 ///   V(t) = min_{0 <= g <= min(max_gamma, T-t-1)} cost(g) + sum_{k=1..g} (S_(k-1) - S_k) V(t+k) + S_g V(t+g+1),
 ///   S_k = a_t ... a_(t+k-1),   V(T) = 0
@@ -40,7 +40,7 @@ struct OutcomeOracle {
   double drafted = 0;  ///< sum_{t < T-1} a_t
 };
 
-/// Over a text; a text of no tokens takes no steps.
+/// The oracle over a text; a text of no tokens takes no steps.
 /// Source:   docs/theory.md#known-acceptance
 /// Shape:    acceptance (T), each in [0, 1]
 /// Accuracy: relative error <= 1e-14
@@ -48,8 +48,8 @@ OutcomeOracle outcome_oracle(std::span<const double> acceptance);
 
 class ReplayedRounds;
 
-/// The expected cost of that oracle where it drafts at most gamma tokens a step, from a replay by position: its steps
-/// are those of fixed gamma, outcome by outcome, and each of them drafts what it accepts.
+/// The expected cost of that oracle if it drafts at most gamma tokens per step, from a replay by position: its steps
+/// are those of fixed gamma, outcome by outcome, and each of them drafts exactly what it accepts.
 ///
 ///   cost = sum_{j=0..gamma} E[steps that accept exactly j] cost(j)
 ///

@@ -11,13 +11,13 @@
 /// NaN or outside, and std::invalid_argument if the rows differ in length.
 namespace specdec::theory {
 
-/// What a rejected draft is replaced by; the paper leaves it open.
+/// The replacement of a rejected draft; the paper leaves it open.
 enum class LenientResidual {
   strict,   ///< norm(max(0, p - q)): Algorithm 1's residual is kept
   lenient,  ///< norm(max(0, p - l q))
 };
 
-/// Acceptance when q is multiplied by l before it is compared with p:
+/// Acceptance if q is multiplied by l before it is compared with p:
 ///
 ///   alpha_l = sum_x min(p(x) / l, q(x))
 ///
@@ -38,7 +38,7 @@ core::AcceptanceRate lenient_acceptance(const core::TargetDistribution& p, const
 std::vector<double> lenient_output(const core::TargetDistribution& p, const core::DraftDistribution& q, double lenience,
                                    LenientResidual residual);
 
-/// Total variation distance of lenient_output from p; alpha_l - alpha_1 for the strict residual, which is the least
+/// Total variation distance of lenient_output from p; alpha_l - alpha_1 for the strict residual, which is the smallest
 /// that any rule with this acceptance can have, and at least that for the lenient one. Source: docs/theory.md#lenience
 /// @return in [0, 1]
 /// Accuracy: absolute error <= 1e-15, relative error <= 1e-13 for the strict residual
@@ -54,7 +54,7 @@ double lenient_distance(const core::TargetDistribution& p, const core::DraftDist
 /// Accuracy: relative error <= 1e-13
 double exact_token_fraction(const core::AcceptanceRate& lenient_rate, std::int64_t gamma);
 
-/// Upper bound on the total variation distance of n drafted tokens from the target's law, when each is at most
+/// Upper bound on the total variation distance of n drafted tokens from the target's law, if each is at most
 /// `distance` away: 1 - (1 - distance)^n.
 /// Source:   docs/theory.md#lenience
 /// @param distance  per token, dimensionless, [0, 1]
@@ -65,12 +65,12 @@ double sequence_distance_bound(double distance, std::int64_t tokens);
 
 /// Lenience at temperature 0: the draft's token is accepted iff p(token) >= l max p. The paper prints "<=", under
 /// which l = 1 would accept everything.
-/// Source:   Leviathan et al. 2023, Appendix A.5, with its inequality turned round
+/// Source:   Leviathan et al. 2023, Appendix A.5, with its inequality reversed
 /// @param draft_token  the draft's argmax, < vocab
 /// @throws std::domain_error if draft_token is outside the vocabulary
 bool argmax_lenient_accepts(const core::TargetDistribution& p, std::size_t draft_token, double lenience);
 
-/// The token that argmax lenience emits: draft_token where it is accepted, else the first maximum of p.
+/// The token that argmax lenience emits: draft_token if it is accepted, else the first maximum of p.
 std::size_t argmax_lenient_token(const core::TargetDistribution& p, std::size_t draft_token, double lenience);
 
 }  // namespace specdec::theory

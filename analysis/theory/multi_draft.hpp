@@ -16,13 +16,13 @@ namespace specdec::theory {
 inline constexpr std::int64_t most_drafts = 1024;
 inline constexpr std::int64_t longest_chain = 1'000'000;
 
-/// What one position emits, and by which way. accepted + corrected is the law of the token, which is p.
+/// The law of what one position emits, and how. accepted + corrected is the law of the token, which is p.
 struct MultiDraftLaw {
   /// [i - 1] = P(draft i is the accepted one). Shape: (k)
   std::vector<double> by_draft;
   /// P(a draft is accepted, and it is x). Shape: (vocab)
   std::vector<double> accepted;
-  /// P(no draft is accepted, and the token that is emitted is x). Shape: (vocab)
+  /// P(no draft is accepted, and the emitted token is x). Shape: (vocab)
   std::vector<double> corrected;
 
   /// P(some draft is accepted).
@@ -31,8 +31,8 @@ struct MultiDraftLaw {
   std::vector<double> output() const;
 };
 
-/// How the drafts of one position are drawn from q: independently, or each from what the ones before it leave,
-/// renormalised. Drawn without replacement they end where the support of q does.
+/// How the drafts of one position are drawn from q: independently, or each from what the previous ones leave,
+/// renormalised. Drawing without replacement ends when the support of q is exhausted.
 enum class Replacement { with, without };
 
 /// A token sampled from p is compared with k independent drafts:
@@ -43,12 +43,12 @@ enum class Replacement { with, without };
 /// Accuracy: relative error <= 1e-14
 MultiDraftLaw naive_membership(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
 
-/// Recursive rejection sampling: draft i is accepted with probability min(1, p_i / q_i), else the next one is tried
-/// against the residual.
+/// Recursive rejection sampling: draft i is accepted with probability min(1, p_i / q_i), otherwise the next one is
+/// tried against the residual.
 ///
 ///   p_1 = p,   p_(i+1) = norm(max(0, p_i - q_i)),   acceptance = 1 - prod_i (1 - beta_i)      (q_i = q)
 ///
-/// Without replacement q_i is q without the drafts before it, so that p_i depends on which they were; the law is then
+/// Without replacement q_i is q without the drafts before it, so p_i depends on which they were; the law is then
 /// summed over all sequences of rejected drafts, with both rows scaled to sum 1.
 ///
 /// Source:   Miao et al. 2024 (SpecInfer); without replacement Chen et al. 2024 (Sequoia);
@@ -59,57 +59,57 @@ MultiDraftLaw naive_membership(const core::TargetDistribution& p, const core::Dr
 MultiDraftLaw recursive_rejection(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k,
                                   Replacement replacement);
 
-/// The acceptance of recursive rejection once the drafts are drawn: P(one of them is accepted | x_1, ..., x_k).
+/// The acceptance of recursive rejection for given drafts: P(one of them is accepted | x_1, ..., x_k).
 ///
 ///   1 - prod_i (1 - min(1, p_i(x_i) / q_i(x_i))),   p_i and q_i as above
 ///
-/// Its mean over the drafts is recursive_rejection's acceptance, at any vocabulary.
+/// Its mean over the drafts is recursive_rejection's acceptance, for any vocabulary.
 ///
 /// Time:     O(k vocab)
 /// Source:   docs/theory.md#several-drafts-at-one-position
-/// @param drafts  in the order in which they are tried; tokens of the vocabulary, none twice without replacement
+/// @param drafts  in the order in which they are tried; tokens of the vocabulary, distinct without replacement
 /// @throws std::domain_error if a token is outside the vocabulary
 /// Accuracy: absolute error <= 1e-13
 double recursive_acceptance_of(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                std::span<const std::int64_t> drafts, Replacement replacement);
 
-/// The smallest rho for which k-SEQ is lossless: the root of 1 - (1 - b(rho))^k = rho b(rho), b as in k_seq.
+/// The smallest rho for which k-SEQ is lossless: the root of 1 - (1 - b(rho))^k = rho b(rho), with b as in k_seq.
 /// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
-/// @return in [1, k]; 1 where the supports are disjoint, b being 0
+/// @return in [1, k]; 1 if the supports are disjoint, so that b is 0
 /// Accuracy: relative error <= 1e-14
 double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
 
-/// k-SEQ: each of k independent drafts is accepted with probability min(1, p / (rho q)), the first accepted one is
-/// taken. At the least rho it accepts at least 1 - 1/e of what optimal transport does.
+/// k-SEQ: each of k independent drafts is accepted with probability min(1, p / (rho q)), and the first accepted one is
+/// taken. At the least rho it accepts at least 1 - 1/e of the acceptance of optimal transport.
 ///
 ///   b(rho) = sum_x min(p(x) / rho, q(x)),   acceptance = 1 - (1 - b)^k
 ///   corrected = p - min(p / rho, q) acceptance / b
 ///
 /// Source:   Sun et al. 2023 (SpecTr); docs/theory.md#several-drafts-at-one-position
-/// @throws std::domain_error if rho is below k_seq_least_rho: some corrected probability would be negative; or infinite
+/// @throws std::domain_error if rho is infinite, or below k_seq_least_rho: some corrected probability would be negative
 /// Accuracy: absolute error <= 1e-14
 MultiDraftLaw k_seq(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k, double rho);
 
-/// What no scheme can exceed, and optimal transport attains, H any set of tokens:
+/// The acceptance that no scheme can exceed, and optimal transport attains, with H any set of tokens:
 ///
 ///   acceptance = min_H 1 + P(H) - Pr(all drafts are in H)
 ///
-/// With replacement Pr = Q(H)^k, and H need only be a beginning of the tokens in the order of q/p, descending.
+/// With replacement Pr = Q(H)^k, and only the initial segments of the tokens in descending order of q/p are needed.
 ///
 /// Source:   Sun et al. 2023 (SpecTr); the sets: Hu et al. 2025; docs/theory.md#several-drafts-at-one-position
-/// Time:     O(vocab log vocab) with replacement; O(2^s s) without, s the tokens with q > 0
+/// Time:     O(vocab log vocab) with replacement; O(2^s s) without, with s the number of tokens with q > 0
 /// @throws std::domain_error if, without replacement, s > 20
 /// Accuracy: absolute error <= 1e-14
 core::AcceptanceRate transport_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                           std::int64_t k, Replacement replacement);
 
-/// A bound on that for independent drafts, sum_x min(p(x), 1 - (1 - q(x))^k), equal to it at k = 1.
+/// An upper bound on that for independent drafts, sum_x min(p(x), 1 - (1 - q(x))^k), equal to it at k = 1.
 /// Source:   docs/theory.md#several-drafts-at-one-position
 /// @return in [0, 1 + tolerance of the rows]
 /// Accuracy: relative error <= 1e-14
 double transport_upper_bound(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k);
 
-/// Acceptance of proposals that are given rather than drawn, p(set): the n tokens that a table or a ranking names.
+/// Acceptance of proposals that are given rather than drawn, p(set): the n tokens named by a table or a ranking.
 /// Source:   docs/theory.md#several-drafts-at-one-position
 /// @param drafts  tokens, distinct
 /// @throws std::domain_error if a token is outside the vocabulary or named twice
@@ -117,8 +117,8 @@ double transport_upper_bound(const core::TargetDistribution& p, const core::Draf
 core::AcceptanceRate distinct_drafts_acceptance(const core::TargetDistribution& p,
                                                 std::span<const std::int64_t> drafts);
 
-/// k independent chains of drafts, verified level by level with recursive rejection: those that carry the accepted
-/// token go on. [s] = P(s of the k chains survive one level), s = 0..k.
+/// k independent chains of drafts, verified level by level with recursive rejection: those with the accepted
+/// token continue. [s] = P(s of the k chains survive one level), s = 0..k.
 /// Source:   docs/theory.md#several-drafts-at-one-position
 /// Time:     O(k^3 vocab)
 /// Accuracy: absolute error <= 1e-14

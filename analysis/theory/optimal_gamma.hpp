@@ -10,7 +10,7 @@
 
 namespace specdec::theory {
 
-/// All integers from first to last, both included; last = unbounded: every integer from first on.
+/// All integers from first to last, inclusive; last = unbounded: every integer from first on.
 struct GammaRange {
   static constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
   std::int64_t first = 0;
@@ -20,17 +20,17 @@ struct GammaRange {
 
 enum class OptimumKind {
   attained,   ///< gamma is the optimum
-  unbounded,  ///< the speedup grows for ever towards `speedup` and does not attain it: there is no optimal gamma
+  unbounded,  ///< the speedup grows forever towards `speedup` without attaining it: there is no optimal gamma
   too_large,  ///< the optimum lies beyond 2^53 drafts: unbounded in practice; `speedup` is that of gamma = 2^53
 };
 
 struct OptimalGamma {
   OptimumKind kind = OptimumKind::attained;
-  /// The optimum, the smallest one of ties; 2^53 where none is attained.
+  /// The optimum, the smallest one in a tie; 2^53 if none is attained.
   std::int64_t gamma = 0;
-  /// Of gamma where attained or too large; else the supremum, infinity where there is none.
+  /// The speedup of gamma if attained or too large; else the supremum, infinity if there is none.
   double speedup = 1;
-  /// The optimum and any direct neighbour whose speedup differs by less than 4 ulp; one number where there is no tie.
+  /// The optimum and any direct neighbour whose speedup differs by less than 4 ulp; one number if there is no tie.
   GammaRange ties;
 
   bool attained() const { return kind == OptimumKind::attained; }
@@ -38,10 +38,10 @@ struct OptimalGamma {
 
 /// The gamma >= 0 with the greatest walltime_improvement, over all integers: there is no search limit.
 ///
-/// Found exactly: the cost is linear between the knots of v, and on each such stretch the sign of
-/// S(gamma + 1) - S(gamma) changes at most once, so that a binary search finds its best gamma. Which of two neighbours
+/// Found exactly: the cost is linear between the knots of v, and on each such piece the sign of
+/// S(gamma + 1) - S(gamma) changes at most once, so a binary search finds its best gamma. Which of two neighbours
 /// is greater is decided by survival(gamma + 1) cost(gamma) > (cost(gamma + 1) - cost(gamma)) E[K | gamma]. Over all
-/// stretches of a general v the greatest of these wins: nothing is left out and nothing is assumed of v.
+/// pieces of a general v the greatest of these wins: nothing is left out and nothing is assumed about v.
 ///
 /// Source:   Leviathan et al. 2023, Section 3.5; docs/theory.md#optimal-gamma
 /// Assumes:  as walltime_improvement.
@@ -54,7 +54,7 @@ OptimalGamma optimal_gamma(const core::AcceptanceProfile& acceptance, const core
 OptimalGamma optimal_gamma(const core::AcceptanceProfile& acceptance, double c);
 
 struct RealOptimum {
-  double gamma = 0;    ///< >= 0; infinity where it exceeds the range of double
+  double gamma = 0;    ///< >= 0; infinity if it exceeds the range of double
   double speedup = 1;  ///< >= 1
 };
 
@@ -63,18 +63,18 @@ struct RealOptimum {
 ///   with z = -W_{-1}(-exp(-1 - L (1 - c) / c)), L = -ln(alpha):  gamma = (z - 1) / L - 1 / c,
 ///
 /// solved as delta - ln(1 + delta) = L (1 - c) / c with z = 1 + delta, which neither underflows nor cancels.
-/// May be positive, below 1, where alpha <= c, so that no integer gamma helps.
+/// May be positive, but below 1, for alpha <= c, where no integer gamma helps.
 ///
 /// Source:   docs/theory.md#optimal-gamma-real
 /// @param c  draft step time / target step time, dimensionless, >= 0
-/// @return nothing where there is no finite optimum: c = 0 < alpha, or alpha = 1 > c
+/// @return empty if there is no finite optimum: c = 0 < alpha, or alpha = 1 > c
 /// @throws std::domain_error if c is NaN, negative or infinite
 /// Accuracy: absolute error of gamma <= 1e-12 max(1, gamma); relative error of the speedup <= 1e-13
 std::optional<RealOptimum> optimal_gamma_real(const core::AcceptanceRate& rate, double c);
 
-/// All gammas whose speedup is at least (1 - tolerance) times the optimum, as sorted, separate ranges: one range where
-/// the speedup rises and falls once, possibly several for a general v. Where no optimum is attained the supremum takes
-/// its place and the last range is unbounded; empty where that is infinite.
+/// All gammas whose speedup is at least (1 - tolerance) times the optimum, as sorted, separate ranges: one range if
+/// the speedup rises and falls once, possibly several for a general v. If no optimum is attained the supremum takes
+/// its place and the last range is unbounded; empty if that is infinite.
 ///
 /// Source:   docs/theory.md#optimal-gamma
 /// @param tolerance  relative loss of speedup, dimensionless, [0, 1]
@@ -83,13 +83,13 @@ std::optional<RealOptimum> optimal_gamma_real(const core::AcceptanceRate& rate, 
 std::vector<GammaRange> near_optimal_gammas(const core::AcceptanceProfile& acceptance, const core::StepCost& cost,
                                             double tolerance);
 
-/// The smallest gamma whose expected tokens reach a share of their limit for gamma -> infinity: what c = 0 asks for.
+/// The smallest gamma whose expected tokens reach a share of their limit for gamma -> infinity: relevant for c = 0.
 ///
 ///   1 - alpha^(gamma+1) >= share
 ///
 /// Source:   docs/theory.md#optimal-gamma
 /// @param share  dimensionless, [0, 1)
-/// @return nothing at alpha = 1, where the limit is infinite, and where the answer exceeds 2^53
+/// @return empty at alpha = 1, where the limit is infinite, and if the answer exceeds 2^53
 /// @throws std::domain_error if share is NaN or outside [0, 1)
 std::optional<std::int64_t> gamma_reaching_share(const core::AcceptanceRate& rate, double share);
 

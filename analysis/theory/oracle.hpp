@@ -9,7 +9,7 @@ namespace specdec::theory {
 
 /// Expected tokens per step of the oracle, 1 / (1 - alpha).
 /// Source:   Leviathan et al. 2023, Section 3.5
-/// @return >= 1; infinity at alpha = 1 or where the value exceeds the range of double
+/// @return >= 1; infinity at alpha = 1 or if the value exceeds the range of double
 /// Accuracy: relative error <= 1e-13
 double oracle_tokens(const core::AcceptanceRate& rate);
 
@@ -19,12 +19,12 @@ double oracle_tokens(const core::AcceptanceRate& rate);
 ///
 /// Source:   Leviathan et al. 2023, Section 3.5; docs/theory.md#oracle
 /// @param c  draft step time / target step time, dimensionless, >= 0
-/// @return >= 1 for c <= 1; infinity where the value exceeds the range of double
+/// @return >= 1 for c <= 1; infinity if the value exceeds the range of double
 /// @throws std::domain_error if c is NaN, negative or infinite
 /// Accuracy: relative error <= 1e-13
 double oracle_speedup(const core::AcceptanceRate& rate, double c);
 
-/// The same for an oracle that stops only after the rejected draft was paid for: 1 / (1 - alpha + c).
+/// The same for an oracle that stops only after the rejected draft has been paid for: 1 / (1 - alpha + c).
 /// Source:   docs/theory.md#oracle
 /// @param c  draft step time / target step time, dimensionless, >= 0
 /// @throws std::domain_error if c is NaN, negative or infinite
@@ -39,8 +39,8 @@ double oracle_speedup_paying_for_rejections(const core::AcceptanceRate& rate, do
 /// Accuracy: relative error <= 1e-13
 double oracle_improvement(const core::AcceptanceRate& rate, std::int64_t gamma, double c);
 
-/// oracle_speedup over the speedup of the best fixed gamma (over its supremum where none is attained, which gives 1):
-/// what the paper puts at up to "~60%".
+/// oracle_speedup over the speedup of the best fixed gamma (over its supremum if none is attained, which gives 1):
+/// the paper's figure for it is up to "~60%".
 /// Source:   Leviathan et al. 2023, Section 3.5; docs/theory.md#oracle
 /// @param c  draft step time / target step time, dimensionless, >= 0
 /// @return >= 1 for c <= 1
@@ -48,7 +48,7 @@ double oracle_improvement(const core::AcceptanceRate& rate, std::int64_t gamma, 
 /// Accuracy: relative error <= 1e-13
 double oracle_improvement(const core::AcceptanceRate& rate, double c);
 
-/// The largest improvement over all c when gamma may be any real number, attained at gamma = alpha / (1 - alpha):
+/// The largest improvement over all c if gamma may be any real number, attained at gamma = alpha / (1 - alpha):
 ///
 ///   R = 1 / (1 - alpha^(1 / (1 - alpha)))
 ///

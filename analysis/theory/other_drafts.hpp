@@ -9,7 +9,7 @@
 #include "analysis/core/distribution.hpp"
 #include "analysis/core/step_cost.hpp"
 
-/// Drafts that are no smaller autoregressive model: Leviathan et al. 2023, Section 3.6, and what it suggests.
+/// Drafts other than a smaller autoregressive model: Leviathan et al. 2023, Section 3.6, and what it suggests.
 /// A function throws std::domain_error if a parameter is NaN or out of its range.
 namespace specdec::theory {
 
@@ -19,53 +19,53 @@ namespace specdec::theory {
 /// Accuracy: relative error <= 1e-15 in the smaller of it and its complement
 core::AcceptanceRate uniform_draft_acceptance(const core::TargetDistribution& p);
 
-/// The long-run law of a chain's states, pi = pi P, without subtractions. The acceptance of an n-gram draft on text of
-/// an n-gram target is core::mean_acceptance of the contexts' betas weighted by it.
+/// The stationary law of a chain's states, pi = pi P, without subtractions. The acceptance of an n-gram draft on text
+/// of an n-gram target is core::mean_acceptance of the contexts' betas weighted by it.
 ///
 /// Source:   Grassmann, Taksar and Heyman 1985; docs/theory.md#other-drafts
 /// Shape:    transitions (states, states), rows sum to 1
 /// @param states  >= 1; time O(states^3)
 /// @throws std::invalid_argument if the size is not states^2
-/// @throws std::domain_error naming a row that is no distribution, or a state that reaches none before it: the chain
+/// @throws std::domain_error naming a row that is not a distribution, or a state that reaches none before it: the chain
 ///         must be irreducible
 /// Accuracy: relative error <= 1e-13 per entry
 std::vector<double> stationary_law(std::span<const double> transitions, std::int64_t states);
 
-/// Speedup of a draft that finds something to propose in a share of the steps, as one that copies from the context
-/// does; the other steps are plain decoding. The acceptance of one copied token x is p(x), and the residual p without
-/// x.
+/// Speedup of a draft that finds something to propose in a share of the steps, such as one that copies from the
+/// context; the other steps are plain decoding. The acceptance of one copied token x is p(x), and the residual is p
+/// without x.
 ///
 ///   (m E[K] + 1 - m) / (m cost(gamma) + 1 - m)
 ///
 /// Source:   docs/theory.md#other-drafts
 /// Assumes:  whether something is found, and what is accepted, independent from step to step.
 /// @param match_rate  m, share of steps, [0, 1]
-/// @param acceptance  of the tokens copied in the steps that do
+/// @param acceptance  of the tokens copied in the steps with a match
 /// @param gamma       tokens copied, >= 0
 /// Accuracy: relative error <= 1e-13
 double copying_speedup(double match_rate, const core::AcceptanceProfile& acceptance, std::int64_t gamma,
                        const core::StepCost& cost = {});
 
-/// Speedup of a draft that proposes all its tokens in one call, c being the time of that call / target step time:
+/// Speedup of a draft that proposes all its tokens in one call, with c the time of that call / target step time:
 ///
 ///   E[K] / (v(gamma + 1) + c + overhead)
 ///
-/// With v = 1 it grows with gamma: all that the draft proposes is used.
+/// With v = 1 it grows with gamma: all proposed tokens are used.
 /// Source:   Leviathan et al. 2023, Section 3.6 (non-autoregressive models); docs/theory.md#other-drafts
 /// @param gamma  tokens proposed, >= 0; 0 is plain decoding
 /// Accuracy: relative error <= 1e-13
 double parallel_draft_speedup(const core::AcceptanceProfile& acceptance, std::int64_t gamma,
                               const core::StepCost& cost);
 
-/// A draft that is sped up by a draft of its own.
+/// A draft that is accelerated by a draft of its own.
 struct InnerDraft {
   core::AcceptanceProfile acceptance;  ///< of the smallest model's tokens by the draft
   std::int64_t gamma;                  ///< drafted per step of the draft, >= 0
   core::StepCost cost;                 ///< in units of one plain step of the draft
 };
 
-/// Speedup where the gamma drafts of a step are themselves made by speculative decoding. They are few, so that the end
-/// of the block counts:
+/// Speedup if the gamma drafts of a step are themselves made by speculative decoding. There are few of them, so the end
+/// of the block matters:
 ///
 ///   E[K] / (v(gamma + 1) + c C(gamma) + overhead),   C(n) = expected cost of a generation of exactly n tokens
 ///

@@ -17,8 +17,8 @@ struct SpeculativeBeams {
   double operations;          ///< target evaluations / those of plain beam search, (w + u gamma) / (w E[K])
 };
 
-/// A step's guesses are kept where the target's w best prefixes are among the draft's u; the step at which they are not
-/// is still had from the target. The beams are those of plain search.
+/// A step's guesses are kept if the target's w best prefixes are among the draft's u; the step at which they are not
+/// is still obtained from the target. The beams are those of plain search.
 /// Source:   Leviathan et al. 2023, Appendix A.4; its analysis: docs/theory.md#other-systems
 /// Assumes:  steps are kept independently of each other; scoring w + u gamma prefixes takes as long as w.
 /// @param kept    P(top_w of the target is within top_u of the draft) at a step
@@ -34,7 +34,7 @@ SpeculativeBeams speculative_beams(const core::AcceptanceRate& kept, std::int64_
 struct BlockwiseDecoding {
   double block_tokens;   ///< tokens per block, 1 + sum_j prod_{i<=j} accuracy_i
   double two_call_runs;  ///< target runs, one to propose and one to verify each block: 2 m / block_tokens
-  double merged_runs;    ///< verifying proposes the next block as well: m / block_tokens + 1
+  double merged_runs;    ///< verification also proposes the next block: m / block_tokens + 1
   double two_call_speedup;
   double merged_speedup;  ///< m / runs
 };
@@ -55,36 +55,36 @@ struct EarlyExit {
 /// Source:   Schuster et al. 2022 (CALM); docs/theory.md#other-systems
 /// @param exit_probability  [i] = P(stops after layer i + 1); one per layer, sum 1 within 1e-9
 /// @param check             time to test confidence / time of a layer, >= 0
-/// @throws std::domain_error if it is no law
+/// @throws std::domain_error if it is not a law
 /// Accuracy: relative error <= 1e-14
 EarlyExit early_exit(std::span<const double> exit_probability, double check);
 
-/// Speedup of drafting the rest of an input that the output copies but for some edits (shallow aggressive decoding):
+/// Speedup of drafting the rest of an input that the output copies except for some edits (shallow aggressive decoding):
 ///
 ///   tokens / (1 + edits (1 + runs_per_edit))
 ///
 /// Source:   Sun et al. 2021; docs/theory.md#other-systems
-/// Assumes:  greedy decoding, drafts of any length, edits apart from each other.
+/// Assumes:  greedy decoding, drafts of any length, edits far apart from each other.
 /// @param tokens         generated, >= 1
 /// @param edits          >= 0, in all at most `tokens` runs
 /// @param runs_per_edit  plain target runs until the input matches again, >= 0
 double input_copy_speedup(std::int64_t tokens, std::int64_t edits, double runs_per_edit);
 
-/// Times of f, of its approximation f_star, and of g, which takes a sample of what f returns. Any one unit.
+/// Times of f, of its approximation f_star, and of g, which takes a sample of f's result. In any one unit.
 struct ChainedTimes {
   double f;
   double f_star;
   double g;
 };
 
-/// Speedup of g(sample of f) where g starts on a sample of f_star while f still runs, and starts again if f rejects it:
+/// Speedup of g(sample of f) if g starts on a sample of f_star while f still runs, and starts again if f rejects it:
 ///
 ///   (T_f + T_g) / (beta min(max(T_f, T_f_star + T_g), T_f + T_g) + (1 - beta) (T_f + T_g))
 ///
 /// The decision needs all of f's distribution, so it falls at T_f; a g that would end later than a fresh one is not
-/// waited for. At most 2 where T_f = T_g.
+/// waited for. At most 2 if T_f = T_g.
 /// Source:   Leviathan et al. 2023, Section 6; docs/theory.md#other-systems
-/// Assumes:  f and g can run at once; what a rejected g did can be undone.
+/// Assumes:  f and g can run concurrently; the effects of a rejected g can be undone.
 /// @param times  >= 0 and finite, f + g > 0
 /// Accuracy: relative error <= 1e-14
 double chained_speedup(const core::AcceptanceRate& beta, const ChainedTimes& times);

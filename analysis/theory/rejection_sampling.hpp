@@ -12,11 +12,11 @@ namespace specdec::theory {
 ///   1 / M = min_{x: p(x) > 0} q(x) / p(x), at most beta
 ///
 /// Source:   Leviathan et al. 2023, Appendix A.2
-/// @return in [0, 1]; 0 where some token of the target's support has no draft mass, M being infinite
+/// @return in [0, 1]; 0 if some token of the target's support has no draft mass, so that M is infinite
 /// Accuracy: relative error <= 1e-15
 double rejection_sampling_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q);
 
-/// Acceptance when a token sampled from p is compared with the draft: sum_x p(x) q(x).
+/// Acceptance if a token sampled from p is compared with the draft: sum_x p(x) q(x).
 /// Source:   docs/theory.md#rejection-sampling
 /// @return in [0, 1]
 /// Accuracy: relative error <= 1e-15

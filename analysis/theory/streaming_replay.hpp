@@ -11,8 +11,8 @@
 
 namespace specdec::theory {
 
-/// What the steps over one or more texts come to in expectation, for every gamma from 0 to max_gamma. A step with
-/// `remaining` tokens to go drafts min(gamma, remaining - 1): the rest of a text is never overrun.
+/// Expected totals of the steps over one or more texts, for every gamma from 0 to max_gamma. A step with
+/// `remaining` tokens to go drafts min(gamma, remaining - 1): it never goes beyond the end of a text.
 class ReplayedRounds {
  public:
   /// @param max_gamma  >= 0
@@ -31,17 +31,17 @@ class ReplayedRounds {
   /// Expected cost of all steps, in units of one plain target step: the sum over d of steps_drafting cost(d).
   double cost(std::int64_t gamma, const core::StepCost& cost) const;
 
-  /// The expected sum over all steps of of_drafted[d], d the step's drafted tokens. Shape: of_drafted (gamma + 1 or
-  /// more)
+  /// The expected sum over all steps of of_drafted[d], with d the step's drafted tokens. Shape: of_drafted (gamma + 1
+  /// or more)
   double sum_over_steps(std::int64_t gamma, std::span<const double> of_drafted) const;
 
   /// Expected steps whose first j drafts were all accepted, j in [1, gamma].
   /// 0 throughout unless ReplayOptions::by_position.
   double accepted(std::int64_t gamma, std::int64_t j) const;
-  /// Expected steps in which draft j was looked at: it was drafted and those before it were accepted.
+  /// Expected steps in which draft j was examined: it was drafted and those before it were accepted.
   double examined(std::int64_t gamma, std::int64_t j) const;
 
-  /// Memory of one.
+  /// Memory of one object.
   static std::size_t bytes(std::int64_t max_gamma);
 
  private:
@@ -58,7 +58,7 @@ class ReplayedRounds {
   std::vector<double> examined_;
 };
 
-/// Rounds of many texts, the same to the last bit whatever the order in which they are added.
+/// Rounds of many texts, identical to the last bit whatever the order in which they are added.
 class ReplayedTotal {
  public:
   /// @param max_gamma  >= 0
@@ -79,16 +79,16 @@ struct ReplayOptions {
   /// All gammas from 0 to max_gamma are replayed; [0, largest_replayed_gamma].
   std::int64_t max_gamma = 16;
   /// Columns of the acceptance: depth j + 1 of a round uses column min(j, depths - 1), so that beyond the recorded
-  /// depth the last column is held. 1 where acceptance does not depend on the depth.
+  /// depth the last column is repeated. 1 if acceptance does not depend on the depth.
   std::int64_t depths = 1;
-  /// Count acceptance by draft position too: O(max_gamma^2) per token.
+  /// Also count acceptance by draft position: O(max_gamma^2) per token.
   bool by_position = false;
 };
 
 inline constexpr std::int64_t largest_replayed_gamma = 512;
 
-/// The exact law of replay.hpp's steps, forward over texts of any length that come piece by piece, for all gammas at
-/// once. Nothing of the text is kept but the last gamma places.
+/// The exact law of replay.hpp's steps, computed forward over texts of any length that arrive piece by piece, for all
+/// gammas at once. Only the last gamma places of the text are kept.
 ///
 ///   u(t) = P(a step starts at t) = 1 - a_(t-1) (1 - b(t-1)),   u(0) = 1
 ///   b(t) = P(the token at t is the target's after gamma accepted drafts) = u(t - gamma) a_(t-gamma) ... a_(t-1)
@@ -107,23 +107,23 @@ class StreamingReplay {
   /// @throws std::domain_error if max_gamma or depths is outside its range
   explicit StreamingReplay(const ReplayOptions& options);
 
-  /// The next positions of the current text.
+  /// Adds the next positions of the current text.
   /// Shape: (positions, depths), row-major, each in [0, 1]
-  /// @throws std::invalid_argument if the size is no whole number of positions
+  /// @throws std::invalid_argument if the size is not a whole number of positions
   /// @throws std::domain_error naming the position in the text if an entry is NaN or outside [0, 1]; nothing was added
   void add(std::span<const double> acceptance);
 
   /// Ends the text. The result is valid until the next call; the next add() begins a new text.
   const ReplayedRounds& finish_sequence();
 
-  /// Positions after which steps_so_far is brought up to date.
+  /// Number of positions after which steps_so_far is brought up to date.
   static constexpr std::int64_t block = 64;
   /// Positions of the current text that steps_so_far covers, a multiple of `block`.
   std::int64_t covered() const { return covered_; }
   /// Expected steps that start at the covered positions of the current text.
   double steps_so_far(std::int64_t gamma) const;
 
-  /// Memory of one.
+  /// Memory of one object.
   static std::size_t bytes(const ReplayOptions& options);
 
  private:
@@ -135,7 +135,7 @@ class StreamingReplay {
   ReplayOptions options_;
   std::size_t history_;   // places kept before the block
   std::size_t capacity_;  // of a row, history included
-  std::size_t filled_;    // where the next position goes
+  std::size_t filled_;    // where the next position is stored
   std::size_t done_;      // positions before this place are processed
   std::int64_t covered_ = 0;
   std::int64_t length_ = 0;         // of the current text

@@ -28,7 +28,7 @@ void expected_tokens(std::span<const core::AcceptanceRate> rates, std::span<cons
 
 /// The limit of expected_tokens for gamma -> infinity: 1 / (1 - alpha) for one rate.
 /// Source:   Leviathan et al. 2023, Section 3.2
-/// @return tokens per step, >= 1; infinity at alpha = 1 or where the value exceeds the range of double
+/// @return tokens per step, >= 1; infinity at alpha = 1 or if the value exceeds the range of double
 /// Accuracy: relative error <= 1e-13
 double expected_tokens_limit(const core::AcceptanceProfile& acceptance);
 

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-/// Acceptance that depends on a hidden state of the text: easy stretches and hard ones.
+/// Acceptance that depends on a hidden state of the text: easy and hard stretches.
 namespace specdec::theory {
 
-/// Two states of the text, one for every token; the state of the next token depends on that of this one alone.
+/// Two states of the text, one for every token; the state of the next token depends only on the current one.
 struct TwoStateChain {
   /// P(a draft is accepted) in the first and the second state, [0, 1].
   double beta_first = 1;
@@ -28,9 +28,9 @@ using StateLaw = std::array<double, 2>;
 ///   T = sum_{k<gamma} A^k (I - diag(beta)) P + A^gamma P,   nu = nu T
 ///
 /// Steps start after rejections more often than elsewhere, so nu is not the stationary law of P, and it depends on
-/// gamma: hazards measured at one gamma are not those of another.
+/// gamma: hazards measured at one gamma are not those at another.
 /// Source:   docs/theory.md#two-acceptance-states
-/// Assumes:  states go on whatever is drafted; acceptances independent given the states.
+/// Assumes:  the states do not depend on what is drafted; acceptances independent given the states.
 class TwoStateAcceptance {
  public:
   /// @throws std::domain_error if a probability is NaN or outside [0, 1], or both states are never left: the long run
@@ -49,9 +49,9 @@ class TwoStateAcceptance {
   /// @param gamma  drafted tokens per step, >= 0
   /// @throws std::domain_error if gamma < 0
   StateLaw round_starts(std::int64_t gamma) const;
-  /// The same where gamma varies from step to step, independent of the states.
+  /// The same if gamma varies from step to step, independently of the states.
   /// @param share_by_gamma  [g] = share of steps that draft g tokens; >= 0, sum 1
-  /// @throws std::domain_error if it is no law
+  /// @throws std::domain_error if it is not a law
   StateLaw round_starts(std::span<const double> share_by_gamma) const;
 
   /// [j - 1] = P(at least j drafts accepted) for j = 1..positions, of steps that start by a law and draft that far.
@@ -73,8 +73,8 @@ class TwoStateAcceptance {
   TwoStateChain chain_;
 };
 
-/// Two rates and the share of tokens that have the first: all that a two-state chain says of steps. States that are
-/// never left are the plain case: requests of one rate and requests of another.
+/// Two rates and the share of tokens that have the first: all that a two-state chain implies for steps. States that are
+/// never left are the simple case: requests of one rate and requests of another.
 ///
 ///   1 / E_gamma = share_high / E(high, gamma) + (1 - share_high) / E(low, gamma),   E(r, gamma) = sum_{j<=gamma} r^j
 ///
@@ -82,14 +82,14 @@ class TwoStateAcceptance {
 struct TwoRates {
   double high = 1;
   double low = 0;
-  /// Of tokens.
+  /// The share of tokens.
   double share_high = 1;
 };
 
-/// The eigenvalues of A and their weights: the two rates under which steps of any gamma have the survival that they
-/// have under the chain. In [0, 1] where states persist (leave_first + leave_second <= 1); else `low` is negative and
+/// The eigenvalues of A and their weights: the two rates under which steps of any gamma have the same survival
+/// as under the chain. In [0, 1] if states persist (leave_first + leave_second <= 1); else `low` is negative and
 /// the share may exceed 1.
-/// @return nothing where A has no two eigenvectors
+/// @return empty if A does not have two eigenvectors
 /// @throws std::domain_error as TwoStateAcceptance
 std::optional<TwoRates> two_rates(const TwoStateChain& chain);
 
@@ -103,7 +103,7 @@ double expected_tokens(const TwoRates& rates, std::int64_t gamma);
 /// @param gamma  drafted tokens per step, >= 0
 double share_of_rounds(const TwoRates& rates, std::int64_t gamma);
 
-/// P(at least j drafts accepted) in steps of gamma, were they to draft that far.
+/// P(at least j drafts accepted) in steps of gamma, if they drafted that far.
 /// @param gamma, j  >= 0
 double survival(const TwoRates& rates, std::int64_t gamma, std::int64_t j);
 

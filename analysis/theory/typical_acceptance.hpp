@@ -6,7 +6,7 @@
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/distribution.hpp"
 
-/// Typical acceptance: a draft is accepted where the target finds it likely enough for how sure the target is. Lossy.
+/// Typical acceptance: a draft is accepted if the target finds it likely enough, given the target's certainty. Lossy.
 namespace specdec::theory {
 
 /// The rule accepts x iff p(x) > min(epsilon, delta exp(-H(p))). With delta < 1 it accepts the most probable token of
@@ -32,8 +32,8 @@ double typical_threshold(const core::TargetDistribution& p, const TypicalRule& r
 core::AcceptanceRate typical_acceptance(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                         const TypicalRule& rule);
 
-/// The law of a drafted position's token where a rejected draft is replaced by a sample of p, as the next step's first
-/// token is:
+/// The law of a drafted position's token if a rejected draft is replaced by a sample of p, like the next step's first
+/// token:
 ///
 ///   o(x) = q(x) [p(x) > threshold] + (1 - acceptance) p(x)
 ///
