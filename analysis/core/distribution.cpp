@@ -18,7 +18,7 @@ Distribution::Distribution(std::string_view role, std::span<const double> probab
   if (probabilities.empty()) throw std::invalid_argument(fmt::format("{}: the row is empty", role));
   const double sum = sum_of_terms(probabilities.size(), [&](std::size_t i) { return probabilities[i]; });
   const bool sums_to_one = std::abs(sum - 1) <= tolerance;
-  // Without a sign that is set no entry is negative, and none exceeds the sum.
+  // If no sign is set, no entry is negative, and none exceeds the sum.
   std::uint64_t signs = 0;
   for (const double p : probabilities) signs |= std::bit_cast<std::uint64_t>(p);
   if (sums_to_one && signs >> 63U == 0) return;

@@ -15,7 +15,7 @@
 namespace specdec::core {
 namespace {
 
-/// The indices that are left, and the failure at the lowest index.
+/// The remaining indices, and the failure at the lowest index.
 class Indices {
  public:
   Indices(std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& function)
@@ -26,7 +26,7 @@ class Indices {
       try {
         function_(i, worker);
       } catch (...) {
-        // Indices below i have all been taken, and whoever took them finishes them.
+        // All indices below i have been taken, and the threads that took them finish them.
         next_ = count_;
         const std::lock_guard lock(mutex_);
         if (i < failed_index_) {

@@ -8,10 +8,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "analysis/core/row_kernels.cpp"
-// Vectors whose length is only known at run time cannot stand in structures.
+// Vectors whose length is only known at run time cannot be members of structures.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>
-// foreach_target.h must stand before highway.h.
+// foreach_target.h must be included before highway.h.
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
@@ -31,25 +31,25 @@ constexpr hn::RebindToUnsigned<FloatTag> bits_tag;
 constexpr hn::Rebind<std::uint16_t, FloatTag> half_tag;
 constexpr std::size_t lanes = hn::MaxLanes(float_tag);
 
-/// A lane of floats adds up so many terms before its sum goes on in double. Equal terms are the worst case: n of them
+/// A lane of floats adds this many terms before its sum continues in double. Equal terms are the worst case: n of them
 /// are summed with a relative error of n/3 * 2^-24.
 constexpr std::size_t vectors_per_sum = lanes == 16 ? 32 : 16;
 constexpr std::size_t group = vectors_per_sum * lanes;
 static_assert(block_tokens % group == 0);
 
-/// Tokens are needed this many bytes after they are asked for.
+/// Tokens are needed this many bytes after they are prefetched.
 constexpr std::size_t prefetch_bytes = 3072;
 
 // ------------------------------------------------------------------------------------------- logarithms
 
-/// What is not negative, made a normal number. Floats that are not negative compare like integers, and integers are
+/// Makes a nonnegative number normal. Nonnegative floats compare like integers, and integers are
 /// compared at twice the speed.
 Floats at_least_normal(Floats x) {
   const Ints least = hn::BitCast(int_tag, hn::Set(float_tag, std::numeric_limits<float>::min()));
   return hn::BitCast(float_tag, hn::Max(hn::BitCast(int_tag, x), least));
 }
 
-/// A binary logarithm, whole + r * slope, whose first part is exact: the difference of two is accurate even where they
+/// A binary logarithm, whole + r * slope, whose first part is exact: the difference of two is accurate even if they
 /// are nearly equal.
 struct Logarithm {
   Floats whole;
@@ -67,8 +67,8 @@ Floats difference(const Logarithm& a, const Logarithm& b) {
 
 /// x = 2^e m with m in [1, 2), in the k-th of 16 intervals, c[k] near its middle and r = m / c[k] - 1, |r| < 0.031:
 ///   log2 x = (e + log2 c[k]) + r (a1 + r (a2 + r a3))
-/// Each c[k] is such that 1 / c[k] is a float and log2 c[k] within 2e-9 of a multiple of 2^-17, so that the sum in
-/// front is exact. The polynomial has the least largest error. Domain: positive and finite, subnormals too; the product
+/// Each c[k] is such that 1 / c[k] is a float and log2 c[k] within 2e-9 of a multiple of 2^-17, so that the leading
+/// sum is exact. The polynomial minimises the largest error. Domain: positive and finite, subnormals too; the product
 /// of x and its logarithm is NaN or infinite for all else. Accuracy: absolute 6e-8, the rounding of the sum of the two
 /// parts aside
 class BinaryLogarithm {
@@ -76,14 +76,14 @@ class BinaryLogarithm {
   static constexpr bool takes_subnormals = true;
   static constexpr bool tells_its_domain = true;
 
-  /// Brings 0 into the domain; subnormals stay what they are.
+  /// Maps 0 into the domain; subnormals are unchanged.
   static Floats positive(Floats x) {
     const Floats least = hn::Set(float_tag, std::numeric_limits<float>::min());
     return hn::IfThenElse(hn::Eq(x, hn::Zero(float_tag)), least, x);
   }
   BinaryLogarithm() : inverse_(hn::Load(float_tag, inverses)), logarithm_(hn::Load(float_tag, logarithms)) {}
 
-  /// Step by step for all of them: the processor does not look far enough ahead to find work in the next ones.
+  /// Step by step for all of them: the processor does not look far enough ahead to find work in later ones.
   template <std::size_t count>
   HWY_INLINE void operator()(const Floats (&x)[count], Logarithm (&out)[count]) const {
     Floats m[count];
@@ -115,7 +115,7 @@ class BinaryLogarithm {
 
   static Floats exponent(Floats x) { return Floats{_mm512_getexp_ps(x.raw)}; }
   static Floats mantissa(Floats x) { return Floats{_mm512_getmant_ps(x.raw, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan)}; }
-  /// The permutation looks at the lowest four bits only.
+  /// The permutation uses the lowest four bits only.
   static Floats look_up(Floats table, Ints k) { return Floats{_mm512_permutexvar_ps(k.raw, table.raw)}; }
 
   Floats inverse_;
@@ -125,13 +125,13 @@ class BinaryLogarithm {
 #else
 
 /// x = 2^e m with m in [2/3, 4/3): log2 x = e + log2 m, the latter as accurate as Highway's logarithm.
-/// Domain: positive, finite and no subnormal
+/// Domain: positive, finite and not subnormal
 class BinaryLogarithm {
  public:
   static constexpr bool takes_subnormals = false;
   static constexpr bool tells_its_domain = false;
 
-  /// Brings 0 and subnormals into the domain.
+  /// Maps 0 and subnormals into the domain.
   static Floats positive(Floats x) { return at_least_normal(x); }
 
   template <std::size_t count>
@@ -203,14 +203,14 @@ struct StoredBf16 {
   }
 };
 
-/// Hands out a stored row vector by vector, wherever it lies, the last ones from a copy that is padded with 0.
+/// Reads a stored row vector by vector, wherever it lies, the last ones from a copy that is padded with 0.
 template <class Format>
 class StoredReader {
  public:
   static constexpr bool is_f16 = std::is_same_v<Format, StoredF16>;
   /// No f16 is that small.
   static constexpr bool has_tiny = !BinaryLogarithm::takes_subnormals && !is_f16;
-  /// Whether groups are common whose entries all have logarithms; in f16 small probabilities are 0.
+  /// True if groups whose entries all have logarithms are common; in f16 small probabilities are 0.
   static constexpr bool may_be_plain = BinaryLogarithm::tells_its_domain && !is_f16;
 
   StoredReader(const std::byte* data, std::size_t vocab) : data_(data), whole_(vocab / group * group) {
@@ -228,7 +228,7 @@ class StoredReader {
   void start(std::size_t first) { at_ = first < whole_ ? data_ + first * Format::size : rest_; }
   Floats raw(std::size_t i) const { return Format::load(ahead(i)); }
   Floats probability(std::size_t i) const { return raw(i); }
-  /// Those of tokens i to i + 2 lanes, in an order that is the same for all rows of a type.
+  /// Probabilities of tokens i to i + 2 lanes, in an order that is the same for all rows of a type.
   HWY_INLINE void two_probabilities(std::size_t i, Floats& a, Floats& b) const {
     if (std::is_same_v<Format, StoredBf16> && lanes > 1) {
       StoredBf16::load_two(ahead(i), a, b);
@@ -287,7 +287,7 @@ class StagedReader {
 
 // ---------------------------------------------------------------------------------------- sums of pairs
 
-/// Short sums of floats, added up in double. They stay in memory: the registers are needed in between.
+/// Short sums of floats, added up in double. They stay in memory: the registers are needed for other things in between.
 class LongSum {
  public:
   void add(Floats v) {
@@ -315,7 +315,7 @@ struct Largest {
   float value = -1;
   std::size_t first = 0;
 
-  /// @param at_least_all  no entry of the group's lanes is larger, their roundings aside: mostly that settles it
+  /// @param at_least_all  no entry of the group's lanes is larger, apart from roundings: in most groups that settles it
   template <class Reader>
   void look_at(const Reader& row, Floats at_least_all, std::size_t group_first) {
     const Floats enough = hn::Set(float_tag, value - 1e-5F * value);
@@ -337,7 +337,7 @@ struct Largest {
   }
 };
 
-/// Looks for tokens that one row has and the other has not.
+/// Looks for tokens that only one of the rows has.
 template <class Reader>
 void look_at_zeros(const Reader& p, const Reader& q, PairSums& out) {
   const Floats zero = hn::Zero(float_tag);
@@ -367,14 +367,14 @@ void look_for_tiny(const Reader& row, PairSums& out) {
 template <class Reader>
 HWY_NOINLINE void look_at_small_entries(const Reader& p, const Reader& q, Ints least, PairSums& out) {
   out.negative |= !hn::AllFalse(int_tag, hn::Lt(least, hn::Zero(int_tag)));
-  // Each is found soon in rows that have it.
+  // Each is found early in rows that have it.
   if (!out.target_without_draft || !out.draft_without_target) look_at_zeros(p, q, out);
   if (!Reader::has_tiny || out.tiny) return;
   look_for_tiny(p, out);
   look_for_tiny(q, out);
 }
 
-/// What a row's sums have come to, group by group.
+/// The running sums of a row, group by group.
 struct RunningSums {
   LongSum overlap, missing, rejected, target_logs, draft_logs, target_ratio_logs, draft_ratio_logs, acceptance,
       surprisal;
@@ -385,7 +385,7 @@ struct RunningSums {
 struct GroupSums {
   Floats overlap, missing, rejected, target_logs, draft_logs, target_ratio, draft_ratio, squares, log_squares;
 
-  // Written out: what the compiler supplies is not compiled for the instruction set.
+  // Written out: compiler-generated code is not compiled for the instruction set.
   GroupSums() {
     overlap = missing = rejected = target_logs = draft_logs = target_ratio = draft_ratio = squares = log_squares =
         hn::Zero(float_tag);
@@ -419,8 +419,8 @@ struct GroupSums {
   }
 };
 
-/// One group. Kept apart so that the sums in double take no registers from the loop, which needs all of them.
-/// @return false, with nothing added, where a plain group has an entry outside of the logarithm's domain
+/// Adds one group. Kept separate so that the sums in double take no registers from the loop, which needs all of them.
+/// @return false, with nothing added, if a plain group has an entry outside of the logarithm's domain
 template <bool plain, class Reader>
 HWY_NOINLINE bool sum_group(const Reader& p, const Reader& q, std::size_t first, RunningSums& sums, PairSums& out) {
   const BinaryLogarithm logarithm;
@@ -457,7 +457,7 @@ HWY_NOINLINE bool sum_group(const Reader& p, const Reader& q, std::size_t first,
 template <class Reader>
 void sum_pair(Reader p, Reader q, std::size_t vocab, PairSums& out) {
   RunningSums sums;
-  // Where one group has zeros the next ones are likely to have them.
+  // After a group with zeros the next ones are likely to have them.
   constexpr std::size_t wary_groups = 8;
   std::size_t plain_from = Reader::may_be_plain ? 0 : vocab;
   for (std::size_t first = 0; first < vocab; first += group) {
@@ -575,7 +575,7 @@ class Exponential {
 #endif
   }
 
-  /// Step by step for all of them, as BinaryLogarithm.
+  /// Step by step for all of them, as in BinaryLogarithm.
   template <std::size_t count>
   HWY_INLINE void operator()(const Floats (&x)[count], Floats (&out)[count]) const {
     const Floats magic = hn::Set(float_tag, 0x1.8p23F);
@@ -611,7 +611,7 @@ class Exponential {
                                                 0x1.6a09e6p+0F, 0x1.7a1148p+0F, 0x1.8ace54p+0F, 0x1.9c4918p+0F,
                                                 0x1.ae89fap+0F, 0x1.c199bep+0F, 0x1.d5818ep+0F, 0x1.ea4afap+0F};
 
-  /// The lowest bits of `shifted` are 16 n + k, and powers_[k] makes good what k adds to the exponent.
+  /// The lowest bits of `shifted` are 16 n + k, and powers_[k] compensates for what k adds to the exponent.
   Floats power_of_two(Ints shifted) const {
     const Ints power{_mm512_permutexvar_epi32(shifted.raw, powers_.raw)};
     return hn::BitCast(float_tag, hn::Add(power, hn::ShiftLeft<19>(shifted)));
@@ -636,7 +636,7 @@ class Exponential {
   Ints powers_;
 };
 
-/// The smallest and the largest entry, lane by lane; where one is NaN they may be so or pass over it.
+/// The smallest and the largest entry, lane by lane; a NaN may be either kept or passed over.
 struct Range {
   Floats least;
   Floats most;
@@ -656,7 +656,7 @@ struct Range {
   }
 };
 
-/// Whether a block has a NaN; `end` is where it ends.
+/// True if a block has a NaN; `end` is where it ends.
 template <class Reader>
 bool has_nan(Reader row, std::size_t first, std::size_t end) {
   for (std::size_t at = first; at < end; at += group) {
@@ -668,12 +668,12 @@ bool has_nan(Reader row, std::size_t first, std::size_t end) {
   return false;
 }
 
-/// Below this a value would leave the normal numbers; what it is is made good from the stored logarithm.
+/// Below this a value would leave the normal numbers; it is computed from the stored logarithm instead.
 float lowest_logarithm(const ExponentialBlock& block) {
   return static_cast<float>((block.exponent - 125) * 0.693147180559945309);
 }
 
-/// The values of a group of the block; `logarithms` stands at it.
+/// The values of a group of the block; `logarithms` is positioned at it.
 /// @tparam plain  all of them are above lowest_logarithm and floor_logarithm, or NaN
 /// @return their sum, NaN if one is
 template <bool plain, class Reader>
@@ -681,7 +681,7 @@ double exponentials_of_group(const Reader& logarithms, const ExponentialBlock& b
   const Exponential exponential(block.exponent);
   const Floats lowest = hn::Set(float_tag, lowest_logarithm(block));
   const Floats floor = hn::Set(float_tag, floor_logarithm);
-  // The sum is what all probabilities are divided by: equal terms must not bend it, so that it soon goes on in double.
+  // All probabilities are divided by this sum: equal terms must not bias it, so it soon continues in double.
   constexpr std::size_t few = 4;
   static_assert(vectors_per_sum % (2 * few) == 0);
   LongSum total;
@@ -693,7 +693,7 @@ double exponentials_of_group(const Reader& logarithms, const ExponentialBlock& b
       Floats value[few];
       for (std::size_t k = 0; k < few; ++k) {
         x[k] = logarithms.raw(at + k * lanes);
-        // Keeps NaN.
+        // Preserves NaN.
         if (!plain) x[k] = hn::IfThenElse(hn::Lt(x[k], lowest), lowest, x[k]);
       }
       exponential(x, value);

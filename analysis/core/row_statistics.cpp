@@ -32,14 +32,14 @@ void require_pair(std::string_view function, const traces::TargetRow& target, co
                     static_cast<std::size_t>(draft.vocab));
 }
 
-/// Whether the kernels can read both rows where they lie.
+/// True if the kernels can read both rows in place.
 bool readable_in_place(const Row& target, const Row& draft) {
   return target.space == RowSpace::probabilities && draft.space == RowSpace::probabilities && target.type == draft.type;
 }
 
 bool passes(const Row& row, double sum, bool negative) { return !negative && std::abs(sum - 1) <= sum_tolerance(row); }
 
-/// What is wrong with a pair that was read in place, if anything is.
+/// The fault of a pair that was read in place, if any.
 std::optional<RowFault> fault_in_pair(const Row& target, double target_sum, const Row& draft, double draft_sum,
                                       bool negative) {
   if (passes(target, target_sum, negative) && passes(draft, draft_sum, negative)) return std::nullopt;
@@ -70,7 +70,7 @@ double difference(const ExactToken& p, const ExactToken& q) {
   return near_one ? q.complement - p.complement : p.probability - q.probability;
 }
 
-/// All sums over the pair; those of logarithms from the binary ones.
+/// All sums over the pair; those of logarithms converted from binary ones.
 void take(const PairSums& sums, RowStatistics& out) {
   out.overlap = sums.overlap;
   out.missing_mass = sums.missing;
@@ -103,7 +103,7 @@ void add(const ExactToken& p, const ExactToken& q, RowStatistics& out) {
   }
 }
 
-/// One token of a row: what the kernels took its probability for, and the true logarithm; -inf for probability 0.
+/// One token of a row: the probability that the kernels used, and the true logarithm; -inf for probability 0.
 struct SeenToken {
   float probability = 0;
   double logarithm = -infinity;
@@ -112,7 +112,7 @@ struct SeenToken {
   double error() const { return double{row_kernels::binary_logarithm(probability)} * log_2 - logarithm; }
 };
 
-/// Puts right what the divergences contain for probabilities that are too small for the kernels' logarithm.
+/// Corrects the divergences' terms for probabilities that are too small for the kernels' logarithm.
 void correct(const SeenToken& p, const SeenToken& q, RowStatistics& out) {
   if (p.is_tiny()) out.kl_draft_target += double{q.probability} * p.error();
   if (q.is_tiny()) out.kl_target_draft += double{p.probability} * q.error();
@@ -125,7 +125,7 @@ std::int64_t argmax_of_block(const Row& row, std::size_t first, float largest) {
   return token;
 }
 
-/// Near 1 the kernels' logarithms have no relative accuracy: the largest token's terms are taken anew.
+/// Near 1 the kernels' logarithms have no relative accuracy: the largest token's terms are recomputed.
 void refine(RowStatistics& out) {
   const auto seen = [](double p) { return double{row_kernels::binary_logarithm(static_cast<float>(p))} * log_2; };
   if (out.target_max > 0.5) {
@@ -181,7 +181,7 @@ void statistics_of_staged(const StagedRow& p, const StagedRow& q, const PairSums
   for (std::int64_t i = 0; i < p.vocab(); ++i) correct(seen(p, i), seen(q, i), out);
 }
 
-/// Sums over the tokens that were taken out of a staged pair and have their part in lenience's.
+/// Sums over the tokens that were taken out of a staged pair and contribute to lenience's.
 void add_lenient(const ExactToken& p, const ExactToken& q, double lenience, row_kernels::LenienceSums& out) {
   const double more = difference(p, q);
   const double raised = p.probability * (1 / lenience - 1);
@@ -198,7 +198,7 @@ double lenient_distance(const ExactToken& p, const ExactToken& q, double lenienc
   return lacking > 0 ? std::max(0.0, kappa * lacking - more) : p.probability * (1 / lenience - 1);
 }
 
-/// Up to row_kernels::leniences_at_once of them.
+/// For at most row_kernels::leniences_at_once of them.
 void lenience_of_staged(const StagedRow& p, const StagedRow& q, std::span<const double> leniences,
                         std::span<LenienceStatistics> out) {
   constexpr std::size_t most = row_kernels::leniences_at_once;
@@ -350,7 +350,7 @@ std::optional<RowFault> draft_confidence(const traces::TargetRow& target, const 
   row_kernels::sum_confidences(p.view(), q.view(), vocab, blocks.data());
   std::fill(bins.begin(), bins.end(), DraftConfidence{});
   for_each_taken_out(p, q, [&](const ExactToken& x, const ExactToken& y) { add(x, y, bins); });
-  // Of a large vocabulary nearly all blocks belong to the first bin whole: others hold a token that is likely.
+  // In a large vocabulary nearly all blocks belong entirely to the first bin: the others hold a likely token.
   constexpr double rounding = 1e-6;
   const double second_bin = (1 - rounding) / static_cast<double>(bins.size());
   for (std::size_t b = 0; b < blocks.size(); ++b) {

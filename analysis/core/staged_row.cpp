@@ -38,7 +38,7 @@ void read_stored(const Row& row, std::span<double> out) {
   read(std::uint16_t{}, traces::float_from_bf16);
 }
 
-/// In eight lanes, which processors compare at once; NaN is passed over.
+/// In eight lanes, which processors compare in parallel; NaN is passed over.
 double largest_of(std::span<const double> numbers) {
   std::array<double, 8> lanes;
   lanes.fill(-infinity);
@@ -49,7 +49,7 @@ double largest_of(std::span<const double> numbers) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-/// The first entry that no distribution can have.
+/// The first entry that is invalid in any distribution.
 std::optional<RowFault> faulty_entry(const Row& row, RowRole role) {
   for (std::int64_t i = 0; i < row.vocab; ++i) {
     const double value = stored_value(row, i);
@@ -67,7 +67,7 @@ std::optional<RowFault> faulty_sum(const Row& row, RowRole role, double sum) {
   return RowFault{sum == 0 ? RowFault::Kind::no_mass : RowFault::Kind::sum, role, -1, sum, sum_tolerance(row)};
 }
 
-/// The lowest token in [begin, end) with that stored value, which is one.
+/// The lowest token in [begin, end) with that stored value, which must exist.
 std::int64_t first_with(const Row& row, double value, std::int64_t begin, std::int64_t end) {
   while (begin + 1 < end && stored_value(row, begin) != value) ++begin;
   return begin;
@@ -108,14 +108,14 @@ std::optional<RowFault> read_row(const Row& row, RowRole role, std::span<double>
   const auto total_of_out = [&] { return sum_of_terms(out.size(), [&](std::size_t i) { return out[i]; }); };
   if (row.space == RowSpace::probabilities) {
     sum = total_of_out();
-    // Whatever is no probability is infinite, NaN or has its sign set.
+    // Every invalid probability is infinite, NaN or has its sign set.
     std::uint64_t signs = 0;
     for (const double p : out) signs |= std::bit_cast<std::uint64_t>(p);
     if (signs >> 63U != 0 || !std::isfinite(sum))
       if (const auto fault = faulty_entry(row, role)) return fault;
     return faulty_sum(row, role, sum);
   }
-  // A row with NaN or infinity among its logarithms has no finite total above 0.
+  // A row with NaN or infinity among its logarithms does not have a finite total above 0.
   const double largest = largest_of(out);
   for (double& p : out) p = is_floor(p) ? 0 : std::exp(p - largest);
   const double total = total_of_out();
@@ -148,13 +148,13 @@ void StagedRow::reserve() {
   values_ = hwy::AllocateAligned<float>(capacity_);
 }
 
-// Two floats, so that the rounding of the scale does not move all probabilities of a row the same way.
+// Two floats, so that the rounding of the scale does not shift all probabilities of a row in one direction.
 void StagedRow::set_scale(std::size_t block, double scale) {
   scale_[block] = static_cast<float>(scale);
   scale_low_[block] = static_cast<float>(scale - double{scale_[block]});
 }
 
-// False where the numbers are not what the kernels can take, for instance NaN.
+// False if the kernels cannot take the numbers, for instance NaN.
 bool StagedRow::stage_exponentials() {
   if (!row_kernels::exponentials(row_.type, row_.data, static_cast<std::size_t>(row_.vocab), values_.get(),
                                  blocks_.data())) {
@@ -168,7 +168,7 @@ bool StagedRow::stage_exponentials() {
   const auto end = begin + static_cast<std::int64_t>(block_tokens);
   argmax_ = first_with(row_, double{top->largest}, begin, std::min(end, row_.vocab));
 
-  // All tokens but the largest: beside it their sum would lose its digits.
+  // Sums all tokens but the largest: beside it their sum would lose its digits.
   take_out(argmax_);
   top->sum = 0;
   for (std::int64_t i = begin; i < end; ++i) top->sum += double{values_[static_cast<std::size_t>(i)]};
@@ -188,7 +188,7 @@ std::optional<RowFault> StagedRow::stage_in_double(RowRole role) {
   if (const auto fault = read_row(row_, role, probabilities_, sum_)) return fault;
   std::fill(values_.get(), values_.get() + blocks_.size() * block_tokens, 0.0F);
   for (std::int64_t i = 0; i < row_.vocab; ++i) {
-    // A probability that is not 0 must not become 0 by underflow.
+    // A nonzero probability must not become 0 by underflow.
     const bool zero =
         row_.space == RowSpace::probabilities ? stored_value(row_, i) == 0 : is_floor(stored_value(row_, i));
     const auto at = static_cast<std::size_t>(i);

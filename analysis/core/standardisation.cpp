@@ -49,10 +49,10 @@ void keep_top_k(std::span<double> row, std::size_t k) {
   zero_from(row, tokens, k);
 }
 
-/// The binary exponent of a number >= 0, as it is stored.
+/// The binary exponent of a number >= 0, as stored.
 std::size_t exponent_of(double p) { return static_cast<std::size_t>(std::bit_cast<std::uint64_t>(std::abs(p)) >> 52U); }
 
-// Few tokens of a large vocabulary are kept; only those of the binary exponents that hold so much are sorted.
+// Few tokens of a large vocabulary are kept; only those with the binary exponents that hold enough mass are sorted.
 void keep_top_p(std::span<double> row, double top_p) {
   std::array<double, 2048> mass_by_exponent{};
   for (const double p : row) mass_by_exponent[exponent_of(p)] += p;

@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "analysis/core/token_acceptance.cpp"
 #include <hwy/foreach_target.h>
-// foreach_target.h must stand before highway.h.
+// foreach_target.h must be included before highway.h.
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 

@@ -97,7 +97,7 @@ constexpr std::array conventions = {
                 "rounds begin at some positions rather than at others"),
 };
 
-/// A value and what it rests on.
+/// A value and its basis.
 template <class Value>
 struct Graded {
   Value value;
@@ -139,7 +139,7 @@ void require_length(const AcceptanceConvention& convention, double value, std::o
   refuse(convention, value, fmt::format("in [{}, {}] at gamma {}", lo, hi, *gamma), hint);
 }
 
-/// Everything that is known of acceptance, by quantity.
+/// Everything known about acceptance, by quantity.
 class Knowledge {
  public:
   Knowledge(std::span<const AcceptanceFigure> given, std::optional<std::int64_t> gamma) : gamma_(gamma) {
@@ -211,7 +211,7 @@ class Knowledge {
   }
 
  private:
-  /// Why something does not follow.
+  /// The reason why something does not follow.
   std::string missing() const {
     if (drafts_differ()) {
       return fmt::format("drafts differ in length, {:.4g} in the mean", *drafted_per_step_);
@@ -348,7 +348,7 @@ class Knowledge {
     law_ = {std::move(law), Basis::exact};
   }
 
-  /// A figure with a value for each position says gamma itself.
+  /// A figure with a value for each position determines gamma itself.
   void settle_gamma(const AcceptanceConvention& convention, std::size_t positions, bool rates) {
     if (!gamma_ && positions >= 1) gamma_ = static_cast<std::int64_t>(positions);
     if (gamma_ && static_cast<std::size_t>(*gamma_) == positions && *gamma_ <= largest_converted_gamma) {
@@ -411,7 +411,7 @@ class Knowledge {
 
   void find_alpha() {
     if (survival_) {
-      // Pooled over the positions that were looked at: the maximum of the likelihood.
+      // Pooled over the examined positions: the maximum of the likelihood.
       const double accepted = sum_of(survival_->value);
       alpha_ = {accepted / (1 + accepted - survival_->value.back()), Basis::constant_alpha};
     } else if (length_) {
@@ -419,7 +419,7 @@ class Knowledge {
     }
   }
 
-  /// 0 where no round came that far.
+  /// 0 if no round came that far.
   void conditional_from_survival() {
     std::vector<double> conditional;
     double before = 1;

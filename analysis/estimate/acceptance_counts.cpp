@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 constexpr double tail = 0.025;
-/// Successes and failures beyond which the incomplete beta function takes too many terms; the binomial law is normal to
-/// all digits that matter there.
+/// Successes and failures beyond which the incomplete beta function takes too many terms; the binomial law is then
+/// normal to all relevant digits.
 constexpr double normal_counts = 1e9;
 
 void require_proportion(std::string_view function, std::int64_t successes, std::int64_t trials) {
@@ -62,7 +62,7 @@ Interval clopper_pearson_interval_of_share(double successes, double trials) {
                    std::numeric_limits<double>::max());
   core::require_in("clopper_pearson_interval_of_share", "successes", k, 0, n);
   if (std::min(k, n - k) > normal_counts) {
-    // With a correction for continuity.
+    // With a continuity correction.
     return {wilson_interval_of_share((k - 0.5) / n, n).lo, wilson_interval_of_share((k + 0.5) / n, n).hi};
   }
   return {k == 0 ? 0.0 : boost::math::ibeta_inv(k, n - k + 1, tail),

@@ -16,8 +16,8 @@ Interval in_unit_interval(const Interval& interval) {
   return {std::clamp(interval.lo, 0.0, 1.0), std::clamp(interval.hi, 0.0, 1.0)};
 }
 
-/// How many independent yes-or-no trials the positions are worth: as many as would give this standard error, and
-/// never more than there are.
+/// The number of independent yes-or-no trials that the positions are worth: as many as would give this standard error,
+/// and never more than there are.
 double effective_trials(double rate, double positions, double error) {
   const double of_one = rate * (1 - rate);
   if (!(of_one > 0) || !(error > 0)) return positions;
@@ -30,7 +30,7 @@ Interval rate_interval(double rate, double positions, const StandardError& error
   return hull(interval, wilson_interval_of_share(rate, effective_trials(rate, positions, error.value)));
 }
 
-/// What the intervals are over.
+/// The units that the intervals are over.
 std::string units_of(std::int64_t clusters, bool prompts, bool bucketed) {
   if (bucketed) return fmt::format("{} groups of {}", clusters, prompts ? "prompts" : "sequences");
   return fmt::format("{} {}", clusters, prompts ? "prompts" : "sequences");
@@ -78,7 +78,7 @@ std::vector<std::vector<RatioTerm>> terms_of(std::span<const std::vector<Cluster
   return terms;
 }
 
-/// Of the middle of brackets.
+/// For the middle of brackets.
 std::optional<LengthDependence> length_dependence_of(std::span<const std::vector<Cluster>> strata) {
   std::vector<RatioTerm> clusters;
   for (const auto& stratum : strata)
@@ -89,7 +89,7 @@ std::optional<LengthDependence> length_dependence_of(std::span<const std::vector
 }  // namespace
 
 bool AcceptanceEstimate::few_clusters() const {
-  // What is equal but for rounding is enough.
+  // Enough up to rounding.
   constexpr double enough = static_cast<double>(few_sequences) * (1 - 1e-9);
   return degrees_of_freedom && (effective_clusters < enough || *degrees_of_freedom < enough - 1);
 }

@@ -16,7 +16,7 @@
 namespace specdec::estimate {
 namespace {
 
-/// Positions whose policies are followed at once.
+/// Number of positions whose policies are evaluated together.
 constexpr std::size_t chunk = 1 << 16;
 constexpr std::size_t chosen = 0;
 constexpr std::size_t judged_half = 1;
@@ -30,7 +30,7 @@ void require_probabilities(std::string_view name, std::span<const double> values
                    *bad, 0, 1);
 }
 
-/// Those up to max_gamma, which stands for all above it.
+/// The limits up to max_gamma, which stands for all above it.
 std::vector<std::int64_t> limits_up_to(std::int64_t max_gamma, const std::vector<std::int64_t>& limits) {
   std::vector<std::int64_t> result;
   std::int64_t below = 0;
@@ -154,7 +154,7 @@ void AdaptiveDrafting::end_sequence() {
   length_ = 0;
 }
 
-/// One threshold over one text: the law of its steps, forward over the starts of those that still draft.
+/// One threshold over one text: the law of its steps, computed forward over the starts of those that still draft.
 void AdaptiveDrafting::follow(const Text& text, Policy& policy) const {
   const double threshold = options_.thresholds[policy.threshold];
   const std::vector<double>& rejected_below = text.rejected_below[policy.threshold];
@@ -233,7 +233,7 @@ void AdaptiveDrafting::evaluate() {
       }
     }
   }
-  // On both halves, since one of them may stay empty.
+  // On both halves, since one of them may remain empty.
   std::vector<double> costs(finished_.size());
   core::for_each_index(std::ssize(costs), options_.threads, [&](std::int64_t i, std::int64_t) {
     const Text& text = finished_[index_of(i)];

@@ -87,7 +87,7 @@ std::vector<std::optional<double>> Autocorrelation::values() const {
   const auto count = static_cast<double>(count_);
   const double mean = sum_.value() / count;
   const double variance = squares_.value() / count - mean * mean;
-  // Of a constant column rounding alone is left.
+  // For a constant column only rounding is left.
   const bool constant = !(variance > 1e-14);
   for (const Pairs& pairs : pairs_) {
     values.emplace_back();
@@ -175,7 +175,7 @@ BetaSummary BetaLawAccumulator::summary() const {
       result.quantiles.push_back({probability, {*lower_.quantile(probability), *upper_.quantile(probability)}});
     }
     for (const double threshold : options_.thresholds) {
-      // The higher ends are below a threshold less often.
+      // The upper ends are below a threshold less often.
       result.below.push_back({threshold, {*upper_.share_below(threshold), *lower_.share_below(threshold)}});
     }
     result.histogram_lower = lower_.histogram(options_.bins);

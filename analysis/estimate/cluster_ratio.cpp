@@ -21,7 +21,7 @@ double mean(std::span<const double> values) {
 }
 
 /// Satterthwaite's degrees of freedom of sum_k c_k e_k^2 for residuals e_k = u_k - s_k sum u, Var u_k = w_k, with
-/// c_k = w_k / Var e_k. The sum over pairs is that of all pairs by sums of products, less those of k with itself.
+/// c_k = w_k / Var e_k. The sum over pairs is that of all pairs, as sums of products, minus those of k with itself.
 double degrees_of_freedom(std::span<const double> c, std::span<const double> s, std::span<const double> w) {
   double all_w = 0;
   double ss = 0;
@@ -52,7 +52,7 @@ StratumVariance variance_of_sum(std::span<const RatioTerm> clusters, double rati
   const double mean_size = mean(sizes);
   const double mean_residual = mean(residuals);
   const double largest = *std::max_element(sizes.begin(), sizes.end());
-  // Where nothing has a size, all clusters are alike.
+  // If nothing has a size, all clusters are alike.
   std::vector<double> w, s, c;
   double all_w = 0;
   for (const double size : sizes) {
@@ -70,7 +70,7 @@ StratumVariance variance_of_sum(std::span<const RatioTerm> clusters, double rati
   return variance;
 }
 
-/// Strata of two clusters and more; those of one are taken together.
+/// Strata with at least two clusters; those with one are merged.
 std::vector<std::vector<RatioTerm>> with_single_clusters_merged(std::span<const std::vector<RatioTerm>> strata) {
   std::vector<std::vector<RatioTerm>> merged;
   std::vector<RatioTerm> singles;
@@ -187,7 +187,7 @@ Interval bounded_t_interval(double value, const StandardError& error, double lo,
   const double x = (value - lo) / width;
   if (!(0 < x && x < 1) || error.value == 0) return {value, value};
   const double t = t_quantile_97_5(error.degrees_of_freedom);
-  // t^2 / n, which is all that Wilson's formula needs of the two.
+  // t^2 / n, the only combination of the two that Wilson's formula needs.
   const double u = std::pow(t * error.value / width, 2) / (x * (1 - x));
   const double centre = (x + u / 2) / (1 + u);
   const double half_width = std::sqrt(u * (x * (1 - x) + u / 4)) / (1 + u);

@@ -36,7 +36,7 @@ std::optional<LengthDependence> length_dependence(std::span<const RatioTerm> clu
     const double off = x[k] - mean_x;
     const double left = 1 - 1 / count - off * off / xx;
     const double residual = y[k] - mean_y - slope * off;
-    // A single cluster of another length determines the slope alone: it has no residual, and nothing is tested.
+    // A single cluster of another length determines the slope alone: it has no residual, and there is no test.
     if (!(left > rounding)) return std::nullopt;
     variance += std::pow(off * residual / left, 2);
   }

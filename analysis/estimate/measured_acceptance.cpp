@@ -18,7 +18,7 @@
 namespace specdec::estimate {
 namespace {
 
-/// Rounds that live on beyond this many drafts are taken as cut off there when the two rates are fitted.
+/// When the two rates are fitted, rounds that survive beyond this many drafts are truncated there.
 constexpr std::size_t fitted_positions = 24;
 
 Interval including(const Interval& interval, double value) { return hull(interval, exactly(value)); }
@@ -31,14 +31,14 @@ double full_accepts_at(double alpha, std::int64_t gamma) {
   return core::AcceptanceRate(std::clamp(alpha, 0.0, 1.0)).power(gamma);
 }
 
-/// Tokens per step of drafts of mean length `drafted`, as equally long as whole numbers allow.
+/// Tokens per step of drafts with mean length `drafted`, with lengths as equal as integers allow.
 double tokens_at_mean_length(double alpha, double drafted) {
   const double shorter = std::floor(drafted), share_of_longer = drafted - shorter;
   const auto length = static_cast<std::int64_t>(shorter);
   return (1 - share_of_longer) * tokens_at(alpha, length) + share_of_longer * tokens_at(alpha, length + 1);
 }
 
-/// The rate in [bounds.lo, bounds.hi] that gives the tokens per step that were counted.
+/// The rate in [bounds.lo, bounds.hi] that gives the counted tokens per step.
 double alpha_of_mean_length(double tokens, double drafted, const Interval& bounds) {
   double low = bounds.lo, high = bounds.hi;
   constexpr int halvings = 60;
@@ -49,7 +49,7 @@ double alpha_of_mean_length(double tokens, double drafted, const Interval& bound
   return low;
 }
 
-/// Tokens per step where each rate behind the longest observed draft is the one before it times the steepest ratio of
+/// Tokens per step if each rate behind the longest observed draft is the one before it times the steepest ratio of
 /// published drafts.
 double tokens_of_steepest(const core::AcceptanceProfile& observed, std::int64_t longest, std::int64_t drafts) {
   double tokens = theory::expected_tokens(observed, std::min(longest, drafts));
@@ -90,7 +90,7 @@ MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, Options op
     constant_alpha_ = rate.value.value_or(rate.bounds.lo);
     alpha_ci95_ = rate.ci95.value_or(rate.bounds);
     if (basis_ == IntervalBasis::iid_rounds && options.design_effect > 1 && rate.ci95_iid_rounds) {
-      // The interval of a third of the rounds is the one that is known; any other width scales with the root.
+      // The interval for a third of the rounds is the known one; any other width scales with the root.
       const double factor = std::sqrt(options.design_effect);
       alpha_ci95_ = {std::max(0.0, alpha_.lo - factor * (alpha_.lo - rate.ci95_iid_rounds->lo)),
                      std::min(1.0, alpha_.hi + factor * (rate.ci95_iid_rounds->hi - alpha_.hi))};
@@ -214,7 +214,7 @@ TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
                    std::numeric_limits<std::int64_t>::max());
   if (gamma == 0) return {1, {1, 1}, {1, 1}, 1, false};
   TokensPerStep tokens = moments_.positions() > 0 ? of_positions(gamma) : of_rate_alone(gamma);
-  // Totals scraped apart may exceed what gamma allows by a little.
+  // Totals scraped separately may slightly exceed what gamma allows.
   const double most = static_cast<double>(gamma) + 1;
   tokens.value = std::clamp(tokens.value, 1.0, most);
   for (Interval* interval : {&tokens.readings, &tokens.ci95}) {
@@ -272,7 +272,7 @@ Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool mea
       double slope = 0;
       for (std::int64_t i = before + 1; i <= given; ++i) slope += centre_.hazards.survival(i);
       if (drafts > given) {
-        // sum_k r^k over the k drafts behind the positions that were given, or sum_k (k + 1) r^k of the rate they hold.
+        // sum_k r^k over the k drafts beyond the given positions, or sum_k (k + 1) r^k for the rate held there.
         const core::AcceptanceRate& held = centre_.hazards.tail();
         const std::int64_t behind = drafts - given;
         const double once = theory::expected_tokens(held, behind) - 1;
@@ -288,7 +288,7 @@ Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool mea
   const StandardError iid = moments_.standard_error_of_independent_rounds(
       gradient, basis_ == IntervalBasis::iid_rounds ? options_.design_effect : 1);
   const auto bounded = [&](const StandardError& error) {
-    // All drafts accepted, or none: the counts vary by nothing, and the rate's interval is what there is.
+    // All drafts accepted, or none: the counts do not vary, and only the rate's interval is available.
     if (!(error.value > 0) || !(1 < value && value < most)) return by_rate;
     return bounded_t_interval(value, error, 1, most);
   };

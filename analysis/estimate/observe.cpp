@@ -27,7 +27,7 @@ std::string sampling_text(const TraceMetadata& metadata) {
   return text;
 }
 
-/// Why the rule cannot be evaluated, or nothing.
+/// The reason why the rule cannot be evaluated; empty if it can.
 std::optional<std::string> reason_against(const TraceMetadata& metadata, Tier tier, AcceptanceRule rule,
                                           const ObserveOptions& options) {
   if (tier == Tier::accepted_length || at_temperature_zero(metadata) || stored_as_sampled(metadata, options)) {

@@ -26,7 +26,7 @@ using namespace observing;
 
 namespace {
 
-/// The row as the text was sampled from it; the row itself where nothing is reshaped.
+/// The row as the text was sampled from it; the row itself if nothing is reshaped.
 template <class RowOfRole>
 RowOfRole reshaped(const RowOfRole& row, const core::Standardisation& how, core::RowRole role,
                    std::vector<double>& probabilities, std::vector<float>& logprobs,
@@ -53,8 +53,8 @@ traces::FileError error_of(const core::RowFault& fault, const PositionSource& so
                         core::found(fault), core::expected(fault));
 }
 
-/// -log p(token) under a row that gives `known` the surprisal `known_surprisal`; NaN for no token, and where the
-/// normaliser of logits cannot be taken from the known one.
+/// -log p(token) under a row that gives `known` the surprisal `known_surprisal`; NaN for no token, and if the
+/// normaliser of logits cannot be derived from the known one.
 double surprisal_under(const traces::TargetRow& row, std::int64_t token, std::int64_t known, double known_surprisal) {
   if (token < 0) return unknown;
   const double value = core::stored_value(row, token);
@@ -67,8 +67,8 @@ double surprisal_under(const traces::TargetRow& row, std::int64_t token, std::in
              : known_surprisal + (core::stored_value(row, known) - value);
 }
 
-/// Which neighbours the first rows of the batch belong to, if their own tokens are impossible under them: all of the
-/// tokens behind them, or else before them, are possible.
+/// The neighbours to which the first rows of the batch belong, if their own tokens are impossible under them: all of
+/// the tokens after them, or else before them, are possible.
 std::optional<std::string> shift_that_fits(const PositionBatch& batch, const core::Standardisation& how) {
   constexpr std::int64_t looked_at = 256, needed = 8;
   struct Fit {
@@ -150,7 +150,7 @@ void store(const core::RowStatistics& s, AcceptanceRule rule, std::int64_t token
   out.draft_token_probability[i] = std::exp(s.draft_token_logprob);
 }
 
-/// The one token that greedy drafting proposes.
+/// The only token that greedy drafting proposes.
 void confidence_of_argmax(const core::RowStatistics& s, AcceptanceRule rule, std::span<core::DraftConfidence> bins) {
   std::fill(bins.begin(), bins.end(), core::DraftConfidence{});
   const bool same = s.target_argmax == s.draft_argmax;
@@ -158,13 +158,13 @@ void confidence_of_argmax(const core::RowStatistics& s, AcceptanceRule rule, std
       1, s.draft_max, rule == AcceptanceRule::greedy ? (same ? 1.0 : 0.0) : s.target_at_draft_argmax};
 }
 
-/// Where one token is proposed: it is accepted with probability min(1, p / l), and both residuals are p without it.
+/// For a single proposed token: it is accepted with probability min(1, p / l), and both residuals are p without it.
 core::LenienceStatistics lenience_of_proposal(double probability, double lenience) {
   const double accepted = std::min(1.0, probability / lenience);
   return {accepted, accepted - probability, accepted - probability};
 }
 
-/// Where the target's first token is compared with the draft's, by the rows before that was chosen.
+/// For a comparison of the target's first token with the draft's, by the rows before that was chosen.
 core::LenienceStatistics lenience_of_argmax(const core::TargetDistribution& p, const core::RowStatistics& s,
                                             double lenience) {
   const bool accepted = theory::argmax_lenient_accepts(p, static_cast<std::size_t>(s.draft_argmax), lenience);
@@ -180,7 +180,7 @@ std::optional<core::RowFault> read_pair(const traces::TargetRow& target, const t
   return core::read_probabilities(draft, core::RowRole::draft, q);
 }
 
-/// How far the stored sums are from 1; logits have none.
+/// The distance of the stored sums from 1; logits have none.
 double sum_error(const core::RowStatistics& s, const traces::Row& target, const traces::Row& draft) {
   const auto of = [](double sum, const traces::Row& row) {
     return row.space == traces::RowSpace::logits ? 0 : std::abs(sum - 1);
@@ -188,7 +188,7 @@ double sum_error(const core::RowStatistics& s, const traces::Row& target, const 
   return std::max(of(s.target_sum, target), of(s.draft_sum, draft));
 }
 
-/// Whether a stored number of F16 is 0 or -0.
+/// True if a stored number of F16 is 0 or -0.
 bool is_half_zero(const std::byte* number) {
   std::uint16_t bits = 0;
   std::memcpy(&bits, number, sizeof bits);
@@ -256,7 +256,7 @@ void Observer::observe_row(const PositionSource& source, const PositionBatch& ba
     throw impossible_token(source, batch, i, shift ? "; " + *shift : "");
   }
   if (draft_.temperature == 0) {
-    // What a policy sees of a draft that takes its first token.
+    // The data that a policy sees of a draft that takes its first token.
     const traces::DraftRow& row = batch.draft_rows[i];
     work.draft_probabilities.resize(index(row.vocab));
     fault = core::read_probabilities(row, core::RowRole::draft, work.draft_probabilities);

@@ -12,7 +12,7 @@ using namespace observing;
 
 namespace {
 
-/// a_t under the greedy rules from the ranks of the emitted token, 1 = argmax, 0 where unknown.
+/// a_t under the greedy rules from the ranks of the emitted token, 1 = argmax, 0 if unknown.
 Interval greedy_draft_acceptance(std::int32_t draft_rank) {
   return draft_rank == 0 ? anything : truth_value(draft_rank == 1);
 }
@@ -20,11 +20,11 @@ Interval greedy_draft_acceptance(std::int32_t draft_rank) {
 Interval greedy_acceptance(std::int32_t target_rank, std::int32_t draft_rank, bool temperature_zero) {
   if (target_rank == 1) return greedy_draft_acceptance(draft_rank);
   if (target_rank == 0 || draft_rank == 0) return anything;
-  // The token is the argmax of one or of none: equal maxima elsewhere are possible unless the text is greedy.
+  // The token is the argmax of one or of neither: equal maxima elsewhere are possible unless the text is greedy.
   return draft_rank == 1 || temperature_zero ? truth_value(false) : anything;
 }
 
-/// Throws unless the columns that the rule looks at are there.
+/// Throws unless the columns that the rule needs are present.
 void require_columns(const PositionBatch& batch, AcceptanceRule rule, bool temperature_zero) {
   const bool logprobs = !batch.target_token_logprob.empty() && !batch.draft_token_logprob.empty();
   if (rule == AcceptanceRule::rejection && !logprobs) {
@@ -46,7 +46,7 @@ double draft_logprob(const PositionSource& source, const PositionBatch& batch, s
   return recorded_logprob(source, batch, i, Role::draft, batch.draft_token_logprob[index(i * batch.depths + depth)]);
 }
 
-/// p = 0 in the arithmetic of core::token_acceptance: above every q that is 0 too, below all others.
+/// p = 0 in the arithmetic of core::token_acceptance: above even a q of 0, below all others.
 float above_impossible(double logprob) {
   return means_zero(logprob) ? std::numeric_limits<float>::lowest() : static_cast<float>(logprob);
 }
@@ -56,7 +56,7 @@ float or_impossible(double logprob) {
   return means_zero(logprob) ? -std::numeric_limits<float>::infinity() : static_cast<float>(logprob);
 }
 
-/// a_t of rejection at every draft depth; 0 where the sequence is too young for a depth.
+/// a_t of rejection at every draft depth; 0 if the sequence is too short for a depth.
 std::vector<double> acceptance_by_logprobs(const PositionSource& source, const PositionBatch& batch,
                                            const std::vector<double>& surprisal) {
   std::vector<float> target(index(batch.size * batch.depths));

@@ -69,7 +69,7 @@ void Observer::observe_top_k(const PositionSource& source, const PositionBatch& 
       put(out.d_lk, i, {1 - overlap.hi, 1 - overlap.lo});
       out.draft_top_probability[index(i)] = bounds.draft_max;
     }
-    // Where the sampled p(argmax q) is not recorded, whether the token was the draft's first has the same mean.
+    // If the sampled p(argmax q) is not recorded, the indicator that the token was the draft's first has the same mean.
     put(greedy_draft, i,
         as_sampled ? bounds.target_at_draft_argmax : acceptance_of(bounds, AcceptanceRule::greedy_draft, token));
     out.top1_agreement[index(i)] = agree ? 1 : 0;

@@ -22,9 +22,9 @@ using Groups = std::vector<Group>;
 
 constexpr std::size_t most_cells = 512;
 constexpr std::int64_t most_batches = 10;
-/// A standard error of less than this part of its value is what rounding leaves of none.
+/// A standard error below this fraction of its value is zero up to rounding.
 constexpr double no_error = 1e-12;
-/// More sequences at once would not keep the threads busier.
+/// More concurrent sequences would not keep the threads busier.
 constexpr std::size_t most_sequences_at_once = 512;
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -50,8 +50,8 @@ Group sum_of(const Groups& groups, std::size_t gammas) {
   return sum;
 }
 
-/// `sum` and the rejections of more positions, the mean of their depths; one by one, so that it does not matter how
-/// they were handed over.
+/// `sum` plus the rejections of more positions, the mean over their depths; one by one, so that the result does not
+/// depend on how they are split into calls.
 double add_rejections(double sum, std::span<const double> acceptance, std::int64_t depths) {
   for (const double a : acceptance) sum += (1 - a) / static_cast<double>(depths);
   return sum;
@@ -64,12 +64,12 @@ void require_acceptances(std::span<const double> acceptance, std::int64_t depths
   core::require_in("ReplayEstimates::add", fmt::format("acceptance at position {}", position), *bad, 0, 1);
 }
 
-/// What a report is computed from.
+/// The data that a report is computed from.
 struct Material {
-  const Groups& groups;  ///< the clusters of the intervals, tasks one behind the other where they are strata
+  const Groups& groups;  ///< the clusters of the intervals, one task after the other if they are strata
   Group total;
   std::int64_t sequences;
-  std::string units;  ///< of the groups
+  std::string units;  ///< unit of the groups
   const ReplayEstimateOptions& options;
 
   double cost(const Group& group, std::size_t gamma) const {
@@ -78,12 +78,12 @@ struct Material {
   double speedup(const Group& group, std::size_t gamma) const { return group.tokens / cost(group, gamma); }
   std::size_t gammas() const { return total.steps.size(); }
   double acceptances() const { return total.tokens - total.rejections; }
-  /// Too little happened that differs from the rest for the groups to say how much another recording would differ.
+  /// Too few of the rarer outcomes happened for the groups to show how much another recording would differ.
   bool few() const { return std::min(total.rejections, acceptances()) < few_rejections; }
   /// Begins and ends of the groups that are exchangeable with each other.
   std::vector<std::pair<std::size_t, std::size_t>> strata() const;
 
-  /// The standard error of sum a / sum b over the groups; nothing where they determine none.
+  /// The standard error of sum a / sum b over the groups; empty if they determine none.
   template <class Numerator, class Denominator>
   std::optional<StandardError> error_of_ratio(Numerator a, Denominator b) const {
     std::vector<std::vector<RatioTerm>> terms;
@@ -120,7 +120,7 @@ std::string method_of(const Material& material) {
 }
 
 /// Tokens per step by Eq. 1 at the ends of the interval of the acceptance rate over sequences, which is never narrower
-/// than Wilson's over all tokens; the batches of a single sequence count tokens and steps alone.
+/// than Wilson's over all tokens; the batches of a single sequence count only tokens and steps.
 Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
   const double rate = std::clamp(material.acceptances() / material.total.tokens, 0.0, 1.0);
   Interval rates = wilson_interval_of_share(rate, material.total.tokens);
@@ -135,7 +135,7 @@ Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
   return {tokens(std::max(0.0, rates.lo)), tokens(std::min(1.0, rates.hi))};
 }
 
-/// The interval that Student's t gave, as far as the recording allows it.
+/// The interval by Student's t, widened as far as the recording requires.
 std::optional<Interval> as_wide_as_known(const Material& material, std::size_t gamma, double value,
                                          const StandardError& error, const Interval& by_t) {
   if (!material.few()) return error.value > no_error * value ? std::optional(by_t) : std::nullopt;
@@ -155,14 +155,14 @@ Estimate tokens_per_step(const Material& material, std::size_t gamma) {
   return estimate;
 }
 
-/// The tokens per step over the cost of a step, interval and all: every step costs the same.
+/// The tokens per step over the cost of a step, including the interval: every step costs the same.
 Estimate speedup(const Estimate& tokens, double cost) {
   Estimate estimate{tokens.value / cost, tokens.ci95, tokens.method};
   if (estimate.ci95) estimate.ci95 = Interval{tokens.ci95->lo / cost, tokens.ci95->hi / cost};
   return estimate;
 }
 
-/// Is the mean cost per token of `gamma` above that of `best` by more than its 95% half-width?
+/// True if the mean cost per token of `gamma` is above that of `best` by more than its 95% half-width.
 bool told_apart(const Material& material, std::size_t gamma, std::size_t best) {
   const auto difference = [&](const Group& group) { return material.cost(group, gamma) - material.cost(group, best); };
   const auto error = material.error_of_ratio(difference, [](const Group& group) { return group.tokens; });
@@ -176,7 +176,7 @@ std::size_t fastest(const Material& material, const Group& group) {
   return best;
 }
 
-/// What drawing the groups anew says of the best gamma.
+/// The results of resampling the groups for the best gamma.
 struct Resampled {
   std::vector<double> share_best;
   double expected_regret = 0;
@@ -198,7 +198,7 @@ Resampled resample(const Material& material, std::size_t recommended) {
             weights.push_back(resampling_weight(material.options.seed, static_cast<std::uint64_t>(resampling),
                                                 material.groups[i].key));
           }
-          // A stratum counts for as much as it does in the recording.
+          // A stratum has the same weight as in the recording.
           const double mean =
               std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
           for (std::size_t i = begin; i < end; ++i) add_group(drawn, material.groups[i], weights[i - begin] / mean);
@@ -308,7 +308,7 @@ std::size_t columns_for(const theory::ReplayOptions& replay) {
 ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_t threads) {
   const std::size_t of_thread = theory::StreamingReplay::bytes(replay);
   const std::size_t of_sequence = theory::ReplayedRounds::bytes(replay.max_gamma);
-  // Two of three parts for the threads, which work on a sequence each; the results take what is left.
+  // Two thirds for the threads, which work on one sequence each; the results take the rest.
   const std::size_t working = std::clamp<std::size_t>(most_replaying_bytes / 3 * 2 / of_thread, 1, size(threads));
   const std::size_t left = most_replaying_bytes - working * of_thread;
   const std::size_t sequences = std::clamp<std::size_t>(left / of_sequence, 1, most_sequences_at_once);
@@ -322,7 +322,7 @@ ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
       clusters_(columns_for(options_.replay)) {
   core::require_in("ReplayEstimates", "resamplings", options_.resamplings, 0, core::largest_integer);
   core::require_in("ReplayEstimates", "threads", options_.threads, 1, 1024);
-  for (std::int64_t d = 0; options_.cost && d <= options_.replay.max_gamma; ++d) (*options_.cost)(d);  // or refuses it
+  for (std::int64_t d = 0; options_.cost && d <= options_.replay.max_gamma; ++d) (*options_.cost)(d);  // or rejects it
 }
 
 void ReplayEstimates::add(const AcceptanceColumns& columns) {
@@ -335,7 +335,7 @@ void ReplayEstimates::add(const AcceptanceColumns& columns) {
   if (!labels.prompt.empty())
     core::require_same_size("ReplayEstimates::add", "prompt", labels.prompt.size(), "sequence", n);
   require_acceptances(columns.acceptance, options_.replay.depths, positions_);
-  std::vector<std::size_t> begins;  // of the sequences that begin here
+  std::vector<std::size_t> begins;  // begins of the sequences that start here
   for (std::size_t i = 0; i < n; ++i) {
     const std::optional<std::int64_t> before = i == 0 ? current_ : labels.sequence[i - 1];
     if (labels.sequence[i] != before) begins.push_back(i);
@@ -363,7 +363,7 @@ void ReplayEstimates::begin_sequence(const PositionLabels& labels, std::size_t a
 void ReplayEstimates::add_to_current(std::span<const double> acceptance) {
   current_rejections_ = add_rejections(current_rejections_, acceptance, options_.replay.depths);
   if (sequences_ > 1) return stream_.add(acceptance);
-  // Block by block, to note what starts in each.
+  // Block by block, to record what starts in each.
   const std::size_t step = size(theory::StreamingReplay::block) * size(options_.replay.depths);
   for (std::size_t next = 0; next < acceptance.size(); next += step) {
     stream_.add(acceptance.subspan(next, std::min(step, acceptance.size() - next)));
@@ -371,7 +371,7 @@ void ReplayEstimates::add_to_current(std::span<const double> acceptance) {
   }
 }
 
-// Cells hold what has started since the first sequence's beginning, until its end differences are taken.
+// Cells hold the steps started since the first sequence's beginning, until end differences are taken.
 void ReplayEstimates::cover_first(std::int64_t tokens) {
   const double seen = cells_.empty() ? 0 : cells_.back().tokens;
   if (static_cast<double>(tokens) < seen + static_cast<double>(cell_tokens_)) return;
@@ -454,7 +454,7 @@ std::vector<std::optional<Estimate>> ReplayEstimates::conditional_acceptance() c
   const std::vector<Cluster> clusters = clusters_.clusters();
   for (std::size_t j = 0; j < gamma; ++j) {
     RatioSums sums = ratio_sums(clusters, first_accepted + j, first_accepted + gamma + j);
-    // Clusters in which draft j was never looked at say nothing of it.
+    // Clusters in which draft j was never examined contribute nothing.
     sums.clusters.erase(std::remove_if(sums.clusters.begin(), sums.clusters.end(),
                                        [](const RatioTerm& cluster) { return !(cluster.denominator > 0); }),
                         sums.clusters.end());
@@ -488,7 +488,7 @@ Groups ReplayEstimates::groups_of(const std::vector<Cluster>& clusters) const {
   return groups;
 }
 
-// Nearly equal batches of whole cells; the last one takes what is left.
+// Nearly equal batches of whole cells; the last one takes the rest.
 Groups ReplayEstimates::batches_of_only_sequence() const {
   const Group whole = group_of(clusters_.clusters().front());
   const auto cells = static_cast<std::int64_t>(cells_.size());

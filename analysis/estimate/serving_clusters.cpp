@@ -23,7 +23,7 @@ void ClusterSums::set(const UnitCounts& unit) {
     evaluated_accepted_at = unit.accepted_at;
     evaluated_at = unit.evaluated_at;
   }
-  // The drafts that were looked at are those of the histogram, where the total differs by a scrape between two counts.
+  // The examined drafts are those of the histogram, even if the total differs because of a scrape between two counts.
   if (unit.evaluation == Evaluation::exact) tried_accepted = sum_of_counts(unit.accepted_at);
 }
 

@@ -23,10 +23,10 @@ using traces::CountUnit;
 using traces::DraftShape;
 using traces::ServingCounts;
 
-/// Below so many expected outcomes of a kind the statistic is not chi-square distributed.
+/// With fewer expected outcomes of a kind the statistic does not follow the chi-square law.
 constexpr double least_expected_count = 5;
 
-/// A total, and how many units gave it.
+/// A total, and the number of units that gave it.
 struct Total {
   double value = 0;
   std::int64_t units = 0;
@@ -39,7 +39,7 @@ struct Total {
   std::optional<double> known() const { return units > 0 ? std::optional(value) : std::nullopt; }
 };
 
-/// One value for all units, or the fact that they differ.
+/// One value for all units, or the information that they differ.
 template <class Value>
 class Common {
  public:
@@ -61,7 +61,7 @@ void insert_once(std::vector<std::string>& names, std::string_view name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
 }
 
-/// Warnings of one code are one, with the first unit's place and the number of them.
+/// Merges warnings of one code, keeping the first unit's place and their number.
 class Warnings {
  public:
   void add(std::string_view code, const ServingCounts& counts, const std::string& message) {
@@ -104,10 +104,10 @@ struct CountedGroup {
   std::optional<std::int64_t> longest_draft;
   bool from_rates = false;
   Total rounds, drafted, accepted, emitted;
-  /// The fewest and the most rounds that may have been, over the units that count rounds.
+  /// The fewest and the most possible rounds, over the units that count rounds.
   double least_rounds = 0, most_rounds = 0;
-  /// Of llama.cpp's units that do not say their gamma: their number, the gammas of which each of them falls short by no
-  /// more than the end of an answer does, and their totals.
+  /// For llama.cpp's units that do not state their gamma: their number, the gammas of which each of them falls short by
+  /// no more than the end of an answer explains, and their totals.
   struct WithoutGamma {
     std::int64_t units = 0, least_gamma = 1, most_gamma = RoundMoments::most_positions;
     double rounds = 0, drafted = 0;
@@ -157,7 +157,7 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
       normal.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
   least_rounds += between.first;
   most_rounds += between.second;
-  // Units that drafted nothing, such as a baseline or an idle window, say nothing about how drafts hang together.
+  // Units that drafted nothing, such as a baseline or an idle window, say nothing about the shape of drafts.
   if (!(normal.rounds.value_or(0) > 0) && !(normal.drafted.value_or(0) > 0) && !normal.mean_tokens) return;
   ++counted;
   unit.add(counts.unit);
@@ -200,17 +200,17 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   }
 }
 
-/// A ratio of totals in [lo, hi] with what its interval may rest on.
+/// A ratio of totals in [lo, hi] with the data for its interval.
 struct Ratio {
   const ClusterMoments& clusters;
   double lo, hi;
-  /// Of independent rounds, where that is known.
+  /// The interval of independent rounds, if known.
   std::optional<Interval> iid;
-  /// Too few rejections or acceptances for clusters alone.
+  /// True if there are too few rejections or acceptances for clusters alone.
   bool rare;
 };
 
-/// What a group's parts say, put together.
+/// The combined results of a group's parts.
 class Summarising {
  public:
   Summarising(const CountedGroup& group, ServingSummary& summary) : group_(group), summary_(summary) {
@@ -306,8 +306,8 @@ class Summarising {
     }
   }
 
-  /// The drafts of llama.cpp are as long as its options say, but for the ends of answers: their mean lies just below a
-  /// whole number.
+  /// llama.cpp's drafts are as long as its options state, except at the ends of answers: their mean lies just below an
+  /// integer.
   void infer_gamma() {
     const CountedGroup::WithoutGamma& drafts = group_.without_gamma;
     if (drafts.units == 0 || drafts.units < group_.counted) return;
@@ -342,7 +342,7 @@ class Summarising {
     return {std::max(interval.lo, lo), interval.hi};
   }
 
-  /// By clusters, never narrower than of independent rounds while clusters or events are few.
+  /// By clusters, never narrower than for independent rounds while clusters or events are few.
   std::optional<Interval> interval(double value, const Ratio& ratio) const {
     if (ratio.clusters.clusters() < 2) return ratio.iid;
     const std::optional<StandardError> error = standard_error(ratio.clusters);
@@ -359,7 +359,7 @@ class Summarising {
     return std::string(name_of(none ? IntervalBasis::none : IntervalBasis::iid_rounds));
   }
 
-  /// Variance of a round's accepted drafts, taken as independent; nothing where it is unknown.
+  /// Variance of a round's accepted drafts, taken as independent; empty if unknown.
   std::optional<double> variance_of_accepted() const {
     if (summary_.unweighted_means) return std::nullopt;
     const std::vector<double>& histogram = summary_.rounds_by_accepted;
@@ -388,7 +388,7 @@ class Summarising {
       return bounded_t_interval(tokens_, {std::sqrt(*variance / rounds), std::max(1.0, rounds - 1)}, 1, most);
     }
     if (!summary_.gamma || *summary_.gamma < 1) return std::nullopt;
-    // All rounds alike: so many trials without a failure, or without a success; else nothing tells the variance.
+    // All rounds alike: that many trials without a failure, or without a success; otherwise the variance is unknown.
     const double accepted = tokens_ - 1;
     if (accepted > 0 && tokens_ < most) return std::nullopt;
     const double trials = accepted > 0 ? accepted * rounds : rounds;
@@ -397,7 +397,7 @@ class Summarising {
                     theory::expected_tokens(core::AcceptanceRate(alpha.hi), *summary_.gamma)};
   }
 
-  /// Infinity where nothing says how long drafts may be.
+  /// Infinity if nothing limits the length of drafts.
   double most_tokens() const {
     if (summary_.gamma) return std::max(static_cast<double>(*summary_.gamma) + 1, tokens_);
     std::optional<std::int64_t> longest = summary_.longest_draft;
@@ -425,7 +425,7 @@ class Summarising {
     rare_rounds_ = ratio.rare;
   }
 
-  /// By as much as the rounds that were counted back may be off.
+  /// Widened by the possible error of inferred rounds.
   std::optional<Interval> widened_by_rounding(const std::optional<Interval>& ci95) const {
     const double rounds = tally_.accepted_per_round.denominator();
     if (!ci95 || !(group_.least_rounds < group_.most_rounds) || !(group_.least_rounds > 0)) return ci95;
@@ -437,7 +437,7 @@ class Summarising {
     return Interval{std::max(1.0, ci95->lo - below), std::min(most_tokens(), ci95->hi + above)};
   }
 
-  /// Of drafted tokens, which some sources count without rounds.
+  /// For drafted tokens, which some sources count without rounds.
   void find_draft_acceptance_rate() {
     const ClusterMoments& drafts = tally_.accepted_per_drafted;
     if (drafts.clusters() == 0) return;
@@ -576,13 +576,13 @@ class Summarising {
          "which is approximate where acceptance varies");
   }
 
-  /// Drafts that were looked at.
+  /// Examined drafts.
   struct Trials {
     double looked_at = 0, accepted = 0;
   };
 
-  /// The positions, neighbours taken together until one rate expects enough of both outcomes; what is left at the end
-  /// joins the last ones.
+  /// The positions, with neighbours merged until one rate expects enough of both outcomes; the remainder at the end
+  /// joins the last cell.
   std::vector<Trials> homogeneity_cells(double alpha) const {
     const RoundMoments& moments = tally_.moments;
     std::vector<Trials> cells;
@@ -649,7 +649,7 @@ class Summarising {
   ClusterTally tally_;
   double tokens_ = 1;
   bool gamma_inferred_ = false;
-  /// Rounds with few rejections or few accepted drafts.
+  /// True for rounds with few rejections or few accepted drafts.
   bool rare_rounds_ = false;
 };
 
@@ -672,7 +672,7 @@ std::string_view name_of(IntervalBasis basis) {
 struct ServingSummaries::Groups {
   explicit Groups(ServingSummaryOptions asked) : options(std::move(asked)) {}
 
-  /// Neighbouring units mostly belong to one group, so the last one is looked at first.
+  /// Neighbouring units mostly belong to one group, so the last one is tried first.
   CountedGroup& group_of(const ServingCounts& counts) {
     const std::string_view model = counts.label("model_name");
     const bool by_file = options.by == "file";

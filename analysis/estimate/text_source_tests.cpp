@@ -8,7 +8,7 @@ namespace {
 
 bool beyond_warning(const MartingaleTest& test) { return test.z && std::abs(*test.z) > text_source_warning; }
 
-/// Calls use(deviation, variance) where both are known.
+/// Calls use(deviation, variance) for positions with both known.
 template <class Deviation, class Use>
 void for_each_known(const std::vector<double>& variance, Deviation deviation, Use use) {
   for (std::size_t i = 0; i < variance.size(); ++i) {

@@ -43,7 +43,7 @@ void view(const OwnedBatch::TopKColumns& columns, traces::TopK& out) {
   out.at_other = columns.at_other;
 }
 
-/// Every column but rows and lists.
+/// Copies every column except rows and lists.
 OwnedBatch copy_columns(const PositionBatch& batch, Tier tier) {
   OwnedBatch out;
   out.first = batch.first;
@@ -107,7 +107,7 @@ std::int32_t rank_of(const std::vector<double>& row, std::size_t token) {
   return rank;
 }
 
-/// The k largest of a row in descending order, and the mass of the others. What the row lacks to sum 1 is theirs too.
+/// The k largest of a row in descending order, and the mass of the others, including what the row lacks to sum to 1.
 void cut(const std::vector<double>& row, std::int64_t position, std::vector<std::int32_t>& order,
          OwnedBatch::TopKColumns& out) {
   order.resize(row.size());
@@ -144,7 +144,7 @@ void allocate(OwnedBatch::TopKColumns& list, std::int64_t k, std::int64_t positi
   list.at_other.resize(index(positions * k));
 }
 
-/// Columns of the scalar tier that the recording does not have yet.
+/// Columns of the scalar tier that the recording lacks.
 struct Missing {
   bool logprobs, overlap, target_rank, draft_rank;
 };
@@ -201,7 +201,7 @@ OwnedBatch from_full(const PositionBatch& batch, const ConversionOptions& option
   return out;
 }
 
-/// The smallest rank that a list allows: tokens of the list that stand before this one, plus one.
+/// The smallest rank that a list allows: the number of its tokens before this one, plus one.
 std::int32_t least_rank(const traces::TopK& list, std::int64_t i, std::int32_t token) {
   const auto ids = list.ids.subspan(index(i * list.k), index(list.k));
   const auto logprobs = list.logprobs.subspan(index(i * list.k), index(list.k));

@@ -22,7 +22,7 @@ Interval acceptance(const Interval& p, const Interval& q) {
 }  // namespace
 
 double probability_of_logprob(double logprob) {
-  // In this order NaN stays NaN.
+  // With the arguments in this order NaN stays NaN.
   return means_zero(logprob) ? 0 : std::min(std::exp(logprob), 1.0);
 }
 
@@ -94,7 +94,7 @@ std::optional<TopKFault> TopKBounder::bounds(const TopKPair& pair, double tolera
   if (auto fault = read(pair, traces::Role::target, tolerance, target_)) return fault;
   if (auto fault = read(pair, traces::Role::draft, tolerance, draft_)) return fault;
 
-  /// Tokens of one list that the other lacks: those that are known otherwise, and what the other can have on the rest.
+  /// Tokens of one list that the other lacks: those otherwise known, and the most that the other can have on the rest.
   struct Alone {
     double matched = 0;
     double known_of_other = 0;

@@ -12,7 +12,7 @@ namespace {
 using Parameters = std::array<double, 3>;  // high, low, share_high
 
 constexpr double edge = 1e-9;
-/// Twice the gain in log-likelihood that two rates must bring.
+/// Twice the gain in log-likelihood that two rates must achieve.
 constexpr double least_gain = 1e-3;
 constexpr int most_cycles = 1000;
 constexpr double converged = 1e-11;
@@ -36,7 +36,7 @@ double log_likelihood(const RoundEnds& ends, const Parameters& p) {
   return sum;
 }
 
-/// One step of expectation maximisation: every round is shared out between the rates by how likely each makes it.
+/// One step of expectation maximisation: every round is divided between the rates by the likelihood each gives it.
 Parameters em_step(const RoundEnds& ends, const Parameters& p) {
   double high = p[2];
   double low = 1 - p[2];
@@ -119,7 +119,7 @@ Parameters maximise(const RoundEnds& ends, Parameters p) {
   return p;
 }
 
-/// The rate that a vanishing share of rounds should have for the likelihood to grow fastest, if it grows at all: the
+/// The rate for which a vanishing share of rounds would increase the likelihood fastest, if at all: the
 /// gradient over mixtures at one rate alpha is sum counts P(end | rate) / P(end | alpha) - rounds.
 std::optional<double> better_rate(const RoundEnds& ends, double alpha) {
   constexpr int cells = 64;
@@ -143,7 +143,7 @@ std::optional<double> better_rate(const RoundEnds& ends, double alpha) {
   return best;
 }
 
-/// Of the survivals of two positions alone.
+/// From the survivals of two positions alone.
 std::optional<RoundMixture> two_points(double once, double twice) {
   const double variance = twice - once * once;
   if (!(variance > 1e-12)) return std::nullopt;
@@ -196,7 +196,7 @@ std::optional<RoundMixture> two_rates(const RoundEnds& ends) {
   const std::optional<double> other = better_rate(ends, *alpha);
   if (!other) return std::nullopt;
   const double aside = std::clamp(*other, edge, 1 - edge);
-  // The likelihood may have two maxima: one with a rate far from alpha, one with rates to both sides.
+  // The likelihood may have two maxima: one with a rate far from alpha, one with rates on both sides.
   Parameters fitted = maximise(ends, {std::max(aside, *alpha), std::min(aside, *alpha), aside > *alpha ? 0.1 : 0.9});
   const Parameters both_sides = maximise(ends, {(1 + *alpha) / 2, *alpha / 2, 0.5});
   if (log_likelihood(ends, both_sides) > log_likelihood(ends, fitted)) fitted = both_sides;

@@ -18,19 +18,19 @@ namespace {
 using core::AcceptanceProfile;
 using core::AcceptanceRate;
 
-/// Positions beyond the longest draft that are written out; the last rate is held behind them.
+/// Number of explicit positions beyond the longest draft; after them the last rate is held.
 constexpr std::int64_t positions_beyond = 64;
 /// Rejections below this one are the rounding of numbers.
 constexpr double least_rejection = 1e-12;
-/// Rates nearer to 0 or 1 than this are moved as those are that lie so near.
+/// Rates nearer to 0 or 1 than this are moved like rates at this distance.
 constexpr double least_odds = 1e-7;
-/// Of fewer trials nothing follows.
+/// With fewer trials nothing follows.
 constexpr double least_trials = 1e-6;
-/// A length that is held there is so within this.
+/// A length that is held fixed is so within this.
 constexpr double held_within = 1e-11;
-/// An end that is missed by less is met.
+/// An end that is missed by less than this counts as met.
 constexpr double end_within = 1e-6;
-/// Halvings after which a bisection has every digit.
+/// Number of halvings after which a bisection has every digit.
 constexpr int halvings = 100;
 
 /// rate_j = min(1, exp(log_first + (j - 1) ln ratio))
@@ -48,7 +48,7 @@ double tokens_of(const std::vector<double>& rates) {
   return tokens;
 }
 
-/// The first of rates that change by the ratio and give so many tokens per step.
+/// The first of rates that change by the ratio and give the stated tokens per step.
 double log_first_rate(double tokens, std::int64_t gamma, double ratio) {
   double lo = -750, hi = std::max(0.0, -static_cast<double>(gamma) * std::log(ratio));
   for (int i = 0; i < halvings; ++i) {
@@ -63,7 +63,7 @@ AcceptanceProfile profile_of(const std::vector<double>& rates) {
   return AcceptanceProfile::from_conditional(conditional);
 }
 
-/// Conditional rates of a profile at the first positions; 0 where nothing comes that far.
+/// Conditional rates of a profile at the first positions; 0 if nothing comes that far.
 std::vector<double> rates_of(const AcceptanceProfile& profile, std::int64_t count) {
   std::vector<double> rates;
   for (std::int64_t j = 1; j <= count; ++j) {
@@ -73,22 +73,22 @@ std::vector<double> rates_of(const AcceptanceProfile& profile, std::int64_t coun
   return rates;
 }
 
-/// The rates go on, each `ratio` times the one before it.
+/// Continues the rates, each `ratio` times the one before it.
 AcceptanceProfile continued(std::vector<double> rates, double next, double ratio) {
   for (std::int64_t j = 0; j < positions_beyond; ++j, next *= ratio) rates.push_back(std::min(1.0, next));
   return profile_of(rates);
 }
 
-/// A line of declining rates that ends at the same tokens per step and lies nearest to the rates' own tokens before.
+/// A line of declining rates that ends at the same tokens per step and lies nearest to the rates' own earlier tokens.
 struct Trend {
   double ratio = 1;
-  /// Of the first position beyond.
+  /// The rate at the first position beyond.
   double next = 0;
-  /// To the rates, not the usual one.
+  /// True if fitted to the rates, false for the usual one.
   bool fitted = false;
 };
 
-/// @param figures  how many were typed; fewer than three tell no ratio
+/// @param figures  number of typed figures; fewer than three determine no ratio
 Trend trend_of(const std::vector<double>& rates, std::size_t figures) {
   if (figures < 3) {
     const double usual = published_depth_ratios.usual;
@@ -115,7 +115,7 @@ Trend trend_of(const std::vector<double>& rates, std::size_t figures) {
   return best;
 }
 
-/// Rates that can move to either side.
+/// Rates moved away from the ends, so that they can move to either side.
 std::vector<double> off_the_ends(std::vector<double> rates) {
   for (double& rate : rates) rate = std::clamp(rate, least_odds, 1 - least_odds);
   return rates;
@@ -128,7 +128,7 @@ std::vector<double> tilted(std::vector<double> rates, double tilt) {
   return rates;
 }
 
-/// The tilt with which the rates give so many tokens per step.
+/// The tilt with which the rates give the stated tokens per step.
 double tilt_to(const std::vector<double>& rates, double tokens) {
   double lo = -40, hi = 40;
   for (int i = 0; i < halvings; ++i) {
@@ -138,7 +138,7 @@ double tilt_to(const std::vector<double>& rates, double tokens) {
   return hi;
 }
 
-/// The profile with its odds tilted so that `gamma` drafts give so many tokens per step.
+/// The profile with its odds tilted so that `gamma` drafts give the stated tokens per step.
 AcceptanceProfile moved_to(const AcceptanceProfile& profile, std::int64_t gamma, double tokens) {
   const std::vector<double> all = off_the_ends(rates_of(profile, std::max(profile.measured_positions(), gamma)));
   const std::vector<double> measured(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(gamma));
@@ -155,7 +155,7 @@ AcceptanceProfile with_rates_beyond(const AcceptanceProfile& measured, std::int6
 }
 
 /// The profile with the odds from each of the gammas to the next tilted so that each gives its tokens per step, as far
-/// as rates do.
+/// as rates can.
 AcceptanceProfile moved_to_each(const AcceptanceProfile& profile, const std::vector<std::int64_t>& gammas,
                                 const std::vector<double>& tokens) {
   const std::vector<double> all = off_the_ends(rates_of(profile, gammas.back()));
@@ -172,13 +172,13 @@ AcceptanceProfile moved_to_each(const AcceptanceProfile& profile, const std::vec
   return profile_of(rates);
 }
 
-/// Of a share of successes in so many independent trials.
+/// The interval for a share of successes in the stated number of independent trials.
 Interval share_interval(double share, double trials) {
   return trials > least_trials ? wilson_interval_of_share(share, trials) : Interval{0, 1};
 }
 
-/// What the mean tokens per step of so many rounds tell of the true one: Wilson's interval for the share of the drafts
-/// that is accepted, x = (tokens - 1) / gamma, of as many trials as give its standard error,
+/// The interval for the true tokens per step from the mean of a number of rounds: Wilson's interval for the share of
+/// drafts that is accepted, x = (tokens - 1) / gamma, with as many trials as give its standard error,
 ///
 ///   n = x (1 - x) gamma^2 rounds / (design effect Var),  Var = sum (2j - 1) s_j - (sum s_j)^2
 Interval sampling_interval(double tokens, const AcceptanceProfile& profile, std::int64_t gamma,
@@ -201,7 +201,7 @@ void require_rounds(const std::optional<double>& rounds) {
   if (rounds) core::require_in("typed acceptance", "rounds", *rounds, 1, std::numeric_limits<double>::max());
 }
 
-/// What a figure may be for its rounding and sampling.
+/// The range of a figure from its rounding and sampling.
 struct Band {
   std::int64_t gamma;
   double value, lo, hi;
@@ -222,16 +222,16 @@ double rate_for(double tokens, std::int64_t gamma) {
   return theory::alpha_from_acceptance_length(std::clamp(tokens, 1.0, static_cast<double>(gamma) + 1), gamma).alpha();
 }
 
-/// Accepted drafts per draft looked at, which is the one rate that the measured positions come to.
+/// Accepted drafts per examined draft, the single rate equivalent to the measured positions.
 AcceptanceRate pooled(const AcceptanceProfile& measured, std::int64_t gamma) {
   const double accepted = theory::expected_tokens(measured, gamma) - 1;
   return AcceptanceRate(std::min(1.0, accepted / theory::expected_tokens(measured, gamma - 1)));
 }
 
 /// Rates that change by one ratio from draft to draft between figures and give the profile's tokens at each of these.
-/// @param gammas   of the figures
-/// @param falling  no rate exceeds the one before it, from one figure to the next either
-/// @return nothing where no rates do
+/// @param gammas   the gammas of the figures
+/// @param falling  no rate exceeds the one before it, including from one figure to the next
+/// @return empty if no rates do
 std::optional<std::vector<double>> rates_between(const AcceptanceProfile& measured,
                                                  const std::vector<std::int64_t>& gammas, double ratio, bool falling) {
   constexpr double slack = 1e-9;
@@ -254,8 +254,8 @@ std::optional<std::vector<double>> rates_between(const AcceptanceProfile& measur
 }
 
 /// The rates between figures by the steepest of the published ratios with which rates fall through all figures, or
-/// with which they rise from one to the next where no falling ones go through them.
-/// @return nothing where there are none
+/// with which they rise from one to the next if no falling ones pass through them.
+/// @return empty if there are none
 std::optional<std::vector<double>> steepest_between(const AcceptanceProfile& measured,
                                                     const std::vector<std::int64_t>& gammas) {
   const bool falling = rates_between(measured, gammas, 1, true).has_value();
@@ -271,10 +271,10 @@ std::optional<std::vector<double>> steepest_between(const AcceptanceProfile& mea
   return found;
 }
 
-/// Readings beyond the measured drafts, rates in between as they are and, where some lie between figures, as steep as
-/// they may be and rising from draft to draft. A rate of 1 gives none to go on with: readings are then of the rounding
+/// Readings beyond the measured drafts, with the rates in between unchanged and, if some lie between figures, as steep
+/// as they may be and rising from draft to draft. A rate of 1 cannot be continued: readings are then of the rounding
 /// alone, which ends at gamma + 1.
-/// @param gammas  of the figures
+/// @param gammas  the gammas of the figures
 void add_readings(const AcceptanceProfile& measured, const std::vector<std::int64_t>& gammas, double half_unit,
                   TypedAcceptance& typed) {
   const std::int64_t gamma = gammas.back();
@@ -309,8 +309,8 @@ void add_readings(const AcceptanceProfile& measured, const std::vector<std::int6
   }
 }
 
-/// The ends through the longest figure, and those that meet the ends of all figures at once; a figure whose end these
-/// miss has its own.
+/// The ends through the longest figure, and those that meet the ends of all figures at once; a figure whose end is not
+/// met by these has its own.
 void add_interval(const std::optional<double>& rounds, const std::vector<std::int64_t>& gammas,
                   TypedAcceptance& typed) {
   if (!rounds) return;
@@ -343,7 +343,7 @@ bool have_law(const std::vector<theory::AcceptanceLength>& lengths) {
   return theory::profile_from_acceptance_lengths(lengths).monotone;
 }
 
-/// By how much the half units of lengths that no survival function gives must be widened for one to do.
+/// The amount by which the half units of lengths must be widened for a survival function to give them.
 double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
   double lo = 0, hi = static_cast<double>(lengths.back().gamma);
   for (int i = 0; i < halvings; ++i) {
@@ -353,8 +353,8 @@ double least_misfit(const std::vector<theory::AcceptanceLength>& lengths) {
   return hi;
 }
 
-/// The lengths with one of them held as near to `wanted` as the others' half units let it.
-/// @param legal  what they let it be
+/// The lengths with one of them held as near to `wanted` as the others' half units allow.
+/// @param legal  the range that they allow
 std::vector<theory::AcceptanceLength> held(std::vector<theory::AcceptanceLength> lengths, std::size_t k, double wanted,
                                            double legal) {
   const std::int64_t gamma = lengths[k].gamma;
@@ -369,9 +369,9 @@ std::vector<theory::AcceptanceLength> held(std::vector<theory::AcceptanceLength>
   return lengths;
 }
 
-/// The law that misses the length that it misses most by the least share of its half unit, the others in turn by as
-/// little as it can.
-/// @param lengths  that some law gives within their half units
+/// The law that minimises the largest miss of a length as a share of its half unit, then the next largest, and so on
+/// for the others in turn.
+/// @param lengths  given by some law within their half units
 AcceptanceProfile nearest_law(std::vector<theory::AcceptanceLength> lengths) {
   const auto scaled = [&](double share) {
     std::vector<theory::AcceptanceLength> result = lengths;
@@ -394,7 +394,7 @@ AcceptanceProfile nearest_law(std::vector<theory::AcceptanceLength> lengths) {
   return theory::profile_from_acceptance_lengths(lengths).profile;
 }
 
-/// Readings that meet the ends of each length's rounding, as far as the others' rounding lets a law go there.
+/// Readings that meet the ends of each length's rounding, as far as the others' rounding allows.
 void add_ends_of_lengths(const std::vector<theory::AcceptanceLength>& lengths, TypedAcceptance& typed) {
   for (std::size_t k = 0; k < lengths.size(); ++k) {
     const auto& [gamma, tokens, half_unit] = lengths[k];
@@ -408,7 +408,7 @@ void add_ends_of_lengths(const std::vector<theory::AcceptanceLength>& lengths, T
   }
 }
 
-/// Readings with all rates at the low and at the high ends of their rounding, survival falling.
+/// Readings with all rates at the low and at the high ends of their rounding, with decreasing survival.
 void add_ends_of_rates(std::span<const TypedRate> rates, bool conditional, TypedAcceptance& typed) {
   std::vector<double> low, high;
   bool rounded = false;
@@ -428,7 +428,7 @@ void add_ends_of_rates(std::span<const TypedRate> rates, bool conditional, Typed
   }
 }
 
-/// Readings that meet the ends of each length's rounding, whatever the others say.
+/// Readings that meet the ends of each length's rounding, regardless of the others.
 void add_lengths_as_typed(std::span<const TypedLength> lengths, TypedAcceptance& typed) {
   for (const TypedLength& length : lengths) {
     for (const double moved : {-length.half_unit, length.half_unit}) {
@@ -459,7 +459,7 @@ TypedAcceptance one_length(const TypedLength& length, const std::optional<double
   return typed;
 }
 
-/// How far the tokens per step may lie from those of the rates for the rounding of all of them.
+/// The possible error of the tokens per step from the rounding of all rates.
 double half_unit_of_tokens(std::span<const TypedRate> rates, bool conditional) {
   double sum = 0;
   std::vector<double> typed, lowest, highest;
@@ -530,7 +530,7 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
   for (std::size_t j = 0; j < rates.size(); ++j) {
     const auto& [rate, half] = rates[j];
     const auto position = static_cast<std::int64_t>(j) + 1;
-    // Given that all before are accepted, of the rounds that came so far.
+    // Given that all before are accepted, over the rounds that came this far.
     const double counted = rounds.value_or(0) * (conditional ? measured.survival(position - 1) : 1.0);
     const Interval sampled = rounds ? share_interval(rate, counted / typed_design_effect) : Interval{rate, rate};
     const double lo = std::max(0.0, sampled.lo - half), hi = std::min(1.0, sampled.hi + half);

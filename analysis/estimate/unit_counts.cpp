@@ -15,11 +15,11 @@ using traces::CountUnit;
 using traces::DraftShape;
 using traces::ServingCounts;
 
-// Counts as doubles agree to this; what servers count in separate counters may be read between two increments, and
-// what was computed back from printed rates is rounded.
+// Counts as doubles agree to this; a server's separate counters may be read between two increments, and
+// counts inferred from printed rates are rounded.
 constexpr double exact_share = 1e-6;
 constexpr double loose_share = 0.01;
-/// Beyond this doubles do not count by ones.
+/// Beyond this doubles do not represent every integer.
 constexpr double most_counts = 1e15;
 
 class Checks {
@@ -48,13 +48,13 @@ class Checks {
     }
   }
 
-  /// What two counts may differ by before they contradict each other.
+  /// The difference of two counts above which they contradict each other.
   double slack(double scale) const {
     if (counts_.from_rates) return 1 + loose_share * scale;
     const bool scraped = counts_.unit == CountUnit::total || counts_.unit == CountUnit::window;
     return (scraped ? loose_share : exact_share) * scale;
   }
-  /// `value` and `other` count the same.
+  /// Requires `value` and `other` to count the same.
   void equal(const char* field, double value, const std::string& others_name, double other) const {
     const double scale = std::max(value, other);
     const double off = std::abs(value - other);
@@ -88,7 +88,7 @@ void drop_empty_end(std::vector<double>& values) {
 
 bool nearly_equal(double a, double b) { return std::abs(a - b) <= exact_share * std::max(a, b); }
 
-/// One unit on its way.
+/// The normalisation of one unit.
 class Normalisation {
  public:
   Normalisation(const ServingCounts& counts, const UnitCountsOptions& options, const WarnOfUnit& warn, UnitCounts& unit)
@@ -165,7 +165,7 @@ class Normalisation {
     unit_.longest_draft = gamma_;
   }
 
-  /// Of the rounds that round to one printed mean, those that draft so many tokens at gamma tokens each at most.
+  /// Among the rounds that round to one printed mean, those that draft this many tokens with at most gamma tokens each.
   void raise_rounds_to_drafts() {
     if (!unit_.rounds_between || !unit_.drafted || unit_.shape != DraftShape::chain || gamma_.value_or(0) < 1) return;
     auto& [fewest, most] = *unit_.rounds_between;
@@ -173,7 +173,7 @@ class Normalisation {
     unit_.rounds = std::max(*unit_.rounds, fewest);
   }
 
-  /// The law of lengths, where it was counted.
+  /// The law of lengths, if it was counted.
   void take_lengths() {
     std::vector<double>& lengths = unit_.rounds_by_drafted;
     if (!counts_.rounds_by_accepted_and_drafted.empty()) {
@@ -262,7 +262,7 @@ class Normalisation {
     if (!unit_.rounds_by_drafted.empty()) {
       const double drafted = weighted_sum(unit_.rounds_by_drafted);
       if (unit_.drafted && unit_.shape == DraftShape::tree) {
-        // Its paths are as long as that, and several drafts stand at one depth.
+        // Its paths have this length, and several drafts share one depth.
         check_.at_most("the drafts by length", drafted, "the drafted tokens", *unit_.drafted);
       } else if (unit_.drafted) {
         check_.equal("drafted", *unit_.drafted, "the drafts by length", drafted);
@@ -326,7 +326,7 @@ class Normalisation {
       if (counts_.engine == "llama.cpp") off = std::max(off, drafts_short_of(counts_, *gamma_, rounds));
       if (!unit_.drafted || std::abs(*unit_.drafted - all) <= off) unit_.fixed_gamma = gamma_;
     } else if (unit_.drafted && counts_.engine != "llama.cpp") {
-      // llama.cpp ends drafts that look poor and counts rounds without a draft: a whole mean is chance there.
+      // llama.cpp ends drafts that look poor and counts rounds without a draft: an integer mean is a coincidence there.
       const double mean = *unit_.drafted / rounds;
       const double whole = std::round(mean);
       const double off = counts_.from_rates ? check_.slack(*unit_.drafted) / rounds : exact_share * mean;
@@ -363,7 +363,7 @@ class Normalisation {
     }
   }
 
-  /// Looked at: drafted, and all before it accepted.
+  /// Examined: drafted, and all before it accepted.
   void evaluate_by_position() {
     const std::size_t longest = unit_.rounds_by_drafted.size() - 1;
     unit_.accepted_at.resize(std::max(unit_.accepted_at.size(), longest));
@@ -378,8 +378,8 @@ class Normalisation {
         }
       }
     } else {
-      // Lengths chosen before the drafts are accepted or not: of the rounds alive, the share that goes on is that of
-      // all rounds of this length.
+      // Lengths are chosen before the drafts are accepted or not: of the rounds alive, the share that continues is that
+      // of all rounds of this length.
       double drafting = sum_of_counts(unit_.rounds_by_drafted);
       double alive = sum_of_counts(unit_.rounds_by_accepted);
       for (std::size_t j = 0; j < longest && drafting > 0; ++j) {
@@ -403,7 +403,7 @@ class Normalisation {
     unit_.least_rejections = unit_.most_rejections = rejections;
   }
 
-  /// A round without a rejection drafted just what it accepted; the drafts in excess lie in the others, as few of them
+  /// A round without a rejection drafted exactly what it accepted; the excess drafts lie in the others, as few of them
   /// as gamma allows or as many as there are.
   void bound_rejections() {
     double excess = std::max(0.0, *unit_.drafted - *unit_.accepted);
@@ -432,7 +432,7 @@ class Normalisation {
     unit_.least_rejections = std::min(unit_.least_rejections, unit_.most_rejections);
   }
 
-  /// By depth, where every round's tree has the same one.
+  /// By depth, if every round's tree has the same one.
   void evaluate_tree() {
     if (!unit_.has_positions || !gamma_) return;
     unit_.accepted_at.resize(std::max(unit_.accepted_at.size(), static_cast<std::size_t>(*gamma_)));
@@ -457,9 +457,9 @@ class Normalisation {
 
 double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds) {
   const auto drafts = static_cast<double>(gamma);
-  // Near the end a round drafts no more than may still be put out: at worst gamma - 1, ..., 1, 0.
+  // Near the end a round drafts no more than may still be emitted: at worst gamma - 1, ..., 1, 0.
   if (counts.unit == CountUnit::request || counts.format == "llama-speculative") return drafts * (drafts + 1) / 2;
-  constexpr double share_in_ends = 0.05;  // of a total or a window, which count no answers
+  constexpr double share_in_ends = 0.05;  // share in a total or a window, which count no answers
   return share_in_ends * drafts * rounds;
 }
 

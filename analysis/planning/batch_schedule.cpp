@@ -9,21 +9,21 @@
 namespace specdec::planning {
 namespace {
 
-/// What is known of a batch.
+/// The data of one batch.
 struct BatchRegrets {
   PriceBasis basis = PriceBasis::measured;
-  /// [gamma]: the largest regret over the contexts. Empty where it is not priced; gammas without a price at some
-  /// context are left out, and all but plain decoding where none gains enough.
+  /// [gamma]: the largest regret over the contexts. Empty if it is not priced; gammas without a price at some
+  /// context are left out, and so are all but plain decoding if none gains enough.
   std::vector<double> worst;
 };
 
-/// A stretch that is being made: which gammas would do at all of its batches, and the largest regret of each.
+/// A stretch under construction: the gammas that are acceptable at all of its batches, and the largest regret of each.
 class OpenStretch {
  public:
   OpenStretch(std::int64_t batch, BatchRegrets at, double tolerance)
       : stretch_{batch, batch, 0, at.basis}, worst_(std::move(at.worst)), allowed_(allowed(worst_, tolerance)) {}
 
-  /// False, and nothing changed, where no gamma would do at this batch too, or its basis is another one.
+  /// False, and nothing changed, if no gamma is acceptable at this batch too, or its basis differs.
   bool extend(std::int64_t batch, const BatchRegrets& at, double tolerance) {
     if (at.basis != stretch_.basis) return false;
     std::vector<bool> both = allowed(at.worst, tolerance);
@@ -73,7 +73,7 @@ bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, dou
          cost.extrapolates(scan.point(0, batch, context));
 }
 
-/// Takes the regrets at one more context into the largest ones; a speed of 0 does not count as one.
+/// Updates the largest regrets with those at one more context; a speed of 0 does not count.
 void add_regrets(const std::vector<double>& speeds, double best, std::vector<double>& worst) {
   if (worst.empty()) worst.resize(speeds.size());
   worst.resize(std::min(worst.size(), speeds.size()));
@@ -87,10 +87,10 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
                         const ScheduleRule& rule) {
   BatchRegrets result;
   result.basis = scan.basis(batch, contexts.front());
-  // Against the best of all gammas, and of those that were measured.
+  // Relative to the best of all gammas, and of the measured ones.
   std::vector<double> worst, worst_measured;
   bool prefers_measured = true;
-  // Some gamma is 1 + min_gain times as fast as plain decoding at some context.
+  // True if some gamma is 1 + min_gain times as fast as plain decoding at some context.
   bool gains = false, gains_measured = false;
   std::vector<cost::RoundTime> times;
   std::vector<double> speeds, measured_speeds;
@@ -126,7 +126,7 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
   return result;
 }
 
-/// Where a whole batch is priced.
+/// The batch at which an integer batch is priced.
 double priced_at(std::int64_t whole, const ScheduleRule& rule) {
   const auto batch = static_cast<double>(whole);
   double nearest = batch, least = std::numeric_limits<double>::infinity();
@@ -140,7 +140,7 @@ double priced_at(std::int64_t whole, const ScheduleRule& rule) {
   return nearest;
 }
 
-/// One more batch without a price.
+/// Adds one more batch without a price.
 void add_not_priced(std::int64_t batch, std::vector<PlannedStretch>& schedule) {
   if (!schedule.empty() && schedule.back().basis == PriceBasis::not_priced) {
     schedule.back().batch_high = batch;
@@ -190,7 +190,7 @@ CrossoverBounds crossover_bounds(const DraftScan& scan, std::int64_t crossover, 
     return batch_verdict(scan, batch, question, rule) == verdict;
   };
   CrossoverBounds bounds;
-  // Gains are told up to `gains`, and at `open` no longer.
+  // Gains are certain up to `gains`, and no longer at `open`.
   std::int64_t gains = 0, open = crossover;
   while (open - gains > 1) {
     const std::int64_t middle = std::midpoint(gains, open);

@@ -31,7 +31,7 @@ estimate::MeasuredAcceptance measured(std::span<const CountedRun> runs, std::int
   return estimate::MeasuredAcceptance(summaries.summaries().front(), reading);
 }
 
-/// Both at one gamma; `share` of the second.
+/// Interpolates between both at one gamma; `share` of the second.
 TokensPerStep between(const TokensPerStep& a, const TokensPerStep& b, double share) {
   const auto mix = [share](double x, double y) { return (1 - share) * x + share * y; };
   TokensPerStep tokens;

@@ -28,26 +28,26 @@ namespace {
 
 using traces::ServingCounts;
 
-/// Lengths of two runs that differ by less than this factor are the same workload; outputs vary from run to run.
+/// Lengths of two runs that differ by less than this factor are the same workload; output lengths vary between runs.
 constexpr double same_lengths = 1.1;
 /// Repeated runs that differ by more than this factor contradict each other.
 constexpr double runs_agree = 1.2;
-/// So far apart no neighbouring times per token of one server are.
+/// Neighbouring times per token of one server never differ by this factor.
 constexpr double far_apart = 20;
-/// A batch within this factor of the runs' one batch is that batch.
+/// A batch within this factor of the runs' single batch is treated as that batch.
 constexpr double one_batch = 1.25;
-/// Tokens per step that differ by less than this factor beyond their intervals differ by how they were rounded.
+/// Tokens per step that differ by less than this factor beyond their intervals differ only by rounding.
 constexpr double same_acceptance = 1.02;
 
 struct Run {
   const ServingCounts* counts = nullptr;
   BenchFigures figures;
   cost::ObservedRound round;
-  /// Number of its workload.
+  /// Index of its workload.
   std::size_t workload = 0;
 
   bool speculative() const { return figures.gamma > 0; }
-  /// Whether it says how much of its drafts was accepted.
+  /// True if it states how much of its drafts was accepted.
   bool says_acceptance() const { return speculative() && !cost::drafts_uncounted(*counts); }
   CountedRun counted() const { return {counts, figures.gamma}; }
 };
@@ -67,13 +67,13 @@ bool is_speculative(const ServingCounts& run) {
   return false;
 }
 
-/// What the run drafted each round.
+/// The run's drafted tokens per round.
 std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stated) {
   if (!is_speculative(run)) return 0;
   if (run.gamma) return *run.gamma;
   if (stated) return *stated;
   if (run.rounds.value_or(0) > 0 && run.drafted) {
-    // Drafts that end early make the mean a little less than the length that was asked for.
+    // Drafts that end early make the mean slightly smaller than the requested length.
     const double mean = *run.drafted / *run.rounds;
     if (mean > 0 && std::ceil(mean) - mean <= 0.05 * mean) return static_cast<std::int64_t>(std::ceil(mean));
     throw run.refusal("drafted tokens per round", fmt::format("{:g}", mean), "a whole number, or a stated gamma");
@@ -81,7 +81,7 @@ std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stat
   throw run.refusal("drafted tokens per round", "unknown", "counted by the run, or a stated gamma");
 }
 
-/// @param acceptance  of a run that does not say its own; null where there is none
+/// @param acceptance  for a run that does not state its own; null if there is none
 Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gamma,
              const estimate::AcceptanceCurve* acceptance) {
   if (!counts.bench) throw counts.refusal("document", "no result of a benchmark", "a benchmark run");
@@ -131,7 +131,7 @@ std::string model_of(const BenchQuestion& question) {
   return std::string(first);
 }
 
-/// The one that is chosen, or the only one that speculative runs name; nothing where none is named.
+/// The chosen one, or the only one that speculative runs name; empty if none is named.
 std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& runs) {
   const Run* first = nullptr;
   for (const Run& run : runs) {
@@ -151,7 +151,7 @@ std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& r
   return first == nullptr ? std::nullopt : std::optional(std::string(first->counts->label("draft")));
 }
 
-/// Runs that say how much they accepted before those that do not, which have the acceptance of the question, or else of
+/// Runs that state their acceptance before those that do not, which take the acceptance of the question, or else of
 /// the others.
 Runs runs_of(const BenchQuestion& question, const std::string& model) {
   Runs runs;
@@ -197,7 +197,7 @@ bool same_load(const Run& a, const Run& b) {
          a.counts->bench->request_rate == b.counts->bench->request_rate;
 }
 
-/// Rising by lengths, concurrency (batch where that has no limit) and gamma; lengths that are the same by and large
+/// Sorted by lengths, concurrency (batch if that has no limit) and gamma; lengths that are approximately equal
 /// share a workload.
 void sort_runs(Runs& runs) {
   std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
@@ -217,7 +217,7 @@ void sort_runs(Runs& runs) {
   std::stable_sort(runs.begin(), runs.end(), [&](const Run& a, const Run& b) { return key(a) < key(b); });
 }
 
-/// Whether they ran the same, so that what they differ by is chance.
+/// True if they ran the same configuration, so that they differ only by chance.
 bool are_repeats(const Run& a, const Run& b) {
   return a.workload == b.workload && a.figures.gamma == b.figures.gamma && same_load(a, b);
 }
@@ -230,8 +230,8 @@ std::vector<CountedRun> counted_runs(const Runs& runs, const Run* without = null
   return counted;
 }
 
-/// Around the seconds of an output token: the errors of the round and of its tokens, whose interval and readings add
-/// up, are independent.
+/// The interval around the seconds of an output token: the errors of the round and of its tokens, whose interval and
+/// readings add up, are independent.
 estimate::Interval interval_of_token(double seconds, double round, const cost::Range& rounds,
                                      const estimate::TokensPerStep& tokens) {
   const double fewer = std::log(tokens.value / tokens.ci95.lo) + std::log(tokens.value / tokens.readings.lo);
@@ -240,7 +240,7 @@ estimate::Interval interval_of_token(double seconds, double round, const cost::R
           seconds * std::exp(core::half_of_both(std::log(rounds.hi / round), fewer))};
 }
 
-/// The tokens per step of a run, whose own counts err like those that predict them.
+/// The tokens per step of a run, whose own counts have the same kind of error as those that predict them.
 PredictedFigure tokens_of(const Run& run, const estimate::TokensPerStep& predicted) {
   const CountedRun counted[] = {run.counted()};
   const estimate::TokensPerStep own = BenchAcceptance(counted).tokens_per_step(run.figures.gamma);
@@ -290,10 +290,10 @@ class BenchPlanner {
   Runs runs_;
   /// Those of the runs, in their order, and those of the windows.
   std::vector<cost::ObservedRound> rounds_;
-  /// At which all rounds are taken to be, where they have one batch.
+  /// The batch at which all rounds are taken to be, if they have only one.
   std::optional<double> batch_;
   std::shared_ptr<const cost::FittedCost> cost_;
-  /// Of the runs; of the question where none says it.
+  /// The acceptance of the runs, or of the question if no run states it.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance_;
 };
 
@@ -325,7 +325,7 @@ bool BenchPlanner::has_plain_runs() const {
   return std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return !run.speculative(); });
 }
 
-/// Beyond the runs by the shape of the other cost.
+/// Prices points beyond the runs by the shape of the other cost.
 void BenchPlanner::anchor() {
   const auto anchored = std::make_shared<cost::AnchoredCost>(cost_, question_.beyond, question_.seed);
   plan_.cost = anchored;
@@ -343,7 +343,7 @@ void BenchPlanner::anchor() {
            least, most));
 }
 
-/// Says what of the acceptance is not counted by the runs, or not how precisely.
+/// Warns of acceptance that the runs do not count, or not precisely.
 void BenchPlanner::check_acceptance() {
   const auto list = [&](auto concerned) {
     std::vector<std::string> places;
@@ -378,8 +378,8 @@ void BenchPlanner::check_constant_alpha() {
            found->first_rate, at, found->first_at, found->second_rate, at, found->second_at, found->p_value));
 }
 
-/// Runs under load hold the prompts of other requests in their time per token, by an amount that one length of prompts
-/// does not tell from decoding.
+/// Under load, runs include the prompts of other requests in their time per token, by an amount that a single prompt
+/// length does not separate from decoding.
 void BenchPlanner::check_prompts() {
   const auto length = [](const Run& run) { return run.figures.input_tokens; };
   const double first = length(runs_.front());
@@ -422,7 +422,7 @@ void BenchPlanner::check_repeats() {
   }
 }
 
-/// Milliseconds that were given as seconds, or the other way round, leave a gap between times per token.
+/// Milliseconds given as seconds, or vice versa, leave a gap between times per token.
 void BenchPlanner::check_units() {
   std::vector<const Run*> rising;
   for (const Run& run : runs_) rising.push_back(&run);
@@ -538,7 +538,7 @@ BenchPrediction BenchPlanner::prediction_of(const Run& run) const {
   return row;
 }
 
-/// Those of a plain run that has the run's concurrency.
+/// The lengths of a plain run that has the run's concurrency.
 std::string BenchPlanner::other_lengths(const Run& run) const {
   const auto plain = std::find_if(runs_.begin(), runs_.end(),
                                   [&](const Run& other) { return !other.speculative() && same_load(other, run); });
@@ -546,8 +546,8 @@ std::string BenchPlanner::other_lengths(const Run& run) const {
   return fmt::format("; those of {} are {}", plain->counts->place(), lengths_text(plain->figures));
 }
 
-/// Of the logarithm of the ratio of two runs, 95%: by the spread of repeated runs, that of all of them taken as one.
-/// Nothing where none is repeated, or none differs within the digits that were written.
+/// Half-width for the logarithm of the ratio of two runs, 95%: from the pooled spread of repeated runs.
+/// Empty if none is repeated, or none differs within the printed digits.
 std::optional<double> BenchPlanner::half_width_of_ratio() const {
   double squares = 0, degrees = 0;
   std::vector<bool> seen(runs_.size(), false);
@@ -568,7 +568,7 @@ std::optional<double> BenchPlanner::half_width_of_ratio() const {
   return boost::math::quantile(boost::math::students_t(degrees), 0.975) * std::sqrt(2 * squares / degrees);
 }
 
-/// Measured speedups have the interval of the measurement, and none where nothing was measured twice.
+/// Measured speedups have the interval of the measurement, and none if nothing was measured twice.
 void BenchPlanner::match() {
   if (!has_plain_runs()) return;
   const std::optional<double> half_width = half_width_of_ratio();
@@ -612,7 +612,7 @@ void BenchPlanner::match() {
   }
 }
 
-/// The plain runs of one workload and load are one point; where none is plain, all of them.
+/// The plain runs of one workload and load are one point; if none is plain, all runs are used.
 std::vector<PlanPoint> points_of(const Runs& runs, bool has_plain) {
   std::vector<PlanPoint> points;
   std::vector<bool> seen(runs.size(), false);
@@ -633,7 +633,7 @@ std::vector<PlanPoint> points_of(const Runs& runs, bool has_plain) {
   return points;
 }
 
-/// Rising, of values that differ by less than a workload's lengths the first.
+/// In increasing order; of values that differ by less than a workload's lengths only the first.
 std::vector<double> apart(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto close = [](double a, double b) { return same_length(a, b); };
@@ -641,7 +641,7 @@ std::vector<double> apart(std::vector<double> values) {
   return values;
 }
 
-/// Place of the point of a plain run: repeated ones are one point.
+/// Index of the point of a plain run: repeated ones are one point.
 std::size_t nearest(const std::vector<PlanPoint>& points, const BenchFigures& plain) {
   const auto distance = [&](const PlanPoint& point) {
     return std::abs(std::log(point.batch / plain.batch)) +
@@ -652,7 +652,7 @@ std::size_t nearest(const std::vector<PlanPoint>& points, const BenchFigures& pl
   return static_cast<std::size_t>(least - points.begin());
 }
 
-/// With the tokens per step that the plan takes for the traffic: those of the run, unless another acceptance is given.
+/// With the tokens per step that the plan assumes for the traffic: those of the run, unless an acceptance is given.
 std::vector<MeasuredSpeedup> BenchPlanner::measured_speedups(const std::vector<PlanPoint>& points) const {
   std::vector<MeasuredSpeedup> measured;
   for (const BenchSpeedup& row : plan_.speedups) {
@@ -716,7 +716,7 @@ void BenchPlanner::ask() {
   if (!has_plain_runs()) compare_drafts();
 }
 
-/// What runs with drafts alone tell: which of the gammas between them is the fastest. What plain decoding takes is the
+/// The result of runs with drafts alone: the fastest of the gammas between them. The time of plain decoding is the
 /// next thing to measure.
 void BenchPlanner::compare_drafts() {
   std::int64_t first = largest_scanned_gamma, last = 1;
@@ -733,7 +733,7 @@ void BenchPlanner::compare_drafts() {
   }
 }
 
-/// Says where the acceptance that is given is not that of the runs: at the gamma where they lie furthest apart.
+/// Reports how a given acceptance differs from that of the runs: at the gamma at which they are furthest apart.
 void BenchPlanner::compare_acceptance() {
   if (!question_.acceptance) return;
   const auto around = [](const estimate::TokensPerStep& tokens) {
@@ -767,8 +767,8 @@ void BenchPlanner::compare_acceptance() {
                    found, contradicted_speedup()));
 }
 
-/// "; at batch 8 ..." of the measured speedup that lies furthest from the plan's, beyond both intervals; empty where
-/// none does, or where the plan is asked for other points or other rounds than those of the runs.
+/// "; at batch 8 ..." for the measured speedup that is furthest from the plan's, beyond both intervals; empty if there
+/// is none, or if the plan is for other points or other rounds than those of the runs.
 std::string BenchPlanner::contradicted_speedup() const {
   if (!question_.batches.empty() || !question_.contexts.empty()) return "";
   if (question_.overhead_seconds > 0 || question_.overhead_steps > 0) return "";

@@ -76,7 +76,7 @@ void require_question(const DeploymentQuestion& question) {
   require_stretches(question);
 }
 
-/// The gamma deployed at a batch, which need not be whole and is rounded.
+/// The gamma deployed at a batch, which is rounded if it is not an integer.
 std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, double batch) {
   if (question.deployed.empty()) return std::nullopt;
   const double whole = whole_batch(batch);
@@ -88,7 +88,7 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
-/// Says where a gamma that was measured, or plain decoding, was preferred to a faster one that was not.
+/// Notes where a measured gamma, or plain decoding, was preferred to a faster unmeasured one.
 template <class Note>
 void note_preference(const DraftPlan& plan, const DeploymentQuestion& question, const Note& note) {
   std::size_t points = 0;
@@ -133,7 +133,7 @@ std::string all_batches(const std::vector<PlannedStretch>& schedule, PriceBasis 
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// Says where points have fewer gammas than were to be compared, or none.
+/// Notes where points have fewer gammas than were to be compared, or none.
 void note_prices(const DraftScan& scan, const DraftPlan& plan, const AddNote& note) {
   const auto report = [&](std::string_view code, const auto& concerned, const auto& what) {
     const auto first = std::find_if(plan.points.begin(), plan.points.end(), concerned);
@@ -176,7 +176,7 @@ void note_schedule(const DraftPlan& plan, const DeploymentQuestion& question, co
                   beyond, question.extrapolate ? "" : ", and nothing is decided there"));
 }
 
-/// Says where points of a draft are less than what was asked for.
+/// Notes where points of a draft are less than was requested.
 void note_limits(const DraftScan& scan, const DeploymentQuestion& question, DraftPlan& plan) {
   const AddNote note = [&](std::string code, std::string message) {
     plan.notes.push_back({std::move(code), std::move(message)});
@@ -237,7 +237,7 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
   return plan;
 }
 
-/// Says why not even plain decoding has a price, where that is so at every point.
+/// Explains why not even plain decoding has a price, if that is so at every point.
 void require_some_price(const DeploymentQuestion& question, const DeploymentPlan& plan) {
   for (const DraftPlan& draft : plan.drafts) {
     for (const PointPlan& point : draft.points) {
@@ -248,8 +248,8 @@ void require_some_price(const DeploymentQuestion& question, const DeploymentPlan
   static_cast<void>(question.drafts[0].cost->round({0, first.batch, first.context, 0}));
 }
 
-/// What drafts are compared by at a point, the smaller the better: seconds per output token where all know them, else
-/// the same in plain steps; infinite without an optimum.
+/// The measure by which drafts are compared at a point, the smaller the better: seconds per output token if all know
+/// them, else the same in plain steps; infinite without an optimum.
 double slowness(const DeploymentPlan& plan, const DeploymentQuestion& question, std::size_t draft, std::size_t point) {
   const auto in_seconds = [](const DeploymentDraft& d) { return d.cost->in_seconds(); };
   const PointPlan& at = plan.drafts[draft].points[point];
@@ -258,8 +258,8 @@ double slowness(const DeploymentPlan& plan, const DeploymentQuestion& question, 
   return seconds ? at.seconds_per_output_token->speculative : 1 / at.optimal()->speedup;
 }
 
-/// The draft that loses least against the best one of each point, where it loses most; less mean loss breaks ties. One
-/// without an optimum loses all.
+/// The draft whose largest loss relative to the best one of each point is smallest; the mean loss breaks ties. A draft
+/// without an optimum loses everything.
 void compare_drafts(const DeploymentQuestion& question, DeploymentPlan& plan) {
   const std::size_t drafts = plan.drafts.size();
   const std::size_t points = plan.drafts[0].points.size();

@@ -16,7 +16,7 @@
 namespace specdec::planning {
 namespace {
 
-/// The `count` least values by `less`, sorted; count <= 16.
+/// The `count` smallest values by `less`, sorted; count <= 16.
 template <class Less>
 std::array<double, 17> least_values(const std::vector<double>& values, std::size_t count, Less less) {
   std::array<double, 17> least{};
@@ -31,8 +31,8 @@ std::array<double, 17> least_values(const std::vector<double>& values, std::size
   return least;
 }
 
-/// The quantile of values on the side that `less` puts first, linear between neighbours; reorders them. Few values
-/// beyond it are found without that.
+/// The quantile of values on the side that `less` puts first, linear between neighbours; reorders them. If few values
+/// lie beyond it, it is found without reordering.
 template <class Less>
 double quantile(std::vector<double>& values, double share, Less less) {
   const double place = share * static_cast<double>(values.size() - 1);
@@ -54,7 +54,7 @@ LogError log_error(double value, const estimate::Interval& interval) {
   return {std::max(0.0, std::log(value / interval.lo)), std::max(0.0, std::log(interval.hi / value))};
 }
 
-/// What the cost says where it does not answer.
+/// The cost's message if it has no answer.
 std::string refusal(const cost::RoundCost& cost, const cost::RoundPoint& point) {
   try {
     static_cast<void>(cost.round(point));
@@ -64,7 +64,7 @@ std::string refusal(const cost::RoundCost& cost, const cost::RoundPoint& point) 
   }
 }
 
-/// Prices beyond what was measured may come out as nothing, or overflow.
+/// Prices beyond what was measured may come out as zero, or overflow.
 bool is_time(double seconds) { return 0 < seconds && seconds <= std::numeric_limits<double>::max(); }
 
 std::string no_time(std::int64_t gamma, double batch, double context, double seconds) {
@@ -97,7 +97,7 @@ DraftScan::DraftScan(const DeploymentDraft& draft, std::int64_t max_gamma) : dra
     if (gamma < tokens_.size() && draft.cost->answers({0, run.batch, run.context, 0})) {
       price(run.batch, run.context, times);
     }
-    // What is not planned there is not contradicted.
+    // A point that is not planned is not contradicted.
     if (gamma >= times.size()) continue;
     const double planned = tokens_[gamma].value * times[0].total() / times[gamma].total();
     misses_.push_back({&run, std::log(run.speedup / planned)});

@@ -39,7 +39,7 @@ void require_schedule(const std::vector<PlannedStretch>& schedule) {
   }
 }
 
-/// Adds a stretch, or lengthens the last one that it goes on.
+/// Adds a stretch, or extends the last one if it continues that.
 void append(ScheduleStretch step, std::vector<ScheduleStretch>& schedule) {
   if (step.batch_high < step.batch_low) return;
   if (!schedule.empty()) {
@@ -52,7 +52,7 @@ void append(ScheduleStretch step, std::vector<ScheduleStretch>& schedule) {
   schedule.push_back(step);
 }
 
-/// What is decided, neighbours of one gamma joined.
+/// The decided stretches, with neighbours of one gamma joined.
 std::vector<ScheduleStretch> decided(const EngineRequest& request) {
   std::vector<ScheduleStretch> result;
   for (const PlannedStretch& step : request.schedule) {
@@ -66,8 +66,8 @@ std::vector<ScheduleStretch> decided(const EngineRequest& request) {
   return result;
 }
 
-/// Every batch up to `last`: the steps, between them and before the first one held by its neighbour, behind them
-/// `tail`.
+/// Every batch up to `last`: the steps, with gaps between and before them filled from a neighbour, and `tail`
+/// after them.
 std::vector<ScheduleStretch> without_gaps(const std::vector<ScheduleStretch>& steps, std::int64_t last,
                                           std::int64_t tail) {
   std::vector<ScheduleStretch> result;
@@ -106,7 +106,7 @@ std::string shell_word(const std::string& text) {
 /// A YAML scalar; JSON's strings are YAML's.
 std::string yaml_word(const std::string& text) { return ordered_json(text).dump(); }
 
-/// The object with its values on one line each.
+/// The object with one key per line.
 std::string one_key_a_line(const ordered_json& object) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : object.items()) {
@@ -167,7 +167,7 @@ class Writer {
   std::string target() const { return request_.target_model.empty() ? std::string(target_gap) : request_.target_model; }
   std::string draft() const { return request_.draft_model.empty() ? std::string(draft_gap) : request_.draft_model; }
   void note(std::string text) { config_.notes.push_back(std::move(text)); }
-  /// What the engine takes for a model.
+  /// The engine's notion of the model.
   std::string_view kind_of_name() const {
     return config_.engine == Engine::llamacpp ? "the GGUF file" : "the repository or the file";
   }
@@ -198,7 +198,7 @@ class Writer {
   void note_held();
   void note_assumptions();
 
-  /// The engine drafts the fixed gamma at every batch; says what that loses where the plan has more than one.
+  /// The engine drafts the fixed gamma at every batch; notes what that loses if the plan has more than one.
   void run_fixed(std::string_view engine) {
     const FixedGamma& fixed = request_.fixed;
     std::vector<ScheduleStretch> runs;
@@ -240,13 +240,13 @@ class Writer {
   void write_llamacpp();
 
   const EngineRequest& request_;
-  /// What is decided.
+  /// The decided stretches.
   std::vector<ScheduleStretch> schedule_;
   std::int64_t last_batch_;
   EngineConfig config_;
 };
 
-/// What the engine calls the type of the cache; empty for one that it has no name for.
+/// The engine's name for the type of the cache; empty if it has none.
 std::string Writer::own_cache_type() const {
   const NumberType type = *request_.cache_type;
   switch (config_.engine) {
@@ -275,13 +275,13 @@ std::string Writer::own_cache_type() const {
   }
 }
 
-/// Whether the engine makes weights of that type when it loads others.
+/// True if the engine converts weights to that type when it loads others.
 bool Writer::quantizes_weights() const {
   return request_.weight_type == NumberType::fp8 &&
          (config_.engine == Engine::vllm || config_.engine == Engine::sglang);
 }
 
-/// What the plan assumed of the server, beside its drafts.
+/// The plan's assumptions on the server, apart from its drafts.
 std::vector<std::string> Writer::server_options() const {
   struct Names {
     std::string_view tensor_parallel, max_num_seqs, cache_type;
@@ -304,13 +304,13 @@ std::vector<std::string> Writer::server_options() const {
   return options;
 }
 
-/// Machines that the target is spread over.
+/// Number of machines that the target is spread over.
 std::int64_t Writer::nodes() const {
   const std::int64_t gpus = request_.tensor_parallel.value_or(1), each = request_.gpus_per_node.value_or(gpus);
   return (gpus + each - 1) / each;
 }
 
-/// Of each of several machines; empty for one, and where the engine's starter has none.
+/// Options for each of several machines; empty for one, and if the engine's launcher has none.
 std::string Writer::node_options() const {
   if (nodes() == 1) return "";
   const std::string rank = shell_word(std::string(rank_gap)), address = shell_word(std::string(address_gap));
@@ -346,7 +346,7 @@ void Writer::note_nodes() {
   }
 }
 
-/// @param text  of the file that it starts the server with; empty: without drafts
+/// @param text  the contents of the file that it starts the server with; empty: without drafts
 std::string Writer::command(const std::string& text) const {
   constexpr std::array<std::string_view, 4> starts = {"vllm serve", "python -m sglang.launch_server --model-path",
                                                       "trtllm-serve", "llama-server -m"};
@@ -364,12 +364,12 @@ std::string Writer::command(const std::string& text) const {
     case Engine::llamacpp:
       break;
   }
-  // The shell does not read quotes in what it substitutes; xargs does.
+  // The shell does not interpret quotes in its substitutions; xargs does.
   return text.find('\'') == std::string::npos ? fmt::format("{} $(cat {})", command, file)
                                               : fmt::format("xargs -a {} {}", file, command);
 }
 
-/// Whether what is written names a draft that is not known.
+/// True if the output names a draft that is unknown.
 bool Writer::has_draft_gap() const {
   return std::any_of(config_.variants.begin(), config_.variants.end(),
                      [](const EngineVariant& variant) { return variant.text.find(draft_gap) != std::string::npos; });
@@ -441,7 +441,7 @@ void Writer::write_vllm() {
       json["method"] = "eagle3";
       note("for the heads of the first EAGLE the method is eagle");
       break;
-    case DraftKind::parallel:  // told from the draft's own configuration
+    case DraftKind::parallel:  // determined from the draft's own configuration
       break;
   }
   if (names_draft()) json["model"] = draft();
@@ -458,7 +458,7 @@ void Writer::write_vllm() {
   json["num_speculative_tokens"] = largest_gamma(schedule_);
   if (schedule_.size() > 1) {
     ordered_json& steps = json["num_speculative_tokens_per_batch_size"] = ordered_json::array();
-    // Its first range has to begin at batch 1.
+    // Its first range must begin at batch 1.
     for (const ScheduleStretch& step : schedule_) {
       steps.push_back({steps.empty() ? 1 : step.batch_low, step.batch_high, step.gamma});
     }
@@ -534,7 +534,7 @@ std::string_view Writer::trtllm_type() const {
 }
 
 /// @param newer  the releases since March 2026
-/// @param schedule  none: drafts the longest at every batch
+/// @param schedule  if empty, drafts the longest at every batch
 std::string Writer::trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
   std::vector<std::string> lines = {"speculative_config:"};
   const auto put = [&](std::string_view key, const std::string& value) {

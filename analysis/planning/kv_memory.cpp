@@ -9,10 +9,10 @@ namespace specdec::planning {
 namespace {
 
 constexpr std::int64_t largest_division = 1024;
-/// Of a model without a cache.
+/// For a model without a cache.
 constexpr double most_tokens = 1e15;
 
-/// States of linear and recurrent layers of one sequence, per accelerator; they are divided as the heads are.
+/// States of linear and recurrent layers of one sequence, per accelerator; they are divided like the heads.
 double state_bytes(const cost::PlacedModel& placed) {
   return cost::cache_bytes(placed.model, 0, cost::stored_bits(placed.cache_type) / 8) /
          static_cast<double>(placed.tensor_parallel);

@@ -22,7 +22,7 @@ using Eigen::VectorXd;
 constexpr std::size_t quantiles = 48;
 constexpr std::uint32_t acceptance_stream = 48, round_stream = 49, regret_draws = 4000;
 
-/// Means of a standard normal variable over stretches of equal probability.
+/// Means of a standard normal variable over intervals of equal probability.
 const std::array<double, quantiles>& normal_nodes() {
   static const std::array<double, quantiles> nodes = [] {
     const boost::math::normal_distribution<double> normal;
@@ -39,9 +39,9 @@ const std::array<double, quantiles>& normal_nodes() {
   return nodes;
 }
 
-/// What is believed of the choice at one point.
+/// The beliefs about the choice at one point.
 struct Beliefs {
-  /// Where rounds are priced, by gamma.
+  /// The points at which rounds are priced, by gamma.
   std::vector<cost::RoundPoint> places;
   /// E[u], (gammas)
   std::vector<double> utility;
@@ -49,7 +49,7 @@ struct Beliefs {
   double chosen() const { return *std::max_element(utility.begin(), utility.end()); }
 };
 
-/// A root of a covariance that rounding may have left indefinite.
+/// A root of a covariance that may be indefinite by rounding.
 MatrixXd root_of(const MatrixXd& covariance) {
   const Eigen::SelfAdjointEigenSolver<MatrixXd> solver(covariance);
   return solver.eigenvectors() * solver.eigenvalues().cwiseMax(0).cwiseSqrt().asDiagonal();
@@ -68,7 +68,7 @@ class RunMarket {
       const double width = std::log(its.ci95.hi / its.ci95.lo) + std::log(its.readings.hi / its.readings.lo);
       spread[gamma] = gamma == 0 ? 0 : width / (2 * core::normal_half_width_95);
     }
-    // As far as the residuals of fitted rounds resemble each other.
+    // As far as the residuals of fitted rounds are correlated.
     for (Index g = 1; g < spread.size(); ++g)
       for (Index h = 1; h < spread.size(); ++h)
         acceptance_error_(g, h) = spread[g] * spread[h] * cost::FittedCost::correlation({g, 1, 0}, {h, 1, 0});
@@ -98,7 +98,7 @@ class RunMarket {
     return std::max(0.0, sum / static_cast<double>(beliefs_.size()) / regret_draws);
   }
 
-  /// How much the outcome of a run is expected to lower it.
+  /// The expected reduction of it by the outcome of a run.
   double value_of(std::size_t point, std::int64_t gamma) const {
     const cost::RoundPoint& run = beliefs_[point].places[static_cast<std::size_t>(gamma)];
     const double error = question_.run_error * question_.run_error;
@@ -148,7 +148,7 @@ class RunMarket {
   std::vector<Beliefs> beliefs_;
 };
 
-/// Lines that are the highest somewhere within what normal variables reach.
+/// Lines that are the highest somewhere within the range of the normal variables.
 std::vector<std::size_t> relevant(std::span<const double> a, std::span<const double> b, std::span<const double> c) {
   constexpr double reach = 5;
   double floor = a[0] - reach * core::half_of_both(b[0], c[0]);

@@ -16,7 +16,7 @@ namespace specdec::planning {
 namespace {
 
 constexpr std::size_t listed_stretches = 100;
-/// Gammas up to this one bring all their predecessors into the rows.
+/// Up to this gamma the rows include all smaller ones.
 constexpr std::int64_t dense_gamma = 20;
 /// A finite generation takes time O(tokens gamma); above this product it is left out.
 constexpr double finite_generation_work = 2e7;
@@ -49,7 +49,7 @@ bool has_papers_costs(const core::StepCost& cost) {
          std::all_of(knots.begin(), knots.end(), [](const auto& knot) { return knot.factor == 1; });
 }
 
-/// Every gamma that the acceptance speaks of, also those above max_gamma: what regrets are against.
+/// Every gamma that the acceptance covers, including those above max_gamma: the reference of regrets.
 SearchSpace all_gammas(const PlanQuestion& q) { return {q.space.cost, largest_known_gamma(q)}; }
 
 PlanRow make_row(const PlanQuestion& q, std::int64_t gamma, double most_work = finite_generation_work) {
@@ -78,7 +78,7 @@ core::AcceptanceRate oracle_rate(const core::AcceptanceProfile& acceptance) {
   return core::AcceptanceRate::from_rejection(1 / theory::expected_tokens_limit(acceptance));
 }
 
-/// The gammas that the answer speaks of.
+/// The gammas that the answer mentions.
 std::set<std::int64_t> important_gammas(const PlanQuestion& q, const Plan& plan) {
   std::set<std::int64_t> important = {0};
   if (plan.recommended) important.insert(plan.recommended->gamma);
@@ -106,7 +106,7 @@ void add_round_numbers(std::int64_t bound, std::set<std::int64_t>& gammas) {
   }
 }
 
-/// @param all  every gamma up to the bound, since that was asked for
+/// @param all  every gamma up to the bound, because that was requested
 std::set<std::int64_t> shown_gammas(const PlanQuestion& q, const Plan& plan, bool all) {
   const std::set<std::int64_t> important = important_gammas(q, plan);
   std::int64_t dense_end = all ? plan.max_gamma : 8;
@@ -150,7 +150,7 @@ IntervalPlan plan_interval(const PlanQuestion& q) {
 }
 
 /// The smallest gamma whose speedup comes within the tolerance of its supremum at every rate in question; for an
-/// interval the high end decides, where gamma has most to lose to larger ones.
+/// interval the high end decides, where gamma loses most to larger ones.
 std::optional<std::int64_t> share_gamma(const PlanQuestion& q) {
   const core::AcceptanceProfile acceptance = q.interval ? q.interval->high : q.acceptance;
   const theory::OptimalGamma best = best_gamma(acceptance, q.space);
@@ -165,14 +165,14 @@ struct Recommendation {
   std::optional<std::int64_t> gamma;
 };
 
-/// The largest gamma that is not extrapolated; nothing where none is.
+/// The largest gamma that is not extrapolated; empty if there is none.
 std::optional<std::int64_t> largest_measured_gamma(const PlanQuestion& q) {
   std::int64_t largest = measured_drafts(q).value_or(no_max_gamma);
   if (q.space.cost.extrapolates(largest)) largest = q.space.cost.verification.points().back().tokens - 1;
   return largest < no_max_gamma ? std::optional(largest) : std::nullopt;
 }
 
-/// What the reading that says least has of the best gamma; of the supremum where none is attained.
+/// The smallest speedup of the best gamma over the readings; of the supremum if none is attained.
 double least_speedup_of(const PlanQuestion& q, const theory::OptimalGamma& best) {
   double least = best.speedup;
   for (const core::AcceptanceProfile& reading : q.readings) {
@@ -187,7 +187,7 @@ struct GammaSpeedup {
   double speedup;
 };
 
-/// The best of plain decoding and the gammas that were measured, up to `largest`.
+/// The best of plain decoding and the measured gammas, up to `largest`.
 GammaSpeedup best_measured(const PlanQuestion& q, std::int64_t largest) {
   const SearchSpace space = {q.space.cost, std::min(largest, q.space.max_gamma)};
   const theory::OptimalGamma found = best_gamma(q.acceptance, space);
@@ -201,7 +201,7 @@ GammaSpeedup best_measured(const PlanQuestion& q, std::int64_t largest) {
   return best;
 }
 
-/// The best gamma that was measured, or 0, where the best of all lies beyond and surely gains too little.
+/// The best measured gamma, or 0, if the best of all lies beyond and surely gains too little.
 std::optional<std::int64_t> preferred_gamma(const PlanQuestion& q, const Plan& plan) {
   const std::optional<std::int64_t> measured = largest_measured_gamma(q);
   const bool lies_within =
@@ -229,7 +229,8 @@ Recommendation recommend(const PlanQuestion& q, const Plan& plan) {
   return {largest_known_gamma(q) < no_max_gamma ? Basis::measured : Basis::optimum, plan.best.gamma};
 }
 
-/// How much slower one gamma is than another by the reading, or at the end of the interval, that has most; at least 0.
+/// How much slower one gamma is than another by the reading, or at the end of the interval, with the largest
+/// difference; at least 0.
 double most_behind(const PlanQuestion& q, std::int64_t gamma, std::int64_t other) {
   std::vector<core::AcceptanceProfile> readings = q.readings;
   readings.push_back(q.acceptance);

@@ -11,10 +11,10 @@
 namespace specdec::planning {
 namespace {
 
-/// More requests than this are as good as none that would do.
+/// More requests than this count as if no number sufficed.
 constexpr double most_requests = 1e9;
 
-/// Errors of a row's ln(speedup), apart.
+/// Errors of a row's ln(speedup), separately.
 struct RowErrors {
   LogError sampling, readings, acceptance, cost;
 
@@ -73,7 +73,7 @@ class PointPlanner {
   const DeploymentQuestion& question_;
   std::vector<cost::RoundTime> times_;
   std::vector<LogError> cost_error_;
-  /// The most that gammas without a price may gain.
+  /// The largest gain of gammas without a price.
   double without_price_ = 0;
   PointPlan plan_;
 };
@@ -108,7 +108,7 @@ void PointPlanner::make_rows() {
 
 void PointPlanner::prefer_measured() {
   if (!plan_.optimal()->extrapolated) return;
-  std::optional<std::size_t> measured;  // with plain decoding
+  std::optional<std::size_t> measured;  // including plain decoding
   for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
     const DeploymentRow& row = plan_.rows[gamma];
     if (!row.extrapolated && (!measured || row.speedup > plan_.rows[*measured].speedup)) measured = gamma;
@@ -180,7 +180,7 @@ void PointPlanner::explain_doubt(std::size_t row) {
   plan_.next = next;
 }
 
-// Half-widths shrink with the root of the number of clusters; the readings meet at the gamma that is measured.
+// Half-widths shrink with the root of the number of clusters; the readings coincide at the measured gamma.
 std::optional<std::int64_t> PointPlanner::requests_needed(std::size_t row) const {
   const std::optional<std::int64_t> clusters = scan_.draft().clusters;
   const RowErrors e = errors(row);
@@ -202,7 +202,7 @@ void PointPlanner::describe_optimum() {
   speedup.value = best.speedup;
   speedup.ci95 = best.speedup_ci95;
   if (acceptance + cost > 0) {
-    // A cost whose error has no bound has all of the share.
+    // A cost whose error is unbounded has all of the share.
     const double of_cost = std::isfinite(cost) ? cost / (acceptance + cost) : 1;
     plan_.interval_share = IntervalShare{1 - of_cost, of_cost};
     speedup.method = cost > 0 ? "squares of the half-widths of ln(tokens per step) and of ln(cost) added"
@@ -254,7 +254,7 @@ void PointPlanner::judge_deployed(std::int64_t gamma) {
                                         plan_.batch, plan_.context, plan_.price_limit));
   }
   if (place >= plan_.rows.size()) {
-    // Says why there is no such row.
+    // Throws with the reason why there is no such row.
     static_cast<void>(scan_.draft().acceptance->tokens_per_step(gamma));
     static_cast<void>(scan_.draft().cost->round(scan_.point(gamma, plan_.batch, plan_.context)));
     throw std::domain_error("plan_deployment: a gamma between 0 and that of what is deployed has no price");

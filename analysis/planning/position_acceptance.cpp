@@ -50,7 +50,7 @@ std::optional<theory::TwoRates> two_rates_of_rounds(const theory::ReplayedRounds
   double alive = rounds.steps(gamma);
   for (std::int64_t n = 0; n <= gamma; ++n) {
     const double going = n < gamma ? rounds.examined(gamma, n + 1) : 0;
-    // Near the end of a text fewer are drafted.
+    // Near the end of a text fewer tokens are drafted.
     ends.completed.push_back(std::max(0.0, alive - going));
     if (n == gamma) break;
     alive = rounds.accepted(gamma, n + 1);

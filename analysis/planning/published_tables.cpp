@@ -11,7 +11,7 @@
 namespace specdec::planning {
 namespace {
 
-/// Of alphas and c, which are printed with two digits, and of speeds, which are with one.
+/// Rounding of alphas and c, which are printed with two digits, and of speeds, which have one.
 constexpr double alpha_rounding = 0.005, speed_rounding = 0.05;
 
 double tokens(double alpha, std::int64_t gamma) { return theory::expected_tokens(core::AcceptanceRate(alpha), gamma); }
@@ -30,7 +30,7 @@ Table2Row table_2_row(const PublishedAcceptance& p) {
   const auto computed = [&, gamma = gamma](double alpha, double draft_cost) {
     return theory::walltime_improvement(core::AcceptanceRate(alpha), gamma, draft_cost);
   };
-  // Its reciprocal falls where the speed falls: extremes change places.
+  // Its reciprocal falls if the speed falls: the extremes swap.
   const RoundedNumber ratio = over_rounding(
       p, [&](double alpha, double draft_cost, double measured) { return computed(alpha, draft_cost) / measured; });
   Table2Row row{
@@ -65,14 +65,14 @@ bool is_same_pair(const PublishedAcceptance& a, const PublishedAcceptance& b) {
 std::optional<double> largest_paying_c(double alpha) {
   const double limit = theory::expected_tokens_limit(core::AcceptanceRate(alpha));
   double largest = 0;
-  // E is at most its limit, so that no larger gamma allows more than the bound.
+  // E is at most its limit, so no larger gamma allows more than the bound.
   for (std::int64_t gamma = 1; (limit / (1 + published_min_gain) - 1) / static_cast<double>(gamma) > largest; ++gamma) {
     largest = std::max(largest, (tokens(alpha, gamma) / (1 + published_min_gain) - 1) / static_cast<double>(gamma));
   }
   return largest > 0 ? std::optional(largest) : std::nullopt;
 }
 
-/// Of a draft whose lenience is published.
+/// The cost of a draft whose lenience is published.
 double draft_cost(const PublishedAcceptance& p) {
   if (p.draft_model == "unigram" || p.draft_model == "bigram") return 0;
   if (p.is_of_shipped_pair()) return 0.05;
@@ -89,7 +89,7 @@ std::vector<const PublishedAcceptance*> leniences_of(const PublishedAcceptance& 
   return settings;
 }
 
-/// Whether l alpha_l can lie on or above the line between its neighbours.
+/// True if l alpha_l can lie on or above the line between its neighbours.
 bool can_be_concave(const PublishedAcceptance& above, const PublishedAcceptance& p, const PublishedAcceptance* below) {
   const double low = below == nullptr ? 0 : below->lenience;
   const double low_value = below == nullptr ? 0 : low * (below->alpha - alpha_rounding);

@@ -10,7 +10,7 @@
 namespace specdec::planning {
 namespace {
 
-/// The first gamma of [first, last] from which `value`, falling and then rising, does not fall any more.
+/// The first gamma of [first, last] from which `value`, falling and then rising, no longer falls.
 template <class Value>
 std::int64_t bottom_of_valley(std::int64_t first, std::int64_t last, const Value& value) {
   while (first < last) {
@@ -24,7 +24,7 @@ std::int64_t bottom_of_valley(std::int64_t first, std::int64_t last, const Value
   return first;
 }
 
-/// The gamma of [first, last] with the least value, where `value` falls and then rises on each stretch of gammas >= 1
+/// The gamma of [first, last] with the smallest value, if `value` falls and then rises on each range of gammas >= 1
 /// on which the cost of verification is linear.
 template <class Value>
 std::int64_t least(std::int64_t first, std::int64_t last, const core::StepCost& cost, const Value& value) {

@@ -8,7 +8,7 @@
 namespace specdec::planning {
 namespace {
 
-/// What is known where the recording determines no interval: what any acceptance would give.
+/// The bounds if the recording determines no interval: those of any acceptance.
 estimate::Interval interval_of(const estimate::GammaReplay& replay) {
   return replay.tokens_per_step.ci95.value_or(estimate::Interval{1, static_cast<double>(replay.gamma) + 1});
 }

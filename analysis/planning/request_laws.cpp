@@ -151,7 +151,7 @@ std::vector<RequestRate> SequenceRates::rates() const {
     if (sums.count == 0) continue;
     RequestRate request;
     request.rate = std::clamp(sums.mean, 0.0, 1.0);
-    // Of a sequence of one position nothing is known but that its variance is at most that of a coin.
+    // For a sequence of one position only the upper bound of its variance is known, that of a coin.
     const double variance = sums.count > 1 ? sums.squared_deviations / (sums.count - 1) : 0.25;
     request.error_variance = std::min(variance / sums.count, 1.0);
     request.weight = sums.count;

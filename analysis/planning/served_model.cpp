@@ -11,7 +11,7 @@
 namespace specdec::planning {
 namespace {
 
-/// "org/name", as hubs have it.
+/// "org/name", as on model hubs.
 bool is_repository(std::string_view name) {
   constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/";
   const std::size_t slash = name.find('/');
@@ -21,7 +21,7 @@ bool is_repository(std::string_view name) {
          !name.ends_with(".gguf");
 }
 
-/// A path on the machine of the server, which need not be this one.
+/// A path on the server's machine, which may differ from this one.
 bool is_absolute_path(std::string_view name) { return name.starts_with('/') && !name.ends_with(".json"); }
 
 bool holds_weights(std::string_view name) {

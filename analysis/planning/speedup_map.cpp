@@ -19,7 +19,7 @@ struct CostLine {
   double best_up_to;
 };
 
-/// The lower envelope for c > 0 in order of gamma, and so of falling c.
+/// The lower envelope for c > 0 in order of gamma, and thus of falling c.
 std::vector<CostLine> envelope(const core::AcceptanceRate& rate, const std::vector<double>& fixed_costs) {
   std::vector<CostLine> lines = {{0, 1, 0, std::numeric_limits<double>::infinity()}};
   for (std::size_t g = 1; g < fixed_costs.size(); ++g) {

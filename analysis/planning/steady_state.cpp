@@ -41,7 +41,7 @@ void require_legal(const OfferedLoad& load, const ReplicaLimits& limits, std::sp
   }
 }
 
-/// A replica, its iterations priced as far as they were asked for.
+/// A replica, with its iterations priced as requested so far.
 class EquilibriumChain {
  public:
   EquilibriumChain(const cost::IterationCost& cost, const OfferedLoad& load, const ReplicaLimits& limits,
@@ -55,10 +55,10 @@ class EquilibriumChain {
     if (decodes() && limits.max_num_seqs == 1) alone_ = rounds_of_request(1) * plain_seconds(1) + prompt_seconds();
   }
 
-  /// False where not even one sequence can decode.
+  /// False if not even one sequence can decode.
   bool decodes() const { return states_ > 0; }
 
-  /// The load at which the requests that come are as many as leave from so many sequences.
+  /// The load at which as many requests arrive as leave from this many sequences.
   double balanced_load(double sequences) {
     double low = 0;
     double high = leaving(sequences);
@@ -69,7 +69,7 @@ class EquilibriumChain {
     return low;
   }
 
-  /// The largest batch's load, and whether it is the batch that holds it back.
+  /// The largest batch's load, and whether the batch is the limiting factor.
   std::pair<double, CapacityLimit> saturation() {
     if (alone_) return {1 / *alone_, CapacityLimit::max_num_seqs};
     const double load = balanced_load(largest_);
@@ -85,7 +85,7 @@ class EquilibriumChain {
       return state_alone(requests_per_second);
     }
     if (!decodes() || !(growth(largest_, requests_per_second) < 1)) return std::nullopt;
-    // Weights of the law, and sums over it, relative to the largest met so far so that none leaves the range of
+    // Weights of the law, and sums over it, relative to the largest so far so that none leaves the range of
     // doubles.
     double weight = 1;
     double later = 0;
@@ -99,14 +99,14 @@ class EquilibriumChain {
       if (!arriving) return std::nullopt;
       const Company& company = *arriving;
       if (last) {
-        // All states from here on: what comes crosses each of them as often as what leaves.
+        // All states from here on: each is crossed by arrivals as often as by departures.
         const double surplus = leaving(sequences) - requests_per_second * company.mean;
         weight = (leaving(sequences) * weight + later / (1 - company.more)) / surplus;
       }
       const double stalled = sequences * company.seconds + (last ? 0 : company.pairs * company.seconds_of_one);
       time += weight * (1 + requests_per_second * company.seconds);
       decoding += weight * (sequences + requests_per_second * stalled);
-      // What is this improbable is never reached, whatever stands beyond.
+      // States this improbable are never reached, whatever follows.
       if (last || (state > 0 && weight + later < 1e-30 * time)) break;
 
       const double here = weight;
@@ -116,12 +116,12 @@ class EquilibriumChain {
         for (double* value : {&weight, &later, &time, &idle, &decoding}) *value *= 1e-100;
       }
     }
-    // Those of a company that find no place do not decode, however long it gets.
+    // Members of a group that find no place do not decode, however large it gets.
     return state_of(requests_per_second, std::min(decoding / time, largest_), 1 - idle / time);
   }
 
  private:
-  /// State k has k sequences, the last one the largest batch, which need not be whole.
+  /// State k has k sequences, except the last one, which has the largest batch, not necessarily an integer.
   double sequences_in(std::int64_t state) const { return state == states_ ? largest_ : static_cast<double>(state); }
 
   const RoundsFrom& rounds(double sequences) const {
@@ -136,7 +136,7 @@ class EquilibriumChain {
   void find_largest_batch(const ReplicaLimits& limits) {
     std::int64_t slots = 0;
     for (const RoundsFrom& stretch : rounds_) slots = std::max(slots, stretch.gamma);
-    // Passes that hold a place while the prompt is computed.
+    // Passes that occupy a place while the prompt is computed.
     const double passes = std::max(1.0, prompt_ / budget_);
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
       const RoundsFrom& stretch = rounds_[i];
@@ -182,20 +182,20 @@ class EquilibriumChain {
     return plain_[at];
   }
 
-  /// Requests that so many sequences end per second of the time left to decoding.
+  /// Requests that this many sequences complete per second of the time left to decoding.
   double leaving(double sequences) {
     return sequences > 0 ? sequences / (rounds_of_request(sequences) * plain_seconds(sequences)) : 0;
   }
 
-  /// Positions of prompts in an iteration that has any: those of the prompts that came during one of these seconds,
-  /// as far as the budget goes.
+  /// Positions of prompts in an iteration that has any: those of the prompts that arrived during one of these seconds,
+  /// as far as the budget allows.
   double piece(double sequences, double prompts_per_iteration) const {
     const double several = prompts_per_iteration > 0 ? prompts_per_iteration / -std::expm1(-prompts_per_iteration) : 1;
     const double positions = sequences > 0 ? sequences * static_cast<double>(rounds(sequences).gamma + 1) : 0.0;
     return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
   }
 
-  /// Seconds by which a prompt delays so many sequences; infinity where prompts come faster than they pass.
+  /// Seconds by which a prompt delays this many sequences; infinity if prompts arrive faster than they are computed.
   double delay(double sequences, double requests_per_second) {
     const double plain = plain_seconds(sequences);
     const double most = piece(sequences, infinite);
@@ -222,19 +222,19 @@ class EquilibriumChain {
     return share > 1 + 1e-9 ? infinite : result;
   }
 
-  /// Of a prompt that finds nothing that decodes.
+  /// Seconds of a prompt that finds nothing decoding.
   double prompt_seconds() const {
     const double positions = piece(0, 0);
     return cost_.seconds(iteration(0, positions)) * prompt_ / positions;
   }
 
-  /// Requests that come per request that leaves.
+  /// Requests that arrive per request that leaves.
   double growth(double sequences, double requests_per_second) {
     const double delayed = requests_per_second * delay(sequences, requests_per_second);
     return delayed < 1 ? requests_per_second / (leaving(sequences) * (1 - delayed)) : infinite;
   }
 
-  /// The requests whose prompts are computed in one go, one coming while another is computed: their number X.
+  /// The requests whose prompts are computed in one go, each arriving while another is computed: their number X.
   struct Company {
     /// E[X] and E[X (X - 1)] / 2
     double mean = 1;
@@ -242,16 +242,16 @@ class EquilibriumChain {
     /// P(X > n) = some more^(n - 1) for n >= 1, which has these two moments.
     double some = 0;
     double more = 0;
-    /// During which sequences that decode are delayed: by all of them, and by one.
+    /// Time during which decoding sequences are delayed: by all of them, and by one.
     double seconds = 0;
     double seconds_of_one = 0;
   };
 
-  /// Nothing where prompts come faster than they pass.
+  /// Empty if prompts arrive faster than they are computed.
   std::optional<Company> company_at(double sequences, double requests_per_second) {
     Company company;
     const double delay_here = delay(sequences > 0 ? sequences : std::min(1.0, largest_), requests_per_second);
-    // A law of prompts as wide as its lengths.
+    // A law of prompts with the same spread as its lengths.
     const double variance = std::pow(requests_per_second * load_.prompt_variation * delay_here, 2);
     const double load = requests_per_second * delay_here;
     if (!(load < 1)) return std::nullopt;
@@ -260,7 +260,7 @@ class EquilibriumChain {
     company.seconds_of_one = delay_here;
     company.seconds = delay_here * mean;
     if (sequences == 0) {
-      // The first one finds nothing that decodes and takes whole passes.
+      // The first one finds nothing decoding and takes whole passes.
       const double alone = prompt_seconds();
       const double met = requests_per_second * alone;
       spread = met * spread + (met + variance) * mean * mean;
@@ -276,7 +276,7 @@ class EquilibriumChain {
     return company;
   }
 
-  /// With one place, a queue with one server: nobody's prompt delays anybody's tokens.
+  /// With one place, a queue with one server: no prompt delays another request's tokens.
   SteadyState state_alone(double load) {
     return state_of(load, load * rounds_of_request(1) * plain_seconds(1), load * *alone_);
   }
@@ -296,14 +296,14 @@ class EquilibriumChain {
   OfferedLoad load_;
   std::span<const RoundsFrom> rounds_;
   double budget_;
-  /// Positions of a prompt that are computed.
+  /// Computed positions of a prompt.
   double prompt_;
   double largest_ = 0;
   std::int64_t states_ = 0;
-  /// Seconds of a request where there is one place.
+  /// Seconds of a request if there is one place.
   std::optional<double> alone_;
   CapacityLimit limit_ = CapacityLimit::none;
-  /// [batch], 0 where nobody asked
+  /// [batch], 0 if not yet requested
   std::vector<double> plain_;
 };
 

@@ -40,20 +40,20 @@ struct Means {
   }
 };
 
-/// One lenience of several: its columns of the observations.
+/// One of several leniences: its columns of the observations.
 struct LenienceMeans {
   estimate::RateAccumulator alpha;
   SequenceMean strict{shares}, lenient{shares};
 };
 
-/// Of positions that are known exactly; nothing where there are none.
+/// The rate of positions that are known exactly; empty if there are none.
 std::optional<estimate::Estimate> exact_rate(const estimate::RateAccumulator& rate, estimate::TaskMix mix) {
   const auto estimate = rate.overall(mix);
   if (!estimate || !estimate->value) return std::nullopt;
   return estimate::Estimate{*estimate->value, estimate->ci95, estimate->method};
 }
 
-/// The pair as it would be sampled otherwise.
+/// The pair with other sampling settings.
 struct Sweep {
   SweepSetting setting;
   estimate::Observer observer;
@@ -62,12 +62,12 @@ struct Sweep {
 
 Sweep sweep_of(const SweepSetting& setting, const traces::TraceMetadata& metadata,
                const TraceAnalysisOptions& options) {
-  // The text is not one of the reshaped target, so that tokens it would never emit are no error.
+  // The text is not sampled from the reshaped target, so tokens that it would never emit are not an error.
   traces::TraceMetadata elsewhere = metadata;
   elsewhere.path = traces::TextSource::other;
   estimate::ObserveOptions observe = options.observe;
   observe.lenience.clear();
-  // Greedy acceptance of text at temperature 0 is rejection of point masses, which at another temperature it is not.
+  // Greedy acceptance of text at temperature 0 is rejection of point masses; at another temperature it is not.
   if (!observe.rule && metadata.acceptance == traces::AcceptanceRule::greedy &&
       estimate::sampling_of(metadata).temperature == 0) {
     observe.rule = traces::AcceptanceRule::rejection;
@@ -78,13 +78,13 @@ Sweep sweep_of(const SweepSetting& setting, const traces::TraceMetadata& metadat
           estimate::AcceptanceAccumulator(options.mix)};
 }
 
-/// Rows that are kept after temperature, top-k, top-p or min-p cannot be sampled in another way.
+/// Rows kept after temperature, top-k, top-p or min-p cannot be sampled with other settings.
 bool is_reshaped(const traces::TraceMetadata& metadata, const estimate::ObserveOptions& observe) {
   return (observe.assume_processed || metadata.logprob_space == traces::LogprobSpace::processed) &&
          !estimate::sampling_of(metadata).changes_nothing();
 }
 
-/// The first where both have as many; nothing has none.
+/// The one from more positions, the first if both have as many; an empty one has none.
 const AcceptanceEstimate* of_more_positions(const std::optional<AcceptanceEstimate>& first,
                                             const std::optional<AcceptanceEstimate>& second) {
   if (first && !(second && second->positions > first->positions)) return &*first;
@@ -270,12 +270,12 @@ class TraceAnalyzer::State {
            std::all_of(probabilities.begin(), probabilities.end(), [](double p) { return 0 <= p && p <= 1; });
   }
 
-  /// Thresholds stand between the bins of the draft's probability.
+  /// Thresholds lie between the bins of the draft's probability.
   double threshold_of(std::size_t place) const {
     return static_cast<double>(place + 1) / static_cast<double>(rejected_below_.size() + 1);
   }
 
-  /// Where one token is proposed it is known, accepted or not. False where it is not.
+  /// If one token is proposed, it is known, accepted or not. False if it is unknown.
   bool see_proposals() {
     if (!all_known(seen_.draft_top_probability)) return false;
     accepted_probability_ = seen_.draft_top_probability;
@@ -289,7 +289,7 @@ class TraceAnalyzer::State {
     return true;
   }
 
-  /// A sampled draft that is rejected has the law norm(max(0, q - p)), whatever the text says. False without rows.
+  /// A sampled draft that is rejected has the law norm(max(0, q - p)), whatever the text is. False without rows.
   bool see_samples() {
     if (!all_known(seen_.draft_token_probability) || seen_.by_confidence.empty()) return false;
     confidence_varies_ = true;
@@ -320,7 +320,7 @@ class TraceAnalyzer::State {
                                   result.alpha->positions, result.positions)});
   }
 
-  /// What the clusters of the best alpha say of all intervals.
+  /// Notes from the clusters of the best alpha that concern all intervals.
   void note_clusters(const TraceAnalysis& result) {
     const AcceptanceEstimate* const alpha = result.best_alpha();
     if (alpha == nullptr) return;
@@ -435,7 +435,7 @@ class TraceAnalyzer::State {
     std::optional<double> lower, upper;
   };
 
-  /// What is known exactly is taken first, unless it is of fewer positions; one replay cannot stand beside a bracket.
+  /// Exact values take precedence, unless they come from fewer positions; one replay cannot be mixed with a bracket.
   Ends alpha_of(const std::optional<AcceptanceEstimate>& mean, const std::optional<AcceptanceEstimate>& emitted) const {
     const AcceptanceEstimate* const first = of_more_positions(mean, emitted);
     for (const AcceptanceEstimate* const alpha : {first, of_more_positions(emitted, mean)}) {
@@ -528,7 +528,7 @@ class TraceAnalyzer::State {
   std::optional<estimate::ReplayEstimates> lower_;
   std::optional<estimate::ReplayEstimates> upper_;
   bool confidence_known_ = true;
-  bool confidence_varies_ = false;  // rows that stand on one token each say nothing
+  bool confidence_varies_ = false;  // false if all rows have all mass on one token
   std::vector<double> accepted_probability_;
   std::vector<std::vector<double>> rejected_below_;  // (thresholds, positions)
   std::optional<estimate::AdaptiveDrafting> adaptive_;

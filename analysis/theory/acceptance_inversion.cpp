@@ -14,7 +14,7 @@
 namespace specdec::theory {
 namespace {
 
-// Differences of two lengths are rounded; an excess below this is no lack of monotonicity.
+// Differences of two lengths are rounded; an excess below this does not violate monotonicity.
 double rounding_of(double length) { return 8 * std::numeric_limits<double>::epsilon() * length; }
 
 void require_length(std::string_view function, double tokens_per_step, std::int64_t gamma) {
@@ -27,7 +27,7 @@ void require_length(std::string_view function, double tokens_per_step, std::int6
                   function, tokens_per_step, gamma, longest, gamma));
 }
 
-/// The least concave function above the points, whose x rise, at each of them.
+/// The least concave function above the points, whose x are increasing, at each of them.
 std::vector<double> concave_majorant(std::span<const AcceptanceLength> points) {
   std::vector<AcceptanceLength> corners;
   const auto slope = [](const AcceptanceLength& a, const AcceptanceLength& b) {
@@ -50,7 +50,7 @@ std::vector<double> concave_majorant(std::span<const AcceptanceLength> points) {
   return values;
 }
 
-/// Lengths of a survival function within half a unit of each, see profile_from_acceptance_lengths; nothing where there
+/// Lengths of a survival function within half a unit of each, see profile_from_acceptance_lengths; empty if there
 /// are none.
 std::optional<std::vector<AcceptanceLength>> concave_lengths(std::span<const AcceptanceLength> lengths) {
   std::vector<AcceptanceLength> points = {{0, 1.0}};

@@ -30,15 +30,15 @@ void require_law(std::string_view function, const VaryingAcceptance& acceptance,
   core::require_in(function, "max_gamma", max_gamma, 0, longest_adaptive_step);
 }
 
-/// Steps that still draft, by how often each value has come, in any order.
+/// Steps that still draft, by how often each value has occurred, in any order.
 struct DraftingSteps {
   double probability = 0;
   double survival = 1;  // the product of the values
 };
 using StepsByCounts = std::map<std::vector<std::int32_t>, DraftingSteps>;
 
-/// drafts(S, value) says whether the next token, of acceptance `value`, is drafted at all; goes_on(S, value), S with
-/// that token, whether another one may follow.
+/// drafts(S, value) returns whether the next token, of acceptance `value`, is drafted at all; goes_on(S, value), with S
+/// including that token, whether another one may follow.
 template <class Drafts, class GoesOn>
 AdaptiveStep run_policy(std::string_view function, const VaryingAcceptance& acceptance, double c,
                         std::int64_t max_gamma, Drafts drafts, GoesOn goes_on) {

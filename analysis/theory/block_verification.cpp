@@ -76,7 +76,7 @@ bool block_residual(const core::TargetDistribution& p, const core::DraftDistribu
 double block_expected_tokens(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t gamma) {
   core::require_same_size("block_expected_tokens", "target distribution", p.size(), "draft distribution", q.size());
   core::require_in("block_expected_tokens", "gamma", gamma, 0, longest_block);
-  std::map<double, double> law = {{1.0, 1.0}};  // of p_i over the drafts, i = 0, 1, ...
+  std::map<double, double> law = {{1.0, 1.0}};  // law of p_i over the drafts, i = 0, 1, ...
   core::CompensatedSum tokens;
   tokens.add(1);
   for (std::int64_t i = 0; i < gamma; ++i) {

@@ -37,7 +37,7 @@ long double sinh_excess(long double k, long double h) {
 }
 
 struct Measured {
-  std::int64_t positions;  // of those asked for, how many were given one by one
+  std::int64_t positions;  // of those requested, how many were given one by one
   long double beyond;      // how many lie beyond them
 };
 
@@ -49,7 +49,7 @@ Measured split(const core::AcceptanceProfile& profile, std::int64_t gamma) {
 }  // namespace
 
 long double power_sum(const Rate& rate, long double count) {
-  // Plain decoding makes one token, to the bit: also where long double has no functions of its own precision, as in a
+  // Plain decoding makes exactly one token, even if long double has no more precision than double, as in a
   // browser.
   if (rate.rejection == 0 || count == 1) return count;
   return one_minus_power(rate, count) / rate.rejection;

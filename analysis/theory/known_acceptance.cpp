@@ -17,7 +17,7 @@ void require_acceptance(std::string_view function, std::span<const double> accep
       core::require_in(function, fmt::format("acceptance at position {}", t), acceptance[t], 0, 1);
 }
 
-/// Cost of a step with g = 0, 1, ... drafts, as far as any step of the text may need it.
+/// Cost of a step with g = 0, 1, ... drafts, up to the most that any step of the text may need.
 std::vector<long double> cost_table(std::int64_t max_gamma, std::size_t length, const core::StepCost& cost) {
   const std::int64_t last = std::min(max_gamma, static_cast<std::int64_t>(length));
   std::vector<long double> table;

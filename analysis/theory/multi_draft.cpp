@@ -54,7 +54,7 @@ MultiDraftLaw empty_law(std::size_t vocab, std::int64_t k) {
   return law;
 }
 
-/// norm(max(0, p - q)) in place of p. Returns the mass that was left; p stays as it is where that is 0.
+/// Replaces p by norm(max(0, p - q)). Returns the mass that was left; p is unchanged if that is 0.
 double leave_residual(std::vector<double>& p, std::span<const double> q) {
   const double mass = core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - q[x]); });
   if (mass > 0)
@@ -62,13 +62,13 @@ double leave_residual(std::vector<double>& p, std::span<const double> q) {
   return mass;
 }
 
-/// Calls accepted(i, x, P(draft i is the accepted one and is x)) for i = 0..k-1 and returns the correction, the mass
-/// that is left included.
+/// Calls accepted(i, x, P(draft i is the accepted one and is x)) for i = 0..k-1 and returns the correction, including
+/// the mass that is left.
 template <class Accepted>
 std::vector<double> reject_recursively(const core::TargetDistribution& p, const core::DraftDistribution& q,
                                        std::int64_t k, Accepted accepted) {
   std::vector<double> residual(p.probabilities().begin(), p.probabilities().end());
-  double reached = 1;  // P(draft i is looked at)
+  double reached = 1;  // P(draft i is examined)
   for (std::int64_t i = 0; i < k && reached > 0; ++i) {
     for (std::size_t x = 0; x < p.size(); ++x) {
       if (const double mass = std::min(residual[x], q[x]); mass > 0) accepted(i, x, reached * mass);
@@ -79,7 +79,7 @@ std::vector<double> reject_recursively(const core::TargetDistribution& p, const 
   return residual;
 }
 
-/// One draft after the other, each without those that were rejected before it.
+/// One draft after the other, each without those rejected before it.
 class WithoutReplacement {
  public:
   explicit WithoutReplacement(MultiDraftLaw& law) : law_(law) {}
@@ -102,7 +102,7 @@ class WithoutReplacement {
   }
 
  private:
-  /// Empty where nothing is left to draw.
+  /// Empty if nothing is left to draw.
   static std::vector<double> without(std::vector<double> draft, std::size_t token) {
     draft[token] = 0;
     return sum_of(draft) > 0 ? scaled_to_one(draft) : std::vector<double>();
@@ -130,13 +130,13 @@ double overlap_at(const core::TargetDistribution& p, const core::DraftDistributi
   return core::sum_of_terms(p.size(), [&](std::size_t x) { return std::min(p[x] / rho, q[x]); });
 }
 
-/// (1 - (1 - b)^k) / b, how often a draft that would be accepted is taken.
+/// (1 - (1 - b)^k) / b: how often a draft that would be accepted is taken.
 double taken_per_overlap(double b, std::int64_t k) { return b > 0 ? at_least_once(b, k) / b : static_cast<double>(k); }
 
-/// Corrected probabilities are >= 0 but for rounding.
+/// Corrected probabilities are >= 0 up to rounding.
 bool is_lossless(double b, double rho, std::int64_t k) { return taken_per_overlap(b, k) <= rho * (1 + 4e-16); }
 
-/// max_H Q(H)^k - P(H) over the beginnings H of the tokens in the order of q/p, descending.
+/// max_H Q(H)^k - P(H) over the initial segments H of the tokens in descending order of q/p.
 double transport_rejection_with(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k) {
   std::vector<std::size_t> tokens;
   for (std::size_t x = 0; x < p.size(); ++x)
@@ -175,7 +175,7 @@ double transport_rejection_without(const core::TargetDistribution& p, const core
     target_mass[set] = target_mass[set & (set - 1)] + target[lowest];
     draft_mass[set] = draft_mass[set & (set - 1)] + draft[lowest];
   }
-  // P(the first |S| drafts are the set S), summed over which of them was last; then over the sets within each set.
+  // P(the first |S| drafts are the set S), summed over the choices of the last one; then over the sets within each set.
   std::vector<double> within(sets, 0.0);
   within[0] = 1;
   for (std::size_t set = 1; set < sets; ++set) {
@@ -270,7 +270,7 @@ double recursive_acceptance_of(const core::TargetDistribution& p, const core::Dr
 double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistribution& q, std::int64_t k) {
   require_inputs("k_seq_least_rho", p, q, k);
   const double most = static_cast<double>(k);
-  // 1 - (1 - b)^k - rho b, of what is missing on either side, since the terms may agree in all their digits.
+  // 1 - (1 - b)^k - rho b, computed from the complements, since the terms may agree in all their digits.
   const auto f = [&](double rho) {
     const double missing =
         core::sum_of_terms(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - rho * q[x]); });
@@ -282,7 +282,7 @@ double k_seq_least_rho(const core::TargetDistribution& p, const core::DraftDistr
   if (overlap_at(p, q, 1) == 0 || at_least <= 0) return 1;
   const double at_most = f(most);
   if (at_most >= 0) return most;
-  // All but flat on one side of the root, interpolation may come nearer from the other side alone.
+  // If f is nearly flat on one side of the root, interpolation may approach it from the other side alone.
   boost::math::tools::eps_tolerance<double> is_narrow;
   std::uintmax_t interpolations = 20;
   const auto [below, above] =
@@ -335,7 +335,7 @@ core::AcceptanceRate distinct_drafts_acceptance(const core::TargetDistribution& 
       throw std::domain_error(fmt::format("distinct_drafts_acceptance: draft {} is named twice", token));
     accepted.add(p[static_cast<std::size_t>(token)]);
   }
-  // The tokens between those that are named.
+  // The tokens between the named ones.
   core::CompensatedSum rejected;
   std::size_t first = 0;
   const auto add_up_to = [&](std::size_t end) {
@@ -364,9 +364,9 @@ double chains_expected_tokens(const core::TargetDistribution& p, const core::Dra
                               std::int64_t gamma) {
   require_inputs("chains_expected_tokens", p, q, k);
   core::require_in("chains_expected_tokens", "gamma", gamma, 0, longest_chain);
-  std::vector<std::vector<double>> survive;  // by chains that are alive
+  std::vector<std::vector<double>> survive;  // by number of chains alive
   for (std::int64_t m = 1; m <= k; ++m) survive.push_back(surviving_chains(p, q, m));
-  std::vector<double> alive(static_cast<std::size_t>(k) + 1, 0.0);  // law of the chains that are alive at a level
+  std::vector<double> alive(static_cast<std::size_t>(k) + 1, 0.0);  // law of the number of chains alive at a level
   alive.back() = 1;
   core::CompensatedSum tokens;
   tokens.add(1);

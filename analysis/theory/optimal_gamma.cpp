@@ -15,7 +15,7 @@ constexpr std::int64_t largest_practical_gamma = std::int64_t{1} << 53;
 
 using Piece = core::StepCost::Piece;
 
-// What counts as no difference between two speedups.
+// Differences between two speedups below this are ignored.
 long double four_ulp(long double speedup) {
   const auto rounded = static_cast<double>(speedup);
   return 4 * (static_cast<long double>(std::nextafter(rounded, std::numeric_limits<double>::infinity())) - rounded);
@@ -44,8 +44,8 @@ class Speedup {
     return extended::expected_tokens(acceptance_, gamma) / cost_.extended(gamma);
   }
 
-  // Whether gamma + 1 is faster than gamma, both on one piece: survival(gamma + 1) cost(gamma) > slope E[K]. Where
-  // most drafts survive both sides nearly cancel, and the difference is taken of what is lost on each.
+  // True if gamma + 1 is faster than gamma, both on one piece: survival(gamma + 1) cost(gamma) > slope E[K]. If
+  // most drafts survive, both sides nearly cancel, and the complements are compared instead.
   bool rises(const Piece& piece, std::int64_t gamma) const {
     const long double lost = extended::one_minus_survival(acceptance_, gamma + 1);
     const long double cost = piece.cost_at_first + piece.slope * static_cast<long double>(gamma - piece.first);
@@ -57,12 +57,12 @@ class Speedup {
     return cost_at_minus_one + piece.slope * extended::expected_waste(acceptance_, gamma) > lost * cost;
   }
 
-  // The smallest best gamma of a piece; `end` where the speedup still rises there.
+  // The smallest best gamma of a piece; `end` if the speedup still rises there.
   std::int64_t best_of(const Piece& piece, std::int64_t end) const {
     return first_failure(piece.first, end, [&](std::int64_t gamma) { return rises(piece, gamma); });
   }
 
-  // The supremum over the last piece where the speedup never stops rising; nothing where it does.
+  // The supremum over the last piece if the speedup never stops rising; empty if it does.
   std::optional<long double> supremum_of_endless_rise(const Piece& piece) const {
     const std::int64_t beyond = acceptance_.measured_positions();
     const long double alive = acceptance_.survival(beyond) * static_cast<long double>(acceptance_.tail().alpha());
@@ -175,8 +175,8 @@ std::optional<std::int64_t> gamma_reaching_share(const core::AcceptanceRate& rat
   if (rate.rejection() == 0) return std::nullopt;
   const long double tokens = std::log1p(-static_cast<long double>(share)) / rate.log_alpha();
   if (tokens > static_cast<long double>(largest_practical_gamma)) return std::nullopt;
-  // The answer is ceil(tokens) - 1; where rounding made an integer of tokens, or almost one, the smaller of what is
-  // reached and what is left decides.
+  // The answer is ceil(tokens) - 1; if rounding made tokens an integer, or almost one, the smaller of the amount
+  // reached and the amount left decides.
   const auto count = static_cast<std::int64_t>(tokens);
   const bool reached = share < 0.5 ? rate.one_minus_power(count) >= share : rate.power(count) <= 1 - share;
   return reached ? count - 1 : count;

@@ -14,7 +14,7 @@ void require_cost(std::string_view function, double c) {
   core::require_in(function, "c", c, 0, std::numeric_limits<double>::max());
 }
 
-// Target-step times per token of the oracle.
+// Time per token of the oracle, in target steps.
 long double oracle_time(const core::AcceptanceRate& rate, double c) {
   return rate.rejection() + static_cast<long double>(rate.alpha()) * c;
 }

@@ -13,9 +13,9 @@
 namespace specdec::theory {
 namespace {
 
-/// cost(gamma) with other drafting time than c gamma; 1 at gamma = 0.
+/// cost(gamma) with a drafting time other than c gamma; 1 at gamma = 0.
 double cost_with_drafting(const core::StepCost& cost, std::int64_t gamma, double drafting) {
-  cost(gamma);  // refuses what is out of range
+  cost(gamma);  // rejects values out of range
   return gamma == 0 ? 1 : cost.verification(gamma + 1) + drafting + cost.overhead;
 }
 
@@ -44,7 +44,7 @@ std::vector<double> stationary_law(std::span<const double> transitions, std::int
       throw std::domain_error(fmt::format("stationary_law: row {}: {}", row, error.what()));
     }
   }
-  // Leave the last state out, its visits passed on to those it leads to; then the next one.
+  // Eliminate the last state, passing its visits on to its successors; then the next one.
   for (std::size_t last = size - 1; last > 0; --last) {
     core::CompensatedSum leaving;
     for (std::size_t to = 0; to < last; ++to) leaving.add(flow[last * size + to]);

@@ -10,7 +10,7 @@
 namespace specdec::theory {
 namespace {
 
-// The root of f in [lower, upper], f having opposite signs there up to the rounding of the bounds.
+// The root of f in [lower, upper], with f of opposite signs there up to the rounding of the bounds.
 template <class Function>
 double root(Function f, long double lower, long double upper) {
   constexpr long double margin = 64 * std::numeric_limits<long double>::epsilon();

@@ -21,7 +21,7 @@ void require_acceptance(std::string_view function, std::span<const double> accep
   }
 }
 
-// Calls visit(k, P(k | t)) for every number k of tokens that a step from t may emit, draft k being accepted with
+// Calls visit(k, P(k | t)) for every number k of tokens that a step from t may emit, where draft k is accepted with
 // accept(t, k); steps that reach beyond the text end at k = T - t, since nothing remains after them.
 template <class Accept, class Visit>
 void visit_step(std::size_t length, std::size_t t, std::int64_t gamma, Accept accept, Visit visit) {

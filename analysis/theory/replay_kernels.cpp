@@ -15,7 +15,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 const hn::ScalableTag<double> wide;
 const hn::CappedTag<double, 1> single;
 
-// Calls step(tag, i) for whole vectors, then for the positions left over.
+// Calls step(tag, i) for whole vectors, then for the remaining positions.
 template <class Step>
 HWY_INLINE void for_each_vector(std::size_t n, Step step) {
   const std::size_t lanes = hn::Lanes(wide);
@@ -45,7 +45,7 @@ void multiply_lanes(const double* a, const double* b, double* out, std::size_t n
                          HWY_ATTR { hn::StoreU(hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i); });
 }
 
-// Row by row each value would wait for the one `lag` before it; stretch by stretch the rows fill each other's waits.
+// Row by row each value would wait for the one `lag` before it; in stretches the rows fill each other's waits.
 void advance_starts_lanes(const double* acceptance, const double* products, double* starts, std::size_t rows,
                           std::size_t stride, std::size_t n) {
   const std::size_t lanes = hn::Lanes(wide);
@@ -59,7 +59,7 @@ void advance_starts_lanes(const double* acceptance, const double* products, doub
         const auto rejected = hn::Sub(hn::Set(d, 1.0), hn::LoadU(d, acceptance + begin + i - 1));
         hn::StoreU(hn::MulAdd(hn::LoadU(d, product + i), hn::LoadU(d, out + i - lag), rejected), d, out + i);
       };
-      // A vector may reach back to results of earlier vectors only.
+      // A vector may refer back to results of earlier vectors only.
       if (lag >= lanes && count == lanes) {
         step(wide, 0);
       } else {

@@ -13,7 +13,7 @@
 namespace specdec::theory {
 namespace {
 
-/// Blocks that a row holds before its end is moved to its front.
+/// Number of blocks that a row holds before its end is moved to its front.
 constexpr std::size_t blocks_held = 16;
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -21,7 +21,7 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 /// Entries (gamma, j) with 1 <= j <= gamma <= max_gamma.
 std::size_t triangle(std::int64_t max_gamma) { return size(max_gamma * (max_gamma + 1) / 2); }
 
-/// Sums begin empty.
+/// Sums start empty.
 template <class Term>
 void add_to(std::vector<core::ExactSum>& sums, const std::vector<Term>& terms) {
   sums.resize(std::max(sums.size(), terms.size()));
@@ -201,7 +201,7 @@ void StreamingReplay::add(std::span<const double> acceptance) {
   }
 }
 
-// The law at `count` positions from done_ on. A position's u and W need the acceptances before it alone.
+// The law at `count` positions from done_ on. A position's u and W need only the acceptances before it.
 void StreamingReplay::process(std::size_t count) {
   const std::size_t begin = done_;
   for (std::size_t j = 1; j < products_.size() / capacity_; ++j) {
@@ -233,7 +233,7 @@ void StreamingReplay::advance_by_depth(std::size_t begin, std::size_t count) {
     for (std::size_t j = 1; j <= max_gamma; ++j) longest_first[max_gamma - j] = products_[j * capacity_ + t];
     for (std::size_t gamma = 0; gamma <= max_gamma; ++gamma) {
       double* starts = starts_.data() + gamma * capacity_;
-      // Rounding could take the difference below 0 where every draft is accepted.
+      // Rounding could make the difference negative if every draft is accepted.
       const double drafted = kernels::dot(starts + t - gamma, longest_first.data() + max_gamma - gamma, gamma);
       starts[t] = std::max(0.0, 1 - drafted);
     }
@@ -256,7 +256,7 @@ const ReplayedRounds& StreamingReplay::finish_sequence() {
     for (std::int64_t j = 1; j <= gamma; ++j) {
       const std::size_t place = result_.place(gamma, j);
       result_.accepted_[place] = accepted_[place].value();
-      // The text's last token is never drafted, whoever would have looked at it.
+      // The text's last token is never drafted, whichever step would have examined it.
       const double before = j == 1 ? result_.steps_[size(gamma)] : result_.accepted_[place - 1];
       const double at_end = starts[end - size(j)] * products_[size(j - 1) * capacity_ + end - 1];
       result_.examined_[place] = length_ > 0 ? std::max(0.0, before - at_end) : 0.0;

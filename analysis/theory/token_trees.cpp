@@ -14,7 +14,7 @@
 namespace specdec::theory {
 namespace {
 
-/// What the sum of a row may exceed 1 by: rounding.
+/// Largest excess of a row's sum over 1 that is taken as rounding.
 constexpr double sum_slack = 1e-12;
 
 void require_rates(std::size_t depth, const std::vector<double>& by_rank) {
@@ -59,7 +59,7 @@ void require_limits(std::string_view function, const TreeLimits& limits) {
   core::require_in(function, "children", limits.children, 0, core::largest_integer);
 }
 
-/// The nodes of largest weight, one at a time.
+/// The nodes with the largest weights, one at a time.
 class TreeGrower {
  public:
   TreeGrower(const ChildAcceptance& acceptance, const TreeLimits& limits) : acceptance_(acceptance), limits_(limits) {
@@ -71,7 +71,7 @@ class TreeGrower {
   std::int64_t depth() const { return depth_; }
   std::vector<std::int64_t> take_parents() { return std::move(parents_); }
 
-  /// False where the tree has grown as far as it can.
+  /// False if the tree has grown as far as it can.
   bool grow() {
     if (candidates_.empty() || static_cast<std::int64_t>(parents_.size()) == limits_.nodes) return false;
     const Candidate node = candidates_.top();
@@ -180,12 +180,12 @@ OptimalTree optimal_tree(const ChildAcceptance& acceptance, const TreeLimits& li
 
 TreePlan best_tree(const ChildAcceptance& acceptance, const core::StepCost& cost, const TreeLimits& limits) {
   require_limits("best_tree", limits);
-  cost(1);  // refuses costs that are out of range
+  cost(1);  // rejects costs that are out of range
   TreeLimits best = limits;
   best.nodes = 1;
   double speedup = 1;
-  // Of all trees of one size and at most one depth the greedy one has most tokens; trees as deep as they like to be are
-  // the last to look at.
+  // Among all trees of one size and a bounded depth the greedy one has the most tokens; trees of unbounded depth come
+  // last.
   for (std::int64_t depth = 1, reached = 0; depth <= limits.depth && reached == depth - 1; ++depth) {
     TreeLimits within = limits;
     within.depth = depth;

@@ -41,7 +41,7 @@ Matrix transitions(const TwoStateChain& chain) {
   return {{{1 - chain.leave_first, chain.leave_first}, {chain.leave_second, 1 - chain.leave_second}}};
 }
 
-/// A: a draft is accepted, and the state goes on.
+/// A: a draft is accepted, and the state moves on.
 Matrix accepting(const TwoStateChain& chain) {
   const Matrix p = transitions(chain);
   return {{{chain.beta_first * p[0][0], chain.beta_first * p[0][1]},
@@ -71,13 +71,13 @@ struct PowerAndSum {
   }
 };
 
-/// From the law of one step's start to the next one's.
+/// Maps the law at one step's start to that at the next one's.
 Matrix step_transitions(const TwoStateChain& chain, std::int64_t gamma) {
   const PowerAndSum drafts(accepting(chain), static_cast<std::uint64_t>(gamma));
   return drafts.sum * rejecting(chain) + drafts.power * transitions(chain);
 }
 
-/// The fixed point of T; where no state is ever left the starts do not matter, and the given law is one.
+/// The fixed point of T; if no state is ever left the starts do not matter, and the given law is one.
 StateLaw fixed_point(const Matrix& t, const StateLaw& otherwise) {
   const double left = t[0][1] + t[1][0];
   if (!(left > 0)) return otherwise;
@@ -186,7 +186,7 @@ std::optional<TwoRates> two_rates(const TwoStateChain& chain) {
     return std::nullopt;
   }
   const double high = middle + half_gap;
-  // The determinant over the other eigenvalue: middle - half_gap would cancel where a rate is near 0.
+  // The determinant over the other eigenvalue: middle - half_gap would cancel if a rate is near 0.
   const double low = chain.beta_first * chain.beta_second * (1 - chain.leave_first - chain.leave_second) / high;
   return TwoRates{high, low, (alpha - low) / (2 * half_gap)};
 }
