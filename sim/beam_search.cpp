@@ -16,7 +16,7 @@ namespace {
 
 using Beams = std::vector<Beam>;
 
-/// Rows behind many texts, by a model that holds one at a time: it goes back to what the next has in common with it.
+/// Rows after many texts, by a model that holds one at a time: it rolls back to the prefix shared with the next one.
 class RowsOfBeams {
  public:
   RowsOfBeams(LanguageModelRef model, std::span<const Token> prompt)
@@ -29,7 +29,7 @@ class RowsOfBeams {
     return model_.operations_per_token() * static_cast<double>(positions);
   }
 
-  /// Tokens of the prompt and the beam that the model holds already.
+  /// Number of tokens of the prompt and the beam that the model already holds.
   std::size_t held_of(const Beam& beam) const {
     const auto held = static_cast<std::size_t>(model_.length());
     std::size_t common = std::min(held, prompt_);
@@ -39,7 +39,7 @@ class RowsOfBeams {
     return common;
   }
 
-  /// Writes the row behind the prompt and the beam.
+  /// Writes the row after the prompt and the beam.
   void score(const Beam& beam, std::span<double> row) {
     std::size_t common = held_of(beam);
     text_.resize(prompt_);
@@ -65,7 +65,8 @@ std::int64_t open_beams(const Beams& beams) {
   return std::count_if(beams.begin(), beams.end(), [](const Beam& beam) { return !beam.ended; });
 }
 
-/// A probability that the best `width` tokens of a row reach, and whatever else has the same logarithm by rounding.
+/// The smallest probability among the best `width` tokens of a row, lowered to include any with the same logarithm by
+/// rounding.
 double least_to_keep(std::span<const double> row, std::size_t width) {
   if (width >= row.size()) return 0;
   constexpr std::greater<> least_first;
@@ -80,7 +81,7 @@ double least_to_keep(std::span<const double> row, std::size_t width) {
   return best.front() * (1 - 1e-9);
 }
 
-/// One step of a search: the best continuations of the beams, ended ones as they are.
+/// One step of a search: the best continuations of the beams, with ended ones unchanged.
 Beams continued(const Beams& beams, RowsOfBeams& model, std::int64_t width, const std::optional<Token>& end_token) {
   struct Continuation {
     double log_probability;
@@ -98,7 +99,7 @@ Beams continued(const Beams& beams, RowsOfBeams& model, std::int64_t width, cons
   }
   std::vector<double> row(static_cast<std::size_t>(model.vocab_size()));
   while (!open.empty()) {
-    // The one of which the model has to read least.
+    // The one for which the model has to read least.
     const auto next = std::ranges::max_element(open, {}, [&](std::size_t b) { return model.held_of(beams[b]); });
     const std::size_t b = *next;
     open.erase(next);
@@ -125,7 +126,7 @@ Beams continued(const Beams& beams, RowsOfBeams& model, std::int64_t width, cons
   return next;
 }
 
-/// Whether the target can go on: every beam that goes on is among the drafted ones.
+/// True if the target can continue: every beam that continues is among the drafted ones.
 bool covers(const Beams& drafted, const Beams& beams) {
   return std::all_of(beams.begin(), beams.end(), [&](const Beam& beam) {
     return beam.ended ||
@@ -133,7 +134,7 @@ bool covers(const Beams& drafted, const Beams& beams) {
   });
 }
 
-/// Different texts without their last tokens, of beams that go on.
+/// The distinct texts without their last tokens, of beams that continue.
 std::int64_t parents_of(const Beams& beams) {
   std::set<std::vector<Token>> parents;
   for (const Beam& beam : beams)
@@ -185,7 +186,7 @@ class SpeculativeSearch {
     counters.target_positions += call.scored;
   }
 
-  /// The target's search, as far as it has rows. The rows are those of one call over all beams.
+  /// The target's search, as far as there are rows. The rows are those of one call over all beams.
   void follow() {
     Counters& counters = found_.counters;
     std::size_t kept = 0;

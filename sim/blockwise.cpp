@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view blockwise_function = "decode_blockwise";
 
-/// The state of one run. Between steps the model holds the text without its last token, or all of it where a proposal
-/// for what follows is at hand.
+/// The state of one run. Between steps the model holds the text without its last token, or all of it if a proposal
+/// for the continuation is available.
 class BlockwiseRun {
  public:
   BlockwiseRun(LanguageModelRef target, const OffsetPredictors& heads, std::span<const Token> prompt,
@@ -44,7 +44,7 @@ class BlockwiseRun {
  private:
   std::int64_t wanted() const { return options_.max_new_tokens - result_.counters.tokens; }
 
-  /// Appends the tokens and puts the model's most probable one behind each into own_.
+  /// Appends the tokens and stores the model's most probable one after each in own_.
   void call(std::span<const Token> tokens) {
     rows_.resize(tokens.size() * vocab_);
     target_.score(tokens, rows_);
@@ -61,7 +61,7 @@ class BlockwiseRun {
     call(std::span(text_).last(1));
   }
 
-  /// The block is the model's own token, the last of own_, and what the heads say.
+  /// The block is the model's own token, the last of own_, followed by the heads' tokens.
   void verify() {
     const std::int64_t asked = std::min(options_.block, wanted()) - 1;
     block_.assign(1, own_.back());
@@ -75,7 +75,7 @@ class BlockwiseRun {
     std::size_t right = 0;
     while (right < guesses.size() && guesses[right] == own_[right]) ++right;
     const auto accepted = static_cast<std::int64_t>(right);
-    // What stands behind the last token that is kept is the next block's own token.
+    // The prediction after the last kept token is the next block's own token.
     own_.resize(right + 1);
     target_.roll_back(static_cast<std::int64_t>(text_.size()) + accepted);
     result_.begin_step({drafted, accepted, 0, accepted == drafted ? -1 : guesses[right]}, drafted);
@@ -92,7 +92,7 @@ class BlockwiseRun {
   std::size_t vocab_;
   std::vector<Token> text_;
   Generation result_;
-  /// The model's most probable tokens behind those of the last call, as far as these are kept.
+  /// The model's most probable tokens after those of the last call, as far as these are kept.
   std::vector<Token> own_;
   std::vector<Token> block_;
   std::vector<double> rows_;
@@ -103,7 +103,7 @@ class BlockwiseRun {
 OffsetPredictors predictors_of(Draft& draft, std::span<const Token> prompt) {
   draft.begin(prompt);
   return [&draft, round = std::int64_t{0}](std::span<const Token> text, std::int64_t count) mutable {
-    // It may have seen another token where the model's own one stands now.
+    // It may have seen another token at the place of the model's own one.
     draft.keep(static_cast<std::int64_t>(text.size()) - 1);
     const DraftingPolicy policy;
     const RandomStream none(0, 0);

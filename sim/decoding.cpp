@@ -13,13 +13,13 @@
 namespace specdec::sim {
 namespace {
 
-/// Empties the model and lets it read the prompt but for its last token, which the first step carries.
+/// Empties the model and lets it read the prompt except its last token, which is part of the first step.
 void read_prompt(LanguageModelRef& model, std::span<const Token> prompt) {
   model.roll_back(0);
   if (prompt.size() > 1) model.score(prompt.first(prompt.size() - 1), {});
 }
 
-/// The state of one speculative run. `text_` is the prompt and what has been generated so far.
+/// The state of one speculative run. `text_` is the prompt and everything generated so far.
 class SpeculativeRun {
  public:
   SpeculativeRun(LanguageModelRef target, Draft& draft, std::span<const Token> prompt, const DecodingOptions& options,
@@ -73,7 +73,7 @@ class SpeculativeRun {
       core::standardise(std::span(target_rows_).subspan(i * vocab_, vocab_), options_.standardisation);
   }
 
-  /// Takes the accepted drafts and the extra token into the text, the rejected drafts out of the models.
+  /// Appends the accepted drafts and the extra token to the text, and removes the rejected drafts from the models.
   void settle(Verdict verdict) {
     const std::int64_t kept_length = length_of(text_) + verdict.accepted;
     target_.roll_back(kept_length);
@@ -100,7 +100,7 @@ class SpeculativeRun {
   std::int64_t gamma_;
   std::vector<Token> text_;
   Generation result_;
-  // Of the current step; kept to reuse their memory.
+  // Data of the current step, kept to reuse the memory.
   Proposal proposal_;
   std::vector<Token> block_;
   std::vector<double> target_rows_;

@@ -39,7 +39,7 @@ void for_each_sequence(const MonteCarloOptions& options, const std::function<Seq
   std::vector<Outcome> outcomes(static_cast<std::size_t>(std::min(portion, options.sequences)));
   for (std::int64_t done = 0; done < options.sequences;) {
     const std::int64_t count = std::min(portion, options.sequences - done);
-    // Where a result is stored depends on the sequence's number alone.
+    // The place of a result depends on the sequence's number alone.
     core::for_each_index(count, options.threads, [&](std::int64_t i, std::int64_t worker) {
       outcomes[static_cast<std::size_t>(i)] = run(decoders[static_cast<std::size_t>(worker)], options.seed, done + i);
     });

@@ -30,14 +30,14 @@ double sum(std::span<const double> row) {
   return sum_of_weights(row.size(), [&](std::size_t x) { return row[x]; });
 }
 
-/// norm(max(0, p - q)); p itself where rounding alone leads here.
+/// norm(max(0, p - q)); p itself if only rounding leads here.
 void subtract(ProbabilityRow& p, std::span<const double> q) {
   const double mass = sum_of_weights(p.size(), [&](std::size_t x) { return std::max(0.0, p[x] - q[x]); });
   if (mass <= rounding) return;
   for (std::size_t x = 0; x < p.size(); ++x) p[x] = std::max(0.0, p[x] - q[x]) / mass;
 }
 
-/// Takes a token out of a law. @return whether something is left
+/// Removes a token from a law. @return true if something is left
 bool remove(ProbabilityRow& q, std::size_t token) {
   q[token] = 0;
   const double mass = sum(q);
@@ -48,7 +48,7 @@ bool remove(ProbabilityRow& q, std::size_t token) {
 
 CandidateVerdict verify_in_turn(const DraftedCandidates& candidates, bool with_replacement,
                                 const UniformSource& uniforms, std::int64_t round, std::int64_t slot) {
-  // Of the first candidate the rows as they are; copies are made where it is rejected.
+  // For the first candidate the original rows; copies are made if it is rejected.
   std::span<const double> target = candidates.target_row;
   std::span<const double> draft = candidates.draft_row;
   ProbabilityRow p;
@@ -137,7 +137,7 @@ double k_sequential_divisor(std::span<const double> target_row, std::span<const 
   if (at_least <= 0) return 1;
   const double at_most = f(k);
   if (at_most >= 0) return k;
-  // Where f is all but flat on one side of its root, interpolation comes nearer from the other side alone.
+  // If f is nearly flat on one side of its root, interpolation approaches it from the other side alone.
   boost::math::tools::eps_tolerance<double> is_narrow;
   std::uintmax_t interpolations = 20;
   const auto [below, above] =

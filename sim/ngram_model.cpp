@@ -14,7 +14,7 @@ using Gram = std::span<const Token>;
 
 bool precedes(Gram a, Gram b) { return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end()); }
 
-/// What followed each context of `length` tokens. Contexts and the tokens of each row stand in ascending order.
+/// The tokens that followed each context of `length` tokens. Contexts and the tokens of a row are ascending.
 struct FollowerCounts {
   std::size_t length = 0;
   std::vector<Token> contexts;          // (contexts, length)

@@ -21,7 +21,7 @@ using traces::FileError;
 using traces::SafetensorsFile;
 using traces::Tensor;
 
-/// What the integers of a tensor must satisfy.
+/// The allowed range of a tensor's integers.
 struct IntegerRange {
   std::int64_t lo;
   std::int64_t hi;

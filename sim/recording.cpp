@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view recording_function = "record_texts";
 
-/// A model whose rows are rounded to what a recording stores.
+/// A model whose rows are rounded to the stored precision of a recording.
 class StoredModel {
  public:
   explicit StoredModel(LanguageModelRef model) : model_(model) {}

@@ -27,7 +27,7 @@ void require_probability(const ReplayedPositions& positions, std::size_t i, cons
                                       positions.place[i], positions.sequence[i], value));
 }
 
-/// Columns of the right lengths, and every acceptance that a round could look at in [0, 1].
+/// Requires columns of the right lengths, and every acceptance that a round could use to be in [0, 1].
 void require_valid(const ReplayedPositions& positions, std::size_t looked_at_depths) {
   const std::size_t size = positions.sequence.size();
   require_column(positions.place.size(), size, "place");
@@ -101,7 +101,7 @@ void ReplaySimulation::add(const ReplayedPositions& positions) {
 
 void ReplaySimulation::finish() { end_sequence(); }
 
-/// The token at position i is the next of the text: what becomes of it in the round that is under way.
+/// Processes the token at position i, the next of the text, in the current round.
 void ReplaySimulation::take(const ReplayedPositions& positions, std::size_t i) {
   if (!in_round_) {
     round_ = {.sequence = positions.sequence[i], .place = positions.place[i]};
@@ -137,7 +137,7 @@ bool ReplaySimulation::policy_stops(const ReplayedPositions& positions, std::siz
 }
 
 /// The last token of a text is never drafted: min(gamma, tokens left - 1) is the limit of a round. A round that took
-/// its last token for a draft, accepted or not, had the target's own there instead.
+/// its last token for a draft, accepted or not, actually had the target's own there.
 void ReplaySimulation::end_sequence() {
   if (!sequence_) return;
   if (in_round_) {
@@ -154,7 +154,7 @@ void ReplaySimulation::end_sequence() {
   gamma_ = policy_.gamma;
 }
 
-/// Hands over the rounds whose limit is known: those that their gamma tokens and one more follow, or all at the end.
+/// Passes on the rounds whose limit is known: those followed by their gamma tokens and one more, or all at the end.
 void ReplaySimulation::settle(bool at_end) {
   std::size_t done = 0;
   for (; done < unsettled_.size(); ++done) {

@@ -10,8 +10,8 @@
 namespace specdec::sim {
 namespace {
 
-/// Adds up as sum_of_weights() does, so that the last cumulative sum is `total` itself and exceeds u times it: past the
-/// blocks before the token's, then token by token.
+/// Adds in the same way as sum_of_weights(), so that the last cumulative sum is `total` itself and exceeds u times it:
+/// first past the blocks before the token's, then token by token.
 template <class Weight>
 Token invert_cumulative(std::size_t size, const Weight& weight, double total, double u) {
   const double threshold = u * total;
@@ -27,7 +27,7 @@ Token invert_cumulative(std::size_t size, const Weight& weight, double total, do
     cumulative += weight(x);
     if (weight(x) > 0 && cumulative > threshold) return static_cast<Token>(x);
   }
-  // By rounding alone: the last token that is possible.
+  // By rounding alone: the last possible token.
   while (x > 1 && !(weight(x - 1) > 0)) --x;
   return static_cast<Token>(x - 1);
 }
@@ -46,7 +46,7 @@ Token sample_residual(const core::TargetDistribution& p, const core::DraftDistri
   core::require_same_size("sample_residual", "p", p.size(), "q", q.size());
   const auto weight = [&](std::size_t x) { return std::max(0.0, scale.target * p[x] - scale.draft * q[x]); };
   const double mass = sum_of_weights(p.size(), weight);
-  // Rows that agree to rounding differ by a few ulp of 1 in sum; the branch is then reached by rounding alone.
+  // Rows that agree to rounding differ by a few ulp of 1 in sum; only rounding then leads to this branch.
   constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
   if (mass <= rounding) return sample(p.probabilities(), u);
   return invert_cumulative(p.size(), weight, mass, u);

@@ -14,7 +14,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Every 32-bit word of a block has a 64-bit lane of its own, whose upper half may hold anything: products read the
+// Every 32-bit word of a block has its own 64-bit lane, whose upper half may hold anything: products read the
 // lower half only.
 const hn::ScalableTag<std::uint64_t> wide;
 using Wide = hn::Vec<decltype(wide)>;
@@ -48,7 +48,7 @@ HWY_INLINE Wide product(Wide a, Wide b) {
 HWY_INLINE Wide low_word(Wide a) { return hn::And(a, hn::Set(wide, 0xffff'ffffU)); }
 HWY_INLINE Wide high_word(Wide a) { return hn::ShiftRight<32>(a); }
 
-// From counters to random words, in place.
+// Converts counters to random words, in place.
 HWY_INLINE void philox(const PhiloxKeys& keys, Wide& w0, Wide& w1, Wide& w2, Wide& w3) {
   const Wide m0 = hn::Set(wide, 0xD2511F53U);
   const Wide m1 = hn::Set(wide, 0xCD9E8D57U);
@@ -62,7 +62,7 @@ HWY_INLINE void philox(const PhiloxKeys& keys, Wide& w0, Wide& w1, Wide& w2, Wid
   }
 }
 
-// Whether a < b, of numbers below 2^63: not every instruction set compares unsigned ones.
+// a < b for numbers below 2^63: not every instruction set compares unsigned ones.
 HWY_INLINE hn::Mask<decltype(wide)> less(Wide a, Wide b) {
   const hn::RebindToSigned<decltype(wide)> with_sign;
   return hn::RebindMask(wide, hn::Lt(hn::BitCast(with_sign, a), hn::BitCast(with_sign, b)));
@@ -96,7 +96,7 @@ std::int64_t count_words_below(const std::uint32_t* words, std::size_t n, std::u
   const hn::RebindToUnsigned<decltype(narrow)> unsigned_narrow;
   const std::size_t lanes = hn::Lanes(narrow);
   if (threshold == 0) return 0;
-  // Signed, so that half a word and the threshold less one are compared as they are.
+  // Signed, so that half a word and the threshold minus one can be compared directly.
   const auto last = hn::Set(narrow, static_cast<std::int32_t>(threshold - 1));
   auto above = hn::Zero(narrow);
   std::size_t i = 0;
@@ -113,7 +113,7 @@ constexpr std::size_t width = static_cast<std::size_t>(sequences_per_chunk);
 // Counts of rounds by accepted drafts, and one place for lanes that end no round.
 constexpr std::size_t histogram_size = static_cast<std::size_t>(max_synthetic_gamma) + 2;
 
-/// Where each sequence stands: the counter's round, its slot with the purpose, and the table that comes next.
+/// The state of each sequence: the counter's round, its slot with the purpose, and the next table.
 struct AliasLanes {
   HWY_ALIGN std::uint64_t sequence[width];
   HWY_ALIGN std::uint64_t round[width];

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint32_t sure = std::uint32_t{1} << 31;
 
-/// Weights in units of their total's share 2^-32 / n, n their number: whole numbers whose sum is exactly n 2^32.
-/// What rounding leaves goes to the largest one, which holds at least 2^32 and so can give it.
+/// Weights in units of 2^-32 / n of their total, with n their number: integers whose sum is exactly n 2^32.
+/// The rounding remainder goes to the largest one, which is at least 2^32 and so can absorb it.
 std::vector<std::uint64_t> in_units(const std::vector<double>& weights) {
   long double total = 0;
   for (const double w : weights) total += w;
@@ -32,7 +32,7 @@ std::vector<std::uint64_t> in_units(const std::vector<double>& weights) {
   return units;
 }
 
-/// What a column of an alias table gives: its own token below the threshold, the alias from there on.
+/// A column of an alias table: its own token below the threshold, the alias from there on.
 struct AliasColumn {
   std::uint32_t threshold = 0;
   std::uint32_t alias = 0;
@@ -49,7 +49,7 @@ std::vector<AliasColumn> alias_table(std::vector<std::uint64_t> units) {
     if (units[i] > whole) rich.push_back(i);
   }
   while (!poor.empty()) {
-    // Whole numbers: as long as one column lacks something another one has it.
+    // Integers: as long as one column lacks something another one has it.
     const std::size_t i = poor.back();
     const std::size_t donor = rich.back();
     poor.pop_back();
@@ -70,7 +70,7 @@ void require_options(const SyntheticRoundsOptions& options, std::int64_t gamma) 
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   core::require_in("simulate_rounds", "gamma", gamma, 0, kernels::max_synthetic_gamma);
   core::require_in("simulate_rounds", "rounds_per_sequence", options.rounds_per_sequence, 1, std::int64_t{1} << 24);
-  // So that tokens stay below 2^63.
+  // Keeps tokens below 2^63.
   core::require_in("simulate_rounds", "sequences", options.sequences, 1,
                    most / (options.rounds_per_sequence * (kernels::max_synthetic_gamma + 1)));
   core::require_in("simulate_rounds", "threads", options.threads, 1, 1024);
@@ -84,7 +84,7 @@ void add_to(std::vector<std::int64_t>& sums, const std::vector<std::int64_t>& co
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += counts[i];
 }
 
-/// What one thread has counted.
+/// The counts of one thread.
 struct WorkerCounts {
   std::vector<std::int64_t> accepted;
   std::vector<std::int64_t> tokens;

@@ -21,7 +21,7 @@ namespace specdec::sim {
 namespace {
 
 constexpr std::string_view trace_function = "synthetic_trace";
-/// Of the scalar laws: the sure or accepted token, the one that is always rejected, and one for the draft alone.
+/// For the scalar laws: the certain or accepted token, the one that is always rejected, and one for the draft alone.
 constexpr std::int64_t scalar_vocab = 3;
 
 std::string_view name_of(EmittedAcceptance emitted) {
@@ -44,8 +44,8 @@ std::string text_of(const DirichletLaw& law) {
                      law.concentration);
 }
 
-/// Shares of the states in the long run: pi_i (1 - stay_i) is the same for all, since moves are to each with one
-/// probability.
+/// Long-run shares of the states: pi_i (1 - stay_i) is the same for all, since a move goes to each other state with the
+/// same probability.
 std::vector<double> stationary(const MarkovLaw& law) {
   std::vector<double> shares;
   double sum = 0;
@@ -54,7 +54,7 @@ std::vector<double> stationary(const MarkovLaw& law) {
   return shares;
 }
 
-/// What a task's positions are made of, whatever its law.
+/// The parts of a task's positions, whatever its law.
 class TaskMaker {
  public:
   TaskMaker(SyntheticTask task, std::uint64_t seed, std::uint64_t number, std::int64_t threads)
@@ -67,7 +67,7 @@ class TaskMaker {
     return std::visit([](const auto& law) { return text_of(law); }, task_.law);
   }
   double alpha() const { return alpha_; }
-  /// Nothing for a scalar law.
+  /// Null for a scalar law.
   const SyntheticWorld* world() const { return world_ ? &*world_ : nullptr; }
   bool has_states() const { return std::holds_alternative<MarkovLaw>(task_.law); }
 
@@ -83,7 +83,7 @@ class TaskMaker {
     return other < before ? other : other + 1;
   }
 
-  /// beta at a place of a scalar law. Leaves the next slot free to `variates`.
+  /// beta at a place of a scalar law. `variates` keeps the next free slot.
   double beta(std::size_t state, Variates& variates) const {
     if (const auto* markov = std::get_if<MarkovLaw>(&task_.law)) return markov->betas[state];
     const auto& law = std::get<BetaLaw>(task_.law);
@@ -235,7 +235,7 @@ class SyntheticTrace : public traces::PositionSource {
     }
   }
 
-  /// Sequences, places and the states of chains, one after the other.
+  /// Assigns sequences, places and the states of chains, one after the other.
   void number_positions() {
     std::int64_t sequence = first_ / options_.tokens;
     std::int64_t place = first_ % options_.tokens;
@@ -256,7 +256,7 @@ class SyntheticTrace : public traces::PositionSource {
 
   void make(std::size_t i) {
     const RandomStream stream = stream_of(sequence_[i]);
-    // Slot 0 is the state's.
+    // Slot 0 is used for the state.
     Variates variates(stream, place_[i], 1);
     const TaskMaker& maker = maker_of(sequence_[i]);
     if (maker.world() == nullptr) return make_scalar(i, maker, variates);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view world_function = "synthetic_trace";
 
-/// Worlds are drawn from sequences that no text has.
+/// Worlds are drawn from sequence numbers that no text has.
 RandomStream world_stream(std::uint64_t seed, std::uint64_t number) { return {seed, std::uint64_t{1} << 63U | number}; }
 
 void require_valid(const PairWorld& law) {
@@ -66,7 +66,7 @@ double mean_over_contexts(std::int64_t contexts, std::int64_t threads, const Val
   return std::min(1.0, sum.value() / static_cast<double>(contexts));
 }
 
-/// The scale at which the decreasing alpha_of(scale) is alpha; 0 where rounding leaves alpha_of(0) below it.
+/// The scale at which the decreasing alpha_of(scale) is alpha; 0 if rounding leaves alpha_of(0) below it.
 template <class AlphaOf>
 double scale_for(double alpha, const AlphaOf& alpha_of) {
   if (alpha >= alpha_of(0)) return 0;
@@ -134,7 +134,7 @@ SyntheticWorld::SyntheticWorld(const DirichletLaw& law, std::uint64_t seed, std:
   core::require_in(world_function, "concentration", law.concentration, 1e-6, 1e9);
   const RandomStream stream = world_stream(seed, number);
   const double shape = law.concentration / static_cast<double>(vocab_);
-  // Each row has a round of its own. In draft_ stands the row that is mixed in until its weight is known.
+  // Each row has a round of its own. draft_ holds the row that is mixed in until its weight is known.
   core::for_each_index(contexts_, threads, [&](std::int64_t context, std::int64_t) {
     std::vector<double> row(static_cast<std::size_t>(vocab_));
     for (std::vector<float>* const rows : {&target_, &draft_}) {
@@ -167,7 +167,7 @@ Token SyntheticWorld::sample(std::int64_t context, double u) const {
   const auto begin = cumulative_.begin() + context * vocab_;
   const auto end = begin + vocab_;
   const double total = *(end - 1);
-  // Where u times the total rounds to the total, the last token that is possible.
+  // If u times the total rounds to the total, the last possible token.
   const auto last_possible = std::lower_bound(begin, end, total);
   const auto found = std::upper_bound(begin, end, u * total);
   return static_cast<Token>(std::min(found, last_possible) - begin);

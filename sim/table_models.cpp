@@ -31,7 +31,7 @@ void require_distribution(std::string_view function, std::span<const double> row
   core::require_in(function, "sum of a row", sum, 1 - tolerance, 1 + tolerance);
 }
 
-/// Writes rows that stand after the last tokens of `prefix`; `write(so_far, row)` writes the one after `so_far`.
+/// Writes the rows after the last tokens of `prefix`; `write(so_far, row)` writes the one after `so_far`.
 template <class Write>
 void write_rows(const TokenPrefix& prefix, std::int64_t count, std::span<double> rows, Write write) {
   const std::size_t vocab = index(prefix.vocab_size());

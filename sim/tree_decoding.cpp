@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t most_nodes = 10'000'000;
 
-/// The draft's most probable tokens, the lowest of ties first.
+/// The draft's most probable tokens, the lowest first in a tie.
 std::vector<Token> most_probable(std::span<const double> row, std::size_t count) {
   std::vector<Token> tokens(row.size());
   std::iota(tokens.begin(), tokens.end(), Token{0});
@@ -34,14 +34,14 @@ CandidateVerifier verifier_of(SiblingDrafts siblings) {
   return verify_by_membership;
 }
 
-/// A node of the tree that a step drafts.
+/// A node of the tree drafted in a step.
 struct DraftedNode {
   std::size_t in_tree = 0;
   Token token = 0;
   std::size_t parent = 0;
   std::int64_t depth = 0;
   std::vector<std::size_t> children = {};
-  /// Which of the round's rows is the draft's behind the node; none where no children were drafted.
+  /// The round's row that is the draft's after the node; empty if no children were drafted.
   std::optional<std::size_t> row = {};
 };
 
@@ -79,7 +79,7 @@ class TreeRun {
   }
 
  private:
-  /// The nodes that were reached, and the token behind the last one.
+  /// The nodes on the accepted path, and the token after the last one.
   struct Walk {
     std::vector<std::size_t> reached;
     Token extra = 0;
@@ -136,7 +136,7 @@ class TreeRun {
     return tokens;
   }
 
-  /// From the root down, the target reading along. Its rows are the same as of one call over the tree.
+  /// Walks from the root down while the target reads along. Its rows are the same as of one call over the tree.
   Walk walk(std::int64_t round) {
     Walk walk;
     std::vector<std::size_t> here{0};
@@ -199,11 +199,11 @@ class TreeRun {
   std::size_t vocab_;
   std::vector<std::vector<std::size_t>> children_in_tree_;
   std::vector<Token> text_;
-  /// What of the text a draft that keeps the accepted path would have in its cache.
+  /// Number of tokens of the text that a draft that keeps the accepted path would have in its cache.
   std::int64_t draft_has_read_;
   std::vector<DraftedNode> nodes_;
   Generation result_;
-  // Of the current round; kept to reuse their memory.
+  // Data of the current round, kept to reuse the memory.
   std::vector<std::vector<double>> rows_;
   std::size_t rows_in_use_ = 0;
   std::vector<double> target_row_;

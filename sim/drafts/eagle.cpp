@@ -13,9 +13,9 @@
 namespace specdec::sim {
 
 struct EagleHead {
-  /// Owns the output matrix that `block` shows.
+  /// Owns the output matrix that `block` refers to.
   std::shared_ptr<const TransformerWeights> target;
-  /// A model of one block without an embedding, whose positions begin as vectors; its final norm is the head's.
+  /// A model of one block without an embedding, whose positions start as vectors; its final norm is the head's.
   TransformerWeights block;
   /// Rows: width; columns: embedding, then feature.
   Linear fc;
@@ -57,7 +57,7 @@ double operations_of(const EagleHead& head) {
   return operations_of(head.fc) + operations_of(head.block.blocks.front()) + operations_of(head.block.head);
 }
 
-/// The head's cache, and the vectors that go into it.
+/// The head's cache, and the vectors that are fed into it.
 class EagleDraft::Round {
  public:
   Round(std::shared_ptr<const EagleHead> head, const Transformer& target)
@@ -72,14 +72,14 @@ class EagleDraft::Round {
   double operations_per_row() const { return operations_of(head_->block.head); }
 
   void clear() { cut(0); }
-  /// Keeps at most the first `entries` of those that have true features.
+  /// Keeps at most the first `entries` of the entries with true features.
   void cut(std::int64_t entries) {
     verified_ = std::min(verified_, std::max(entries, std::int64_t{0}));
     model_.roll_back(verified_);
   }
 
-  /// Reads the text's entries up to `entries`, of which entry t has token t + 1 and the target's feature of t, and
-  /// writes the row behind the last one, if any is asked for. Returns how many were new.
+  /// Reads the text's entries up to `entries`, where entry t has token t + 1 and the target's feature of t, and
+  /// writes the row after the last one, if one is wanted. Returns the number of new ones.
   std::int64_t read(std::span<const Token> text, std::int64_t entries, std::span<double> row) {
     const std::int64_t first = verified_;
     begin_vectors(static_cast<std::size_t>(entries - first));
@@ -119,7 +119,7 @@ class EagleDraft::Round {
   const Transformer& target_;
   std::size_t width_;
   Transformer model_;
-  /// Entries in the cache that have true features.
+  /// Number of entries in the cache with true features.
   std::int64_t verified_ = 0;
   std::size_t count_ = 0;
   /// Shape: (count, width).

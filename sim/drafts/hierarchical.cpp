@@ -65,7 +65,7 @@ void HierarchicalDraft::propose(const DraftRequest& request, Proposal& proposal)
   }
 }
 
-/// Leaves the middle model's rows after the text and each inner draft in rows_.
+/// Stores the middle model's rows after the text and each inner draft in rows_.
 Verdict HierarchicalDraft::run_inner_round(const UniformSource& uniforms, std::int64_t round, std::int64_t wanted) {
   static const DraftingPolicy none;
   const auto vocab = static_cast<std::size_t>(vocab_size());

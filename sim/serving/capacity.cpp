@@ -23,15 +23,15 @@ namespace {
 constexpr std::string_view capacity_function = "plan_capacity";
 using planning::CapacityLimit;
 
-/// Of the saturated rate: a load below this is none.
+/// Share of the saturated rate below which a load counts as zero.
 constexpr double least_load = 1.0 / 1024;
 /// Without limits and a load, figures are for this share of the saturated rate.
 constexpr double relaxed_load = 0.9;
-/// Runs that say where to look have this share of the requests.
+/// Scouting runs, which tell where to look, have this share of the requests.
 constexpr std::int64_t scouts = 8;
-/// Requests that arrive in this share of a run, at both ends, do not count.
+/// Requests that arrive in this share of a run, at either end, are not counted.
 constexpr double warm_up = 0.1;
-/// Between the loads that the slope of an excess is taken from.
+/// Ratio of the loads between which the slope of an excess is computed.
 constexpr double slope_span = 1.05;
 
 void require_positive(std::string_view name, const std::optional<double>& value) {
@@ -81,7 +81,7 @@ void require_legal(const CapacityQuestion& question) {
   core::require_in(capacity_function, "threads", question.threads, std::int64_t{1}, std::int64_t{1024});
 }
 
-/// 0.975 quantile of Student's t times the standard error of the mean of values whose deviations from it these are.
+/// 0.975 quantile of Student's t times the standard error of a mean, from the values' deviations from it.
 double half_width_of(const std::vector<double>& deviations) {
   const auto count = static_cast<double>(deviations.size());
   double squares = 0;
@@ -89,7 +89,7 @@ double half_width_of(const std::vector<double>& deviations) {
   return boost::math::quantile(boost::math::students_t(count - 1), 0.975) * std::sqrt(squares / (count - 1) / count);
 }
 
-/// A value over all runs together, with the interval that the runs' own values leave around it (sectioning).
+/// A value over all runs together, with an interval from the runs' own values (sectioning).
 SimulatedValue sectioned(double value, std::vector<double> of_runs) {
   for (double& of_run : of_runs) of_run -= value;
   const double half = half_width_of(of_runs);
@@ -100,16 +100,16 @@ SimulatedValue mean_of(const std::vector<double>& values) {
   return sectioned(std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()), values);
 }
 
-/// Those of all runs.
+/// The values of all runs.
 std::vector<double> pooled(const std::vector<std::vector<double>>& of_runs) {
   std::vector<double> all;
   for (const std::vector<double>& of_run : of_runs) all.insert(all.end(), of_run.begin(), of_run.end());
   return all;
 }
 
-/// How far requests are from their limits.
+/// The distance of requests from their limits.
 struct JudgedRequests {
-  /// ln(value / limit), the larger one; lowest where nothing is limited.
+  /// ln(value / limit), the larger of the two; lowest if nothing is limited.
   double excess = -20;
   CapacityLimit by = CapacityLimit::none;
 };
@@ -135,10 +135,10 @@ struct JudgedLoad {
   std::vector<JudgedRequests> each;
 };
 
-/// The load that a scenario sustains.
+/// The sustainable load of a scenario.
 struct FoundLoad {
   SimulatedValue load;
-  /// `none` where the queue is what holds it back.
+  /// `none` if the queue is the limiting factor.
   CapacityLimit by = CapacityLimit::none;
 };
 
@@ -150,13 +150,13 @@ struct RunFigures {
   double preemptions_per_request = 0;
 };
 
-/// A scenario with what the formulas say of it.
+/// A scenario with the predictions of the formulas.
 struct PlannedScenario {
   const CapacityScenario* scenario;
   planning::OfferedLoad load;
   planning::ReplicaLimits limits;
   std::vector<planning::RoundsFrom> rounds;
-  /// Nothing where the formulas do not apply.
+  /// Empty if the formulas do not apply.
   std::optional<planning::SustainableLoad> saturation;
 };
 
@@ -245,8 +245,8 @@ class CapacityPlanner {
     return result;
   }
 
-  /// Enough for a few generations of the largest batch and a hundred iterations, as far as that is not out of all
-  /// proportion.
+  /// Enough for a few generations of the largest batch and a hundred iterations, as long as that is not
+  /// excessive.
   std::int64_t requests_to_saturate(const PlannedScenario& planned) const {
     const std::int64_t asked = question_.workload.requests;
     if (!planned.saturation) return asked;
@@ -270,10 +270,10 @@ class CapacityPlanner {
     return simulate_serving(serving);
   }
 
-  /// Requests served per second while there are always some that wait.
+  /// Requests served per second while some are always waiting.
   double saturated_rate(const PlannedScenario& planned, std::int64_t replication) const {
     const std::int64_t count = requests_to_saturate(planned);
-    // A little more than the replica takes, so that its batch is made of requests of all ages; all at once where
+    // A little more than the replica can take, so that its batch has requests of all ages; all at once if
     // nothing decodes.
     double offered =
         planned.saturation ? 1.5 * planned.saturation->requests_per_second : std::numeric_limits<double>::infinity();
@@ -336,14 +336,14 @@ class CapacityPlanner {
     return found;
   }
 
-  /// The runs' own excesses say how far each by itself would have moved the crossing.
+  /// The runs' own excesses show how far each by itself would have moved the crossing.
   SimulatedValue around(const PlannedScenario& planned, double load, const JudgedLoad& there,
                         const SimulatedValue& saturated) const {
     std::vector<double> deviations;
     for (const JudgedRequests& run : there.each) {
       if (run.by != CapacityLimit::none) deviations.push_back(run.excess - there.together.excess);
     }
-    // The loads that were tried last are too near each other for a slope.
+    // The last loads that were tried are too close to each other for a slope.
     const double below = judged_at(planned, load / slope_span, question_.workload.requests).together.excess;
     const double slope = (there.together.excess - below) / std::log(slope_span);
     if (deviations.size() < 2 || slope <= 0) return {load, 0, saturated.hi};

@@ -58,8 +58,8 @@ cost::Iteration usual_iteration(const CapacityQuestion& question, const Scenario
   return iteration;
 }
 
-/// The replicates at both tails of the seconds of one iteration, of those that price it and one with a single sequence
-/// above 0: a fit whose resampled runs leave nothing of a term may not. Nothing where none does.
+/// The replicates at both tails of the seconds of one iteration, among those that price it and one with a single
+/// sequence above 0: a fit whose resampled runs leave nothing of a term may not. Empty if none does.
 std::vector<std::size_t> tails_of(const cost::IterationCost& cost, const cost::Iteration& iteration) {
   cost::Iteration alone = iteration;
   alone.sequences = 1;
@@ -75,7 +75,7 @@ std::vector<std::size_t> tails_of(const cost::IterationCost& cost, const cost::I
   return {order[low].second, order[order.size() - 1 - low].second};
 }
 
-/// The version's own simulation errs as the answer's does, and what it says is its mean.
+/// The version's own simulation has the same error as the answer's, so only its mean is used.
 void cover(SimulatedValue& value, const SimulatedValue& version) {
   value.lo = std::min(value.lo, version.value);
   value.hi = std::max(value.hi, version.value);
@@ -99,7 +99,7 @@ void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
   cover(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
 }
 
-/// Accelerators that the load needs at the rate that the version sustains; those there are, where that is given.
+/// Accelerators that the load needs at the sustainable rate of the version; the existing ones, if given.
 std::optional<std::int64_t> gpus_of(const CapacityQuestion& question, const ScenarioCapacity& version) {
   const double asked = question.workload.requests_per_second.value_or(0);
   const double rate = version.requests_per_second_per_replica.value;
@@ -125,7 +125,7 @@ std::optional<GpuRange> range_of(const std::vector<std::optional<std::int64_t>>&
   return range;
 }
 
-/// ln(largest / smallest) of the first rate and of those in [begin, end); infinite where one is 0 and not all are.
+/// ln(largest / smallest) of the first rate and of those in [begin, end); infinite if some but not all are 0.
 double log_width(const std::vector<double>& rates, std::size_t begin, std::size_t end) {
   double lo = rates.at(0), hi = rates.at(0);
   for (std::size_t i = begin; i < end; ++i) {
@@ -136,7 +136,7 @@ double log_width(const std::vector<double>& rates, std::size_t begin, std::size_
   return lo > 0 ? std::log(hi / lo) : std::numeric_limits<double>::infinity();
 }
 
-/// Each once.
+/// Each replicate once.
 std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, const CapacityAnswer& answer) {
   std::vector<std::size_t> found;
   if (question.cost->replicates() == 0) return found;

@@ -27,7 +27,7 @@ std::vector<double> seconds_per_token(const ServingResult& run) {
 }
 
 double percentile_of(std::vector<double>& values, double percent) {
-  // The last bits of the product must not ask for one value more.
+  // The last bits of the product must not require one value more.
   const double rank = std::ceil(percent / 100 * static_cast<double>(values.size()) * (1 - 1e-12));
   const auto place = values.begin() + static_cast<std::ptrdiff_t>(std::max(1.0, rank)) - 1;
   std::nth_element(values.begin(), place, values.end());

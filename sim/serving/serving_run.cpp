@@ -13,17 +13,17 @@
 namespace specdec::sim {
 namespace {
 
-/// Of an iteration's length: a double that counts more seconds than this allows has too few digits left for it.
+/// Share of an iteration's length: a double for so many seconds that its error exceeds this has too few digits left.
 constexpr double clock_error = 1e-4;
 
-/// From when to when the run counts.
+/// The time span that the run counts.
 class CountedTime {
  public:
   CountedTime(double begin, double end) : begin_(begin), end_(end) {}
 
   double begin() const { return begin_; }
   double end() const { return end_; }
-  /// Seconds of a stretch of time that count.
+  /// The counted seconds of a stretch of time.
   double seconds_of(double from, double to) const { return std::max(0.0, std::min(to, end_) - std::max(from, begin_)); }
   bool counts(double time) const { return begin_ < time && time <= end_; }
 
@@ -32,7 +32,7 @@ class CountedTime {
   double end_;
 };
 
-/// Requests that run, in order of arrival, one array for each property; never longer than what it was made for.
+/// Running requests, in order of arrival, one array per property; never longer than the size it was made for.
 struct RunningRequests {
   explicit RunningRequests(std::size_t most)
       : request(most),
@@ -49,15 +49,15 @@ struct RunningRequests {
   std::vector<std::size_t> request;
   /// First entry of its law in the table of survivals.
   std::vector<std::size_t> law;
-  /// Tokens in its cache, and those to come before it puts out its next token; 0 where it decodes.
+  /// Tokens in its cache, and those to come before it emits its next token; 0 if it decodes.
   std::vector<std::int64_t> computed, prompt_left;
-  /// Tokens that it has put out, and that it was asked for.
+  /// Tokens that it has emitted, and that were requested.
   std::vector<std::int64_t> put_out, wanted;
   /// Tokens that its blocks can hold.
   std::vector<std::int64_t> slots;
-  /// Positions of the iteration that is under way.
+  /// Positions in the current iteration.
   std::vector<std::int64_t> scheduled;
-  /// Of its last round.
+  /// Whether its last round was fully accepted.
   std::vector<std::uint8_t> fully_accepted;
 
   void move(std::size_t from, std::size_t to) {
@@ -112,7 +112,7 @@ class ServingRun {
       }
       schedule();
       if (checks_) check_iteration();
-      if (batch_ == 0) continue;  // all that ran was given up: waiting ones are admitted now
+      if (batch_ == 0) continue;  // all running requests gave up their blocks: waiting ones are admitted now
       pass_time();
       put_out_tokens();
     }
@@ -174,8 +174,8 @@ class ServingRun {
     if (decoding_ > 0) iteration_.full_accepts = static_cast<double>(fully_accepted_) / static_cast<double>(decoding_);
   }
 
-  /// Gives a running request blocks for `tokens`, taking those of the last ones where there are not enough; false if
-  /// it had to be given up itself.
+  /// Gives a running request blocks for `tokens`, taking those of the last ones if there are not enough; false if
+  /// it had to give up its own.
   bool make_room(Index i, std::int64_t tokens) {
     const std::int64_t wanted = blocks_for(tokens) - running_.slots[i] / engine_.block_size;
     while (wanted > free_blocks_) {
@@ -202,7 +202,7 @@ class ServingRun {
     given_up_.push_back(request);
   }
 
-  /// Charges positions of a running request to the iteration.
+  /// Adds positions of a running request to the iteration.
   void take(Index i, std::int64_t positions) {
     running_.scheduled[i] = positions;
     budget_ -= positions;
@@ -214,7 +214,7 @@ class ServingRun {
       iteration_.prompts += 1;
       iteration_.prompt_pairs += count * context + count * (count + 1) / 2;
     } else {
-      // A round that was cut to what is left of the budget is a fraction of a sequence.
+      // A round that was cut to the rest of the budget is a fraction of a sequence.
       iteration_.sequences += positions == gamma_ + 1 ? 1 : count / static_cast<double>(gamma_ + 1);
       iteration_.context_tokens += context;
       fully_accepted_ += running_.fully_accepted[i];
@@ -267,7 +267,7 @@ class ServingRun {
            static_cast<std::size_t>(largest_gamma_);
   }
 
-  /// The iteration takes place, and what arrives meanwhile waits.
+  /// The iteration takes place, and arrivals during it wait.
   void pass_time() {
     const double duration = question_.cost->seconds(iteration_);
     if (!(0 < duration && duration <= std::numeric_limits<double>::max())) {
@@ -400,7 +400,7 @@ class ServingRun {
     return backlog;
   }
 
-  // Invariants.
+  // Checks of invariants.
 
   void require(bool holds, std::string_view what) const {
     if (holds) return;
@@ -479,19 +479,19 @@ class ServingRun {
   ServingResult result_;
 
   RunningRequests running_;
-  /// Preempted ones, that wait; the last one is the first to be admitted.
+  /// Preempted requests that wait; the last one is the first to be admitted.
   std::vector<std::size_t> given_up_;
-  /// Requests before this one have arrived, have been admitted once; how many were served.
+  /// Requests before these have arrived and have been admitted once; how many were served.
   std::size_t arrived_ = 0, next_ = 0, served_ = 0;
   std::int64_t free_blocks_;
   double now_;
 
-  // The iteration under way.
+  // The current iteration.
   cost::Iteration iteration_;
   std::int64_t gamma_ = 0;
-  /// Positions that are left of it.
+  /// Positions left in it.
   std::int64_t budget_ = 0;
-  /// Requests in it, those of them that decode, and of these those whose round before was fully accepted.
+  /// Requests in it, those of them that decode, and of these those whose previous round was fully accepted.
   std::int64_t batch_ = 0, decoding_ = 0;
   std::int64_t fully_accepted_ = 0;
   bool counts_ = false;

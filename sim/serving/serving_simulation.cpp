@@ -48,7 +48,7 @@ void require_request(const SimulatedRequest& request, std::size_t i, double befo
                    largest_length);
 }
 
-/// The blocks that a request holds before its last round, drafts and look-ahead slots included, must exist.
+/// The blocks that a request holds before its last round, including drafts and look-ahead slots, must exist.
 void require_fits(const SimulatedRequest& request, std::size_t i, const ServingEngine& engine, std::int64_t gamma) {
   const std::int64_t rounds_slots = request.output_tokens > 1 ? 2 * gamma : gamma;
   const std::int64_t tokens = request.prompt_tokens + request.output_tokens - 1 + rounds_slots;

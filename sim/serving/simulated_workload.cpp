@@ -9,7 +9,7 @@
 namespace specdec::sim {
 namespace {
 
-/// Beyond so many tokens the overshoot of the last round has forgotten where it began.
+/// Beyond this many tokens the overshoot of the last round no longer depends on the start.
 constexpr std::size_t explicit_up_to = 256;
 
 std::int64_t length(const LengthLaw& law, double normal) {
@@ -43,7 +43,7 @@ std::vector<SimulatedRequest> repeated(const std::vector<SimulatedRequest>& reco
   double now = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>((first + i) % size);
-    // Nobody knows the gap between the last request and the first.
+    // The gap between the last request and the first is unknown.
     const double gap = at == 0 ? mean_gap : recorded[at].arrival_seconds - recorded[at - 1].arrival_seconds;
     if (i > 0) now += gap / mean_gap;
     requests.push_back({now, recorded[at].prompt_tokens, recorded[at].output_tokens});

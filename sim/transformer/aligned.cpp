@@ -18,7 +18,7 @@ std::align_val_t alignment_for(std::size_t bytes) {
 void* allocate_aligned(std::size_t bytes) {
   void* memory = ::operator new(bytes, alignment_for(bytes));
 #ifdef MADV_HUGEPAGE
-  // Advice only: without huge pages the memory serves as it is.
+  // Advice only: without huge pages the memory works as it is.
   if (bytes >= huge_page) ::madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
   return memory;

@@ -31,7 +31,7 @@ class Loader {
   }
 
  private:
-  /// Buffers that old checkpoints carry (rotary frequencies, causal masks), and the copy of a tied head.
+  /// Buffers that old checkpoints contain (rotary frequencies, causal masks), and the copy of a tied head.
   bool is_harmless(const std::string& name) const {
     return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") ||
            name.ends_with(".attn.masked_bias") || (config_.tied_head && name == "lm_head.weight");

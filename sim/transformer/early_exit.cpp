@@ -25,7 +25,7 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   return product / std::sqrt(a_square * b_square);
 }
 
-/// The largest entry less the second.
+/// The largest entry minus the second largest.
 double lead(std::span<const double> probabilities) {
   double first = 0;
   double second = 0;
@@ -123,10 +123,10 @@ class EarlyExitTransformer::Forward {
   }
 
  private:
-  /// What stands behind a number of blocks.
+  /// The exit after a number of blocks.
   struct Exit {
     bool exists = false;
-    /// Null for a plain one.
+    /// Null for a plain exit.
     std::shared_ptr<const ExitHead> head;
   };
 
@@ -162,7 +162,7 @@ class EarlyExitTransformer::Forward {
     for (std::size_t skipped = blocks; skipped < layers; ++skipped) pass_.store_keys_and_values(skipped, position);
     blocks_run_.push_back(static_cast<std::int64_t>(blocks));
     if (row.empty()) return;
-    // The softmax response of the block with which the token left has found its row.
+    // The softmax response of the block at which the token left has already computed its row.
     if (blocks == layers || options_.confidence == ExitConfidence::state_saturation) distribute(blocks);
     std::copy(probabilities_.begin(), probabilities_.end(), row.begin());
   }
@@ -174,7 +174,7 @@ class EarlyExitTransformer::Forward {
     return lead(probabilities_) >= options_.threshold;
   }
 
-  /// Writes the distribution behind so many blocks to probabilities_; the state stays.
+  /// Writes the distribution after this many blocks to probabilities_; the state is unchanged.
   void distribute(std::size_t blocks) {
     const std::span<float> state = pass_.state(0);
     state_.assign(state.begin(), state.end());
@@ -198,11 +198,11 @@ class EarlyExitTransformer::Forward {
   TransformerPass pass_;
   std::int64_t max_length_ = 0;
   std::int64_t first_to_leave_ = 0;
-  /// [blocks]; of all of them there is none.
+  /// [blocks]; there is none after all blocks.
   std::vector<Exit> exits_;
-  /// Of the tokens of the prefix.
+  /// For the tokens of the prefix.
   std::vector<std::int64_t> blocks_run_;
-  // Of the current token; kept to reuse their memory.
+  // Data of the current token, kept to reuse the memory.
   std::vector<float> before_block_;
   std::vector<float> state_;
   std::vector<double> probabilities_;

@@ -8,10 +8,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "sim/transformer/kernels.cpp"
-// Vectors whose length is only known at run time cannot stand in arrays.
+// Vectors whose length is only known at run time cannot be elements of arrays.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>
-// foreach_target.h must stand before highway.h.
+// foreach_target.h must be included before highway.h.
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
@@ -28,8 +28,8 @@ constexpr std::size_t lanes = hn::MaxLanes(float_tag);
 
 /// Tokens whose sums fit into the registers beside one panel's weights: 32 registers of 16 floats, 16 of 8 or 4.
 constexpr std::size_t most_tokens = lanes == 16 ? 12 : lanes == 8 ? 3 : 1;
-/// Asks for weights that are needed soon. A single token is done with them so fast that they should come to the first
-/// cache; for more tokens there is time, but the first cache has too few requests in flight: the second one fetches.
+/// Prefetches weights that are needed soon. A single token is done with them so fast that they should go to the first
+/// cache; for more tokens there is time, but the first cache allows too few pending requests: the second one fetches.
 template <std::size_t kTokens>
 HWY_INLINE void prefetch(const float* weights) {
   if constexpr (kTokens == 1) {
@@ -92,7 +92,7 @@ void multiply_panels(const Panels& m, std::size_t first, std::size_t last, std::
   // As few groups as the registers allow, of nearly equal size.
   const std::size_t groups = (tokens + most_tokens - 1) / most_tokens;
   for (std::size_t p = first; p < last;) {
-    // A single token's sums are too few to hide the latency of an addition: take several panels at once.
+    // A single token's sums are too few to hide the latency of an addition: process several panels at once.
     constexpr std::size_t together = 2;
     const std::size_t panels = tokens == 1 && p + together <= whole ? together : 1;
     const float* w = m.data + p * m.step;
@@ -145,7 +145,7 @@ float exponentials(float* scores, std::size_t n, std::size_t padded, float scale
       sum[v] = hn::Add(sum[v], e);
     }
   }
-  // The padding of the last line holds exp(-104), far below the rounding of the sum, but must weigh nothing.
+  // The padding of the last line holds exp(-104), far below the rounding of the sum, but must have weight zero.
   std::fill(scores + n, scores + round_up(n, line_floats), 0.0F);
   HWY_ALIGN float line[line_floats];
   for (std::size_t v = 0; v < vectors; ++v) hn::Store(sum[v], float_tag, line + v * lanes);
@@ -221,7 +221,7 @@ void attend_head(const HeadAttention& head, float* scratch) {
   }
 
   const TokenRows<float> mixed{scratch + head.tokens * padded, head.value_stride};
-  // Positions up to the next multiple of 4 weigh 0.
+  // Positions up to the next multiple of 4 have weight 0.
   mix_values(head.values, head.value_stride, round_up(positions, 4), head.tokens, {scores.data, padded}, mixed);
   for (std::size_t t = 0; t < head.tokens; ++t) {
     for (std::size_t i = 0; i < head.head_size; ++i) head.out.row(t)[i] = mixed.row(t)[i] / sums[t];
@@ -325,7 +325,7 @@ void softmax_row(float* logits, double* out, std::size_t n) {
 }
 
 bool all_finite_lanes(const float* values, std::size_t n) {
-  // x - x is 0 exactly where x is finite, else NaN, which a sum keeps.
+  // x - x is 0 exactly if x is finite, else NaN, which a sum preserves.
   FloatVector differences = hn::Zero(float_tag);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {

@@ -6,7 +6,7 @@
 namespace specdec::sim {
 namespace {
 
-/// Long waves are stretched by the factor, short ones kept, those between interpolated.
+/// Long wavelengths are stretched by the factor, short ones kept, those in between interpolated.
 float scaled(float frequency, const Llama3RopeScaling& scaling) {
   const auto factor = static_cast<float>(scaling.factor);
   const auto low = static_cast<float>(scaling.low_freq_factor);

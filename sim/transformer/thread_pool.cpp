@@ -8,7 +8,7 @@
 namespace specdec::sim {
 namespace {
 
-/// A pause takes 20 to 60 ns; so this is some tens of microseconds.
+/// A pause takes 20 to 60 ns, so this is some tens of microseconds.
 constexpr int spins = 1000;
 
 void pause() {

@@ -55,7 +55,7 @@ std::string Tokenizer::piece(Token token) const {
   const auto& model = processor_->sentencepiece;
   if (model.IsControl(token)) return "";
   const std::string& marked = model.IdToPiece(token);
-  // Byte pieces read <0x41>; decoding one alone would replace what is not UTF-8 by itself.
+  // Byte pieces read <0x41>; decoding one alone would replace bytes that are not UTF-8 by themselves.
   if (model.IsByte(token)) return std::string(1, static_cast<char>(std::stoi(marked.substr(3, 2), nullptr, 16)));
   constexpr std::string_view word_mark = "\u2581";
   std::string text;

@@ -15,7 +15,7 @@
 namespace specdec::sim {
 namespace {
 
-/// Logits turned into probabilities in about the time of as many multiply-adds as that.
+/// Turning a logit into a probability takes about the time of this many multiply-adds.
 constexpr std::size_t work_per_probability = 16;
 
 }  // namespace
@@ -52,14 +52,14 @@ class Transformer::Forward {
     return std::span(features_).subspan(size(position * config().width), size(config().width));
   }
 
-  /// What a block appends: tokens, or vectors in the place of their embeddings. Shape: vectors (count, width).
+  /// The input of a block: tokens, or vectors instead of their embeddings. Shape: vectors (count, width).
   struct Inputs {
     std::size_t count;
     std::span<const Token> tokens;
     std::span<const float> vectors;
   };
 
-  /// Appends the block; calls emit(row, logits) for each of its last `rows` positions, perhaps in several threads.
+  /// Appends the block; calls emit(row, logits) for each of its last `rows` positions, possibly on several threads.
   template <class Emit>
   void append(const Inputs& block, std::size_t rows, const Emit& emit) {
     require_tokens("Transformer::score", block.tokens, vocab_size());
@@ -109,7 +109,7 @@ class Transformer::Forward {
     return options.layers == 0 ? config.layers : options.layers;
   }
 
-  /// Puts positions [first, first + count) of the block, which start at `position`, into the pass.
+  /// Copies positions [first, first + count) of the block, which start at `position`, into the pass.
   void embed(const Inputs& block, std::size_t first, std::size_t count, std::size_t position) {
     const std::size_t width = size(config().width);
     if (block.tokens.empty()) {
@@ -119,13 +119,13 @@ class Transformer::Forward {
     }
   }
 
-  /// Takes what was put into the pass, at positions from `position` on, through the layers.
+  /// Takes the contents of the pass, at positions from `position` on, through the layers.
   void advance(std::size_t tokens, std::size_t position) {
     for (std::size_t layer = 0; layer < size(layers_); ++layer) pass_.run_block(layer, tokens, position);
     if (exit_) pass_.take_exit(*exit_, tokens);
   }
 
-  /// Copies the normed states of the current tokens, the first of which is at `position`.
+  /// Copies the normalised states of the current tokens, the first of which is at `position`.
   void keep_features(std::size_t tokens, std::size_t position) {
     for (std::size_t t = 0; t < tokens; ++t) {
       const std::span<const float> state = pass_.normed(t);

@@ -14,7 +14,7 @@
 namespace specdec::sim {
 namespace {
 
-/// Multiply-adds that are long enough for a chunk of their own.
+/// Number of multiply-adds that justifies a chunk of its own.
 constexpr std::size_t long_chunk = 1U << 18U;
 
 using Row = Eigen::Map<Eigen::ArrayXf, Eigen::Aligned64>;
@@ -136,7 +136,7 @@ void TransformerPass::apply(const Linear& linear, std::size_t tokens, TokenRows<
   const std::size_t count = panels.count() - begin;
   const std::size_t work = (panels.rows - begin * panel_rows) * panels.depth * tokens;
   if (!pool_ || work < least_shared_work) return multiply(panels, begin, panels.count(), tokens, x, y, accumulate);
-  // One chunk per thread if they are short; several otherwise, so that a thread that is late has less to finish.
+  // One chunk per thread if they are short; several otherwise, so that a late thread has less to finish.
   const std::size_t threads = size(pool_->threads());
   const std::size_t chunks = std::min(count, threads * std::clamp<std::size_t>(work / threads / long_chunk, 1, 4));
   pool_->run(static_cast<std::int64_t>(chunks), [&](std::int64_t chunk, int) {

@@ -25,7 +25,7 @@ class BeamDecoder final : public MethodDecoder {
     sim::BeamSearch found = sim::search_beams_speculatively(target_.ref(), draft_.ref(), prompt, options_, drafting_);
     MethodRun run{std::move(found.counters)};
     run.beams = BeamSums{plain.counters.operations, found.beams == plain.beams ? 0 : 1};
-    // Nothing is left to chance.
+    // Nothing is random.
     for (const sim::BeamCall& call : found.calls) {
       for (std::int64_t i = 0; i < call.kept; ++i) run.rounds.book(1, true);
       if (call.kept < call.drafted) run.rounds.book(0, false);
@@ -40,7 +40,7 @@ class BeamDecoder final : public MethodDecoder {
   }
 
  private:
-  /// Of the target's calls, in calls for one token.
+  /// Cost of the target's calls, in calls for one token.
   double cost_of(const std::vector<sim::BeamCall>& calls) const {
     const core::StepCost& cost = *context_.settings().cost;
     double sum = 0;
@@ -56,7 +56,7 @@ class BeamDecoder final : public MethodDecoder {
   sim::BeamDrafting drafting_;
 };
 
-/// Rounds that drafted so many steps.
+/// Rounds that drafted this many steps.
 std::int64_t rounds_of_gamma(const BeamRounds& rounds, std::size_t gamma) {
   const auto at_least = [&](std::size_t g) {
     if (g == 0) return rounds.rounds;
@@ -91,7 +91,7 @@ IndependentBeams independent_beams(std::span<const BeamRounds> prompts) {
     rounds += static_cast<double>(prompt.rounds);
   }
   const core::AcceptanceRate a(kept / judged);
-  // Measured steps less independent ones, and how the latter grow with a.
+  // Measured steps minus independent ones, and the derivative of the latter with respect to a.
   std::vector<double> differences;
   double slope = 0;
   for (const BeamRounds& prompt : prompts) {
@@ -117,7 +117,7 @@ IndependentBeams independent_beams(std::span<const BeamRounds> prompts) {
     const double error = differences[i] - difference / n - slope * share_error;
     variance += error * error * n / (n - 1);
   }
-  // Less than a step: prompts that are all alike.
+  // Below one step: prompts that are all alike.
   if (prompts.size() > 1 && variance >= 1)
     result.deviation_standard_errors = difference / std::sqrt(variance);
   return result;

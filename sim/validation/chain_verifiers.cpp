@@ -29,14 +29,14 @@ struct PositionForm {
 /// A verifier of one chain, and its closed form at a position that was drafted as `token`.
 struct ChainRule {
   sim::Verifier verify;
-  /// Empty for block verification, which judges no draft by itself.
+  /// Empty for block verification, which judges no draft individually.
   std::function<PositionForm(const TargetRow& p, const DraftRow& q, std::size_t token)> form;
   sim::Proposing proposing = sim::Proposing::sampled;
-  /// Decodes greedily and compares the rows as the models give them.
+  /// Decodes greedily and compares the models' unmodified rows.
   bool greedy_text = false;
 };
 
-// How many stay has a law given the drafts.
+// The number of accepted drafts has a law given the drafts.
 void book_block(const sim::DraftedBlock& block, const sim::Verdict& verdict, RoundSums& sums) {
   const std::vector<std::int64_t> drafts(block.drafted.begin(), block.drafted.end());
   const std::vector<double> law = theory::accepted_drafts_law(theory::block_acceptance(
@@ -49,7 +49,7 @@ void book_block(const sim::DraftedBlock& block, const sim::Verdict& verdict, Rou
   sums.accepted.add({mean, static_cast<double>(verdict.accepted), variance});
 }
 
-// A position is judged when all before it have passed.
+// A position is judged if all before it have passed.
 void book_positions(const ChainRule& rule, const sim::DraftedBlock& block, const sim::Verdict& verdict,
                     RoundSums& sums) {
   const auto accepted = static_cast<std::size_t>(verdict.accepted);
@@ -96,7 +96,7 @@ class ChainDecoder final : public MethodDecoder {
     return verdict;
   }
 
-  /// As though no draft had been made that did not stay; a draft that is called once a token reads the text once.
+  /// Counts as though rejected drafts had not been made; a draft that is called once per token reads the text once.
   void count_in_hindsight(sim::Generation& text) const {
     sim::Counters& counters = text.counters;
     const double target = context_.target_operations();

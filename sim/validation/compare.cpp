@@ -40,7 +40,7 @@ void require_valid(const MethodSource& source, const MethodSettings& settings) {
     throw std::invalid_argument("compare: prompts has 0 entries, but must have 1 or more");
 }
 
-/// Runs one method over all sequences and sums them up.
+/// Runs one method over all sequences and sums up the results.
 class MethodExperiment {
  public:
   MethodExperiment(const MethodContext& context, const ComparisonHooks& hooks)
@@ -74,7 +74,7 @@ class MethodExperiment {
     return false;
   }
 
-  /// @return whether the precision that was asked for was reached
+  /// @return true if the requested precision was reached
   bool decode(const std::function<void(double share)>& progress) {
     const std::int64_t sequences = (settings_.tokens + settings_.max_new_tokens - 1) / settings_.max_new_tokens;
     const MethodDecoderFactory factory = prepare(method_, context_);
@@ -90,7 +90,7 @@ class MethodExperiment {
     return false;
   }
 
-  /// Whole passes over the prompts, an eighth of what is done where that is more; all at once where nobody asks.
+  /// Whole passes over the prompts, an eighth of what is done if that is more; all at once if no precision is set.
   std::int64_t portion_after(std::int64_t done, std::int64_t sequences) const {
     constexpr std::int64_t most = 4'096;
     const auto pass = static_cast<std::int64_t>(std::max<std::size_t>(source_.prompts.size(), 16));
@@ -112,8 +112,8 @@ class MethodExperiment {
         });
   }
 
-  /// By sequences, each of which is a sample given the prompts; the interval that is reported is that of other prompts,
-  /// too, and does not shrink with more sequences of the same ones.
+  /// By sequences, each of which is a sample given the prompts; the reported interval also covers other prompts
+  /// and does not shrink with more sequences of the same ones.
   bool is_precise() const {
     if (!settings_.until_relative_error) return false;
     std::vector<double> tokens;
@@ -201,7 +201,7 @@ class MethodExperiment {
     result.deviation_standard_errors = independent.deviation_standard_errors;
   }
 
-  /// The sequences of one prompt form a cluster, with a single prompt every sequence is one. Those that were finished.
+  /// The sequences of one prompt form a cluster; with a single prompt every sequence is one. Only finished sequences.
   template <class Take>
   void for_each_cluster(const std::string& task, const Take& take) const {
     const std::size_t clusters = source_.prompts.size() > 1 ? source_.prompts.size() : runs_.size();
@@ -214,7 +214,7 @@ class MethodExperiment {
     }
   }
 
-  // Sum over sum.
+  // Ratio of two sums.
   template <class Numerator, class Denominator>
   estimate::Estimate ratio(const std::string& task, const Numerator& numerator, const Denominator& denominator) const {
     std::vector<double> sums;

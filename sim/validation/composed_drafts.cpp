@@ -53,12 +53,12 @@ struct InputCopyBench {
         target(context.source().models.target(1)),
         draft(context.vocab_size(), [this](std::span<const sim::Token> prompt) { return edited_text(prompt); }) {}
 
-  /// The i-th token of the text is replaced where the whole part of share * i grows, by one of the others.
+  /// The i-th token of the text is replaced, by one of the others, if the integer part of share * i increases there.
   std::vector<sim::Token> edited_text(std::span<const sim::Token> prompt) {
     sim::DecodingOptions options;
     options.max_new_tokens = context.settings().max_new_tokens;
     options.standardisation = {.temperature = 0};
-    // The sequences of the comparison itself are numbered from 0 on.
+    // The sequences of the comparison itself are numbered from 0.
     const sim::RandomStream edits(context.settings().seed, std::numeric_limits<std::uint64_t>::max());
     std::vector<sim::Token> text = sim::decode_autoregressively(target.ref(), prompt, options, edits).tokens;
     const double share = context.settings().edit_share;

@@ -11,10 +11,10 @@
 namespace specdec::validation {
 namespace {
 
-/// Discounts the n-grams of short texts, of which most occur once.
+/// Discount for the n-grams of short texts, most of which occur once.
 constexpr double ngram_discount = 0.75;
 
-/// A language model with the draft that it is.
+/// A language model and the draft made from it.
 struct ModelBench {
   ModelBench(sim::OwnedModel its_model, const core::Standardisation& standardisation, sim::Proposing proposing)
       : model(std::move(its_model)), draft(model.ref(), standardisation, proposing) {}
@@ -23,7 +23,7 @@ struct ModelBench {
   sim::ModelDraft draft;
 };
 
-/// Prompt lookup before such a draft.
+/// Prompt lookup before another draft.
 struct CombinedBench {
   CombinedBench(const MethodContext& context, const core::Standardisation& standardisation, sim::Proposing proposing)
       : lookup(context.vocab_size(), 1, context.settings().ngram_order),
@@ -39,7 +39,7 @@ DraftUse use_of_draft_model(const sim::Counters& counters) {
   return {.model_calls = static_cast<double>(counters.draft_calls)};
 }
 
-/// Drafts of a language model; `use` as in DraftBench.
+/// Drafts from a language model; `use` as in DraftBench.
 DraftBenchFactory model_benches(const MethodContext& context, sim::ModelFactory model,
                                 std::function<DraftUse(const sim::Counters&)> use) {
   return [&context, model = std::move(model), use = std::move(use)](const core::Standardisation& standardisation,

@@ -28,7 +28,7 @@ class EarlyExitDecoder final : public MethodDecoder {
     MethodRun run{std::move(text.counters)};
     run.counters.steps = run.counters.tokens;
     run.rounds.distance = measured.total_variation;
-    // Every product reads its weights once, and time is as that.
+    // Every product reads its weights once, and time is proportional to that.
     run.weight_reads = measured.operations / context_.target_operations();
     if (context_.settings().cost) run.cost = run.weight_reads;
     EarlyExitSums& sums = run.early_exit.emplace();

@@ -24,7 +24,7 @@ const Kind* find_named(std::span<const Kind> kinds, std::string_view name) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
-/// Gives `value` the kind that has this name; false where none has, or it has one.
+/// Sets `value` to the kind with this name; false if there is none, or if it is already set.
 template <class Kind>
 bool take(const Kind*& value, std::span<const Kind> kinds, std::string_view name) {
   const Kind* const found = find_named(kinds, name);
@@ -116,7 +116,7 @@ std::string lacking(const Method& method, const MethodContext& context) {
 bool uses(const Method& method, const MethodContext& context, bool ParametersUsed::*parameter) {
   if (parameter == &ParametersUsed::cost && context.source().recording && !recording_tells_drafts(method)) return false;
   if (method.system != nullptr) return method.system->uses.*parameter;
-  // A tree has the shape that its verifier gives it.
+  // A tree has the shape that its verifier determines.
   const bool has_policy = method.verifier->tree == nullptr;
   return method.draft->uses.*parameter || method.verifier->uses.*parameter ||
          (has_policy && method.policy->uses.*parameter);

@@ -18,13 +18,13 @@
 namespace specdec::validation {
 namespace {
 
-/// What the recording lacks, as an exception: of the first positions, or of later ones.
+/// What the recording lacks, as an exception: at the first positions, or at later ones.
 class NotRecorded : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
 };
 
-/// What is to be played: the acceptance's column, and the policy.
+/// The data to be played: the acceptance's column, and the policy.
 struct RecordedPlay {
   std::string_view verifier;
   std::string_view policy;
@@ -130,7 +130,7 @@ class RecordedAcceptance {
   std::vector<double> acceptance_;
 };
 
-/// One sequence of the recording while it is collected, and what became of it.
+/// One sequence of the recording while it is collected, and its outcome.
 struct RecordedSequence {
   std::int64_t number = 0;
   std::int32_t task = -1;
@@ -188,7 +188,7 @@ class RecordedExperiment {
     sequence.left_out.push_back(positions.is_left_out(i));
   }
 
-  /// What the policy drafts from each position, once its drafts are accepted.
+  /// The drafts of the policy from each position, if its drafts are accepted.
   std::vector<std::int64_t> limits_of(const RecordedSequence& sequence) const {
     std::vector<std::int64_t> limits(sequence.places.size(), play_.replayed.gamma);
     const bool product = play_.policy == "product";
@@ -291,7 +291,7 @@ class RecordedExperiment {
     return result;
   }
 
-  // Sum over sum, each sequence a cluster; nothing where the lower sum is 0.
+  // Ratio of two sums, each sequence a cluster; empty if the denominator is 0.
   template <class Numerator, class Denominator>
   static std::optional<estimate::Estimate> ratio(const std::vector<const ReplayedSequence*>& members,
                                                  const Numerator& numerator, const Denominator& denominator) {
@@ -312,7 +312,7 @@ class RecordedExperiment {
   std::vector<ReplayedSequence> sequences_;
 };
 
-/// Why no recording can replay the method; empty where one may.
+/// The reason why no recording can replay the method; empty if one may.
 std::string beyond_recordings(const Method& method, const MethodContext& context) {
   if (method.system != nullptr) return "a recording replays a draft with a verifier, no system of its own";
   if (method.draft != &draft_kinds().front()) return "a recording replays the draft that was recorded, model, alone";

@@ -12,7 +12,7 @@ namespace {
 using TargetRow = core::TargetDistribution;
 using DraftRow = core::DraftDistribution;
 
-/// How siblings are drawn and judged, and the probability that one of those that were drawn stays.
+/// How siblings are drawn and judged, and the probability that one of those drawn is accepted.
 struct SeveralRule {
   sim::SiblingDrafts siblings;
   sim::CandidateVerifier verify;
@@ -68,7 +68,7 @@ template <SeveralRule (*rule)(), std::vector<std::int64_t> (*tree)(const MethodS
 constexpr VerifierKind several(std::string_view name, ParametersUsed uses,
                                std::string (*lacks)(const MethodContext&) = nullptr) {
   uses.temperature = uses.cost = true;
-  // What every tree is planned to come to.
+  // The basis of the planned figures of every tree.
   uses.tree_acceptance = true;
   return {name, true, prepare_tree<rule, tree>, tree, lacks, uses};
 }

@@ -56,13 +56,13 @@ class BlockwiseDecoder final : public MethodDecoder {
     run.counters.draft_calls = work.calls;
     run.counters.draft_positions = work.positions;
     run.counters.operations += work.operations;
-    // Nothing is left to chance.
+    // Nothing is random.
     for (const sim::Step& step : text.steps) {
       for (std::int64_t i = 0; i < step.accepted; ++i) run.rounds.book(1, true);
       if (step.accepted < step.drafted) run.rounds.book(0, false);
     }
     context_.price(run, text.steps, bench_.use(run.counters));
-    // The first proposal has a call of its own.
+    // The first proposal needs a separate call.
     if (context_.settings().cost) run.cost += 1;
     run.text = std::move(text.tokens);
     return run;

@@ -11,7 +11,7 @@
 namespace specdec::validation {
 namespace {
 
-// Mass of the tokens that stand before `token` where `key` ascends, ties in order of the index. Tokens of
+// Mass of the tokens that precede `token` in ascending order of `key`, ties in order of the index. Tokens of
 // probability 0 may have any key, NaN included.
 template <class Key>
 double mass_before(std::span<const double> probabilities, std::size_t token, const Key& key) {

@@ -24,7 +24,7 @@ namespace {
 
 using PromptList = std::vector<std::span<const sim::Token>>;
 
-/// Models of one thread: a pair that decodes, and a pair of its own that scores the result afresh.
+/// Models of one thread: a pair that decodes, and a separate pair that scores the result afresh.
 struct Worker {
   explicit Worker(const sim::ModelPair& models)
       : target(models.target(1)),
@@ -43,7 +43,7 @@ struct SequenceResult {
   Evidence evidence;
   std::vector<double> tokens_of_steps;
   theory::ReplayedSteps replayed;
-  /// Tokens that plain decoding gives too, position by position; counted at temperature 0.
+  /// Tokens equal to those of plain decoding, position by position; counted at temperature 0.
   std::int64_t equal_to_plain = 0;
 };
 
@@ -75,7 +75,7 @@ std::int64_t planned_tests(const Options& options, std::size_t tasks) {
   return tests * static_cast<std::int64_t>(tasks);
 }
 
-/// One (task, temperature, gamma) at work.
+/// The run of one (task, temperature, gamma).
 class Experiment {
  public:
   Experiment(const sim::ModelPair& models, const Options& options, const PromptList& prompts, double level,
@@ -214,7 +214,7 @@ class Experiment {
     return check.deviation_standard_errors;
   }
 
-  // Books one test; true when it passes.
+  // Records one test; true if it passes.
   bool judge(double p_value) {
     ++configuration_.tests;
     configuration_.smallest_p_value = std::min(configuration_.smallest_p_value.value_or(1), p_value);
@@ -279,7 +279,7 @@ class Experiment {
   std::int64_t impossible_tokens_ = 0;
 };
 
-// Tasks in the order in which they first occur.
+// Tasks in order of first occurrence.
 std::vector<std::pair<std::string, PromptList>> by_task(std::span<const sim::Prompt> prompts) {
   std::vector<std::pair<std::string, PromptList>> tasks;
   for (const sim::Prompt& prompt : prompts) {

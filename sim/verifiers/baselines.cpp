@@ -9,7 +9,7 @@
 namespace specdec::sim {
 namespace {
 
-/// 1 / M; the least of q / p where the target puts probability.
+/// 1 / M; the smallest q / p where the target has probability.
 double envelope(std::span<const double> p, std::span<const double> q) {
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t x = 0; x < p.size(); ++x)

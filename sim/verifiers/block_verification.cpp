@@ -16,7 +16,7 @@ double kept_probability(double before, double target_probability, double draft_p
   return joint >= draft_probability ? 1 : joint / draft_probability;
 }
 
-/// h_i: how probable it is that drafts 1..i stay when those behind them do not.
+/// h_i: the probability that drafts 1..i are kept if those after them are not.
 double stopping_probability(double kept, std::span<const double> p, std::span<const double> q) {
   const double residual = sum_of_weights(p.size(), [&](std::size_t x) { return std::max(0.0, kept * p[x] - q[x]); });
   const double total = residual + (1 - kept);
