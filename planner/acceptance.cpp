@@ -55,8 +55,8 @@ Note falsified_alpha(const StatedAcceptance& a) {
                                 : "whether that is more than their sampling error only --rounds can tell")};
 }
 
-/// A draft is reached only where all before it were accepted, so that no position is accepted more often than one
-/// before it. Rounding leaves room.
+/// A draft is reached only if all before it were accepted, so that no position is accepted more often than an
+/// earlier one, except by rounding.
 void require_falling(std::span<const estimate::TypedRate> rates) {
   std::size_t least = 0;
   for (std::size_t i = 1; i < rates.size(); ++i) {

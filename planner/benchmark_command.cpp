@@ -70,7 +70,7 @@ std::string benchmark_command(std::string_view asked_engine, std::string_view as
         model, requests, concurrency);
   }
   if (engine == "llamacpp" || engine == "llama.cpp") {
-    // The script of llama.cpp's tools/server/bench; the duration is the longest.
+    // The script of llama.cpp's tools/server/bench; the duration is an upper limit.
     return fmt::format("SERVER_BENCH_N_PROMPTS={} k6 run script.js --duration 24h --iterations {} --vus {}", requests,
                        requests, concurrency);
   }

@@ -39,7 +39,7 @@ planning::PlanQuestion question_of(const Draft& draft, const PlanQuestion& q) {
   return question;
 }
 
-/// The question of the one point: what is in use is judged by the closed forms.
+/// The question for the one point: the gamma in use is judged by the closed forms.
 PlanQuestion question_of_point(const PlanQuestion& q, const planning::Plan& plan) {
   PlanQuestion question = q;
   question.gamma.reset();
@@ -70,7 +70,7 @@ std::vector<Assumption> assumptions_of(const Draft& draft, const ClosedForm& for
   return assumptions;
 }
 
-/// What goes beyond the acceptance or the verify factors that were given.
+/// Warns of figures beyond the given acceptance or verify factors.
 void warn_of_extrapolation(const StatedAcceptance& stated, const ClosedForm& form, std::vector<Note>& warnings) {
   const std::int64_t known = planning::largest_known_gamma(form.question);
   if (known < planning::no_max_gamma) {
@@ -104,7 +104,7 @@ void warn_of_extrapolation(const StatedAcceptance& stated, const ClosedForm& for
   }
 }
 
-/// Where no gamma pays, none is optimal or the best one is kept out.
+/// Warns if no gamma pays, none is optimal or the best one is excluded.
 void warn_of_optimum(const Plan& p, std::vector<Note>& warnings) {
   const planning::Plan& plan = p.closed_form->plan;
   const auto warn = [&](std::string code, std::string message) {
@@ -135,7 +135,7 @@ void warn_of_optimum(const Plan& p, std::vector<Note>& warnings) {
   }
 }
 
-/// Lists that are cut, what is in use, and what explains a null.
+/// Warns of truncated lists and of the gamma in use, and explains nulls.
 void warn_of_rest(const Plan& p, std::vector<Note>& warnings) {
   const planning::Plan& plan = p.closed_form->plan;
   const auto warn = [&](std::string code, std::string message) {

@@ -39,7 +39,7 @@ DraftKind draft_kind(const DraftWords& draft, const std::optional<std::string>& 
            fmt::format("eagle: {} is a head that drafts one token after the other, from its target's states",
                        *draft.model));
   };
-  // A file may be of a head that was trained to draft in parallel; the presets were not.
+  // A file may hold a head that was trained to draft in parallel; the presets do not.
   const ModelSpec* const preset = draft.model ? cost::model_preset(*draft.model) : nullptr;
   if (draft.kind == DraftKind::parallel && preset != nullptr && preset->target_width > 0) refuse_head();
   if (draft.kind == DraftKind::eagle || draft.kind == DraftKind::parallel || draft.kind == DraftKind::ngram) {

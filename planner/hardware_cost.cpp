@@ -85,7 +85,7 @@ cost::ModelSpec model_of(std::string_view option, const std::string& name, const
   return model;
 }
 
-/// A loss, where it is stated and what is assumed else.
+/// A loss, with the place where it is stated and the default.
 struct StatedLoss {
   std::string_view name;
   UncertainValue RooflineLosses::*value;
@@ -108,7 +108,7 @@ constexpr std::array<StatedLoss, 7> stated_losses = {
      {"scheduling_seconds", &RooflineLosses::scheduling_seconds, &HardwareOptions::scheduling_seconds,
       &EfficiencyDefaults::scheduling_seconds}}};
 
-/// Where accelerators share a model.
+/// True for a loss that applies only if accelerators share a model.
 bool is_of_all_reduces(const StatedLoss& loss) {
   return loss.value == &RooflineLosses::all_reduce_latency_seconds || loss.value == &RooflineLosses::link_efficiency;
 }
@@ -173,7 +173,7 @@ std::string type_text(const cost::PlacedModel& placed) {
   return text;
 }
 
-/// Where the type of the weights comes from.
+/// The source of the weights' type.
 std::string type_source(const cost::PlacedModel& placed) {
   if (placed.weight_type) return "user";
   const bool stated = placed.model.weight_bytes || placed.model.weight_type;
@@ -186,7 +186,7 @@ cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel
   if (o.draft.model) {
     draft.model = model_of(option, *o.draft.model, o.known, cost);
     draft.weight_type.reset();
-    // Engines take the module of a model that is named as its own draft.
+    // Engines use the module of a model that is named as its own draft.
     const bool has_module = !draft.model.next_token_layers.empty();
     if (cost.kind == cost::DraftKind::mtp && has_module) draft.model = cost::next_token_module(draft.model);
   } else if (cost.kind == cost::DraftKind::mtp) {
@@ -203,7 +203,7 @@ cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel
   return draft;
 }
 
-/// What is said of a draft where no model drafts.
+/// Refuses draft settings if no model drafts.
 void refuse_draft(const HardwareOptions& o) {
   const auto refuse_given = [](std::string_view option, bool given) {
     if (given) throw QuestionError(fmt::format("{} is given, but no model drafts", option));

@@ -19,7 +19,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-/// Insertions, deletions, exchanges and swaps of neighbours that lead from one to the other.
+/// Number of insertions, deletions, exchanges and swaps of neighbours that lead from one to the other.
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

@@ -32,7 +32,7 @@ std::vector<ScheduleStretch> deployed_of(const PlanQuestion& q, std::int64_t max
   return {{1, planning::largest_scheduled_batch, *q.gamma}};
 }
 
-/// The largest gamma that a stated acceptance speaks of.
+/// The largest gamma that a stated acceptance covers.
 std::int64_t known_gamma(const Acceptance& acceptance) {
   if (!acceptance.stated) return planning::largest_scanned_gamma;
   planning::PlanQuestion question{acceptance.stated->profile};
@@ -41,7 +41,7 @@ std::int64_t known_gamma(const Acceptance& acceptance) {
   return planning::largest_known_gamma(question);
 }
 
-/// The tokens in the cache that the measurements were made at.
+/// The number of tokens in the cache at which the measurements were made.
 double usual_context(const std::vector<Draft>& drafts) {
   double context = 0;
   for (const Draft& draft : drafts) context = std::max(context, draft.cost.rounds->usual_context());
@@ -56,7 +56,7 @@ void warn_of_other_models(Plan& p) {
   }
 }
 
-/// The paper's costs are multiples of a step that does not know its batch.
+/// The paper's costs are multiples of a step and do not depend on the batch.
 void warn_of_constant_cost(const planning::DeploymentQuestion& question, Plan& p) {
   const auto is_constant = [](const Draft& draft) { return draft.cost.constants.has_value(); };
   if (std::none_of(p.drafts.begin(), p.drafts.end(), is_constant)) return;
@@ -97,7 +97,7 @@ void require_schedule(const std::vector<ScheduleStretch>& schedule) {
   }
 }
 
-/// What the members of a question allow by themselves.
+/// Requires each member of a question to be in its range.
 void require_ranges(const PlanQuestion& q) {
   require_rising("--batch", q.batch, 0, true, static_cast<double>(planning::largest_scheduled_batch));
   require_rising("--context", q.context, 0, false, largest_context);
@@ -116,7 +116,7 @@ void require_ranges(const PlanQuestion& q) {
   require("--max-regret", max_regret, 0 <= max_regret && max_regret <= 1, "in [0, 1]");
 }
 
-/// What the drafts' names, curves and costs and the question ask of the library.
+/// The question for the library, from the drafts' names, curves and costs and the plan's question.
 planning::DeploymentQuestion deployment_question(const Plan& p) {
   const PlanQuestion& q = p.question;
   planning::DeploymentQuestion question;
@@ -132,14 +132,14 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   return question;
 }
 
-/// A rule that somebody states, or that files name.
+/// The rule as stated by the user or by files.
 std::optional<Assumption> assumed_rule(const Acceptance& acceptance) {
   if (!acceptance.rule) return std::nullopt;
   const char* const source = acceptance.rule_stated ? "user" : acceptance.stated ? "preset" : "file";
   return Assumption{"acceptance", traces::name_of(*acceptance.rule), source};
 }
 
-/// Of one draft among several with its name.
+/// Adds the acceptance of a draft, with its name if there are several drafts.
 void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assumption>& assumptions) {
   for (Assumption assumption : draft.acceptance.assumptions) {
     if (one_of_several) assumption.name = fmt::format("{}: {}", draft.name, assumption.name);
@@ -147,11 +147,11 @@ void assume_acceptance(const Draft& draft, bool one_of_several, std::vector<Assu
   }
 }
 
-/// Of an interval of a positive number, on the scale of logarithms.
+/// Half-width of an interval of a positive number, on a logarithmic scale.
 double log_half_width(const estimate::Interval& interval) { return 0.5 * std::log(interval.hi / interval.lo); }
 
-/// Half the central 95% of the logarithm of the ratio of two rounds, over their replicates; 0 where neither has some.
-/// Costs of one device have losses in common, so that replicates of one number belong together.
+/// Half the central 95% of the logarithm of the ratio of two rounds, over their replicates; 0 if neither has any.
+/// Costs of one device share losses, so replicates with the same number belong together.
 double cost_ratio_error(const cost::RoundCost& a, const cost::RoundCost& b, const cost::RoundPoint& at_a,
                         const cost::RoundPoint& at_b) {
   const std::size_t replicates = std::max(a.replicates(), b.replicates());
@@ -184,7 +184,7 @@ std::vector<Recommendation> Plan::recommendations() const {
   }
   if (!closed_form) return all;
   if (all.empty()) all.emplace_back();
-  // The closed forms look at all gammas and at the whole interval, their point at some.
+  // The closed forms consider all gammas and the whole interval, their point only some.
   const auto& recommended = closed_form->plan.recommended;
   all.front().gamma = recommended ? std::optional(recommended->gamma) : std::nullopt;
   all.front().speedup.reset();
@@ -277,7 +277,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   return p;
 }
 
-/// Whether the recommended draft is faster than the rival at a point by more than is uncertain of both.
+/// True if the recommended draft is faster than the rival at a point by more than the uncertainty of both.
 bool is_told_apart(const Plan& p, std::size_t rival, std::size_t point) {
   const PointPlan& others = p.deployment.drafts[rival].points[point];
   const planning::DeploymentRow* const own = p.points()[point].optimal();

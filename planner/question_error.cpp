@@ -8,7 +8,7 @@ namespace {
 
 bool is_part_of_option(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; }
 
-/// The length of the option that the text begins with, dashes included; 0 where it begins with none.
+/// The length of the option that the text begins with, including dashes; 0 if there is none.
 std::size_t option_at(std::string_view text) {
   if (!text.starts_with("--") || text.size() < 3 || text[2] < 'a' || text[2] > 'z') return 0;
   return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_part_of_option) - text.begin());

@@ -14,7 +14,7 @@
 #include "planner/question_error.hpp"
 #include "traces/acceptance_rules.hpp"
 
-/// Whether what is planned would run on a server, and how that is told so.
+/// Whether the plan would run on a server, and how the server is configured for it.
 namespace specdec::planner {
 namespace {
 
@@ -22,7 +22,7 @@ using cost::DraftKind;
 
 constexpr const char* weights_do_not_fit = "weights_do_not_fit";
 
-/// What the memory does not hold: the weights, or the first point's caches beside them.
+/// The shortfall of memory: for the weights, or for the first point's caches beside them.
 std::optional<Note> memory_shortfall(const Plan& p) {
   if (!p.has_roofline()) return std::nullopt;
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
@@ -57,7 +57,7 @@ std::optional<Note> memory_shortfall(const Plan& p) {
   return std::nullopt;
 }
 
-/// A draft and its target as far as they are known.
+/// A draft and its target as far as known.
 struct DraftAndTarget {
   DraftKind kind = DraftKind::model;
   const cost::ModelSpec* draft = nullptr;
@@ -72,15 +72,15 @@ DraftAndTarget draft_and_target(const Draft& draft, const Plan& p) {
   return {draft.cost.kind, placed.draft ? &placed.draft->model : nullptr, &placed.target.model};
 }
 
-/// That of the draft that is shown; runs that bring their own acceptance leave it to what was said of the draft.
+/// The pair of the draft that is shown; for runs with their own acceptance the stated draft is used.
 DraftAndTarget shown_pair(const BenchFiles* runs, const Plan& p) {
   if (!p.drafts.empty()) return draft_and_target(p.drafts[p.shown()], p);
   return {draft_kind(runs->draft, runs->model, {}, false), cost::model_preset(runs->draft.model.value_or("")),
           cost::model_preset(p.target_model)};
 }
 
-/// Why the engine would not take, or not understand, a draft model of another vocabulary. vLLM and SGLang compare the
-/// sizes when they start; TensorRT-LLM compares nothing, and a padded vocabulary names the same tokens.
+/// The reason why the engine would not accept, or not understand, a draft model with another vocabulary. vLLM and
+/// SGLang compare the sizes at start; TensorRT-LLM compares nothing, and a padded vocabulary names the same tokens.
 std::string_view no_other_vocabulary(planning::Engine engine, const DraftAndTarget& pair) {
   constexpr std::int64_t padding = 128;
   switch (engine) {
@@ -98,7 +98,7 @@ std::string_view no_other_vocabulary(planning::Engine engine, const DraftAndTarg
   return "";
 }
 
-/// Models that do not go together, and contexts that they do not read.
+/// Warns of mismatched models, and of contexts that they cannot read.
 void warn_of_models(const DraftAndTarget& shown, Plan& p) {
   const auto warn = [&](const std::optional<Note>& note) {
     if (note) append_new(p.warnings, {*note});
@@ -113,7 +113,7 @@ void warn_of_models(const DraftAndTarget& shown, Plan& p) {
   double longest = 0;
   for (const planning::PointPlan& point : p.points()) longest = std::max(longest, point.context);
   warn(context_beyond_model("the longest context", longest, *shown.target));
-  // A model's own module reads what the model does.
+  // A model's own module reads what the model reads.
   if (shown.draft != nullptr && shown.kind != DraftKind::mtp) {
     warn(context_beyond_model("the longest context", longest, *shown.draft));
   }
@@ -139,7 +139,7 @@ void require_it_runs(const DraftAndTarget& shown, const Plan& p, const std::opti
   if (!why.empty()) refuse_server(note->message + std::string(why));
 }
 
-/// What the engine is told of a model, and a note where the plan holds for other repositories as well.
+/// The engine's name for a model, with a note if the plan holds for other repositories as well.
 std::string model_for(planning::Engine engine, const std::string& asked, std::vector<std::string>& notes) {
   const planning::ServedModel served = planning::served_model(engine, asked);
   if (!served.alike.empty()) {
@@ -149,7 +149,7 @@ std::string model_for(planning::Engine engine, const std::string& asked, std::ve
   return served.name;
 }
 
-/// What the hardware's price assumes of the server.
+/// Copies the hardware price's assumptions on the server.
 void take_placement(const Cost& cost, planning::EngineRequest& request) {
   const cost::RooflineOptions& placed = cost.roofline->options();
   request.tensor_parallel = placed.target.tensor_parallel;
@@ -163,7 +163,7 @@ void take_placement(const Cost& cost, planning::EngineRequest& request) {
 }
 
 /// Schedule and fixed gamma.
-/// @throws QuestionError where nothing is decided
+/// @throws QuestionError if nothing is decided
 void take_gammas(const Plan& p, planning::EngineRequest& request) {
   const planning::DraftPlan& plan = p.shown_plan();
   request.schedule = plan.schedule;

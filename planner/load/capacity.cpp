@@ -51,7 +51,7 @@ std::vector<sim::GammaFrom> engine_schedule(const std::vector<planning::Schedule
   return schedule;
 }
 
-/// Plain decoding first; no cache yet.
+/// Plain decoding first; the cache is not yet set.
 std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_acceptance) {
   std::vector<CapacityScenario> kinds = {{"plain", {}}};
   for (const std::int64_t gamma : gammas_of(q, has_acceptance)) {
@@ -245,7 +245,7 @@ void take_power(const cost::HardwareSpec& hardware, Capacity& c) {
   c.assumptions.push_back({"watts_per_gpu", hardware.watts->value, hardware.watts->source.empty() ? "file" : "preset"});
 }
 
-/// Refuses a draft that cannot draft for the target, and warns of models that do not go together; null: not known.
+/// Refuses a draft that cannot draft for the target, and warns of mismatched models; null if unknown.
 void require_pair(const Cost& cost, const cost::ModelSpec* draft, const cost::ModelSpec* target, Capacity& c) {
   if (const auto why = unfit_head(draft, target)) {
     throw QuestionError(fmt::format("--draft-model is {}, but {}", cost.draft.model.value_or(""), *why));
@@ -294,7 +294,7 @@ void take_cost(const Cost& cost, Capacity& c) {
   take_rounds(cost, c);
 }
 
-/// What the target is called, by whoever names it.
+/// The target's names from all sources.
 std::vector<std::string> model_names(const Cost& cost) {
   const auto asked = cost.target_model.empty() ? std::nullopt : std::optional(cost.target_model);
   return names_of(asked, cost.roofline ? &cost.roofline->options().target.model : nullptr);
@@ -322,9 +322,9 @@ void add_assumptions(bool by_hardware, Capacity& c) {
          q.max_num_batched_tokens != usual.max_num_batched_tokens);
 }
 
-// ---- what is said of the answer
+// ---- notes on the answer
 
-/// The simulated percentile that a limit is on; empty where it is none of those that are kept.
+/// The simulated percentile that a limit applies to; empty if it is not among those that are kept.
 std::optional<double> limited_percentile(const std::optional<sim::SimulatedPercentiles>& percentiles,
                                          double percentile) {
   if (!percentiles) return std::nullopt;
@@ -333,7 +333,7 @@ std::optional<double> limited_percentile(const std::optional<sim::SimulatedPerce
   return percentile == 99 ? std::optional(percentiles->p99.value) : std::nullopt;
 }
 
-/// Where the recommended scenario's load is within the simulation's error of the largest one.
+/// Warns if the recommended scenario's load is within the simulation's error of the largest one.
 void warn_of_edge(Capacity& c) {
   if (!c.asks_for_load() || !c.answer().recommended) return;
   const sim::ScenarioCapacity& s = c.scenarios()[*c.answer().recommended];
@@ -378,7 +378,7 @@ void warn_of_extrapolation(Capacity& c) {
   }
 }
 
-/// Where more requests run together than were timed.
+/// Warns if more requests run together than were timed.
 void warn_of_batch(const Cost& cost, Capacity& c) {
   const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
   if (!(s.mean_batch.value > 0)) return;
@@ -417,7 +417,7 @@ void warn_of_answer(Capacity& c) {
   }
 }
 
-/// The answer, and then each version of it, counts for one in the progress.
+/// In the progress, the answer and then each version of it count as one.
 sim::CapacityRange run(const Capacity& c, const CapacityProgress& progress) {
   if (!progress) return sim::over_versions(c.simulation, sim::plan_capacity(c.simulation), c.acceptance_ends);
   const double first = 1 / (1 + static_cast<double>(sim::most_versions(c.simulation, c.acceptance_ends)));
@@ -431,7 +431,7 @@ sim::CapacityRange run(const Capacity& c, const CapacityProgress& progress) {
   return range;
 }
 
-/// @throws QuestionError where a request finds no room in the cache
+/// @throws QuestionError if a request finds no room in the cache
 sim::CapacityRange simulated(const Capacity& c, const CapacityProgress& progress) {
   try {
     return run(c, progress);
@@ -529,7 +529,7 @@ std::optional<sim::CapacityDoubt> Capacity::doubt() const {
 }
 
 std::string benchmark_command(const Capacity& c, const sim::CapacityDoubt& doubt) {
-  // Random prompts say nothing of acceptance.
+  // Random prompts do not determine acceptance.
   std::optional<PromptLengths> lengths;
   const sim::Workload& workload = c.simulation.workload;
   if (doubt.source == planning::UncertaintySource::cost && workload.recorded.empty()) {

@@ -16,11 +16,11 @@ namespace {
 
 using planning::SweepSetting;
 
-/// Bins of the draft's probability in which its calibration is told.
+/// Number of bins of the draft's probability in which its calibration is reported.
 constexpr std::int64_t confidence_bins = 10;
-/// Recordings whose files, or whose rows in memory, hold more are not swept through temperatures unless asked to.
+/// Recordings whose files, or whose rows in memory, are larger are not swept through temperatures unless requested.
 constexpr std::uintmax_t swept_without_asking_bytes = 64'000'000;
-/// Standard errors between a Monte Carlo replay and the exact one, above which one of the two is wrong.
+/// Number of standard errors between a Monte Carlo replay and the exact one above which one of them must be wrong.
 constexpr double monte_carlo_alarm = 5;
 constexpr std::int64_t usual_last_gamma = 16;
 
@@ -67,7 +67,7 @@ bool is_small(const traces::PositionBatch& first, const traces::PositionSource& 
   return bytes <= swept_without_asking_bytes;
 }
 
-/// The answer before anything was read.
+/// The answer before anything has been read.
 Analysis empty_answer(const AnalysisQuestion& question) {
   if (question.samples == 1 || question.samples < 0)
     refuse("--samples", fmt::format("{}", question.samples), "0 or an integer from 2 on");
@@ -97,7 +97,7 @@ planning::TraceAnalysisOptions options_of(const Analysis& answer) {
   return options;
 }
 
-/// What only whole rows answer is asked of other recordings only where the question does.
+/// Defaults that need whole rows are dropped for other recordings unless the question sets them.
 void suit_to(const traces::PositionBatch& first, const traces::PositionSource& source, const AnalysisQuestion& question,
              planning::TraceAnalysisOptions& options) {
   const bool whole_rows = first.tier == traces::Tier::full;
@@ -105,7 +105,7 @@ void suit_to(const traces::PositionBatch& first, const traces::PositionSource& s
   if (whole_rows && !question.standardise && is_small(first, source)) options.sweep = usual_sweep();
 }
 
-/// The pass over the recording, by everyone who follows it.
+/// The single pass over the recording, for all who follow it.
 void read(traces::PositionSource& source, planning::TraceAnalysisOptions options,
           const std::function<void(double share)>& progress, Analysis& answer) {
   const AnalysisQuestion& question = answer.question;

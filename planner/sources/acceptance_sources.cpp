@@ -25,7 +25,7 @@ std::string listed_names(const std::vector<ServingSummary>& summaries) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// The one of the model asked for, or the only one.
+/// The summary of the requested model, or the only one.
 const ServingSummary& summary_of(const std::vector<ServingSummary>& summaries, const std::vector<std::string>& files,
                                  const std::optional<std::string>& model) {
   if (summaries.empty()) throw QuestionError(fmt::format("--counters: {} holds no counts", files.front()));
@@ -40,7 +40,7 @@ const ServingSummary& summary_of(const std::vector<ServingSummary>& summaries, c
   return *named;
 }
 
-/// Refuses counts that say too little of drafts to speak of other gammas.
+/// Refuses counts that say too little about drafts to be carried to other gammas.
 void require_chains(const ServingSummary& summary, const std::string& file, bool gamma_stated) {
   if (summary.shape == traces::DraftShape::unknown && !gamma_stated) {
     throw QuestionError(
@@ -78,7 +78,7 @@ std::string why_not_replayed(const planning::TraceAnalysis& analysis) {
   return why;
 }
 
-/// @param name  of the recording, for a refusal
+/// @param name  name of the recording, for error messages
 Acceptance replayed(traces::PositionSource& recording, const std::string& name, const RecordingOptions& options) {
   planning::TraceAnalysisOptions how;
   how.observe.rule = options.acceptance;

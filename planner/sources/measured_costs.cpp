@@ -32,7 +32,7 @@ traces::TimingTable timing_table(std::string_view option, const std::string& fil
   }
 }
 
-/// What is the same of every cost that is measured.
+/// The parts that all measured costs share.
 Cost measured_cost(const std::optional<std::string>& model, const DraftWords& draft) {
   Cost cost;
   cost.draft = draft;
@@ -44,7 +44,7 @@ Cost measured_cost(const std::optional<std::string>& model, const DraftWords& dr
   return cost;
 }
 
-/// The draft's own times, in files of their own or beside the target's; empty where c or no model says them.
+/// The draft's own times, in separate files or together with the target's; empty if c or no model determines them.
 std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOptions& o, DraftKind kind, Cost& cost) {
   if (!o.draft_cost.empty()) {
     const Timings own(o.draft_cost, draft_option_of(o.draft, "cost"));
@@ -104,7 +104,7 @@ std::vector<TimedPass> Timings::passes(const std::string& name_option, const std
   return passes_of(*model);
 }
 
-/// The model of that name, or the only one of that type: "llama 1B Q8_0" for "llama 1B Q8_0 (1.22 GiB / 1.24 B)".
+/// The model with that name, or the only one of that type: "llama 1B Q8_0" for "llama 1B Q8_0 (1.22 GiB / 1.24 B)".
 std::optional<std::string> Timings::named(const std::string& name) const {
   std::vector<std::string> of_type;
   for (const std::string& model : models()) {

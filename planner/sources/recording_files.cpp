@@ -12,7 +12,7 @@
 namespace specdec::planner {
 namespace {
 
-/// Only some formats leave room for what an option says of them.
+/// Refuses options that the format ignores.
 void require_read(const traces::OpenOptions& how, std::string_view format) {
   const struct {
     std::string_view option;

@@ -18,7 +18,7 @@ namespace {
 using cost::DraftKind;
 using traces::ServingCounts;
 
-/// Runs apart from windows of logs.
+/// Separates runs from windows of logs.
 void take_counts(const BenchFiles& files, Plan& p, planning::BenchQuestion& question) {
   for (ServingCounts& counts : counts_in(files.bench, p.warnings)) {
     const bool window = counts.unit == traces::CountUnit::window && !counts.bench;
@@ -36,18 +36,18 @@ void take_counts(const BenchFiles& files, Plan& p, planning::BenchQuestion& ques
   p.files.insert(p.files.end(), files.holdout.begin(), files.holdout.end());
 }
 
-/// Whether one of them drafted and does not say how many tokens.
+/// True if one of them drafted and does not state how many tokens.
 bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
   return std::any_of(counts.begin(), counts.end(), [](const ServingCounts& one) {
     return !one.gamma && (one.rounds.value_or(0) > 0 || one.tokens_per_round || cost::drafts_uncounted(one));
   });
 }
 
-/// How the runs' drafts were made, and how many tokens they drafted where they do not say it.
+/// How the runs' drafts were made, and the number of drafted tokens for those that do not state it.
 void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question) {
   question.model = files.model;
   if (files.hardware) {
-    // Beside --hardware a model is a preset's or a file's name, which runs need not know.
+    // Together with --hardware a model is a preset's or a file's name, which runs need not know.
     const auto is_of_it = [&](const ServingCounts& run) { return run.label("model_name") == *files.model; };
     if (std::none_of(question.runs.begin(), question.runs.end(), is_of_it)) question.model.reset();
     question.beyond = files.hardware->rounds;
@@ -63,7 +63,7 @@ void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::Bench
   if (of_llamacpp && !files.draft.kind && question.kind == DraftKind::model) question.kind = DraftKind::mirrored;
 }
 
-/// @throws QuestionError where no run and no other source says how much is accepted
+/// @throws QuestionError if no run and no other source states how much is accepted
 void require_acceptance_told(const planning::BenchQuestion& question, bool other_source) {
   const auto silent = std::find_if(question.runs.begin(), question.runs.end(), [](const ServingCounts& run) {
     return cost::drafts_uncounted(run) && run.shape != traces::DraftShape::tree;
@@ -78,7 +78,7 @@ void require_acceptance_told(const planning::BenchQuestion& question, bool other
                   silent->place()));
 }
 
-/// @throws QuestionError where there is nothing to compare, or no run of the model that was chosen
+/// @throws QuestionError if there is nothing to compare, or no run of the chosen model
 void require_runs(const planning::BenchQuestion& question) {
   std::set<std::string_view> models;
   for (const ServingCounts& run : question.runs) models.insert(run.label("model_name"));
@@ -92,12 +92,12 @@ void require_runs(const planning::BenchQuestion& question) {
   }
 }
 
-/// Of runs that say it; no server is known to start from a table.
+/// The engine of runs that state it; a table does not identify a server.
 std::optional<std::string> engine_of(const ServingCounts& run) {
   return run.engine == traces::run_table_engine ? std::nullopt : std::optional(run.engine);
 }
 
-/// Where to plan, and by which limits.
+/// Copies where to plan, and the limits.
 void take_question(const Plan& p, planning::BenchQuestion& question) {
   const PlanQuestion& q = p.question;
   question.batches = q.batch;
@@ -107,10 +107,10 @@ void take_question(const Plan& p, planning::BenchQuestion& question) {
   take_limits(p, question);
 }
 
-/// Points among which a run is looked for; evenly spaced ones where there are more.
+/// Number of points among which a run is sought; evenly spaced ones if there are more.
 constexpr std::size_t market_points = 16;
 
-/// Means over the runs that say it.
+/// Means over the runs that state it.
 double output_tokens_of(const planning::BenchPlan& bench, double usual) {
   double sum = 0, count = 0;
   for (const planning::BenchFigures& run : bench.runs) {
@@ -143,7 +143,7 @@ std::optional<planning::NextRun> next_run(const Plan& p, bool tells_acceptance) 
   return planning::next_run(question);
 }
 
-/// The draft whose acceptance is another source's than the runs'.
+/// The draft whose acceptance comes from another source than the runs.
 Draft draft_of(const BenchFiles& files, const Acceptance& acceptance) {
   Draft draft{files.draft.model.value_or("draft"), acceptance, {}};
   draft.cost.draft = files.draft;
@@ -166,7 +166,7 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
     question.clusters = acceptance->clusters;
     take_acceptance(*acceptance, p);
   }
-  // Counters, too, may lack the gamma at which was counted.
+  // Counters, too, may lack the gamma at which they counted.
   const bool is_read = (acceptance && !acceptance->stated) || leaves_gamma_open(question.runs) ||
                        leaves_gamma_open(question.windows) || leaves_gamma_open(question.holdout);
   if (files.at && !is_read) throw QuestionError("--at is given, but every run says how many tokens a round drafted");

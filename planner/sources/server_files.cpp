@@ -11,7 +11,7 @@
 namespace specdec::planner {
 namespace {
 
-/// The answers of each file as a run; what else was counted as it is.
+/// The answers of each file as a run; other counts unchanged.
 std::vector<traces::ServingCounts> with_runs_of_answers(const std::vector<traces::ServingCounts>& counts) {
   std::vector<traces::ServingCounts> joined;
   for (auto first = counts.begin(); first != counts.end();) {
