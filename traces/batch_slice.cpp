@@ -5,7 +5,7 @@
 namespace specdec::traces {
 namespace {
 
-/// Rows [start, start + count) of a column with `width` values a position; empty where it was not recorded.
+/// Rows [start, start + count) of a column with `width` values per position; empty if it was not recorded.
 template <class Value>
 std::span<const Value> rows_of(std::span<const Value> column, std::int64_t start, std::int64_t count,
                                std::int64_t width = 1) {

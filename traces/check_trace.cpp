@@ -19,10 +19,10 @@ namespace specdec::traces {
 namespace {
 
 constexpr float floor_logprob = -9999;
-/// Of the k most probable tokens and the tail: engines round their logits, and the column's type does not tell.
+/// For the k most probable tokens and the tail: engines round their logits, and the column's type does not show that.
 constexpr double top_k_tolerance = 1e-2;
 
-/// What is wrong with a row, and what it must be.
+/// The error in a row, and the requirement.
 struct Complaint {
   std::string found;
   std::string expected;
@@ -35,7 +35,7 @@ std::optional<Complaint> complaint_about_sum(double sum, double tolerance) {
   return Complaint{fmt::format("summing to {:.9g}", sum), fmt::format("summing to 1 within {}", tolerance)};
 }
 
-/// Holds rows against what a distribution is.
+/// Checks that rows are distributions.
 class RowChecker {
  public:
   std::optional<Complaint> check(const Row& row) {
@@ -130,7 +130,7 @@ class BatchChecker {
   RowChecker rows_;
 };
 
-/// Counts what a source holds, batch by batch.
+/// Counts a source's contents, batch by batch.
 class Describer {
  public:
   explicit Describer(TraceDescription& description) : to_(description) {}

@@ -15,7 +15,7 @@ using Strings = std::map<std::string, std::string>;
 
 constexpr char open_value[] = "unknown";
 
-/// Drops from `common` what `own` leaves open or, among other keys, says differently.
+/// Drops from `common` what `own` leaves open or, among other keys, gives different values.
 void keep_common(Strings& common, const Strings& own, const TraceMetadata& metadata,
                  const std::filesystem::path& path) {
   for (auto entry = common.begin(); entry != common.end();) {

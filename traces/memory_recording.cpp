@@ -86,20 +86,20 @@ void require_shapes(const MemoryPositions& positions) {
 
 }  // namespace
 
-/// What was appended at once.
+/// The data of one append.
 struct MemoryRecording::Piece {
-  /// Without its tokens, which follow in 32 bits.
+  /// Without its tokens, which are stored in 32 bits below.
   MemoryPositions given;
   std::vector<std::int32_t> token;
   std::vector<std::int64_t> sequence;
   std::vector<std::int64_t> place;
   std::vector<std::int32_t> task;
-  /// Where there are no rows.
+  /// Used if there are no rows.
   std::vector<float> target_logs, draft_logs;
 };
 
 struct MemoryRecording::State {
-  /// Where the numbering of sequences stands.
+  /// The state of the numbering of sequences.
   struct Last {
     std::int64_t sequence = -1, place = -1, prompt = no_prompt;
     std::optional<std::int64_t> label = {};
@@ -129,8 +129,8 @@ struct MemoryRecording::State {
              first.prompt.empty() ? "missing, as before" : "given, as before");
   }
 
-  /// Gives the positions their sequences and places.
-  /// @param at  behind them, once it returns
+  /// Assigns sequences and places to the positions.
+  /// @param at  the state after them, once it returns
   /// @param begun  the labels of sequences that begin
   void number(Piece& piece, Last& at, std::set<std::int64_t>& begun) const {
     const MemoryPositions& given = piece.given;
@@ -226,7 +226,7 @@ class MemoryRecording::Reader final : public PositionSource {
 
   const State& state_;
   std::size_t piece_ = 0;
-  /// Positions of the piece, and of all, that were handed out.
+  /// Positions of the piece, and of all, that were read.
   std::int64_t next_ = 0, read_ = 0;
   std::vector<float> target_, draft_;
 };

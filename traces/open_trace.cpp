@@ -35,7 +35,7 @@ void require_pair(std::span<const fs::path> files, const char* content) {
                      "given as a pair, the target's and the draft's");
 }
 
-/// Opens files of a format that holds both models in one, and reads them one behind the other.
+/// Opens files of a format that holds both models in one, and reads them one after the other.
 template <class Open, class FormatOptions>
 std::unique_ptr<PositionSource> open_each(std::span<const fs::path> files, const OpenOptions& options, Open open,
                                           const FormatOptions& format_options, std::string_view format) {
@@ -61,7 +61,7 @@ TokenPairOptions token_pair_options(const OpenOptions& options) {
 constexpr std::string_view npz = "NPZ", position_traces = "position traces", pairs_jsonl = "JSONL of token pairs",
                            pairs_csv = "CSV of token pairs";
 
-/// Every format that can be read, each more particular one before the more general.
+/// Every readable format, specific ones before general ones.
 std::vector<TraceFormat> all_formats() {
   return {
       trace_format(),
@@ -110,8 +110,8 @@ std::string names_of(std::span<const TraceFormat> formats) {
   return names;
 }
 
-/// The format of a table with a column of one model at least, by the names that the options give: its reader says what
-/// is missing.
+/// The format of a table with a column of at least one model, by the names that the options give: its reader reports
+/// what is missing.
 std::string_view table_format(const FileHead& head, const OpenOptions& options) {
   if (!head.json().empty()) return names_a_model_jsonl(head.json(), token_pair_options(options)) ? pairs_jsonl : "";
   return names_a_model_csv(head.bytes, token_pair_options(options)) ? pairs_csv : "";

@@ -14,7 +14,7 @@ constexpr ElementType type_of() {
   return ElementType::i64;
 }
 
-/// Collects the columns that are there.
+/// Collects the columns that are present.
 class Collector {
  public:
   template <class T>

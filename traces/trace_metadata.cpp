@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr std::string_view trace_format_name = "specdec-trace";
 constexpr std::string_view trace_version = "1";
 
-/// Takes the known keys out of the strings of one file; every refusal names the file and the key.
+/// Extracts the known keys from the strings of one file; every error names the file and the key.
 class MetadataStrings {
  public:
   MetadataStrings(const std::map<std::string, std::string>& strings, const std::filesystem::path& path)

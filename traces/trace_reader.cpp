@@ -25,13 +25,13 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void throw_it(const FileError& error) { throw error; }
 
-/// What is kept of a shard between the check of all headers and its reading.
+/// The part of a shard that is kept between the check of all headers and its reading.
 struct ShardEntry {
   fs::path path;
   std::int64_t positions = 0;
-  /// A shard before it was left out.
+  /// True if a shard before it was left out.
   bool after_gap = false;
-  /// It is the first of those that one argument named.
+  /// True if it is the first of those that one argument named.
   bool in_new_argument = false;
 };
 
@@ -167,7 +167,7 @@ class TraceReader::State {
     merger.add_notes(notes_);
   }
 
-  /// Nothing if the shard is left out.
+  /// Empty if the shard is left out.
   std::optional<TraceShard> checked_alone(const fs::path& path) {
     try {
       TraceShard shard(path, sink_);
@@ -193,7 +193,7 @@ class TraceReader::State {
     }
   }
 
-  /// Sequences cannot be told where only some shards have seq or pos.
+  /// Sequences cannot be determined if only some shards have seq or pos.
   void require_same_index(const fs::path& path, const ShardTensors& tensors) {
     const bool has_seq = tensors.seq != nullptr;
     const bool has_pos = tensors.pos != nullptr;
@@ -239,7 +239,7 @@ class TraceReader::State {
     return true;
   }
 
-  /// Of the columns that have many numbers a position.
+  /// For the columns with many numbers per position.
   std::int64_t wide_row_bytes() const {
     const ShardTensors& t = shard_->tensors();
     std::int64_t bytes = 0;
@@ -452,7 +452,7 @@ class TraceReader::State {
   TraceMetadata metadata_;
   std::vector<Note> notes_;
   std::int64_t positions_ = 0;
-  /// Why the first shard of those that are left out is.
+  /// The reason why the first of the omitted shards is left out.
   std::optional<FileError> left_out_;
   std::set<std::string> unread_;
   fs::path index_from_;
@@ -467,12 +467,12 @@ class TraceReader::State {
   std::int64_t first_of_shard_ = 0;
   std::int64_t row_ = 0;
   std::int64_t batch_rows_ = 1;
-  /// Of the position before, where its shard has prompts.
+  /// That of the previous position, if its shard has prompts.
   std::optional<std::int64_t> prompt_of_last_;
-  /// Accepted tokens of the round that is going on which are still to come.
+  /// Accepted tokens of the current round that are still to come.
   std::int32_t inside_round_ = 0;
 
-  // What batches refer to where the file itself cannot serve.
+  // Data that batches refer to if the file itself cannot serve.
   std::vector<std::int64_t> seq_, pos_, sequence_, place_, prompt_, step_time_ns_;
   std::vector<std::int32_t> token_, task_, vocab_map_, target_token_rank_, draft_token_rank_, step_drafted_,
       step_accepted_, accepted_length_;

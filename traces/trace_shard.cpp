@@ -13,7 +13,7 @@ namespace {
 
 constexpr double largest_sum_tolerance = 0.1;
 
-/// Far beyond any model; what one row takes in memory stays bounded.
+/// Far beyond any model; the memory for one row stays bounded.
 constexpr std::int64_t largest_vocab = std::int64_t{1} << 24U;
 constexpr std::int64_t largest_top_k = std::int64_t{1} << 20U;
 
@@ -123,7 +123,7 @@ class TraceShard::Binder {
     return tensor == nullptr ? 0 : tensor->shape.size();
   }
 
-  /// The tensor of that name if it is there and its type is of that kind.
+  /// The tensor with that name if it is present and of that kind of type.
   const Tensor* bound(const char* name, Kind kind) {
     const Tensor* tensor = shard_.file_.find(name);
     if (tensor == nullptr) return nullptr;
@@ -134,7 +134,7 @@ class TraceShard::Binder {
     return nullptr;
   }
 
-  /// A tensor of one number a position.
+  /// A tensor with one number per position.
   const Tensor* column(const char* name, Kind kind) {
     const Tensor* tensor = bound(name, kind);
     if (tensor == nullptr) return nullptr;
@@ -143,7 +143,7 @@ class TraceShard::Binder {
     return nullptr;
   }
 
-  /// A tensor of several numbers a position.
+  /// A tensor with several numbers per position.
   const Tensor* columns(const char* name, Kind kind, std::int64_t most = largest_top_k) {
     const Tensor* tensor = bound(name, kind);
     if (tensor == nullptr) return nullptr;

@@ -71,7 +71,7 @@ class OpenShard {
   }
 
  private:
-  /// Before the columns of smaller elements, so that all are aligned.
+  /// Placed before the columns with smaller elements, so that all are aligned.
   std::size_t place_of_vocab_map() const {
     const auto smaller = std::find_if(columns_.begin(), columns_.end(), [](const BatchColumn& column) {
       return size_of(column.type) < size_of(ElementType::i32);
@@ -96,7 +96,7 @@ class OpenShard {
   std::vector<std::int32_t> vocab_map_;
   double target_sum_tolerance_;
   double draft_sum_tolerance_;
-  /// For their layout; the bytes they refer to are gone.
+  /// Kept for their layout; the bytes they refer to are gone.
   std::vector<BatchColumn> columns_;
   std::vector<SpillingBuffer> buffers_;
   std::int64_t positions_ = 0;
@@ -131,8 +131,8 @@ class TraceWriter::State {
 
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  /// A folder that was made for nothing goes; one that holds anything stays.
-  /// What is half written goes first: a folder can be removed only when it is empty.
+  /// A folder created in vain is removed; one with any contents stays.
+  /// The half-written shard is removed first: a folder can be removed only when it is empty.
   ~State() {
     file_.reset();
     std::error_code ignored;
@@ -232,8 +232,9 @@ class TraceWriter::State {
     return std::stoll(stem.substr(6));
   }
 
-  /// What is there must say the same where both say something; of the task names one list must begin with the other.
-  /// What the recorder noted in words of its own comes first: the rest follows from it.
+  /// Values that both the existing trace and the new one state must agree; one list of task names must begin with the
+  /// other.
+  /// The recorder's own entries are compared first: the rest follows from them.
   void resume() {
     const TraceReader existing(folder_);
     resumed_positions_ = existing.positions().value_or(0);
@@ -259,7 +260,7 @@ class TraceWriter::State {
     throw FileError(folder_, FileError::whole_file(), "metadata " + key, std::move(there), now + " to be gone on with");
   }
 
-  /// Columns are collected beside the shard, so that the one being written stands there twice.
+  /// Columns are collected beside the shard, so the current one temporarily takes its space twice.
   void require_room(const PositionBatch& batch, std::span<const BatchColumn> columns) const {
     std::error_code error;
     const fs::space_info space = fs::space(folder_, error);
@@ -283,7 +284,7 @@ class TraceWriter::State {
            batch.sequence[static_cast<std::size_t>(i)] != last_sequence_;
   }
 
-  /// How far the batch goes into the current shard, from `begin`; at least one position.
+  /// The end of the part of the batch, from `begin`, that fits the current shard; at least one position.
   std::int64_t end_of_part(const PositionBatch& batch, std::span<const BatchColumn> columns, std::int64_t begin) const {
     if (single_file_) return batch.size;
     std::int64_t row_bytes = 0;
@@ -306,7 +307,7 @@ class TraceWriter::State {
   fs::path folder_;
   bool made_folder_ = false;
   std::optional<FolderLock> lock_;
-  /// A single file from the beginning on, else the shard that is being completed.
+  /// A single file from the start, otherwise the shard that is being completed.
   std::optional<DurableFile> file_;
   std::int64_t next_number_ = 0;
   std::int64_t resumed_positions_ = 0;

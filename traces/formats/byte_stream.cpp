@@ -46,7 +46,7 @@ class ByteStream::Inflater {
                     deflated_.name, std::move(found), std::move(expected));
   }
 
-  /// Writes at least one byte of `out` and returns how many.
+  /// Writes at least one byte of `out` and returns the number written.
   std::size_t inflate_into(std::span<std::byte> out) {
     while (true) {
       const std::size_t written = step(out);

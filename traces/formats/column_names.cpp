@@ -29,7 +29,7 @@ std::string_view singular(std::string_view word) {
   return word;
 }
 
-/// Collects what the words of one name say; a contradiction makes it no name of ours.
+/// Collects the meanings of the words in one name; with a contradiction it is not a known name.
 class WordReader {
  public:
   void read(std::string_view word) {

@@ -87,7 +87,7 @@ std::string_view CsvRecords::read_quoted_field() {
   }
 }
 
-/// Takes what stands behind a field: true for the end of the record, false for a separator.
+/// Reads what follows a field: true at the end of the record, false for a separator.
 bool CsvRecords::take_line_end() {
   if (record_begin_ - left_.size() >= longest_record) {
     refuse("record", "longer than that", fmt::format("at most {} bytes long", longest_record));

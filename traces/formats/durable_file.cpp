@@ -33,8 +33,8 @@ void write_all(int descriptor, std::span<const std::byte> bytes, const fs::path&
   }
 }
 
-/// Takes what the descriptor refers to for this one alone, until it is closed; false if another has it. What cannot be
-/// locked counts as taken.
+/// Locks the descriptor's target exclusively until it is closed; false if another holds the lock. A target that cannot
+/// be locked counts as locked.
 bool lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 [[noreturn]] void refuse_second_writer(const fs::path& path, const char* what) {
@@ -50,8 +50,8 @@ bool stands_at(int descriptor, const fs::path& path) {
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-/// A file that goes with its descriptor, whatever becomes of the process; below 0 where there can be none. Only where
-/// the file system knows no nameless files it has a name for a moment.
+/// A file that disappears with its descriptor, whatever happens to the process; below 0 if it cannot be created. It has
+/// a name for a moment only on file systems without nameless files.
 int open_nameless(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return descriptor;
@@ -61,7 +61,7 @@ int open_nameless(const fs::path& folder) {
   return named;
 }
 
-/// Makes a rename within the folder last.
+/// Makes a rename within the folder durable.
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) throw_not_writable(folder);
@@ -93,7 +93,7 @@ DurableFile::DurableFile(fs::path path) : path_(std::move(path)), partial_(path_
       ::close(descriptor_);
       refuse_second_writer(path_, "file");
     }
-    // Whoever held it before may have given it its own name, or removed it.
+    // The previous holder may have given it its final name, or removed it.
     if (stands_at(descriptor_, partial_)) break;
     ::close(descriptor_);
   }

@@ -31,7 +31,7 @@ enum GgufValueType : std::uint32_t {
   value_f64,
   value_types
 };
-/// 0 where the size is not fixed.
+/// 0 if the size is not fixed.
 constexpr std::array<std::uint64_t, value_types> value_bytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 struct GgmlType {
@@ -62,7 +62,7 @@ std::int64_t clamped(const std::byte* from) {
                                             : std::numeric_limits<std::int64_t>::max();
 }
 
-/// The integer or flag that stands there; nothing for other types.
+/// The integer or flag at `from`; empty for other types.
 std::optional<std::int64_t> integer_at(const std::byte* from, std::uint32_t type) {
   switch (type) {
     case value_u8:
@@ -89,7 +89,7 @@ std::optional<std::int64_t> integer_at(const std::byte* from, std::uint32_t type
 
 }  // namespace
 
-/// Walks through a header from front to back; every refusal names the byte.
+/// Walks through a header from front to back; every error names the byte.
 class GgufHeaderReader {
  public:
   explicit GgufHeaderReader(GgufHeader& header) : header_(header), bytes_(header.file_.bytes()) {}
@@ -173,7 +173,7 @@ class GgufHeaderReader {
     if (!inserted) refuse(at, "metadata key", printable(found->first) + " for the second time", "written once");
   }
 
-  /// A string's bytes are those behind its length.
+  /// A string's bytes follow its length.
   std::span<const std::byte> take_value(std::string_view key, std::uint32_t type) {
     if (type != value_string) return take(value_bytes.at(type), printable(key));
     const std::string_view text = take_string(printable(key));
@@ -233,7 +233,7 @@ class GgufHeaderReader {
     return take_number<std::uint64_t>(shown);
   }
 
-  /// Elements and bytes. More bytes than the file has are refused at once, so that no product overflows.
+  /// Computes elements and bytes. More bytes than the file has are rejected at once, so that no product overflows.
   void measure(GgufTensor& tensor, const GgmlType& type, std::uint64_t at) const {
     const std::string shown = printable(tensor.name);
     const std::int64_t columns = tensor.shape[0];

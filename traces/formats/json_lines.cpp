@@ -25,7 +25,7 @@ bool is_word(char c) {
   return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '-' || c == '+' || c == '.';
 }
 
-/// Offset of the quotation mark that closes the string whose first character stands at `i`, or npos.
+/// Offset of the quotation mark that closes the string whose first character is at `i`, or npos.
 std::size_t end_of_string(std::string_view text, std::size_t i) {
   while ((i = text.find('"', i)) != std::string_view::npos) {
     std::size_t first = i;
@@ -67,7 +67,7 @@ std::size_t length_of_value(std::string_view text) {
   return depth == 0 ? text.size() : std::string_view::npos;
 }
 
-/// What a bare word that JSON does not know is replaced by, or "".
+/// The replacement for a bare word that JSON does not know, or "".
 std::string replacement_of(std::string_view word) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> names = {{{"NaN", "\"NaN\""},
                                                                                    {"nan", "\"NaN\""},
@@ -84,13 +84,13 @@ std::string replacement_of(std::string_view word) {
   if (!digits || word.size() < 5) return "";
   const double value = std::strtod(std::string(word).c_str(), nullptr);
   if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-  // An integer beyond 64 bits is a number all the same.
+  // An integer beyond 64 bits is still a number.
   constexpr std::size_t shortest_long_integer = 19;
   const bool integer = word.find_first_of(".eE") == std::string_view::npos;
   return integer && word.size() >= shortest_long_integer ? std::string(word) + "e0" : "";
 }
 
-/// The text with such words replaced; nothing if it holds none.
+/// The text with such words replaced; empty if it holds none.
 std::optional<std::string> without_bare_words(std::string_view text) {
   std::string rewritten;
   std::size_t copied = 0;
@@ -115,7 +115,7 @@ std::optional<std::string> without_bare_words(std::string_view text) {
   return rewritten;
 }
 
-/// Remembers where a text stops being JSON.
+/// Records the position at which a text stops being JSON.
 class ErrorPosition : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return true; }
@@ -140,10 +140,10 @@ class ErrorPosition : public nlohmann::json_sax<nlohmann::json> {
   std::optional<std::size_t> found;
 };
 
-/// Looks for an object that holds a key twice, of which a document would show one value and hide the other.
+/// Looks for an object with a repeated key, of which a document would show one value and hide the other.
 class RepeatedKey {
  public:
-  /// Its path; nothing where there is none.
+  /// Its path; empty if there is none.
   std::optional<std::string> find(simdjson::dom::element value) {
     simdjson::dom::array array;
     simdjson::dom::object object;
@@ -170,7 +170,7 @@ class RepeatedKey {
     return std::nullopt;
   }
 
-  /// Of the object that is looked at.
+  /// Keys of the current object.
   std::vector<std::string_view> keys_;
 };
 

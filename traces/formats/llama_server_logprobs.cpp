@@ -95,7 +95,7 @@ void read_token_entries(dom::array entries, const std::string& list, std::span<c
     ++index;
     TokenEntry emitted = entry_reader.read(value, index);
     const bool has_list = emitted.top && emitted.top->begin() != emitted.top->end();
-    // Ids beside the text serve a text without lists only: the lists' tokens have none.
+    // Ids beside the text only help for a text without lists: the lists' tokens have none.
     if (!emitted.id && !has_list && static_cast<std::size_t>(index) < token_ids.size()) {
       emitted.id = token_ids[static_cast<std::size_t>(index)];
     }

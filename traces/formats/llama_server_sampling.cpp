@@ -20,7 +20,7 @@ constexpr std::string_view applicable =
     "the log-probabilities are raw, and only temperature, top-k, top-p and min-p can be applied to them; ask for "
     "post_sampling_probs";
 
-/// A setting of another sampler, and the values at which it changes nothing.
+/// A setting of another sampler, and the values at which it has no effect.
 struct OtherSetting {
   std::string_view sampler, key;
   double lowest, highest;
@@ -71,7 +71,7 @@ class GenerationSettings {
     return sampled;
   }
 
-  /// What Standardisation cannot do to raw numbers.
+  /// Rejects settings that Standardisation cannot apply to raw numbers.
   void require_applicable(const SampledWith& sampled) const {
     if (number("mirostat").value_or(0) != 0) refuse("mirostat", "0");
     if (acts("infill")) reader_.file().refuse(field("samplers"), "a list with infill", std::string(applicable));
@@ -100,7 +100,7 @@ class GenerationSettings {
   }
   bool acts(std::string_view sampler) const { return place_of(sampler) < std::ssize(order_); }
 
-  /// As the server's options had it: it keeps single precision and prints double.
+  /// As in the server's options: it stores single precision and prints double.
   std::optional<double> number(std::string_view key) const {
     const auto found = find_member(settings_, key);
     if (!found) return std::nullopt;

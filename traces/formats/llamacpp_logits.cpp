@@ -23,15 +23,15 @@ namespace {
 
 constexpr std::string_view magic = "_logits_";
 constexpr std::int64_t header_bytes = 20;
-/// The size of the file that a text shorter than two contexts leaves: magic and n_ctx.
+/// The size of the file left by a text shorter than two contexts: magic and n_ctx.
 constexpr std::int64_t too_short_bytes = 12;
 constexpr double largest_code = 65535;
 /// Nats between the largest logit and the lowest floor.
 constexpr double deepest_floor = 16;
-/// Rounding of a row's floats, beside that of its codes.
+/// Rounding of a row's floats, in addition to that of its codes.
 constexpr double float_tolerance = 1e-5;
 
-/// One row as it stands in the file, with what its header promises of its sum.
+/// One row as stored in the file, with its header's bounds for its sum.
 struct QuantisedRow {
   float scale;
   float min_log_prob;
@@ -40,7 +40,7 @@ struct QuantisedRow {
   std::uint16_t code(std::int64_t token) const { return load<std::uint16_t>(codes + 2 * token); }
 };
 
-/// What decoding a row found out about it.
+/// Findings from decoding a row.
 struct DecodedSum {
   double sum = 0;
   std::int64_t at_floor = 0;
@@ -82,7 +82,7 @@ class LogitsFile {
   std::int64_t context() const { return context_; }
   std::int64_t vocab() const { return vocab_; }
   std::int64_t chunks() const { return chunks_; }
-  /// R, the scored places of a chunk.
+  /// R, the number of scored places in a chunk.
   std::int64_t rows_per_chunk() const { return context_ - 1 - context_ / 2; }
   std::int64_t rows() const { return chunks_ * rows_per_chunk(); }
 
@@ -92,7 +92,7 @@ class LogitsFile {
     return token(chunk * context_ + context_ / 2 + place + 1);
   }
 
-  /// Decodes row i into `out` and returns how far from 1 its sum may lie.
+  /// Decodes row i into `out` and returns how far from 1 its sum may be.
   double read_row(std::int64_t i, std::span<float> out) const {
     const std::int64_t offset = row_offset(i);
     const std::byte* at = file_.bytes().data() + offset;

@@ -48,7 +48,7 @@ std::string NpyType::text() const {
   return fmt::format("{}{}{}", order, kind, kind == 'U' ? bytes / 4 : bytes);
 }
 
-/// Reads the Python literal of a header: a dictionary of a string, a truth value and a tuple of integers.
+/// Parses the Python literal of a header: a dictionary of a string, a truth value and a tuple of integers.
 class NpyArray::HeaderParser {
  public:
   HeaderParser(const NpyArray& array, std::string_view text) : array_(array), left_(text) {}

@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::string_view npy_magic = "\x93NUMPY";
 constexpr std::string_view npy_suffix = ".npy";
-/// An archive begins with its first entry's local header, an empty one with its end.
+/// An archive begins with its first entry's local header, an empty one with its end record.
 constexpr std::string_view zip_magic = "PK\3\4";
 constexpr std::string_view empty_zip_magic = "PK\5\6";
 
@@ -44,7 +44,7 @@ double float_at(NpyType type, const std::byte* from) {
   return float_from_f16(load<std::uint16_t>(from));
 }
 
-/// The arrays that make a recording; those that are optional may be missing.
+/// The arrays of a recording; optional ones may be missing.
 struct Arrays {
   NpyArray target;
   NpyArray draft;
@@ -53,7 +53,7 @@ struct Arrays {
   std::map<IndexColumn, NpyArray> index;
 };
 
-/// One model's array: whole rows, or one number a position.
+/// One model's array: whole rows, or one number per position.
 class ModelArray {
  public:
   ModelArray(NpyArray array, RowSpace space) : array_(std::move(array)), space_(space) {
@@ -75,7 +75,7 @@ class ModelArray {
   bool whole_rows() const { return array_.shape().size() == 2; }
   std::int64_t vocab() const { return array_.row_elements(); }
 
-  /// The next rows, into a column of the batch.
+  /// Reads the next rows into a column of the batch.
   void read(std::int64_t count, Rows& rows) {
     const auto bytes = array_.read(count);
     rows.space = space_;
@@ -187,7 +187,7 @@ class NumpySource : public PositionSource {
     }
   }
 
-  /// Reads the next rows of an optional array and hands each to `take`; false if there is no such array.
+  /// Reads the next rows of an optional array and passes each to `take`; false if there is no such array.
   template <class Take>
   bool for_each(IndexColumn column, std::int64_t count, const Take& take) {
     const auto found = index_.find(column);
@@ -291,7 +291,7 @@ class NumpySource : public PositionSource {
   std::int64_t prompt_of_last_ = no_prompt;
 };
 
-/// What an array holds: its name says it, or the options do.
+/// The kind of an array's numbers, from its name or the options.
 RowSpace space_of(const std::filesystem::path& path, const std::string& name, const NumpyOptions& options) {
   const auto named = space_named_in(name);
   if (named && options.space && *named != *options.space) {
@@ -305,7 +305,7 @@ RowSpace space_of(const std::filesystem::path& path, const std::string& name, co
                   fmt::format("one that ends in _probs, _logprobs or _logits (or say what they are beside the file)"));
 }
 
-/// Sorts the arrays of one archive by what their names say.
+/// Assigns the arrays of one archive by their names.
 class ArchiveReader {
  public:
   ArchiveReader(std::shared_ptr<const ZipArchive> archive, const NumpyOptions& options)

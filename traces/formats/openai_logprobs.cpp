@@ -29,7 +29,7 @@ class PromptRowReader {
   PromptRowReader(ResponseReader& reader, const std::string& list, ScoredText& text)
       : file_(reader.file()), list_(list), text_(text) {}
 
-  /// `token` is the given token, -1 where the response does not say it.
+  /// `token` is the given token, -1 if the response does not state it.
   void read(dom::object row, std::int64_t index, std::int32_t token) {
     bool first = true;
     std::optional<Scored> emitted;
@@ -150,7 +150,7 @@ class CompletionReader {
   void read_position(ScoredText& text, std::int64_t index, dom::element token, dom::element logprob,
                      std::optional<dom::element> top) {
     if (logprob.is_null() && index == 0) {
-      text.start = 1;  // echo: the first token of all follows nothing
+      text.start = 1;  // echo: the very first token follows nothing
       return;
     }
     const std::int32_t number = number_of(text, read_string(file_, token, {tokens_list_, index}), index);
@@ -193,7 +193,8 @@ class CompletionReader {
   bool by_id_ = false;
 };
 
-/// An echoed prompt is the text where the output is one token or none, which is then left out; else it is left out.
+/// An echoed prompt is the text if the output is at most one token, which is then left out; otherwise the prompt is
+/// left out.
 void cut_echo(ScoredText& text, std::optional<std::int64_t> prompt_tokens, ResponseReader& reader) {
   if (!prompt_tokens || *prompt_tokens <= 1) return;
   const std::int64_t prompt_positions = *prompt_tokens - 1;

@@ -19,7 +19,7 @@ namespace {
 /// A batch ends with the request that fills it: this many numbers, ids and log-probabilities together.
 constexpr std::int64_t numbers_of_a_batch = 1 << 20;
 
-/// Which columns a pair of texts has; texts of one batch have the same.
+/// The columns of a pair of texts; texts of one batch have the same.
 struct Shape {
   std::int64_t target_k = 0;
   std::int64_t draft_k = 0;
@@ -29,7 +29,7 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-/// The positions of two texts that are one and the same token.
+/// The positions of two texts that are the same token.
 struct Overlap {
   std::int64_t target_first = 0;
   std::int64_t draft_first = 0;
@@ -175,7 +175,7 @@ class PairedRecordings : public PositionSource {
     return fmt::format("{}:{}", target_.file().path().string(), target_text_->line);
   }
 
-  /// Numbers the draft's texts as the target's are, so that equal texts have equal numbers.
+  /// Numbers the draft's texts like the target's, so that equal texts have equal numbers.
   void translate_texts() {
     const ScoredText& target = *target_text_;
     const ScoredText& draft = *draft_text_;
@@ -273,7 +273,7 @@ class PairedRecordings : public PositionSource {
   std::vector<std::int32_t> translation_;
 };
 
-/// Whether a JSON text that begins like this may be what one model said.
+/// True if a JSON text that begins like this may be one model's responses.
 bool is_model_recording(std::string_view head) {
   constexpr std::array keys = {"choices",     "prompt_logprobs", "meta_info", "completion_probabilities",
                                "topk_logits", "logprobs_b64"};

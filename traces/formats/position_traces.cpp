@@ -119,7 +119,7 @@ class PositionTraces : public PositionSource {
     return find(fields, lengths_key);
   }
 
-  /// The key of the draft that was asked for, or of the only one of the first line.
+  /// The key of the requested draft, or of the only one of the first line.
   std::string choose_draft(const std::string& asked) const {
     const dom::object line = object();
     std::vector<std::string> drafts;
@@ -142,7 +142,7 @@ class PositionTraces : public PositionSource {
   }
   std::int64_t size() const { return static_cast<std::int64_t>(place_.size()); }
 
-  /// Goes on to the next place, in this line or the next one that has any.
+  /// Advances to the next place, in this line or the next one that has any.
   bool next_place() {
     while (in_sequence_ == lengths_.size()) {
       if (!file_.next()) return false;
@@ -238,7 +238,7 @@ bool is_position_traces(std::string_view head) {
   const std::size_t draft = head.find("\"acc_");
   const std::size_t lengths = head.find("\"acc_len\"");
   if (draft != std::string_view::npos && lengths != std::string_view::npos) return draft < lengths;
-  // The ids of a long prompt may fill all that is seen.
+  // The ids of a long prompt may fill everything that is seen.
   constexpr std::size_t cut_off = 60000;
   return head.starts_with("{\"prompt_token_ids\"") && head.size() >= cut_off &&
          head.find('\n') == std::string_view::npos;

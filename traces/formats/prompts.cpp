@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Reads one line; every refusal names the file and the line.
+/// Reads one line; every error names the file and the line.
 class LineReader {
  public:
   LineReader(const std::filesystem::path& path, std::int64_t line) : path_(path), line_(line) {}

@@ -23,7 +23,7 @@ constexpr std::string_view format_name = "specdec-record";
 /// A batch ends with the request that fills it.
 constexpr std::int64_t positions_of_a_batch = 1 << 16;
 
-/// The first line as the strings of a trace's metadata, which are checked in one place for both.
+/// The first line as the strings of a trace's metadata, which are checked in one place for both formats.
 TraceMetadata read_metadata(const JsonLines& file) {
   const dom::object header = read_object(file, file.document(), {"line"});
   const dom::element format = member_of(file, header, "format", {});
@@ -39,7 +39,7 @@ TraceMetadata read_metadata(const JsonLines& file) {
   return metadata_from_strings(strings, file.path());
 }
 
-/// Whether a JSON text that begins like this is a record.
+/// True if a JSON text that begins like this is a record.
 bool is_record(std::string_view head) {
   const std::size_t format = head.find("\"specdec-record\"");
   return format != std::string_view::npos && mentions_key(head, "format") && format < head.find('\n');

@@ -29,13 +29,13 @@ constexpr std::string_view readable =
     "seconds, prompt_tokens and output_tokens";
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;
 
-/// A way to write requests: what its three columns or keys are called.
+/// A format of requests: the names of its three columns or keys.
 struct RequestFormat {
   std::string_view name;
   std::array<std::string_view, 3> fields;
-  /// A key of JSON that says nothing here.
+  /// A JSON key that is ignored.
   std::string_view ignored;
-  /// Units of the first field in a second; 0 where it is a date.
+  /// Units of the first field per second; 0 for a date.
   double per_second;
 };
 
@@ -46,7 +46,7 @@ constexpr RequestFormat request_table = {"request table", {"seconds", "prompt_to
 constexpr std::array csv_formats = {&azure, &request_table};
 constexpr std::array json_formats = {&mooncake, &request_table};
 
-/// Whole seconds and a fraction, so that differences within a day keep all digits of a date in this century.
+/// Integer seconds and a fraction, so that differences within a day keep all digits of a date in this century.
 struct DateTime {
   std::int64_t seconds = 0;
   double fraction = 0;
@@ -54,7 +54,7 @@ struct DateTime {
 };
 
 /// 2023-11-16 18:17:03.9799600 or 2024-05-10T00:00:00.009930+00:00: the fraction, of up to nine digits, and the offset
-/// from UTC, also Z, may be missing.
+/// from UTC, which may be Z, are optional.
 class DateReader {
  public:
   explicit DateReader(std::string_view text) : left_(text) {}
@@ -120,13 +120,13 @@ class DateReader {
   std::string_view left_;
 };
 
-/// Requests as they are read; `Records` is whatever names line and refuses.
+/// Requests as they are read; `Records` names lines and throws errors.
 template <class Records>
 class ArrivalCollector {
  public:
   ArrivalCollector(RequestTrace& trace, const Records& records) : trace_(trace), records_(records) {}
 
-  /// @param found  the time as it stands in the file
+  /// @param found  the time as written in the file
   template <class Found>
   void add(std::string_view field, double seconds, const Found& found, std::int64_t prompt, std::int64_t output) {
     if (!trace_.requests.empty() && seconds < trace_.requests.back().seconds) {
@@ -147,7 +147,7 @@ std::string field_text(std::string_view field) { return field.empty() ? "empty" 
 
 std::string expected_length() { return fmt::format("a whole number, 1 to {}", largest_length); }
 
-/// Where the columns of a format stand in a header; nothing if it is not of that format.
+/// The positions of a format's columns in a header; empty if it does not have that format.
 std::optional<std::array<std::size_t, 3>> columns_of(const RequestFormat& format,
                                                      const std::vector<std::string_view>& header) {
   std::array<std::size_t, 3> columns{};

@@ -44,7 +44,7 @@ const TypeEntry& entry_of(ElementType type) { return type_entries.at(static_cast
 constexpr std::uint64_t length_bytes = 8;
 constexpr std::uint64_t longest_header = 100'000'000;
 
-/// Reads the header of one file; every refusal names the file.
+/// Reads the header of one file; every error names the file.
 class HeaderReader {
  public:
   HeaderReader(const std::filesystem::path& path, std::span<const std::byte> file) : path_(path), file_(file) {}
@@ -141,7 +141,7 @@ class HeaderReader {
     refuse(name + ".dtype", value, "one of F64, F32, F16, BF16, I64, I32, U8, BOOL");
   }
 
-  /// Fills in the shape and returns the bytes that it takes. A product beyond the file's size is refused at once,
+  /// Reads the shape and returns the number of bytes it takes. A product beyond the file's size is rejected at once,
   /// so that it never overflows.
   std::uint64_t read_shape(const std::string& name, const json& value, Tensor& tensor) const {
     if (!value.is_array()) refuse(name + ".shape", value, "an array of sizes");

@@ -92,7 +92,7 @@ std::size_t ScoredText::longest_sure_list(Lists lists) {
     all_hold_emitted = all_hold_emitted && std::any_of(entries.begin(), entries.end(),
                                                        [&](const Entry& entry) { return entry.id == token[i]; });
   }
-  // Lists of two lengths: the longer ones have the emitted token appended. Lists that lack it hold nothing else.
+  // Lists of two lengths: the longer ones have the emitted token appended. Lists without it hold nothing else.
   const bool appended = lists == Lists::perhaps_emitted_too && all_hold_emitted && shortest == longest;
   return token.empty() ? 0 : appended ? surest : shortest;
 }

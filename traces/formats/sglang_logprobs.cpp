@@ -43,7 +43,7 @@ void read_part(dom::array tokens, std::optional<dom::array> top, std::string_vie
     if (top) ++listed;
     const Entry emitted = read_entry(file, token, {list, index});
     if (!emitted.logprob && index == 0) {
-      ++without;  // what begins the input follows nothing
+      ++without;  // the first token of the input follows nothing
       continue;
     }
     if (!emitted.logprob) file.refuse(JsonField{list, index}.text(), "without a log-probability", "with one");
@@ -86,7 +86,7 @@ void read_sglang_response(dom::object response, ResponseReader& reader) {
     reader.refuse("meta_info", "without log-probabilities",
                   "with input_token_logprobs or output_token_logprobs (ask with return_logprob)");
   }
-  // One element is the last of a prompt that was not asked for.
+  // One element is the last of a prompt that was not requested.
   const bool scored = input && length_of(*input) > 1;
   const bool is_prompt = !output || (scored && reader.part_of(length_of(*output)) == ScoredPart::prompt);
   if (!is_prompt) {

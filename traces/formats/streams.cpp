@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A descriptor that is closed unless it is taken out.
+/// A descriptor that is closed unless it is released.
 struct OwnedDescriptor {
   int number;
   explicit OwnedDescriptor(int n) : number(n) {}
@@ -41,7 +41,7 @@ struct OwnedDescriptor {
 
 std::string reason() { return std::generic_category().message(errno); }
 
-/// read() or write() that a signal does not end.
+/// read() or write(), repeated if interrupted by a signal.
 template <class Call>
 ssize_t retried(const Call& call) {
   ssize_t result = -1;
@@ -62,13 +62,13 @@ int nameless_file(const fs::path& stream) {
   return descriptor;
 }
 
-/// /dev/null is empty, a terminal ends when its user says so; other devices have no end.
+/// /dev/null is empty, a terminal ends at the user's command; other devices have no end.
 bool is_endless(int descriptor) {
   struct stat facts {};
   return ::fstat(descriptor, &facts) == 0 && S_ISCHR(facts.st_mode) && ::isatty(descriptor) == 0;
 }
 
-/// All that a stream holds, in a file without a name; its descriptor.
+/// Copies a stream's contents to a file without a name; returns its descriptor.
 int copy_of(const fs::path& stream, std::int64_t longest) {
   OwnedDescriptor in(stream == "-" ? STDIN_FILENO : ::open(stream.c_str(), O_RDONLY | O_CLOEXEC));
   if (in.number < 0) refuse(stream, fmt::format("unreadable ({})", reason()), "a readable file");
@@ -92,7 +92,7 @@ int copy_of(const fs::path& stream, std::int64_t longest) {
   return out.take();
 }
 
-/// The copies of one process.
+/// The copies held by one process.
 struct Copies {
   std::mutex mutex;
   int scopes = 0;

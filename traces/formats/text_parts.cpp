@@ -10,7 +10,7 @@
 namespace specdec::traces {
 namespace {
 
-/// What a number stands for that a double cannot hold: 0 if it is too small, else infinite.
+/// The value of a number that a double cannot hold: 0 if it is too small, else infinite.
 double beyond_double(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);

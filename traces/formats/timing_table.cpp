@@ -30,10 +30,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view readable_times =
     "a table of batch, tokens, context and seconds (CSV, JSON), or what llama-bench or llama-batched-bench wrote";
 constexpr std::int64_t default_ubatch = 512;
-/// Larger files are no tables of timings.
+/// Larger files are not tables of timings.
 constexpr std::int64_t largest_table = std::int64_t{64} << 20;
 
-/// One row of whatever kind of file: its fields as text.
+/// One row of any kind of file: its fields as text.
 struct TableRow {
   std::int64_t line = 0;
   std::map<std::string, std::string, std::less<>> fields = {};
@@ -201,8 +201,8 @@ TableRows markdown_rows(const fs::path& path, std::string_view content) {
   return rows;
 }
 
-/// The items of `(a, b, ...)` at the beginning of a text, with or without quotes, and what stands behind it; nothing
-/// where the text is no such list.
+/// The items of `(a, b, ...)` at the beginning of a text, with or without quotes, and the rest of the text; empty
+/// if the text is not such a list.
 std::optional<std::pair<std::vector<std::string>, std::string_view>> sql_list(std::string_view text) {
   if (!text.starts_with('(')) return std::nullopt;
   text.remove_prefix(1);
@@ -364,7 +364,7 @@ class OwnTable : public Interpreter {
   }
 };
 
-/// Takes `prefix` and the whole number behind it off the front of a text; nothing where they do not stand there.
+/// Takes `prefix` and the integer after it off the front of a text; empty if they are not there.
 std::optional<double> take_count(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
   const auto count = number_after(text, prefix);
@@ -423,7 +423,7 @@ class LlamaBench : public Interpreter {
     return test;
   }
 
-  /// The type alone does not tell two models of one architecture apart.
+  /// The type alone does not distinguish two models of one architecture.
   static std::string printed_model(const TableRow& row) {
     const std::string type = text(row, "model"), size = text(row, "size"), parameters = text(row, "params");
     return size.empty() || parameters.empty() ? type : fmt::format("{} ({} / {})", type, size, parameters);

@@ -15,7 +15,7 @@
 namespace specdec::traces {
 namespace {
 
-/// A tab may be what separates the fields.
+/// A tab may be the field separator.
 std::string_view without_spaces(std::string_view text) { return trimmed(text, " "); }
 
 std::string_view without_quotes(std::string_view text) {
@@ -56,7 +56,7 @@ class CsvPairs : public PositionSource {
     if (const auto error = names_.error()) records_.refuse(error->field, error->found, error->expected);
   }
 
-  /// Finds out what the models' numbers are, and returns to the first record. A file without records is refused here.
+  /// Determines the kinds of the models' numbers, and returns to the first record. A file without records is an error.
   void decide_spaces() {
     std::vector<PairColumn> undecided;
     for (const PairColumn model : {PairColumn::target, PairColumn::draft}) {

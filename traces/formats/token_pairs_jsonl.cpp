@@ -33,7 +33,7 @@ class ByColumn {
   std::array<T, all_columns.size()> values_{};
 };
 
-/// Which column each key is. Documents mostly have the same keys in the same order, so the place is tried first.
+/// The column of each key. Documents mostly have the same keys in the same order, so that place is tried first.
 class KeyColumns {
  public:
   explicit KeyColumns(PairColumnNames& names) : names_(names) {}
@@ -91,7 +91,7 @@ class JsonPairs : public PositionSource {
   }
 
  private:
-  /// Finds out what the models' numbers are, and returns to the first document.
+  /// Determines the kinds of the models' numbers, and returns to the first document.
   void decide_spaces() {
     if (!next_document()) {
       throw FileError(file_.path(), FileError::whole_file(), "file", "empty", "an object for each token or sequence");
@@ -175,7 +175,7 @@ class JsonPairs : public PositionSource {
     return true;
   }
 
-  /// Goes on to the next token, in the sequence's arrays or in the next document.
+  /// Advances to the next token, in the sequence's arrays or in the next document.
   bool next_row() {
     while (true) {
       if (in_sequence_ && index_ < length_) {
@@ -210,14 +210,14 @@ class JsonPairs : public PositionSource {
 
   std::int64_t length_of(PairColumn column) const {
     if (!values_[column]->is_array()) file_.refuse(names_.name_of(column), *values_[column], "an array");
-    // simdjson saturates what array::size() says at 2^24 - 1, which a document of its own size can exceed.
+    // simdjson's array::size() saturates at 2^24 - 1, which a document within the size limit can exceed.
     std::int64_t length = 0;
     const dom::array array = values_[column]->get_array();
     for ([[maybe_unused]] const dom::element entry : array) ++length;
     return length;
   }
 
-  /// The column's value for this token; nothing where it is missing or null.
+  /// The column's value for this token; empty if it is missing or null.
   std::optional<dom::element> take(PairColumn column) {
     if (!values_[column]) return std::nullopt;
     if (!in_sequence_ || !has_array(column)) return values_[column];
@@ -255,7 +255,7 @@ class JsonPairs : public PositionSource {
   ByColumn<std::optional<dom::element>> values_;
   ByColumn<dom::array::iterator> entries_;
   bool in_sequence_ = false;
-  std::int64_t index_ = 0;  ///< tokens of the sequence's arrays that have been taken
+  std::int64_t index_ = 0;  ///< number of tokens of the sequence's arrays already taken
   std::int64_t length_ = 0;
   std::string label_;
   std::string task_;
@@ -310,7 +310,7 @@ bool names_a_model_jsonl(std::string_view head, const TokenPairOptions& options)
 
 bool is_token_pairs_jsonl(std::string_view head) {
   const PairColumnNames names = names_in_first_object(head, {});
-  // Arrays may be longer than what is seen of them, so that the other model's key stands too far behind.
+  // Arrays may be longer than the visible part, so that the other model's key lies beyond it.
   constexpr std::size_t cut_off = 60000;
   const bool goes_on = head.size() >= cut_off && head.find('\n') == std::string_view::npos;
   return names.has_both_models() || (names.has_a_model() && goes_on);

@@ -13,13 +13,13 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-/// The elements of a base64 text, of which there must be `count`.
+/// The elements of a base64 text, which must be `count`.
 template <class Number>
 std::vector<Number> read_base64(dom::object object, std::string_view key, std::size_t count, ResponseReader& reader) {
   const std::string name = reader.name(key);
   const std::string_view text = read_string(reader.file(), member_of(reader.file(), object, key, {}), {name});
   const std::size_t bytes = count * sizeof(Number);
-  // The text's length is checked before anything of the shape's size is allocated.
+  // The text's length is checked before anything is allocated by the shape's size.
   if (text.size() != (bytes + 2) / 3 * 4) {
     reader.refuse(key, fmt::format("{} characters long", text.size()),
                   fmt::format("base64 of {} bytes, as shape says", bytes));
@@ -38,7 +38,7 @@ std::vector<Number> read_base64(dom::object object, std::string_view key, std::s
   return numbers;
 }
 
-/// [B, T, K], each at least 1 and all of it no more than a document can hold.
+/// [B, T, K], each at least 1 and their product no more than a document can hold.
 std::array<std::size_t, 3> read_shape(dom::object object, ResponseReader& reader) {
   const std::string name = reader.name("shape");
   const dom::element value = member_of(reader.file(), object, "shape", {});

@@ -33,10 +33,10 @@ constexpr std::uint16_t encrypted_flag = 1;
 constexpr std::uint16_t stored_method = 0;
 constexpr std::uint16_t deflated_method = 8;
 constexpr std::uint32_t in_zip64_field = 0xffffffff;
-/// No deflated byte stands for more than this many, and few bytes for a few more.
+/// No deflated byte represents more than this many; a few bytes may represent a few more.
 constexpr std::uint64_t largest_ratio = 1032;
 
-/// What the directory says of an entry.
+/// An entry's record in the directory.
 struct DirectoryEntry {
   std::string name;
   std::uint16_t flags = 0;
@@ -47,7 +47,7 @@ struct DirectoryEntry {
   std::uint64_t local_offset = 0;
 };
 
-/// Reads the directory of one archive; every refusal names the file and the byte.
+/// Reads the directory of one archive; every error names the file and the byte.
 class DirectoryReader {
  public:
   DirectoryReader(const std::filesystem::path& path, std::span<const std::byte> file) : path_(path), file_(file) {}
@@ -129,7 +129,7 @@ class DirectoryReader {
     directory_end_ = end;
   }
 
-  /// Reads the entry at `offset` and moves `offset` behind it.
+  /// Reads the entry at `offset` and moves `offset` past it.
   DirectoryEntry read_entry(std::uint64_t& offset) const {
     const std::uint64_t left = directory_end_ - offset;
     if (left < directory_entry_bytes || !has(offset, directory_signature)) {
@@ -155,7 +155,7 @@ class DirectoryReader {
     return entry;
   }
 
-  /// Puts the 64-bit numbers of an entry in place of those that did not fit.
+  /// Replaces the numbers of an entry that did not fit with the 64-bit ones.
   void read_zip64_field(DirectoryEntry& entry, std::uint64_t offset, std::uint64_t length) const {
     constexpr std::uint16_t zip64_field = 1;
     const std::uint64_t end = offset + length;
