@@ -17,7 +17,7 @@ using estimate::ReplayReport;
 using nlohmann::ordered_json;
 using planning::TraceAnalysis;
 
-/// Two ends of a bracket as a value where they meet.
+/// Two ends of a bracket, as a value if they are equal.
 void put_bracket(ordered_json& object, const std::string& key, const std::optional<Interval>& ends) {
   const bool exact = ends && ends->lo == ends->hi;
   object[key] = exact ? ordered_json(ends->lo) : ordered_json();
@@ -42,7 +42,7 @@ ordered_json mean_json(const std::optional<Estimate>& mean) {
 
 ordered_json interval_json(const std::optional<Estimate>& mean) { return mean ? pair_of(mean->ci95) : ordered_json(); }
 
-/// A figure of the two ends of a replay: a number where they are one, else null and both; with its interval.
+/// A figure from the two ends of a replay: a number if there is only one, else null and both; with its interval.
 void put_figure(ordered_json& object, const std::string& key, const std::optional<Estimate>& lower,
                 const std::optional<Estimate>& upper) {
   const bool exact = lower && !upper;
@@ -136,7 +136,7 @@ const GammaReplay* replayed(const ReplayReport& report, std::int64_t gamma) {
   return gamma < std::ssize(report.gammas) ? &report.gammas[static_cast<std::size_t>(gamma)] : nullptr;
 }
 
-/// One gamma's figures by exact replay, at both ends of its brackets where there are two.
+/// One gamma's figures by exact replay, at both ends of its brackets if there are two.
 ordered_json gamma_json(const GammaReplay& low, const GammaReplay* high) {
   ordered_json json = {{"gamma", low.gamma}};
   ordered_json& tokens = json["tokens_per_step"] = ordered_json::object();
@@ -151,7 +151,7 @@ ordered_json gamma_json(const GammaReplay& low, const GammaReplay* high) {
   return json;
 }
 
-/// One gamma's figures where there is no replay.
+/// One gamma's figures without replay.
 ordered_json gamma_json(const planning::IidRow& iid) {
   ordered_json json = {{"gamma", iid.gamma}};
   ordered_json& tokens = json["tokens_per_step"] = ordered_json::object();
@@ -271,7 +271,7 @@ ordered_json sweep_json(const planning::SweepRow& row) {
           {"speedup", number_or_null(row.speedup)}};
 }
 
-/// A row of /adaptive/policies; what a policy does not have is null.
+/// A row of /adaptive/policies; null for what a policy lacks.
 ordered_json policy_json(const std::string& name, bool is_bound) {
   return {{"policy", name},
           {"is_bound", is_bound},

@@ -17,7 +17,7 @@ using estimate::Interval;
 using estimate::ReplayReport;
 using planning::TraceAnalysis;
 
-/// "0.612", or "0.58..0.64" of a bracket.
+/// "0.612", or "0.58..0.64" for a bracket.
 std::string value_text(const Interval& ends, int digits = 4) {
   const std::string low = brief(ends.lo, digits);
   const std::string high = brief(ends.hi, digits);
@@ -84,12 +84,12 @@ std::string break_even_sentence(const ReplayReport& report) {
                      report.break_even->gamma);
 }
 
-/// Whether there is an exact alpha where there is no replay.
+/// True if there is an exact alpha but no replay.
 bool tells_tokens(const planner::Analysis& a) {
   return !a.recording.iid.empty() && a.recording.iid.front().tokens_per_step;
 }
 
-/// What alpha alone says where there is no replay.
+/// The conclusion from alpha alone, without replay.
 std::string iid_optimum_sentence(const planner::Analysis& a) {
   if (!tells_tokens(a)) return "";
   if (!a.cost) return "With --c C, the time of a draft step over a target step, the speedups by Theorem 3.8 follow.";
@@ -153,7 +153,7 @@ std::string notes_on(const ReplayReport& report, std::int64_t gamma) {
   return near && std::find(near->begin(), near->end(), gamma) != near->end() ? "near-best" : "";
 }
 
-/// Without replay there is what follows from alpha alone; nothing where that is not known exactly.
+/// Without replay, the figures that follow from alpha alone; empty if that is not known exactly.
 std::string iid_table(const planner::Analysis& a) {
   if (!tells_tokens(a)) return "";
   std::vector<TextTable::Column> columns = {{"gamma"}, {"Eq.1"}};
@@ -298,7 +298,7 @@ std::string percent_range(const Interval& interval) {
   return fmt::format("{:.1f}% to {:.1f}%", 100 * interval.lo, 100 * interval.hi);
 }
 
-/// Does a confidence threshold pay?
+/// Says whether a confidence threshold pays.
 std::string threshold_sentence(const estimate::AdaptiveReport& report) {
   if (!report.threshold) return "";
   const estimate::JudgedThreshold& judged = *report.threshold;
@@ -331,7 +331,7 @@ std::string threshold_sentence(const estimate::AdaptiveReport& report) {
       policy, fixed, percent_range(*judged.gain_ci95), on);
 }
 
-/// @param notes  which say why a threshold was not judged
+/// @param notes  including the reason why a threshold was not judged
 std::string adaptive_table(const estimate::AdaptiveReport& report, const std::vector<Note>& notes) {
   using Align = TextTable::Align;
   TextTable table({{"drafting", Align::left}, {"speedup"}, {"drafted"}, {"", Align::left}});

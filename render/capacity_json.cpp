@@ -14,7 +14,7 @@ using sim::ScenarioCapacity;
 using sim::SimulatedPercentiles;
 using sim::SimulatedValue;
 
-/// What the intervals hold.
+/// The contributions to the intervals.
 std::string method_of(const Capacity& r) {
   std::string method = "simulated";
   if (!r.range.replicates.empty()) method += ", over the cost's replicates";

@@ -21,14 +21,14 @@ using sim::SimulatedValue;
 
 std::string shown(double value) { return brief(value, 3); }
 
-/// "12.3 (95% 11.9 to 12.6)"; the value alone where the interval is narrower than what is shown.
+/// "12.3 (95% 11.9 to 12.6)"; the value alone if the interval is narrower than the printed digits.
 std::string with_interval(const SimulatedValue& value, double factor = 1, std::string_view name = "95%") {
   const std::string middle = shown(factor * value.value);
   const std::string lo = shown(factor * value.lo), hi = shown(factor * value.hi);
   return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, name, lo, hi);
 }
 
-/// A figure of a scenario. A typed range of acceptance is that of everything but plain decoding.
+/// A figure of a scenario. A typed range of acceptance applies to everything except plain decoding.
 std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const SimulatedValue& value,
                           double factor = 1) {
   return with_interval(value, factor, r.is_range && !sim::is_plain(of.scenario) ? "range" : "95%");
@@ -36,7 +36,7 @@ std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const S
 
 std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }
 
-/// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs where several are compared.
+/// "with gamma 3", "with the schedule", "without speculation"; with max_num_seqs if several are compared.
 std::string way(const Capacity& r, std::size_t i) {
   const sim::CapacityScenario& scenario = r.scenarios()[i].scenario;
   std::string text = sim::is_plain(scenario)       ? std::string("without speculation")
@@ -49,7 +49,7 @@ std::string way(const Capacity& r, std::size_t i) {
   return text;
 }
 
-/// With what its acceptance rests on.
+/// Including the basis of its acceptance.
 std::string marked_way(const Capacity& r, std::size_t i) {
   return way(r, i) + (r.is_extrapolated(i) ? " (extrapolated)" : "");
 }
@@ -78,7 +78,7 @@ std::string fewer_text(const sim::GpuComparison& cases) {
       0 < cases.fewer && cases.fewer < cases.versions ? ": whether drafts save GPUs cannot be told" : "");
 }
 
-/// Whether the answer has fewer GPUs than plain decoding, but not over all that is uncertain.
+/// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.
 bool saves_by_estimate_alone(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const auto& with = r.scenarios()[best].gpus;
@@ -106,7 +106,7 @@ std::string about_impossible(const Capacity& r) {
                      r.impossible);
 }
 
-/// How many GPUs a load needs, or what so many take.
+/// The number of GPUs that a load needs, or the load that a number of GPUs can take.
 std::string decision(const Capacity& r) {
   const std::string limits = limits_text(r);
   if (!r.answer().recommended) {
@@ -162,7 +162,7 @@ std::string cell(const std::optional<double>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
-/// The load asked for, each way.
+/// The requested load, with and without speculation.
 std::string comparison(const Capacity& r) {
   if (!r.asks_for_load() || !r.answer().recommended || *r.answer().recommended == r.plain()) return "";
   const ScenarioCapacity& chosen = r.scenarios()[*r.answer().recommended];
@@ -173,7 +173,7 @@ std::string comparison(const Capacity& r) {
                                 with_interval(r, chosen, chosen.tpot_seconds->p50, 1000),
                                 with_interval(r, other, other.tpot_seconds->p50, 1000)));
   }
-  // On the same GPUs at the same load both ways cost the same.
+  // On the same GPUs at the same load both cost the same.
   std::vector<std::string> costs;
   const auto compare = [&costs](const std::string& with, const std::string& without, std::string_view unit) {
     if (with != without) costs.push_back(fmt::format("{} {} instead of {}", with, unit, without));
@@ -309,7 +309,7 @@ std::string certainty_text(const Capacity& r) {
   return wrapped(text) + '\n';
 }
 
-/// The run that would tell most.
+/// The most informative next run.
 std::string next_text(const Capacity& r) {
   const std::optional<sim::CapacityDoubt> doubt = r.doubt();
   if (!doubt) return "";

@@ -79,7 +79,7 @@ ordered_json json_limit(const planning::Plan& plan) {
   return limit;
 }
 
-/// The gammas of the ranges one by one, as many as are listed.
+/// The gammas of the ranges one by one, up to the listed maximum.
 ordered_json json_gammas(const std::vector<theory::GammaRange>& ranges) {
   ordered_json gammas = ordered_json::array();
   for (const theory::GammaRange& range : ranges) {

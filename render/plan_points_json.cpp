@@ -25,7 +25,7 @@ ordered_json json_of(const estimate::Estimate& estimate) {
           {"method", estimate.method}};
 }
 
-/// Nothing that is known has the same keys.
+/// An unknown value has the same keys.
 ordered_json json_of(const std::optional<estimate::Estimate>& estimate) {
   if (estimate) return json_of(*estimate);
   return {{"value", nullptr}, {"ci95", nullptr}, {"method", "not priced"}};
@@ -36,7 +36,7 @@ ordered_json json_of(const std::optional<planning::BaselineAndSpeculative>& both
   return {{"baseline", both->baseline}, {"speculative", both->speculative}};
 }
 
-/// Seconds where the cost knows them and the split into parts, null where it does not.
+/// Seconds if the cost knows them and the split into parts, null otherwise.
 void put_times(ordered_json& object, const Plan& d, const PointPlan& point, const DeploymentRow& row) {
   const bool parts = d.cost().parts_known({row.gamma, point.batch, point.context});
   const double step = point.rows.front().time.total();
@@ -82,7 +82,7 @@ ordered_json json_of(const std::optional<planning::DeployedAtPoint>& deployed) {
           {"behind_recommended", deployed->behind_recommended}};
 }
 
-/// The best gamma of a point, with the keys that the closed form's `optimal` has.
+/// The best gamma of a point, with the keys of the closed form's `optimal`.
 ordered_json json_optimal(const PointPlan& point) {
   if (!point.optimal_row) {
     return {{"gamma", nullptr},   {"gamma_real", nullptr},        {"expected_tokens", nullptr},
@@ -205,7 +205,7 @@ ordered_json json_drafts(const Plan& d) {
   return drafts;
 }
 
-/// Nothing that is known has the same keys.
+/// An unknown value has the same keys.
 ordered_json json_of(const std::optional<planning::PredictedFigure>& figure) {
   if (!figure) return {{"predicted", nullptr}, {"measured", nullptr}, {"ci95", nullptr}};
   return {{"predicted", figure->predicted}, {"measured", figure->measured}, {"ci95", json_of(figure->ci95)}};
@@ -230,7 +230,7 @@ ordered_json json_of(const std::vector<planning::BenchPrediction>& predictions) 
   return list;
 }
 
-/// A run by itself, before the others are looked at.
+/// A run by itself, without comparing it with the others.
 ordered_json json_of(const planning::BenchFigures& run) {
   return {{"file", run.file.string()},
           {"line", run.line},
@@ -249,7 +249,7 @@ ordered_json json_of(const planning::BenchFigures& run) {
           {"prediction_error", nullptr}};
 }
 
-/// What the benchmark runs were, what they gained, and how well each is predicted by the others.
+/// The benchmark runs, their gains, and how well each is predicted by the others.
 ordered_json json_runs(const planning::BenchPlan& bench) {
   ordered_json runs = ordered_json::array();
   for (std::size_t i = 0; i < bench.runs.size(); ++i) {
@@ -276,7 +276,7 @@ ordered_json json_of(const planning::GammaComparison& row) {
           {"fastest", row.fastest}};
 }
 
-/// The drafts against each other, where no run is plain.
+/// The drafts compared with each other, if no run is plain.
 ordered_json json_relative(const Plan& d) {
   ordered_json list = ordered_json::array();
   if (!d.bench) return list;
@@ -312,7 +312,7 @@ ordered_json json_config(const Plan& d) {
           {"notes", d.config->notes}};
 }
 
-/// The keys that a plan by closed forms has at the top, as far as one point says them.
+/// The top-level keys of a plan by closed forms, as far as one point determines them.
 void put_top_of_point(const Plan& d, ordered_json& json) {
   const bool one = d.points().size() == 1;
   const PointPlan& point = d.points().front();

@@ -20,9 +20,9 @@ using planning::DeploymentRow;
 using planning::PointPlan;
 using planning::Verdict;
 
-/// Points of which next measurements are shown.
+/// Number of points whose next measurements are shown.
 constexpr std::size_t shown_measurements = 3;
-/// Sentences on verdicts before they are only counted.
+/// Number of sentences on verdicts before further ones are only counted.
 constexpr std::size_t shown_verdicts = 12;
 
 std::string interval_text(const std::optional<estimate::Interval>& interval) {
@@ -43,7 +43,7 @@ std::string interval_text(const PointPlan& point) {
 
 std::string milliseconds(double seconds) { return brief(1000 * seconds); }
 
-/// A batch or a gamma; the mean batch of a run need not be whole.
+/// A batch or a gamma; the mean batch of a run need not be an integer.
 std::string whole_or_brief(double count) {
   return count == std::round(count) ? fmt::format("{:.0f}", count) : brief(count, 3);
 }
@@ -61,10 +61,10 @@ std::string at_point(const Plan& d, const PointPlan& point) {
              : fmt::format("batch {}", whole_or_brief(point.batch));
 }
 
-/// Of benchmark runs that all drafted.
+/// True for benchmark runs that all drafted.
 bool lacks_plain_runs(const Plan& d) { return d.bench && !d.bench->relative.empty(); }
 
-/// Neighbouring batches of one context, verdict and basis.
+/// Groups of neighbouring batches with one context, verdict and basis.
 std::vector<std::span<const PointPlan>> stretches_of(const Plan& d) {
   std::vector<std::span<const PointPlan>> stretches;
   const std::vector<PointPlan>& points = d.points();
@@ -81,7 +81,7 @@ std::vector<std::span<const PointPlan>> stretches_of(const Plan& d) {
   return stretches;
 }
 
-/// Of a price by hardware an empty cache is said, too: it is the default, and few servers have one.
+/// For a price by hardware an empty cache is mentioned, too: it is the default, and few servers have one.
 std::string at_stretch(const Plan& d, std::span<const PointPlan> stretch) {
   const std::string batches = "batch " + from_to(stretch.front().batch, stretch.back().batch);
   const bool is_empty = d.has_roofline() && stretch.front().context == 0;
@@ -89,7 +89,7 @@ std::string at_stretch(const Plan& d, std::span<const PointPlan> stretch) {
   return is_empty ? batches + " (empty cache)" : batches;
 }
 
-/// What would price the point, or else what keeps it from being priced.
+/// How to price the point, or else why it cannot be priced.
 std::string why_no_price(const Plan& d, const PointPlan& point) {
   const auto first_without = static_cast<std::int64_t>(point.rows.size());
   const bool is_fit = d.bench || d.cost_from_log();
@@ -98,20 +98,20 @@ std::string why_no_price(const Plan& d, const PointPlan& point) {
   return point.price_limit.empty() ? "" : fmt::format(", since {}", point.price_limit);
 }
 
-/// Behind a range of the shown draft that is no 95% interval.
+/// A note after a range of the shown draft that is not a 95% interval.
 std::string_view what_range_holds(const Plan& d) {
   return d.drafts[d.shown()].acceptance.stated->lacks_sampling_error() ? "without sampling error, which --rounds adds"
                                                                        : "over the range of alpha";
 }
 
-/// Where plain decoding is the best, what is no faster.
+/// If plain decoding is the best, the gammas that are no faster.
 std::string_view no_gamma(std::span<const PointPlan> points) {
   return std::any_of(points.begin(), points.end(), [](const PointPlan& point) { return point.prefers_plain(); })
              ? "no gamma that was measured"
              : "no gamma";
 }
 
-/// Where plain decoding is the best by the estimates of a stretch, and the intervals leave more open.
+/// If plain decoding is the best by the estimates of a stretch, and the intervals leave more open.
 std::string drafts_may_gain(const Plan& d, std::span<const PointPlan> stretch, std::string_view where) {
   const DeploymentRow* most = nullptr;
   for (const PointPlan& point : stretch) {
@@ -144,7 +144,7 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
                                 ? factor_text(low)
                                 : fmt::format("{} to {}", factor_text(low), factor_text(high));
   const auto& interval = first.speedup_estimate->ci95;
-  // What is as wide as rounding errors is none.
+  // A width of the order of rounding errors counts as none.
   const bool has_width = interval && interval->hi - interval->lo > 1e-6 * interval->hi;
   const std::string certainty = stretch.size() != 1 || !has_width ? ""
                                 : d.lacks_sampling()
@@ -272,7 +272,7 @@ std::string runs_table(const planning::BenchPlan& bench) {
   return table.to_string();
 }
 
-/// What of the held-out runs is not as the plan has it.
+/// The deviations of the held-out runs from the plan.
 std::string about_drift(const planning::BenchPlan& bench) {
   std::vector<std::string> drifted;
   for (const planning::BenchPrediction& held : bench.backtest) {
@@ -317,7 +317,7 @@ std::string about_runs(const Plan& d) {
   return text + about_drift(bench) + (bench.backtest.empty() ? "" : "\n");
 }
 
-/// Which of the drafts is the fastest, where runs say nothing of plain decoding.
+/// The fastest of the drafts, if runs say nothing about plain decoding.
 std::string fastest_drafts(const Plan& d) {
   if (!lacks_plain_runs(d)) return "";
   const std::vector<planning::GammaComparison>& rows = d.bench->relative;
@@ -420,7 +420,7 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-/// Every gamma of the only point, as far as they matter.
+/// The relevant gammas of the only point.
 std::string rows_table(const Plan& d) {
   const PointPlan& point = d.points().front();
   std::vector<TextTable::Column> columns = {{"gamma"}, {"tokens"}, {"round"}, {"speedup"}, {interval_heading(d)},
@@ -443,12 +443,12 @@ std::string rows_table(const Plan& d) {
   return '\n' + table.to_string();
 }
 
-/// Whether the intervals do not bear out what a stretch has by the estimates.
+/// True if the intervals do not support the estimates for a stretch.
 bool is_untold(const Plan& d, const planning::PlannedStretch& stretch) {
   return stretch.gamma && stretch.verdict == Verdict::cannot_tell && planning::decides(stretch.basis, d.extrapolates());
 }
 
-/// " From batch 242 on no gamma gives 1.05x by the estimate; ...", as sure as the intervals are.
+/// " From batch 242 on no gamma gives 1.05x by the estimate; ...", as certain as the intervals are.
 std::string about_crossover(const Plan& d) {
   const planning::DraftPlan& plan = d.shown_plan();
   if (!plan.crossover_batch) return "";
@@ -464,7 +464,7 @@ std::string about_crossover(const Plan& d) {
                                            bounds.low));
 }
 
-/// "4 at batch 1 to 8", and of what decides nothing "not known at batch 9 to 64 (no price)".
+/// "4 at batch 1 to 8", and for undecided stretches "not known at batch 9 to 64 (no price)".
 std::string stretch_text(const Plan& d, const planning::PlannedStretch& stretch) {
   const std::string batches = from_to(static_cast<double>(stretch.batch_low), static_cast<double>(stretch.batch_high));
   if (!stretch.gamma) return fmt::format("not known at batch {} (no price)", batches);
@@ -477,7 +477,7 @@ std::string stretch_text(const Plan& d, const planning::PlannedStretch& stretch)
                                            : " (extrapolated, not decided)");
 }
 
-/// Why the schedule has other gammas than the points.
+/// The reason why the schedule has other gammas than the points.
 std::string about_schedule_loss(const Plan& d) {
   const auto loss = planning::largest_schedule_loss(d.shown_plan());
   if (!loss) return "";
@@ -509,7 +509,7 @@ std::string schedule_text(const Plan& d) {
   return text + about_crossover(d) + about_schedule_loss(d);
 }
 
-/// What a step with gamma drafts costs and yields at a point, in plain steps.
+/// The cost and the yield of a step with gamma drafts at a point, in plain steps.
 std::string step_text(const Plan& d, const PointPlan& point, const DeploymentRow& row) {
   std::string text = fmt::format("takes {} plain steps", brief(row.tokens_per_step / row.speedup, 3));
   const double step = point.rows.front().time.total();
@@ -521,16 +521,17 @@ std::string step_text(const Plan& d, const PointPlan& point, const DeploymentRow
   return text + fmt::format(" and yields {} tokens", brief(row.tokens_per_step, 3));
 }
 
-/// 0 where none is known.
+/// 0 if none is known.
 std::int64_t best_gamma(const PointPlan& point) { return point.optimal_row ? point.optimal()->gamma : 0; }
 
-/// What is in use, or else what gains, loses here.
+/// True if the gamma in use is slower here than plain decoding or, without one, the verdict is against drafts.
 bool loses_at(const PointPlan& point) {
   if (point.deployed && point.deployed->gamma > 0) return point.deployed->speedup < 1;
   return point.verdict == Verdict::do_not_speculate;
 }
 
-/// Why the answer changes with the batch: the same gamma at the first point that gains and at the last that loses.
+/// The reason why the answer changes with the batch: the same gamma at the first point that gains and at the last that
+/// loses.
 std::string reason(const Plan& d) {
   const auto& points = d.points();
   const auto gains =
@@ -564,7 +565,7 @@ std::string break_even(const PointPlan& point) {
   return fmt::format("Any gain needs {}, all else equal.", fmt::join(parts, ", or "));
 }
 
-/// The gammas that the recording does not tell from the best one, where that is as good as `analyze` has it.
+/// The gammas that the recording cannot distinguish from the best one, if known as precisely as by `analyze`.
 std::string about_alike(const Plan& d) {
   if (d.drafts.empty()) return "";
   const std::vector<std::int64_t>& alike = d.drafts[d.shown()].acceptance.not_told_apart;
@@ -573,7 +574,7 @@ std::string about_alike(const Plan& d) {
                      listed_ranges(alike));
 }
 
-/// Of benchmark runs one run is worth more than the others, whichever points are in doubt.
+/// For benchmark runs one run is worth more than the others, whichever points are in doubt.
 std::string next_run_text(const Plan& d) {
   const planning::NextRun& run = *d.next_run;
   const planning::NextMeasurement next = {run.gamma, run.batch, run.context, std::nullopt, false};

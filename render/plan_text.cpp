@@ -31,10 +31,10 @@ std::string ranges_text(const std::vector<theory::GammaRange>& ranges) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// Whether a few digits of alpha would read as 1.
+/// True if a few digits of alpha would print as 1.
 bool is_near_one(const core::AcceptanceRate& rate) { return 0 < rate.rejection() && rate.rejection() < 0.001; }
 
-/// The acceptance in the few digits that it is known to; near 1 as its rejection, which keeps them.
+/// The acceptance with its few known digits; near 1 as its rejection, which keeps them.
 std::string rate_text(const core::AcceptanceRate& rate) {
   return is_near_one(rate) ? fmt::format("1 - alpha {}", brief(rate.rejection())) : "alpha " + brief(rate.alpha());
 }
@@ -56,7 +56,7 @@ std::string acceptance_sentence(const Plan& a) {
                      brief(c));
 }
 
-/// What the first sentence says of a recommendation that the measurements do not reach, or reach only just.
+/// The first sentence's remark on a recommendation that the measurements do not reach, or only just reach.
 std::string beyond_what(const Plan& a, std::int64_t gamma) {
   const planning::PlanQuestion& question = a.closed_form->question;
   const std::int64_t measured = a.closed_form->measured();
@@ -74,7 +74,7 @@ std::string beyond_what(const Plan& a, std::int64_t gamma) {
   return planning::beyond_measured(question, gamma) ? ", extrapolated beyond " + positions : "";
 }
 
-/// " (2.46x to 3.13x)", and what that does not hold.
+/// " (2.46x to 3.13x)", and what that does not include.
 std::string range_text(const Plan& a, const estimate::Interval& speedup) {
   const planner::StatedAcceptance& stated = stated_of(a);
   return fmt::format(" ({}{} to {}{})", stated.is_range() ? "" : "95% ", factor_text(speedup.lo),
@@ -84,18 +84,18 @@ std::string range_text(const Plan& a, const estimate::Interval& speedup) {
                                                    : "");
 }
 
-/// Where the acceptance leaves room.
+/// Empty if the acceptance leaves no room.
 std::string range_text(const Plan& a, const planning::PlanRow& row) {
   const auto interval = planner::speedup_interval(a.drafts.front().acceptance, row);
   return interval ? range_text(a, *interval) : "";
 }
 
-/// Where the point's interval has a width.
+/// Empty if the point's interval has no width.
 std::string range_text(const Plan& a, const planning::DeploymentRow& row) {
   return row.speedup_ci95.lo < row.speedup_ci95.hi ? range_text(a, row.speedup_ci95) : "";
 }
 
-/// The row of what is recommended, or of the best gamma where that is not to draft.
+/// The row of the recommendation, or of the best gamma if the recommendation is not to draft.
 const planning::DeploymentRow& judged_row(const Plan& a, const planning::PointPlan& point) {
   const auto& recommended = a.closed_form->plan.recommended;
   const bool has_row =
@@ -103,13 +103,13 @@ const planning::DeploymentRow& judged_row(const Plan& a, const planning::PointPl
   return has_row ? point.rows[static_cast<std::size_t>(recommended->gamma)] : *point.optimal();
 }
 
-/// What is no faster than plain decoding where that is preferred or fastest.
+/// The gammas that are no faster than plain decoding, if that is preferred or fastest.
 std::string_view no_gamma(const Plan& a) {
   const bool preferred = a.closed_form->plan.prefers_plain() || (a.has_points() && a.points().front().prefers_plain());
   return preferred ? "no gamma that was measured" : "no gamma";
 }
 
-/// The first sentence where the point's verdict is not to speculate, or that it cannot be told.
+/// The first sentence if the point's verdict is not to speculate, or cannot be told.
 std::string undrafted(const Plan& a, const planning::PointPlan& point) {
   const std::string about = acceptance_sentence(a), enough = factor_text(1 + a.min_gain);
   const planning::DeploymentRow& best = *point.optimal();
@@ -149,7 +149,7 @@ std::string drafted(const Plan& a) {
                      beyond_what(a, row.gamma));
 }
 
-/// What the gamma of least worst regret loses, named where the first sentence does not recommend it.
+/// The loss of the gamma with the smallest worst regret, named if the first sentence does not recommend it.
 std::string about_minimax(const Plan& a, bool drafts) {
   const planning::IntervalPlan& interval = *a.closed_form->plan.interval;
   const std::int64_t gamma = a.closed_form->plan.recommended->gamma;
@@ -229,7 +229,7 @@ std::string surroundings(const Plan& a) {
   return text;
 }
 
-/// Plain decoding where the verdict is not to speculate.
+/// Plain decoding if the verdict is not to speculate.
 bool recommends(const Plan& a, std::int64_t gamma) {
   const planning::PointPlan* const point = point_of(a);
   if (point != nullptr && point->verdict == planning::Verdict::do_not_speculate) return gamma == 0;

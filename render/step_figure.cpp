@@ -9,7 +9,7 @@
 namespace specdec::render {
 namespace {
 
-// Length of the well-formed UTF-8 sequence at the start of `text`, 0 where there is none.
+// Length of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t length = byte(0) < 0x80 ? 1 : byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;

@@ -81,7 +81,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
 
 namespace {
 
-/// As JSON, but without the digits that arithmetic leaves behind those typed.
+/// As JSON, but without digits that arithmetic adds to typed ones.
 std::string assumed_text(const nlohmann::ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {

@@ -14,7 +14,7 @@
 #include "render/text.hpp"
 #include "traces/acceptance_rules.hpp"
 
-/// Of trace_charts.hpp: what a recording says of acceptance along its text.
+/// Part of trace_charts.hpp: a recording's acceptance along its text.
 namespace specdec::render {
 
 namespace {
@@ -65,7 +65,7 @@ ChartPanel histogram_panel(const std::string& name, const estimate::BetaSummary:
 
 // ---- Acceptance by position.
 
-/// The one rate as a line with its interval around it.
+/// The single rate as a line with its interval around it.
 void add_rate(const estimate::AcceptanceEstimate& alpha, const std::vector<double>& x, ChartPanel& panel) {
   if (!alpha.value) return;
   if (alpha.ci95) {
@@ -84,7 +84,7 @@ void add_rate(const estimate::AcceptanceEstimate& alpha, const std::vector<doubl
                           .colour = 0});
 }
 
-/// Where acceptance is known exactly.
+/// For acceptance that is known exactly.
 ChartSeries observed_points(const std::vector<planning::PositionAcceptance>& positions, const std::vector<double>& x) {
   ChartSeries points{.name = "observed", .mark = ChartMark::points, .x = x, .role = ChartRole::highlight, .colour = 0};
   bool any_interval = false;

@@ -12,11 +12,11 @@
 namespace specdec::render {
 namespace {
 
-/// Tics closer to each other than these say nothing more.
+/// More tics than this add nothing.
 constexpr std::size_t most_tics = 12;
 constexpr double most_decades = 2.2;
 
-/// Where marks stand; ends of intervals are no places.
+/// The places of marks; ends of intervals do not count.
 std::set<double> places_on(const ChartPanel& panel, PanelAxis axis) {
   std::set<double> places;
   for (const ChartSeries& s : panel.series) {
@@ -41,7 +41,7 @@ bool have_room(const std::vector<double>& tics, PanelAxis axis, const PanelRoom&
   return width <= room.width;
 }
 
-/// Multiples of a step within the range, and one more than there is ever room for where they are more.
+/// Multiples of a step within the range, at most one more than there is ever room for.
 std::vector<double> multiples(double step, const AxisRange& range) {
   const double rounding = 1e-9 * step;
   std::vector<double> found;
@@ -51,8 +51,8 @@ std::vector<double> multiples(double step, const AxisRange& range) {
   return found;
 }
 
-/// The smallest of unit, 2 unit, 5 unit, 10 unit, ... whose multiples have what is asked for; nothing where only one
-/// multiple or none is left.
+/// The smallest of unit, 2 unit, 5 unit, 10 unit, ... whose multiples meet the condition; empty if at most one
+/// multiple is left.
 template <class Condition>
 std::optional<double> smallest_step(double unit, const AxisRange& range, const Condition& suits) {
   for (double power = 1; unit * power <= range.high - range.low; power *= 10) {
@@ -66,7 +66,7 @@ std::optional<double> smallest_step(double unit, const AxisRange& range, const C
   return std::nullopt;
 }
 
-/// A power of ten so small that its multiples are too many.
+/// A power of ten so small that it has too many multiples.
 double small_unit(const AxisRange& range) { return std::pow(10, std::floor(std::log10(range.high - range.low)) - 2); }
 
 AxisTics whole_tics(const std::set<double>& places, PanelAxis axis, const AxisRange& range, const PanelRoom& room) {

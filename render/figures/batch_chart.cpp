@@ -15,7 +15,7 @@ namespace {
 
 using planning::BatchCurve;
 
-/// Of single gammas, beside what has a colour of its own.
+/// For single gammas, after those with a fixed colour.
 constexpr int first_gamma_colour = 2;
 
 ChartAxis batch_axis() { return {"batch", "batch (sequences)", AxisScale::logarithmic}; }

@@ -33,7 +33,7 @@ void check_axis(const std::string& place, const ChartAxis& axis) {
     wrong_chart(place, fmt::format("the axis {} of categories is logarithmic", axis.key));
 }
 
-/// Places of marks; ends of bands, boxes and error bars that a logarithmic axis cannot show are at its end.
+/// Places of marks; ends of bands, boxes and error bars that a logarithmic axis cannot show are moved to its end.
 void check_places(const std::string& place, const ChartAxis& axis, const std::vector<double>& values) {
   for (const double value : values) {
     if (!std::isfinite(value)) continue;
@@ -67,7 +67,7 @@ void check_lengths(const std::string& place, const ChartSeries& s) {
   }
 }
 
-/// Cells are drawn as one image, whose columns and rows have one size each.
+/// Cells are drawn as one image with equal column widths and equal row heights.
 void check_even(const std::string& place, const ChartAxis& axis, const std::vector<double>& values) {
   const auto on_axis = [&](double value) { return axis.scale == AxisScale::logarithmic ? std::log(value) : value; };
   const double first = on_axis(values.front());

@@ -36,7 +36,7 @@ ordered_json axis_facts(const ChartAxis& axis) {
 /// Number of marks of a series.
 std::size_t length_of(const ChartSeries& s) { return std::max({s.x.size(), s.y.size(), s.low.size(), s.x_low.size()}); }
 
-/// The columns of one mark; those it does not have are left out.
+/// The columns of one mark, without those that it lacks.
 ordered_json mark_json(const ChartPanel& panel, const ChartSeries& s, std::size_t i) {
   ordered_json row = ordered_json::object();
   const auto put = [&](const std::string& key, const std::vector<double>& values) {
@@ -102,7 +102,7 @@ std::string cell_text(const ChartAxis& axis, double value) {
                                                                                      : in_column(value);
 }
 
-/// Series that are a column of y beside the x that all of them share.
+/// True for series that can be a column of y beside the x that all of them share.
 bool is_column(const ChartSeries& s) {
   const bool has_one_y = s.mark == ChartMark::line || s.mark == ChartMark::steps || s.mark == ChartMark::points ||
                          s.mark == ChartMark::bars;

@@ -13,13 +13,13 @@ std::string colour_of(const ChartDrawing& drawing, const ChartSeries& s, const S
 
 std::string dash_of(const ChartSeries& s, const SeriesLook& look) {
   if (s.role == ChartRole::reference) return dash_of_number(look.number + 1);
-  // A line across the panel has no points that tell it from another.
+  // A line across the panel has no points to distinguish it from another.
   const bool is_solid = s.role == ChartRole::highlight && s.mark != ChartMark::vertical;
   return is_solid ? "solid" : dash_of_number(look.number);
 }
 
-/// gnuplot's line type in a terminal: data have * # $ % @ & =, from the first one on, references a thin line and then
-/// these from the last one on, intervals dots.
+/// gnuplot's line type in a terminal: data have * # $ % @ & =, starting with the first, references a thin line and then
+/// these starting with the last, intervals dots.
 int terminal_line_type(const ChartSeries& s, const SeriesLook& look) {
   constexpr int thin = -1, dots = 0, characters = 7;
   if (s.mark == ChartMark::band) return dots;

@@ -10,7 +10,7 @@
 namespace specdec::render {
 namespace {
 
-/// Numbers of one panel. References have numbers of their own.
+/// Numbers used in one panel. References have separate numbers.
 using TakenNumbers = std::map<bool, std::set<int>>;
 
 int first_free(const std::set<int>& taken) {

@@ -42,7 +42,7 @@ ColourParts parts_of(std::string_view colour) {
   return {part(1), part(3), part(5)};
 }
 
-/// Takes away the words that gnuplot gives to each series, which browsers would show at the pointer.
+/// Removes the titles that gnuplot gives to each series, which browsers would show at the pointer.
 void remove_series_titles(std::string& svg, const std::string& prefix) {
   const std::string begin = fmt::format("<title>{}_plot_", prefix), end = "</title>";
   for (std::size_t at = 0; (at = svg.find(begin, at)) != std::string::npos;)
@@ -92,7 +92,7 @@ std::string pdf_text(std::string_view text) {
   return hexadecimal + '>';
 }
 
-/// The words from behind `key` to the end of the line.
+/// The words after `key`, up to the end of the line.
 std::string_view rest_of_line(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) no_such_drawing("a PDF without a plain trailer");
@@ -155,7 +155,7 @@ std::string png_with_facts(std::string_view png, const DrawingFacts& facts, doub
   chunks += international_text("Title", facts.title) + international_text("Description", facts.caption) +
             international_text("Comment", facts.made_by);
   chunks += png_chunk("pHYs", per_metre + per_metre + '\1');
-  // gnuplot may have said its own resolution, which must stand once.
+  // gnuplot may have written its own resolution, which must not occur twice.
   std::string_view rest = png.substr(behind_header);
   std::string kept;
   while (rest.size() >= 12) {

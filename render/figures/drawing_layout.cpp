@@ -12,22 +12,22 @@
 namespace specdec::render {
 namespace {
 
-/// In heights of the font; with less, panels stand one below the other.
+/// In heights of the font; with less, panels are placed one below the other.
 constexpr double narrowest_panel = 18;
-/// Of a bold letter, in widths of a plain one.
+/// Width of a bold letter, in widths of a plain one.
 constexpr double bold_width = 1.1;
-/// Of a legend's line, beside its name, in heights of the font.
+/// Width of a legend's line beside its name, in heights of the font.
 constexpr double legend_sample = 4.5;
-// What stands beside the axes, likewise: numbers and the label, and the scale of colours.
+// Room beside the axes, likewise: numbers and the label, and the scale of colours.
 constexpr double beside_y_axis = 6;
 constexpr double below_x_axis = 4.5;
-/// A title stands in the middle above the axes, which lie to the right of the panel's middle.
+/// A title is centred above the axes, which lie to the right of the panel's middle.
 constexpr double beside_title = 4;
 constexpr double beside_cells = 8;
 
 double height_of(const PlacedText& text) { return static_cast<double>(text.lines.size()) * line_height(text.font); }
 
-/// What gnuplot reckons with, in heights of the font, and leaves out columns by.
+/// The width that gnuplot assumes, in heights of the font, when it drops columns.
 double gnuplot_width(std::string_view name) { return 0.75 * static_cast<double>(character_count(name)); }
 
 void add_to_legend(const ChartDrawing& drawing, std::size_t panel, double width, DrawingLegend& legend) {
@@ -54,7 +54,7 @@ double plot_height(std::size_t columns, std::size_t rows) {
   return columns > 2 ? 0.85 : columns == 2 ? 0.68 : rows > 1 ? 0.44 : 0.54;
 }
 
-/// How panels are arranged.
+/// The arrangement of panels.
 struct PanelGrid {
   std::size_t columns;
   std::size_t rows;
@@ -76,7 +76,7 @@ PanelGrid panel_grid(const ChartDrawing& drawing, int asked_columns, double pad)
   return grid;
 }
 
-/// Title and caption, in lines that fit; where they stand is not said yet.
+/// Title and caption, in lines that fit; their positions are not set yet.
 void set_words(const ChartDrawing& drawing, const std::string& title, const std::string& caption, double width,
                DrawingLayout& layout) {
   layout.title.font = 1.15 * drawing.font;
@@ -97,7 +97,7 @@ std::vector<double> legend_heights(const DrawingLayout& layout, const PanelGrid&
   return heights;
 }
 
-/// The titles of panels, and in every row as much more height as the tallest of all needs.
+/// The titles of panels, and in every row the additional height that the tallest of all needs.
 void set_panel_titles(const ChartDrawing& drawing, PanelGrid& grid, DrawingLayout& layout) {
   std::size_t most_lines = 1;
   for (std::size_t p = 0; p < layout.panels.size(); ++p) {

@@ -13,7 +13,7 @@ constexpr std::string_view narrow = "Iijl|!'.,:; ";
 constexpr std::string_view slim = "frt()[]/\\-\"";
 constexpr std::string_view wide = "mwMW%@=+<>&#~^_";
 
-/// The bytes of the first character of UTF-8, which is not empty.
+/// The number of bytes of the first UTF-8 character of a text that is not empty.
 std::size_t bytes_of_first(std::string_view text) {
   std::size_t bytes = 1;
   while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) ++bytes;
@@ -22,7 +22,7 @@ std::size_t bytes_of_first(std::string_view text) {
 
 double width_of_character(std::string_view character) {
   const char c = character.front();
-  // Three bytes and more are mostly as wide as high.
+  // Characters of three bytes and more are mostly as wide as high.
   if (character.size() > 1) return character.size() > 2 ? 1.0 : 0.7;
   if (narrow.find(c) != std::string_view::npos) return 0.33;
   if (slim.find(c) != std::string_view::npos) return 0.4;
@@ -39,7 +39,7 @@ std::vector<std::string_view> characters_of(std::string_view text) {
   return characters;
 }
 
-/// What is not broken as long as it goes into a line: words, and those at both sides of "=".
+/// Units that are kept together if they fit on a line: words, and those on both sides of "=".
 std::vector<std::string> pieces_of(std::string_view text, double ems) {
   std::vector<std::string> pieces;
   bool joins = false;
@@ -85,7 +85,7 @@ std::vector<std::string> lines_of(std::string_view text, double ems) {
 std::string shortened(std::string_view text, double ems) {
   if (width_in_ems(text) <= ems) return std::string(text);
   const std::vector<std::string_view> characters = characters_of(text);
-  // A third for the end, which tells "summaries of mail 1" from "summaries of mail 2".
+  // A third for the end, which distinguishes "summaries of mail 1" from "summaries of mail 2".
   std::string begin, end;
   double left = ems - width_of_character("\u2026");
   double left_for_end = left / 3;

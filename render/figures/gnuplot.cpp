@@ -17,7 +17,7 @@
 namespace specdec::render {
 namespace {
 
-/// A file without a name, in memory: unlike a pipe it takes what is written whether or not somebody reads.
+/// A file without a name, in memory: unlike a pipe it accepts data whether or not anybody reads.
 class NamelessFile {
  public:
   explicit NamelessFile(const char* purpose) : descriptor_(memfd_create(purpose, MFD_CLOEXEC)) {

@@ -12,7 +12,7 @@ void write_horizontals(const ChartSeries& s, const AxisRange& x, GnuplotText& sc
   }
 }
 
-/// With two columns more where there are error bars.
+/// With two additional columns for error bars.
 void write_points(const ChartPanel& panel, const ChartSeries& s, const AxisRange& y, GnuplotText& script) {
   const double shift = s.mark == ChartMark::bars ? bar_shift(panel, s) : 0;
   for (std::size_t i = 0; i < s.x.size(); ++i) {
@@ -25,7 +25,7 @@ void write_points(const ChartPanel& panel, const ChartSeries& s, const AxisRange
   }
 }
 
-/// Blank lines part the pieces between gaps.
+/// Blank lines separate the pieces between gaps.
 void write_band(const ChartPanel& panel, const ChartSeries& s, const AxisRange& y, GnuplotText& script) {
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     const double low = end_within(s.low[i], y, panel.y);

@@ -9,12 +9,12 @@
 namespace specdec::render {
 namespace {
 
-// ---- Styles: what stands behind "with lines" and so on.
+// ---- Styles: the text after "with lines" and so on.
 
-// Over cells, in black below and in white above, lines are seen on any colour.
+// Over cells, lines are drawn in black below and in white above, and so are visible on any colour.
 constexpr const char* below_cells_line = "#000000";
 constexpr const char* over_cells_line = "#ffffff";
-/// What the lower line is wider by.
+/// The extra width of the lower line.
 constexpr double rim = 2;
 
 std::string line_style(const ChartDrawing& drawing, const DrawnSeries& drawn) {
@@ -44,7 +44,7 @@ std::size_t point_interval(const ChartSeries& s) { return std::max<std::size_t>(
 
 // ---- Marks.
 
-/// Collects what stands behind "plot", and writes at once what stands before it.
+/// Collects the arguments of "plot", and writes at once what must precede it.
 class PanelMarks {
  public:
   PanelMarks(const ChartDrawing& drawing, std::size_t panel, GnuplotText& script)
@@ -86,11 +86,11 @@ class PanelMarks {
 
   const ChartPanel& panel() const { return drawing_.panels[panel_]; }
 
-  /// A terminal has no legend but gnuplot's own.
+  /// A terminal has no legend except gnuplot's own.
   std::string title_of(const DrawnSeries& drawn) const {
     if (!drawing_.is_terminal() || !drawn.look.in_legend) return "notitle";
     const ChartSeries& s = drawn.series;
-    // All of these lines are of the same characters.
+    // All of these lines use the same characters.
     const bool one_vertical = s.mark == ChartMark::vertical && s.x.size() == 1;
     return "title " + gnuplot_string(one_vertical ? fmt::format("{} at {:.4g}", s.name, s.x.front()) : s.name);
   }
@@ -109,7 +109,7 @@ class PanelMarks {
     }
   }
 
-  /// gnuplot's own error bars blank what is behind their points.
+  /// gnuplot's own error bars blank the area behind their points.
   void add_error_bars(const DrawnSeries& drawn, const std::string& colour) {
     if (drawn.series.low.empty()) return;
     add("{} using 1:3:(0):($4-$3) with vectors heads size graph 0.006,90 lc rgb '{}' lw {:.3g} notitle", drawn.data,
@@ -143,7 +143,7 @@ class PanelMarks {
     add_styled(outline(over_cells_line, drawn.line_width), "notitle");
   }
 
-  /// Cells are one picture, on axes of their own that count columns and rows: they run beside x and y, of whatever
+  /// Cells are one picture, on separate axes that count columns and rows: they run beside x and y, whatever their
   /// scale.
   void add_cells(const DrawnSeries& drawn) {
     if (drawing_.is_terminal()) return add("{} using 1:2:3 with labels notitle", drawn.data);

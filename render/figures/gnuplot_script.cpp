@@ -18,8 +18,8 @@ namespace {
 
 // ---- Axes.
 
-/// Names of categories, as long as there is room for: beside y for a third of the panel, below x for what is each
-/// one's.
+/// Names of categories, shortened to fit: beside y to a third of the panel, below x to the width of one
+/// category.
 void write_categories(PanelAxis which, const ChartAxis& axis, const PanelRoom& room, GnuplotText& script) {
   const double width =
       which == PanelAxis::y ? room.width / 3 : room.width / static_cast<double>(axis.categories.size()) - 1;
@@ -47,7 +47,7 @@ void write_axis(const ChartDrawing& drawing, std::size_t p, PanelAxis which, con
   script.say("{} logscale {}", is_logarithmic(axis) ? "set" : "unset", name);
   script.say("set {}range [{}:{}]", name, gnuplot_number(range.low), gnuplot_number(range.high));
   script.say("set {}tics {}nomirror autofreq", name, drawing.is_terminal() ? "" : "out ");
-  // Without the blank for a sign that gnuplot leaves, which moves numbers aside from their tics.
+  // Without the blank that gnuplot leaves for a sign, which shifts numbers from their tics.
   script.say("set format {} '%h'", name);
   if (!axis.categories.empty()) return write_categories(which, axis, room, script);
   const AxisTics tics = tics_of(panel, which, range, room);
@@ -78,14 +78,14 @@ void write_axes(const ChartDrawing& drawing, std::size_t p, const PanelRoom& roo
 
 // ---- In a terminal.
 
-/// Characters are narrower than high, which is what room is counted in.
+/// Characters are narrower than high, and room is counted in heights.
 PanelRoom terminal_room(const DrawingStyle& style) {
   constexpr double character = 0.55, left_of_plot = 12, legend_and_labels = 8;
   return {character * (style.columns - left_of_plot), style.rows - legend_and_labels};
 }
 
-/// The chart's title and what is above a panel; what the vertical axis shows, beside which only short words have room;
-/// of cells which number each digit stands for.
+/// The chart's title and the text above a panel; the meaning of the vertical axis, which has room for short words only;
+/// for cells the number that each digit stands for.
 std::vector<std::string> terminal_title(const ChartDrawing& drawing, std::size_t p, const std::string& title) {
   const ChartPanel& panel = drawing.panels[p];
   std::vector<std::string> lines = {panel.title.empty() ? title : fmt::format("{}: {}", title, panel.title)};
@@ -117,10 +117,10 @@ void write_for_terminal(const ChartDrawing& drawing, const Chart& chart, Gnuplot
 
 // ---- On paper.
 
-/// Sizes of fonts are in points where Cairo draws, which takes 96 units to an inch for granted; those of a PDF are
+/// Sizes of fonts are in points where Cairo draws, which assumes 96 units to an inch; those of a PDF are
 /// points themselves.
 constexpr double points_per_unit = 72.0 / 96;
-/// Points of the size that they have in an SVG.
+/// Factor by which points have the same size as in an SVG.
 constexpr double cairo_points = 1.4;
 
 class PaperScript {
@@ -180,7 +180,7 @@ class PaperScript {
     script_.say("set size {:.5f},{:.5f}", area.width / layout_.width, area.height / layout_.height);
   }
 
-  /// Settings for a plot that has nothing but words.
+  /// Settings for a plot that contains nothing but words.
   void write_blank() {
     script_.say(
         "unset border\nunset tics\nunset xlabel\nunset ylabel\nunset title\nunset grid\nunset arrow\nunset label");

@@ -17,16 +17,16 @@ using sim::ReplicaAtLoad;
 using sim::SimulatedPercentiles;
 using sim::SimulatedValue;
 
-/// Loads of a figure go up to this share of the saturated rate; beyond it times are those of a queue that grows.
+/// Loads of a figure go up to this share of the saturated rate; beyond it times are those of a growing queue.
 constexpr double last_load = 0.98;
-/// Where words stand beside a line on a logarithmic axis.
+/// The position of words beside a line on a logarithmic axis.
 constexpr double above_line = 1.04;
-/// How far right of a point they stand, as a share of the axis: clear of a line that falls.
+/// Their distance to the right of a point, as a share of the axis: clear of a falling line.
 constexpr double beside_point = 0.115;
-/// Of a figure's load; simulation plans up to 10^6 and figures go beyond the load asked for.
+/// For a figure's load; simulation plans up to 10^6 and figures go beyond the requested load.
 constexpr double most_replicas = 1e6;
 
-/// The place that takes the largest load of those that draft, or of those that do not; nothing where there are none.
+/// The index of the largest load among scenarios that draft, or among those that do not; empty if there are none.
 std::optional<std::size_t> largest_load_place(const sim::CapacityAnswer& answer, bool drafts) {
   std::optional<std::size_t> best;
   const auto rate = [&](std::size_t place) { return answer.scenarios[place].requests_per_second_per_replica.value; };
@@ -39,7 +39,7 @@ std::optional<std::size_t> largest_load_place(const sim::CapacityAnswer& answer,
 
 std::optional<std::size_t> plain_place(const sim::CapacityAnswer& answer) { return largest_load_place(answer, false); }
 
-/// The recommended way to speculate, else the one that takes the largest load.
+/// The recommended speculative scenario, else the one that takes the largest load.
 std::optional<std::size_t> speculative_place(const sim::CapacityAnswer& answer) {
   if (answer.recommended && !sim::is_plain(answer.scenarios[*answer.recommended].scenario)) return answer.recommended;
   return largest_load_place(answer, true);
@@ -51,7 +51,7 @@ std::string scenario_text(const sim::CapacityScenario& scenario) {
   return gamma ? fmt::format("γ = {}", *gamma) : "schedule";
 }
 
-/// More of them where the queue begins to count.
+/// Denser where the queue begins to matter.
 std::vector<double> loads_up_to(double last, std::size_t count) {
   std::vector<double> loads;
   for (std::size_t i = 1; i <= count; ++i) {
@@ -65,7 +65,7 @@ std::string range_text(const SimulatedValue& value) {
   return fmt::format("{} (95% {} to {})", brief(value.value, 3), brief(value.lo, 3), brief(value.hi, 3));
 }
 
-/// Four times what a replica takes, or a third more than is asked for.
+/// Four times what a replica takes, or a third more than the requested load.
 double largest_load(const LoadChartInputs& in) {
   if (in.asked) return *in.asked * 4 / 3;
   double largest = 0;
@@ -73,7 +73,7 @@ double largest_load(const LoadChartInputs& in) {
   return 4 * largest;
 }
 
-/// Of steps that rise at other places: both at the places of both.
+/// For steps that rise at different places: both at the places of both.
 ChartSeries band_between(const std::vector<sim::GpusFrom>& low, const std::vector<sim::GpusFrom>& high, double up_to) {
   std::vector<double> places = {up_to};
   for (const auto* steps : {&low, &high}) {
@@ -100,7 +100,7 @@ ChartSeries band_between(const std::vector<sim::GpusFrom>& low, const std::vecto
   return band;
 }
 
-/// Of lines, not of bands: where a version of the cost does not take a load, its times depend on the run's length.
+/// From lines, not bands: if a version of the cost cannot take a load, its times depend on the run's length.
 double largest_drawn(const ChartPanel& panel) {
   double largest = 0;
   for (const ChartSeries& series : panel.series) {
@@ -109,7 +109,7 @@ double largest_drawn(const ChartPanel& panel) {
   return largest;
 }
 
-/// Plain decoding is what speculation is held against.
+/// Plain decoding is the reference for speculation.
 void set_look(const ScenarioOverLoads& scenario, ChartSeries& series) {
   if (scenario.is_plain) {
     series.role = ChartRole::reference;
@@ -172,7 +172,7 @@ void warn_of_simulation(const LoadChartInputs& in, Chart& chart) {
 
 LoadChartInputs load_chart_inputs(const sim::CapacityQuestion& question, const sim::CapacityAnswer& answer,
                                   std::span<const std::vector<sim::RequestAcceptance>> acceptances, std::size_t loads) {
-  // What is not shown need not be planned in other versions.
+  // Scenarios that are not shown need not be planned in other versions.
   sim::CapacityQuestion two = question;
   sim::CapacityAnswer its_answer;
   two.scenarios.clear();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// What values cover of an axis; low > high where there are none.
+/// The range of values on an axis; low > high if there are none.
 struct CoveredRange {
   double low = infinite;
   double high = -infinite;
@@ -36,7 +36,7 @@ bool has_mark(const ChartPanel& panel, ChartMark mark) {
   return std::any_of(panel.series.begin(), panel.series.end(), [&](const ChartSeries& s) { return s.mark == mark; });
 }
 
-/// The least distance of different bars.
+/// The smallest distance between different bars.
 double bar_spacing(const ChartPanel& panel) {
   std::set<double> places;
   for (const ChartSeries& s : panel.series) {
@@ -71,7 +71,7 @@ CoveredPanel covered_by_marks(const ChartPanel& panel) {
   return covered;
 }
 
-/// Of nothing a range to draw axes at; of one value something to both of its sides.
+/// For no values a range to draw axes at; for a single value some room on both sides.
 CoveredRange widened(const CoveredRange& data, bool is_log) {
   if (!(data.low <= data.high)) return {is_log ? 1.0 : 0.0, is_log ? 10.0 : 1.0};
   if (data.low < data.high) return data;
@@ -80,7 +80,7 @@ CoveredRange widened(const CoveredRange& data, bool is_log) {
   return {data.low - half, data.high + half};
 }
 
-/// So that the outer marks do not lie on the panel's edge. What begins near 0 begins there.
+/// Keeps the outer marks off the panel's edge. Ranges that begin near 0 begin there.
 CoveredRange with_room(const CoveredRange& data, bool is_log) {
   if (is_log) {
     const double room = std::pow(data.high / data.low, 0.04);
@@ -98,7 +98,7 @@ AxisRange range_of(const ChartAxis& axis, const CoveredRange& covered, bool need
   if (needs_room) data = with_room(data, is_log);
   const double low = axis.low.value_or(data.low), high = axis.high.value_or(data.high);
   if (low < high) return {low, high};
-  // The end that is asked for lies beyond all marks.
+  // The requested end lies beyond all marks.
   return axis.low ? AxisRange{low, is_log ? low * 10 : low + 1} : AxisRange{is_log ? high / 10 : high - 1, high};
 }
 

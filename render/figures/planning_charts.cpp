@@ -20,7 +20,7 @@ namespace {
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr double gap = std::numeric_limits<double>::quiet_NaN();
 
-/// count numbers from low to high, both included, at equal distances.
+/// `count` numbers from low to high, inclusive, at equal distances.
 std::vector<double> evenly(double low, double high, int count) {
   std::vector<double> values;
   for (int i = 0; i < count; ++i) values.push_back(low + (high - low) * i / (count - 1));
@@ -44,10 +44,10 @@ constexpr double lowest_c = 0.001;
 constexpr double highest_c = 1;
 constexpr double lowest_rate = 0.05;
 constexpr double highest_rate = 0.95;
-/// Lines closer to each other than these say nothing more.
+/// Lines closer together than these add nothing.
 constexpr std::array<std::int64_t, 8> drawn_boundaries = {1, 2, 3, 4, 6, 8, 12, 24};
 
-/// The lines one after the other with gaps between them, and the numbers that stand on them.
+/// The lines one after the other with gaps between them, and the numbers on them.
 std::vector<ChartSeries> boundary_series(const SpeedupMapInputs& inputs) {
   std::vector<std::int64_t> gammas;
   for (const std::int64_t gamma : drawn_boundaries) {
@@ -99,7 +99,7 @@ std::string map_caption(const SpeedupMapInputs& inputs) {
 
 constexpr std::size_t most_points = 6;
 
-/// As many rows as show the rise and the fall.
+/// As many rows as are needed to show the rise and the fall.
 std::size_t shown_rows(const planning::PointPlan& point) {
   std::size_t rows = std::max<std::size_t>(9, 2 * point.optimal_row.value_or(0) + 3);
   for (const std::int64_t gamma : point.near_optimal_gammas) {
@@ -109,7 +109,7 @@ std::size_t shown_rows(const planning::PointPlan& point) {
   return std::min(rows, point.rows.size());
 }
 
-/// Gammas that follow each other become one box.
+/// Consecutive gammas become one box.
 ChartSeries near_optimal_boxes(const planning::PointPlan& point) {
   ChartSeries boxes{.name = "near-optimal γ", .mark = ChartMark::box, .role = ChartRole::reference};
   for (const std::int64_t gamma : point.near_optimal_gammas) {
@@ -189,7 +189,7 @@ std::string speedup_words(const planning::PointPlan& point) {
 
 constexpr std::size_t most_regret_lines = 6;
 
-/// The gammas of several stretches, the ends included, at most so many.
+/// The gammas of several stretches, the ends included, at most the given number.
 std::set<std::int64_t> spread(const std::vector<planning::BestStretch>& best, std::size_t most) {
   std::set<std::int64_t> gammas;
   const std::size_t count = std::min(most, best.size());

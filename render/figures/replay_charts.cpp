@@ -8,7 +8,7 @@
 #include "render/figures/trace_charts.hpp"
 #include "render/text.hpp"
 
-/// Of trace_charts.hpp: what replaying a recording says of steps.
+/// Part of trace_charts.hpp: the steps from replaying a recording.
 namespace specdec::render {
 
 namespace {
@@ -46,7 +46,7 @@ bool has_intervals(const estimate::ReplayReport& report) {
 
 // ---- The strip.
 
-/// Tokens of one kind, from place to place; rejected ones are lower, so that they are told apart without colour.
+/// Tokens of one kind, from place to place; rejected ones are lower, to distinguish them without colour.
 struct TokenBoxes {
   ChartSeries series;
   double half_height;

@@ -8,14 +8,14 @@
 #include "render/figures/trace_charts.hpp"
 #include "render/text.hpp"
 
-/// Of trace_charts.hpp: what needs whole rows.
+/// Part of trace_charts.hpp: figures that need whole rows.
 namespace specdec::render {
 
 namespace {
 
 constexpr double unknown_value = std::numeric_limits<double>::quiet_NaN();
 
-/// A line over lenience and the band of its intervals, where there are any.
+/// A line over lenience and the band of its intervals, if there are any.
 void add_estimates(const std::vector<planning::LenienceEstimate>& rows, const std::string& name, int colour,
                    estimate::Estimate planning::LenienceEstimate::*what, ChartPanel& panel) {
   ChartSeries band{.name = name + ", 95% interval", .mark = ChartMark::band, .colour = colour};

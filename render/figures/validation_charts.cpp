@@ -12,7 +12,7 @@ namespace specdec::render {
 
 namespace {
 
-/// Standard normal deviations beyond this come once in 370.
+/// Standard normal deviations beyond this occur once in 370.
 constexpr double usual_deviation = 3;
 
 ChartAxis gamma_axis() { return {"gamma", "γ (drafted tokens per step)"}; }
@@ -113,7 +113,7 @@ ChartPanel deviations_panel(const MonteCarloChartInputs& in, const std::vector<d
   pair.role = ChartRole::highlight;
   for (const validation::Configuration& run : in.runs) {
     if (!run.steps_z) continue;
-    // More steps than expected are fewer tokens per step.
+    // More steps than expected mean fewer tokens per step.
     pair.x.push_back(static_cast<double>(run.gamma));
     pair.y.push_back(-*run.steps_z);
   }

@@ -25,7 +25,7 @@ std::vector<std::int64_t> positions_up_to(std::int64_t last) {
   return positions;
 }
 
-/// Half of the shortest time that is not what the parts take by themselves.
+/// Half of the shortest time, ignoring the separate times of the parts.
 double lowest_shown(const ChartPanel& panel) {
   double lowest = std::numeric_limits<double>::infinity();
   for (const ChartSeries& series : panel.series) {
@@ -74,7 +74,7 @@ void add_roofline(const VerificationCostInputs& in, ChartPanel& panel) {
 }
 
 /// Passes with several tokens of a sequence, and those with one token of each of several. Error bars are standard
-/// deviations of one repetition, where all passes say them.
+/// deviations of one repetition, if all passes have them.
 void add_points(const VerificationCostInputs& in, ChartPanel& panel) {
   ChartSeries own, own_batches, others, other_batches;
   own.name = "measured, one sequence";
@@ -110,7 +110,7 @@ void add_points(const VerificationCostInputs& in, ChartPanel& panel) {
   }
 }
 
-/// What lies within the roofline's range at its own place.
+/// How many passes lie within the roofline's range at their own points.
 std::string held_text(const VerificationCostInputs& in) {
   std::size_t held = 0;
   const auto count = [&](const cost::RoundPoint& point, double seconds) {
