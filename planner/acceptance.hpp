@@ -55,7 +55,7 @@ struct StatedAcceptance {
   bool is_range() const { return lacks_sampling_error() || (interval && published == nullptr); }
 };
 
-/// How to read counters.
+/// Options for reading counters.
 struct CountersOptions {
   /// The target, required if the files hold several.
   std::optional<std::string> model = {};

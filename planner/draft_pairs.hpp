@@ -12,7 +12,7 @@
 /// The pairing of draft and target models.
 namespace specdec::planner {
 
-/// What is stated about a draft besides its acceptance and its cost.
+/// The settings of a draft besides its acceptance and its cost.
 struct DraftWords {
   /// A preset's name, a file or folder, or the name that an engine uses.
   std::optional<std::string> model = {};

@@ -87,7 +87,7 @@ struct ClosedForm {
 struct Recommendation {
   double batch = 1;
   double context = 0;
-  /// Whether the intervals support the figures below.
+  /// The verdict of the intervals on the figures below.
   planning::Verdict verdict = planning::Verdict::cannot_tell;
   /// The best gamma by the estimate, 0 for plain decoding; empty if none has a price, or none is best.
   std::optional<std::int64_t> gamma;

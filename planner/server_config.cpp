@@ -14,7 +14,7 @@
 #include "planner/question_error.hpp"
 #include "traces/acceptance_rules.hpp"
 
-/// Whether the plan would run on a server, and how the server is configured for it.
+/// Checks that the plan would run on a server, and the server's configuration.
 namespace specdec::planner {
 namespace {
 

@@ -89,7 +89,7 @@ std::string at_stretch(const Plan& d, std::span<const PointPlan> stretch) {
   return is_empty ? batches + " (empty cache)" : batches;
 }
 
-/// How to price the point, or else why it cannot be priced.
+/// Advice on pricing the point, or else the reason why it cannot be priced.
 std::string why_no_price(const Plan& d, const PointPlan& point) {
   const auto first_without = static_cast<std::int64_t>(point.rows.size());
   const bool is_fit = d.bench || d.cost_from_log();

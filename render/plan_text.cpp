@@ -163,7 +163,7 @@ std::string about_minimax(const Plan& a, bool drafts) {
                      gamma == 0 ? "" : "; the speedup is that at the middle");
 }
 
-/// What is extrapolated at a gamma: the acceptance, the cost of verification or both.
+/// The extrapolated parts at a gamma: the acceptance, the cost of verification or both.
 std::string if_all_goes_on(const Plan& a, std::int64_t gamma) {
   if (planning::below_measured(a.closed_form->question, gamma)) return "by the rates taken for shorter drafts";
   const bool acceptance = planning::beyond_measured(a.closed_form->question, gamma);

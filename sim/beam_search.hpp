@@ -60,7 +60,7 @@ struct BeamSearch {
 ///         max_new_tokens do not fit into the model's max_length
 BeamSearch search_beams(LanguageModelRef target, std::span<const Token> prompt, const BeamSearchOptions& options);
 
-/// How a draft runs ahead.
+/// Options for a draft that runs ahead.
 struct BeamDrafting {
   /// u, >= the width of the search.
   std::int64_t width = 6;

@@ -20,7 +20,7 @@ void make_point_mass(std::span<double> row, Token token) {
   row[static_cast<std::size_t>(token)] = 1;
 }
 
-/// How many tokens before `end` equal those at the end of the text, at most `longest`.
+/// The number of tokens before `end` that equal those at the end of the text, at most `longest`.
 std::int64_t match_length(std::span<const Token> text, std::int64_t end, std::int64_t longest) {
   std::int64_t length = 0;
   while (length < std::min(end, longest) && text[static_cast<std::size_t>(end - 1 - length)] ==

@@ -49,7 +49,7 @@ void MetadataMerger::add_notes(std::vector<Note>& notes) const {
   }
 }
 
-/// Of two lists one must begin with the other: names may become known while a trace is written.
+/// One of two lists must begin with the other: names may become known while a trace is written.
 void MetadataMerger::add_tasks(const std::filesystem::path& path, const std::vector<std::string>& names) {
   const std::size_t shared = std::min(names.size(), task_names_.size());
   for (std::size_t i = 0; i < shared; ++i) {

@@ -14,7 +14,7 @@
 
 namespace specdec::traces {
 
-/// How to read files, as far as they do not state it themselves.
+/// Options for reading files, as far as they do not state them themselves.
 struct OpenOptions {
   /// Leave out shards that are unreadable instead of refusing the trace.
   bool salvage = false;

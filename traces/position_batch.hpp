@@ -9,7 +9,7 @@
 
 namespace specdec::traces {
 
-/// How much of the two distributions was recorded.
+/// The part of the two distributions that was recorded.
 enum class Tier {
   full,             ///< every token's probability
   top_k,            ///< the most probable tokens and possibly the tail's mass
@@ -23,7 +23,7 @@ std::string_view name_of(Tier tier);
 /// The kind of the numbers of a row.
 enum class RowSpace { probabilities, log_probabilities, logits };
 
-/// How far the sum of a stored distribution may be from 1, by the type of its numbers: rounding, not an error.
+/// Largest distance from 1 of the sum of a stored distribution, by the type of its numbers: rounding, not an error.
 double row_sum_tolerance(ElementType type);
 
 /// Formats whose rows must be decoded into memory reject larger vocabularies, so that a row stays within bounds.
@@ -47,7 +47,7 @@ struct Rows {
   ElementType type = ElementType::f32;
   std::int64_t vocab = 0;
   std::span<const std::byte> bytes;
-  /// How far from 1 the sum of a row of (log-)probabilities may be if the format loses more than the element type
+  /// Largest distance from 1 of the sum of a row of (log-)probabilities if the format loses more than the element type
   /// does, as quantised formats do; 0 for the type's own loss.
   double sum_tolerance = 0;
 

@@ -10,7 +10,7 @@
 
 namespace specdec::traces {
 
-/// How an engine decides whether a drafted token is accepted. Metadata key "acceptance".
+/// The rule by which an engine accepts a drafted token. Metadata key "acceptance".
 enum class AcceptanceRule {
   rejection,     ///< Algorithm 1: the draft samples from q, accepted with probability min(1, p/q)
   greedy_draft,  ///< the draft proposes argmax q (or a copy), accepted with probability p of it

@@ -64,7 +64,7 @@ void for_each_taken_out(const StagedRow& p, const StagedRow& q, Function functio
   if (q.argmax() != p.argmax()) function(p.token(q.argmax()), q.token(q.argmax()));
 }
 
-/// p - q, from the complements where those are the smaller numbers.
+/// p - q, from the complements if those are the smaller numbers.
 double difference(const ExactToken& p, const ExactToken& q) {
   const bool near_one = p.probability > 0.5 && q.probability > 0.5;
   return near_one ? q.complement - p.complement : p.probability - q.probability;

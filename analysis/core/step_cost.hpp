@@ -70,7 +70,7 @@ struct StepCost {
   /// cost(gamma), > 0.
   /// @param gamma  drafted tokens, >= 0
   /// @throws std::domain_error if gamma < 0, or c or overhead is NaN, negative or infinite
-  /// Accuracy: relative error <= 1e-15; infinity where the value exceeds the range of double
+  /// Accuracy: relative error <= 1e-15; infinity if the value exceeds the range of double
   double operator()(std::int64_t gamma) const;
 
   /// The same in extended precision, where it does not overflow.

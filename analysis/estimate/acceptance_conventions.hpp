@@ -39,7 +39,7 @@ struct AcceptanceConvention {
   bool whole = false;
   /// The place where the engine writes it.
   std::string_view where;
-  /// How it differs from what its name says; empty if it does not.
+  /// The difference from what its name says; empty if there is none.
   std::string_view note = {};
 
   bool is_count() const { return quantity >= AcceptanceQuantity::rounds; }

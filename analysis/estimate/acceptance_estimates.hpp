@@ -47,7 +47,7 @@ struct AcceptanceEstimate {
   double rejections = 0;
 };
 
-/// Whether another recording would have the same shares of tasks.
+/// The origin of the shares of tasks: random, or chosen for the recording.
 enum class TaskMix {
   random,  ///< sequences arrive at random; their tasks are part of the sample
   fixed,   ///< the number of sequences of each task was chosen: the interval is stratified by task

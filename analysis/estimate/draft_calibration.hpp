@@ -46,7 +46,7 @@ class DraftCalibration {
 
   /// The number of positions with whole rows.
   std::int64_t positions() const { return positions_; }
-  /// By the probability of the drafted token; empty where no position had whole rows.
+  /// By the probability of the drafted token; empty if no position had whole rows.
   std::vector<CalibratedBin> by_token() const;
   /// By the largest probability of the draft's distribution; empty if no position determines it.
   std::vector<CalibratedBin> by_top() const;

@@ -16,13 +16,13 @@
 
 namespace specdec::estimate {
 
-/// How to analyse a recording.
+/// Options for the analysis of a recording.
 struct ObserveOptions {
   /// The acceptance rule; if empty, the recording's, or else rejection.
   std::optional<traces::AcceptanceRule> rule;
   /// Treat stored log-probabilities as those of the distributions that were sampled from, whatever the recording says.
   bool assume_processed = false;
-  /// How far a row may be from sum 1; if empty, the tolerance of the stored type (core::row_sum_tolerance).
+  /// Largest distance of a row's sum from 1; if empty, the tolerance of the stored type (core::row_sum_tolerance).
   std::optional<double> tolerance;
   /// Values of l in (0, 1]. Full tier only.
   std::vector<double> lenience;

@@ -96,7 +96,7 @@ class TopKBounder {
   List target_, draft_;
 };
 
-/// How far from 1 the sum of a list and its tail may be: lists are stored in F32, but come from rows of any type.
+/// Largest distance from 1 of the sum of a list and its tail: lists are stored in F32, but come from rows of any type.
 inline constexpr double top_k_tolerance = 1e-2;
 
 /// The two lists of position i of a top-k batch, with everything else recorded about it.

@@ -14,7 +14,7 @@
 /// One unit's counts, checked and normalised. Internal to analysis/estimate.
 namespace specdec::estimate {
 
-/// How much a unit tells about the examined drafts.
+/// The information that a unit gives about the examined drafts.
 enum class Evaluation {
   nothing,  ///< no alpha: a tree, an unknown shape, or no counts
   moments,  ///< accepted drafts, rounds and a gamma that every round drafts
@@ -64,7 +64,7 @@ double sum_of_counts(const std::vector<double>& counts);
 /// Adds a histogram to sums of histograms, which are extended to its length.
 void add_counts(std::vector<double>& sums, const std::vector<double>& counts);
 
-/// How many drafts llama.cpp may fall short of gamma over all `rounds`, since it shortens the last drafts of an
+/// The drafts by which llama.cpp may fall short of gamma over all `rounds`, since it shortens the last drafts of an
 /// answer: gamma (gamma + 1) / 2 per answer or program run; a twentieth of all drafts if answers are not counted.
 double drafts_short_of(const traces::ServingCounts& counts, std::int64_t gamma, double rounds);
 

@@ -110,7 +110,7 @@ struct BenchPrediction {
   /// The reason why there is no prediction.
   std::string reason;
 
-  /// What lies outside its interval: "rounds", "acceptance", "rounds and acceptance", "time" if only their product
+  /// The figures outside their intervals: "rounds", "acceptance", "rounds and acceptance", "time" if only their product
   /// does; empty if nothing does. With every interval at 95%, one in twenty does by chance.
   std::string_view drifted() const {
     const bool rounds = round && round->outside(), acceptance = tokens && tokens->outside();

@@ -14,7 +14,7 @@
 #include "analysis/planning/measured_preference.hpp"
 #include "traces/note.hpp"
 
-/// What to deploy: gamma, draft and a decision for every batch and context, from measured acceptance and measured cost.
+/// Deployment plans: gamma, draft and a decision for every batch and context, from measured acceptance and cost.
 namespace specdec::planning {
 
 /// A measured speedup over plain decoding at the same batch and context.
@@ -77,7 +77,7 @@ struct PlannedStretch {
   /// Empty if not priced.
   std::optional<std::int64_t> gamma = 0;
   PriceBasis basis = PriceBasis::measured;
-  /// Whether the intervals support the estimates behind `gamma`: the verdict of the first and of the last batch
+  /// The intervals' support for the estimates behind `gamma`: the verdict of the first and of the last batch
   /// if both agree, else cannot_tell. A batch speculates if it does so at some context, and does not
   /// if it does so at no context.
   Verdict verdict = Verdict::cannot_tell;
@@ -113,7 +113,7 @@ struct DeploymentQuestion {
   /// Largest relative loss of speedup, by the reading for which it is smallest, at which the best measured gamma,
   /// or plain decoding, is preferred to one beyond the measurements, [0, 1).
   double prefer_measured = measured_preference;
-  /// What is deployed: stretches in increasing order that cover every requested batch. Empty if unknown.
+  /// The deployed schedule: stretches in increasing order that cover every requested batch. Empty if unknown.
   std::vector<ScheduleStretch> deployed = {};
   /// Largest acceptable loss of the deployed gamma relative to the recommended one, [0, 1].
   std::optional<double> max_regret = {};

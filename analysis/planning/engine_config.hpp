@@ -80,7 +80,7 @@ struct EngineConfig {
   /// The gamma that the engine drafts at each batch with the first of them: the schedule, or the closest it can do;
   /// held if nothing is decided.
   std::vector<ScheduleStretch> runs;
-  /// What is lost or needs attention, one sentence each.
+  /// Losses and points that need attention, one sentence each.
   std::vector<std::string> notes;
   /// The reason why the engine would reject the texts: they are empty or hold a placeholder. Empty if it would not.
   std::string not_to_be_written;

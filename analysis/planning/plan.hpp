@@ -117,8 +117,8 @@ struct Plan {
   theory::OptimalGamma unrestricted;               ///< among all that the acceptance covers
   double least_best_speedup;                       ///< of `best` by the reading that gives the least
   std::optional<PlanRow> best_row;                 ///< row of `best` if it is attained
-  std::optional<double> gamma_real;      ///< for one rate and the paper's costs, if max_gamma does not bind
-  std::optional<double> oracle_speedup;  ///< for the paper's costs; infinity if unbounded
+  std::optional<double> gamma_real;                ///< for one rate and the paper's costs, if max_gamma does not bind
+  std::optional<double> oracle_speedup;            ///< for the paper's costs; infinity if unbounded
   Basis basis;
   std::optional<PlanRow> recommended;         ///< empty if the basis is none
   std::vector<theory::GammaRange> near_best;  ///< within the tolerance of `best`

@@ -15,7 +15,7 @@ namespace specdec::theory {
 /// The largest tree, in nodes.
 inline constexpr std::int64_t largest_tree = 10'000'000;
 
-/// How often the children of an accepted node are accepted, by rank, independent of the tokens.
+/// The frequency at which the children of an accepted node are accepted, by rank, independent of the tokens.
 ///
 ///   at(depth)[j] = P(child j is the accepted one | its parent is accepted),   sum over j <= 1
 ///

@@ -96,7 +96,7 @@ struct Capacity {
   std::int64_t measured_gamma = 0;
   /// The shortest one.
   std::int64_t measured_from = 1;
-  /// Whether timed iterations narrowed the losses; empty if the cost is not a roofline.
+  /// True if timed iterations narrowed the losses; empty if the cost is not a roofline.
   std::optional<bool> calibrated;
   /// Names for a server: that of the target, and of the engine that counted, if one did.
   std::string served_model, engine;

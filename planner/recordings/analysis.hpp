@@ -25,7 +25,7 @@ inline constexpr std::array<double, 5> usual_leniences = {0.9, 0.7, 0.5, 0.3, 0.
 /// A question about a recording. Members correspond to the options of `specdec analyze` of the same name.
 struct AnalysisQuestion {
   RecordingRules rules = {};
-  /// How far from 1 a row may sum, (0, 1]; by its number type if not given.
+  /// Tolerance of a row's sum about 1, (0, 1]; by its number type if not given.
   std::optional<double> row_tolerance = {};
   /// True if the numbers of sequences by task were chosen.
   bool fixed_task_mix = false;

@@ -43,7 +43,7 @@ bool leaves_gamma_open(const std::vector<ServingCounts>& counts) {
   });
 }
 
-/// How the runs' drafts were made, and the number of drafted tokens for those that do not state it.
+/// Sets how the runs' drafts were made, and the number of drafted tokens for those that do not state it.
 void take_drafts(const BenchFiles& files, const PlanQuestion& q, planning::BenchQuestion& question) {
   question.model = files.model;
   if (files.hardware) {

@@ -13,7 +13,7 @@ enum class DrawingTheme {
   page    ///< none: SVG within a page, whose text colour its axes and words take
 };
 
-/// How a chart is drawn. Lengths are in units of 1/96 inch.
+/// The style of a drawn chart. Lengths are in units of 1/96 inch.
 struct DrawingStyle {
   DrawingKind kind = DrawingKind::svg;
   DrawingTheme theme = DrawingTheme::light;

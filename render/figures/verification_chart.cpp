@@ -110,7 +110,7 @@ void add_points(const VerificationCostInputs& in, ChartPanel& panel) {
   }
 }
 
-/// How many passes lie within the roofline's range at their own points.
+/// The number of passes within the roofline's range at their own points, in words.
 std::string held_text(const VerificationCostInputs& in) {
   std::size_t held = 0;
   const auto count = [&](const cost::RoundPoint& point, double seconds) {

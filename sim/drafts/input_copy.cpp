@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
 
-/// How many tokens at the ends of both agree.
+/// The number of tokens at the ends of both that agree.
 std::int64_t common_suffix(std::span<const Token> a, std::span<const Token> b) {
   const auto differ = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
   return differ.first - a.rbegin();

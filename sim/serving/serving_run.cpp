@@ -57,7 +57,7 @@ struct RunningRequests {
   std::vector<std::int64_t> slots;
   /// Positions in the current iteration.
   std::vector<std::int64_t> scheduled;
-  /// Whether its last round was fully accepted.
+  /// 1 if its last round was fully accepted.
   std::vector<std::uint8_t> fully_accepted;
 
   void move(std::size_t from, std::size_t to) {

@@ -22,7 +22,7 @@ std::uint64_t seed_of_replication(std::uint64_t seed, std::int64_t replication);
 /// The statistics of requests that the formulas of an equilibrium need; its rate is left at 0.
 planning::OfferedLoad offered_load(const std::vector<SimulatedRequest>& requests, const ServingEngine& engine);
 
-/// The number of requests that emit m tokens after their first one, [m], and of those that emit more than
+/// The number of requests that emit m tokens after their first one, [m], and of those beyond `explicit_up_to`.
 class RoundsToCover {
  public:
   explicit RoundsToCover(const std::vector<SimulatedRequest>& requests);

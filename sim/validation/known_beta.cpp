@@ -50,7 +50,7 @@ class KnownBetaDecoder final : public MethodDecoder {
                        std::span<const std::int64_t> gammas, const sim::UniformSource& uniforms, RoundSums& sums) {
     sim::Generation rounds;
     sim::Counters& counters = rounds.counters;
-    // Of the prompt's last token and the text, the number that the draft has read.
+    // The number of tokens read by the draft, of the prompt's last token and the text.
     std::int64_t read = 0;
     for (std::size_t t = 0, round = 0; t < text.size(); ++round) {
       const std::int64_t gamma = gammas[t];

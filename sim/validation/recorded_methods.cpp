@@ -18,7 +18,7 @@
 namespace specdec::validation {
 namespace {
 
-/// What the recording lacks, as an exception: at the first positions, or at later ones.
+/// A lack of the recording, as an exception: at the first positions, or at later ones.
 class NotRecorded : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;

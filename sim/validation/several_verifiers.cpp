@@ -12,7 +12,7 @@ namespace {
 using TargetRow = core::TargetDistribution;
 using DraftRow = core::DraftDistribution;
 
-/// How siblings are drawn and judged, and the probability that one of those drawn is accepted.
+/// The rules by which siblings are drawn and judged, and the probability that one of those drawn is accepted.
 struct SeveralRule {
   sim::SiblingDrafts siblings;
   sim::CandidateVerifier verify;

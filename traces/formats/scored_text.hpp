@@ -42,7 +42,7 @@ class ScoredText {
 
   /// The emitted tokens: ids, or indices into `texts` if ids are not given; -1 if neither is.
   std::vector<std::int32_t> token;
-  /// Empty, or the tokens, as many as `named_by_text()`.
+  /// The tokens' texts while `named_by_text()`; otherwise empty.
   std::vector<std::string_view> texts;
   /// Log-probabilities of the emitted tokens; empty if the response has lists only.
   std::vector<float> logprob;

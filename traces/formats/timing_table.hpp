@@ -11,7 +11,7 @@
 
 namespace specdec::traces {
 
-/// What was varied; the axes differ in the reads of the key-value cache and are never combined into one curve.
+/// The quantity that was varied; the axes differ in the reads of the key-value cache and never share a curve.
 enum class TimingAxis {
   batch,         ///< one token each of several sequences (llama-batched-bench)
   verification,  ///< several tokens of one sequence (llama-bench -p)
