@@ -91,6 +91,8 @@ struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve_at_design_effect_3;
   /// Set if the acceptance is stated.
   std::optional<StatedAcceptance> stated;
+  /// Whether an interval of rates is stated, whose gamma is that of minimax regret.
+  bool states_range() const { return stated && stated->interval; }
   std::optional<traces::AcceptanceRule> rule;
   /// True if the user states the rule; false if it comes from a file.
   bool rule_stated = false;

@@ -18,11 +18,14 @@ std::string server_setting(std::string_view engine, const planning::NextMeasurem
   if (next.gamma == 0) return "without speculation";
   const bool llamacpp = engine == "llamacpp" || engine == "llama.cpp";
   const bool tensorrt = engine == "trtllm" || engine == "tensorrt-llm";
-  // SGLang counts the token before the drafts, too.
-  const std::string setting = engine == "sglang" ? fmt::format("--speculative-num-draft-tokens {}", next.gamma + 1)
-                              : llamacpp         ? fmt::format("--spec-draft-n-max {}", next.gamma)
-                              : tensorrt         ? fmt::format("max_draft_len {}", next.gamma)
-                                                 : fmt::format("num_speculative_tokens {}", next.gamma);
+  // SGLang counts the token before the drafts, too, and takes the options of a chain together or not at all.
+  const std::string setting = engine == "sglang" ? fmt::format(
+                                                       "--speculative-num-steps {} --speculative-eagle-topk 1 "
+                                                       "--speculative-num-draft-tokens {}",
+                                                       next.gamma, next.gamma + 1)
+                              : llamacpp ? fmt::format("--spec-draft-n-max {}", next.gamma)
+                              : tensorrt ? fmt::format("max_draft_len {}", next.gamma)
+                                         : fmt::format("num_speculative_tokens {}", next.gamma);
   return fmt::format("with {}{}", setting, next.with_baseline ? ", and once without speculation" : "");
 }
 

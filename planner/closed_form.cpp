@@ -40,15 +40,12 @@ planning::PlanQuestion question_of(const Draft& draft, const PlanQuestion& q) {
 }
 
 /// The question for the one point: the gamma in use is judged by the closed forms.
-PlanQuestion question_of_point(const PlanQuestion& q, const planning::Plan& plan) {
+PlanQuestion question_of_point(const PlanQuestion& q) {
   PlanQuestion question = q;
   question.gamma.reset();
   question.max_regret.reset();
   question.tokens.reset();
   question.c_hat.reset();
-  if (!q.max_gamma && plan.best.attained() && plan.best.gamma <= planning::largest_scanned_gamma) {
-    question.max_gamma = std::max(usual_max_gamma, plan.best.gamma);
-  }
   return question;
 }
 
@@ -191,12 +188,21 @@ bool has_closed_form(const std::vector<Draft>& drafts, const PlanQuestion& q) {
   return one_rate && !of_points && !draft.cost.draft.kind && !q.extrapolate;
 }
 
+std::int64_t gamma_by_closed_form(const Draft& draft) {
+  if (!draft.acceptance.stated || !draft.cost.constants) return 0;
+  const planning::Plan plan = planning::plan(question_of(draft, {}));
+  const std::int64_t best = plan.best.attained() ? plan.best.gamma : 0;
+  const std::int64_t at_high = plan.interval ? plan.interval->best_at_high : 0;
+  const std::int64_t recommended = plan.recommended ? plan.recommended->gamma : 0;
+  return std::min(planning::largest_scanned_gamma, std::max({best, at_high, recommended}));
+}
+
 Plan plan_closed_form(Draft draft, const PlanQuestion& q) {
   const planning::PlanQuestion question = question_of(draft, q);
   ClosedForm form{question, planning::plan(question), {}};
   Plan p;
   try {
-    p = planned_points({draft}, question_of_point(q, form.plan));
+    p = planned_points({draft}, question_of_point(q));
     conclude(nullptr, p);
   } catch (const std::domain_error& error) {
     form.no_point = error.what();

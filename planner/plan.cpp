@@ -124,10 +124,12 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   for (const Draft& draft : p.drafts) {
     if (!names.insert(draft.name).second) throw QuestionError(fmt::format("--draft {} is given twice", draft.name));
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost.rounds, draft.acceptance.clusters});
+    question.drafts.back().states_range = draft.acceptance.states_range();
   }
   question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
   take_limits(p, question);
+  question.max_gamma_is_default = !q.max_gamma;
   question.schedule_up_to = scheduled_up_to(q, question.batches);
   return question;
 }
@@ -250,7 +252,9 @@ void take_acceptance(const Acceptance& acceptance, Plan& p) {
 }
 
 Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
-  Plan p = asked_plan(q, usual_max_gamma);
+  std::int64_t usual = usual_max_gamma;
+  for (const Draft& draft : drafts) usual = std::max(usual, gamma_by_closed_form(draft));
+  Plan p = asked_plan(q, usual);
   p.drafts = std::move(drafts);
   const Draft& first = p.drafts.front();
   p.target_model = first.cost.target_model;

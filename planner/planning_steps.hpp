@@ -41,6 +41,9 @@ void assume(const BenchFiles* runs, Plan& plan);
 Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& question);
 /// True if the closed forms answer.
 bool has_closed_form(const std::vector<Draft>& drafts, const PlanQuestion& question);
+/// The largest gamma that the closed forms of a draft recommend, or find best for its rate or the upper end of its
+/// interval, up to largest_scanned_gamma; 0 without closed forms.
+std::int64_t gamma_by_closed_form(const Draft& draft);
 Plan plan_closed_form(Draft draft, const PlanQuestion& question);
 
 }  // namespace specdec::planner

@@ -312,6 +312,16 @@ ordered_json json_config(const Plan& d) {
           {"notes", d.config->notes}};
 }
 
+/// The rule that chose the best gamma of a point, in the words of the closed forms.
+std::string_view basis_of_recommendation(const Plan& d, const PointPlan& point) {
+  if (point.optimal()->gamma == 0) return "not_worth_it";
+  if (point.passed_over_row) return "measured";
+  const bool states_range = !d.drafts.empty() && d.drafts[d.shown()].acceptance.states_range();
+  if (states_range) return "minimax_regret";
+  if (!point.at_limit) return "optimum";
+  return point.optimal_row == point.rows.size() - 1 ? "max_gamma" : "share_of_limit";
+}
+
 /// The top-level keys of a plan by closed forms, as far as one point determines them.
 void put_top_of_point(const Plan& d, ordered_json& json) {
   const bool one = d.points().size() == 1;
@@ -329,8 +339,7 @@ void put_top_of_point(const Plan& d, ordered_json& json) {
   json["recommended"] = nullptr;
   if (one && decided) {
     const std::int64_t gamma = point.optimal()->gamma;
-    const std::string_view basis = gamma == 0 ? "not_worth_it" : point.at_limit ? "max_gamma" : "optimum";
-    json["recommended"] = {{"gamma", gamma}, {"basis", basis}};
+    json["recommended"] = {{"gamma", gamma}, {"basis", basis_of_recommendation(d, point)}};
   } else if (one) {
     json["recommended"] = {{"gamma", nullptr}, {"basis", "none"}};
   }

@@ -409,8 +409,8 @@ std::string row_notes(const PointPlan& point, const DeploymentRow& row) {
   std::vector<std::string> words;
   const auto& near = point.near_optimal_gammas;
   if (point.optimal_row && row.gamma == point.optimal()->gamma) {
-    words.push_back("best");
-  } else if (point.passed_over_row && row.gamma == point.rows[*point.passed_over_row].gamma) {
+    words.push_back(row.regret > 0 ? "recommended" : "best");
+  } else if (point.optimal_row && point.optimal()->regret > 0 && row.regret == 0) {
     words.push_back("fastest");
   } else if (std::find(near.begin(), near.end(), row.gamma) != near.end()) {
     words.push_back("near-best");
@@ -582,8 +582,9 @@ std::string next_run_text(const Plan& d) {
                                                                   context_text(run.context))
                                                     : fmt::format("batch {}", whole_or_brief(run.batch));
   return '\n' +
-         wrapped(fmt::format("The next run to buy is {} at {}: of {} it is expected to lower the regret of the choice "
-                             "most per minute of the server, from {} to {} in {} minutes. Run the server {}, and",
+         wrapped(fmt::format("The next run to buy is {} at {}: of {} it is expected to lower the regret of the "
+                             "fastest choice by the estimate most per minute of the server, from {} to {} in {} "
+                             "minutes. Run the server {}, and",
                              run.gamma == 0 ? "one without speculation" : fmt::format("gamma {}", run.gamma), place,
                              run.candidates, percent(run.regret_now), percent(run.regret_after), brief(run.minutes, 2),
                              planner::server_setting(d.engine.value_or(""), next))) +
@@ -637,19 +638,23 @@ std::string about_deployed(const Plan& d) {
   const bool one = d.points().size() == 1;
   std::string text;
   if (deployed.regret == 0) {
-    text =
-        one ? fmt::format("In use: gamma {}, the best.", deployed.gamma) : "What is in use is the best at every point.";
+    const bool is_best = std::all_of(d.points().begin(), d.points().end(), [](const PointPlan& point) {
+      return !point.optimal_row || !point.deployed || point.deployed->gamma == point.optimal()->gamma;
+    });
+    const char* const rank = is_best ? "best" : "fastest by the estimate";
+    text = one ? fmt::format("In use: gamma {}, the {}.", deployed.gamma, rank)
+               : fmt::format("What is in use is the {} at every point.", rank);
   } else {
-    text = fmt::format("{} at {}, {} and {} below the best.",
+    text = fmt::format("{} at {}, {} and {} below the fastest.",
                        one ? fmt::format("In use: gamma {}", deployed.gamma)
                            : fmt::format("What is in use loses most with gamma {}", deployed.gamma),
                        at_point(d, *worst), factor_text(deployed.speedup), percent(deployed.regret));
   }
   if (percent(deployed.worst_regret) != percent(deployed.regret)) {
     text += fmt::format(
-        " Within the acceptance's interval it loses at most {} to the gamma that is best there, {} to "
-        "the recommended.",
-        percent(deployed.worst_regret), percent(deployed.behind_recommended));
+        " Within the acceptance's {} it loses at most {} to the gamma that is best there, {} to the recommended.",
+        d.lacks_sampling(d.shown()) ? "range" : "interval", percent(deployed.worst_regret),
+        percent(deployed.behind_recommended));
   }
   return text;
 }

@@ -316,6 +316,25 @@ void report_slower(std::span<const Knot> knots, std::span<const double> seconds,
   }
 }
 
+/// Times of which some can hardly be in the unit of the others, or none in seconds.
+void report_units(std::span<const Knot> knots, std::span<const double> seconds, const ReportPasses& report) {
+  // Twice the tokens take at most twice the time, and a little more where they fit no longer into a wave of products.
+  constexpr double longest_jump = 8, slowest_pass = 5;
+  for (std::size_t i = 1; i < knots.size(); ++i) {
+    const double more = knots[i].total_tokens / knots[i - 1].total_tokens, longer = seconds[i] / seconds[i - 1];
+    if (longer <= longest_jump * more) continue;
+    report("times_far_apart",
+           fmt::format("a pass over {} tokens took {:.4g} s and one over {} {:.4g} s, {:.3g} times as long for {:.3g} "
+                       "times the tokens, which one unit of time would hardly give",
+                       knots[i - 1].total_tokens, seconds[i - 1], knots[i].total_tokens, seconds[i], longer, more));
+  }
+  const auto fastest = std::min_element(seconds.begin(), seconds.end());
+  if (*fastest < slowest_pass) return;
+  report(
+      "passes_slow",
+      fmt::format("the fastest pass took {:.4g} s, as long as if milliseconds had been written for seconds", *fastest));
+}
+
 /// Where a prompt of one token gives way to generation.
 void report_one_token_prompts(std::span<const TimedPass> passes, const ReportPasses& report) {
   const auto timed = [&](TimingAxis axis) {
@@ -358,6 +377,7 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
     curve.batches = {of_axis.front().batch, of_axis.front().batch};
     curve.contexts = {of_axis.front().context, of_axis.front().context};
     for (const Cell& cell : of_axis) {
+      curve.most_tokens = std::max(curve.most_tokens, cell.tokens);
       curve.batches.lo = std::min(curve.batches.lo, cell.batch);
       curve.batches.hi = std::max(curve.batches.hi, cell.batch);
       curve.contexts.lo = std::min(curve.contexts.lo, cell.context);
@@ -374,6 +394,7 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
     report_spread(of_axis, knots, raw.per_context_token, report);
     const std::vector<bool> slower = slower_than_a_larger(raw.seconds);
     report_slower(knots, raw.seconds, slower, options_.slower, report);
+    report_units(knots, raw.seconds, report);
     if (options_.slower == SlowerPasses::exclude) erase_marked(knots, slower);
     for (const Knot& knot : knots) curve.total_tokens.push_back(knot.total_tokens);
 
@@ -434,7 +455,8 @@ bool PassCurve::answers(double batch, double tokens, double context) const {
 
 bool PassCurve::extrapolates(double batch, double tokens, double context) const {
   const Axis& axis = axis_for(batch);
-  return !axis.batches.contains(batch) || !within(axis, batch, tokens, context);
+  const bool of_other_batches = axis.most_tokens > 1 && tokens > axis.most_tokens;
+  return of_other_batches || !axis.batches.contains(batch) || !within(axis, batch, tokens, context);
 }
 
 std::string PassCurve::about_batch(double batch) const {
@@ -522,7 +544,7 @@ void PassCurve::seconds_of_replicates(double batch, double tokens, double contex
 }
 
 MeasuredCost::MeasuredCost(std::span<const TimedPass> target, std::span<const TimedPass> draft, MeasuredOptions options)
-    : options_(std::move(options)), target_("target", target, options_.curve) {
+    : options_(options), target_("target", target, options_.curve) {
   core::require_in("MeasuredCost", "c", options_.c.value_or(0), 0, core::largest_double);
   core::require_in("MeasuredCost", "overhead_seconds", options_.overhead_seconds, 0, core::largest_double);
   if (options_.kind == DraftKind::ngram) {

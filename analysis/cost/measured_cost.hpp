@@ -89,6 +89,8 @@ class PassCurve {
     /// k; nothing where the contexts do not tell.
     std::optional<double> seconds_per_context_token;
     Range batches, contexts;
+    /// In a pass, per sequence: longer ones of a smaller batch are priced by total tokens and extrapolated.
+    double most_tokens = 1;
   };
   std::span<const Axis> axes() const { return axes_; }
 

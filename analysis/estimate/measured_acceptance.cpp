@@ -81,6 +81,7 @@ MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, Options op
     refuse("the shape of the drafts is unknown", "tokens per step at another gamma need a chain");
   }
   basis_ = summary.basis;
+  one_request_ = summary.unit == traces::CountUnit::request && summary.clusters == 1;
   measured_tokens_ = summary.tokens_per_step->value;
   measured_ci95_ = summary.tokens_per_step->ci95;
   measured_gamma_ = summary.gamma;
@@ -214,6 +215,7 @@ TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
                    std::numeric_limits<std::int64_t>::max());
   if (gamma == 0) return {1, {1, 1}, {1, 1}, 1, false};
   TokensPerStep tokens = moments_.positions() > 0 ? of_positions(gamma) : of_rate_alone(gamma);
+  if (one_request_) tokens.ci95 = {1, static_cast<double>(gamma) + 1};
   // Totals scraped separately may slightly exceed what gamma allows.
   const double most = static_cast<double>(gamma) + 1;
   tokens.value = std::clamp(tokens.value, 1.0, most);

@@ -92,6 +92,8 @@ class MeasuredAcceptance final : public AcceptanceCurve {
 
   Options options_;
   IntervalBasis basis_ = IntervalBasis::none;
+  /// One request says nothing of how requests differ: Student's quantile without a degree of freedom is infinite.
+  bool one_request_ = false;
   std::optional<std::int64_t> measured_gamma_;
   std::int64_t longest_observed_ = 0;
   double measured_tokens_ = 1;

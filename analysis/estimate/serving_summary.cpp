@@ -627,10 +627,13 @@ class Summarising {
 
   void warn_of_basis() {
     if (summary_.basis == IntervalBasis::iid_rounds) {
-      warn(
-          "iid_rounds",
-          "the intervals take rounds as independent and are a lower bound on the width: rounds of one request resemble "
-          "each other. Counts by request, or several scrapes, give better ones");
+      warn("iid_rounds",
+           summary_.unit == CountUnit::request
+               ? "the intervals are those of the rounds of one request, which say nothing of how requests differ: a "
+                 "plan "
+                 "takes any acceptance as possible until there are two"
+               : "the intervals take rounds as independent and are a lower bound on the width: rounds of one request "
+                 "resemble each other. Counts by request, or several scrapes, give better ones");
     } else if (summary_.basis != IntervalBasis::none && few_clusters()) {
       warn("few_clusters", fmt::format("the intervals rest on {} clusters: below {} they may cover less than 95%",
                                        summary_.clusters, few_sequences));

@@ -12,16 +12,22 @@ namespace {
 /// The data of one batch.
 struct BatchRegrets {
   PriceBasis basis = PriceBasis::measured;
-  /// [gamma]: the largest regret over the contexts. Empty if it is not priced; gammas without a price at some
-  /// context are left out, and so are all but plain decoding if none gains enough.
+  /// [gamma]: the largest regret over the contexts; for a stated range, in excess of the least one. Empty if it is not
+  /// priced; gammas without a price at some context are left out, and so are all but plain decoding if none gains
+  /// enough.
   std::vector<double> worst;
+  /// As PointPlan::at_limit, at some context.
+  bool at_limit = false;
 };
 
 /// A stretch under construction: the gammas that are acceptable at all of its batches, and the largest regret of each.
 class OpenStretch {
  public:
   OpenStretch(std::int64_t batch, BatchRegrets at, double tolerance)
-      : stretch_{batch, batch, 0, at.basis}, worst_(std::move(at.worst)), allowed_(allowed(worst_, tolerance)) {}
+      : stretch_{batch, batch, 0, at.basis},
+        worst_(std::move(at.worst)),
+        allowed_(allowed(worst_, tolerance)),
+        at_limit_(at.at_limit) {}
 
   /// False, and nothing changed, if no gamma is acceptable at this batch too, or its basis differs.
   bool extend(std::int64_t batch, const BatchRegrets& at, double tolerance) {
@@ -34,14 +40,17 @@ class OpenStretch {
     for (std::size_t gamma = 0; gamma < allowed_.size(); ++gamma) {
       worst_[gamma] = std::max(worst_[gamma], at.worst[gamma]);
     }
+    at_limit_ = at_limit_ || at.at_limit;
     stretch_.batch_high = batch;
     return true;
   }
 
-  PlannedStretch close() {
+  /// @param max_gamma_is_default  as in DeploymentQuestion
+  PlannedStretch close(bool max_gamma_is_default) {
     std::optional<std::size_t> best;
     for (std::size_t gamma = 0; gamma < allowed_.size(); ++gamma) {
-      if (allowed_[gamma] && (!best || worst_[gamma] < worst_[*best])) best = gamma;
+      const bool smallest_does = best && at_limit_ && max_gamma_is_default;
+      if (allowed_[gamma] && !smallest_does && (!best || worst_[gamma] < worst_[*best])) best = gamma;
     }
     stretch_.gamma = static_cast<std::int64_t>(*best);
     return stretch_;
@@ -64,6 +73,7 @@ class OpenStretch {
   PlannedStretch stretch_;
   std::vector<double> worst_;
   std::vector<bool> allowed_;
+  bool at_limit_;
 };
 
 bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, double context) {
@@ -74,13 +84,26 @@ bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, dou
 }
 
 /// Updates the largest regrets with those at one more context; a speed of 0 does not count.
-void add_regrets(const std::vector<double>& speeds, double best, std::vector<double>& worst) {
+void add_regrets(const std::vector<double>& speeds, std::vector<double>& worst) {
+  const double best = *std::max_element(speeds.begin(), speeds.end());
   if (worst.empty()) worst.resize(speeds.size());
   worst.resize(std::min(worst.size(), speeds.size()));
   for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) {
     const double regret = speeds[gamma] > 0 ? 1 - speeds[gamma] / best : std::numeric_limits<double>::infinity();
     worst[gamma] = std::max(worst[gamma], regret);
   }
+}
+
+/// The same at both ends of a range of acceptance.
+void add_regrets_at_ends(const DraftScan& scan, const std::vector<double>& speeds, std::vector<double>& worst) {
+  const auto at_end = [&](auto log_factor) {
+    std::vector<double> moved = speeds;
+    for (std::size_t gamma = 0; gamma < moved.size(); ++gamma)
+      moved[gamma] *= std::exp(log_factor(scan.acceptance_error()[gamma]));
+    add_regrets(moved, worst);
+  };
+  at_end([](const LogError& error) { return -error.below; });
+  at_end([](const LogError& error) { return error.above; });
 }
 
 BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<double>& contexts,
@@ -118,10 +141,20 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     const double enough = (1 + rule.min_gain) * speeds[0];
     gains = gains || best >= enough;
     gains_measured = gains_measured || measured >= enough;
-    add_regrets(speeds, best, worst);
-    add_regrets(measured_speeds, measured, worst_measured);
+    const bool all_priced = times.size() == scan.tokens().size();
+    result.at_limit = result.at_limit || (all_priced && !scan.draft().states_range && &*fastest == &speeds.back());
+    const auto add = [&](const std::vector<double>& its_speeds, std::vector<double>& regrets) {
+      if (scan.draft().states_range) return add_regrets_at_ends(scan, its_speeds, regrets);
+      add_regrets(its_speeds, regrets);
+    };
+    add(speeds, worst);
+    add(measured_speeds, worst_measured);
   }
   result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
+  if (scan.draft().states_range) {
+    const double least = *std::min_element(result.worst.begin(), result.worst.end());
+    for (double& regret : result.worst) regret -= least;
+  }
   if (!(prefers_measured ? gains_measured : gains)) result.worst = {0};
   return result;
 }
@@ -161,7 +194,7 @@ std::vector<PlannedStretch> batch_schedule(const DraftScan& scan, const std::vec
     BatchRegrets at = regrets_at(scan, priced_at(batch, rule), contexts, rule);
     const bool priced = at.basis != PriceBasis::not_priced;
     if (priced && open && open->extend(batch, at, rule.tolerance)) continue;
-    if (open) schedule.push_back(open->close());
+    if (open) schedule.push_back(open->close(rule.max_gamma_is_default));
     open.reset();
     if (priced) {
       open.emplace(batch, std::move(at), rule.tolerance);
@@ -169,7 +202,7 @@ std::vector<PlannedStretch> batch_schedule(const DraftScan& scan, const std::vec
       add_not_priced(batch, schedule);
     }
   }
-  if (open) schedule.push_back(open->close());
+  if (open) schedule.push_back(open->close(rule.max_gamma_is_default));
   return schedule;
 }
 
@@ -227,6 +260,7 @@ std::optional<ScheduleLoss> largest_schedule_loss(const DraftPlan& plan) {
     const auto place = static_cast<std::size_t>(*stretch->gamma);
     if (place == *point.optimal_row || place >= point.rows.size()) continue;
     const double regret = 1 - point.rows[place].speedup / point.optimal()->speedup;
+    if (regret <= 0) continue;
     if (!most || regret > most->regret) {
       most = {point.batch, *stretch->gamma, point.optimal()->gamma, regret, point.optimal()->speedup};
     }

@@ -17,6 +17,7 @@ struct ScheduleRule {
   double tolerance = 0.01;
   double prefer_measured = measured_preference;
   double min_gain = 0.05;
+  bool max_gamma_is_default = false;
   /// Batches, not necessarily integers, each > 0: an integer batch that one of them rounds to is priced there, so that
   /// it has the answer of that point; if there are several, the nearest.
   std::vector<double> points = {};
@@ -28,6 +29,9 @@ struct ScheduleRule {
 /// only then. Within a stretch the gamma with the smallest largest regret is taken, in a tie the smaller gamma.
 /// Batches of different bases form separate stretches: a batch is not_priced if some context is (as in plan_point),
 /// and extrapolated if one of the other contexts is.
+///
+/// If the draft states a range, the regrets are those at its two ends, in excess of the least one of the batch. If the
+/// fastest gamma is the largest one compared and nobody asked for that limit, the smallest gamma that will do is taken.
 ///
 /// If at every context plain decoding or some measured gamma loses no more than prefer_measured, by the reading for
 /// which the loss is smallest, the regrets are relative to the best of these, and infinite for other gammas.

@@ -54,9 +54,10 @@ struct Run {
 
 using Runs = std::vector<Run>;
 
-std::string concurrency_text(const BenchFigures& figures) {
-  return figures.max_concurrency ? fmt::format("concurrency {:g}", *figures.max_concurrency)
-                                 : std::string("no limit of concurrency");
+std::string load_text(const Run& run) {
+  const traces::BenchRun& bench = *run.counts->bench;
+  if (bench.max_concurrency) return fmt::format("concurrency {:g}", *bench.max_concurrency);
+  return bench.batch ? fmt::format("batch {:g}", *bench.batch) : std::string("no limit of concurrency");
 }
 
 bool is_speculative(const ServingCounts& run) {
@@ -193,8 +194,10 @@ bool same_workload(const BenchFigures& a, const BenchFigures& b) {
 }
 
 bool same_load(const Run& a, const Run& b) {
-  return a.figures.max_concurrency == b.figures.max_concurrency &&
-         a.counts->bench->request_rate == b.counts->bench->request_rate;
+  const auto load = [](const traces::BenchRun& bench) {
+    return std::pair(bench.max_concurrency ? bench.max_concurrency : bench.batch, bench.request_rate);
+  };
+  return load(*a.counts->bench) == load(*b.counts->bench);
 }
 
 /// Sorted by lengths, concurrency (batch if that has no limit) and gamma; lengths that are approximately equal
@@ -416,7 +419,7 @@ void BenchPlanner::check_repeats() {
       if (1 / runs_agree <= ratio && ratio <= runs_agree) continue;
       note("runs_disagree",
            fmt::format("{} and {} ran the same at {} with gamma {}, but took {:.4g} and {:.4g} ms per token",
-                       a.counts->place(), b.counts->place(), concurrency_text(a.figures), a.figures.gamma,
+                       a.counts->place(), b.counts->place(), load_text(a), a.figures.gamma,
                        1e3 * a.figures.seconds_per_output_token, 1e3 * b.figures.seconds_per_output_token));
     }
   }
@@ -589,7 +592,7 @@ void BenchPlanner::match() {
       unmatched = &run;
       note("unmatched_run",
            fmt::format("{} has no plain run of the same lengths at {}: it says what rounds cost and no speedup",
-                       run.counts->place(), concurrency_text(run.figures)));
+                       run.counts->place(), load_text(run)));
       continue;
     }
     BenchSpeedup speedup;
@@ -606,7 +609,7 @@ void BenchPlanner::match() {
   }
   if (plan_.speedups.empty()) {
     throw unmatched->counts->refusal(
-        "a plain run to compare with", fmt::format("none at {}", concurrency_text(unmatched->figures)),
+        "a plain run to compare with", fmt::format("none at {}", load_text(*unmatched)),
         fmt::format("one of the same model and concurrency whose lengths are within {:.0f}% of {}{}",
                     100 * (same_lengths - 1), lengths_text(unmatched->figures), other_lengths(*unmatched)));
   }

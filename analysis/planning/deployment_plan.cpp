@@ -176,6 +176,11 @@ void note_schedule(const DraftPlan& plan, const DeploymentQuestion& question, co
                   beyond, question.extrapolate ? "" : ", and nothing is decided there"));
 }
 
+/// True if nothing but the default max_gamma limits which gammas are compared.
+bool limits_by_default(const DraftScan& scan, const DeploymentQuestion& question) {
+  return question.max_gamma_is_default && static_cast<std::int64_t>(scan.tokens().size()) == question.max_gamma + 1;
+}
+
 /// Notes where points of a draft are less than was requested.
 void note_limits(const DraftScan& scan, const DeploymentQuestion& question, DraftPlan& plan) {
   const AddNote note = [&](std::string code, std::string message) {
@@ -189,8 +194,13 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
   const auto count = [&](auto condition) { return std::count_if(plan.points.begin(), plan.points.end(), condition); };
   const auto at_limit = count([](const PointPlan& point) { return point.at_limit; });
   if (at_limit > 0) {
-    note("optimum_at_limit", fmt::format("at {} of {} points the best gamma is the largest one that was compared",
-                                         at_limit, plan.points.size()));
+    note("optimum_at_limit",
+         fmt::format(
+             "at {} of {} points the {} gamma is the largest one that was compared, {}{}", at_limit, plan.points.size(),
+             scan.draft().states_range ? "best" : "fastest", scan.tokens().size() - 1,
+             limits_by_default(scan, question) && !scan.draft().states_range
+                 ? fmt::format("; the smallest one that loses at most {:g}% to it is taken", 100 * question.tolerance)
+                 : ", and larger ones may be faster"));
   }
   const auto extrapolated =
       count([](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated; });
@@ -223,7 +233,8 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
     plan.points.push_back(plan_point(scan, batch, context, question, deployed_at(question, batch)));
   }
   if (question.schedule_up_to) {
-    ScheduleRule rule = {question.tolerance, question.prefer_measured, question.min_gain};
+    ScheduleRule rule = {question.tolerance, question.prefer_measured, question.min_gain,
+                         limits_by_default(scan, question)};
     for (const PlanPoint& point : points) rule.points.push_back(point.batch);
     plan.schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule);
     for (PlannedStretch& stretch : plan.schedule) {

@@ -34,6 +34,9 @@ struct DeploymentDraft {
   std::optional<std::int64_t> clusters = {};
   /// Measured speedups that the intervals must not contradict.
   std::vector<MeasuredSpeedup> measured = {};
+  /// The acceptance's interval is a range that somebody states, no error of an estimate: the best gamma is the one
+  /// whose largest regret at its two ends is least.
+  bool states_range = false;
 };
 
 /// A point for which a plan is requested.
@@ -106,6 +109,9 @@ struct DeploymentQuestion {
   std::vector<PlanPoint> points = {};
   /// All gammas from 0 to this one are compared, [1, largest_scanned_gamma].
   std::int64_t max_gamma = 32;
+  /// Nobody asks for max_gamma: where the fastest gamma is the largest one that is compared, the smallest one within
+  /// the tolerance of it is the best.
+  bool max_gamma_is_default = false;
   /// Relative loss of speedup up to which a gamma counts as near-optimal, [0, 1).
   double tolerance = 0.01;
   /// g: speculation is worthwhile if it is at least 1 + g times as fast, [0, inf).
@@ -210,11 +216,12 @@ struct PointPlan {
   std::vector<DeploymentRow> rows;
   /// The reason why the gammas beyond `rows` have no price; empty if all that are compared have one.
   std::string price_limit;
-  /// The row of the best gamma, in a tie the smallest: the fastest; if that one is extrapolated, the fastest of those
-  /// that are not, plain decoding included, unless it certainly loses more than prefer_measured. Empty if the basis
-  /// is not_priced; what follows is then empty too, except the break-evens.
+  /// The row of the best gamma, in a tie the smallest: the fastest, or the one of least worst_regret if the draft
+  /// states a range; if that one is extrapolated, the fastest of those that are not, plain decoding included, unless it
+  /// certainly loses more than prefer_measured. Empty if the basis is not_priced; what follows is then empty too,
+  /// except the break-evens.
   std::optional<std::size_t> optimal_row = {};
-  /// The row of the fastest gamma, if it is not the best.
+  /// The row of the fastest gamma, if a measured one is preferred to it.
   std::optional<std::size_t> passed_over_row = {};
   std::optional<estimate::Estimate> speedup_estimate;
   /// Empty if the interval has no width.
@@ -222,7 +229,7 @@ struct PointPlan {
   /// Regret of the best gamma at the ends of the acceptance's interval, the larger one.
   double worst_regret = 0;
   std::vector<std::int64_t> near_optimal_gammas;
-  /// True if the best gamma is the largest one that was compared.
+  /// True if the fastest gamma, or the best one of a stated range, is the largest one that was compared.
   bool at_limit = false;
 
   /// Empty if the cost does not know seconds.
@@ -277,7 +284,8 @@ struct DeploymentPlan {
 
 /// Answers the question. Baseline and speculative are compared at equal batch and context; the best gamma is found by
 /// scanning all of them, since for costs with steps the speedup rises and falls more than once. A gamma beyond what was
-/// measured is best only if it gains more than prefer_measured by every reading of the acceptance.
+/// measured is best only if it gains more than prefer_measured by every reading of the acceptance. For a stated range
+/// the best gamma is that of minimax regret over its two ends, as for the closed forms.
 ///
 ///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
 ///

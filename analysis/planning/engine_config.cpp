@@ -146,7 +146,8 @@ class Writer {
   void write_engine() {
     if (largest_gamma(schedule_) == 0) {
       return configure_nothing(
-          "no gamma pays at any batch, so that nothing is to be configured: start the server without speculation");
+          "by the estimate no gamma pays at any batch, so that nothing is to be configured: start the server without "
+          "speculation");
     }
     switch (config_.engine) {
       case Engine::vllm:

@@ -59,6 +59,8 @@ class PointPlanner {
 
   void make_rows();
   void prefer_measured();
+  std::size_t best_row(std::size_t fastest) const;
+  std::size_t smallest_within_tolerance(std::size_t fastest) const;
   void judge();
   void ask_for_price();
   void explain_doubt(std::size_t row);
@@ -66,7 +68,7 @@ class PointPlanner {
   void describe_optimum();
   void describe_costs();
   void judge_deployed(std::int64_t gamma);
-  double worst_regret(std::size_t gamma) const;
+  std::vector<double> worst_regrets() const;
   double most_behind(std::size_t gamma, std::size_t other) const;
 
   const DraftScan& scan_;
@@ -99,11 +101,28 @@ void PointPlanner::make_rows() {
     if (row.speedup > plan_.rows[best].speedup) best = gamma;
   }
   for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.rows[best].speedup;
-  plan_.optimal_row = best;
+  const std::size_t last = plan_.rows.size() - 1;
+  plan_.optimal_row = best_row(best);
+  plan_.at_limit = plan_.optimal_row == last && last > 0;
+  const bool by_default = question_.max_gamma_is_default && static_cast<std::int64_t>(last) == question_.max_gamma;
+  if (plan_.at_limit && by_default && !scan_.draft().states_range) plan_.optimal_row = smallest_within_tolerance(last);
   prefer_measured();
   if (plan_.optimal_row != 0 || without_price_ < enough()) return;
   plan_.optimal_row.reset();
   plan_.passed_over_row.reset();
+}
+
+std::size_t PointPlanner::best_row(std::size_t fastest) const {
+  if (!scan_.draft().states_range) return fastest;
+  const std::vector<double> regrets = worst_regrets();
+  return static_cast<std::size_t>(std::min_element(regrets.begin(), regrets.end()) - regrets.begin());
+}
+
+std::size_t PointPlanner::smallest_within_tolerance(std::size_t fastest) const {
+  const double least = (1 - question_.tolerance) * plan_.rows[fastest].speedup;
+  std::size_t gamma = 1;
+  while (plan_.rows[gamma].speedup < least) ++gamma;
+  return gamma;
 }
 
 void PointPlanner::prefer_measured() {
@@ -210,13 +229,15 @@ void PointPlanner::describe_optimum() {
   } else {
     speedup.method = best.gamma == 0 ? "plain decoding, 1 by definition" : "acceptance and cost taken as exact";
   }
-  plan_.worst_regret = worst_regret(*plan_.optimal_row);
-  for (const DeploymentRow& row : plan_.rows) {
-    const bool passed_over = row.extrapolated && row.speedup > best.speedup;
-    const bool near = row.speedup >= (1 - question_.tolerance) * best.speedup;
+  const std::vector<double> worst = worst_regrets();
+  plan_.worst_regret = worst[*plan_.optimal_row];
+  for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
+    const DeploymentRow& row = plan_.rows[gamma];
+    const bool passed_over = plan_.passed_over_row && row.extrapolated && row.speedup > best.speedup;
+    const bool near = scan_.draft().states_range ? worst[gamma] <= plan_.worst_regret + question_.tolerance
+                                                 : row.speedup >= (1 - question_.tolerance) * best.speedup;
     if (near && !passed_over) plan_.near_optimal_gammas.push_back(row.gamma);
   }
-  plan_.at_limit = best.gamma > 0 && *plan_.optimal_row + 1 == plan_.rows.size();
   if (scan_.draft().cost->in_seconds()) {
     const BaselineAndSpeculative seconds = {times_[0].total(), best.time.total() / best.tokens_per_step};
     plan_.seconds_per_output_token = seconds;
@@ -263,20 +284,25 @@ void PointPlanner::judge_deployed(std::int64_t gamma) {
   deployed.gamma = gamma;
   deployed.speedup = plan_.rows[place].speedup;
   deployed.regret = plan_.rows[place].regret;
-  deployed.worst_regret = std::max(deployed.regret, worst_regret(place));
+  deployed.worst_regret = std::max(deployed.regret, worst_regrets()[place]);
   deployed.behind_recommended = most_behind(place, plan_.verdict == Verdict::do_not_speculate ? 0 : *plan_.optimal_row);
   deployed.exceeds_max_regret = question_.max_regret && deployed.behind_recommended > *question_.max_regret;
   plan_.deployed = deployed;
 }
 
-double PointPlanner::worst_regret(std::size_t gamma) const {
-  const auto regret_at = [&](auto tokens) {
+std::vector<double> PointPlanner::worst_regrets() const {
+  std::vector<double> worst(plan_.rows.size(), 0);
+  const auto take_end = [&](auto tokens) {
     double best = 0;
     for (const DeploymentRow& row : plan_.rows) best = std::max(best, tokens(row) / row.time.total());
-    return 1 - tokens(plan_.rows[gamma]) / plan_.rows[gamma].time.total() / best;
+    for (std::size_t gamma = 0; gamma < worst.size(); ++gamma) {
+      const DeploymentRow& row = plan_.rows[gamma];
+      worst[gamma] = std::max(worst[gamma], 1 - tokens(row) / row.time.total() / best);
+    }
   };
-  return std::max(regret_at([](const DeploymentRow& row) { return row.tokens_interval.lo; }),
-                  regret_at([](const DeploymentRow& row) { return row.tokens_interval.hi; }));
+  take_end([](const DeploymentRow& row) { return row.tokens_interval.lo; });
+  take_end([](const DeploymentRow& row) { return row.tokens_interval.hi; });
+  return worst;
 }
 
 double PointPlanner::most_behind(std::size_t gamma, std::size_t other) const {

@@ -78,10 +78,12 @@ void require_acceptance_told(const planning::BenchQuestion& question, bool other
                   silent->place()));
 }
 
+/// Runs that name no model are taken to be of the model to plan for.
 /// @throws QuestionError if there is nothing to compare, or no run of the chosen model
-void require_runs(const planning::BenchQuestion& question) {
+void require_runs(planning::BenchQuestion& question) {
   std::set<std::string_view> models;
   for (const ServingCounts& run : question.runs) models.insert(run.label("model_name"));
+  if (models == std::set<std::string_view>{""}) question.model.reset();
   if (question.model && models.count(*question.model) == 0) {
     refuse("--model", *question.model, fmt::format("a model of the runs: {}", fmt::join(models, ", ")));
   }

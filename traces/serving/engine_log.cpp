@@ -304,7 +304,7 @@ class LogReader {
     if (!window_) return;
     ServingCounts counts = counts_of(window_line_, "vllm", "vLLM log", CountUnit::window);
     attach_window(counts);
-    take_window(std::move(counts));
+    take_window(counts);
   }
 
   void attach_window(ServingCounts& counts) {
@@ -379,7 +379,7 @@ class LogReader {
       if (idle_intervals_++ == 0) first_idle_line_ = line.number();
       counts.accepted.reset();
       counts.drafted.reset();
-      if (counts.window) take_window(std::move(counts));
+      if (counts.window) take_window(counts);
       return;
     }
     const auto by_position = line.after("Per-position acceptance rate:");
@@ -413,7 +413,7 @@ class LogReader {
 
     const auto length = line.number("accept len:");
     if (length) idle_ = true;
-    if (!length || *length == 0) return take_window(std::move(counts));
+    if (!length || *length == 0) return take_window(counts);
     if (!(1 <= *length && *length <= static_cast<double>(most_positions))) {
       line.refuse("accept len", fmt::format("{}", *length),
                   "a mean of tokens per round with the target's own, from 1 on");

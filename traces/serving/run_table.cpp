@@ -143,12 +143,14 @@ class RunTable {
     BenchRun run;
     run.max_concurrency = number("concurrency", 0);
     const auto batch = number("batch", 0);
+    run.batch = batch;
     if (!run.max_concurrency && !batch) records_.refuse("concurrency", "missing", "a number above 0, or batch");
     run.output_throughput = number("output_tokens_per_second", 0);
     run.mean_tpot_ms = number("ms_per_token", 0);
     if (!run.output_throughput && !run.mean_tpot_ms)
       records_.refuse("output_tokens_per_second", "missing", "a number above 0, or ms_per_token");
     const double together = batch ? *batch : *run.max_concurrency;
+    if (!batch && run.mean_tpot_ms && run.output_throughput) require_some_decode(run);
     if (!run.mean_tpot_ms) {
       run.mean_tpot_ms = 1000 * together / *run.output_throughput;
     } else if (!run.output_throughput) {
@@ -162,6 +164,17 @@ class RunTable {
     run.output_tokens_per_request = number("output_tokens", 1);
     run.completed = number("requests", 1, true);
     counts_.bench = run;
+  }
+
+  /// Refuses times in another unit than milliseconds; prompts that are read in between leave few requests decoding.
+  void require_some_decode(const BenchRun& run) const {
+    constexpr double least_decoding = 0.02;
+    const double decoding = *run.output_throughput * *run.mean_tpot_ms / 1000;
+    if (decoding >= least_decoding) return;
+    records_.refuse(
+        "ms_per_token", shown(*run.mean_tpot_ms),
+        fmt::format("in milliseconds: with {} output tokens a second only {} requests would decode at a time",
+                    shown(*run.output_throughput), shown(decoding)));
   }
 
   void take_drafts() {

@@ -46,6 +46,8 @@ struct CountLabel {
 /// them.
 struct BenchRun {
   std::optional<double> max_concurrency;
+  /// Requests that decode at a time, where the source states it; else it follows from throughput and time per token.
+  std::optional<double> batch;
   /// Requests/s; infinity where all were sent at once.
   std::optional<double> request_rate;
   std::optional<double> num_prompts, completed;

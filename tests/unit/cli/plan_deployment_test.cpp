@@ -1377,3 +1377,87 @@ TEST_CASE("intervals without sampling error are ranges in every table that has t
   CHECK(drafts[0]["acceptance"]["lacks_sampling_error"] == true);
   CHECK(drafts[1]["acceptance"]["lacks_sampling_error"] == false);
 }
+
+TEST_CASE("an interval of rates has one recommendation, whatever is asked beside it") {
+  for (const std::string rates : {"0.5:0.95", "0.6:0.9", "0.3:0.9", "0.95:0.99"}) {
+    const std::string question = "--alpha " + rates + " --c 0.02";
+    const ordered_json alone = json_of(question), at_batch = json_of(question + " --batch 1");
+    const ordered_json emitted = json_of(question + " --emit vllm --model org/t --draft-model org/d");
+    INFO(question);
+    CHECK(alone["recommended"]["basis"] == "minimax_regret");
+    for (const ordered_json& answer : {alone, at_batch, emitted}) {
+      CHECK(answer["recommended"] == alone["recommended"]);
+      CHECK(answer["points"][0]["optimal"]["gamma"] == alone["recommended"]["gamma"]);
+      CHECK(answer["schedule"][0]["gamma"] == alone["recommended"]["gamma"]);
+    }
+    CHECK(emitted["config"]["runs"][0]["gamma"] == alone["recommended"]["gamma"]);
+    CHECK(at_batch["points"][0]["worst_regret"].get<double>() ==
+          Approx(alone["interval"]["worst_regret"].get<double>()).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("of drafts that cost nothing the smallest that comes near the limit is taken everywhere") {
+  for (const std::string rate : {"--alpha 0.5 --c 0", "--alpha 0.8 --c 0"}) {
+    const ordered_json alone = json_of(rate), over_batches = json_of(rate + " --batch 1,8");
+    CHECK(alone["recommended"]["basis"] == "share_of_limit");
+    CHECK(over_batches["points"][1]["optimal"]["gamma"] == alone["recommended"]["gamma"]);
+    CHECK(over_batches["schedule"][0]["gamma"] == alone["recommended"]["gamma"]);
+  }
+  // A limit that somebody asks for is one.
+  CHECK(json_of("--alpha 0.5 --c 0 --batch 1 --max-gamma 4")["recommended"]["gamma"] == 4);
+}
+
+TEST_CASE("a table of runs by batch is planned batch by batch") {
+  const ScratchFolder scratch;
+  const std::string by_batch = (scratch / "batch.csv").string(), by_load = (scratch / "load.csv").string();
+  const std::string rows =
+      ",gamma,ms_per_token,tokens_per_step,rounds\n1,0,10,,\n1,3,5,2.6,2000\n8,0,11,,\n8,3,7,2.6,2000\n"
+      "32,0,14,,\n32,3,13,2.6,2000\n";
+  std::ofstream(by_batch) << "batch" << rows;
+  std::ofstream(by_load) << "concurrency" << rows;
+  const ordered_json batch = json_of("--bench " + by_batch), load = json_of("--bench " + by_load);
+  CHECK_FALSE(warns(batch, "runs_disagree"));
+  REQUIRE(batch["points"].size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ordered_json &by_batches = batch["points"][i], &by_loads = load["points"][i];
+    CHECK(by_batches["verdict"] == by_loads["verdict"]);
+    CHECK(by_batches["optimal"]["gamma"] == by_loads["optimal"]["gamma"]);
+    CHECK(by_batches["optimal"]["speedup"].get<double>() ==
+          Approx(by_loads["optimal"]["speedup"].get<double>()).epsilon(0.01));
+  }
+}
+
+TEST_CASE("counts of one request decide nothing, and those of two may") {
+  const ScratchFolder scratch;
+  std::ifstream all(SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl");
+  std::string line;
+  std::getline(all, line);
+  const std::string file = (scratch / "one.jsonl").string();
+  std::ofstream(file) << line << '\n';
+  const ordered_json plan = json_of("--counters " + file + " --c 0.2");
+  CHECK(plan["points"][0]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["dominant_source"] == "acceptance");
+}
+
+TEST_CASE("times in different units are warned of, and passes that no batch was timed at are marked") {
+  const ScratchFolder scratch;
+  const auto planned = [&](const std::string& name, const std::string& rows) {
+    const std::string file = (scratch / name).string();
+    std::ofstream(file) << "batch,tokens,context,seconds\n" << rows;
+    return json_of("--alpha 0.7 --c 0.05 --cost " + file);
+  };
+  CHECK(
+      warns(planned("mixed.csv", "1,1,1000,0.010\n1,4,1000,0.011\n8,1,1000,0.011\n8,4,1000,15\n"), "times_far_apart"));
+  CHECK(warns(planned("milliseconds.csv", "1,1,0,10\n1,4,0,11\n"), "passes_slow"));
+  const ordered_json plan = planned("grid.csv", "1,1,1000,0.010\n1,4,1000,0.016\n8,1,1000,0.0162\n8,4,1000,0.017\n");
+  CHECK(plan["rows"][3]["extrapolated"] == false);
+  CHECK(plan["rows"][4]["extrapolated"] == true);
+  CHECK_FALSE(warns(plan, "times_far_apart"));
+}
+
+TEST_CASE("SGLang is asked for a run with all options that it takes together") {
+  const std::string text =
+      run_specdec("plan --alpha 0.3:0.7 --c 0.5 --emit sglang --model org/t --draft-model org/d").out;
+  CHECK(text.find("--speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2") !=
+        std::string::npos);
+}
