@@ -175,7 +175,7 @@ class TraceReader::State {
     } catch (const FileError& error) {
       if (!options_.salvage && !options_.on_error) throw with_hint(error);
       if (options_.on_error) options_.on_error(error);
-      notes_.push_back({"shard_left_out", fmt::format("left out: {}", error.what())});
+      if (entries_.size() > 1) notes_.push_back({"shard_left_out", fmt::format("left out: {}", error.what())});
       if (!left_out_) left_out_ = error;
     }
     return std::nullopt;

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -51,6 +52,7 @@ class HeaderReader {
 
   void read(std::vector<Tensor>& tensors, std::map<std::string, std::string>& metadata) {
     const json header = parse();
+    require_whole(header);
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         read_metadata(entry, metadata);
@@ -99,6 +101,21 @@ class HeaderReader {
     } catch (const json::out_of_range&) {
       refuse(length_bytes, "header", "holding a number beyond the range of double", "JSON with numbers in range");
     }
+  }
+
+  /// A file that ends before the data that its header tells of is refused as that, whichever tensor comes first.
+  void require_whole(const json& header) const {
+    std::uint64_t end = 0;
+    for (const auto& [name, entry] : header.items()) {
+      const auto found = entry.is_object() ? entry.find("data_offsets") : entry.end();
+      if (name == "__metadata__" || found == entry.end() || !found->is_array() || found->size() != 2) continue;
+      end = std::max(end, unsigned_integer((*found)[1]).value_or(0));
+    }
+    if (end <= file_.size() - data_begin_) return;
+    const bool countable = end <= std::numeric_limits<std::uint64_t>::max() - data_begin_;
+    refuse(0, "file size", fmt::format("{} bytes", file_.size()),
+           countable ? fmt::format("at least {} bytes, as its header says: the file is cut off", data_begin_ + end)
+                     : fmt::format("at least {} bytes of data, as its header says", end));
   }
 
   void read_metadata(const json& entry, std::map<std::string, std::string>& metadata) const {

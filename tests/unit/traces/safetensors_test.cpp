@@ -129,7 +129,14 @@ TEST_CASE("a shape whose size overflows or exceeds the file is refused") {
 
 TEST_CASE("offsets that run past the end, backwards, or over another tensor are refused, and so is a truncated file") {
   CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 3)),
-             Contains("a.data_offsets is [0,4], but must be [begin, end] within the 3 bytes of data"));
+             Contains("file size is 64 bytes, but must be at least 65 bytes, as its header says: the file is cut off"));
+  // Cut off within the first of two tensors, whose shape alone needs more than what is left.
+  CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"F32","shape":[64],"data_offsets":[0,256]},)"
+                             R"("b":{"dtype":"U8","shape":[9],"data_offsets":[256,265]}})",
+                             10)),
+             Contains("file size is 131 bytes, but must be at least 386 bytes"));
+  CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,18446744073709551615]}})", 4)),
+             Contains("but must be at least 18446744073709551615 bytes of data, as its header says"));
   CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,0]}})", 4)),
              Contains("a.data_offsets is [4,0]"));
   CHECK_THAT(refusal(file_of(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
