@@ -17,6 +17,7 @@ from specdec._errors import FileError, QuestionError
 from specdec._questions import capacity, plan, plan_runs
 from specdec._record import record
 from specdec._recording import Recording, analyze
+from specdec._shipped import shipped_models
 
 __all__ = [
     "Acceptance",
@@ -35,5 +36,6 @@ __all__ = [
     "plan",
     "plan_runs",
     "record",
+    "shipped_models",
     "theory",
 ]

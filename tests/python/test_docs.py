@@ -15,6 +15,7 @@ import specdec._answers
 import specdec._cost
 import specdec._questions
 import specdec._recording
+import specdec._shipped
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 
@@ -36,7 +37,8 @@ def test_the_examples_of_a_page_print_what_it_shows(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [specdec, specdec._acceptance, specdec._answers, specdec._cost, specdec._questions, specdec._recording], ids=lambda m: m.__name__
+    "module", [specdec, specdec._acceptance, specdec._answers, specdec._cost, specdec._questions, specdec._recording, specdec._shipped],
+    ids=lambda m: m.__name__,
 )
 def test_the_examples_of_docstrings_print_what_they_show(module: object) -> None:
     failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)  # type: ignore[arg-type]
