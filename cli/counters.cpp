@@ -357,6 +357,7 @@ Report run(const CountersOptions& options, bool quiet) {
   report.assumptions = assumptions_of(answer);
   report.warnings = warnings_of(answer);
   for (const std::string& source : answer.read) report.files.push_back(file_facts("SOURCE", source, options.hash));
+  append(report.warnings, same_content(report.files));
   return report;
 }
 

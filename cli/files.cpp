@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <system_error>
 
 #include "cli/usage_error.hpp"
@@ -94,6 +95,22 @@ nlohmann::ordered_json file_facts(std::string_view option, const std::string& pa
           {"size_bytes", size},
           {"modified", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(facts.st_mtime))},
           {"sha256", hash ? nlohmann::ordered_json(sha256(option, path)) : nlohmann::ordered_json()}};
+}
+
+std::vector<Note> same_content(const std::vector<nlohmann::ordered_json>& files) {
+  std::vector<Note> warnings;
+  std::map<std::string, std::string> first_of;
+  for (const nlohmann::ordered_json& file : files) {
+    const nlohmann::ordered_json& hash = file.at("sha256");
+    if (hash.is_null()) continue;
+    const std::string path = file.at("path");
+    const auto [first, is_new] = first_of.emplace(hash, path);
+    if (is_new) continue;
+    warnings.push_back({"same_content", fmt::format("{} holds the same bytes as {}: what it says counts twice, and "
+                                                    "intervals are too narrow",
+                                                    path, first->second)});
+  }
+  return warnings;
 }
 
 }  // namespace specdec::cli

@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "traces/note.hpp"
 
 namespace specdec::cli {
 
@@ -20,5 +23,10 @@ void write_whole(std::string_view option, const std::string& path, std::string_v
 /// `always_hash` asks for it. Of a stream it is what was read, when it was read.
 /// @throws UsageError naming the option and the path when it cannot be read
 nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash = false);
+
+/// Warns ("same_content") of every file whose content is that of one before it, as far as file_facts took its hash: two
+/// names of one recording count the same texts twice.
+/// @param files  file_facts
+std::vector<Note> same_content(const std::vector<nlohmann::ordered_json>& files);
 
 }  // namespace specdec::cli

@@ -48,6 +48,7 @@ Report report_of(const std::shared_ptr<const Plan>& plan) {
   for (const std::string& file : std::set<std::string>(plan->files.begin(), plan->files.end())) {
     report.files.push_back(file_facts("FILE", file));
   }
+  append(report.warnings, same_content(report.files));
   report.presets = plan->presets;
   report.rows_of_empty = render::rows_of_empty_runs();
   report.tables = tables_of(plan->closed_form.has_value());

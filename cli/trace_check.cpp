@@ -9,6 +9,7 @@
 #include "cli/progress.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
+#include "planner/distinct_files.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "render/text.hpp"
 #include "traces/check_trace.hpp"
@@ -85,6 +86,7 @@ class TextTest {
 Report run(const CheckOptions& options, bool quiet) {
   const traces::OpenOptions how = options.input.options();
   for (const std::filesystem::path& file : options.input.files()) traces::FileHead::of(file);
+  planner::require_distinct("TRACE", options.input.files());
   TextTest text;
   const Progress progress = progress_line("checking", quiet);
   const TraceCheck check =

@@ -45,6 +45,8 @@ std::unique_ptr<traces::PositionSource> TraceInput::open() const { return planne
 
 void TraceInput::add_files(const std::vector<std::filesystem::path>& files, Report& report) const {
   cli::add_files(files, hash_, report);
+  // A pair whose files are alike compares a model with itself, and counts nothing twice.
+  if (!target_) append(report.warnings, same_content(report.files));
 }
 
 void TraceInput::describe(const traces::PositionSource& source, Report& report) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/files.hpp"
 #include "cli/trace_commands.hpp"
 #include "cli/trace_input.hpp"
 #include "cli/trace_output.hpp"
@@ -135,6 +136,7 @@ Report run_merge(const MergeOptions& o, bool quiet) {
   const WrittenTrace written = copy_trace(*source, writer, std::nullopt, progress_line("writing", quiet));
   Report report = report_of(written, o.output);
   add_files(source->files(), false, report);
+  append(report.warnings, same_content(report.files));
   append(report.warnings, source->notes());
   return report;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -245,6 +246,42 @@ TEST_CASE("a trace is neither read twice nor written over itself") {
                   "TRACE is " + trace + " twice, but must be given once");
   }
   CHECK(folder.files() == 1);
+  for (const std::string command : {"info ", "check "}) {
+    check_refused(command + trace + ' ' + trace, "TRACE is " + trace + " twice, but must be given once");
+  }
+  check_run_refused("analyze " + trace + ' ' + trace, "TRACE is " + trace + " twice, but must be given once");
+}
+
+TEST_CASE("a copy of a recording under another name is named, since its texts count twice") {
+  const ScratchFolder folder;
+  const std::string trace = two_tasks(folder);
+  const std::string copy = (folder / "copy.safetensors").string();
+  std::filesystem::copy_file(trace, copy);
+  const std::string merge = "trace merge --output " + (folder / "m.safetensors").string() + ' ';
+  for (const std::string& command : {std::string("trace info "), std::string("analyze --samples 0 "), merge}) {
+    CAPTURE(command);
+    const ordered_json json = document_of_run(command + trace + ' ' + copy);
+    REQUIRE(warns(json, "same_content"));
+    for (const ordered_json& warning : json["warnings"]) {
+      if (warning["code"] != "same_content") continue;
+      CHECK(warning["message"].get<std::string>().starts_with(copy + " holds the same bytes as " + trace));
+    }
+  }
+  const std::string other = scalar_trace(folder / "other.safetensors", {0.9, 0.8, 0.7, 0.6, 0.4}, {0, 0, 1, 1, 2},
+                                         {{"tasks", R"(["easy","hard"])"}, {"temperature", "1"}}, {}, {0, 0, 1, 1, 0})
+                                .string();
+  CHECK_FALSE(warns(json_of("info " + trace + ' ' + other), "same_content"));
+}
+
+TEST_CASE("a recording that is cut off is checked as that alone, and nothing is said to be left out") {
+  const ScratchFolder folder;
+  const std::string trace = two_tasks(folder);
+  std::filesystem::resize_file(trace, std::filesystem::file_size(trace) - 20);
+  const ordered_json json = json_of("check " + trace, 1);
+  REQUIRE(json["findings"].size() == 1);
+  CHECK(json["findings"][0]["field"] == "file size");
+  CHECK(json["findings"][0]["expected"].get<std::string>().ends_with("the file is cut off"));
+  CHECK(json["warnings"].empty());
 }
 
 // Rows and text are drawn once with a fixed seed.
