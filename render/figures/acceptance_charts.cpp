@@ -225,15 +225,18 @@ Chart position_acceptance_chart(const TraceChartInputs& inputs) {
     chart.caption += fmt::format(": {} at position 1, {} at {}", brief(positions.front().conditional->lo, 3),
                                  brief(last->conditional->lo, 3), last->position);
     if (alpha && alpha->value) {
-      chart.caption += fmt::format(", where one rate says {}", brief(*alpha->value, 3));
-      if (positions.front().conditional->lo < *alpha->value) {
-        chart.caption += ": rounds start after rejections, in harder text";
+      chart.caption += fmt::format("; one rate for all would be {}", brief(*alpha->value, 3));
+      const auto& first = positions.front().conditional_ci95;
+      if (first && alpha->ci95 && first->hi < alpha->ci95->lo) {
+        chart.caption += ", more than at position 1, since rounds start after rejections, in harder text";
       }
     }
   }
   chart.caption += ".";
   if (!bracketed && panel.series.back().low.size() > 0) {
-    chart.caption += " Intervals: 95%, ratio of sums over sequences, Student's t.";
+    const std::string clusters = alpha ? counted(alpha->clusters, alpha->prompts ? "prompt" : "sequence")
+                                       : counted(analysis.sequences, "sequence");
+    chart.caption += fmt::format(" Intervals: 95%, ratio of sums over {}, Student's t.", clusters);
   }
   warn_of_gaps(analysis, chart);
   if (bracketed) chart.warnings.push_back({"bracketed", "acceptance is known within brackets only"});

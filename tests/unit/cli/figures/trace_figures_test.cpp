@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -54,6 +56,33 @@ TEST_CASE("figures of the shipped recording show what analyze says of it") {
   }
   CHECK(rows_named(positions_figure, "i.i.d. at α")[3]["acceptance"] == analysis["alpha"]["value"]);
   CHECK(rows_named(positions_figure, "two-state Markov chain").size() == 8);
+  const std::string caption = positions_figure["figure"]["caption"];
+  CHECK(caption.find("ratio of sums over 72 sequences, Student's t") != std::string::npos);
+}
+
+TEST_CASE("acceptance by position is explained only where the interval at position 1 lies below that of one rate") {
+  const tests::ScratchFolder scratch;
+  const auto caption_of = [&](const char* name, const std::vector<double>& cycle) {
+    std::vector<double> acceptance;
+    std::vector<std::int64_t> sequence;
+    for (std::int64_t text = 0; text < 40; ++text) {
+      for (std::size_t i = 0; i < 120; ++i) {
+        acceptance.push_back(cycle[(i + static_cast<std::size_t>(text)) % cycle.size()]);
+        sequence.push_back(text);
+      }
+    }
+    const std::string file = tests::scalar_trace(scratch / name, acceptance, sequence).string();
+    return document_of_run("plot position-acceptance --max-gamma 3 --trace " + file)["figure"]["caption"]
+        .get<std::string>();
+  };
+  const std::string why = "rounds start after rejections, in harder text";
+  std::vector<double> stretches(40, 0.95);
+  std::fill(stretches.begin() + 20, stretches.end(), 0.1);
+  CHECK(caption_of("stretches.safetensors", stretches).find(why) != std::string::npos);
+  // Hard positions one at a time: rounds start behind them, in easier text.
+  const std::string by_turns = caption_of("turns.safetensors", {0.9, 0.2});
+  CHECK(by_turns.find(why) == std::string::npos);
+  CHECK(by_turns.find("over 40 sequences") != std::string::npos);
 }
 
 TEST_CASE("figures of whole rows show what analyze says of them") {
