@@ -193,7 +193,9 @@ validation::MethodSource pair_source(const MethodOptions& options, Report& repor
 validation::MethodSource source_of(const MethodOptions& options, Report& report) {
   if (options.source == "pair") return pair_source(options, report);
   if (options.source == "trace") {
-    report.assumptions = {{"trace", *options.trace, "user"}};
+    report.assumptions = {
+        {"trace", *options.trace, "user"},
+        {"steps at the ends of texts", "drafting and charged for only what the text has left", "default"}};
     report.files.push_back(file_facts("--trace", *options.trace));
     validation::MethodSource source;
     source.recording = [files = std::vector<std::filesystem::path>{*options.trace}] {

@@ -116,10 +116,11 @@ Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
   Acceptance acceptance;
   acceptance.curve = curve_of(stated);
   acceptance.rule = rule;
-  acceptance.rule_stated = rule.has_value();
+  if (rule) acceptance.rule_source = "user";
   const planning::PublishedAcceptance* const published = stated.published;
   if (!rule && published != nullptr && published->temperature == 0 && published->lenience == 1) {
     acceptance.rule = traces::AcceptanceRule::greedy;
+    acceptance.rule_source = "preset";
   }
   acceptance.alpha = complement(stated.rate().rejection(), stated.rate().alpha());
   acceptance.text = fmt::format("alpha {}", brief(*acceptance.alpha));

@@ -94,8 +94,8 @@ struct Acceptance {
   /// Whether an interval of rates is stated, whose gamma is that of minimax regret.
   bool states_range() const { return stated && stated->interval; }
   std::optional<traces::AcceptanceRule> rule;
-  /// True if the user states the rule; false if it comes from a file.
-  bool rule_stated = false;
+  /// The source of the rule, as in an Assumption; empty without a rule.
+  std::string rule_source;
   /// The number of requests, windows, ... behind the interval.
   std::optional<std::int64_t> clusters;
   /// "alpha 0.8", "counters of m (vllm metrics)", ... for human readers.

@@ -134,11 +134,10 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
   return question;
 }
 
-/// The rule as stated by the user or by files.
+/// The rule as stated by the user or by files, or the default.
 std::optional<Assumption> assumed_rule(const Acceptance& acceptance) {
   if (!acceptance.rule) return std::nullopt;
-  const char* const source = acceptance.rule_stated ? "user" : acceptance.stated ? "preset" : "file";
-  return Assumption{"acceptance", traces::name_of(*acceptance.rule), source};
+  return Assumption{"acceptance", traces::name_of(*acceptance.rule), acceptance.rule_source};
 }
 
 /// Adds the acceptance of a draft, with its name if there are several drafts.

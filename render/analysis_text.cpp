@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/plan.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
@@ -38,9 +39,11 @@ std::string acceptance_sentence(const TraceAnalysis& t) {
   const std::string where = fmt::format("{} in {}", counted(t.positions, "position"), counted(t.sequences, "sequence"));
   const std::string distance = t.d_lk ? fmt::format("D_LK {}", rate_text(*t.d_lk)) : "";
   if (!alpha) return fmt::format("alpha is not recorded; {}{}.", where, distance.empty() ? "" : "; " + distance);
-  std::string text = fmt::format("alpha {} under {}{}, from {}.", rate_text(*alpha), traces::name_of(t.rule),
-                                 distance.empty() ? "" : ", " + distance, where);
-  if (t.alpha && alpha != &*t.alpha) {
+  const bool of_tokens = !t.alpha || alpha != &*t.alpha;
+  std::string text =
+      fmt::format("alpha {} under {}{}, from {}{}.", rate_text(*alpha), traces::name_of(t.rule),
+                  distance.empty() ? "" : ", " + distance, of_tokens ? "the emitted tokens of " : "", where);
+  if (t.alpha && of_tokens) {
     text +=
         fmt::format(" From the distributions at {}: {}.", counted(t.alpha->positions, "position"), rate_text(*t.alpha));
   } else if (t.alpha && t.alpha_emitted) {
@@ -102,10 +105,81 @@ std::string iid_optimum_sentence(const planner::Analysis& a) {
                      fixed(*best->speedup, 2), brief(a.cost->c));
 }
 
+/// "1.42x the speed of plain decoding at c 0.1 (95%: 1.31 to 1.53)".
+std::string speed_text(const Estimate& speedup, double c) {
+  const std::string sure = speedup.ci95
+                               ? fmt::format("95%: {} to {}", fixed(speedup.ci95->lo, 2), fixed(speedup.ci95->hi, 2))
+                               : "no interval";
+  return fmt::format("{}x the speed of plain decoding at c {} ({})", fixed(speedup.value, 2), brief(c), sure);
+}
+
+/// Plain decoding is the fastest by the estimates: may some gamma gain all the same?
+std::string no_gain_sentence(const ReplayReport& report, double c) {
+  const GammaReplay* hopeful = nullptr;
+  for (const GammaReplay& row : report.gammas) {
+    if (row.gamma == 0) continue;
+    if (!row.speedup->ci95) {
+      return fmt::format("By the estimate alone, without an interval, do not speculate: no gamma gains at c {}.",
+                         brief(c));
+    }
+    if (row.speedup->ci95->hi > (hopeful ? hopeful->speedup->ci95->hi : 1)) hopeful = &row;
+  }
+  if (!hopeful) return fmt::format("Do not speculate: no gamma gains at c {}.", brief(c));
+  return fmt::format(
+      "Cannot tell whether drafting pays: by the estimate no gamma gains at c {}, but gamma {} may give up to {}x.",
+      brief(c), hopeful->gamma, fixed(hopeful->speedup->ci95->hi, 2));
+}
+
+/// What to draft, as far as the interval of its speedup says so.
+std::string drafting_sentence(const ReplayReport& report, double c) {
+  const std::int64_t gamma = report.optimum->gamma;
+  if (gamma == 0) return no_gain_sentence(report, c);
+  const Estimate& speedup = *report.gammas[static_cast<std::size_t>(gamma)].speedup;
+  const std::string speed = speed_text(speedup, c);
+  const std::string little =
+      speedup.value < 1 + planner::default_min_gain
+          ? fmt::format(", a gain below the {} that plan asks for", percent(planner::default_min_gain))
+          : "";
+  if (!speedup.ci95) {
+    return fmt::format("By the estimate alone, draft {} per step: {}{}.", counted(gamma, "token"), speed, little);
+  }
+  if (!(speedup.ci95->lo > 1)) {
+    return fmt::format("Cannot tell whether drafting pays: gamma {} is the best by the estimate, {}{}.", gamma, speed,
+                       little);
+  }
+  return fmt::format("Draft {} per step: {}{}.", counted(gamma, "token"), speed, little);
+}
+
+/// How sure it is that this gamma is the fastest.
+std::string sureness_of_best(const TraceAnalysis& t) {
+  const ReplayReport& low = t.replay->lower;
+  const estimate::ReplayOptimum& best = *low.optimum;
+  const auto& share = low.gammas[static_cast<std::size_t>(best.gamma)].share_best;
+  std::string wins;
+  if (share) {
+    const AcceptanceEstimate* const alpha = t.best_alpha();
+    wins = fmt::format("{} is the fastest in {} of resamplings of the {}",
+                       best.gamma == 0 ? "plain decoding" : fmt::format("gamma {}", best.gamma), percent(*share),
+                       alpha && alpha->prompts ? "prompts" : "sequences");
+  }
+  if (best.near_optimal_gammas && best.near_optimal_gammas->size() > 1) {
+    return fmt::format(" Gammas {} cannot be told apart: {}{} 95% interval of {} lead over {} covers 0.",
+                       listed_ranges(*best.near_optimal_gammas), wins, wins.empty() ? "the" : ", but the",
+                       wins.empty() ? "the best one's" : "its",
+                       best.near_optimal_gammas->size() == 2 ? "the other" : "each of the others");
+  }
+  if (wins.empty()) return "";
+  wins.front() = best.gamma == 0 ? 'P' : 'G';
+  return fmt::format(" {}.", wins);
+}
+
 std::string optimum_sentence(const planner::Analysis& a) {
   const TraceAnalysis& t = a.recording;
   if (!t.replay) return iid_optimum_sentence(a);
   const ReplayReport& low = t.replay->lower;
+  if (!low.looks_at_drafts()) {
+    return "Cannot tell whether drafting pays: every text holds one token, so that no draft was looked at.";
+  }
   if (!a.cost) {
     return fmt::format(
         "{} With --c C, the time of a draft step over a target step, the best gamma and all speedups "
@@ -119,15 +193,7 @@ std::string optimum_sentence(const planner::Analysis& a) {
     return fmt::format("The best gamma lies between {} ({}x) and {} ({}x), at the ends of the brackets (c {}).",
                        best.gamma, fixed(best.speedup, 2), high.gamma, fixed(high.speedup, 2), brief(a.cost->c));
   }
-  std::string text = best.gamma == 0
-                         ? fmt::format("Do not speculate: no gamma gains at c {}.", brief(a.cost->c))
-                         : fmt::format("Draft {} per step: {}x the speed of plain decoding at c {}.",
-                                       counted(best.gamma, "token"), fixed(best.speedup, 2), brief(a.cost->c));
-  if (best.near_optimal_gammas && best.near_optimal_gammas->size() > 1) {
-    text += fmt::format(" Gammas {} cannot be told apart.", listed_ranges(*best.near_optimal_gammas));
-  }
-  const auto& share = low.gammas[static_cast<std::size_t>(best.gamma)].share_best;
-  if (share) text += fmt::format(" It wins in {} of resamplings of the sequences.", percent(*share));
+  std::string text = drafting_sentence(low, a.cost->c) + sureness_of_best(t);
   if (best.expected_regret) text += fmt::format(" Expected regret {}.", percent(*best.expected_regret));
   return text + ' ' + break_even_sentence(low);
 }

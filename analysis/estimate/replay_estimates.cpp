@@ -69,7 +69,8 @@ struct Material {
   const Groups& groups;  ///< the clusters of the intervals, one task after the other if they are strata
   Group total;
   std::int64_t sequences;
-  std::string units;  ///< unit of the groups
+  std::string units;     ///< unit of the groups
+  std::int64_t longest;  ///< tokens of the longest text
   const ReplayEstimateOptions& options;
 
   double cost(const Group& group, std::size_t gamma) const {
@@ -80,6 +81,10 @@ struct Material {
   double acceptances() const { return total.tokens - total.rejections; }
   /// Too few of the rarer outcomes happened for the groups to show how much another recording would differ.
   bool few() const { return std::min(total.rejections, acceptances()) < few_rejections; }
+  /// Drafts of a step that the longest text has room for.
+  std::int64_t useful_drafts(std::size_t gamma) const {
+    return std::min(static_cast<std::int64_t>(gamma), longest - 1);
+  }
   /// Begins and ends of the groups that are exchangeable with each other.
   std::vector<std::pair<std::size_t, std::size_t>> strata() const;
 
@@ -130,7 +135,7 @@ Interval tokens_at_rate_interval(const Material& material, std::size_t gamma) {
     rates = hull(rates, bounded_t_interval(rate, *error, 0, 1));
   }
   const auto tokens = [&](double at) {
-    return theory::expected_tokens(core::AcceptanceRate(at), static_cast<std::int64_t>(gamma));
+    return theory::expected_tokens(core::AcceptanceRate(at), material.useful_drafts(gamma));
   };
   return {tokens(std::max(0.0, rates.lo)), tokens(std::min(1.0, rates.hi))};
 }
@@ -148,8 +153,9 @@ Estimate tokens_per_step(const Material& material, std::size_t gamma) {
                                              [=](const Group& group) { return group.steps[gamma]; });
   if (gamma == 0) {
     estimate.ci95 = Interval{1, 1};
-  } else if (error) {
-    const Interval by_t = bounded_t_interval(estimate.value, *error, 1, static_cast<double>(gamma) + 1);
+  } else if (error && material.longest > 1) {
+    const double most = static_cast<double>(material.useful_drafts(gamma)) + 1;
+    const Interval by_t = bounded_t_interval(estimate.value, *error, 1, most);
     estimate.ci95 = as_wide_as_known(material, gamma, estimate.value, *error, by_t);
   }
   return estimate;
@@ -268,10 +274,10 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
   if (material.few()) {
     const bool rejections = material.total.rejections < material.acceptances();
     const char* const what = rejections ? "rejections" : "acceptances";
-    report.notes.push_back(
-        fmt::format("{:.3g} expected {}: below {:g} the intervals of tokens per step and speedup are wide, and what "
-                    "resampling says of the best gamma is too sure",
-                    std::max(0.0, std::min(material.total.rejections, material.acceptances())), what, few_rejections));
+    report.notes.push_back(fmt::format(
+        "{:.3g} expected {}: below {:g} the intervals of tokens per step and speedup hold Eq. 1 at both ends of "
+        "the interval of the acceptance rate, and what resampling says of the best gamma is too sure",
+        std::max(0.0, std::min(material.total.rejections, material.acceptances())), what, few_rejections));
   }
   for (std::size_t gamma = 0; gamma < material.gammas(); ++gamma) {
     GammaReplay row;
@@ -290,8 +296,30 @@ ReplayReport report_of(const Material& material, std::optional<double> alpha_hat
     report.gammas.push_back(std::move(row));
   }
   report.break_even = break_even(material);
-  if (material.options.cost) report.optimum = optimum(material, report);
+  if (material.options.cost && report.looks_at_drafts()) report.optimum = optimum(material, report);
   return report;
+}
+
+/// What the steps of each gamma would yield if no text ended, and how many meet an end.
+void look_past_ends(const theory::ReplayedRounds& rounds, ReplayReport& report) {
+  for (GammaReplay& row : report.gammas) {
+    double tokens = 1;
+    double reached = 1;
+    bool looked_at = true;
+    for (std::int64_t j = 1; j <= row.gamma; ++j) {
+      const double examined = rounds.examined(row.gamma, j);
+      looked_at = looked_at && examined > 0;
+      if (!looked_at) break;
+      // Expected counts of one draft may differ in their last bit.
+      reached *= std::min(1.0, rounds.accepted(row.gamma, j) / examined);
+      tokens += reached;
+      // Nothing is known of drafts that are never reached, nor need it be.
+      if (reached == 0) break;
+    }
+    if (looked_at) row.unended_tokens_per_step = tokens;
+    row.share_past_end =
+        std::clamp(1 - rounds.steps_drafting(row.gamma, row.gamma) / rounds.steps(row.gamma), 0.0, 1.0);
+  }
 }
 
 }  // namespace
@@ -419,6 +447,7 @@ void ReplayEstimates::end_sequence() { count(stream_.finish_sequence(), current_
 
 void ReplayEstimates::count(const theory::ReplayedRounds& rounds, double rejections) {
   halves_[half_of(current_cluster_)] += rounds;
+  longest_ = std::max(longest_, rounds.tokens());
   std::vector<double> values{static_cast<double>(rounds.tokens()), rejections};
   const std::int64_t gamma = options_.replay.max_gamma;
   for (std::int64_t g = 0; g <= gamma; ++g) values.push_back(rounds.steps(g));
@@ -437,6 +466,7 @@ void ReplayEstimates::merge(const ReplayEstimates& other) {
   prompts_ = prompts_ || other.prompts_;
   positions_ += other.positions_;
   sequences_ += other.sequences_;
+  longest_ = std::max(longest_, other.longest_);
   if (sequences_ > 1) cells_.clear();
 }
 
@@ -523,7 +553,9 @@ ReplayReport ReplayEstimates::report(std::optional<double> alpha_hat) const {
   }
   const Group total = sum_of(groups, size(options_.replay.max_gamma) + 1);
   if (sequences_ == 1) groups = batches_of_only_sequence();
-  return report_of({groups, total, sequences_, units(), options_}, alpha_hat);
+  ReplayReport report = report_of({groups, total, sequences_, units(), longest_, options_}, alpha_hat);
+  if (options_.replay.by_position) look_past_ends(this->total(), report);
+  return report;
 }
 
 std::map<std::int32_t, ReplayReport> ReplayEstimates::by_task(const std::map<std::int32_t, double>& alpha_hat) const {
@@ -538,7 +570,7 @@ std::map<std::int32_t, ReplayReport> ReplayEstimates::by_task(const std::map<std
     }
     const Groups groups = groups_of(clusters);
     const Group total = sum_of(groups, size(options_.replay.max_gamma) + 1);
-    reports.emplace(task, report_of({groups, total, total.sequences, units(), options_}, alpha));
+    reports.emplace(task, report_of({groups, total, total.sequences, units(), longest_, options_}, alpha));
   }
   return reports;
 }

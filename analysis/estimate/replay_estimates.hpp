@@ -51,9 +51,16 @@ struct GammaReplay {
   std::optional<double> iid_speedup;
   /// Share of the resamplings of clusters in which this gamma was the fastest; empty for fewer than 8 clusters.
   std::optional<double> share_best;
+  /// Tokens per step if no text ended: 1 + sum over j of the product over i <= j of P(draft i is accepted | all before
+  /// it are), drafts behind the end of a text being neither accepted nor rejected (Kaplan and Meier's estimate). Of a
+  /// whole recording with ReplayOptions::by_position; nothing where no text is long enough to look at every draft.
+  std::optional<double> unended_tokens_per_step;
+  /// Share of the expected steps with fewer than gamma + 1 tokens of their text left. Likewise.
+  std::optional<double> share_past_end;
 };
 
-/// The fastest gamma of the recording, with its uncertainty.
+/// The fastest gamma of the recording, with its uncertainty. Empty if every text holds one token, so that no draft was
+/// looked at.
 struct ReplayOptimum {
   std::int64_t gamma = 0;
   double speedup = 1;
@@ -81,6 +88,9 @@ struct ReplayReport {
   std::optional<ReplayOptimum> optimum;
   std::optional<BreakEven> break_even;  ///< without a cost: for the paper's costs, v = 1 and no overhead
   std::vector<std::string> notes;
+
+  /// Whether some text is long enough for a draft.
+  bool looks_at_drafts() const { return tokens > sequences; }
 };
 
 /// With fewer clusters than this there is no resampling.
@@ -105,9 +115,10 @@ ReplayedAtOnce replayed_at_once(const theory::ReplayOptions& replay, std::int64_
 ///   speedup(gamma) = sum of tokens / (sum of steps(gamma) cost(gamma))
 ///
 /// Intervals: that of a speedup is that of the tokens per step over the cost of a step. They are ratios of sums over
-/// the clusters with Student's t, bounded by 1 and gamma + 1, stratified by task for TaskMix::fixed; a single
-/// sequence uses means of batches. With fewer than few_rejections expected rejections, or acceptances, they are never
-/// narrower than Eq. 1 at the ends of Wilson's interval of the acceptance rate; otherwise clusters without any
+/// the clusters with Student's t, bounded by 1 and min(gamma + 1, tokens of the longest text), stratified by task for
+/// TaskMix::fixed; a single sequence uses means of batches; texts of one token each give none. With fewer than
+/// few_rejections expected rejections, or acceptances, they are never narrower than Eq. 1 at the ends of Wilson's
+/// interval of the acceptance rate, with no more drafts than fit into the longest text; otherwise clusters without any
 /// variation give no interval. Resampling weights clusters by resampling_weight (within the task for TaskMix::fixed).
 ///
 /// Source:   docs/theory.md#the-best-gamma-of-a-recording
@@ -173,6 +184,7 @@ class ReplayEstimates {
 
   std::int64_t positions_ = 0;
   std::int64_t sequences_ = 0;  // number of sequences begun
+  std::int64_t longest_ = 0;    // tokens of the longest text
   std::optional<std::int64_t> current_;
   std::int32_t current_task_ = -1;
   std::uint64_t current_cluster_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analysis/core/standardisation.hpp"
+#include "analysis/estimate/text_ends.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -169,7 +170,14 @@ std::vector<Note> warnings_of(const Analysis& a) {
   } else {
     warn("no_alpha", "nothing in the recording says how likely its positions accept a draft");
   }
-  if (!t.alpha) explain_null("no_mean_acceptance", "the mean acceptance at each prefix was not recorded");
+  if (!t.alpha && t.alpha_emitted) {
+    warn(
+        "no_mean_acceptance",
+        "the mean acceptance at each prefix was not recorded: alpha is that of the emitted tokens alone, alpha_emitted "
+        "in JSON");
+  } else if (!t.alpha) {
+    explain_null("no_mean_acceptance", "the mean acceptance at each prefix was not recorded");
+  }
   if (t.calibration.empty() && t.calibration_by_top.empty()) {
     explain_null("no_calibration",
                  "calibration is empty: acceptance by the draft's probabilities needs whole rows, or the largest one "
@@ -195,6 +203,13 @@ std::vector<Note> warnings_of(const Analysis& a) {
                                                 a.gammas[i], *z));
     }
   }
+  if (t.replay && !t.replay->lower.looks_at_drafts()) {
+    explain_null("no_draft_looked_at",
+                 "every text holds one token, so that no draft was looked at and no gamma is best");
+  }
+  if (t.replay) {
+    if (const auto note = estimate::short_texts(t.replay->highest())) warnings.push_back(*note);
+  }
   append(warnings, t.notes);
   return warnings;
 }
@@ -205,7 +220,7 @@ Analysis answered(Analysis answer, traces::PositionSource& source, const std::fu
   answer.assumptions = question.rules.assumptions(answer.metadata, answer.recording.rule);
   if (answer.cost) {
     append_new(answer.assumptions, question.cost.assumptions());
-    answer.assumptions.push_back({"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
+    answer.assumptions.push_back(charge_of_text_ends());
   }
   answer.warnings = warnings_of(answer);
   append(answer.warnings, source.notes());

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "analysis/estimate/serving_summary.hpp"
+#include "analysis/estimate/text_ends.hpp"
 #include "analysis/planning/replay_curve.hpp"
 #include "analysis/planning/trace_analysis.hpp"
 #include "planner/acceptance.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/recording_files.hpp"
+#include "planner/sources/recording_rules.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {
@@ -106,7 +108,7 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
     acceptance.not_told_apart = *optimum->near_optimal_gammas;
   }
   acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
-  acceptance.rule_stated = options.acceptance.has_value();
+  acceptance.rule_source = options.acceptance ? "user" : recording.metadata().acceptance ? "file" : "default";
   acceptance.clusters = analysis.sequences;
   acceptance.method = "sequences";
   if (!recording.metadata().target_model.empty()) acceptance.model = recording.metadata().target_model;
@@ -118,10 +120,10 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   }
   acceptance.text = fmt::format("replay of {} positions", analysis.positions);
   for (const std::filesystem::path& file : recording.files()) acceptance.files.push_back(file.string());
-  acceptance.assumptions.push_back(
-      {"steps at the ends of texts", "charged in full, as if the texts went on", "default"});
+  acceptance.assumptions.push_back(charge_of_text_ends());
   append(acceptance.warnings, recording.notes());
   append(acceptance.warnings, analysis.notes);
+  if (const auto note = estimate::short_texts(analysis.replay->highest())) acceptance.warnings.push_back(*note);
   return acceptance;
 }
 
@@ -157,7 +159,7 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
     acceptance.clusters = summary.clusters;
   }
   acceptance.rule = options.acceptance ? options.acceptance : summary.rule;
-  acceptance.rule_stated = options.acceptance.has_value();
+  acceptance.rule_source = options.acceptance ? "user" : summary.rule ? "file" : "";
   acceptance.request_rates = std::move(rates_by_model[summary.model_name]);
   acceptance.method = std::string(name_of(summary.basis));
   if (summary.alpha_hat) {

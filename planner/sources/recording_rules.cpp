@@ -16,4 +16,8 @@ std::vector<Assumption> RecordingRules::assumptions(const traces::TraceMetadata&
   return assumptions;
 }
 
+Assumption charge_of_text_ends() {
+  return {"steps at the ends of texts", "charged for all their drafts, but yielding only the tokens left", "default"};
+}
+
 }  // namespace specdec::planner

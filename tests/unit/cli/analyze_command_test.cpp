@@ -32,6 +32,11 @@ std::string reference_text(const ScratchFolder& folder, int sequences, const Met
   return scalar_trace(folder / "trace.safetensors", acceptance, sequence, metadata).string();
 }
 
+/// What a run prints, its line breaks as blanks.
+std::string unwrapped(const std::string& command) {
+  return std::regex_replace(run_specdec(command).out, std::regex(R"(\n *)"), " ");
+}
+
 // AddressSanitizer's own memory would be measured.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -464,6 +469,65 @@ TEST_CASE("the first lines tell D_LK beside alpha, and a recording without token
                                            R"(\(95%:\s0\.\d+\sto\s0\.\d+\))")));
   CHECK(std::regex_search(text, std::regex(R"(\ngamma +Eq\.1 +Thm3\.8\n +1 +1\.\d{3} +1\.\d{3}\n +2 +\d\.\d{3} )")));
   CHECK(text.find("simulated") == std::string::npos);
+}
+
+TEST_CASE("two numbers a token give the alpha of the emitted tokens, and text and warning say so") {
+  const ScratchFolder folder;
+  const std::string text = unwrapped("analyze --samples 0 " + reference_text(folder, 10));
+  CHECK(text.find(" under rejection, from the emitted tokens of 60 positions in 10 sequences.") != std::string::npos);
+  CHECK(text.find("Warning (no_mean_acceptance): ") != std::string::npos);
+}
+
+TEST_CASE("the sentence on gamma is as sure as the interval of its speedup") {
+  const ScratchFolder folder;
+  const auto trace = [&](const std::vector<std::vector<double>>& texts) {
+    std::vector<double> acceptance;
+    std::vector<std::int64_t> sequence;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      acceptance.insert(acceptance.end(), texts[i].begin(), texts[i].end());
+      sequence.insert(sequence.end(), texts[i].size(), static_cast<std::int64_t>(i));
+    }
+    return scalar_trace(folder / "texts.safetensors", acceptance, sequence).string();
+  };
+  const auto said = [&](const std::vector<std::vector<double>>& texts, const std::string& c) {
+    return unwrapped("analyze --samples 0 --c " + c + ' ' + trace(texts));
+  };
+  const auto has = [](const std::string& text, const std::string& words) {
+    CAPTURE(text, words);
+    CHECK(text.find(words) != std::string::npos);
+  };
+  std::vector<std::vector<double>> easy, mixed;
+  for (int i = 0; i < 40; ++i) {
+    easy.emplace_back(300, 0.7 + 0.005 * (i % 5));
+    mixed.emplace_back(300, i % 2 == 0 ? 0.9 : 0.05);
+  }
+  has(said(easy, "0.1"), "x the speed of plain decoding at c 0.1 (95%: ");
+  has(said(mixed, "0.33"), "Cannot tell whether drafting pays: gamma 1 is the best by the estimate, 1.0");
+  has(said(mixed, "0.45"),
+      "Cannot tell whether drafting pays: by the estimate no gamma gains at c 0.45, but gamma 1 may");
+  has(said(easy, "0.68"), ", a gain below the 5% that plan asks for.");
+  has(said(easy, "0.9"), "Do not speculate: no gamma gains at c 0.9.");
+  has(said({std::vector<double>(50, 0.8)}, "0.1"), "By the estimate alone, draft ");
+  has(said({std::vector<double>(50, 0.8)}, "0.1"), "(no interval)");
+
+  has(said({{0.7}}, "0.05"), "Cannot tell whether drafting pays: every text holds one token, so that no draft was");
+  const ordered_json single = analysis_of("--c 0.05 " + trace({{0.7}}));
+  CHECK(single["optimal"]["gamma"].is_null());
+  CHECK(single["optimal"]["speedup_ci95"].is_null());
+  CHECK(warns(single, "no_draft_looked_at"));
+}
+
+TEST_CASE("texts whose ends weigh are warned of by analyze and by plan") {
+  const ScratchFolder folder;
+  for (const std::int64_t tokens : {24, 1200}) {
+    const bool warned = tokens == 24;
+    const std::vector<double> acceptance(2400, 0.9);
+    std::vector<std::int64_t> sequence;
+    for (std::int64_t i = 0; i < 2400; ++i) sequence.push_back(i / tokens);
+    const std::string trace = scalar_trace(folder / "texts.safetensors", acceptance, sequence).string();
+    CHECK(warns(analysis_of("--samples 0 --c 0.05 " + trace), "short_texts") == warned);
+    CHECK(warns(document_of_run("plan --c 0.05 --trace " + trace), "short_texts") == warned);
+  }
 }
 
 TEST_CASE("text sampled at another temperature than recorded is noticed") {

@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/unit/cli/recordings.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
 using specdec::tests::check_run_refused;
 using specdec::tests::content_of;
 using specdec::tests::document_of_run;
+using specdec::tests::Metadata;
 using specdec::tests::Run;
 using specdec::tests::run_specdec;
+using specdec::tests::scalar_trace;
 using specdec::tests::ScratchFolder;
 using specdec::tests::warns;
 
@@ -469,8 +472,27 @@ TEST_CASE("a recording gives the tokens per step and the speedups that its analy
     const ordered_json& all = document["assumptions"];
     return std::count(all.begin(), all.end(), expected) == 1;
   };
-  CHECK(says(plan, "charged in full, as if the texts went on"));
-  CHECK(says(analysis, "charged in full, as if the texts went on"));
+  CHECK(says(plan, "charged for all their drafts, but yielding only the tokens left"));
+  CHECK(says(analysis, "charged for all their drafts, but yielding only the tokens left"));
+}
+
+TEST_CASE("a plan says whether the acceptance rule of a recording is the user's, the file's or the default") {
+  const ScratchFolder scratch;
+  const auto file = [&](const char* name, const Metadata& metadata) {
+    return scalar_trace(scratch / name, std::vector<double>(40, 0.8), std::vector<std::int64_t>(40, 0), metadata)
+        .string();
+  };
+  const auto source_of_rule = [](const std::string& options) {
+    const ordered_json plan = json_of("--c 0.1 --trace " + options);
+    for (const ordered_json& assumption : plan["assumptions"]) {
+      if (assumption["name"] == "acceptance") return assumption["source"].get<std::string>();
+    }
+    return std::string();
+  };
+  const std::string silent = file("silent.safetensors", {});
+  CHECK(source_of_rule(silent) == "default");
+  CHECK(source_of_rule(silent + " --acceptance rejection") == "user");
+  CHECK(source_of_rule(file("says.safetensors", {{"acceptance", "rejection"}})) == "file");
 }
 
 TEST_CASE("benchmark runs give measured speedups, a schedule, and predictions of runs that were left out") {

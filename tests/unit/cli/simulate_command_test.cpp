@@ -397,6 +397,10 @@ TEST_CASE("over a recording with rows matching, rejection and confidence accept 
     CHECK(std::abs(closed["deviation_standard_errors"].get<double>()) < 4);
   }
   const ordered_json all = document_of_run("compare --source trace --trace " + trace.string());
+  const ordered_json charge = {{"name", "steps at the ends of texts"},
+                               {"value", "drafting and charged for only what the text has left"},
+                               {"source", "default"}};
+  CHECK(std::count(all["assumptions"].begin(), all["assumptions"].end(), charge) == 1);
   // algorithm1, greedy-draft, matching, rejection; threshold, product, confidence, heuristic.
   CHECK(all["results"].size() == 4 + 4);
 }

@@ -1,0 +1,77 @@
+#include "analysis/estimate/text_ends.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <string>
+
+namespace specdec::estimate {
+namespace {
+
+/// How many times as many tokens a step of this gamma would yield if no text ended; 1 where that is not known.
+double gain_without_ends(const GammaReplay& row) {
+  return row.unended_tokens_per_step.value_or(row.tokens_per_step.value) / row.tokens_per_step.value;
+}
+
+double unended_speedup(const GammaReplay& row) { return row.speedup->value * gain_without_ends(row); }
+
+std::string mean_length(const ReplayReport& report) {
+  return fmt::format("{:.4g}", static_cast<double>(report.tokens) / static_cast<double>(report.sequences));
+}
+
+std::optional<std::string> by_cost(const ReplayReport& report) {
+  const ReplayOptimum& best = *report.optimum;
+  const GammaReplay& row = report.gammas[static_cast<std::size_t>(best.gamma)];
+  const auto longer = std::max_element(
+      report.gammas.begin(), report.gammas.end(),
+      [](const GammaReplay& a, const GammaReplay& b) { return unended_speedup(a) < unended_speedup(b); });
+  if (unended_speedup(*longer) > (1 + text_ends_matter) * best.speedup) {
+    const std::string share =
+        best.gamma > 0 && row.share_past_end
+            ? fmt::format(
+                  ": {:.0f}% of the steps of gamma {} draft past the end of their text, which costs as much and "
+                  "yields only the tokens left",
+                  100 * *row.share_past_end, row.gamma)
+            : "";
+    return fmt::format("texts are short, {} tokens on average{}; if they went on, gamma {} would give {:.2f}x, not {}",
+                       mean_length(report), share, longer->gamma, unended_speedup(*longer),
+                       best.gamma == 0 ? "plain decoding" : fmt::format("{:.2f}x", best.speedup));
+  }
+  if (best.gamma > 0 && report.tokens <= (best.gamma + 1) * report.sequences) {
+    return fmt::format(
+        "a step of gamma {} covers a text of mean length, {} tokens, so that the recording cannot show what a larger "
+        "gamma would give if the texts went on",
+        best.gamma, mean_length(report));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> without_cost(const ReplayReport& report) {
+  const auto end = report.gammas.begin() + std::min<std::ptrdiff_t>(std::ssize(report.gammas), deepest_usual_gamma + 1);
+  const auto from = std::find_if(report.gammas.begin(), end,
+                                 [](const GammaReplay& row) { return gain_without_ends(row) > 1 + text_ends_matter; });
+  if (from == end) return std::nullopt;
+  const auto known = std::find_if(std::make_reverse_iterator(end), report.gammas.rend(),
+                                  [](const GammaReplay& row) { return row.unended_tokens_per_step.has_value(); });
+  const GammaReplay& last = *known;
+  return fmt::format(
+      "texts are short, {} tokens on average, and a step at the end of one costs as much but yields only the tokens "
+      "left: if they went on, tokens per step would be {:.1f}% higher at gamma {}{}",
+      mean_length(report), 100 * (gain_without_ends(*from) - 1), from->gamma,
+      last.gamma == from->gamma
+          ? ""
+          : fmt::format(" and {:.1f}% at gamma {}", 100 * (gain_without_ends(last) - 1), last.gamma));
+}
+
+}  // namespace
+
+std::optional<Note> short_texts(const ReplayReport& report) {
+  const auto known = [](const GammaReplay& row) { return row.unended_tokens_per_step.has_value(); };
+  if (std::none_of(report.gammas.begin(), report.gammas.end(), known)) return std::nullopt;
+  const std::optional<std::string> message = report.optimum ? by_cost(report) : without_cost(report);
+  if (!message) return std::nullopt;
+  return Note{"short_texts", *message};
+}
+
+}  // namespace specdec::estimate

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+
+#include "analysis/estimate/replay_estimates.hpp"
+#include "traces/note.hpp"
+
+namespace specdec::estimate {
+
+/// Texts that end are said to matter where without their ends the figures would be higher by more than this part.
+inline constexpr double text_ends_matter = 0.02;
+
+/// Without a cost, which tells the gamma that matters, ends are looked for up to this one.
+inline constexpr std::int64_t deepest_usual_gamma = 8;
+
+/// A step at the end of a text costs all its drafts but yields only the tokens left, so that a recording of short texts
+/// shows less than longer ones of the same acceptance. Warns ("short_texts") where
+///
+///   max_g S_unended(g) / max_g S(g) - 1 > text_ends_matter,   S_unended = S unended_tokens / tokens,
+///
+/// or where the best gamma drafts a text of mean length in one step, so that no larger one can show more; without a
+/// cost where unended_tokens / tokens - 1 is above it at a gamma up to deepest_usual_gamma.
+///
+/// Source:   docs/theory.md#the-best-gamma-of-a-recording
+/// @param report  of a whole recording; nothing is said where it lacks GammaReplay::unended_tokens_per_step
+std::optional<Note> short_texts(const ReplayReport& report);
+
+}  // namespace specdec::estimate

@@ -1,0 +1,112 @@
+#include "analysis/estimate/text_ends.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/theory/tokens.hpp"
+#include "tests/support/catch.hpp"
+
+namespace specdec::estimate {
+namespace {
+
+/// Texts of these acceptances, each as often as asked for.
+ReplayReport report_of(const std::vector<std::vector<double>>& texts, std::int64_t times, std::optional<double> c,
+                       std::int64_t max_gamma = 16) {
+  std::vector<double> acceptance;
+  std::vector<std::int64_t> sequence;
+  for (std::int64_t i = 0; i < times * std::ssize(texts); ++i) {
+    for (const double a : texts[static_cast<std::size_t>(i % std::ssize(texts))]) {
+      acceptance.push_back(a);
+      sequence.push_back(i);
+    }
+  }
+  ReplayEstimateOptions options;
+  options.replay = {.max_gamma = max_gamma, .by_position = true};
+  if (c) options.cost = core::StepCost{.c = *c};
+  options.resamplings = 0;
+  ReplayEstimates estimates(options);
+  estimates.add({acceptance, PositionLabels{sequence, {}}});
+  estimates.finish();
+  return estimates.report();
+}
+
+std::vector<double> same(double a, std::size_t tokens) { return std::vector<double>(tokens, a); }
+
+bool mentions(const std::optional<Note>& note, const std::string& words) {
+  return note && note->message.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("without their ends texts of one acceptance yield what Eq. 1 says, however short they are") {
+  for (const double a : {0.0, 0.3, 0.9, 1.0}) {
+    const ReplayReport report = report_of({same(a, 24)}, 3, 0.05);
+    for (const GammaReplay& row : report.gammas) {
+      CAPTURE(a, row.gamma);
+      REQUIRE(row.unended_tokens_per_step);
+      CHECK(*row.unended_tokens_per_step ==
+            Approx(theory::expected_tokens(core::AcceptanceRate(a), row.gamma)).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("gammas that no text is long enough to look at have no figure without ends") {
+  const ReplayReport report = report_of({same(0.9, 4)}, 3, 0.05, 6);
+  CHECK(report.gammas[3].unended_tokens_per_step);
+  CHECK_FALSE(report.gammas[4].unended_tokens_per_step);
+  CHECK(*report.gammas[0].share_past_end == 0);
+  // Of gamma 3 only the first step of a text has four tokens left.
+  CHECK(*report.gammas[3].share_past_end == Approx(1 - report.gammas[3].tokens_per_step.value / 4));
+}
+
+TEST_CASE("texts whose ends take more than two parts in a hundred are warned of, with what they would give without") {
+  // (1 - 0.9^14) / 0.1 / 1.65 = 4.67 by Eq. 1 and Theorem 3.8, the largest over gamma.
+  const ReplayReport brief = report_of({same(0.9, 24)}, 20, 0.05);
+  const auto note = short_texts(brief);
+  REQUIRE(note);
+  CHECK(note->code == "short_texts");
+  CHECK(mentions(note, "texts are short, 24 tokens on average: "));
+  CHECK(mentions(note, "gamma 13 would give 4.67x, not 3.9"));
+  CHECK_FALSE(short_texts(report_of({same(0.9, 3600)}, 2, 0.05)));
+  CHECK_FALSE(short_texts(report_of({same(0.5, 300)}, 5, 0.05)));
+}
+
+TEST_CASE("a best gamma that is as long as the texts is warned of although nothing was rejected") {
+  const ReplayReport report = report_of({same(1, 30)}, 20, 0.5, 32);
+  REQUIRE(report.optimum->gamma == 29);
+  CHECK(mentions(short_texts(report), "a step of gamma 29 covers a text of mean length, 30 tokens"));
+}
+
+TEST_CASE("texts that end before drafting gains are told to hide what it would give") {
+  const ReplayReport report = report_of({same(0.9, 2), same(0.9, 1), same(0.9, 1)}, 10, 0.4);
+  REQUIRE(report.optimum->gamma == 0);
+  CHECK(mentions(short_texts(report), "gamma 1 would give 1.36x, not plain decoding"));
+}
+
+TEST_CASE("without a cost short texts are told by what their ends take of the usual gammas") {
+  CHECK(mentions(short_texts(report_of({same(0.9, 24)}, 20, {})), "tokens per step would be"));
+  CHECK_FALSE(short_texts(report_of({same(0.9, 3600)}, 2, {})));
+}
+
+TEST_CASE("intervals of tokens per step end at the longest text") {
+  // Few rejections: Eq. 1 at the ends of Wilson's interval is part of the interval.
+  const ReplayReport report = report_of({{0.9, 0.8, 1.0}, {1.0, 0.7, 0.9}}, 5, 0.05, 8);
+  for (const GammaReplay& row : report.gammas) {
+    CAPTURE(row.gamma);
+    REQUIRE(row.tokens_per_step.ci95);
+    CHECK(row.tokens_per_step.ci95->hi <= 3);
+    CHECK(row.tokens_per_step.ci95->hi >= row.tokens_per_step.value);
+  }
+}
+
+TEST_CASE("texts of one token say nothing of drafts, and no gamma is the best") {
+  const ReplayReport report = report_of({same(0.7, 1)}, 5, 0.05);
+  CHECK_FALSE(report.looks_at_drafts());
+  CHECK_FALSE(report.optimum);
+  CHECK_FALSE(report.gammas[3].tokens_per_step.ci95);
+  CHECK_FALSE(short_texts(report));
+}
+
+}  // namespace specdec::estimate
