@@ -50,10 +50,11 @@ ordered_json json_of(const Checkup& checkup) {
 }
 
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_checkup() {
-  const ordered_json finding = finding_json({});
+  ordered_json finding = finding_json({});
+  finding.erase("evidence");
   ordered_json evidence = {{"code", nullptr}, {"severity", nullptr}};
   evidence.update(evidence_json({}));
-  return {{"findings", finding}, {"evidence", std::move(evidence)}};
+  return {{"findings", std::move(finding)}, {"evidence", std::move(evidence)}};
 }
 
 }  // namespace specdec::render

@@ -15,9 +15,8 @@ using planner::Severity;
 std::string line_of(const Evidence& evidence) {
   const std::string place = evidence.line > 0 ? fmt::format("{}:{}", evidence.file, evidence.line) : evidence.file;
   const std::string value = evidence.value ? brief(*evidence.value) : evidence.text;
-  return wrapped(
-      without_control_characters(fmt::format("  {}{}{} = {}", place, place.empty() ? "" : ": ", evidence.name, value)),
-      4);
+  const std::string line = fmt::format("- {}{}{} = {}", place, place.empty() ? "" : ": ", evidence.name, value);
+  return wrapped(without_control_characters(line), 2);
 }
 
 std::string text_of(const Finding& finding) {

@@ -10,6 +10,7 @@
 #include "planner/planning_steps.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"
+#include "traces/serving/aiperf.hpp"
 #include "traces/serving/run_table.hpp"
 
 namespace specdec::planner {
@@ -94,9 +95,10 @@ void require_runs(planning::BenchQuestion& question) {
   }
 }
 
-/// The engine of runs that state it; a table does not identify a server.
+/// The engine of runs that state it; neither a table nor a plain run of AIPerf identifies a server.
 std::optional<std::string> engine_of(const ServingCounts& run) {
-  return run.engine == traces::run_table_engine ? std::nullopt : std::optional(run.engine);
+  const bool is_unknown = run.engine == traces::run_table_engine || run.engine == traces::aiperf_engine;
+  return is_unknown ? std::nullopt : std::optional(run.engine);
 }
 
 /// Copies where to plan, and the limits.

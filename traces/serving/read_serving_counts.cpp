@@ -8,6 +8,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/streams.hpp"
+#include "traces/serving/aiperf.hpp"
 #include "traces/serving/bench_results.hpp"
 #include "traces/serving/engine_log.hpp"
 #include "traces/serving/iteration_stats.hpp"
@@ -27,6 +28,8 @@ namespace fs = std::filesystem;
 std::vector<CountsFormat> all_counts_formats() {
   return {
       prometheus_api_format(),
+      aiperf_records_format(),
+      aiperf_summary_format(),
       vllm_requests_format(),
       tensorrt_llm_requests_format(),
       sglang_responses_format(),

@@ -450,3 +450,33 @@ TEST_CASE("the page on counters names every figure that can be converted") {
     CHECK(page.find('`' + std::string(convention.name) + '`') != std::string::npos);
   }
 }
+
+TEST_CASE("the files of AIPerf are counted and planned from as they are") {
+  const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/aiperf/";
+  const ordered_json records = only_group(summary_of(folder + "records.jsonl"));
+  const ordered_json run = only_group(summary_of(folder + "speculative.json"));
+  CHECK(records["formats"] == ordered_json::parse(R"(["aiperf records"])"));
+  CHECK(run["formats"] == ordered_json::parse(R"(["aiperf summary"])"));
+  CHECK(records["units"] == 12);
+  CHECK(records["rounds"] == run["rounds"]);
+  CHECK(records["tokens_per_step"]["value"] == run["tokens_per_step"]["value"]);
+  CHECK(records["interval_basis"] == "clusters");
+  const ordered_json plan = document_of_run("plan --bench " + folder + "plain.json " + folder + "speculative.json");
+  CHECK(plan["schema"] == "specdec.plan/1");
+}
+
+TEST_CASE("broken files of AIPerf are refused with line and key") {
+  const ScratchFolder folder;
+  const std::string records =
+      written(folder, "records.jsonl",
+              R"({"metadata":{"benchmark_phase":"profiling"},"metrics":{},"spec_decode_acceptance":)"
+              R"({"engine":"vllm","acceptance_histogram":{"0":5,"3":2},"num_spec_steps":8}})");
+  check_refused(records,
+                records +
+                    ":1: spec_decode_acceptance.acceptance_histogram is 7 rounds in sum, but must be 8 in sum, "
+                    "as num_spec_steps is");
+  const std::string summary = written(folder, "summary.json",
+                                      R"({"aiperf_version":"0.13.0","request_count":{"unit":"requests","avg":12.0},)"
+                                      R"("inter_token_latency":{"unit":"sec","avg":0.002}})");
+  check_refused(summary, summary + ":1: inter_token_latency.unit is sec, but must be ms");
+}
