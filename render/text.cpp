@@ -150,4 +150,9 @@ std::string TextTable::to_string() const {
   return table;
 }
 
+std::string point_words(double batch, double context) {
+  return context == 0 ? fmt::format("batch {}", brief(batch))
+                      : fmt::format("batch {}, context {}", brief(batch), brief(context));
+}
+
 }  // namespace specdec::render

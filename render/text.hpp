@@ -38,6 +38,9 @@ std::string listed_ranges(const std::vector<std::int64_t>& numbers);
 /// A speedup: "2.31x".
 std::string factor_text(double speedup);
 
+/// "batch 8, context 4096"; the context is left out where it is 0, an empty cache.
+std::string point_words(double batch, double context);
+
 /// A number in a column: three decimals if they suffice, else as brief.
 std::string in_column(double value);
 

@@ -127,7 +127,7 @@ ChartSeries near_optimal_boxes(const planning::PointPlan& point) {
 }
 
 ChartPanel speedup_panel(const planning::PointPlan& point, const std::string& interval) {
-  ChartPanel panel{.title = fmt::format("batch {}, context {}", brief(point.batch), brief(point.context)),
+  ChartPanel panel{.title = point_words(point.batch, point.context),
                    .x = {.key = "gamma", .label = "γ (drafted tokens per step)"},
                    .y = {.key = "speedup", .label = "speedup over plain decoding (×)"}};
   ChartSeries near = near_optimal_boxes(point);

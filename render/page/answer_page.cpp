@@ -159,8 +159,8 @@ std::string gammas_table(const ordered_json& point, const std::string& interval)
   std::vector<HtmlTable::Column> columns = {{"Gamma"},   {"Tokens per step"}, {seconds ? "Round, ms" : "Round, steps"},
                                             {"Speedup"}, {interval},          {"Regret"}};
   if (bound) columns.push_back({"Bound", false});
-  HtmlTable table(fmt::format("Every gamma at batch {}, context {}; the best one is marked", count_cell(point["batch"]),
-                              count_cell(point["context"])),
+  HtmlTable table(fmt::format("Every gamma at {}; the best one is marked",
+                              point_words(point["batch"].get<double>(), point["context"].get<double>())),
                   std::move(columns));
   for (const ordered_json& row : point["rows"]) {
     const std::int64_t gamma = row["gamma"].get<std::int64_t>();
@@ -235,9 +235,9 @@ std::string next_section(const ordered_json& plan) {
     const ordered_json next = within(point, {"next_measurement"});
     if (next.is_null()) continue;
     html += fmt::format(
-        "<p>To tell at batch {}, context {}, where most of the uncertainty is that of {}: run the server with "
+        "<p>To tell at {}, where most of the uncertainty is that of {}: run the server with "
         "gamma {}{}, and</p>\n<pre><code>{}</code></pre>\n",
-        escaped(count_cell(point["batch"])), escaped(count_cell(point["context"])),
+        escaped(point_words(point["batch"].get<double>(), point["context"].get<double>())),
         escaped(point["dominant_source"].is_null() ? "the cost" : text_of_value(point["dominant_source"])),
         escaped(number_cell(next["gamma"])), next["with_baseline"].get<bool>() ? ", and once without speculation" : "",
         escaped(text_of_value(next["command"])));
