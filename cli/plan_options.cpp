@@ -46,7 +46,6 @@ GivenOptions cost_options(const PlanOptions& o) {
 void require_acceptance(const PlanOptions& o) {
   const auto given = names_given(acceptance_options(o));
   if (!o.drafts.empty()) return refuse_given(acceptance_options(o), "each --draft brings its own acceptance");
-  if (o.known_acceptance) return refuse_given(acceptance_options(o), "the acceptance is known");
   if (given.empty()) {
     if (!o.bench.empty()) return;
     std::vector<std::string_view> choices;
@@ -146,14 +145,14 @@ void require_question(const PlanOptions& o) {
 }  // namespace
 
 bool PlanOptions::states_acceptance() const {
-  return known_acceptance || !names_given(acceptance_options(*this)).empty();
+  return !names_given(acceptance_options(*this)).empty();
 }
 
 bool PlanOptions::states_cost() const { return !names_given(cost_options(*this)).empty(); }
 
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
-                     !bench.empty() || !holdout.empty() || roofline.hardware || known_acceptance;
+                     !bench.empty() || !holdout.empty() || roofline.hardware;
   const bool question = !drafts.empty() || batch || context || max_num_seqs || schedule || emit;
   return !files && !question && !draft_kind && !overhead_seconds && !extrapolate;
 }

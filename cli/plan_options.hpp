@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +27,6 @@ struct PlanOptions {
   std::optional<std::string> draft_array;
   /// Of reading the trace.
   Progress progress;
-  /// Instead of all these: one that was read before.
-  std::shared_ptr<const planner::Acceptance> known_acceptance;
   // About it.
   std::optional<std::int64_t> at;
   std::optional<double> rounds;

@@ -241,10 +241,6 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
   return Acceptance::from_recording(o.trace, how);
 }
 
-Cost cost_of_models(const PlanOptions& o, const DraftWords& draft) {
-  return of_models_or_constants(o, draft, own_cost(o));
-}
-
 Cost cost_of(const PlanOptions& o, const DraftWords& draft) { return Pricing(o).cost_of(draft, own_cost(o)); }
 
 Cost hardware_cost(const RooflineArguments& a, const std::optional<std::string>& model, const DraftWords& draft,

@@ -31,9 +31,6 @@ planner::Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading&
 /// @throws UsageError, traces::FileError
 planner::Cost cost_of(const PlanOptions& o, const planner::DraftWords& draft);
 
-/// The same by --c or --hardware alone, whatever files are given.
-planner::Cost cost_of_models(const PlanOptions& o, const planner::DraftWords& draft);
-
 /// The cost by --hardware, which is given.
 /// @param drafts  false: nothing drafts
 /// @throws UsageError, traces::FileError

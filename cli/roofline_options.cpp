@@ -147,7 +147,6 @@ HardwareOptions hardware_options(const RooflineArguments& a) {
     o.*loss.loss = UncertainValue{value.low * loss.unit, value.value * loss.unit, value.high * loss.unit};
   }
   for (const std::string& text : a.calibrate) o.calibrate.push_back(timed_iteration(text));
-  o.known = a.known;
   return o;
 }
 

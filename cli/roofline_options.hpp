@@ -30,8 +30,6 @@ struct RooflineArguments {
   std::optional<std::string> layer_seconds;
   std::optional<std::string> scheduling_seconds;
   std::vector<std::string> calibrate;
-  /// Files that were read before, and are not read again.
-  planner::NamedSpecs known;
 };
 
 /// Declares them under headings of their own.

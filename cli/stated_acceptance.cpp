@@ -13,13 +13,14 @@ namespace specdec::cli {
 namespace {
 
 using planner::Acceptance;
+using planner::AcceptanceWords;
 using planner::half_unit_of;
 using planner::largest_max_gamma;
 
 constexpr Range probability = {0.0, 1.0};
 
 /// "0.7" or "0.7:0.8"; a single value is an interval of no length.
-std::pair<double, double> parse_interval(std::string_view option, const std::string& text) {
+planner::RateRange rates_of(std::string_view option, const std::string& text) {
   const auto parts = split(text, ':');
   if (parts.size() == 1) {
     const double value = parse_number(option, text, probability);
@@ -31,7 +32,7 @@ std::pair<double, double> parse_interval(std::string_view option, const std::str
   return {low, high};
 }
 
-Acceptance from_lengths(const PlanOptions& o) {
+AcceptanceWords lengths_of(const PlanOptions& o) {
   const std::string_view option = "--acceptance-length";
   const std::string& text = *o.acceptance_length;
   const auto typed_length = [&](std::string_view number, std::int64_t gamma) {
@@ -47,7 +48,7 @@ Acceptance from_lengths(const PlanOptions& o) {
   if (text.find(':') == std::string::npos) {
     if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
     lengths.push_back(typed_length(text, *o.at));
-    return Acceptance::of_lengths(lengths, o.rounds, rule_of(o));
+    return {.acceptance_length = std::move(lengths)};
   }
   if (o.at) throw UsageError(fmt::format("--at is {}, but {} already names its gammas", *o.at, option));
   for (const std::string_view part : split(text, ',')) {
@@ -63,15 +64,23 @@ Acceptance from_lengths(const PlanOptions& o) {
     }
     lengths.push_back(typed_length(pair[1], gamma));
   }
-  return Acceptance::of_lengths(lengths, o.rounds, rule_of(o));
+  return {.acceptance_length = std::move(lengths)};
 }
 
-Acceptance from_positions(const PlanOptions& o) {
+AcceptanceWords positions_of(const PlanOptions& o) {
   std::vector<estimate::TypedRate> rates;
   for (const std::string_view part : split(*o.acceptance_per_position, ',')) {
     rates.push_back({parse_number("--acceptance-per-position", part, probability), half_unit_of(part)});
   }
-  return Acceptance::of_positions(rates, o.conditional, o.rounds, rule_of(o));
+  return {.acceptance_per_position = std::move(rates), .conditional = o.conditional};
+}
+
+AcceptanceWords what_is_stated(const PlanOptions& o) {
+  if (o.acceptance_length) return lengths_of(o);
+  if (o.acceptance_per_position) return positions_of(o);
+  if (o.published) return {.published = o.published};
+  if (o.alpha) return {.alpha = rates_of("--alpha", *o.alpha)};
+  return {.rejection = rates_of("--rejection", *o.rejection)};
 }
 
 }  // namespace
@@ -79,15 +88,10 @@ Acceptance from_positions(const PlanOptions& o) {
 Acceptance::Rule rule_of(const PlanOptions& o) { return traces::acceptance_rule_named(o.acceptance); }
 
 Acceptance stated_acceptance(const PlanOptions& o) {
-  if (o.acceptance_length) return from_lengths(o);
-  if (o.acceptance_per_position) return from_positions(o);
-  if (o.published) return Acceptance::published(*o.published, rule_of(o));
-  if (o.alpha) {
-    const auto [low, high] = parse_interval("--alpha", *o.alpha);
-    return Acceptance::of_interval(low, high, rule_of(o));
-  }
-  const auto [low, high] = parse_interval("--rejection", *o.rejection);
-  return Acceptance::of_rejection(low, high, rule_of(o));
+  AcceptanceWords words = what_is_stated(o);
+  words.rounds = o.rounds;
+  words.rule = rule_of(o);
+  return Acceptance::of(words);
 }
 
 }  // namespace specdec::cli

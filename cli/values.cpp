@@ -5,10 +5,8 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <optional>
-#include <version>
 
 #include "cli/usage_error.hpp"
 
@@ -23,22 +21,6 @@ std::optional<Number> read_whole(std::string_view text) {
   if (error != std::errc{} || stop != end) return std::nullopt;
   return value;
 }
-
-#ifndef __cpp_lib_to_chars
-/// libc++ 14, which the browser's program is built with, has no from_chars of floating-point numbers. A program in a
-/// browser has the C locale.
-template <>
-std::optional<double> read_whole(std::string_view text) {
-  if (text.empty() || text.find_first_not_of("0123456789+-.eE") != std::string_view::npos || text.front() == '+') {
-    return std::nullopt;
-  }
-  const std::string whole(text);
-  char* stop = nullptr;
-  const double value = std::strtod(whole.c_str(), &stop);
-  if (stop != whole.c_str() + whole.size()) return std::nullopt;
-  return value;
-}
-#endif
 
 /// "1e9", "2.5e6": what is an integer that a double holds exactly.
 std::optional<std::int64_t> read_exponential(std::string_view text) {

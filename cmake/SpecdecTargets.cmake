@@ -1,5 +1,6 @@
 # specdec_library(<layer>): a static library specdec_<layer>, alias specdec::<layer>, with headers beside sources.
-# specdec_sources(<layer> HEADERS ... SOURCES ... KERNELS ...): adds files of the calling folder to it. KERNELS are sources
+# specdec_sources(<layer> HEADERS ... SOURCES ... PURE ... KERNELS ...): adds files of the calling folder to it. PURE are
+# sources that a plan of stated numbers needs, without threads and recordings; web/ compiles them, too. KERNELS are those
 # whose loops are worth -O3; Highway compiles them once for each instruction set, so they join no unity build.
 # specdec_compile_options(<target>): warnings and sanitizers, private, so that they never reach the export.
 
@@ -28,10 +29,17 @@ function(specdec_library layer)
 endfunction()
 
 function(specdec_sources layer)
-  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES;KERNELS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES;PURE;KERNELS" ${ARGN})
+  # In one order, so that what is pure does not decide which files a unity build joins.
+  set(sources ${arg_SOURCES} ${arg_PURE})
+  if(arg_PURE)
+    list(SORT sources)
+  endif()
   target_sources(specdec_${layer}
     PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_HEADERS}
-    PRIVATE ${arg_SOURCES} ${arg_KERNELS})
+    PRIVATE ${sources} ${arg_KERNELS})
+  list(TRANSFORM arg_PURE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  set_property(TARGET specdec_${layer} APPEND PROPERTY SPECDEC_PURE_SOURCES ${arg_PURE})
   if(arg_KERNELS)
     set_source_files_properties(${arg_KERNELS} TARGET_DIRECTORY specdec_${layer} PROPERTIES
       SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)

@@ -1,6 +1,7 @@
 #include "planner/acceptance.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <utility>
 
@@ -71,6 +72,51 @@ void require_falling(std::span<const estimate::TypedRate> rates) {
   }
 }
 
+Acceptance with_words(Acceptance acceptance, AcceptanceWords words) {
+  words.rule = acceptance.rule_stated ? acceptance.rule : std::nullopt;
+  acceptance.words = std::move(words);
+  return acceptance;
+}
+
+void require_one(const AcceptanceWords& words) {
+  std::vector<std::string_view> given;
+  const auto add = [&](bool is_given, std::string_view option) {
+    if (is_given) given.push_back(option);
+  };
+  add(words.alpha.has_value(), "--alpha");
+  add(words.rejection.has_value(), "--rejection");
+  add(!words.acceptance_length.empty(), "--acceptance-length");
+  add(!words.acceptance_per_position.empty(), "--acceptance-per-position");
+  add(words.published.has_value(), "--published");
+  add(words.known.has_value(), "--known");
+  if (given.empty()) {
+    throw QuestionError(
+        "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --published and --known is "
+        "needed");
+  }
+  if (given.size() > 1) throw QuestionError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
+  if (words.rounds && words.acceptance_length.empty() && words.acceptance_per_position.empty()) {
+    throw QuestionError("--rounds is given, but goes with --acceptance-length or --acceptance-per-position only");
+  }
+  if (words.conditional && words.acceptance_per_position.empty()) {
+    throw QuestionError("--conditional is given, but goes with --acceptance-per-position only");
+  }
+}
+
+void require_lengths(const std::vector<estimate::TypedLength>& lengths) {
+  std::int64_t last = 0;
+  for (const estimate::TypedLength& length : lengths) {
+    if (length.gamma <= last) {
+      throw QuestionError(
+          fmt::format("--acceptance-length: gamma {} follows {}, but gammas must rise", length.gamma, last));
+    }
+    last = length.gamma;
+    if (1 <= length.tokens_per_step && length.tokens_per_step <= static_cast<double>(last) + 1) continue;
+    refuse("--acceptance-length", fmt::format("{}", length.tokens_per_step),
+           fmt::format("in [1, {}] at gamma {}: tokens per step, the bonus token included", last + 1, last));
+  }
+}
+
 }  // namespace
 
 core::AcceptanceRate StatedAcceptance::rate() const { return typed ? typed->rate : planning::pooled_rate(profile); }
@@ -79,7 +125,8 @@ Acceptance Acceptance::of_rate(double alpha, Rule rule) { return of_interval(alp
 
 Acceptance Acceptance::of_interval(double low, double high, Rule rule) {
   core::require_in("Acceptance", "low", low, 0, high);
-  return of(between(core::AcceptanceRate(low), core::AcceptanceRate(high)), rule);
+  return with_words(of(between(core::AcceptanceRate(low), core::AcceptanceRate(high)), rule),
+                    {.alpha = RateRange{low, high}});
 }
 
 Acceptance Acceptance::of_rejection(double low, double high, Rule rule) {
@@ -87,25 +134,28 @@ Acceptance Acceptance::of_rejection(double low, double high, Rule rule) {
   StatedAcceptance stated =
       between(core::AcceptanceRate::from_rejection(high), core::AcceptanceRate::from_rejection(low));
   stated.by_rejection = true;
-  return of(std::move(stated), rule);
+  return with_words(of(std::move(stated), rule), {.rejection = RateRange{low, high}});
 }
 
 Acceptance Acceptance::of_lengths(std::span<const estimate::TypedLength> lengths, std::optional<double> rounds,
                                   Rule rule) {
-  return of(of_typed(estimate::typed_lengths(lengths, rounds), false), rule);
+  return with_words(of(of_typed(estimate::typed_lengths(lengths, rounds), false), rule),
+                    {.acceptance_length = {lengths.begin(), lengths.end()}, .rounds = rounds});
 }
 
 Acceptance Acceptance::of_positions(std::span<const estimate::TypedRate> rates, bool conditional,
                                     std::optional<double> rounds, Rule rule) {
   if (!conditional) require_falling(rates);
-  return of(of_typed(estimate::typed_positions(rates, conditional, rounds), true), rule);
+  return with_words(
+      of(of_typed(estimate::typed_positions(rates, conditional, rounds), true), rule),
+      {.acceptance_per_position = {rates.begin(), rates.end()}, .conditional = conditional, .rounds = rounds});
 }
 
 Acceptance Acceptance::published(std::string_view name, Rule rule) {
   if (const planning::PublishedAcceptance* const found = planning::published_acceptance(name)) {
     StatedAcceptance stated{core::AcceptanceRate(found->alpha), found->interval};
     stated.published = found;
-    return of(std::move(stated), rule);
+    return with_words(of(std::move(stated), rule), {.published = found->name});
   }
   std::vector<std::string> known;
   for (const planning::PublishedAcceptance& one : planning::published_acceptances()) known.push_back(one.name);
@@ -129,6 +179,23 @@ Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
   acceptance.assumptions = assumptions_of(stated);
   acceptance.warnings = warnings_of(stated);
   acceptance.stated = std::move(stated);
+  return acceptance;
+}
+
+Acceptance Acceptance::of(const AcceptanceWords& words) {
+  require_one(words);
+  if (words.alpha) return of_interval(words.alpha->low, words.alpha->high, words.rule);
+  if (words.rejection) return of_rejection(words.rejection->low, words.rejection->high, words.rule);
+  if (!words.acceptance_length.empty()) {
+    require_lengths(words.acceptance_length);
+    return of_lengths(words.acceptance_length, words.rounds, words.rule);
+  }
+  if (!words.acceptance_per_position.empty()) {
+    return of_positions(words.acceptance_per_position, words.conditional, words.rounds, words.rule);
+  }
+  if (words.published) return published(*words.published, words.rule);
+  Acceptance acceptance = *words.known->acceptance;
+  acceptance.words = words;
   return acceptance;
 }
 

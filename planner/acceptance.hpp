@@ -84,13 +84,45 @@ struct RecordingOptions {
   std::function<void(double share)> progress = {};
 };
 
+struct Acceptance;
+
+/// An interval of rates; one rate if its ends are the same.
+struct RateRange {
+  double low = 0;
+  double high = 0;
+};
+
+/// An acceptance that another program read from files, known up to a gamma.
+struct KnownAcceptance {
+  std::shared_ptr<const Acceptance> acceptance;
+  std::int64_t last_gamma = 0;
+};
+
+/// Acceptance as it is stated: exactly one of the first six members, and those that go with it. Members have the
+/// meaning of the options of `specdec plan` of that name.
+struct AcceptanceWords {
+  /// In [0, 1]; `rejection` is 1 - alpha, in [0, 1], too.
+  std::optional<RateRange> alpha = {};
+  std::optional<RateRange> rejection = {};
+  std::vector<estimate::TypedLength> acceptance_length = {};
+  std::vector<estimate::TypedRate> acceptance_per_position = {};
+  std::optional<std::string> published = {};
+  std::optional<KnownAcceptance> known = {};
+  /// Rates by position are those given that all before are accepted.
+  bool conditional = false;
+  /// Rounds behind each length or rate by position, [1, 1e15].
+  std::optional<double> rounds = {};
+  std::optional<traces::AcceptanceRule> rule = {};
+};
+
 /// How many drafted tokens are accepted, for every gamma, from any source.
 struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve;
   /// The same with three times the variance, for acceptance from rounds that were taken as independent.
   std::shared_ptr<const estimate::AcceptanceCurve> curve_at_design_effect_3;
-  /// Set if the acceptance is stated.
+  /// Set if the acceptance is stated, with the words that state it.
   std::optional<StatedAcceptance> stated;
+  std::optional<AcceptanceWords> words;
   /// Whether an interval of rates is stated, whose gamma is that of minimax regret.
   bool states_range() const { return stated && stated->interval; }
   std::optional<traces::AcceptanceRule> rule;
@@ -141,6 +173,9 @@ struct Acceptance {
   /// @throws QuestionError if there is none with that name
   static Acceptance published(std::string_view name, Rule rule = {});
   static Acceptance of(StatedAcceptance stated, Rule rule = {});
+  /// The acceptance that the words state.
+  /// @throws QuestionError unless they state exactly one, and nothing that goes with another; as the functions above
+  static Acceptance of(const AcceptanceWords& words);
   /// Server counters, in any format of docs/counters.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_counters(const std::vector<std::string>& files, const CountersOptions& options = {});

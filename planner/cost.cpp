@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
 
 #include "analysis/cost/constant_cost.hpp"
 #include "planner/number_text.hpp"
@@ -21,6 +24,12 @@ std::string text_of(const core::VerificationCost& factor) {
     parts.push_back(fmt::format("{}:{}", point.tokens, point.factor));
   }
   return fmt::format("{}", fmt::join(parts, ","));
+}
+
+void refuse_given(std::initializer_list<std::pair<std::string_view, bool>> options, std::string_view why) {
+  for (const auto& [option, is_given] : options) {
+    if (is_given) throw QuestionError(fmt::format("{} is given, but {}", option, why));
+  }
 }
 
 }  // namespace
@@ -73,11 +82,42 @@ Cost Cost::of_constants(const StepTimes& times, DraftWords draft, std::string ta
   append_new(cost.assumptions, times.assumptions());
   cost.rounds = std::make_shared<cost::ConstantCost>(std::move(options));
   cost.constants = times;
+  cost.words = CostWords{times, {}, target, {.draft = draft}};
+  // Nothing is shared where no hardware is named.
+  cost.words->options.draft.tensor_parallel.reset();
   cost.draft = std::move(draft);
   cost.target_model = std::move(target_model);
   cost.warnings = cost.constants->warnings();
   append(cost.warnings, cost.rounds->findings());
   return cost;
+}
+
+Cost Cost::of(const CostWords& words) {
+  const HardwareOptions& o = words.options;
+  if (!words.hardware) {
+    refuse_given({{"--tensor-parallel-size", o.tensor_parallel.has_value()},
+                  {"--draft-tensor-parallel-size", o.draft.tensor_parallel.has_value()},
+                  {"--weight-dtype", o.weight_dtype.has_value()},
+                  {"--draft-weight-dtype", o.draft_weight_dtype.has_value()},
+                  {"--kv-cache-dtype", o.kv_cache_dtype.has_value()},
+                  {"--bandwidth-efficiency", o.bandwidth_efficiency.has_value()},
+                  {"--compute-efficiency", o.compute_efficiency.has_value()},
+                  {"--link-efficiency", o.link_efficiency.has_value()},
+                  {"--all-reduce-latency-seconds", o.all_reduce_latency_seconds.has_value()},
+                  {"--launch-seconds", o.launch_seconds.has_value()},
+                  {"--draft-launch-seconds", o.draft_launch_seconds.has_value()},
+                  {"--layer-seconds", o.layer_seconds.has_value()},
+                  {"--scheduling-seconds", o.scheduling_seconds.has_value()},
+                  {"--calibrate", !o.calibrate.empty()}},
+                 "needs --hardware beside it");
+    return of_constants(words.times, o.draft, words.model.value_or(""));
+  }
+  refuse_given({{"--c", words.times.c.has_value()},
+                {"--verify-factor", words.times.verify_factor.has_value()},
+                {"--overhead", words.times.overhead.has_value()}},
+               "--hardware prices rounds");
+  if (!words.model) throw QuestionError("--model is missing: --hardware prices it");
+  return of_hardware(*words.hardware, *words.model, o);
 }
 
 }  // namespace specdec::planner

@@ -80,6 +80,17 @@ struct HardwareOptions {
   std::string draft_model_option() const { return draft_option_of(draft, "model"); }
 };
 
+/// A cost as it is stated: constants, or hardware and the models on it. Members have the meaning of the options of
+/// `specdec plan` of that name.
+struct CostWords {
+  StepTimes times = {};
+  /// The arguments of Cost::of_hardware; the target's name goes with constants, too.
+  std::optional<std::string> hardware = {};
+  std::optional<std::string> model = {};
+  /// How the models run there; the draft's name and kind go with constants, too.
+  HardwareOptions options = {};
+};
+
 /// Timed passes of all models in several files: specdec's (batch, tokens, context, seconds) or llama-bench's.
 class Timings {
  public:
@@ -136,6 +147,8 @@ struct Cost {
   std::shared_ptr<const cost::RooflineCost> roofline;
   /// The constants, including c.
   std::optional<StepTimes> constants;
+  /// The words that state constants or hardware, with the specifications that were read from files; empty for others.
+  std::optional<CostWords> words;
   /// How the draft is made, and the settings stated for it.
   cost::DraftKind kind = cost::DraftKind::model;
   DraftWords draft;
@@ -166,6 +179,9 @@ struct Cost {
   /// @param model     a name of cost::model_presets(), a config.json, its folder or a GGUF file
   /// @throws QuestionError for an invalid value or name; traces::FileError
   static Cost of_hardware(const std::string& hardware, const std::string& model, const HardwareOptions& options = {});
+  /// The cost that the words state.
+  /// @throws QuestionError for members that do not go together; as the functions above
+  static Cost of(const CostWords& words);
   /// Timed passes of the target and, unless c is given, of the draft. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Cost of_timings(const Timings& target, const TimingOptions& options = {});

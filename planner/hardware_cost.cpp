@@ -274,6 +274,9 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   }
   assume_losses(o, priced->options().losses, shared, cost);
   append(cost.warnings, priced->findings());
+  cost.words = CostWords{{}, hardware, model, o};
+  cost.words->options.known.hardware.insert(cost.specs.hardware.begin(), cost.specs.hardware.end());
+  cost.words->options.known.models.insert(cost.specs.models.begin(), cost.specs.models.end());
   cost.rounds = cost.roofline = std::move(priced);
   return cost;
 }

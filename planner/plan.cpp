@@ -97,25 +97,6 @@ void require_schedule(const std::vector<ScheduleStretch>& schedule) {
   }
 }
 
-/// Requires each member of a question to be in its range.
-void require_ranges(const PlanQuestion& q) {
-  require_rising("--batch", q.batch, 0, true, static_cast<double>(planning::largest_scheduled_batch));
-  require_rising("--context", q.context, 0, false, largest_context);
-  require_schedule(q.schedule);
-  const auto require = [](std::string_view option, auto value, bool legal, std::string_view expected) {
-    if (!legal) refuse(option, fmt::format("{}", value), expected);
-  };
-  require("--tolerance", q.tolerance, 0 < q.tolerance && q.tolerance <= 0.5, "in (0, 0.5]");
-  const std::int64_t max_gamma = q.max_gamma.value_or(1);
-  require("--max-gamma", max_gamma, 1 <= max_gamma && max_gamma <= largest_max_gamma,
-          fmt::format("in [1, {}]", largest_max_gamma));
-  const std::int64_t gamma = q.gamma.value_or(0);
-  require("--gamma", gamma, gamma >= 0, "0 or more");
-  const double min_gain = q.min_gain.value_or(0), max_regret = q.max_regret.value_or(0);
-  require("--min-gain", min_gain, 0 <= min_gain && std::isfinite(min_gain), "0 or more");
-  require("--max-regret", max_regret, 0 <= max_regret && max_regret <= 1, "in [0, 1]");
-}
-
 /// The question for the library, from the drafts' names, curves and costs and the plan's question.
 planning::DeploymentQuestion deployment_question(const Plan& p) {
   const PlanQuestion& q = p.question;
@@ -203,6 +184,24 @@ bool Plan::lacks_sampling(std::size_t draft) const {
 
 bool Plan::exceeds_max_regret() const {
   return deployment.exceeds_max_regret || (closed_form && closed_form->regret_too_large());
+}
+
+void require_ranges(const PlanQuestion& q) {
+  require_rising("--batch", q.batch, 0, true, static_cast<double>(planning::largest_scheduled_batch));
+  require_rising("--context", q.context, 0, false, largest_context);
+  require_schedule(q.schedule);
+  const auto require = [](std::string_view option, auto value, bool legal, std::string_view expected) {
+    if (!legal) refuse(option, fmt::format("{}", value), expected);
+  };
+  require("--tolerance", q.tolerance, 0 < q.tolerance && q.tolerance <= 0.5, "in (0, 0.5]");
+  const std::int64_t max_gamma = q.max_gamma.value_or(1);
+  require("--max-gamma", max_gamma, 1 <= max_gamma && max_gamma <= largest_max_gamma,
+          fmt::format("in [1, {}]", largest_max_gamma));
+  const std::int64_t gamma = q.gamma.value_or(0);
+  require("--gamma", gamma, gamma >= 0, "0 or more");
+  const double min_gain = q.min_gain.value_or(0), max_regret = q.max_regret.value_or(0);
+  require("--min-gain", min_gain, 0 <= min_gain && std::isfinite(min_gain), "0 or more");
+  require("--max-regret", max_regret, 0 <= max_regret && max_regret <= 1, "in [0, 1]");
 }
 
 Plan asked_plan(const PlanQuestion& q, std::int64_t usual) {

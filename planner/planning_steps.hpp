@@ -8,6 +8,8 @@
 /// The steps in which a plan is made, whatever its sources.
 namespace specdec::planner {
 
+/// @throws QuestionError for a member that is out of its range, whatever the others are
+void require_ranges(const PlanQuestion& question);
 /// The part of the plan that follows from the question before a draft is known.
 /// @param usual  the largest gamma if the question names none
 /// @throws QuestionError

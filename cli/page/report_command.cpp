@@ -10,12 +10,12 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "cli/figures/token_strip.hpp"
-#include "cli/page/planner_start.hpp"
 #include "cli/plan.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"
@@ -24,6 +24,7 @@
 #include "render/figures/trace_charts.hpp"
 #include "render/page/answer_page.hpp"
 #include "render/page/page_charts.hpp"
+#include "render/page/plan_controls.hpp"
 #include "render/text.hpp"
 #include "render/version.hpp"
 #include "traces/acceptance_rules.hpp"
@@ -172,7 +173,9 @@ Report run(const ReportOptions& o, const Options& options) {
                              plan.report.warnings.end());
   page.plan = with_envelope("plan", inputs, plan.report);
   if (script) {
-    page.program = PageProgram{std::move(*script), planner_start(o.plan, plan, page.plan["inputs"], page.analysis)};
+    std::span<const planning::LenienceEstimate> lenience;
+    if (analysis) lenience = analysis->recording.lenience;
+    page.program = PageProgram{std::move(*script), plan_controls(*plan.plan, lenience)};
   }
   report.file = html_of(page);
 

@@ -43,6 +43,24 @@ requests.push(
   { alpha: "0.7", hardware: "h100-sxm", model: "llama-3.1-8b", draft_model: "eagle3-llama-3.1-8b", draft_kind: "eagle" },
   { alpha: "0.8", c: 0.05, batch: "1,8" });
 
+const questionKeys = ["batch", "context", "gamma", "max_gamma"];
+const acceptanceKeys = ["alpha", "rejection"];
+
+/** What the command line writes as text, as the page's planner takes it: planner::PlanRequest. */
+function requestOf(words) {
+  const request = { acceptance: {}, cost: {}, question: {} };
+  const factor = (text) => (text.includes(":") ? text.split(",").map((point) => point.split(":").map(Number)).map(([tokens, its]) => ({ tokens, factor: its })) : Number(text));
+  const typed = {
+    alpha: (text) => (text.includes(":") ? text.split(":").map(Number) : Number(text)), rejection: Number,
+    batch: (text) => text.split(",").map(Number), context: (text) => text.split(",").map(Number), verify_factor: factor,
+  };
+  for (const [key, value] of Object.entries(words)) {
+    const part = questionKeys.includes(key) ? "question" : acceptanceKeys.includes(key) ? "acceptance" : "cost";
+    request[part][key] = typed[key] ? typed[key](value) : value;
+  }
+  return request;
+}
+
 const option = (key) => `--${key.replaceAll("_", "-")}`;
 const wordsOf = (request) => Object.entries(request).flatMap(([key, value]) => [option(key), String(value)]);
 
@@ -54,12 +72,16 @@ async function requireSameAsReport(browser, scratch, words, files, questions) {
   const { page, quiet } = await openPage(browser, file);
   const { first, said, answers } = await page.evaluate(async (all) => {
     const { planner, view } = await window.specdec;
-    const { acceptance, options, specs } = view.controls.start;
+    const { acceptance, question, specs } = view.controls.start;
     return {
       first: view.answer.plan, said: view.answer.words,
-      answers: all.map((question) => planner.plan({ ...options, ...acceptance?.request, specs, ...question })),
+      answers: all.map((asked) => planner.plan({
+        acceptance: asked.acceptance.alpha === undefined ? acceptance.words : asked.acceptance,
+        cost: asked.cost.hardware === undefined ? asked.cost : { ...asked.cost, specs },
+        question: { ...question, ...acceptance?.question, ...asked.question },
+      })),
     };
-  }, questions);
+  }, questions.map(requestOf));
   quiet();
   await page.close();
 
@@ -81,7 +103,7 @@ await withBrowser(async (browser, scratch) => {
   const answers = await page.evaluate(async (all) => {
     const { planner } = await window.specdec;
     return all.map((request) => planner.plan(request));
-  }, requests);
+  }, requests.map(requestOf));
   quiet();
   let numbers = 0;
   requests.forEach((request, i) => {
@@ -104,17 +126,17 @@ await withBrowser(async (browser, scratch) => {
   const refused = await page.evaluate(async () => {
     const { planner } = await window.specdec;
     try {
-      return planner.plan({ alpha: "1.2", c: 0.05 });
+      return planner.plan({ acceptance: { alpha: 1.2 }, cost: { c: 0.05 } });
     } catch (error) {
       return error.message;
     }
   });
-  assert.equal(refused, "alpha is 1.2, but must be a number in [0, 1]");
+  assert.equal(refused, "alpha is 1.2, but must be a number in [0, 1] or [low, high] with low <= high");
 
   // The heat map and the regrets are the same functions'.
   const { map, regret } = await page.evaluate(async () => {
     const { planner } = await window.specdec;
-    return { map: planner.map({ alphas: [0.5, 0.8], cs: [0.05, 0.2] }), regret: planner.regret({ alphas: [0.8], c: 0.05, last: 5 }) };
+    return { map: planner.map({ alphas: [0.5, 0.8], cs: [0.05, 0.2], cost: {} }), regret: planner.regret({ alphas: [0.8], c: 0.05, cost: {}, last: 5 }) };
   });
   [0.05, 0.2].forEach((c, row) => [0.5, 0.8].forEach((alpha, column) => {
     const plan = JSON.parse(run("plan", "--alpha", String(alpha), "--c", String(c), "--format", "json"));

@@ -1,4 +1,4 @@
-// Draws what C++ calls a Chart (cli/figures/chart.hpp) by ECharts: each panel one drawing, values shown where the
+// Draws what C++ calls a Chart (render/figures/chart.hpp) by ECharts: each panel one drawing, values shown where the
 // pointer is.
 import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
 import {

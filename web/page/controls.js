@@ -202,44 +202,47 @@ export class Controls extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** What the page's planner is asked; keys as in the inputs of `specdec plan` (web/planner.cpp). */
+  /** What the page's planner is asked: a PlanRequest (planner/plan_request.hpp). */
   request() {
     const { start } = this;
     const wanted = (id) => {
       if (this.text(id) === "") throw new Error(`${this.form.querySelector(`label[for="planner-${id}"]`).textContent}: a number is missing`);
-      return this.text(id);
+      return Number(this.text(id));
     };
-    const request = { ...start.options };
+    const whole = (id) => Math.round(wanted(id));
+    const beside = start[this.text("cost") === "c" ? "with_c" : "with_hardware"];
+    const cost = { ...beside.cost }, question = { ...start.question, ...beside.question };
+    let acceptance;
     if (this.text("acceptance") === "report") {
-      Object.assign(request, start.acceptance.request);
+      acceptance = start.acceptance.words;
+      Object.assign(question, start.acceptance.question);
     } else {
-      const low = wanted("alpha_low"), high = wanted("alpha_high");
-      request.alpha = low === high ? low : `${low}:${high}`;
+      acceptance = { alpha: [wanted("alpha_low"), wanted("alpha_high")] };
     }
     if (this.text("gamma") !== "") {
-      request.gamma = Math.round(Number(this.text("gamma")));
-      delete request.schedule;
-    } else if (!request.schedule) {
-      delete request.max_regret;
+      question.gamma = whole("gamma");
+      delete question.schedule;
+    } else if (!question.schedule) {
+      delete question.max_regret;
     }
     if (this.text("cost") === "c") {
-      request.c = Number(wanted("c"));
-      return Object.assign(request, start.c_options);
+      cost.c = wanted("c");
+      return { acceptance, cost, question };
     }
-    Object.assign(request, start.hardware_options, {
+    Object.assign(question, { batch: [wanted("batch")], context: [wanted("context")] });
+    Object.assign(cost, {
       specs: start.specs, hardware: this.text("hardware"), model: this.text("model"), draft_kind: this.text("draft_kind"),
-      batch: wanted("batch"), context: wanted("context"),
-      tensor_parallel_size: Math.round(Number(wanted("tensor_parallel_size"))),
+      tensor_parallel_size: whole("tensor_parallel_size"),
     });
     const optional = ["weight_dtype", "kv_cache_dtype"];
-    if (request.draft_kind === "ngram") delete request.draft_launch_seconds;
+    if (cost.draft_kind === "ngram") delete cost.draft_launch_seconds;
     else optional.push("draft_model", "draft_weight_dtype");
     for (const id of optional) {
-      if (this.text(id) !== "") request[id] = this.text(id);
+      if (this.text(id) !== "") cost[id] = this.text(id);
     }
-    if (request.draft_kind !== "ngram" && this.text("draft_tensor_parallel_size") !== "") {
-      request.draft_tensor_parallel_size = Math.round(Number(this.text("draft_tensor_parallel_size")));
+    if (cost.draft_kind !== "ngram" && this.text("draft_tensor_parallel_size") !== "") {
+      cost.draft_tensor_parallel_size = whole("draft_tensor_parallel_size");
     }
-    return request;
+    return { acceptance, cost, question };
   }
 }

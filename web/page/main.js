@@ -23,7 +23,7 @@ function shown({ plan }, request) {
     const row = (one) => ({ gamma: one.gamma, tokens: one.expected_tokens, speedup: one.speedup,
       operations: one.operations_factor, memory: one.memory_access_factor, regret: one.worst_regret });
     return { rows: plan.rows.map(row), best: plan.recommended.gamma, near: plan.near_optimal_ranges,
-      used: request.gamma, words: intervalWords(plan) };
+      used: request.question.gamma, words: intervalWords(plan) };
   }
   const near = point.near_optimal_gammas;
   const used = point.deployed?.gamma;
@@ -115,10 +115,16 @@ function largestC(c) {
   return Math.ceil((10 * wanted) / unit - 1e-9) * unit / 10;
 }
 
+/** The same without what is in use. */
+function withoutUse(request) {
+  const { gamma, schedule, max_regret, ...question } = request.question;
+  return { ...request, question };
+}
+
 function overCPanel(planner, request, words) {
-  const top = largestC(request.c);
-  const x = [...new Set([...Array.from({ length: 25 }, (_, i) => Number(((i / 24) * top).toPrecision(6))), request.c])].sort((a, b) => a - b);
-  const { gamma, speedup, ci95 } = planner.overC({ ...request, gamma: undefined, schedule: undefined, max_regret: undefined, cs: x });
+  const { c: own } = request.cost, top = largestC(own);
+  const x = [...new Set([...Array.from({ length: 25 }, (_, i) => Number(((i / 24) * top).toPrecision(6))), own])].sort((a, b) => a - b);
+  const { gamma, speedup, ci95 } = planner.overC({ request: withoutUse(request), cs: x });
   const rows = speedup.map((one, i) => ({ speedup: one, interval: ci95[i] }));
   // As many gammas as there is room for.
   const changes = [];
@@ -131,17 +137,17 @@ function overCPanel(planner, request, words) {
   series.push({ name: "best gamma", mark: "line", role: "data", colour: 0, x, y: speedup }, {
     name: "", mark: "text", role: "data", colour: 0, x: changes.map((i) => x[i]), y: changes.map((i) => speedup[i]),
     labels: changes.map((i) => `γ ${gamma[i]}`),
-  }, { name: "your c", mark: "vertical", role: "reference", x: [request.c] });
+  }, { name: "your c", mark: "vertical", role: "reference", x: [own] });
   return { title: "", x: { label: "c, draft step / target step", low: 0, high: top }, y: speedupAxis, series };
 }
 
 /** The heat map's cells, which stay while c does not leave the range shown. */
-function cellsOf(planner, { verify_factor, overhead }, top) {
+function cellsOf(planner, cost, top) {
   const alphas = Array.from({ length: 41 }, (_, i) => i / 40);
   const cs = Array.from({ length: 31 }, (_, i) => (i / 30) * top);
   alphas[40] = 0.99;
   cs[0] = top / 300;
-  const { gamma, speedup } = planner.map({ alphas, cs, verify_factor, overhead, max_gamma: 64 });
+  const { gamma, speedup } = planner.map({ alphas, cs, cost, max_gamma: 64 });
   const cell = { name: "best speedup", mark: "cells", role: "data", x: [], y: [], z: [], labels: [] };
   cs.forEach((c, row) => alphas.forEach((alpha, column) => {
     cell.x.push(column / 40);
@@ -154,13 +160,13 @@ function cellsOf(planner, { verify_factor, overhead }, top) {
 
 /** @param kept  {key, cell} of the last call */
 function mapPanel(planner, request, low, high, kept) {
-  const top = largestC(request.c);
-  const key = JSON.stringify([top, request.verify_factor, request.overhead]);
-  if (kept.key !== key) Object.assign(kept, { key, cell: cellsOf(planner, request, top) });
+  const { c, ...cost } = request.cost, top = largestC(c);
+  const key = JSON.stringify([top, cost]);
+  if (kept.key !== key) Object.assign(kept, { key, cell: cellsOf(planner, cost, top) });
   const { cell } = kept;
   const width = Math.max(high - low, 0.01) / 2, middle = (low + high) / 2;
   const box = { name: "your values", mark: "box", role: "highlight", x_low: [middle - width],
-    x_high: [middle + width], low: [request.c - top / 100], high: [request.c + top / 100] };
+    x_high: [middle + width], low: [c - top / 100], high: [c + top / 100] };
   return {
     title: "", x: { label: "acceptance rate alpha", low: 0, high: 1 },
     y: { label: "c, draft step / target step", low: 0, high: top },
@@ -172,8 +178,7 @@ function regretPanel(planner, request, low, high, best) {
   const from = Math.max(0, Math.floor(20 * (low - 0.1)) / 20), to = Math.min(0.99, Math.ceil(20 * (high + 0.1)) / 20);
   const alphas = Array.from({ length: 61 }, (_, i) => from + ((to - from) * i) / 60);
   const last = Math.min(Math.max(best + 3, 4), 12);
-  const { regret } = planner.regret({ c: request.c, verify_factor: request.verify_factor, overhead: request.overhead,
-    alphas, last });
+  const { regret } = planner.regret({ c: request.cost.c, cost: request.cost, alphas, last });
   const chosen = [...new Set([1, Math.max(1, best - 2), best, best + 2])].filter((gamma) => gamma <= last).slice(0, 4);
   const series = chosen.map((gamma, place) => ({
     name: `gamma ${gamma}${gamma === best ? ", recommended" : ""}`, mark: "line", colour: place,
@@ -270,8 +275,7 @@ class PlannerView {
   rateBeside(request) {
     const { alpha_low: low, alpha_high: high } = this.start;
     const middle = (low + high) / 2;
-    const rate = { ...request, acceptance: undefined, alpha: String(middle), gamma: undefined, schedule: undefined, max_regret: undefined };
-    for (const key of ["rejection", "acceptance_length", "acceptance_per_position", "at", "rounds", "conditional"]) delete rate[key];
+    const rate = { ...withoutUse(request), acceptance: { alpha: middle } };
     return { name: `one rate, ${brief(middle)}`, rows: shown(this.planner.plan(rate), rate).rows };
   }
 
@@ -279,7 +283,7 @@ class PlannerView {
     clearTimeout(this.later);
     try {
       const request = this.controls.request();
-      const isRate = request.alpha !== undefined, byHardware = request.c === undefined;
+      const isRate = request.acceptance.alpha !== undefined, byHardware = request.cost.hardware !== undefined;
       const answer = this.planner.plan(request);
       this.answer = answer;
       const view = shown(answer, request);
@@ -308,9 +312,10 @@ class PlannerView {
         this.sweepRatio(request, view, isRate);
         return;
       }
-      const list = [...new Set([...batches, ...this.start.batches, Number(request.batch)])].sort((a, b) => a - b);
-      const asked = { ...request, batch: list.join(",") };
-      for (const key of ["gamma", "schedule", "max_regret", "max_num_seqs"]) delete asked[key];
+      const list = [...new Set([...batches, ...this.start.batches, ...request.question.batch])].sort((a, b) => a - b);
+      const asked = withoutUse(request);
+      asked.question.batch = list;
+      delete asked.question.max_num_seqs;
       const { plan, words } = this.planner.plan(asked);
       this.draw("batch", batchPanel(plan), words.join(" "), words.find((one) => one.startsWith("Schedule")) ?? "");
       this.draw("time", timePanel(plan), "Time per output token against batch, with the best gamma and without speculation");
@@ -321,8 +326,7 @@ class PlannerView {
   }
 
   sweepRatio(request, view, isRate) {
-    const [low, high] = isRate ? request.alpha.split(":").map(Number).concat(Number(request.alpha)).slice(0, 2)
-      : [this.start.alpha_low, this.start.alpha_high];
+    const [low, high] = isRate ? request.acceptance.alpha : [this.start.alpha_low, this.start.alpha_high];
     if (!isRate) {
       this.draw("over-c", overCPanel(this.planner, request, view.words), "Speedup of the best gamma against c");
     } else if (view.best !== null) {

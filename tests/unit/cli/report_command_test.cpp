@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "analysis/planning/profile_curve.hpp"
+#include "planner/known_inputs.hpp"
+#include "planner/question_error.hpp"
 #include "render/page/chart_page.hpp"
 #include "render/page/html.hpp"
-#include "render/page/page_inputs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
@@ -80,8 +81,8 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   acceptance.alpha_ci95 = estimate::Interval{0.1, 1.0 / 3};
   acceptance.rule = traces::AcceptanceRule::greedy_draft;
   acceptance.warnings.push_back({"code", "message", true});
-  const auto document = nlohmann::ordered_json::parse(render::script_json(render::page_input(acceptance, 5)));
-  const planner::Acceptance back = render::page_acceptance(document);
+  const auto document = nlohmann::ordered_json::parse(render::script_json(planner::known_json(acceptance, 5)));
+  const planner::Acceptance back = *planner::known_acceptance(document).acceptance;
   for (std::int64_t gamma = 0; gamma <= 5; ++gamma) {
     const estimate::TokensPerStep was = acceptance.curve->tokens_per_step(gamma),
                                   is = back.curve->tokens_per_step(gamma);
@@ -92,14 +93,14 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   }
   CHECK_THROWS_AS(back.curve->tokens_per_step(6), std::domain_error);
   CHECK(back.curve_at_design_effect_3 == nullptr);
-  CHECK(render::page_input(back, 5) == document);
+  CHECK(planner::known_json(back, 5) == document);
   auto wrong = document;
   wrong["by_gamma"][2]["value"] = 3.5;
-  CHECK_THROWS_AS(render::page_acceptance(wrong), std::domain_error);
+  CHECK_THROWS_AS(planner::known_acceptance(wrong), planner::QuestionError);
   wrong["by_gamma"] = nlohmann::ordered_json::array();
-  CHECK_THROWS_AS(render::page_acceptance(wrong), std::invalid_argument);
+  CHECK_THROWS_AS(planner::known_acceptance(wrong), planner::QuestionError);
   wrong.erase("by_gamma");
-  CHECK_THROWS_AS(render::page_acceptance(wrong), nlohmann::json::out_of_range);
+  CHECK_THROWS_WITH(planner::known_acceptance(wrong), "by_gamma in known is missing");
 
   planner::NamedSpecs specs;
   specs.hardware["a card.json"] = *cost::hardware_preset("h100-sxm");
@@ -111,9 +112,9 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   model.unquantized_type = cost::NumberType::bf16;
   model.quantized_head = true;
   model.quantized_bits = 4.1;
-  const auto written = render::page_input(specs);
-  const planner::NamedSpecs read = render::page_specs(written);
-  CHECK(render::page_input(read) == written);
+  const auto written = planner::known_json(specs);
+  const planner::NamedSpecs read = planner::known_specs(written);
+  CHECK(planner::known_json(read) == written);
   CHECK(read.hardware.at("a card.json").peak_flops.at("fp8").value ==
         specs.hardware["a card.json"].peak_flops.at("fp8").value);
   CHECK(read.models.at("m").layers == specs.models["m"].layers);

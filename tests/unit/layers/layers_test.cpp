@@ -60,7 +60,7 @@ const std::vector<Folder> folders = {
       "planner", "planner/sources", "planner/load", "planner/recordings", "planner/checkup", "render"}},
     {"web",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
-      "planner", "render", "render/page", "cli"}},
+      "planner", "render"}},
 };
 
 bool is_below(const std::string& path, const std::string& folder) { return path.rfind(folder + "/", 0) == 0; }

@@ -53,7 +53,7 @@ std::vector<std::string> defined_types(const std::string& content) {
 TEST_CASE("no name stands for two types") {
   const fs::path source = SPECDEC_SOURCE_DIR;
   std::map<std::string, std::vector<std::string>> files_of;
-  for (const char* layer : {"traces", "analysis", "sim", "cli", "python", "web"}) {
+  for (const char* layer : {"traces", "analysis", "sim", "planner", "render", "cli", "python", "web"}) {
     for (const auto& entry : fs::recursive_directory_iterator(source / layer)) {
       const std::string extension = entry.path().extension().string();
       if (extension != ".hpp" && extension != ".cpp") continue;
