@@ -7,10 +7,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "analysis/cost/hardware_spec.hpp"
+#include "analysis/cost/kernel_times.hpp"
 #include "analysis/cost/model_spec.hpp"
 #include "analysis/planning/published_acceptance.hpp"
 #include "cli/values.hpp"
@@ -91,6 +94,11 @@ std::vector<Figure> figures_of(const HardwareSpec& hardware) {
   return figures;
 }
 
+bool has_kernel_times(const HardwareSpec& hardware) {
+  const std::vector<std::string> devices = cost::devices_with_kernel_times();
+  return std::find(devices.begin(), devices.end(), hardware.name) != devices.end();
+}
+
 ordered_json json_of(const HardwareSpec& hardware) {
   ordered_json json = {{"name", hardware.name}, {"aliases", hardware.aliases}, {"vendor", hardware.vendor}};
   ordered_json sources = ordered_json::array();
@@ -103,6 +111,7 @@ ordered_json json_of(const HardwareSpec& hardware) {
          {"note", number->note},
          {"second_source", number->second_source.empty() ? ordered_json() : ordered_json(number->second_source)}});
   }
+  json["kernel_times"] = has_kernel_times(hardware);
   json["sources"] = std::move(sources);
   return json;
 }
@@ -128,6 +137,12 @@ std::string text_of(const std::vector<const HardwareSpec*>& presets, bool with_s
   }
   std::string text =
       table.to_string() + "\nPeaks are dense; the link is one accelerator's, in each direction. 1 GB is 10^9 bytes.\n";
+  std::vector<std::string> measured;
+  for (const HardwareSpec* const hardware : presets)
+    if (has_kernel_times(*hardware)) measured.push_back(hardware->name);
+  if (!measured.empty()) {
+    text += wrapped(fmt::format("--kernel-times has measured kernels of {}.", fmt::join(measured, ", "))) + "\n";
+  }
   if (!with_sources) return text;
   for (const HardwareSpec* const hardware : presets) {
     text += fmt::format("\n{}: {}\n", hardware->name, fmt::join(hardware->aliases, ", "));

@@ -105,6 +105,9 @@ void declare(Options& options, RooflineArguments& a) {
                "fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4\n[what the model's file says, else bf16]");
   options.text("--draft-weight-dtype", a.draft_weight_dtype, "TYPE", "the same of the draft");
   options.text("--kv-cache-dtype", a.kv_cache_dtype, "TYPE", "of the cached keys and values [bf16]");
+  options.text("--kernel-times", a.kernel_times, "ENGINE|FILE",
+               "measured kernels of vllm, sglang or tensorrt-llm on the\nhardware, or of a file, in place of the next "
+               "four");
   options.text("--bandwidth-efficiency", a.bandwidth_efficiency, "X|LOW:HIGH",
                "achieved share of the memory bandwidth; 1 is ideal");
   options.text("--compute-efficiency", a.compute_efficiency, "X|LOW:HIGH", "achieved share of the dense peak");
@@ -127,7 +130,8 @@ std::vector<std::pair<std::string_view, bool>> given_beside_hardware(const Roofl
       {"--draft-tensor-parallel-size", a.draft_tensor_parallel.has_value()},
       {"--weight-dtype", a.weight_dtype.has_value()},
       {"--draft-weight-dtype", a.draft_weight_dtype.has_value()},
-      {"--kv-cache-dtype", a.kv_cache_dtype.has_value()}};
+      {"--kv-cache-dtype", a.kv_cache_dtype.has_value()},
+      {"--kernel-times", a.kernel_times.has_value()}};
   for (const LossOption& loss : loss_options) given.emplace_back(loss.option, (a.*loss.text).has_value());
   given.emplace_back("--calibrate", !a.calibrate.empty());
   return given;
@@ -140,6 +144,7 @@ HardwareOptions hardware_options(const RooflineArguments& a) {
   if (a.weight_dtype) o.weight_dtype = number_type("--weight-dtype", *a.weight_dtype);
   if (a.draft_weight_dtype) o.draft_weight_dtype = number_type("--draft-weight-dtype", *a.draft_weight_dtype);
   if (a.kv_cache_dtype) o.kv_cache_dtype = number_type("--kv-cache-dtype", *a.kv_cache_dtype);
+  o.kernel_times = a.kernel_times;
   for (const LossOption& loss : loss_options) {
     const std::optional<std::string>& text = a.*loss.text;
     if (!text) continue;

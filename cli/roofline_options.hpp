@@ -21,6 +21,7 @@ struct RooflineArguments {
   std::optional<std::string> weight_dtype;
   std::optional<std::string> draft_weight_dtype;
   std::optional<std::string> kv_cache_dtype;
+  std::optional<std::string> kernel_times;
   std::optional<std::string> bandwidth_efficiency;
   std::optional<std::string> compute_efficiency;
   std::optional<std::string> link_efficiency;

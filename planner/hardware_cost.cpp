@@ -1,10 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <span>
 #include <stdexcept>
 
+#include "analysis/cost/kernel_times.hpp"
 #include "planner/cost.hpp"
 #include "planner/near_names.hpp"
 #include "planner/question_error.hpp"
@@ -85,7 +88,39 @@ cost::ModelSpec model_of(std::string_view option, const std::string& name, const
   return model;
 }
 
-/// A loss, with the place where it is stated and the default.
+/// @param hardware  whose kernels they must be
+cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& hardware, const NamedSpecs& specs,
+                             Cost& cost) {
+  const std::vector<cost::KernelTimes> known = cost::kernel_times_of(hardware.name);
+  std::vector<std::string> engines;
+  for (const cost::KernelTimes& kernels : known) engines.push_back(kernels.engine);
+  if (const auto found = std::find(engines.begin(), engines.end(), name); found != engines.end()) {
+    const cost::KernelTimes& kernels = known[static_cast<std::size_t>(found - engines.begin())];
+    const std::string text = fmt::format("{} {}", kernels.engine, kernels.version);
+    cost.presets.push_back(used("kernel_times", text, {kernels.source}));
+    cost.assumptions.push_back({"kernel_times", text, "preset"});
+    return kernels;
+  }
+  if (const auto spec = specs.kernels.find(name); spec != specs.kernels.end()) return spec->second;
+  if (!std::filesystem::exists(name)) {
+    const std::string measured =
+        known.empty() ? fmt::format("a file: no kernels of {} come with the program, but of {}", hardware.name,
+                                    fmt::join(cost::devices_with_kernel_times(), ", "))
+                      : fmt::format("a file or, on {}, one of {}", hardware.name, fmt::join(engines, ", "));
+    refuse("--kernel-times", name, measured + near_names(name, engines));
+  }
+  std::vector<cost::KernelTimes> read = cost::read_kernel_times(name);
+  if (read.size() != 1) refuse("--kernel-times", name, fmt::format("a file of one engine, not of {}", read.size()));
+  if (read.front().device != hardware.name) {
+    refuse("--kernel-times", name,
+           fmt::format("a file of {}, the hardware, not of {}", hardware.name, read.front().device));
+  }
+  cost.files.push_back(name);
+  cost.assumptions.push_back({"kernel_times", fmt::format("{} {}", read.front().engine, read.front().version), "file"});
+  return cost.specs.kernels[name] = read.front();
+}
+
+/// A loss, where it is stated and what is assumed else.
 struct StatedLoss {
   std::string_view name;
   UncertainValue RooflineLosses::*value;
@@ -111,6 +146,35 @@ constexpr std::array<StatedLoss, 7> stated_losses = {
 /// True for a loss that applies only if accelerators share a model.
 bool is_of_all_reduces(const StatedLoss& loss) {
   return loss.value == &RooflineLosses::all_reduce_latency_seconds || loss.value == &RooflineLosses::link_efficiency;
+}
+
+/// What measured kernels say.
+bool is_measured(const StatedLoss& loss) {
+  return is_of_all_reduces(loss) || loss.value == &RooflineLosses::bandwidth_efficiency ||
+         loss.value == &RooflineLosses::compute_efficiency;
+}
+
+std::string option_of(const StatedLoss& loss) {
+  if (loss.value == &RooflineLosses::all_reduce_latency_seconds) return "--all-reduce-latency-us";
+  std::string option = fmt::format("--{}", loss.name);
+  std::replace(option.begin(), option.end(), '_', '-');
+  return option;
+}
+
+/// What is lost beside measured kernels.
+RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOptions& o) {
+  RooflineLosses losses;
+  losses.layer_seconds = {kernels.layer_seconds, kernels.layer_seconds, kernels.layer_seconds};
+  losses.scheduling_seconds = {kernels.iteration_seconds, kernels.iteration_seconds, kernels.iteration_seconds};
+  for (const StatedLoss& loss : stated_losses) {
+    if (!(o.*loss.stated)) continue;
+    if (is_measured(loss)) {
+      throw QuestionError(fmt::format("{} is given beside --kernel-times, which measured it", option_of(loss)));
+    }
+    losses.*loss.value = *(o.*loss.stated);
+  }
+  losses.draft_launch_seconds = o.draft_launch_seconds;
+  return losses;
 }
 
 /// @param shared  accelerators share a model, so that there are all-reduces
@@ -139,12 +203,25 @@ nlohmann::ordered_json json_of(const UncertainValue& value) {
 void assume_losses(const HardwareOptions& o, const RooflineLosses& losses, bool shared, Cost& cost) {
   for (const StatedLoss& loss : stated_losses) {
     if (is_of_all_reduces(loss) && !shared) continue;
-    const bool by_user = (o.*loss.stated).has_value() || !o.calibrate.empty();
+    if (is_measured(loss) && o.kernel_times) continue;
+    const bool fitted = !o.calibrate.empty() && !o.kernel_times;
+    const bool by_user = (o.*loss.stated).has_value() || fitted;
     cost.assumptions.push_back({std::string(loss.name), json_of(losses.*loss.value), by_user ? "user" : "default"});
   }
   if (losses.draft_launch_seconds) {
     cost.assumptions.push_back({"draft_launch_seconds", json_of(*losses.draft_launch_seconds), "user"});
   }
+}
+
+/// How much of the target's plain iterations was measured, and what calibration made of the rest.
+void assume_kernels(const cost::RooflineCost& priced, Cost& cost) {
+  if (!priced.options().kernels) return;
+  const auto percent = [&](double batch) { return 100 * priced.measured_share({.batch = batch}); };
+  cost.assumptions.push_back({"measured share",
+                              fmt::format("{:.0f}% of a plain iteration at batch 1, {:.0f}% at 64, the rest constants",
+                                          percent(1), percent(64)),
+                              "default"});
+  if (priced.is_calibrated()) cost.assumptions.push_back({"deployment factor", priced.factor(), "user"});
 }
 
 CalibrationPoint calibration_point(const TimedIteration& timed, Cost& cost) {
@@ -222,6 +299,14 @@ void require_link(std::string_view option, const cost::HardwareSpec& hardware, s
                   option, accelerators, hardware.name));
 }
 
+void require_all_reduces(const cost::KernelTimes& kernels, std::string_view option, std::int64_t accelerators) {
+  if (accelerators == 1 || kernels.all_reduce_over(accelerators) != nullptr) return;
+  throw QuestionError(
+      fmt::format("{} is {}, but the kernels of {} on {} were measured over these numbers of "
+                  "accelerators alone: {}",
+                  option, accelerators, kernels.engine, kernels.device, kernels.measured_accelerators()));
+}
+
 void assume_placement(const HardwareOptions& o, const cost::RooflineOptions& placed, Cost& cost) {
   cost.assumptions.push_back({"weights", type_text(placed.target), type_source(placed.target)});
   if (placed.draft) cost.assumptions.push_back({"draft weights", type_text(*placed.draft), type_source(*placed.draft)});
@@ -261,7 +346,15 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   require_link("--tensor-parallel-size", options.hardware, options.target.tensor_parallel);
   if (options.draft) require_link("--draft-tensor-parallel-size", options.hardware, options.draft->tensor_parallel);
   const bool shared = std::max(options.target.tensor_parallel, options.draft ? options.draft->tensor_parallel : 1) > 1;
-  options.losses = losses_of(o, shared, cost);
+  if (o.kernel_times) {
+    options.kernels = kernels_of(*o.kernel_times, options.hardware, o.known, cost);
+    options.losses = losses_beside(*options.kernels, o);
+    require_all_reduces(*options.kernels, "--tensor-parallel-size", options.target.tensor_parallel);
+    if (options.draft)
+      require_all_reduces(*options.kernels, "--draft-tensor-parallel-size", options.draft->tensor_parallel);
+  } else {
+    options.losses = losses_of(o, shared, cost);
+  }
   assume_placement(o, options, cost);
 
   std::vector<CalibrationPoint> points;
@@ -273,10 +366,12 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
     throw QuestionError(fmt::format("--calibrate: {}", error.what()));
   }
   assume_losses(o, priced->options().losses, shared, cost);
+  assume_kernels(*priced, cost);
   append(cost.warnings, priced->findings());
   cost.words = CostWords{{}, hardware, model, o};
   cost.words->options.known.hardware.insert(cost.specs.hardware.begin(), cost.specs.hardware.end());
   cost.words->options.known.models.insert(cost.specs.models.begin(), cost.specs.models.end());
+  cost.words->options.known.kernels.insert(cost.specs.kernels.begin(), cost.specs.kernels.end());
   cost.rounds = cost.roofline = std::move(priced);
   return cost;
 }

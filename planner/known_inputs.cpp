@@ -102,6 +102,43 @@ void list_members(Members& members, cost::ModelSpec& model) {
   members("next_token_extra_parameters", model.next_token_extra_parameters);
 }
 
+template <class Members>
+void list_members(Members& members, cost::ProductTimes& times) {
+  members("bandwidth_share", times.bandwidth_share);
+  members("peak_share", times.peak_share);
+  members("corner", times.corner);
+  members("call_seconds", times.call_seconds);
+}
+
+template <class Members>
+void list_members(Members& members, cost::AttentionTimes& times) {
+  members("floor_seconds", times.floor_seconds);
+  members("sequence_seconds", times.sequence_seconds);
+  members("bandwidth_share", times.bandwidth_share);
+  members("peak_share", times.peak_share);
+}
+
+template <class Members>
+void list_members(Members& members, cost::AllReduceTimes& times) {
+  members("accelerators", times.accelerators);
+  members("bytes", times.bytes);
+  members("seconds", times.seconds);
+}
+
+template <class Members>
+void list_members(Members& members, cost::KernelTimes& kernels) {
+  members("device", kernels.device);
+  members("engine", kernels.engine);
+  members("version", kernels.version);
+  members("products", kernels.products);
+  members("attention", kernels.attention);
+  members("all_reduces", kernels.all_reduces);
+  members("layer_seconds", kernels.layer_seconds);
+  members("iteration_seconds", kernels.iteration_seconds);
+  members("deployment_error", kernels.deployment_error);
+  members("point_error", kernels.point_error);
+}
+
 /// The parts of an Acceptance that are no pointers.
 template <class Members>
 void list_members(Members& members, Acceptance& acceptance) {
@@ -165,7 +202,9 @@ KnownAcceptance known_acceptance(const ordered_json& document) {
 }
 
 ordered_json known_json(const NamedSpecs& specs) {
-  return {{"hardware", Writer::written(specs.hardware)}, {"models", Writer::written(specs.models)}};
+  return {{"hardware", Writer::written(specs.hardware)},
+          {"models", Writer::written(specs.models)},
+          {"kernels", Writer::written(specs.kernels)}};
 }
 
 NamedSpecs known_specs(const ordered_json& document) {
@@ -173,6 +212,7 @@ NamedSpecs known_specs(const ordered_json& document) {
   Reader members(document, Place{"specs"});
   members("hardware", specs.hardware);
   members("models", specs.models);
+  members("kernels", specs.kernels);
   members.finish();
   return specs;
 }

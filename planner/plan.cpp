@@ -241,6 +241,7 @@ void take_cost(const Cost& cost, Plan& p) {
   p.files.insert(p.files.end(), cost.files.begin(), cost.files.end());
   p.specs.hardware.insert(cost.specs.hardware.begin(), cost.specs.hardware.end());
   p.specs.models.insert(cost.specs.models.begin(), cost.specs.models.end());
+  p.specs.kernels.insert(cost.specs.kernels.begin(), cost.specs.kernels.end());
 }
 
 void take_acceptance(const Acceptance& acceptance, Plan& p) {

@@ -99,7 +99,8 @@ void read_value(const ordered_json& from, const Place&, const Bounds&, KnownAcce
   known = known_acceptance(from);
 }
 ordered_json written_value(const Place&, const NamedSpecs& specs) {
-  return specs.hardware.empty() && specs.models.empty() ? ordered_json() : known_json(specs);
+  const bool is_empty = specs.hardware.empty() && specs.models.empty() && specs.kernels.empty();
+  return is_empty ? ordered_json() : known_json(specs);
 }
 void read_value(const ordered_json& from, const Place&, const Bounds&, NamedSpecs& specs) { specs = known_specs(from); }
 
@@ -154,6 +155,7 @@ void list_members(Members& members, CostWords& words) {
   members.optional("weight_dtype", o.weight_dtype);
   members.optional("draft_weight_dtype", o.draft_weight_dtype);
   members.optional("kv_cache_dtype", o.kv_cache_dtype);
+  members.optional("kernel_times", o.kernel_times);
   members.optional("bandwidth_efficiency", o.bandwidth_efficiency, share);
   members.optional("compute_efficiency", o.compute_efficiency, share);
   members.optional("link_efficiency", o.link_efficiency, share);

@@ -95,6 +95,7 @@ Cost of_hardware(const std::string& hardware, const std::string& model, const nb
   arguments.take("weight_dtype", options.weight_dtype);
   arguments.take("draft_weight_dtype", options.draft_weight_dtype);
   arguments.take("kv_cache_dtype", options.kv_cache_dtype);
+  arguments.take("kernel_times", options.kernel_times);
   arguments.take("bandwidth_efficiency", options.bandwidth_efficiency);
   arguments.take("compute_efficiency", options.compute_efficiency);
   arguments.take("link_efficiency", options.link_efficiency);

@@ -12,6 +12,8 @@ namespace specdec::cost {
 std::span<const core::EmbeddedFile> hardware_preset_files();
 /// presets/efficiency.json, alone.
 std::span<const core::EmbeddedFile> efficiency_preset_files();
+/// presets/kernels, one device each (kernel_times.hpp).
+std::span<const core::EmbeddedFile> kernel_preset_files();
 /// presets/models, one model each (model_config.hpp).
 std::span<const core::EmbeddedFile> model_preset_files();
 

@@ -1,6 +1,7 @@
 #include "analysis/cost/roofline_cost.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <Eigen/Dense>
 #include <algorithm>
@@ -24,7 +25,7 @@ constexpr double least_normal = std::numeric_limits<double>::min();
 constexpr double activation_bytes = 2;
 constexpr double all_reduces_per_layer = 2;
 
-constexpr std::uint32_t loss_stream = 48, calibration_error_stream = 49, shape_stream = 50;
+constexpr std::uint32_t loss_stream = 48, calibration_error_stream = 49, shape_stream = 50, deployment_stream = 51;
 
 /// Places in RooflineCost::Losses.
 enum LossPlace : std::size_t { bandwidth, compute, latency, launch, scheduling, draft_launch, layer, link };
@@ -69,6 +70,17 @@ void require_legal_losses(const RooflineLosses& losses) {
     core::require_in("RooflineCost", loss_names[place], loss->value, lowest, highest);
     core::require_in("RooflineCost", fmt::format("low of {}", loss_names[place]), loss->low, lowest, loss->value);
     core::require_in("RooflineCost", fmt::format("high of {}", loss_names[place]), loss->high, loss->value, highest);
+  }
+}
+
+void require_ideal_shares(const RooflineLosses& losses) {
+  constexpr std::array<std::pair<LossPlace, double>, 4> ideal = {
+      {{bandwidth, 1.0}, {compute, 1.0}, {link, 1.0}, {latency, 0.0}}};
+  for (const auto& [place, value] : ideal) {
+    const UncertainValue& loss = *loss_at(losses, place);
+    if (loss.low == value && loss.high == value) continue;
+    throw std::invalid_argument(fmt::format("RooflineCost: {} is {}, but must be {} beside measured kernels",
+                                            loss_names[place], loss.value, value));
   }
 }
 
@@ -263,7 +275,7 @@ std::string_view name_of(PassBound bound) {
 }
 
 double PassSeconds::total() const {
-  return std::max(weights, weight_products) + std::max(cache, attention) + communication + overhead;
+  return std::max(weights, weight_products) + std::max(cache, attention) + communication + overhead + kernels;
 }
 
 PassBound PassSeconds::bound() const {
@@ -292,6 +304,12 @@ RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options
   UncertainValue& latency_loss = options_.losses.all_reduce_latency_seconds;
   if (!reduces) latency_loss = {latency_loss.value, latency_loss.value, latency_loss.value};
   draw_losses();
+  if (options_.kernels) {
+    require_ideal_shares(options_.losses);
+    draw_deployments(0, options_.kernels->deployment_error);
+    find_unmeasured(options_.target);
+    if (options_.draft) find_unmeasured(*options_.draft);
+  }
   find_uncalibrated();
 }
 
@@ -362,7 +380,116 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
     priced.link_per_position = priced.all_reduces * 2 * (shared_by - 1) / shared_by * activation_bytes *
                                static_cast<double>(model.width) / link_bytes;
   }
+  if (options_.kernels) add_kernels(placed, priced);
   return priced;
+}
+
+/// Kernels of a layer's dense products: queries with keys and values, outputs, gate with up, down; their inputs and
+/// outputs are once the width each, beside the sides that accelerators divide.
+constexpr double products_per_layer = 4;
+/// Of its experts: gate with up, and down.
+constexpr double products_of_experts = 2;
+
+void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) const {
+  const KernelTimes& kernels = *options_.kernels;
+  const ModelSpec& model = placed.model;
+  const HardwareSpec& hardware = options_.hardware;
+  const auto shared_by = static_cast<double>(placed.tensor_parallel);
+  const auto width = static_cast<double>(model.width);
+  const double one_bandwidth = hardware.memory_bandwidth_bytes_per_second.value;
+  const StoredWeights types = stored_weights(placed);
+  const auto part_of = [&](NumberType type) {
+    ProductPart part;
+    part.times = kernels.products_in(type);
+    return part;
+  };
+  const auto add_weights = [&](ProductPart& part, NumberType type, double parameters) {
+    part.weights += parameters * types.bytes_of(type) / (shared_by * one_bandwidth);
+  };
+  const auto operations = [&](NumberType type, double parameters) {
+    return 2 * parameters / (shared_by * peak_flops_for(hardware, type));
+  };
+  const auto moved = [&](const ProductPart& part, double values) {
+    return values * activation_bytes / (part.times.bandwidth_share * one_bandwidth);
+  };
+
+  ProductPart dense = part_of(types.dense), unquantized = part_of(types.unquantized);
+  for (const LayerGroup& group : model.layers) {
+    const auto count = static_cast<double>(group.count);
+    const auto kept = static_cast<double>(group.unquantized_parameters);
+    const double quantized = static_cast<double>(group.dense_parameters) - kept;
+    add_weights(dense, types.dense, count * quantized);
+    add_weights(unquantized, types.unquantized, count * kept);
+    dense.per_position += operations(types.dense, count * quantized);
+    unquantized.per_position += operations(types.unquantized, count * kept);
+    ProductPart& main = quantized >= kept ? dense : unquantized;
+    main.calls += count * products_per_layer * main.times.call_seconds;
+    const double sides = static_cast<double>(group.dense_parameters) / width / shared_by + products_per_layer * width;
+    main.moved_per_position += moved(main, count * sides);
+    if (group.cached_values_per_token > 0) {
+      priced.attention_layers += count;
+      const auto shards = static_cast<double>(std::max<std::int64_t>(group.cache_shards, 1));
+      priced.cache_heads += count * shards * cache_share(group, placed.tensor_parallel);
+    }
+    if (group.experts == 0) continue;
+    ProductPart expert = part_of(types.expert);
+    const auto per_expert = static_cast<double>(group.parameters_per_expert);
+    const auto per_token = static_cast<double>(group.experts_per_token);
+    add_weights(expert, types.expert, count * static_cast<double>(group.experts) * per_expert);
+    expert.per_position = operations(types.expert, count * per_token * per_expert);
+    expert.calls = count * products_of_experts * expert.times.call_seconds;
+    expert.moved_per_position =
+        moved(expert, count * per_token * (per_expert / width / shared_by + products_of_experts * width));
+    expert.log_missed = log_share_passed_over(group.experts, group.experts_per_token);
+    priced.products.push_back(expert);
+  }
+  const auto extra = static_cast<double>(model.extra_dense_parameters);
+  add_weights(unquantized, types.unquantized, extra);
+  unquantized.per_position += operations(types.unquantized, extra);
+  const auto head = static_cast<double>(model.head_parameters);
+  const NumberType head_type = model.quantized_head ? types.dense : types.unquantized;
+  ProductPart& heads = model.quantized_head ? dense : unquantized;
+  add_weights(heads, head_type, head);
+  heads.per_headed_position += operations(head_type, head);
+  heads.moved_per_headed_position += moved(heads, static_cast<double>(model.vocabulary) / shared_by + width);
+  heads.calls += heads.times.call_seconds;
+  for (const ProductPart& part : {dense, unquantized})
+    if (part.weights > 0) priced.products.push_back(part);
+
+  priced.attention_times = kernels.attention_in(placed.cache_type);
+  priced.reduced_bytes_per_position = activation_bytes * width;
+  if (placed.tensor_parallel == 1) return;
+  const AllReduceTimes* const found = kernels.all_reduce_over(placed.tensor_parallel);
+  if (found == nullptr) {
+    throw std::invalid_argument(
+        fmt::format("RooflineCost: the kernels hold no all-reduce over {} accelerators, but over {}",
+                    placed.tensor_parallel, kernels.measured_accelerators()));
+  }
+  priced.all_reduce_times = *found;
+}
+
+void RooflineCost::find_unmeasured(const PlacedModel& placed) {
+  const KernelTimes& kernels = *options_.kernels;
+  const StoredWeights types = stored_weights(placed);
+  std::vector<std::string> missing;
+  const auto look = [&](const auto& measured, NumberType type, std::string_view what) {
+    const std::string text = fmt::format("{} in {}", what, name_of(type));
+    const bool known = std::find(missing.begin(), missing.end(), text) != missing.end();
+    if (measured.count(name_of(type)) == 0 && !known) missing.push_back(text);
+  };
+  look(kernels.products, types.dense, "products");
+  look(kernels.products, types.unquantized, "products");
+  const bool has_experts = std::any_of(placed.model.layers.begin(), placed.model.layers.end(),
+                                       [](const LayerGroup& group) { return group.experts > 0; });
+  if (has_experts) look(kernels.products, types.expert, "products");
+  look(kernels.attention, placed.cache_type, "attention");
+  if (missing.empty()) return;
+  Note note{"kernel_times_of_bf16",
+            fmt::format("{} on {} measured no {}: priced with the shares of the peaks that bf16 reaches there",
+                        kernels.engine, kernels.device, fmt::join(missing, ", "))};
+  const bool said =
+      std::any_of(findings_.begin(), findings_.end(), [&](const Note& other) { return other.message == note.message; });
+  if (!said) findings_.push_back(std::move(note));
 }
 
 void RooflineCost::draw_losses() {
@@ -404,6 +531,16 @@ void RooflineCost::find_uncalibrated() {
           {"tensor_parallel_uneven", fmt::format("{}, which engines refuse: priced as if they could", uneven)});
     }
   }
+  if (options_.kernels) {
+    if (options_.kernels->deployment_error > 0) {
+      findings_.push_back(
+          {"roofline_uncalibrated",
+           fmt::format("times come from measured kernels and from constants of the engine, which no timed iteration of "
+                       "this deployment has corrected: deployments differ from them by a standard deviation of {:.0f}%",
+                       100 * options_.kernels->deployment_error)});
+    }
+    return;
+  }
   bool ranges = false;
   for (std::size_t place = 0; place < loss_count; ++place) ranges = ranges || is_range(loss_at(options_.losses, place));
   if (!ranges) return;
@@ -432,7 +569,37 @@ RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const Pas
       work.attention += part->count * pairs_of(part->tokens, part->context, layers.window) * layers.attention;
     }
   }
+  if (!model.products.empty()) add_kernels(model, decoding, prompts, work);
   return work;
+}
+
+void RooflineCost::add_kernels(const PricedModel& model, const PassPart& decoding, const PassPart& prompts,
+                               PassWork& work) {
+  const double positions = decoding.count * decoding.tokens + prompts.count * prompts.tokens;
+  const double headed = decoding.headed + prompts.headed;
+  work.weights = work.weight_products = 0;
+  double rounded = 0;
+  for (const ProductPart& part : model.products) {
+    const double weights = part.weights * (part.log_missed ? -std::expm1(positions * *part.log_missed) : 1.0);
+    const double operations = positions * part.per_position + headed * part.per_headed_position;
+    work.weights += weights / part.times.bandwidth_share;
+    work.weight_products += operations / part.times.peak_share;
+    rounded += part.times.rounded(weights, operations);
+    work.kernels += part.calls + positions * part.moved_per_position + headed * part.moved_per_headed_position;
+  }
+  // >= 0: each rounded maximum is at least its own maximum.
+  work.kernels += rounded - std::max(work.weights, work.weight_products);
+  const AttentionTimes& attention = model.attention_times;
+  work.cache /= attention.bandwidth_share;
+  work.attention /= attention.peak_share;
+  for (const PassPart* part : {&decoding, &prompts}) {
+    if (part->count == 0) continue;
+    work.kernels +=
+        model.attention_layers * attention.floor_seconds + part->count * model.cache_heads * attention.sequence_seconds;
+  }
+  if (model.all_reduces == 0) return;
+  work.reduced = model.all_reduces * model.all_reduce_times.at(positions * model.reduced_bytes_per_position);
+  work.link = work.all_reduces = 0;
 }
 
 RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) const {
@@ -464,7 +631,7 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
 double RooflineCost::seconds_of(const PassWork& work, const Losses& losses) {
   return std::max(work.weights / losses[bandwidth], work.weight_products / losses[compute]) +
          std::max(work.cache / losses[bandwidth], work.attention / losses[compute]) + work.link / losses[link] +
-         work.all_reduces * losses[latency];
+         work.all_reduces * losses[latency] + work.kernels + work.reduced;
 }
 
 RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& losses) {
@@ -499,7 +666,14 @@ Iteration iteration_of(const RoundPoint& point) {
 }  // namespace
 
 RoundTime RooflineCost::round(const RoundPoint& point) const {
-  return seconds_of(work_of(iteration_of(point)), losses_.front());
+  const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_.front());
+  return {.target = factor_ * time.target, .draft = factor_ * time.draft, .overhead = factor_ * time.overhead};
+}
+
+double RooflineCost::measured_share(const RoundPoint& point) const {
+  if (!options_.kernels) return 0;
+  const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_.front());
+  return (time.target + time.draft) / time.total();
 }
 
 RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
@@ -518,7 +692,7 @@ void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
 double RooflineCost::seconds(const Iteration& iteration) const {
   require_legal(iteration);
   if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  return seconds_of(work_of(iteration), losses_.front()).total();
+  return factor_ * seconds_of(work_of(iteration), losses_.front()).total();
 }
 
 double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
@@ -535,12 +709,13 @@ PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, d
   core::require_in("RooflineCost", "context", context, 0, core::largest_double);
   const PassWork work = work_of(model, {batch, tokens, context, batch * tokens}, {});
   const Losses& losses = losses_.front();
-  return {.weights = work.weights / losses[bandwidth],
-          .weight_products = work.weight_products / losses[compute],
-          .cache = work.cache / losses[bandwidth],
-          .attention = work.attention / losses[compute],
-          .communication = work.link / losses[link] + work.all_reduces * losses[latency],
-          .overhead = its_launch + work.layers * losses[layer]};
+  return {.weights = factor_ * work.weights / losses[bandwidth],
+          .weight_products = factor_ * work.weight_products / losses[compute],
+          .cache = factor_ * work.cache / losses[bandwidth],
+          .attention = factor_ * work.attention / losses[compute],
+          .communication = factor_ * (work.link / losses[link] + work.all_reduces * losses[latency] + work.reduced),
+          .overhead = factor_ * (its_launch + work.layers * losses[layer]),
+          .kernels = factor_ * work.kernels};
 }
 
 PassSeconds RooflineCost::target_pass(double batch, double tokens, double context) const {
@@ -607,8 +782,20 @@ std::array<double, 8> lossless() {
   return losses;
 }
 
-/// No iteration is faster than the accelerators' peaks allow, but for its error.
-void require_below_peaks(const CalibrationPoint& point, double seconds_at_peaks, double relative_error) {
+}  // namespace
+
+void RooflineCost::require_below_peaks(const CalibrationPoint& point, double relative_error) const {
+  const Iteration iteration = iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context});
+  double seconds_at_peaks = 0;
+  if (options_.kernels) {
+    RooflineOptions ideal = options_;
+    ideal.kernels.reset();
+    ideal.losses = {};
+    ideal.replicates = 0;
+    seconds_at_peaks = RooflineCost(std::move(ideal)).seconds(iteration);
+  } else {
+    seconds_at_peaks = seconds_of(work_of(iteration), lossless()).total();
+  }
   if (point.round_seconds >= seconds_at_peaks * std::exp(-3 * relative_error)) return;
   throw std::domain_error(fmt::format(
       "an iteration at gamma {}, batch {:g} and context {:g} takes {:.4g} ms by what was measured, but at least "
@@ -616,8 +803,6 @@ void require_below_peaks(const CalibrationPoint& point, double seconds_at_peaks,
       "were timed?",
       point.gamma, point.batch, point.context, 1e3 * point.round_seconds, 1e3 * seconds_at_peaks));
 }
-
-}  // namespace
 
 RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, double relative_error) const {
   if (points.empty()) throw std::invalid_argument("RooflineCost::calibrated: points has 0 entries, but must have some");
@@ -627,10 +812,11 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
   for (const CalibrationPoint& point : points) {
     core::require_in("RooflineCost::calibrated", "round_seconds", point.round_seconds, least_normal,
                      core::largest_double);
+    require_below_peaks(point, relative_error);
     works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
     logs.push_back(std::log(point.round_seconds));
-    require_below_peaks(point, seconds_of(works.back(), lossless()).total(), relative_error);
   }
+  if (options_.kernels) return calibrated_by_factor(points, relative_error);
   RooflineCost result = *this;
   result.calibrated_ = true;
   result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
@@ -661,6 +847,51 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
   }
   if (largest_miss > 0) result.draw_shape_factors(largest_miss);
   return result;
+}
+
+RooflineCost RooflineCost::calibrated_by_factor(std::span<const CalibrationPoint> points, double relative_error) const {
+  RooflineCost result = *this;
+  result.calibrated_ = true;
+  result.factor_ = 1;
+  const double before = options_.kernels->deployment_error, around = options_.kernels->point_error;
+  const double error = std::hypot(around, relative_error);
+  double sum = 0;
+  std::vector<double> misses;
+  for (const CalibrationPoint& point : points) {
+    const RoundPoint where{.gamma = point.gamma, .batch = point.batch, .context = point.context};
+    sum += misses.emplace_back(std::log(point.round_seconds / result.round(where).total()));
+  }
+  const auto count = static_cast<double>(points.size());
+  // In this form it holds for a deviation of 0, too.
+  const double variance = before * before * error * error / (error * error + count * before * before);
+  const double mean = before * before * sum / (error * error + count * before * before);
+  result.factor_ = std::exp(mean);
+  result.draw_deployments(mean, std::sqrt(variance));
+  std::erase_if(result.findings_, [](const Note& finding) { return finding.code == "roofline_uncalibrated"; });
+  for (std::size_t j = 0; j < points.size(); ++j) {
+    if (std::abs(misses[j] - mean) <= 3 * error) continue;
+    result.findings_.push_back(
+        {"roofline_misfit",
+         fmt::format(
+             "at gamma {}, batch {:g} and context {:g} an iteration took {:.4g} ms, but with the factor {:.3g} of "
+             "this deployment it takes {:.4g} ms",
+             points[j].gamma, points[j].batch, points[j].context, 1e3 * points[j].round_seconds, result.factor_,
+             1e3 * points[j].round_seconds * std::exp(mean - misses[j]))});
+  }
+  return result;
+}
+
+void RooflineCost::draw_deployments(double log_factor, double deviation) {
+  const double around = options_.kernels->point_error;
+  shape_factors_.clear();
+  if (deviation == 0 && around == 0 && replicates() == 0) return;
+  if (replicates() == 0) losses_.resize(1 + options_.replicates, Losses(losses_.front()));
+  for (std::size_t r = 0; r < replicates(); ++r) {
+    const ReplicateDraws draws(options_.seed, deployment_stream, static_cast<std::uint32_t>(r));
+    const double shared = log_factor + deviation * draws.standard_normal(0);
+    shape_factors_.push_back(
+        {std::exp(shared + around * draws.standard_normal(1)), std::exp(shared + around * draws.standard_normal(2))});
+  }
 }
 
 double RooflineCost::shape_factor(std::size_t replicate, std::int64_t gamma) const {

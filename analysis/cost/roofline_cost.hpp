@@ -11,6 +11,7 @@
 
 #include "analysis/cost/hardware_spec.hpp"
 #include "analysis/cost/iteration_cost.hpp"
+#include "analysis/cost/kernel_times.hpp"
 #include "analysis/cost/model_spec.hpp"
 #include "analysis/cost/round_cost.hpp"
 
@@ -63,6 +64,9 @@ struct RooflineOptions {
   /// Nothing where kind is `ngram`; for `mtp` the module of next_token_module().
   std::optional<PlacedModel> draft = {};
   RooflineLosses losses = {};
+  /// What an engine's kernels reach, in place of the shares of bandwidth, peak and link and of the all-reduces' latency
+  /// in `losses`, which then are ideal.
+  std::optional<KernelTimes> kernels = {};
   /// 0 for none; without ranges in the losses there is none either.
   std::size_t replicates = 200;
   std::uint64_t seed = 0;
@@ -71,7 +75,9 @@ struct RooflineOptions {
 /// Seconds of one pass, by what takes them.
 struct PassSeconds {
   double weights = 0, weight_products = 0, cache = 0, attention = 0, communication = 0, overhead = 0;
-  /// max(weights, weight_products) + max(cache, attention) + communication + overhead
+  /// With measured kernels: their calls, the activations they move, and what rounded corners add to the maxima; else 0.
+  double kernels = 0;
+  /// max(weights, weight_products) + max(cache, attention) + communication + overhead + kernels
   double total() const;
   /// The largest of those that count.
   PassBound bound() const;
@@ -110,11 +116,16 @@ struct CalibrationPoint {
 /// last.
 ///
 /// Replicates draw every loss from a uniform law over its range, the same for all passes.
-/// Source:   Williams et al. 2009 (roofline); docs/capacity.md#roofline
+///
+/// With measured kernels the products of each type of weights, attention and all-reduces take what KernelTimes says,
+/// the rest stays. Replicates take all plain rounds times exp(s z + w z_0) and all speculative ones times exp(s z + w
+/// z_1), z normal, s and w the deviations between deployments and between points of one. Source:   Williams et al. 2009
+/// (roofline); docs/capacity.md#roofline, docs/capacity.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
  public:
   /// @throws std::domain_error if a value is outside its range
-  /// @throws std::invalid_argument if the draft is missing, or the hardware lacks a figure that is needed
+  /// @throws std::invalid_argument if the draft is missing, the hardware lacks a figure that is needed, the kernels
+  ///         have no all-reduce over as many accelerators, or stand beside losses that they measure
   explicit RooflineCost(RooflineOptions options);
 
   std::string_view name() const override { return "roofline"; }
@@ -127,7 +138,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const override;
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   /// "roofline_uncalibrated" where a loss is a range that no timed iteration narrowed, "roofline_misfit" where timed
-  /// iterations cannot be met, "tensor_parallel_beyond_link" where more accelerators share a model than its link joins.
+  /// iterations cannot be met, "kernel_times_of_bf16" where a type's kernels were not measured,
+  /// "tensor_parallel_beyond_link" where more accelerators share a model than its link joins.
   std::span<const Note> findings() const override { return findings_; }
 
   double seconds(const Iteration& iteration) const override;
@@ -146,6 +158,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Accuracy: relative error <= 1e-12
   std::optional<double> knee_positions() const;
 
+  /// Share of a round's time that is measured kernels, the rest being constants of layers, passes and iterations; 0
+  /// without kernels.
+  double measured_share(const RoundPoint& point) const;
+
   /// The same deployment with losses fitted to timed iterations. Each replicate starts from its own draw of the losses
   /// that are ranges and minimises
   ///
@@ -157,13 +173,21 @@ class RooflineCost final : public RoundCost, public IterationCost {
   ///
   /// Where the estimate misses a point by more than 3 relative_error, the formulas themselves err. Each replicate then
   /// takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times exp(m z_1 / 1.96), z normal and m
-  /// the largest |ln(T_j / t_j)|: the 95% interval of a round reaches as far as the farthest miss. Source:   Oliver, He
-  /// and Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
+  /// the largest |ln(T_j / t_j)|: the 95% interval of a round reaches as far as the farthest miss.
+  ///
+  /// With measured kernels one factor of the deployment takes their place. ln f is normal of deviation s before, ln(t_j
+  /// / (f T_j)) of deviation u = sqrt(w^2 + relative_error^2); after n points
+  ///
+  ///   ln f ~ N(m, v),   v = 1 / (1 / s^2 + n / u^2),   m = v sum_j ln(t_j / T_j) / u^2.
+  ///
+  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
   /// @param points        at least one
   /// @param relative_error  of a point, standard deviation, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
   bool is_calibrated() const { return calibrated_; }
+  /// What all times of the deployment are multiplied by since it was calibrated, with measured kernels; else 1.
+  double factor() const { return factor_; }
 
   const RooflineOptions& options() const { return options_; }
 
@@ -176,6 +200,14 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct AttentionPart {
     double window = 0, cache = 0, attention = 0;
   };
+  /// Products with weights of one type as an engine's kernels take them, in seconds: at the peaks, of activations at
+  /// the achieved bandwidth, and of calls. log_missed is that of experts, else nothing.
+  struct ProductPart {
+    ProductTimes times = {};
+    double weights = 0, per_position = 0, per_headed_position = 0;
+    double moved_per_position = 0, moved_per_headed_position = 0, calls = 0;
+    std::optional<double> log_missed = {};
+  };
   /// Layers with experts of one kind: seconds at the peak to read all, ln(1 - k/E).
   struct ExpertPart {
     double weights = 0, log_missed = 0;
@@ -186,6 +218,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
     double states_per_sequence = 0, state_products_per_position = 0, layers = 0, all_reduces = 0;
     std::vector<AttentionPart> attention = {};
     std::vector<ExpertPart> experts = {};
+    /// With measured kernels alone.
+    std::vector<ProductPart> products = {};
+    AttentionTimes attention_times = {};
+    AllReduceTimes all_reduce_times = {};
+    double attention_layers = 0, cache_heads = 0, reduced_bytes_per_position = 0;
   };
   /// `count` sequences of `context` tokens, of which `tokens` positions are computed each; `headed` is the number of
   /// all positions whose next token is predicted.
@@ -195,6 +232,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// A pass at the peaks.
   struct PassWork {
     double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, all_reduces = 0, layers = 0;
+    /// With measured kernels: what they take beside the maxima of the above, and all-reduces, seconds.
+    double kernels = 0, reduced = 0;
   };
   /// The passes of an iteration: the target's; the draft's first one, without and with the token of a full accept, and
   /// the others.
@@ -204,6 +243,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   };
 
   PricedModel priced(const PlacedModel& placed, std::string_view role) const;
+  void add_kernels(const PlacedModel& placed, PricedModel& priced) const;
+  static void add_kernels(const PricedModel& model, const PassPart& decoding, const PassPart& prompts, PassWork& work);
   static PassWork work_of(const PricedModel& model, const PassPart& decoding, const PassPart& prompts);
   IterationWork work_of(const Iteration& iteration) const;
   static double seconds_of(const PassWork& work, const Losses& losses);
@@ -217,6 +258,13 @@ class RooflineCost final : public RoundCost, public IterationCost {
   Losses fitted(const Losses& start, std::span<const IterationWork> works, std::span<const double> log_seconds,
                 double relative_error) const;
   void draw_losses();
+  /// Replicates of a deployment whose ln f has this mean and deviation.
+  void draw_deployments(double log_factor, double deviation);
+  RooflineCost calibrated_by_factor(std::span<const CalibrationPoint> points, double relative_error) const;
+  /// What the hardware's peaks allow for a point with this error.
+  void require_below_peaks(const CalibrationPoint& point, double relative_error) const;
+  /// Types whose kernels were not measured.
+  void find_unmeasured(const PlacedModel& placed);
   void find_uncalibrated();
 
   RooflineOptions options_;
@@ -227,6 +275,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// [i]: what replicate i takes plain and speculative rounds times; empty where the formulas meet all timed
   /// iterations.
   std::vector<std::array<double, 2>> shape_factors_;
+  /// The deployment's, with measured kernels; else 1.
+  double factor_ = 1;
   bool calibrated_ = false;
   std::vector<Note> findings_;
 };

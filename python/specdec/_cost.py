@@ -123,6 +123,7 @@ class Cost:
         weight_dtype: NumberType | None = None,
         draft_weight_dtype: NumberType | None = None,
         kv_cache_dtype: NumberType | None = None,
+        kernel_times: Path | None = None,
         bandwidth_efficiency: Uncertain | None = None,
         compute_efficiency: Uncertain | None = None,
         link_efficiency: Uncertain | None = None,
@@ -149,6 +150,9 @@ class Cost:
             Accelerators that share a model.
         weight_dtype, draft_weight_dtype, kv_cache_dtype : str, optional
             "fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4" or "mxfp4".
+        kernel_times : str or path, optional
+            "vllm", "sglang" or "tensorrt-llm", whose measured kernels come with the program, or a file of one engine's:
+            in place of the shares of the peaks and of the all-reduces' latency.
         bandwidth_efficiency, compute_efficiency, link_efficiency : float or (float, float), optional
             Achieved share of the peaks, in (0, 1]; ranges from published measurements where they are not given.
         all_reduce_latency_us, launch_seconds, draft_launch_seconds, layer_seconds, scheduling_seconds : float or pair
@@ -175,6 +179,7 @@ class Cost:
             "weight_dtype": weight_dtype,
             "draft_weight_dtype": draft_weight_dtype,
             "kv_cache_dtype": kv_cache_dtype,
+            "kernel_times": None if kernel_times is None else paths(kernel_times)[0],
         }
         timed = [{"name": _timed_text(one), **one} for one in calibrate or []]
         names = (paths(hardware)[0], paths(model)[0])

@@ -40,6 +40,7 @@ _HARDWARE: Options = {
     "weight_dtype": None,
     "draft_weight_dtype": None,
     "kv_cache_dtype": None,
+    "kernel_times": None,
     "bandwidth_efficiency": None,
     "compute_efficiency": None,
     "link_efficiency": None,

@@ -13,9 +13,10 @@ Each row is answered by
 
   plan       a plain round at batch = concurrency and context = prompt + output / 2
   capacity   the simulated medians of --concurrency with those lengths
+  plan-k, capacity-k   the same with --kernel-times of the row's engine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
-Answers are kept in DIR/NAME.csv and asked for only where missing: remove plan.csv and capacity.csv after a change. A
+Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a change. A
 row that a program refuses counts as a miss of 100%. Errors are |predicted / measured - 1|; intervals of medians and of
 paired differences resample whole deployments.
 """
@@ -40,6 +41,7 @@ import pandas as pd
 
 # Engines' names of the types of weights; gpt-oss keeps what its file says (mxfp4 experts, the rest bf16).
 WEIGHT_TYPES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4", "int4_wo": "int4"}
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 DEVICES = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200", "gb200": "gb200", "b300_sxm": "b300"}
 # Rows that name a model whose configuration the package has under another name of the same weights' shape.
 CONFIGURATIONS = {
@@ -96,11 +98,13 @@ def configuration(package: pathlib.Path, model: str) -> pathlib.Path:
     return package / "model_configs" / f"{name}_config.json"
 
 
-def common_options(package: pathlib.Path, row: Any) -> list[str]:
+def common_options(package: pathlib.Path, row: Any, kernels: bool) -> list[str]:
     path = configuration(package, row.model_path)
     options = ["--model", str(path), "--hardware", DEVICES[row.system], "--tp", str(int(row.tp_size)), "--quiet"]
     options += ["--format", "json"]
     weights = WEIGHT_TYPES.get(row.gemm_quant_mode)
+    if kernels:
+        options += ["--kernel-times", ENGINES[row.backend]]
     if "gpt-oss" not in row.model_path:
         options += ["--weight-dtype", weights or "bf16"]
     if row.backend == "trtllm" and weights in ("fp8", "nvfp4"):
@@ -116,20 +120,20 @@ def ask(command: list[str]) -> tuple[dict[str, Any] | None, str]:
     return None, error[-1] if error else f"exit code {run.returncode}"
 
 
-def plan_answer(specdec: str, package: pathlib.Path, row: Any) -> dict[str, Any]:
+def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool) -> dict[str, Any]:
     command = [specdec, "plan", "--draft-kind", "ngram", "--alpha", "0.5", "--gamma", "1"]
     command += ["--batch", f"{row.batch_size:g}", "--context", f"{row.isl + row.osl / 2:g}"]
-    answer, refusal = ask(command + common_options(package, row))
+    answer, refusal = ask(command + common_options(package, row, kernels))
     if answer is None:
         return {"refusal": refusal}
     return {"tpot_ms": 1e3 * answer["points"][0]["rows"][0]["round_seconds"]}
 
 
-def capacity_answer(specdec: str, package: pathlib.Path, row: Any) -> dict[str, Any]:
+def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool) -> dict[str, Any]:
     command = [specdec, "capacity", "--concurrency", f"{row.batch_size:g}", "--prompt-tokens", f"{row.isl:g}"]
     command += ["--output-tokens", f"{row.osl:g}", "--max-num-seqs", f"{max(256, row.batch_size):g}"]
     command += ["--num-requests", "400", "--replications", "2", "--threads", "1"]
-    answer, refusal = ask(command + common_options(package, row))
+    answer, refusal = ask(command + common_options(package, row, kernels))
     if answer is None:
         return {"refusal": refusal}
     scenario = answer["scenarios"][0]
@@ -236,7 +240,7 @@ def report(points: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> None:
                 continue
             deployments = points.deployment[part].reset_index(drop=True)
             for name, error in errors.items():
-                print(f"  {label:34} {name:9} {part.sum():5d} {summary(error[part], deployments)}")
+                print(f"  {label:34} {name:10} {part.sum():5d} {summary(error[part], deployments)}")
         if "peer" not in errors:
             continue
         theirs = np.abs(np.where(np.isnan(errors["peer"]), 1.0, errors["peer"]))
@@ -274,10 +278,12 @@ def main() -> int:
     def asked(name: str, answer: Any, workers: int) -> pd.DataFrame:
         return answers_of(points, arguments.answers / f"{name}.csv", answer, workers)
 
-    specdec = arguments.specdec
+    specdec, workers = arguments.specdec, arguments.workers
     answers = {
-        "plan": asked("plan", lambda row: plan_answer(specdec, package, row), arguments.workers),
-        "capacity": asked("capacity", lambda row: capacity_answer(specdec, package, row), arguments.workers),
+        "plan": asked("plan", lambda row: plan_answer(specdec, package, row, False), workers),
+        "capacity": asked("capacity", lambda row: capacity_answer(specdec, package, row, False), workers),
+        "plan-k": asked("plan-k", lambda row: plan_answer(specdec, package, row, True), workers),
+        "capacity-k": asked("capacity-k", lambda row: capacity_answer(specdec, package, row, True), workers),
     }
     if arguments.peer:
         answers["peer"] = asked("peer", peer_answer, 1)

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/cost/hardware_spec.hpp"
+
+namespace specdec::cost {
+
+/// Products with weights of one type, as far as an engine's kernels reach the device's peaks:
+///
+///   t = call + ((weights / (b BW))^p + (operations / (e F))^p)^(1/p) + activations / (b BW)
+///
+/// with b the share of the bandwidth, e that of the dense peak and p the corner: 1 adds the two, infinity takes the
+/// larger one. The arguments are seconds at the peaks.
+/// Source:   docs/capacity.md#measured-kernels
+struct ProductTimes {
+  double bandwidth_share = 1;  ///< (0, 1]
+  double peak_share = 1;       ///< (0, 1]
+  double corner = 1;           ///< >= 1
+  double call_seconds = 0;     ///< of each product, >= 0
+
+  /// @param weights     bytes of the weights / BW, seconds, >= 0
+  /// @param operations  operations / F, seconds, >= 0
+  /// @return seconds of the rounded maximum alone, without call and activations; >= the larger of the two quotients
+  double rounded(double weights, double operations) const;
+};
+
+/// Attention with a cache of one type. One call over a batch takes
+///
+///   floor + sequence B h + max(cache / (b BW), operations / (e F))
+///
+/// with h the key/value heads that an accelerator holds.
+struct AttentionTimes {
+  double floor_seconds = 0;     ///< of a call, >= 0
+  double sequence_seconds = 0;  ///< of a sequence and a key/value head, >= 0
+  double bandwidth_share = 1;   ///< (0, 1]
+  double peak_share = 1;        ///< (0, 1], of long prompts
+};
+
+/// All-reduces over a number of accelerators: seconds by bytes, both ascending.
+struct AllReduceTimes {
+  std::int64_t accelerators = 2;
+  std::vector<double> bytes = {}, seconds = {};
+
+  /// Straight lines between logarithms; below the first size its seconds, beyond the last one in proportion.
+  /// @param size  bytes that each accelerator contributes, > 0
+  double at(double size) const;
+};
+
+/// Kernels of one engine on one device, and what serving adds to them.
+struct KernelTimes {
+  std::string device = {}, engine = {}, version = {}, source = {}, licence = {}, attribution = {};
+  /// By name_of() the type of the weights, and of the cache: bf16 at least.
+  std::map<std::string, ProductTimes, std::less<>> products = {};
+  std::map<std::string, AttentionTimes, std::less<>> attention = {};
+  /// One for each number of accelerators that was measured.
+  std::vector<AllReduceTimes> all_reduces = {};
+  /// What an engine takes beside these kernels: of each layer and of each iteration, >= 0.
+  double layer_seconds = 0, iteration_seconds = 0;
+  /// Standard deviations of ln(measured / priced): of a deployment's mean, and of a point around it; >= 0.
+  double deployment_error = 0, point_error = 0;
+
+  /// Those of the type, else those of bf16.
+  const ProductTimes& products_in(NumberType weights) const;
+  const AttentionTimes& attention_in(NumberType cache) const;
+  /// Null where none was measured over so many.
+  const AllReduceTimes* all_reduce_over(std::int64_t accelerators) const;
+  /// "2, 4, 8"; "none".
+  std::string measured_accelerators() const;
+};
+
+/// The engines in a file of the form of the presets, in order of name (docs/capacity.md#measured-kernels).
+/// @throws traces::FileError  where a key is missing, unknown or out of its range, or times do not ascend
+std::vector<KernelTimes> read_kernel_times(const std::filesystem::path& path);
+
+/// Those that come with the program for a device, by its preset's name; empty where it has none. Only its file is
+/// parsed.
+std::vector<KernelTimes> kernel_times_of(std::string_view device);
+
+/// The devices that have some, in order of name; parses nothing.
+std::vector<std::string> devices_with_kernel_times();
+
+}  // namespace specdec::cost

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""Makes analysis/cost/presets/kernels/DEVICE.json, times of measured kernels, from a package of measurements.
+
+  pip install aiconfigurator-core==0.12.0 pandas pyarrow scipy
+  scripts/kernel_presets.py --output analysis/cost/presets/kernels
+
+The package (Apache-2.0, its licence text is in its wheel) holds tables of single kernels: products by type and shape,
+attention of decoding and of prompts, all-reduces. Of each engine's newest tables four numbers are fitted per type of
+product,
+
+  t = call + ((bytes / (b BW))^p + (flops / (e F))^p)^(1/p) + 2 m (n + k) bytes / (b BW)
+
+with BW and F the device's bandwidth and dense peak of analysis/cost/presets/hardware; three of decoding's attention,
+
+  t = floor + sequence * sequences * key/value heads + bytes of cache, queries and outputs / (b BW)
+
+and the share of the peak that long prompts' attention reaches; all-reduces are kept as they are, every second size. The
+logarithm of the time is fitted, robustly. What is dropped and why is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.resources
+import json
+import pathlib
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+
+PACKAGE = "aiconfigurator-core"
+DEVICES = {
+    "a100-80gb-sxm": "a100_sxm",
+    "b200": "b200_sxm",
+    "gb200": "gb200",
+    "h100-sxm": "h100_sxm",
+    "h200-sxm": "h200_sxm",
+    "l40s": "l40s",
+}
+ENGINES = {"sglang": "sglang", "tensorrt-llm": "trtllm", "vllm": "vllm"}
+# Type here: type in the tables, bits of a stored weight, peaks in order of preference.
+PRODUCTS = {
+    "bf16": ("bfloat16", 16.0, ("bf16",)),
+    "fp8": ("fp8", 8.0, ("fp8", "bf16")),
+    "nvfp4": ("nvfp4", 4.5, ("fp4", "fp8", "bf16")),
+}
+CACHES = {"bf16": ("bfloat16", 2), "fp8": ("fp8", 1)}
+POSITIONS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
+SIDES = (512, 16384)
+# What serving adds to the kernels, fitted by engine to the dense models of the package's silicon_sample.csv (1063 points
+# of 69 deployments): seconds of a layer and of an iteration, and standard deviations of ln(measured / priced).
+SERVING = {
+    "sglang": {"layer_seconds": 9.2e-6, "iteration_seconds": 0.97e-3},
+    "tensorrt-llm": {"layer_seconds": 0.0, "iteration_seconds": 0.8e-3},
+    "vllm": {"layer_seconds": 9.7e-6, "iteration_seconds": 0.29e-3},
+}
+ERRORS = {"deployment_error": 0.2, "point_error": 0.15}
+# A fit beyond these says that the four numbers do not describe the table.
+WORST_MEDIAN, LEAST_BANDWIDTH = 0.25, 0.45
+FEWEST_ROWS = 200
+
+
+def newest(package: pathlib.Path, device: str, operation: str, engine: str, table: str) -> tuple[pd.DataFrame, str] | None:
+    found = list((package / "systems" / "data" / device / operation / engine).glob(f"*/{table}.parquet"))
+    if not found:
+        return None
+    path = max(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)])
+    return pd.read_parquet(path), path.parent.name
+
+
+def fitted(seconds: Any, logs: np.ndarray, start: list[float], low: list[float], high: list[float]) -> tuple[Any, float, float]:
+    """Parameters, and the median and 90th percentile of the relative errors they leave."""
+    result = least_squares(
+        lambda x: np.log(seconds(x)) - logs, start, bounds=(low, high), loss="soft_l1", f_scale=0.1, x_scale=np.array(high)
+    )
+    error = np.abs(np.exp(np.log(seconds(result.x)) - logs) - 1)
+    return result.x, float(np.median(error)), float(np.quantile(error, 0.9))
+
+
+def rounded(value: float, digits: int = 4) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def product_fit(table: pd.DataFrame, bits: float, bandwidth: float, peak: float) -> dict[str, float] | None:
+    # Engines pad positions to even tiles: odd ones above 16 are slower than any that they run.
+    padded = table[(table.m <= 16) | (table.m % 2 == 0)]
+    best = padded.groupby(["n", "k", "m"], as_index=False).latency.min().sort_values(["n", "k", "m"])
+    # No engine runs fewer positions slower than more: it would pad them.
+    best["seconds"] = 1e-3 * best.groupby(["n", "k"]).latency.transform(lambda times: times[::-1].cummin()[::-1])
+    chosen = best[best.m.isin(POSITIONS) & best.n.between(*SIDES) & best.k.between(*SIDES)]
+    if len(chosen) < FEWEST_ROWS:
+        return None
+    m, n, k = (chosen[name].to_numpy(float) for name in ("m", "n", "k"))
+
+    def seconds(x: Any) -> Any:
+        read, computed = n * k * bits / 8 / (x[0] * bandwidth), 2 * m * n * k / (x[1] * peak)
+        most = np.maximum(read, computed)
+        corner = most * ((read / most) ** x[2] + (computed / most) ** x[2]) ** (1 / x[2])
+        return 1e-6 * x[3] + corner + 2 * m * (n + k) / (x[0] * bandwidth)
+
+    logs = np.log(chosen.seconds.to_numpy())
+    x, median, p90 = fitted(seconds, logs, [0.85, 0.7, 2, 4], [0.2, 0.05, 1, 0], [1, 1, 6, 80])
+    return {
+        "bandwidth_share": rounded(x[0]),
+        "peak_share": rounded(x[1]),
+        "corner": rounded(x[2]),
+        "call_seconds": rounded(1e-6 * x[3]),
+        "rows": len(chosen),
+        "median_error": rounded(median, 2),
+        "p90_error": rounded(p90, 2),
+    }
+
+
+def attention_fit(table: pd.DataFrame, prompts: pd.DataFrame, bytes_per_value: int, bandwidth: float, peak: float) -> dict[str, float] | None:
+    if "window_size" in table:
+        table = table[table.window_size.fillna(0) <= 0]
+    table = table[table.head_dim.isin([64, 128]) & (table.batch_size <= 512)]
+    keys = ["batch_size", "step", "num_heads", "num_key_value_heads", "head_dim"]
+    best = table.groupby(keys, as_index=False).latency.min()
+    if len(best) < FEWEST_ROWS:
+        return None
+    batch, context, heads, kept, size = (best[name].to_numpy(float) for name in keys)
+    moved = batch * (context + 1) * 2 * kept * size * bytes_per_value + 4 * batch * heads * size
+
+    def seconds(x: Any) -> Any:
+        return 1e-6 * x[0] + 1e-9 * x[1] * batch * kept + moved / (x[2] * bandwidth)
+
+    logs = np.log(1e-3 * best.latency.to_numpy())
+    x, median, p90 = fitted(seconds, logs, [12, 10, 0.6], [0, 0, 0.05], [60, 500, 1])
+    if "window_size" in prompts:
+        prompts = prompts[prompts.window_size.fillna(0) <= 0]
+    long = prompts[(prompts.step == 0) & (prompts.isl >= 2048) & (prompts.head_dim == 128) & (prompts.num_heads >= 8)]
+    share = 2 * long.batch_size * long.isl.astype(float) ** 2 * long.num_heads * long.head_dim / (1e-3 * long.latency * peak)
+    if share.empty:
+        return None
+    return {
+        "floor_seconds": rounded(1e-6 * x[0]),
+        "sequence_seconds": rounded(1e-9 * x[1]),
+        "bandwidth_share": rounded(x[2]),
+        "peak_share": rounded(min(1.0, float(share.median()))),
+        "rows": len(best),
+        "median_error": rounded(median, 2),
+        "p90_error": rounded(p90, 2),
+    }
+
+
+def all_reduces(table: pd.DataFrame) -> list[dict[str, Any]]:
+    # Decoding runs in graphs.
+    table = table[~table.kernel_source.str.contains("eager")]
+    tables = []
+    for accelerators, rows in table.groupby("num_gpus"):
+        best = rows.groupby("message_size").latency.min().sort_index()
+        kept = best.iloc[::2] if len(best) % 2 else pd.concat([best.iloc[::2], best.iloc[-1:]])
+        # Sizes count values of two bytes. A larger message that took less time is noise.
+        times = np.maximum.accumulate(1e-3 * kept.to_numpy())
+        tables.append(
+            {
+                "accelerators": int(accelerators),
+                "bytes": [int(2 * size) for size in kept.index],
+                "seconds": [rounded(time, 3) for time in times],
+            }
+        )
+    return tables
+
+
+def device_file(package: pathlib.Path, name: str, hardware: dict[str, Any], version: str) -> dict[str, Any]:
+    device = DEVICES[name]
+    bandwidth = hardware["memory_bandwidth_bytes_per_second"]["value"]
+    peaks = {kind: peak["value"] for kind, peak in hardware["peak_flops"].items()}
+
+    def drop(what: str, why: str) -> None:
+        print(f"{name}: dropped {what}: {why}", file=sys.stderr)
+
+    engines: dict[str, Any] = {}
+    undescribed: list[tuple[str, str]] = []
+    for engine, folder in ENGINES.items():
+        products: dict[str, Any] = {}
+        found = newest(package, device, "gemm", folder, "gemm_perf")
+        if found is None:
+            drop(engine, "no table of products")
+            continue
+        table, table_version = found
+        for kind, (column, bits, preferred) in PRODUCTS.items():
+            peak = next((peaks[name] for name in preferred if name in peaks), None)
+            rows = table[table.gemm_dtype == column]
+            if rows.empty or peak is None:
+                drop(f"{engine} {kind} products", "no rows" if rows.empty else "no peak")
+                continue
+            fit = product_fit(rows, bits, bandwidth, peak)
+            if fit is None:
+                drop(f"{engine} {kind} products", "fewer rows than needed")
+            elif fit["median_error"] > WORST_MEDIAN or fit["bandwidth_share"] < LEAST_BANDWIDTH:
+                drop(f"{engine} {kind} products", f"not described by four numbers: {fit}")
+                undescribed.append((engine, kind))
+            else:
+                products[kind] = fit
+        for kind in sorted(set(table.gemm_dtype) - {column for column, _, _ in PRODUCTS.values()}):
+            drop(f"{engine} {kind} products", "no such type of weights here")
+        decoding = newest(package, device, "attention", folder, "generation_attention_perf")
+        prompts = newest(package, device, "attention", folder, "context_attention_perf")
+        attention: dict[str, Any] = {}
+        if decoding is not None and prompts is not None:
+            for kind, (column, size) in CACHES.items():
+                rows, long = (found[0][found[0].kv_cache_dtype == column] for found in (decoding, prompts))
+                fit = attention_fit(rows, long, size, bandwidth, peaks["bf16"]) if len(rows) else None
+                if fit is None:
+                    drop(f"{engine} attention with a {kind} cache", "fewer rows than needed")
+                else:
+                    attention[kind] = fit
+        reduced = newest(package, device, "comm", folder, "custom_allreduce_perf")
+        if "bf16" not in products or "bf16" not in attention or reduced is None:
+            drop(engine, "lacks products or attention in bf16, or all-reduces")
+            continue
+        engines[engine] = {
+            "version": table_version,
+            "products": products,
+            "attention": attention,
+            "all_reduces": all_reduces(reduced[0]),
+            "serving": {**SERVING[engine], **ERRORS},
+        }
+    # A type that one engine's four numbers do not describe has those of another engine on the device.
+    for engine, kind in undescribed:
+        lender = next((other for other in ("vllm", "sglang") if kind in engines.get(other, {}).get("products", {})), None)
+        if engine in engines and lender is not None:
+            borrowed = {"measured_with": f"{lender} {engines[lender]['version']}"}
+            engines[engine]["products"][kind] = {**engines[lender]["products"][kind], **borrowed}
+    return {
+        "device": name,
+        "source": f"https://pypi.org/project/{PACKAGE}/{version}/",
+        "licence": "Apache-2.0",
+        "attribution": "fitted to kernels measured by NVIDIA CORPORATION & AFFILIATES",
+        "engines": engines,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", type=pathlib.Path, help="folder of aiconfigurator_core [the installed one]")
+    parser.add_argument("--output", type=pathlib.Path, required=True, help="folder to write to")
+    arguments = parser.parse_args()
+    package = arguments.package or pathlib.Path(str(importlib.resources.files("aiconfigurator_core")))
+    version = importlib.metadata.version(PACKAGE)
+    hardware = pathlib.Path(__file__).resolve().parents[1] / "analysis" / "cost" / "presets" / "hardware"
+    known = {path.name for path in (package / "systems" / "data").iterdir() if path.is_dir()}
+    for device in sorted(known - set(DEVICES.values())):
+        print(f"{device}: dropped: no preset of the hardware", file=sys.stderr)
+    for name in DEVICES:
+        described = json.loads((hardware / f"{name}.json").read_text())
+        text = json.dumps(device_file(package, name, described, version), indent=1)
+        # One line for each list of numbers.
+        text = re.sub(r"\[\s+([-0-9.e+,\s]+?)\s+\]", lambda match: "[" + re.sub(r"\s+", " ", match[1]) + "]", text)
+        (arguments.output / f"{name}.json").write_text(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+#include "analysis/cost/kernel_times.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/cost/preset_files.hpp"
+#include "analysis/cost/roofline_cost.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/unit/analysis/cost/roofline_models.hpp"
+#include "traces/file_error.hpp"
+
+using namespace specdec;
+using namespace specdec::cost::tests;
+using Catch::Matchers::Contains;
+using cost::CalibrationPoint;
+using cost::DraftKind;
+using cost::KernelTimes;
+using cost::NumberType;
+using cost::ProductTimes;
+using cost::RooflineCost;
+using cost::RooflineOptions;
+using cost::RoundPoint;
+
+namespace {
+
+const std::string sound =
+    R"({"device": "device", "source": "mine", "engines": {"own": {"version": "1",
+  "products": {"bf16": {"bandwidth_share": 0.8, "peak_share": 0.7, "corner": 2, "call_seconds": 4e-6}},
+  "attention": {"bf16": {"floor_seconds": 1e-5, "sequence_seconds": 2e-8, "bandwidth_share": 0.9, "peak_share": 0.5}},
+  "all_reduces": [{"accelerators": 2, "bytes": [1000, 4000], "seconds": [2e-6, 8e-6]}],
+  "serving": {"layer_seconds": 1e-5, "iteration_seconds": 1e-3, "deployment_error": 0.2, "point_error": 0.1}}}})";
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const std::size_t at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, what.size(), with);
+}
+
+std::vector<KernelTimes> read(const std::string& content) {
+  const tests::TemporaryFolder folder;
+  return cost::read_kernel_times(folder.write("kernels.json", content));
+}
+
+std::string refusal(const std::string& content) {
+  const std::string message = tests::message_of<traces::FileError>([&] { read(content); });
+  const std::size_t name = message.find("kernels.json");
+  return name == std::string::npos ? message : message.substr(name);
+}
+
+KernelTimes own_kernels() { return read(sound).front(); }
+
+RooflineOptions with_kernels(std::int64_t tensor_parallel = 1) {
+  RooflineOptions options;
+  options.hardware = h100();
+  options.hardware.name = "device";
+  options.target = placed(llama_8b(), NumberType::bf16, tensor_parallel);
+  options.kind = DraftKind::ngram;
+  options.kernels = own_kernels();
+  options.losses.layer_seconds = {1e-5, 1e-5, 1e-5};
+  options.losses.scheduling_seconds = {1e-3, 1e-3, 1e-3};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a rounded corner lies between the larger of two times and their sum and nears the larger one far from it") {
+  const ProductTimes times{.bandwidth_share = 0.5, .peak_share = 0.25, .corner = 3};
+  for (const double weights : {1e-6, 1e-4, 3e-2}) {
+    for (const double operations : {0.0, 1e-9, 1e-5, 1e-4, 1.0}) {
+      const double read_seconds = weights / 0.5, computed = operations / 0.25;
+      const double seconds = times.rounded(weights, operations);
+      CHECK(seconds >= std::max(read_seconds, computed) * (1 - 1e-15));
+      CHECK(seconds <= (read_seconds + computed) * (1 + 1e-15));
+      CHECK(seconds == Approx(std::cbrt(std::pow(read_seconds, 3) + std::pow(computed, 3))).epsilon(1e-13));
+    }
+  }
+  CHECK(ProductTimes{.corner = 1}.rounded(2, 3) == Approx(5).epsilon(1e-15));
+  CHECK(ProductTimes{.corner = 100}.rounded(2, 3) == Approx(3).epsilon(1e-12));
+}
+
+TEST_CASE(
+    "an all-reduce is read between sizes on the logarithms, held below the first and in proportion beyond the last") {
+  const KernelTimes kernels = own_kernels();
+  const cost::AllReduceTimes* const times = kernels.all_reduce_over(2);
+  REQUIRE(times != nullptr);
+  CHECK(kernels.all_reduce_over(4) == nullptr);
+  CHECK(kernels.measured_accelerators() == "2");
+  CHECK(times->at(1) == 2e-6);
+  CHECK(times->at(1000) == 2e-6);
+  CHECK(times->at(2000) == Approx(4e-6).epsilon(1e-14));
+  CHECK(times->at(4000) == Approx(8e-6).epsilon(1e-14));
+  CHECK(times->at(40000) == Approx(80e-6).epsilon(1e-14));
+}
+
+TEST_CASE("a pass with measured kernels is the sum of its products, attention, all-reduces and constants by hand") {
+  for (const std::int64_t shared_by : {1, 2}) {
+    const RooflineCost price(with_kernels(shared_by));
+    const double batch = 24, context = 700, bandwidth = 3.35e12, peak = 989.4e12;
+    const double width = 4096, layers = 32, t = static_cast<double>(shared_by);
+    const double dense = 2 * width * 4096 + 2 * width * 1024 + 3 * width * 14336, head = 128256 * width;
+    const auto corner = [&](double parameters) {
+      return std::hypot(2 * parameters / t / (0.8 * bandwidth), 2 * parameters * batch / t / (0.7 * peak));
+    };
+    const double moved = 2 * batch / (0.8 * bandwidth);
+    const double products = layers * (corner(dense) + 4 * 4e-6 + moved * (dense / width / t + 4 * width)) +
+                            corner(head) + 4e-6 + moved * (128256 / t + width);
+    const double heads = 8 / t;
+    const double attention =
+        layers * (1e-5 + batch * heads * 2e-8 + batch * (context + 1) * 2 * heads * 128 * 2 / (0.9 * bandwidth));
+    const double reduced = shared_by == 1 ? 0 : 2 * layers * 8e-6 * (2 * batch * width / 4000);
+    const double expected = products + attention + reduced + layers * 1e-5 + 1e-3;
+    CHECK(price.round({.batch = batch, .context = context}).total() == Approx(expected).epsilon(1e-12));
+    const double constants = layers * 1e-5 + 1e-3;
+    CHECK(price.measured_share({.batch = batch, .context = context}) ==
+          Approx(1 - constants / expected).epsilon(1e-12));
+    const cost::PassSeconds pass = price.target_pass(batch, 1, context);
+    CHECK(pass.total() == Approx(expected - 1e-3).epsilon(1e-12));
+    CHECK(pass.kernels > 0);
+  }
+}
+
+TEST_CASE("more positions, a longer context and a larger batch never take less time with measured kernels") {
+  const RooflineCost price(with_kernels(2));
+  double before = 0;
+  for (std::int64_t gamma = 0; gamma < 300; gamma += 7) {
+    const double now = price.round({.gamma = gamma, .batch = 3, .context = 100}).total();
+    CHECK(now > before);
+    before = now;
+  }
+  for (const double batch : {1.0, 4.0, 64.0, 500.0}) {
+    CHECK(price.round({.batch = batch, .context = 900}).total() <
+          price.round({.batch = batch, .context = 9000}).total());
+    CHECK(price.round({.batch = batch}).total() < price.round({.batch = batch + 1}).total());
+  }
+}
+
+TEST_CASE("replicates of measured kernels have the deviation of deployments and points, and calibration narrows it") {
+  RooflineOptions options = with_kernels();
+  options.replicates = 4000;
+  const RooflineCost price(options);
+  const RoundPoint point{.batch = 8, .context = 500};
+  const double estimate = price.round(point).total();
+  const auto moments = [&](const RooflineCost& cost) {
+    std::vector<double> totals(cost.replicates());
+    cost.totals_of_replicates(point, totals);
+    double sum = 0, squares = 0;
+    for (const double total : totals) {
+      sum += std::log(total / estimate);
+      squares += std::log(total / estimate) * std::log(total / estimate);
+    }
+    const double mean = sum / static_cast<double>(totals.size());
+    return std::array{mean, std::sqrt(squares / static_cast<double>(totals.size()) - mean * mean)};
+  };
+  // 5 standard errors of 4000 draws: a false alarm in one of 10^6 seeds.
+  const double expected = std::hypot(0.2, 0.1);
+  CHECK(std::abs(moments(price)[0]) < 5 * expected / std::sqrt(4000.0));
+  CHECK(moments(price)[1] == Approx(expected).epsilon(5 / std::sqrt(8000.0)));
+
+  const CalibrationPoint timed{.batch = 8, .round_seconds = 1.3 * estimate, .context = 500};
+  const RooflineCost once = price.calibrated({&timed, 1});
+  const double around = 0.1 * 0.1 + 0.03 * 0.03, mean = 0.04 * std::log(1.3) / (0.04 + around);
+  CHECK(once.factor() == Approx(std::exp(mean)).epsilon(1e-12));
+  CHECK(once.round(point).total() == Approx(estimate * once.factor()).epsilon(1e-12));
+  const double left = std::hypot(std::sqrt(0.04 * around / (0.04 + around)), 0.1);
+  CHECK(moments(once)[1] == Approx(left).epsilon(5 / std::sqrt(8000.0)));
+  CHECK(moments(once)[1] < 0.7 * moments(price)[1]);
+  CHECK(once.findings().empty());
+  const std::vector<CalibrationPoint> many(400, timed);
+  CHECK(price.calibrated(many).factor() == Approx(1.3).epsilon(1e-3));
+  CHECK_THROWS_WITH(price.calibrated(std::vector<CalibrationPoint>{{.batch = 8, .round_seconds = 1e-6}}),
+                    Contains("at least"));
+}
+
+TEST_CASE("measured kernels stand beside no loss that they measure and over no number of accelerators that they lack") {
+  RooflineOptions options = with_kernels();
+  options.losses.bandwidth_efficiency = {0.8, 0.8, 0.8};
+  CHECK_THROWS_WITH(RooflineCost(options),
+                    Contains("bandwidth_efficiency is 0.8, but must be 1 beside measured kernels"));
+  CHECK_THROWS_WITH(RooflineCost(with_kernels(4)), Contains("hold no all-reduce over 4 accelerators, but over 2"));
+}
+
+TEST_CASE(
+    "types whose kernels were not measured are named, and priced with the shares of bf16 at their own peak and bytes") {
+  RooflineOptions options = with_kernels();
+  options.target.weight_type = NumberType::fp8;
+  const RooflineCost price(options);
+  REQUIRE(price.findings().size() == 2);
+  CHECK_THAT(price.findings().front().message, Contains("own on device measured no products in fp8"));
+  CHECK(price.round({.batch = 1}).total() < RooflineCost(with_kernels()).round({.batch = 1}).total());
+}
+
+TEST_CASE("every preset of kernels names its source, licence and attribution and prices its device sensibly") {
+  const std::vector<std::string> devices = cost::devices_with_kernel_times();
+  CHECK(devices.size() == cost::kernel_preset_files().size());
+  for (const std::string& device : devices) {
+    INFO(device);
+    const cost::HardwareSpec* const hardware = cost::hardware_preset(device);
+    REQUIRE(hardware != nullptr);
+    const std::vector<KernelTimes> engines = cost::kernel_times_of(device);
+    CHECK(engines.size() == 3);
+    for (const KernelTimes& kernels : engines) {
+      INFO(kernels.engine);
+      CHECK(kernels.device == device);
+      CHECK_THAT(kernels.source, Contains("https://"));
+      CHECK(kernels.licence == "Apache-2.0");
+      CHECK_FALSE(kernels.attribution.empty());
+      RooflineOptions options;
+      options.hardware = *hardware;
+      options.target = placed(llama_8b(), NumberType::bf16);
+      options.kind = DraftKind::ngram;
+      const double ideal = RooflineCost(options).round({.batch = 1, .context = 1000}).total();
+      options.kernels = kernels;
+      const double measured = RooflineCost(options).round({.batch = 1, .context = 1000}).total();
+      CHECK(measured > ideal);
+      CHECK(measured < 2 * ideal);
+    }
+  }
+  CHECK(cost::kernel_times_of("tpu-v4").empty());
+}
+
+TEST_CASE("a file of kernels is refused by its file, place, value and what was expected") {
+  CHECK(read(sound).size() == 1);
+  const std::map<std::string, std::pair<std::string, std::string>> bad = {
+      {"engines.own.products.bf16.corner is 0.5, but must be a number in [1, 100]",
+       {"\"corner\": 2", "\"corner\": 0.5"}},
+      {"engines.own.products.bf16.bandwidth_share is 80", {"\"bandwidth_share\": 0.8", "\"bandwidth_share\": 80"}},
+      {"engines.own.attention.bf16.floor_seconds is 10.0", {"\"floor_seconds\": 1e-5", "\"floor_seconds\": 10.0"}},
+      {"engines.own.products.bf16.call_seconds is -1, but must be a number in [0,",
+       {"\"call_seconds\": 4e-6", "\"call_seconds\": -1"}},
+      {"engines.own.all_reduces[0].bytes[1] is 4000 after 9000, but must be numbers that ascend",
+       {"[1000, 4000]", "[9000, 4000]"}},
+      {"engines.own.all_reduces[0].seconds[1]: found", {"[2e-6, 8e-6]", "[2e-6, 1e-6]"}},
+      {"engines.own.all_reduces[0].seconds is 1 numbers, but must be as many as bytes, 2", {"[2e-6, 8e-6]", "[2e-6]"}},
+      {"engines.own.all_reduces[0].accelerators is 1", {"\"accelerators\": 2", "\"accelerators\": 1"}},
+      {"engines.own.serving.point_error is missing", {", \"point_error\": 0.1", ""}},
+      {"engines.own.key is wings", {"\"version\": \"1\"", "\"version\": \"1\", \"wings\": 2"}},
+      {"engines.own.products.bf16 is missing", {"\"products\": {\"bf16\"", "\"products\": {\"fp8\""}},
+      {"engines.own.products.key is bf61", {"\"products\": {\"bf16\"", "\"products\": {\"bf61\""}},
+      {"version is 1, but must be a string", {"\"version\": \"1\"", "\"version\": 1"}}};
+  for (const auto& [message, change] : bad) {
+    INFO(change.first << " -> " << change.second);
+    CHECK_THAT(refusal(replaced(sound, change.first, change.second)), Contains(message));
+  }
+  CHECK_THAT(refusal("{"), Contains("not JSON from there on"));
+  CHECK_THAT(refusal("[]"), Contains("an object"));
+}
+
+TEST_CASE("a round with measured kernels is priced in less than ten microseconds") {
+  const RooflineCost price(with_kernels(2));
+  constexpr int calls = 20000;
+  double sum = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls; ++i) sum += price.round({.gamma = i % 8, .batch = 1.0 + i % 64, .context = 1000}).total();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CHECK(sum > 0);
+  CHECK(seconds / calls < 10e-6);
+}
