@@ -73,7 +73,7 @@ void require_falling(std::span<const estimate::TypedRate> rates) {
 }
 
 Acceptance with_words(Acceptance acceptance, AcceptanceWords words) {
-  words.rule = acceptance.rule_stated ? acceptance.rule : std::nullopt;
+  words.rule = acceptance.rule_source == "user" ? acceptance.rule : std::nullopt;
   acceptance.words = std::move(words);
   return acceptance;
 }
