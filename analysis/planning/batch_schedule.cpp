@@ -142,7 +142,7 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     gains = gains || best >= enough;
     gains_measured = gains_measured || measured >= enough;
     const bool all_priced = times.size() == scan.tokens().size();
-    result.at_limit = result.at_limit || (all_priced && !scan.draft().states_range && &*fastest == &speeds.back());
+    result.at_limit = result.at_limit || (all_priced && &*fastest == &speeds.back());
     const auto add = [&](const std::vector<double>& its_speeds, std::vector<double>& regrets) {
       if (scan.draft().states_range) return add_regrets_at_ends(scan, its_speeds, regrets);
       add_regrets(its_speeds, regrets);
@@ -154,6 +154,7 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
   if (scan.draft().states_range) {
     const double least = *std::min_element(result.worst.begin(), result.worst.end());
     for (double& regret : result.worst) regret -= least;
+    result.at_limit = result.worst.size() == scan.tokens().size() && result.worst.back() <= equal_regrets;
   }
   if (!(prefers_measured ? gains_measured : gains)) result.worst = {0};
   return result;

@@ -198,7 +198,7 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
          fmt::format(
              "at {} of {} points the {} gamma is the largest one that was compared, {}{}", at_limit, plan.points.size(),
              scan.draft().states_range ? "best" : "fastest", scan.tokens().size() - 1,
-             limits_by_default(scan, question) && !scan.draft().states_range
+             limits_by_default(scan, question)
                  ? fmt::format("; the smallest one that loses at most {:g}% to it is taken", 100 * question.tolerance)
                  : ", and larger ones may be faster"));
   }

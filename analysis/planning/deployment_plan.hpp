@@ -130,6 +130,8 @@ struct DeploymentQuestion {
 };
 
 inline constexpr std::int64_t largest_scanned_gamma = 1024;
+/// Regrets that differ by no more than this are equal.
+inline constexpr double equal_regrets = 1e-12;
 inline constexpr std::int64_t largest_scheduled_batch = 65536;
 
 /// One gamma at one batch and context. Times are seconds if the cost knows seconds, else multiples of a plain target

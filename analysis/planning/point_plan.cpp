@@ -59,8 +59,7 @@ class PointPlanner {
 
   void make_rows();
   void prefer_measured();
-  std::size_t best_row(std::size_t fastest) const;
-  std::size_t smallest_within_tolerance(std::size_t fastest) const;
+  void choose_row(std::size_t fastest);
   void judge();
   void ask_for_price();
   void explain_doubt(std::size_t row);
@@ -101,28 +100,32 @@ void PointPlanner::make_rows() {
     if (row.speedup > plan_.rows[best].speedup) best = gamma;
   }
   for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.rows[best].speedup;
-  const std::size_t last = plan_.rows.size() - 1;
-  plan_.optimal_row = best_row(best);
-  plan_.at_limit = plan_.optimal_row == last && last > 0;
-  const bool by_default = question_.max_gamma_is_default && static_cast<std::int64_t>(last) == question_.max_gamma;
-  if (plan_.at_limit && by_default && !scan_.draft().states_range) plan_.optimal_row = smallest_within_tolerance(last);
+  choose_row(best);
   prefer_measured();
   if (plan_.optimal_row != 0 || without_price_ < enough()) return;
   plan_.optimal_row.reset();
   plan_.passed_over_row.reset();
 }
 
-std::size_t PointPlanner::best_row(std::size_t fastest) const {
-  if (!scan_.draft().states_range) return fastest;
-  const std::vector<double> regrets = worst_regrets();
-  return static_cast<std::size_t>(std::min_element(regrets.begin(), regrets.end()) - regrets.begin());
-}
-
-std::size_t PointPlanner::smallest_within_tolerance(std::size_t fastest) const {
-  const double least = (1 - question_.tolerance) * plan_.rows[fastest].speedup;
-  std::size_t gamma = 1;
-  while (plan_.rows[gamma].speedup < least) ++gamma;
-  return gamma;
+void PointPlanner::choose_row(std::size_t fastest) {
+  const std::size_t last = plan_.rows.size() - 1;
+  // Losses to the best gamma: by the estimate, or at the worse end of a stated range.
+  std::vector<double> losses;
+  for (const DeploymentRow& row : plan_.rows) losses.push_back(row.regret);
+  if (scan_.draft().states_range) losses = worst_regrets();
+  const double least = *std::min_element(losses.begin(), losses.end());
+  const auto smallest_within = [&](double loss) {
+    const auto will_do = [&](double its) { return its <= least + loss; };
+    return static_cast<std::size_t>(std::find_if(losses.begin(), losses.end(), will_do) - losses.begin());
+  };
+  // Drafts that cost nothing gain up to the limit, at last by less than rounding shows.
+  plan_.at_limit = last > 0 && (scan_.draft().states_range ? losses[last] <= least + equal_regrets : fastest == last);
+  const bool by_default = question_.max_gamma_is_default && static_cast<std::int64_t>(last) == question_.max_gamma;
+  if (plan_.at_limit && by_default) {
+    plan_.optimal_row = std::max<std::size_t>(1, smallest_within(question_.tolerance));
+  } else {
+    plan_.optimal_row = scan_.draft().states_range ? smallest_within(equal_regrets) : fastest;
+  }
 }
 
 void PointPlanner::prefer_measured() {

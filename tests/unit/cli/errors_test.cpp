@@ -12,12 +12,12 @@ using specdec::tests::ScratchFolder;
 TEST_CASE("a missing, unknown or second command is refused") {
   check_run_refused(
       "",
-      "no command given, but one of plan, report, capacity, analyze, counters, replay, record, trace, list, "
+      "no command given, but one of plan, report, capacity, analyze, counters, doctor, replay, record, trace, list, "
       "simulate, compare, reproduce, validate, plot, help, completion is needed; see "
       "specdec --help");
   check_run_refused(
       "plam",
-      "plam is not a command (near it: plan), but one of plan, report, capacity, analyze, counters, replay, "
+      "plam is not a command (near it: plan), but one of plan, report, capacity, analyze, counters, doctor, replay, "
       "record, trace, list, "
       "simulate, compare, reproduce, validate, plot, help, completion "
       "is needed; see "

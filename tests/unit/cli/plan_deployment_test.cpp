@@ -1425,6 +1425,9 @@ TEST_CASE("of drafts that cost nothing the smallest that comes near the limit is
     CHECK(over_batches["points"][1]["optimal"]["gamma"] == alone["recommended"]["gamma"]);
     CHECK(over_batches["schedule"][0]["gamma"] == alone["recommended"]["gamma"]);
   }
+  const ordered_json range = json_of("--alpha 0.7:0.9 --c 0"), range_at = json_of("--alpha 0.7:0.9 --c 0 --batch 1");
+  CHECK(range_at["points"][0]["optimal"]["gamma"] == range["recommended"]["gamma"]);
+  CHECK(range_at["schedule"][0]["gamma"] == range["recommended"]["gamma"]);
   // A limit that somebody asks for is one.
   CHECK(json_of("--alpha 0.5 --c 0 --batch 1 --max-gamma 4")["recommended"]["gamma"] == 4);
 }

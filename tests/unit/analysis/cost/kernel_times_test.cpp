@@ -235,7 +235,7 @@ TEST_CASE("a file of kernels is refused by its file, place, value and what was e
        {"\"call_seconds\": 4e-6", "\"call_seconds\": -1"}},
       {"engines.own.all_reduces[0].bytes[1] is 4000 after 9000, but must be numbers that ascend",
        {"[1000, 4000]", "[9000, 4000]"}},
-      {"engines.own.all_reduces[0].seconds[1]: found", {"[2e-6, 8e-6]", "[2e-6, 1e-6]"}},
+      {"engines.own.all_reduces[0].seconds[1] is 1e-06 after 2e-06", {"[2e-6, 8e-6]", "[2e-6, 1e-6]"}},
       {"engines.own.all_reduces[0].seconds is 1 numbers, but must be as many as bytes, 2", {"[2e-6, 8e-6]", "[2e-6]"}},
       {"engines.own.all_reduces[0].accelerators is 1", {"\"accelerators\": 2", "\"accelerators\": 1"}},
       {"engines.own.serving.point_error is missing", {", \"point_error\": 0.1", ""}},
