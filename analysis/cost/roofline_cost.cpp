@@ -854,7 +854,7 @@ RooflineCost RooflineCost::calibrated_by_factor(std::span<const CalibrationPoint
   result.calibrated_ = true;
   result.factor_ = 1;
   const double before = options_.kernels->deployment_error, around = options_.kernels->point_error;
-  const double error = std::hypot(around, relative_error);
+  const double error = core::half_of_both(around, relative_error);
   double sum = 0;
   std::vector<double> misses;
   for (const CalibrationPoint& point : points) {

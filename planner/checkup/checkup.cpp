@@ -308,7 +308,7 @@ class Examination {
       // Rounds start behind rejections: a rate over rounds lies lower than one over tokens by a little.
       constexpr double weighting = 0.03;
       const double a = alpha.ci95->hi - alpha.ci95->lo, b = s.alpha_hat->ci95->hi - s.alpha_hat->ci95->lo;
-      const double error = std::sqrt(a * a + b * b) / (2 * core::normal_half_width_95);
+      const double error = core::half_of_both(a, b) / (2 * core::normal_half_width_95);
       const double distance = std::max(0.0, std::abs(*alpha.value - *s.alpha_hat->value) - weighting);
       return error > 0 ? distance / error : distance > 0 ? INFINITY : 0.0;
     };

@@ -88,7 +88,8 @@ ordered_json acceptance_of(const Shown& shown) {
     }
     const auto last = static_cast<std::int64_t>(planning::tabulated(*known.curve, shown.plan.max_gamma).size()) - 1;
     words.known = {std::make_shared<const planner::Acceptance>(std::move(known)), last};
-    question.max_gamma = std::max<std::int64_t>(last, 1);
+    const bool by_default = !shown.plan.question.max_gamma && shown.draft != nullptr;
+    if (!by_default) question.max_gamma = std::max<std::int64_t>(last, 1);
   }
   return {{"label", acceptance_label(shown)}, {"words", words}, {"question", question}};
 }
