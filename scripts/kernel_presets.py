@@ -53,7 +53,7 @@ CACHES = {"bf16": ("bfloat16", 2), "fp8": ("fp8", 1)}
 POSITIONS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
 SIDES = (512, 16384)
 # What serving adds to the kernels, fitted by engine to the dense models of the package's silicon_sample.csv (1063 points
-# of 69 deployments): seconds of a layer and of an iteration, and standard deviations of ln(measured / priced).
+# of the deployments that could be priced): seconds of a layer and of an iteration, and standard deviations of ln(measured / priced).
 SERVING = {
     "sglang": {"layer_seconds": 9.2e-6, "iteration_seconds": 0.97e-3},
     "tensorrt-llm": {"layer_seconds": 0.0, "iteration_seconds": 0.8e-3},
