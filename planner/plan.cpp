@@ -160,11 +160,16 @@ std::vector<Recommendation> Plan::recommendations() const {
   if (has_points()) {
     for (const PointPlan& point : points()) {
       Recommendation& one = all.emplace_back(Recommendation{point.batch, point.context, point.verdict, {}, {}});
+      if (point.verdict == planning::Verdict::do_not_speculate) {
+        one.gamma = 0;
+        one.speedup = estimate::Estimate{1, {}, "plain decoding, 1 by definition"};
+        continue;
+      }
       if (point.optimal_row) one.gamma = point.optimal()->gamma;
       one.speedup = point.speedup_estimate;
     }
   }
-  if (!closed_form) return all;
+  if (!closed_form || (has_points() && points().front().verdict == planning::Verdict::do_not_speculate)) return all;
   if (all.empty()) all.emplace_back();
   // The closed forms consider all gammas and the whole interval, their point only some.
   const auto& recommended = closed_form->plan.recommended;

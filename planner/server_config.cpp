@@ -168,17 +168,13 @@ void take_gammas(const Plan& p, planning::EngineRequest& request) {
   const planning::DraftPlan& plan = p.shown_plan();
   request.schedule = plan.schedule;
   request.extrapolate = p.extrapolates();
-  const auto fixed = planning::least_regret_gamma(plan, p.extrapolates());
-  const auto decided = [&](const planning::PlannedStretch& stretch) {
-    return stretch.gamma && planning::decides(stretch.basis, p.extrapolates());
-  };
-  if (!fixed || std::none_of(plan.schedule.begin(), plan.schedule.end(), decided)) {
+  if (!plan.fixed) {
     throw QuestionError(fmt::format(
         "--emit is {}, but there is no gamma to configure: it cannot be told at any batch up to {}; without "
         "--emit the plan says which run would tell",
         name_of(*p.question.emit), plan.schedule.empty() ? 1 : plan.schedule.back().batch_high));
   }
-  request.fixed = *fixed;
+  request.fixed = *plan.fixed;
 }
 
 planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& shown, const Plan& p) {

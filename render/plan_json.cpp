@@ -151,8 +151,10 @@ ordered_json closed_form_json(const Plan& a) {
                        {"worth_it", plan.worth_it}};
   json["break_even_alpha"] = plan.break_even ? ordered_json(plan.break_even->alpha()) : ordered_json();
   json["optimal"] = json_optimal(plan);
+  const bool refused = a.has_points() && a.points().front().verdict == planning::Verdict::do_not_speculate;
   json["recommended"] = {{"gamma", plan.recommended ? ordered_json(plan.recommended->gamma) : ordered_json()},
                          {"basis", basis_name(plan.basis)}};
+  if (refused) json["recommended"] = {{"gamma", 0}, {"basis", basis_name(planning::Basis::not_worth_it)}};
   json["oracle_speedup"] = number_or_null(plan.oracle_speedup);
   json["near_optimal_gammas"] = json_gammas(plan.near_best);
   json["near_optimal_ranges"] = json_ranges(plan.near_best);

@@ -113,6 +113,8 @@ ordered_json json_point(const Plan& d, std::size_t index) {
   object["optimal"]["speedup_estimate"] = json_of(point.speedup_estimate);
   object["passed_over_gamma"] = nullptr;
   if (point.passed_over_row) object["passed_over_gamma"] = point.rows[*point.passed_over_row].gamma;
+  object["surest_gamma"] = nullptr;
+  if (point.surest_row) object["surest_gamma"] = point.rows[*point.surest_row].gamma;
   object["interval_share"] = nullptr;
   if (point.interval_share) {
     object["interval_share"] = {{"acceptance", point.interval_share->acceptance}, {"cost", point.interval_share->cost}};
@@ -338,8 +340,9 @@ void put_top_of_point(const Plan& d, ordered_json& json) {
   json["optimal"] = one ? json_optimal(point) : ordered_json();
   json["recommended"] = nullptr;
   if (one && decided) {
-    const std::int64_t gamma = point.optimal()->gamma;
-    json["recommended"] = {{"gamma", gamma}, {"basis", basis_of_recommendation(d, point)}};
+    const bool drafts = point.verdict != planning::Verdict::do_not_speculate;
+    json["recommended"] = {{"gamma", drafts ? point.optimal()->gamma : 0},
+                           {"basis", drafts ? basis_of_recommendation(d, point) : "not_worth_it"}};
   } else if (one) {
     json["recommended"] = {{"gamma", nullptr}, {"basis", "none"}};
   }

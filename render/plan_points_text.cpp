@@ -128,6 +128,10 @@ std::string drafts_may_gain(const Plan& d, std::span<const PointPlan> stretch, s
 std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) {
   const std::string where = at_stretch(d, stretch);
   const PointPlan& first = stretch.front();
+  if (!first.optimal_row && first.rows.size() > 1) {
+    return fmt::format("Cannot tell at {}: up to gamma {} none is faster than plain decoding, and longer drafts, which may "
+                       "be, have no price{}.", where, first.rows.size() - 1, why_no_price(d, first));
+  }
   if (!first.optimal_row) {
     return fmt::format("Cannot tell at {}: no price tells whether drafts pay there{}.", where, why_no_price(d, first));
   }
@@ -153,12 +157,13 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   const std::string_view none = no_gamma(stretch);
   switch (first.verdict) {
     case Verdict::speculate:
-      return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}.", where, gamma, speed,
-                         certainty);
+      return fmt::format("Speculate at {} with gamma {}: {} the speed of plain decoding{}{}.", where, gamma, speed,
+                         certainty, surest_text(d, stretch));
     case Verdict::do_not_speculate:
       if (largest == 0) return fmt::format("Do not speculate at {}: {} is faster than plain decoding.", where, none);
       return fmt::format("Do not speculate at {}: the best gamma, {}, gives {}{}, less than the {} asked for.", where,
-                         gamma, speed, certainty, factor_text(1 + d.min_gain));
+                         gamma, low < high ? speed : factor_below(high, 1 + d.min_gain), certainty,
+                         factor_text(1 + d.min_gain));
     case Verdict::cannot_tell:
       break;
   }
@@ -167,9 +172,10 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
     return fmt::format("Cannot tell at {} whether drafts pay: no run is without speculation.", where);
   }
   if (!decides) {
+    const std::string what = largest == 0 ? fmt::format("{} is faster than plain decoding", none)
+                                          : fmt::format("gamma {} gives {}{}", gamma, speed, certainty);
     return fmt::format(
-        "Cannot tell at {}, beyond what was measured: gamma {} gives {}{} if {}, and --extrapolate decides by that.",
-        where, gamma, speed, certainty,
+        "Cannot tell at {}, beyond what was measured: {} if {}, and --extrapolate decides by that.", where, what,
         d.cost().name() == "anchored" ? "rounds go on by the hardware's shape" : "all goes on as before");
   }
   if (!d.impossible.empty()) {
@@ -483,7 +489,7 @@ std::string about_schedule_loss(const Plan& d) {
   if (!loss) return "";
   const bool gains_too_little = loss->scheduled == 0 && loss->speedup < 1 + d.min_gain;
   const std::string why =
-      gains_too_little ? fmt::format("no gamma gives {} there", factor_text(1 + d.min_gain))
+      gains_too_little ? fmt::format("{} gives {} there", no_gamma(d.points()), factor_text(1 + d.min_gain))
       : has_several_contexts(d)
           ? "one gamma serves all contexts of a batch, and neighbouring batches within the tolerance"
           : "one gamma within the tolerance serves neighbouring batches";
@@ -503,7 +509,7 @@ std::string schedule_text(const Plan& d) {
     text +=
         !d.impossible.empty()
             ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
-            : fmt::format(" By the estimate: the intervals do not tell at all of these batches whether drafts give {}.",
+            : fmt::format(" By the estimate: at those batches the intervals do not tell whether drafts give {}.",
                           factor_text(1 + d.min_gain));
   }
   return text + about_crossover(d) + about_schedule_loss(d);
@@ -735,6 +741,15 @@ std::string text_of(const Plan& d) {
   if (d.points().size() == 1) text += rows_table(d);
   for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add("\n", part(d));
   return text + next_measurements(d) + about_config(d);
+}
+
+std::string surest_text(const Plan& d, std::span<const PointPlan> points) {
+  const auto point = std::find_if(points.begin(), points.end(), [](const auto& one) { return one.surest_row; });
+  if (point == points.end()) return "";
+  const DeploymentRow& row = point->rows[*point->surest_row];
+  return fmt::format("; {}the {} asked for is sure with gamma {}, which gives at least {}",
+                     points.size() == 1 ? "" : fmt::format("at batch {} ", whole_or_brief(point->batch)),
+                     factor_text(1 + d.min_gain), row.gamma, factor_text(row.speedup_ci95.lo));
 }
 
 }  // namespace specdec::render

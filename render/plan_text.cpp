@@ -119,7 +119,7 @@ std::string undrafted(const Plan& a, const planning::PointPlan& point) {
     }
     return fmt::format(
         "Do not speculate: the best gamma, {}, gives {}{}, less than the {} that --min-gain asks for ({}).", best.gamma,
-        factor_text(best.speedup), range_text(a, best), enough, about);
+        factor_below(best.speedup, 1 + a.min_gain), range_text(a, best), enough, about);
   }
   const planning::DeploymentRow& judged = judged_row(a, point);
   if (judged.gamma > 0) {
@@ -144,9 +144,10 @@ std::string drafted(const Plan& a) {
   }
   const planning::PlanRow& row = *plan.recommended;
   if (row.gamma == 0) return fmt::format("Do not draft: plain decoding is the safe choice ({}).", about);
-  return fmt::format("Draft {} token{} per step: {}{} the speed of plain decoding ({}){}.", row.gamma,
+  const planning::PointPlan* const point = point_of(a);
+  return fmt::format("Draft {} token{} per step: {}{} the speed of plain decoding ({}){}{}.", row.gamma,
                      row.gamma == 1 ? "" : "s", factor_text(row.speedup), range_text(a, row), about,
-                     beyond_what(a, row.gamma));
+                     beyond_what(a, row.gamma), point == nullptr ? "" : surest_text(a, {point, 1}));
 }
 
 /// The loss of the gamma with the smallest worst regret, named if the first sentence does not recommend it.

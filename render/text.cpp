@@ -44,6 +44,14 @@ std::string factor_text(double speedup) {
   return speedup < 100 ? fmt::format("{:.2f}x", speedup) : fmt::format("{:.4g}x", speedup);
 }
 
+std::string factor_below(double speedup, double bound) {
+  int decimals = 2;
+  while (decimals < 6 && speedup < bound && fmt::format("{:.{}f}", speedup, decimals) == fmt::format("{:.{}f}", bound, decimals)) {
+    ++decimals;
+  }
+  return decimals == 2 ? factor_text(speedup) : fmt::format("{:.{}f}x", speedup, decimals);
+}
+
 std::string in_column(double value) {
   const bool shows = value == 0 || (std::abs(value) >= 0.01 && std::abs(value) < 1e6);
   return shows ? fmt::format("{:.3f}", value) : brief(value);

@@ -37,6 +37,8 @@ std::string listed_ranges(const std::vector<std::int64_t>& numbers);
 
 /// A speedup: "2.31x".
 std::string factor_text(double speedup);
+/// The same with as many decimals as show that it lies below `bound`: "1.048x" where 1.05x is asked for.
+std::string factor_below(double speedup, double bound);
 
 /// "batch 8, context 4096"; the context is left out where it is 0, an empty cache.
 std::string point_words(double batch, double context);

@@ -108,6 +108,10 @@ MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, Options op
 
 void MeasuredAcceptance::take_rate_alone(const ServingSummary& summary) {
   longest_observed_ = summary.gamma.value_or(summary.longest_draft.value_or(0));
+  if (summary.gamma && 1 < *summary.gamma && *summary.gamma <= theory::longest_profile) {
+    const double tokens = std::clamp(measured_tokens_, 1.0, static_cast<double>(*summary.gamma) + 1);
+    shorter_drafts_ = typed_lengths({{{*summary.gamma, tokens}}}).readings;
+  }
   if (summary.alpha_hat->value) return;
   if (longest_observed_ == 0 || !summary.drafted || !summary.rounds) {
     refuse(
@@ -303,7 +307,7 @@ Interval MeasuredAcceptance::interval(double value, std::int64_t gamma, bool mea
 TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {
   const std::int64_t drafts = effective(gamma);
   TokensPerStep result;
-  result.extrapolated = gamma > longest_observed_;
+  result.extrapolated = gamma > longest_observed_ || (gamma < longest_observed_ && !shorter_drafts_.empty());
   result.full_accepts = drafts < gamma ? 0 : full_accepts_at(constant_alpha_, drafts);
   if (gamma == measured_gamma_) {
     result.value = measured_tokens_;
@@ -315,6 +319,11 @@ TokensPerStep MeasuredAcceptance::of_rate_alone(std::int64_t gamma) const {
   } else {
     result.value = tokens_at(constant_alpha_, drafts);
     result.readings = {tokens_at(alpha_.lo, drafts), tokens_at(alpha_.hi, drafts)};
+    if (gamma < longest_observed_) {
+      for (const core::AcceptanceProfile& reading : shorter_drafts_) {
+        result.readings = including(result.readings, theory::expected_tokens(reading, gamma));
+      }
+    }
     if (falls_behind(drafts)) {
       const core::AcceptanceProfile least = core::AcceptanceRate(std::clamp(alpha_.lo, 0.0, 1.0));
       result.readings = including(result.readings, tokens_of_steepest(least, longest_observed_, drafts));

@@ -37,7 +37,8 @@ struct AcceptanceReadings {
 /// is the chain's if one with persistent states fits better than one rate (conditional rates that rise with the
 /// position), otherwise that of the conditional rates.
 ///
-/// If only accepted drafts and rounds are known, the only reading is the constant rate. If alpha is known only within
+/// If only accepted drafts and rounds are known, the value is that of the constant rate; readings of drafts shorter than
+/// those counted are those of a typed length (typed_lengths): rates that fall or rise with the depth. If alpha is known only within
 /// bounds, the readings are those of the bounds, and the value is that of the rate within them that gives the counted
 /// tokens per step, assuming draft lengths as equal as their mean allows. Without any gamma there is no value.
 /// ci95 has the basis of the summary's intervals, see `method`. By linearisation over the conditional rates; through
@@ -100,8 +101,9 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   std::optional<Interval> measured_ci95_;
   /// alpha or its bounds, and the interval about them.
   Interval alpha_ = {0, 0}, alpha_ci95_ = {0, 1};
-  /// The single rate, if only alpha is known.
+  /// The single rate, if only alpha is known, and the profiles with the counted tokens at the measured gamma.
   double constant_alpha_ = 0;
+  std::vector<core::AcceptanceProfile> shorter_drafts_;
 
   /// The counts by position; empty if only alpha is known.
   RoundMoments moments_;

@@ -16,6 +16,10 @@ struct BatchRegrets {
   /// priced; gammas without a price at some context are left out, and so are all but plain decoding if none gains
   /// enough.
   std::vector<double> worst;
+  /// [gamma]: the same of all gammas, whether or not one gains enough.
+  std::vector<double> regrets = {};
+  /// [gamma]: the smallest speedup over plain decoding at any context.
+  std::vector<double> least_speedups = {};
   /// As PointPlan::at_limit, at some context.
   bool at_limit = false;
 };
@@ -76,6 +80,40 @@ class OpenStretch {
   bool at_limit_;
 };
 
+/// The search for the gamma that loses least where one has to serve all batches.
+class FixedGammaSearch {
+ public:
+  void add(double batch, const BatchRegrets& at) {
+    if (found_.empty()) {
+      for (std::size_t gamma = 0; gamma < at.regrets.size(); ++gamma) {
+        found_.push_back({static_cast<std::int64_t>(gamma), at.regrets[gamma], batch, at.least_speedups[gamma], batch});
+      }
+      return;
+    }
+    found_.resize(std::min(found_.size(), at.regrets.size()));
+    for (std::size_t gamma = 0; gamma < found_.size(); ++gamma) {
+      FixedGamma& fixed = found_[gamma];
+      if (at.regrets[gamma] > fixed.worst_regret) {
+        fixed.worst_regret = at.regrets[gamma];
+        fixed.worst_batch = batch;
+      }
+      if (at.least_speedups[gamma] < fixed.least_speedup) {
+        fixed.least_speedup = at.least_speedups[gamma];
+        fixed.slowest_batch = batch;
+      }
+    }
+  }
+
+  std::optional<FixedGamma> best() const {
+    const auto less = [](const FixedGamma& a, const FixedGamma& b) { return a.worst_regret < b.worst_regret; };
+    if (found_.empty()) return std::nullopt;
+    return *std::min_element(found_.begin(), found_.end(), less);
+  }
+
+ private:
+  std::vector<FixedGamma> found_;
+};
+
 bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, double context) {
   const cost::RoundCost& cost = *scan.draft().cost;
   return scan.tokens()[gamma].extrapolated ||
@@ -123,16 +161,24 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     scan.price(batch, context, times);
     speeds.clear();
     measured_speeds.clear();
+    result.least_speedups.resize(context == contexts.front() ? times.size()
+                                                             : std::min(result.least_speedups.size(), times.size()),
+                                 std::numeric_limits<double>::infinity());
     for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
-      speeds.push_back(scan.tokens()[gamma].value / times[gamma].total());
-      measured_speeds.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speeds.back());
+      const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
+      const double speed = scan.tokens()[gamma].value / times[gamma].total();
+      speeds.push_back(guessed ? 0 : speed);
+      measured_speeds.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speed);
+      if (gamma >= result.least_speedups.size()) continue;
+      result.least_speedups[gamma] = std::min(result.least_speedups[gamma], speed / speeds[0]);
     }
     const auto fastest = std::max_element(speeds.begin(), speeds.end());
     const double best = *fastest;
     const double sure =
         best * std::exp(-scan.readings_error()[static_cast<std::size_t>(fastest - speeds.begin())].below);
     const double measured = *std::max_element(measured_speeds.begin(), measured_speeds.end());
-    const bool prefers = measured > 0 && measured >= (1 - rule.prefer_measured) * sure;
+    const bool prefers = measured > 0 && planning::prefers_measured(measured / speeds[0], sure / speeds[0],
+                                                                    1 + rule.min_gain, rule.prefer_measured);
     const bool plain = speeds[0] == (prefers ? measured : best);
     if (plain && scan.most_without_price(batch, context, times) >= 1 + rule.min_gain) {
       return {PriceBasis::not_priced, {}};
@@ -156,6 +202,7 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     for (double& regret : result.worst) regret -= least;
     result.at_limit = result.worst.size() == scan.tokens().size() && result.worst.back() <= equal_regrets;
   }
+  result.regrets = result.worst;
   if (!(prefers_measured ? gains_measured : gains)) result.worst = {0};
   return result;
 }
@@ -187,13 +234,16 @@ void add_not_priced(std::int64_t batch, std::vector<PlannedStretch>& schedule) {
 
 double whole_batch(double batch) { return std::max(1.0, std::round(batch)); }
 
-std::vector<PlannedStretch> batch_schedule(const DraftScan& scan, const std::vector<double>& contexts,
-                                           std::int64_t up_to, const ScheduleRule& rule) {
+BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& contexts, std::int64_t up_to,
+                             const ScheduleRule& rule) {
   std::vector<PlannedStretch> schedule;
   std::optional<OpenStretch> open;
+  FixedGammaSearch fixed;
   for (std::int64_t batch = 1; batch <= up_to; ++batch) {
-    BatchRegrets at = regrets_at(scan, priced_at(batch, rule), contexts, rule);
+    const double mean_batch = priced_at(batch, rule);
+    BatchRegrets at = regrets_at(scan, mean_batch, contexts, rule);
     const bool priced = at.basis != PriceBasis::not_priced;
+    if (decides(at.basis, rule.extrapolate)) fixed.add(mean_batch, at);
     if (priced && open && open->extend(batch, at, rule.tolerance)) continue;
     if (open) schedule.push_back(open->close(rule.max_gamma_is_default));
     open.reset();
@@ -204,7 +254,31 @@ std::vector<PlannedStretch> batch_schedule(const DraftScan& scan, const std::vec
     }
   }
   if (open) schedule.push_back(open->close(rule.max_gamma_is_default));
-  return schedule;
+  return {std::move(schedule), fixed.best()};
+}
+
+std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& stretches, const DraftScan& scan,
+                                          const DeploymentQuestion& question, const ScheduleRule& rule) {
+  std::vector<PlannedStretch> divided;
+  for (PlannedStretch rest : stretches) {
+    const Verdict last = batch_verdict(scan, rest.batch_high, question, rule);
+    for (;;) {
+      PlannedStretch part = rest;
+      part.verdict = batch_verdict(scan, rest.batch_low, question, rule);
+      if (part.verdict == last) break;
+      std::int64_t same = rest.batch_low, other = rest.batch_high;
+      while (other - same > 1) {
+        const std::int64_t middle = std::midpoint(same, other);
+        (batch_verdict(scan, middle, question, rule) == part.verdict ? same : other) = middle;
+      }
+      part.batch_high = same;
+      divided.push_back(part);
+      rest.batch_low = other;
+    }
+    rest.verdict = last;
+    divided.push_back(rest);
+  }
+  return divided;
 }
 
 Verdict batch_verdict(const DraftScan& scan, std::int64_t batch, const DeploymentQuestion& question,

@@ -18,9 +18,17 @@ struct ScheduleRule {
   double prefer_measured = measured_preference;
   double min_gain = 0.05;
   bool max_gamma_is_default = false;
+  /// As in DeploymentQuestion.
+  bool extrapolate = false;
   /// Batches, not necessarily integers, each > 0: an integer batch that one of them rounds to is priced there, so that
   /// it has the answer of that point; if there are several, the nearest.
   std::vector<double> points = {};
+};
+
+/// The gammas of all batches, and the one to take if one has to serve them all.
+struct BatchSchedule {
+  std::vector<PlannedStretch> stretches;
+  std::optional<FixedGamma> fixed;
 };
 
 /// The fewest stretches of batches 1 to `up_to` such that no batch's gamma has a regret above the tolerance, or above
@@ -33,13 +41,20 @@ struct ScheduleRule {
 /// If the draft states a range, the regrets are those at its two ends, in excess of the least one of the batch. If the
 /// fastest gamma is the largest one compared and nobody asked for that limit, the smallest gamma that will do is taken.
 ///
-/// If at every context plain decoding or some measured gamma loses no more than prefer_measured, by the reading for
-/// which the loss is smallest, the regrets are relative to the best of these, and infinite for other gammas.
+/// If at every context plain decoding or some measured gamma is preferred (prefers_measured), the regrets are relative to
+/// the best of these, and infinite for other gammas; so they are for gammas whose cost is guessed (DraftScan::is_guessed).
+///
+/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed.
 ///
 /// Time:     O(up_to contexts gammas)
 /// Source:   docs/theory.md#plans-over-batch-and-context
-std::vector<PlannedStretch> batch_schedule(const DraftScan& scan, const std::vector<double>& contexts,
-                                           std::int64_t up_to, const ScheduleRule& rule = {});
+BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& contexts, std::int64_t up_to,
+                             const ScheduleRule& rule = {});
+
+/// The schedule's stretches, divided where the verdict of the batches changes (batch_verdict), by bisection: batches
+/// between two with the same verdict are assumed to share it.
+std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& stretches, const DraftScan& scan,
+                                          const DeploymentQuestion& question, const ScheduleRule& rule);
 
 /// The verdict for an integer batch over the contexts, by the intervals of its points; see PlannedStretch::verdict.
 ///

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"
@@ -192,12 +193,18 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
   }
   note_prices(scan, plan, note);
   const auto count = [&](auto condition) { return std::count_if(plan.points.begin(), plan.points.end(), condition); };
-  const auto at_limit = count([](const PointPlan& point) { return point.at_limit; });
-  if (at_limit > 0) {
+  std::set<std::size_t> limits;
+  for (const PointPlan& point : plan.points) {
+    if (point.at_limit) limits.insert(point.rows.size() - 1);
+  }
+  if (!limits.empty()) {
     note("optimum_at_limit",
          fmt::format(
-             "at {} of {} points the {} gamma is the largest one that was compared, {}{}", at_limit, plan.points.size(),
-             scan.draft().states_range ? "best" : "fastest", scan.tokens().size() - 1,
+             "at {} of {} points the {} gamma is the largest one that was compared there, {}{}",
+             count([](const PointPlan& point) { return point.at_limit; }), plan.points.size(),
+             scan.draft().states_range ? "best" : "fastest",
+             limits.size() == 1 ? fmt::format("{}", *limits.begin())
+                                : fmt::format("{} to {}", *limits.begin(), *limits.rbegin()),
              limits_by_default(scan, question)
                  ? fmt::format("; the smallest one that loses at most {:g}% to it is taken", 100 * question.tolerance)
                  : ", and larger ones may be faster"));
@@ -234,13 +241,11 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
   }
   if (question.schedule_up_to) {
     ScheduleRule rule = {question.tolerance, question.prefer_measured, question.min_gain,
-                         limits_by_default(scan, question)};
+                         limits_by_default(scan, question), question.extrapolate};
     for (const PlanPoint& point : points) rule.points.push_back(point.batch);
-    plan.schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule);
-    for (PlannedStretch& stretch : plan.schedule) {
-      const Verdict first = batch_verdict(scan, stretch.batch_low, question, rule);
-      if (first == batch_verdict(scan, stretch.batch_high, question, rule)) stretch.verdict = first;
-    }
+    const BatchSchedule schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule);
+    plan.schedule = with_verdicts(schedule.stretches, scan, question, rule);
+    plan.fixed = schedule.fixed;
     plan.crossover_batch = crossover_batch(plan.schedule, question.extrapolate);
     if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(scan, *plan.crossover_batch, question, rule);
   }

@@ -73,6 +73,17 @@ constexpr bool decides(PriceBasis basis, bool extrapolate) {
 
 enum class Verdict { speculate, do_not_speculate, cannot_tell };
 
+/// One gamma for every batch, for engines without schedules.
+struct FixedGamma {
+  std::int64_t gamma = 0;
+  /// The largest share of a decided batch's best speedup that it loses, [0, 1], and the batch at which it does.
+  double worst_regret = 0;
+  double worst_batch = 1;
+  /// The smallest of its speedups over plain decoding, and the batch at which it occurs.
+  double least_speedup = 1;
+  double slowest_batch = 1;
+};
+
 /// The plan for all batches from batch_low to batch_high, both included.
 struct PlannedStretch {
   std::int64_t batch_low = 1;
@@ -80,9 +91,8 @@ struct PlannedStretch {
   /// Empty if not priced.
   std::optional<std::int64_t> gamma = 0;
   PriceBasis basis = PriceBasis::measured;
-  /// The intervals' support for the estimates behind `gamma`: the verdict of the first and of the last batch
-  /// if both agree, else cannot_tell. A batch speculates if it does so at some context, and does not
-  /// if it does so at no context.
+  /// The intervals' support for the estimates behind `gamma`: the verdict of the first and of the last batch, which
+  /// agree. A batch speculates if it does so at some context, and does not if it does so at no context.
   Verdict verdict = Verdict::cannot_tell;
 };
 
@@ -225,11 +235,15 @@ struct PointPlan {
   std::optional<std::size_t> optimal_row = {};
   /// The row of the fastest gamma, if a measured one is preferred to it.
   std::optional<std::size_t> passed_over_row = {};
+  /// The row whose interval has the largest lower end, if that alone makes the verdict speculate: the best gamma's own
+  /// interval reaches below 1 + min_gain.
+  std::optional<std::size_t> surest_row = {};
   std::optional<estimate::Estimate> speedup_estimate;
   /// Empty if the interval has no width.
   std::optional<IntervalShare> interval_share;
   /// Regret of the best gamma at the ends of the acceptance's interval, the larger one.
   double worst_regret = 0;
+  /// The gammas whose regret is at most the tolerance, whatever else is said of them.
   std::vector<std::int64_t> near_optimal_gammas;
   /// True if the fastest gamma, or the best one of a stated range, is the largest one that was compared.
   bool at_limit = false;
@@ -263,6 +277,9 @@ struct DraftPlan {
   /// Covers 1 to schedule_up_to without gaps; empty if not requested. With several contexts each batch has
   /// the gamma whose worst regret over them is smallest.
   std::vector<PlannedStretch> schedule;
+  /// The gamma whose largest regret over the decided batches of the schedule is smallest, among the gammas known at all
+  /// of these, in a tie the smallest; empty if no batch is decided.
+  std::optional<FixedGamma> fixed;
   /// The smallest batch from which on, up to schedule_up_to, the schedule's answer is plain decoding because no draft
   /// gains min_gain; empty if it still speculates or decides nothing at the end, or without a schedule.
   std::optional<std::int64_t> crossover_batch;
@@ -286,8 +303,9 @@ struct DeploymentPlan {
 
 /// Answers the question. Baseline and speculative are compared at equal batch and context; the best gamma is found by
 /// scanning all of them, since for costs with steps the speedup rises and falls more than once. A gamma beyond what was
-/// measured is best only if it gains more than prefer_measured by every reading of the acceptance. For a stated range
-/// the best gamma is that of minimax regret over its two ends, as for the closed forms.
+/// measured is best only if it gains more than prefer_measured by every reading of the acceptance, or min_gain where what
+/// was measured does not; never, without `extrapolate`, if its cost lies beyond what was measured and nothing says how far
+/// off that may be. For a stated range the best gamma is that of minimax regret over its two ends, as for the closed forms.
 ///
 ///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
 ///
@@ -300,8 +318,8 @@ struct DeploymentPlan {
 ///
 /// at another gamma', batch B' and context x', so that every interval includes the speedup measured at its own point.
 ///
-/// The verdict: speculate if the lower end of the best gamma's interval is at least 1 + g, do not speculate if
-/// the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma without a price is assumed to cost
+/// The verdict: speculate if the lower end of some gamma's interval is at least 1 + g, and that of the best one's at least
+/// 1; do not speculate if the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma without a price is assumed to cost
 /// as much as the largest one with a price, and no less: if it may then gain g and plain decoding is the best of
 /// those with a price, there is no optimum and the point is not priced. Beyond what was measured nothing is decided
 /// unless the question asks to extrapolate, and nothing by an impossible cost. The schedule follows the same rules.

@@ -51,6 +51,10 @@ class DraftScan {
   /// The basis of the price of plain decoding, if it has one.
   PriceBasis basis(double batch, double context) const;
 
+  /// True if rounds were timed, but not up to this gamma, whose price no replicates limit; false where plain decoding lies
+  /// beyond the measurements, too.
+  bool is_guessed(std::int64_t gamma, double batch, double context) const;
+
   /// The largest speedup that a gamma without a price could have if it cost as much as the largest one with a price,
   /// by the upper ends of 95% intervals; 0 if all have one, and infinite if the acceptance covers no gamma.
   ///

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -664,37 +663,6 @@ std::optional<Engine> engine_named(std::string_view name) {
     if (its_name == name) return engine;
   }
   return std::nullopt;
-}
-
-std::optional<FixedGamma> least_regret_gamma(const DraftPlan& plan, bool extrapolate) {
-  std::map<std::int64_t, FixedGamma> by_gamma;
-  std::map<std::int64_t, std::size_t> seen;
-  std::size_t points = 0;
-  for (const PointPlan& point : plan.points) {
-    if (!decides(point.basis, extrapolate)) continue;
-    ++points;
-    for (const DeploymentRow& row : point.rows) {
-      const auto [place, first] =
-          by_gamma.try_emplace(row.gamma, FixedGamma{row.gamma, row.regret, point.batch, row.speedup, point.batch});
-      ++seen[row.gamma];
-      if (first) continue;
-      FixedGamma& fixed = place->second;
-      if (row.regret > fixed.worst_regret) {
-        fixed.worst_regret = row.regret;
-        fixed.worst_batch = point.batch;
-      }
-      if (row.speedup < fixed.least_speedup) {
-        fixed.least_speedup = row.speedup;
-        fixed.slowest_batch = point.batch;
-      }
-    }
-  }
-  const FixedGamma* best = nullptr;
-  for (const auto& [gamma, fixed] : by_gamma) {
-    if (seen[gamma] < points) continue;
-    if (best == nullptr || fixed.worst_regret < best->worst_regret) best = &fixed;
-  }
-  return best == nullptr ? std::nullopt : std::optional(*best);
 }
 
 EngineConfig engine_config(Engine engine, const EngineRequest& request) {

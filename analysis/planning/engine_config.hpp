@@ -20,23 +20,6 @@ enum class Engine { vllm, sglang, trtllm, llamacpp };
 std::string_view name_of(Engine engine);
 std::optional<Engine> engine_named(std::string_view name);
 
-/// One gamma for every batch, for engines without schedules.
-struct FixedGamma {
-  std::int64_t gamma = 0;
-  /// The largest share of a planned point's best speedup that it loses, [0, 1], and the batch at which it does.
-  double worst_regret = 0;
-  double worst_batch = 1;
-  /// The smallest of its speedups over plain decoding, and the batch at which it occurs.
-  double least_speedup = 1;
-  double slowest_batch = 1;
-};
-
-/// The gamma whose largest regret over the decided points of a plan is smallest, among the gammas known at all
-/// of these, in a tie the smallest gamma.
-/// @param extrapolate  as in DeploymentQuestion
-/// @return empty if no point is decided
-std::optional<FixedGamma> least_regret_gamma(const DraftPlan& plan, bool extrapolate);
-
 struct EngineRequest {
   /// In increasing order, from batch 1 on, without gaps or overlap.
   std::vector<PlannedStretch> schedule;

@@ -56,6 +56,9 @@ class PointPlanner {
   bool extrapolates(std::int64_t gamma) const {
     return scan_.draft().cost->extrapolates(scan_.point(gamma, plan_.batch, plan_.context));
   }
+  bool is_guessed(std::size_t gamma) const {
+    return !question_.extrapolate && scan_.is_guessed(static_cast<std::int64_t>(gamma), plan_.batch, plan_.context);
+  }
 
   void make_rows();
   void prefer_measured();
@@ -82,7 +85,7 @@ class PointPlanner {
 void PointPlanner::make_rows() {
   const double plain = times_[0].total();
   const bool plain_extrapolated = extrapolates(0);
-  std::size_t best = 0;
+  std::size_t best = 0, best_known = 0;
   plan_.rows.reserve(times_.size());
   for (std::size_t gamma = 0; gamma < times_.size(); ++gamma) {
     const estimate::TokensPerStep& tokens = scan_.tokens()[gamma];
@@ -98,9 +101,11 @@ void PointPlanner::make_rows() {
     row.extrapolated = plain_extrapolated || tokens.extrapolated || extrapolates(row.gamma);
     plan_.rows.push_back(row);
     if (row.speedup > plan_.rows[best].speedup) best = gamma;
+    if (row.speedup > plan_.rows[best_known].speedup && !is_guessed(gamma)) best_known = gamma;
   }
   for (DeploymentRow& row : plan_.rows) row.regret = 1 - row.speedup / plan_.rows[best].speedup;
   choose_row(best);
+  if (is_guessed(*plan_.optimal_row)) plan_.passed_over_row = std::exchange(plan_.optimal_row, best_known);
   prefer_measured();
   if (plan_.optimal_row != 0 || without_price_ < enough()) return;
   plan_.optimal_row.reset();
@@ -137,26 +142,30 @@ void PointPlanner::prefer_measured() {
   }
   if (!measured) return;
   const double sure = plan_.optimal()->speedup * std::exp(-errors(*plan_.optimal_row).readings.below);
-  if (plan_.rows[*measured].speedup < (1 - question_.prefer_measured) * sure) return;
-  plan_.passed_over_row = std::exchange(plan_.optimal_row, *measured);
+  if (!prefers_measured(plan_.rows[*measured].speedup, sure, enough(), question_.prefer_measured)) return;
+  const std::size_t passed_over = *std::exchange(plan_.optimal_row, *measured);
+  if (!plan_.passed_over_row) plan_.passed_over_row = passed_over;
 }
 
 void PointPlanner::judge() {
   if (!plan_.optimal_row) return ask_for_price();
   const std::size_t optimum = *plan_.optimal_row;
   const auto upper_end = [&](std::size_t gamma) { return plan_.rows[gamma].speedup_ci95.hi; };
-  std::size_t highest = optimum;
+  const auto lower_end = [&](std::size_t gamma) { return plan_.rows[gamma].speedup_ci95.lo; };
+  std::size_t highest = optimum, surest = optimum;
   for (std::size_t gamma = 1; gamma < plan_.rows.size(); ++gamma) {
     if (highest == 0 || upper_end(gamma) > upper_end(highest)) highest = gamma;
+    if (lower_end(gamma) > lower_end(surest) && !is_guessed(gamma)) surest = gamma;
   }
   const bool some_may_do = highest > 0 && upper_end(highest) >= enough();
   const std::size_t doubted = optimum > 0 && upper_end(optimum) >= enough() ? optimum : highest;
   const bool decided = decides(plan_.basis, question_.extrapolate) && scan_.draft().cost->impossible().empty();
-  const bool pays = optimum > 0 && plan_.optimal()->speedup_ci95.lo >= enough();
+  const bool pays = optimum > 0 && lower_end(optimum) >= 1 && lower_end(surest) >= enough();
   if ((highest > 0 && !decided) || (some_may_do && !pays)) {
     explain_doubt(doubted);
   } else if (pays) {
     plan_.verdict = Verdict::speculate;
+    if (lower_end(optimum) < enough()) plan_.surest_row = surest;
   } else if (without_price_ >= enough()) {
     ask_for_price();
   } else {
@@ -191,7 +200,7 @@ void PointPlanner::explain_doubt(std::size_t row) {
   } else if (carried) {
     plan_.dominant_source = UncertaintySource::extrapolation;
     next.requests = requests_needed(row);
-    next.with_baseline = extrapolates(next.gamma);
+    next.with_baseline = extrapolates(next.gamma) || extrapolates(0);
   } else if (sampling + readings >= cost) {
     plan_.dominant_source = UncertaintySource::acceptance;
     next.requests = requests_needed(row);
@@ -232,14 +241,9 @@ void PointPlanner::describe_optimum() {
   } else {
     speedup.method = best.gamma == 0 ? "plain decoding, 1 by definition" : "acceptance and cost taken as exact";
   }
-  const std::vector<double> worst = worst_regrets();
-  plan_.worst_regret = worst[*plan_.optimal_row];
-  for (std::size_t gamma = 0; gamma < plan_.rows.size(); ++gamma) {
-    const DeploymentRow& row = plan_.rows[gamma];
-    const bool passed_over = plan_.passed_over_row && row.extrapolated && row.speedup > best.speedup;
-    const bool near = scan_.draft().states_range ? worst[gamma] <= plan_.worst_regret + question_.tolerance
-                                                 : row.speedup >= (1 - question_.tolerance) * best.speedup;
-    if (near && !passed_over) plan_.near_optimal_gammas.push_back(row.gamma);
+  plan_.worst_regret = worst_regrets()[*plan_.optimal_row];
+  for (const DeploymentRow& row : plan_.rows) {
+    if (row.regret <= question_.tolerance) plan_.near_optimal_gammas.push_back(row.gamma);
   }
   if (scan_.draft().cost->in_seconds()) {
     const BaselineAndSpeculative seconds = {times_[0].total(), best.time.total() / best.tokens_per_step};

@@ -29,6 +29,16 @@ ChartSeries line_of(const std::string& name, const BatchCurve& curve, const std:
   return series;
 }
 
+/// Where a faster gamma was passed over for a measured one, or for plain decoding, what is drawn is not the best.
+bool passes_over(const SpeedupOverBatchInputs& in) {
+  return std::any_of(in.points.begin(), in.points.end(), [&](const planning::PointPlan& point) {
+    return point.passed_over_row && (!in.context || point.context == *in.context);
+  });
+}
+
+std::string_view chosen_gamma(const SpeedupOverBatchInputs& in) { return passes_over(in) ? "recommended γ" : "best γ"; }
+std::string_view no_gamma(const SpeedupOverBatchInputs& in) { return passes_over(in) ? "no measured γ" : "no γ"; }
+
 /// The speedups of runs beside plain ones, one series for each gamma.
 void add_measured(const planning::BenchPlan& bench, const std::vector<std::int64_t>& gammas, ChartPanel& panel) {
   for (std::size_t i = 0; i < gammas.size(); ++i) {
@@ -61,14 +71,14 @@ ChartPanel speedup_panel(const SpeedupOverBatchInputs& in, const BatchCurve& bes
     return panel;
   }
   ChartSeries band;
-  band.name = "best γ, " + in.interval;
+  band.name = fmt::format("{}, {}", chosen_gamma(in), in.interval);
   band.mark = ChartMark::band;
   band.x = best.batch;
   band.low = best.speedup_low;
   band.high = best.speedup_high;
   band.colour = chart_colours::speculation;
   panel.series.push_back(std::move(band));
-  ChartSeries line = line_of("best γ", best, best.speedup, chart_colours::speculation);
+  ChartSeries line = line_of(std::string(chosen_gamma(in)), best, best.speedup, chart_colours::speculation);
   line.role = ChartRole::highlight;
   panel.series.push_back(std::move(line));
   for (std::size_t i = 0; i < in.gammas.size(); ++i) {
@@ -92,7 +102,8 @@ ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optiona
   panel.x = batch_axis();
   panel.y = {"output_tokens_per_second", "output (tokens/s)", AxisScale::logarithmic};
   const BatchCurve best = best_over_batches(in.points, in.context, true);
-  ChartSeries line = line_of("best γ", best, best.output_tokens_per_second, chart_colours::speculation);
+  ChartSeries line =
+      line_of(std::string(chosen_gamma(in)), best, best.output_tokens_per_second, chart_colours::speculation);
   line.role = ChartRole::highlight;
   panel.series.push_back(std::move(line));
   for (std::size_t i = 0; i < in.gammas.size(); ++i) {
@@ -113,10 +124,11 @@ ChartPanel throughput_panel(const SpeedupOverBatchInputs& in, const std::optiona
 std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
                        const std::optional<double>& crossover) {
   const auto place = [&](std::size_t i) {
-    return best.gamma[i] == 0 ? fmt::format("no γ beats plain decoding at batch {}", brief(best.batch[i]))
-                              : fmt::format("γ = {} decodes {}× as fast as plain decoding at batch {} ({} {} to {})",
-                                            best.gamma[i], brief(best.speedup[i], 3), brief(best.batch[i]), in.interval,
-                                            brief(best.speedup_low[i], 3), brief(best.speedup_high[i], 3));
+    if (best.gamma[i] == 0) return fmt::format("{} beats plain decoding at batch {}", no_gamma(in), brief(best.batch[i]));
+    const std::string low = brief(best.speedup_low[i], 3), high = brief(best.speedup_high[i], 3);
+    return fmt::format("γ = {} decodes {}× as fast as plain decoding at batch {}{}", best.gamma[i],
+                       brief(best.speedup[i], 3), brief(best.batch[i]),
+                       low == high ? "" : fmt::format(" ({} {} to {})", in.interval, low, high));
   };
   const auto is_unpriced = [&](const planning::PointPlan& point) {
     return !point.optimal_row && (!in.context || point.context == *in.context);
@@ -128,14 +140,15 @@ std::string caption_of(const SpeedupOverBatchInputs& in, const BatchCurve& best,
   text += ". ";
   const std::string gain = brief(100 * in.min_gain);
   if (crossover) {
-    text += fmt::format("From batch {} on no γ gains {}%: there speculation stops paying.", brief(*crossover, 3), gain);
+    text += fmt::format("From batch {} on {} gains {}%{}.", brief(*crossover, 3), no_gamma(in), gain,
+                        passes_over(in) ? "" : ": there speculation stops paying");
   } else if (best.speedup.back() >= 1 + in.min_gain) {
-    text += fmt::format("The best γ gains {}% or more up to the largest batch shown", gain);
+    text += fmt::format("The {} gains {}% or more up to the largest batch shown", chosen_gamma(in), gain);
     text += best.speedup_low.back() >= 1 + in.min_gain
                 ? "."
                 : fmt::format(", but its {} there does not bear that out.", in.interval);
   } else {
-    text += fmt::format("No γ gains {}% at any batch shown.", gain);
+    text += fmt::format("{} gains {}% at any batch shown.", passes_over(in) ? "No measured γ" : "No γ", gain);
   }
   if (unpriced > 0) {
     const auto first = std::find_if(in.points.begin(), in.points.end(), is_unpriced);

@@ -149,7 +149,7 @@ ChartPanel speedup_panel(const planning::PointPlan& point, const std::string& in
   panel.series.push_back(
       {.name = "plain decoding", .mark = ChartMark::horizontal, .y = {1}, .role = ChartRole::reference});
   if (point.optimal_row) {
-    panel.series.push_back({.name = "best γ",
+    panel.series.push_back({.name = point.optimal()->regret > 0 ? "recommended γ" : "best γ",
                             .mark = ChartMark::vertical,
                             .x = {static_cast<double>(point.optimal()->gamma)},
                             .role = ChartRole::highlight,
@@ -169,7 +169,8 @@ std::string speedup_words(const planning::PointPlan& point) {
   if (!point.optimal_row) return "no price tells whether drafts pay.";
   const planning::DeploymentRow& best = *point.optimal();
   estimate::Estimate speedup{best.speedup, best.speedup_ci95, ""};
-  if (!(best.speedup_ci95.hi - best.speedup_ci95.lo > 1e-6 * best.speedup)) speedup.ci95.reset();
+  // A half-width that would be printed as 0.00 is none.
+  if (!(best.speedup_ci95.hi - best.speedup_ci95.lo >= 0.01)) speedup.ci95.reset();
   const bool is_largest = std::none_of(point.rows.begin(), point.rows.end(),
                                        [&](const planning::DeploymentRow& row) { return row.speedup > best.speedup; });
   std::string words = best.gamma == 0 ? fmt::format("plain decoding is {}", is_largest ? "fastest" : "recommended")

@@ -83,7 +83,7 @@ TEST_CASE("a schedule covers every batch once with the fewest stretches that the
         const planning::DeploymentDraft d = draft(alpha, padded());
         const planning::DraftScan scan(d, 8);
         const Stretches schedule =
-            planning::batch_schedule(scan, contexts, 150, {.tolerance = tolerance, .min_gain = 0});
+            planning::batch_schedule(scan, contexts, 150, {.tolerance = tolerance, .min_gain = 0}).stretches;
         REQUIRE_FALSE(schedule.empty());
         std::int64_t next = 1;
         for (const PlannedStretch& stretch : schedule) {
@@ -111,12 +111,13 @@ TEST_CASE("a schedule covers every batch once with the fewest stretches that the
 TEST_CASE("the crossover is the batch from which on no gamma is faster than plain decoding") {
   const planning::DeploymentDraft d = draft(0.8, padded());
   const planning::DraftScan scan(d, 8);
-  const auto crossover = planning::crossover_batch(planning::batch_schedule(scan, {0}, 512, {.min_gain = 0}), false);
+  const auto crossover =
+      planning::crossover_batch(planning::batch_schedule(scan, {0}, 512, {.min_gain = 0}).stretches, false);
   std::int64_t expected = 513;
   while (naive_regret(0.8, padded(), 0, expected - 1, {0}) == 0) --expected;
   REQUIRE(expected <= 512);
   CHECK(crossover == expected);
-  CHECK(planning::crossover_batch(planning::batch_schedule(scan, {0}, 20), false) == std::nullopt);
+  CHECK(planning::crossover_batch(planning::batch_schedule(scan, {0}, 20).stretches, false) == std::nullopt);
   CHECK(planning::crossover_batch({}, false) == std::nullopt);
 }
 
@@ -125,7 +126,8 @@ TEST_CASE("a schedule drafts at exactly those batches at which some gamma gains 
   const planning::DraftScan scan(d, 8);
   for (const double min_gain : {0.0, 0.05, 0.3, 1.0}) {
     for (const std::vector<double>& contexts : {std::vector<double>{0}, std::vector<double>{0, 20000}}) {
-      const Stretches schedule = planning::batch_schedule(scan, contexts, 200, {.tolerance = 0, .min_gain = min_gain});
+      const Stretches schedule =
+          planning::batch_schedule(scan, contexts, 200, {.tolerance = 0, .min_gain = min_gain}).stretches;
       for (const PlannedStretch& stretch : schedule) {
         for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
           // 1 / (1 - regret) is the best speedup over plain decoding, at the context where that is largest.
@@ -154,8 +156,8 @@ TEST_CASE("with weights alone to read the crossover is where the closed form put
   }
   const planning::DeploymentDraft d = draft(0.8, weights);
   const planning::DraftScan scan(d, 8);
-  const auto crossover =
-      planning::crossover_batch(planning::batch_schedule(scan, {0}, 206, {.tolerance = 0, .min_gain = 0}), false);
+  const Stretches schedule = planning::batch_schedule(scan, {0}, 206, {.tolerance = 0, .min_gain = 0}).stretches;
+  const auto crossover = planning::crossover_batch(schedule, false);
   CHECK(crossover == static_cast<std::int64_t>(std::floor(closed)) + 1);
 }
 
@@ -164,7 +166,7 @@ TEST_CASE("batches without a price are stretches of their own, without a gamma")
   cost.known = [](const cost::RoundPoint& at) { return at.gamma == 0 || (4 <= at.batch && at.batch <= 20); };
   const planning::DeploymentDraft d = draft(0.8, cost);
   const planning::DraftScan scan(d, 8);
-  const Stretches schedule = planning::batch_schedule(scan, {0}, 40);
+  const Stretches schedule = planning::batch_schedule(scan, {0}, 40).stretches;
   REQUIRE(schedule.size() >= 3);
   for (const PlannedStretch* end : {&schedule.front(), &schedule.back()}) {
     CHECK(end->basis == PriceBasis::not_priced);
@@ -181,7 +183,7 @@ TEST_CASE("batches without a price are stretches of their own, without a gamma")
   // Not even plain decoding.
   cost.known = [](const cost::RoundPoint&) { return false; };
   const planning::DeploymentDraft unknown = draft(0.8, cost);
-  const Stretches nothing = planning::batch_schedule(planning::DraftScan(unknown, 8), {0}, 40);
+  const Stretches nothing = planning::batch_schedule(planning::DraftScan(unknown, 8), {0}, 40).stretches;
   REQUIRE(nothing.size() == 1);
   CHECK(nothing[0].batch_high == 40);
   CHECK_FALSE(nothing[0].gamma);
@@ -192,12 +194,101 @@ TEST_CASE("several contexts are priced where all of them are") {
   cost.known = [](const cost::RoundPoint& at) { return at.context == 0 || at.batch <= 10; };
   cost.measured = [](const cost::RoundPoint& at) { return at.context == 0 || at.batch <= 5; };
   const planning::DeploymentDraft d = draft(0.8, cost);
-  for (const PlannedStretch& stretch : planning::batch_schedule(planning::DraftScan(d, 8), {0, 1000}, 12)) {
+  for (const PlannedStretch& stretch : planning::batch_schedule(planning::DraftScan(d, 8), {0, 1000}, 12).stretches) {
     const PriceBasis expected = stretch.batch_low > 10  ? PriceBasis::not_priced
                                 : stretch.batch_low > 5 ? PriceBasis::extrapolated
                                                         : PriceBasis::measured;
     CHECK(stretch.basis == expected);
   }
+}
+
+TEST_CASE("one gamma for all batches is the one that loses least where it loses most, over every batch decided") {
+  const planning::DeploymentDraft d = draft(0.8, padded());
+  const planning::DraftScan scan(d, 8);
+  for (const std::int64_t up_to : {40, 200, 400}) {
+    INFO(up_to);
+    std::int64_t best = 0;
+    double least = 1;
+    for (std::int64_t gamma = 0; gamma <= 8; ++gamma) {
+      double worst = 0;
+      for (std::int64_t batch = 1; batch <= up_to; ++batch) {
+        worst = std::max(worst, naive_regret(0.8, padded(), gamma, batch, {0}));
+      }
+      if (worst < least) {
+        least = worst;
+        best = gamma;
+      }
+    }
+    const auto fixed = planning::batch_schedule(scan, {0}, up_to).fixed;
+    REQUIRE(fixed);
+    CHECK(fixed->gamma == best);
+    CHECK(fixed->worst_regret == Approx(least).epsilon(1e-12));
+    const auto at_worst = static_cast<std::int64_t>(fixed->worst_batch);
+    CHECK(naive_regret(0.8, padded(), best, at_worst, {0}) == Approx(least).epsilon(1e-12));
+    double slowest = 1e9;
+    for (std::int64_t batch = 1; batch <= up_to; ++batch) {
+      const double ratio = (1 - naive_regret(0.8, padded(), best, batch, {0})) /
+                           (1 - naive_regret(0.8, padded(), 0, batch, {0}));
+      slowest = std::min(slowest, ratio);
+    }
+    CHECK(fixed->least_speedup == Approx(slowest).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("batches that are not decided have no say in the gamma for all batches") {
+  fakes::Cost cost = padded();
+  cost.measured = [](const cost::RoundPoint& at) { return at.batch <= 8; };
+  const planning::DeploymentDraft d = draft(0.8, cost);
+  const planning::DraftScan scan(d, 8);
+  const auto measured = planning::batch_schedule(scan, {0}, 400).fixed;
+  const auto within = planning::batch_schedule(scan, {0}, 8).fixed;
+  REQUIRE(within);
+  const auto all = planning::batch_schedule(scan, {0}, 400, {.extrapolate = true}).fixed;
+  REQUIRE(measured);
+  REQUIRE(all);
+  CHECK(measured->gamma == within->gamma);
+  CHECK(measured->worst_batch <= 8);
+  CHECK(all->worst_regret > measured->worst_regret);
+  cost.known = [](const cost::RoundPoint&) { return false; };
+  const planning::DeploymentDraft unknown = draft(0.8, cost);
+  CHECK_FALSE(planning::batch_schedule(planning::DraftScan(unknown, 8), {0}, 40).fixed);
+}
+
+TEST_CASE("a gamma whose cost was never timed has no place in a schedule, unless it is asked to go on") {
+  fakes::Cost cost = padded();
+  cost.measured = [](const cost::RoundPoint& at) { return at.gamma <= 2; };
+  const planning::DeploymentDraft d = draft(0.9, cost);
+  const planning::DraftScan scan(d, 8);
+  for (const PlannedStretch& stretch : planning::batch_schedule(scan, {0}, 64).stretches) CHECK(stretch.gamma <= 2);
+  CHECK(planning::batch_schedule(scan, {0}, 64, {.extrapolate = true}).stretches.front().gamma.value_or(0) > 2);
+}
+
+TEST_CASE("a stretch is divided where the verdict of its batches changes") {
+  fakes::Cost cost([](const cost::RoundPoint& at) {
+    return cost::RoundTime{1 + at.batch * static_cast<double>(at.gamma) / 200, 0.02 * static_cast<double>(at.gamma), 0};
+  });
+  for (int i = 0; i < 200; ++i) cost.factors.push_back(0.9 + 0.001 * i);
+  planning::DeploymentQuestion question;
+  question.drafts = {draft(0.8, cost)};
+  question.max_gamma = 4;
+  question.schedule_up_to = 300;
+  const planning::DraftScan scan(question.drafts[0], 4);
+  const planning::ScheduleRule rule;
+  const auto whole = planning::batch_schedule(scan, {0}, 300, rule).stretches;
+  const auto divided = planning::with_verdicts(whole, scan, question, rule);
+  CHECK(divided.size() > whole.size());
+  std::int64_t next = 1;
+  for (const PlannedStretch& stretch : divided) {
+    CHECK(stretch.batch_low == next);
+    next = stretch.batch_high + 1;
+    for (std::int64_t batch = stretch.batch_low; batch <= stretch.batch_high; ++batch) {
+      INFO(batch);
+      CHECK(planning::batch_verdict(scan, batch, question, rule) == stretch.verdict);
+      const auto of = std::find_if(whole.begin(), whole.end(), [&](const auto& one) { return batch <= one.batch_high; });
+      CHECK(of->gamma == stretch.gamma);
+    }
+  }
+  CHECK(next == 301);
 }
 
 TEST_CASE("the crossover reaches back over all stretches that are decided and plain") {

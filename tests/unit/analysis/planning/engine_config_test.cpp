@@ -19,7 +19,6 @@ using specdec::planning::engine_config;
 using specdec::planning::engine_named;
 using specdec::planning::EngineConfig;
 using specdec::planning::EngineRequest;
-using specdec::planning::least_regret_gamma;
 using specdec::planning::PlannedStretch;
 using specdec::planning::PriceBasis;
 using specdec::traces::AcceptanceRule;
@@ -462,36 +461,4 @@ TEST_CASE("models are told to engines by repository or path, and by no other nam
   CHECK(served_model(Engine::vllm, "").name.empty());
   CHECK(served_model(Engine::llamacpp, "llama-3.3-70b").name.empty());
   CHECK(served_model(Engine::llamacpp, "models/own.gguf").name == "models/own.gguf");
-}
-
-TEST_CASE("the gamma for engines without a schedule has the least largest regret over the points that all know it") {
-  DraftPlan plan;
-  plan.points.resize(2);
-  plan.points[0].batch = 1;
-  plan.points[1].batch = 64;
-  const double regrets[2][4] = {{0.5, 0.2, 0.0, 0.0}, {0.0, 0.1, 0.3, 0.0}};
-  const double speedups[2][4] = {{1.0, 1.6, 2.0, 2.0}, {1.0, 0.9, 0.7, 1.0}};
-  for (std::size_t i = 0; i < 2; ++i) {
-    for (std::int64_t gamma = 0; gamma < (i == 0 ? 4 : 3); ++gamma) {
-      specdec::planning::DeploymentRow row;
-      row.gamma = gamma;
-      row.regret = regrets[i][gamma];
-      row.speedup = speedups[i][gamma];
-      plan.points[i].rows.push_back(row);
-    }
-  }
-  const auto fixed = least_regret_gamma(plan, false);
-  REQUIRE(fixed);
-  CHECK(fixed->gamma == 1);
-  CHECK(fixed->worst_regret == 0.2);
-  CHECK(fixed->worst_batch == 1);
-  CHECK(fixed->least_speedup == 0.9);
-  CHECK(fixed->slowest_batch == 64);
-  // Points that are not decided have no say.
-  plan.points[0].basis = PriceBasis::extrapolated;
-  CHECK(least_regret_gamma(plan, false)->gamma == 0);
-  CHECK(least_regret_gamma(plan, true)->gamma == 1);
-  plan.points[1].basis = PriceBasis::not_priced;
-  CHECK_FALSE(least_regret_gamma(plan, false));
-  CHECK_FALSE(least_regret_gamma(DraftPlan{}, false));
 }
