@@ -148,7 +148,7 @@ void declare(Options& options, CapacityOptions& o) {
   options.number("-c,--c", s.cost.c, {}, "draft step time / target step time, with --cost");
   options.number("--overhead-seconds", s.overhead_seconds, {}, "other time of a speculative step, with --cost [0]");
   options.texts("--bench", s.bench, "FILE", "benchmark runs: costs and acceptance");
-  options.flag("--extrapolate", s.extrapolate, "price what lies outside the measured times or runs, too");
+  options.flag("--extrapolate", s.extrapolate, "price what lies outside the measured times or runs, and decide by it");
   options.number("--prefill-tokens-per-second", o.prefill_tokens_per_second, positive,
                  "speed of prompts [further positions of the same pass]");
   options.group("Deployment");

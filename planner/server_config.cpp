@@ -20,9 +20,27 @@ namespace {
 
 using cost::DraftKind;
 
-constexpr const char* weights_do_not_fit = "weights_do_not_fit";
+/// What the caches of a plan's point hold.
+struct Caches {
+  double batch = 1, context = 0;
+  std::int64_t gamma = 0;
+};
 
-/// The shortfall of memory: for the weights, or for the first point's caches beside them.
+/// Those of the points, and then those at the last batch of each stretch of the schedule at the longest context.
+std::vector<Caches> planned_caches(const Plan& p) {
+  std::vector<Caches> planned;
+  double longest = 0;
+  for (const planning::PointPlan& point : p.points()) {
+    longest = std::max(longest, point.context);
+    if (point.optimal_row) planned.push_back({point.batch, point.context, point.optimal()->gamma});
+  }
+  for (const planning::PlannedStretch& stretch : p.shown_plan().schedule) {
+    if (stretch.gamma) planned.push_back({static_cast<double>(stretch.batch_high), longest, *stretch.gamma});
+  }
+  return planned;
+}
+
+/// The shortfall of memory: for the weights, or for the first caches beside them that do not fit.
 std::optional<Note> memory_shortfall(const Plan& p) {
   if (!p.has_roofline()) return std::nullopt;
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
@@ -41,17 +59,16 @@ std::optional<Note> memory_shortfall(const Plan& p) {
   };
   const planning::KvMemory empty = planning::kv_memory(holds);
   const double weights = empty.target_weight_bytes + empty.draft_weight_bytes;
-  if (weights > holds.memory_bytes_per_gpu) return short_of(weights_do_not_fit, "the weights take", weights);
-  for (const planning::PointPlan& point : p.points()) {
-    if (!point.optimal_row) continue;
-    const double tokens = point.batch * (point.context + static_cast<double>(point.optimal()->gamma) + 1);
-    holds.max_num_seqs = static_cast<std::int64_t>(std::ceil(point.batch));
+  if (weights > holds.memory_bytes_per_gpu) return short_of("weights_do_not_fit", "the weights take", weights);
+  for (const Caches& caches : planned_caches(p)) {
+    const double tokens = caches.batch * (caches.context + static_cast<double>(caches.gamma) + 1);
+    holds.max_num_seqs = static_cast<std::int64_t>(std::ceil(caches.batch));
     holds.block_size = static_cast<std::int64_t>(std::ceil(tokens));
     const planning::KvMemory memory = planning::kv_memory(holds);
     if (memory.blocks > 0) continue;
     return short_of(
         "cache_does_not_fit",
-        fmt::format("at batch {} and context {} weights and caches take", brief(point.batch), brief(point.context)),
+        fmt::format("at batch {} and context {} weights and caches take", brief(caches.batch), brief(caches.context)),
         weights + memory.state_bytes + tokens * memory.bytes_per_token);
   }
   return std::nullopt;
@@ -127,6 +144,9 @@ void require_it_runs(const DraftAndTarget& shown, const Plan& p, const std::opti
   };
   if (shortfall) refuse_server(shortfall->message);
   if (!p.misfit.empty()) refuse_server(p.misfit);
+  if (shown.target != nullptr && shown.target->idle_parameters > 0) {
+    refuse_server(fmt::format("{} has an encoder, and the engine serves decoders alone", shown.target->name));
+  }
   if (p.has_roofline() && engine != planning::Engine::llamacpp) {
     const cost::RooflineOptions& placed = p.drafts[p.shown()].cost.roofline->options();
     std::string uneven = cost::uneven_heads(placed.target);
@@ -199,6 +219,8 @@ planning::EngineConfig config_of(const BenchFiles* runs, const DraftAndTarget& s
     request.draft_model = model_for(engine, *draft.model, notes);
   }
   request.max_num_seqs = p.question.max_num_seqs;
+  const std::string lacking = planning::lacks_option(engine, request);
+  if (!lacking.empty()) throw QuestionError(fmt::format("--emit is {}, but {}", name_of(engine), lacking));
   if (!p.question.config_file.empty()) request.file = p.question.config_file;
   planning::EngineConfig config = planning::engine_config(engine, request);
   config.notes.insert(config.notes.end(), notes.begin(), notes.end());
@@ -222,8 +244,10 @@ void conclude(const BenchFiles* runs, Plan& p) {
                           "token that is cached makes plain and speculative steps slower"});
   }
   const std::optional<Note> shortfall = memory_shortfall(p);
-  if (shortfall) p.warnings.push_back(*shortfall);
-  if (shortfall && shortfall->code == weights_do_not_fit) p.shortfall = shortfall->message;
+  if (shortfall) {
+    p.warnings.push_back(*shortfall);
+    p.shortfall = shortfall->message;
+  }
   if (!p.question.emit) return;
   require_it_runs(shown, p, shortfall);
   p.config = config_of(runs, shown, p);

@@ -80,6 +80,7 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"gamma", or_null(planner::gamma_of(s.scenario))},
       {"schedule", json_schedule(s.scenario)},
       {"extrapolated", r.is_extrapolated(i)},
+      {"price_extrapolated", static_cast<bool>(r.price_extrapolated[i])},
       {"max_num_seqs", s.scenario.engine.max_num_seqs},
       {"meets_load", s.meets_load},
       {"requests_per_second_per_replica", json_of(s.requests_per_second_per_replica, r)},
@@ -144,6 +145,7 @@ ordered_json json_of(const Capacity& r) {
                        {"cost_replicates", r.range.replicates.size()}};
   ordered_json& scenarios = json["scenarios"] = ordered_json::array();
   for (std::size_t i = 0; i < r.scenarios().size(); ++i) scenarios.push_back(json_scenario(r, i));
+  json["decided"] = r.is_decided();
   json["recommended"] = r.answer().recommended ? json_place(r, *r.answer().recommended) : ordered_json();
   json["without_speculation"] = json_place(r, r.plain());
   ordered_json& frontier = json["frontier"] = ordered_json::array();

@@ -78,6 +78,28 @@ std::string fewer_text(const sim::GpuComparison& cases) {
       0 < cases.fewer && cases.fewer < cases.versions ? ": whether drafts save GPUs cannot be told" : "");
 }
 
+/// Verdicts of the given replicas by the versions, if those differ; empty if all agree with the answer.
+std::string replicas_range_text(const Capacity& r) {
+  const auto taken = [&](std::size_t i) {
+    const auto& versions = r.range.gpus_by_version[i];
+    return std::count_if(versions.begin(), versions.end(), [](const auto& gpus) { return gpus.has_value(); });
+  };
+  const std::size_t plain = r.plain();
+  std::size_t best = r.answer().recommended.value_or(plain);
+  for (std::size_t i = 0; !r.answer().recommended && i < r.scenarios().size(); ++i) {
+    if (taken(i) > taken(best)) best = i;
+  }
+  const auto versions = static_cast<std::ptrdiff_t>(r.range.gpus_by_version[best].size());
+  const auto is_sure = [&](std::size_t i) {
+    return taken(i) == (r.scenarios()[i].meets_load ? versions : 0);
+  };
+  if (is_sure(best) && is_sure(plain)) return "";
+  std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), versions, way(r, best));
+  if (best != plain) text += fmt::format(" and in {} {}", taken(plain), way(r, plain));
+  const bool told = best == plain || r.scenarios()[best].meets_load == r.scenarios()[plain].meets_load;
+  return text + (told ? "." : ": whether drafts are needed cannot be told.");
+}
+
 /// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.
 bool saves_by_estimate_alone(const Capacity& r) {
   const std::size_t best = *r.answer().recommended, plain = r.plain();
@@ -106,13 +128,19 @@ std::string about_impossible(const Capacity& r) {
                      r.impossible);
 }
 
-/// The number of GPUs that a load needs, or the load that a number of GPUs can take.
-std::string decision(const Capacity& r) {
+/// "1 replica", "4 replicas"
+std::string replicas_text(const Capacity& r) {
+  return fmt::format("{} replica{}", *r.simulation.replicas, *r.simulation.replicas == 1 ? "" : "s");
+}
+
+/// The number of GPUs that a load needs, or the load that a number of GPUs can take, by the estimate.
+std::string estimated_decision(const Capacity& r) {
   const std::string limits = limits_text(r);
   if (!r.answer().recommended) {
     if (!r.asks_for_load()) return fmt::format("No load is served{}, with or without speculation.", limits);
-    return fmt::format("{} are not served{}{}, with or without speculation.", load_text(r), limits,
-                       r.simulation.replicas ? fmt::format(" by {} replicas", *r.simulation.replicas) : "");
+    const std::string range = replicas_range_text(r);
+    return fmt::format("{}{} are not served{}{}, with or without speculation.{}", range.empty() ? "" : "By the estimate ",
+                       load_text(r), limits, r.simulation.replicas ? " by " + replicas_text(r) : "", range);
   }
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const ScenarioCapacity& chosen = r.scenarios()[best];
@@ -123,14 +151,14 @@ std::string decision(const Capacity& r) {
     if (best != plain) text += fmt::format(", instead of {} {}", rate(other), way(r, plain));
     text += limits + ".";
     if (r.asks_for_load()) {
-      const std::int64_t replicas = *r.simulation.replicas;
+      const std::string range = replicas_range_text(r);
       std::string how;
       if (best != plain) {
         how = other.meets_load ? fmt::format(" either way, best {}", marked_way(r, best))
                                : fmt::format(", but not {}", way(r, plain));
       }
-      text +=
-          fmt::format(" {} {} {}{}.", replicas, replicas == 1 ? "replica takes" : "replicas take", load_text(r), how);
+      text += fmt::format(" {}{} {} {}{}.{}", range.empty() ? "" : "By the estimate ", replicas_text(r),
+                          *r.simulation.replicas == 1 ? "takes" : "take", load_text(r), how, range);
     }
     return text;
   }
@@ -156,6 +184,15 @@ std::string decision(const Capacity& r) {
     text += " GPUs" + (best == plain ? "." : fewer_text(sim::compare_gpus(r.range, best, plain)));
   }
   return text;
+}
+
+/// The same, and whether it rests on prices beyond what was measured.
+std::string decision(const Capacity& r) {
+  if (!r.decides_by_extrapolated_prices()) return estimated_decision(r);
+  if (r.is_decided()) return "If all goes on as before beyond what was measured: " + estimated_decision(r);
+  return fmt::format("Cannot tell: replicas would run beyond what was measured. If all goes on as before: {} "
+                     "--extrapolate decides by that.",
+                     estimated_decision(r));
 }
 
 std::string cell(const std::optional<double>& value, int decimals) {
@@ -222,7 +259,7 @@ std::string table_of(const Capacity& r) {
                                       interval(s.requests_per_second_per_replica),
                                       s.gpus ? fmt::format("{}", *s.gpus) : "-",
                                       shown(s.at_requests_per_second),
-                                      shown(s.mean_batch.value),
+                                      shown(s.mean_batch.value) + (r.price_extrapolated[i] ? "+" : ""),
                                       s.ttft_seconds ? milliseconds(s.ttft_seconds->p99) : "-",
                                       s.tpot_seconds ? milliseconds(s.tpot_seconds->p50) : "-",
                                       s.tpot_seconds ? milliseconds(s.tpot_seconds->p99) : "-"};
@@ -244,6 +281,9 @@ std::string table_of(const Capacity& r) {
                               watts);
   }
   if (r.is_range) text += "range: over the typed acceptance, too; plain decoding has a 95% interval.\n";
+  if (std::find(r.price_extrapolated.begin(), r.price_extrapolated.end(), true) != r.price_extrapolated.end()) {
+    text += "+: batch or context outside of what was measured.\n";
+  }
   if (r.has_extrapolated()) {
     text += fmt::format("*: outside of what was measured, gamma {}.\n", r.measured_gammas(" to "));
   }

@@ -114,9 +114,22 @@ std::string one_key_a_line(const ordered_json& object) {
   return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
 }
 
-[[noreturn]] void refuse_kind(Engine engine, std::string_view kinds) {
-  throw std::invalid_argument(
-      fmt::format("engine_config: {} has no options for this kind of draft, but for {}", name_of(engine), kinds));
+/// Empty if it has none.
+std::string_view llamacpp_cache_type(NumberType type) {
+  switch (type) {
+    case NumberType::fp32:
+      return "f32";
+    case NumberType::fp16:
+      return "f16";
+    case NumberType::bf16:
+      return "bf16";
+    case NumberType::int8:
+      return "q8_0";
+    case NumberType::int4:
+      return "q4_0";
+    default:
+      return "";
+  }
 }
 
 /// The engines' files and notes, from one request.
@@ -133,7 +146,11 @@ class Writer {
     write_engine();
     note_untold();
     note_held();
+    note_end();
     note_assumptions();
+    if (config_.variants.size() > 1 && config_.file != EngineRequest().file) {
+      note(fmt::format("{} is the file for {}", config_.file, config_.variants.front().releases));
+    }
     if (has_draft_gap()) {
       config_.not_to_be_written =
           fmt::format("{} stands for {} of the draft, which is not known", draft_gap, kind_of_name());
@@ -196,6 +213,7 @@ class Writer {
   bool has_draft_gap() const;
   void note_untold();
   void note_held();
+  void note_end();
   void note_assumptions();
 
   /// The engine drafts the fixed gamma at every batch; notes what that loses if the plan has more than one.
@@ -243,6 +261,8 @@ class Writer {
   /// The decided stretches.
   std::vector<ScheduleStretch> schedule_;
   std::int64_t last_batch_;
+  /// What the engine drafts above the last batch, if not what it drafts there.
+  std::optional<std::int64_t> gamma_above_;
   EngineConfig config_;
 };
 
@@ -259,20 +279,7 @@ std::string Writer::own_cache_type() const {
     case Engine::llamacpp:
       break;
   }
-  switch (type) {
-    case NumberType::fp32:
-      return "f32";
-    case NumberType::fp16:
-      return "f16";
-    case NumberType::bf16:
-      return "bf16";
-    case NumberType::int8:
-      return "q8_0";
-    case NumberType::int4:
-      return "q4_0";
-    default:
-      return "";
-  }
+  return std::string(llamacpp_cache_type(type));
 }
 
 /// True if the engine converts weights to that type when it loads others.
@@ -289,11 +296,12 @@ std::vector<std::string> Writer::server_options() const {
   constexpr std::array<Names, 4> names = {{{"--tensor-parallel-size", "--max-num-seqs", "--kv-cache-dtype"},
                                            {"--tensor-parallel-size", "--max-running-requests", "--kv-cache-dtype"},
                                            {"--tp_size", "--max_batch_size", ""},
-                                           {"", "--parallel", "--cache-type-k"}}};
+                                           {"--split-mode row", "--parallel", "--cache-type-k"}}};
   const Names& own = names[static_cast<std::size_t>(config_.engine)];
   std::vector<std::string> options;
-  if (request_.tensor_parallel.value_or(1) > 1 && !own.tensor_parallel.empty()) {
-    options.push_back(fmt::format("{} {}", own.tensor_parallel, *request_.tensor_parallel));
+  if (request_.tensor_parallel.value_or(1) > 1) {
+    options.emplace_back(own.tensor_parallel);
+    if (config_.engine != Engine::llamacpp) options.back() += fmt::format(" {}", *request_.tensor_parallel);
   }
   if (request_.max_num_seqs) options.push_back(fmt::format("{} {}", own.max_num_seqs, *request_.max_num_seqs));
   if (request_.cache_type && !own_cache_type().empty() && !own.cache_type.empty()) {
@@ -388,12 +396,30 @@ void Writer::note_untold() {
 }
 
 void Writer::note_held() {
-  std::vector<std::string> parts;
+  std::vector<std::string> drafts, plain;
   for (const ScheduleStretch& step : config_.runs) {
-    if (step.held) parts.push_back(fmt::format("gamma {} {}", step.gamma, batches_text(step)));
+    if (!step.held) continue;
+    if (step.gamma > 0) {
+      drafts.push_back(fmt::format("gamma {} {}", step.gamma, batches_text(step)));
+    } else {
+      plain.push_back(batches_text(step));
+    }
   }
-  if (parts.empty()) return;
-  note(fmt::format("where the plan decides nothing, the engine still drafts: {}", fmt::join(parts, ", ")));
+  if (!drafts.empty()) {
+    note(fmt::format("where the plan decides nothing, the engine still drafts: {}", fmt::join(drafts, ", ")));
+  }
+  if (!plain.empty()) {
+    note(fmt::format("where the plan decides nothing, the engine drafts nothing: {}", fmt::join(plain, ", ")));
+  }
+}
+
+/// What the engine does above the last batch of the plan where nothing keeps the server from going there.
+void Writer::note_end() {
+  if (request_.max_num_seqs || largest_gamma(config_.runs) == 0) return;
+  const std::int64_t gamma = gamma_above_ ? *gamma_above_ : config_.runs.back().gamma;
+  note(fmt::format("the plan ends at batch {}, and the server may go on above: there it drafts {}, which is not planned; "
+                   "--max-num-seqs N plans up to N, and the command limits the server to that",
+                   last_batch_, gamma > 0 ? fmt::format("gamma {}", gamma) : std::string("nothing")));
 }
 
 void Writer::note_assumptions() {
@@ -411,7 +437,7 @@ void Writer::note_assumptions() {
   if (request_.draft_weight_type) note_type("the draft's weights", *request_.draft_weight_type);
   const std::int64_t gpus = request_.tensor_parallel.value_or(1);
   if (gpus > 1 && config_.engine == Engine::llamacpp) {
-    note(fmt::format("the plan divides every layer over {} GPUs; llama.cpp does so with --split-mode row alone", gpus));
+    note(fmt::format("the plan divides every layer over {} GPUs, and llama.cpp over all that it sees", gpus));
   }
   note_nodes();
   const bool says_draft = config_.engine == Engine::vllm;
@@ -441,18 +467,15 @@ void Writer::write_vllm() {
       json["method"] = "eagle3";
       note("for the heads of the first EAGLE the method is eagle");
       break;
-    case DraftKind::parallel:  // determined from the draft's own configuration
+    case DraftKind::parallel:
+      json["method"] = "draft_model";
+      json["parallel_drafting"] = true;
+      note("for the drafts of DFlash the method is dflash, for Medusa's heads medusa, without parallel_drafting");
       break;
   }
   if (names_draft()) json["model"] = draft();
   if (const auto gpus = request_.draft_tensor_parallel) {
     const bool as_target = gpus == request_.tensor_parallel;
-    const bool is_model = request_.kind == DraftKind::model || request_.kind == DraftKind::mirrored;
-    if (request_.tensor_parallel && !as_target && (is_model || gpus != 1)) {
-      throw std::invalid_argument(
-          fmt::format("engine_config: draft_tensor_parallel_size is {}, but must be {}{}: vLLM runs no other", *gpus,
-                      *request_.tensor_parallel, is_model ? "" : " or 1"));
-    }
     if (!as_target) json["draft_tensor_parallel_size"] = *gpus;
   }
   json["num_speculative_tokens"] = largest_gamma(schedule_);
@@ -536,7 +559,12 @@ std::string_view Writer::trtllm_type() const {
 /// @param newer  the releases since March 2026
 /// @param schedule  if empty, drafts the longest at every batch
 std::string Writer::trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const {
-  std::vector<std::string> lines = {"speculative_config:"};
+  std::vector<std::string> lines;
+  if (!schedule.empty()) {
+    lines.push_back(fmt::format("# draft_len_schedule of releases {} March 2026, whose keys are the {} batches",
+                                newer ? "since" : "before", newer ? "largest" : "smallest"));
+  }
+  lines.emplace_back("speculative_config:");
   const auto put = [&](std::string_view key, const std::string& value) {
     lines.push_back(fmt::format("  {}: {}", key, value));
   };
@@ -549,6 +577,8 @@ std::string Writer::trtllm_text(bool newer, std::int64_t longest, const std::vec
     for (const ScheduleStretch& step : schedule) {
       keys.push_back(fmt::format("{}: {}", newer ? step.batch_high : step.batch_low, step.gamma));
     }
+    // Newer releases draft nothing above the last key, older ones what the last key says.
+    if (!newer && schedule.back().gamma > 0) keys.push_back(fmt::format("{}: 0", schedule.back().batch_high + 1));
     put("draft_len_schedule", fmt::format("{{{}}}", fmt::join(keys, ", ")));
   }
   if (request_.cache_type && !own_cache_type().empty()) {
@@ -580,6 +610,7 @@ void Writer::write_trtllm() {
       append({step.batch_low, step.batch_high, step.gamma}, written);
     }
     config_.runs = without_gaps(schedule_, last_batch_, 0);
+    gamma_above_ = 0;
   }
   const std::int64_t longest = largest_gamma(config_.runs);
   if (longest == 0) return configure_nothing(plain_loses_least);
@@ -587,7 +618,7 @@ void Writer::write_trtllm() {
   note_temperature_zero();
   if (names_draft()) note("before 2026 speculative_model was called speculative_model_dir, and took a folder alone");
   if (!scheduled) return add_variant("TensorRT-LLM 1.x, PyTorch backend", trtllm_text(true, longest, {}));
-  note("draft_len_schedule excludes max_concurrency; above its last batch newer releases draft nothing");
+  note("draft_len_schedule excludes max_concurrency");
   const std::string newer = trtllm_text(true, longest, written);
   const bool is_head = request_.kind == DraftKind::eagle;
   if (!is_head && request_.kind != DraftKind::mtp && request_.kind != DraftKind::parallel) {
@@ -621,8 +652,8 @@ void Writer::write_llamacpp() {
     case DraftKind::ngram:
       type = "ngram-mod";
       break;
-    case DraftKind::parallel:
-      refuse_kind(Engine::llamacpp, "model, eagle, mtp and ngram");
+    case DraftKind::parallel:  // refused
+      break;
   }
   run_fixed("llama.cpp");
   if (request_.rule == AcceptanceRule::rejection) {
@@ -665,8 +696,29 @@ std::optional<Engine> engine_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::string lacks_option(Engine engine, const EngineRequest& request) {
+  if (engine == Engine::llamacpp && request.kind == DraftKind::parallel) {
+    return "llama.cpp drafts with model, eagle, mtp and ngram alone, and the kind is parallel";
+  }
+  if (engine == Engine::llamacpp && request.cache_type && llamacpp_cache_type(*request.cache_type).empty()) {
+    return fmt::format("llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and the plan in {}",
+                       cost::name_of(*request.cache_type));
+  }
+  const auto& gpus = request.draft_tensor_parallel;
+  const bool is_model = request.kind == DraftKind::model || request.kind == DraftKind::mirrored ||
+                        request.kind == DraftKind::parallel;
+  if (engine == Engine::vllm && gpus && request.tensor_parallel && gpus != request.tensor_parallel &&
+      (is_model || gpus != 1)) {
+    return fmt::format("vLLM spreads the draft over {}{} GPUs alone, and the plan over {}", *request.tensor_parallel,
+                       is_model ? "" : " or 1", *gpus);
+  }
+  return "";
+}
+
 EngineConfig engine_config(Engine engine, const EngineRequest& request) {
   require_schedule(request.schedule);
+  const std::string lacking = lacks_option(engine, request);
+  if (!lacking.empty()) throw std::invalid_argument("engine_config: " + lacking);
   return Writer(engine, request).write();
 }
 

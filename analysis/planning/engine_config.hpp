@@ -69,6 +69,9 @@ struct EngineConfig {
   std::string not_to_be_written;
 };
 
+/// What the request asks for that the engine has no option for, a sentence without its point; empty if it has all.
+std::string lacks_option(Engine engine, const EngineRequest& request);
+
 /// The configuration that makes an engine follow a schedule:
 ///
 ///   vllm      --speculative-config with num_speculative_tokens_per_batch_size [[low, high, gamma], ...]
@@ -80,11 +83,12 @@ struct EngineConfig {
 /// It covers the batches whose schedule is decided: by the estimates; a note names those for which the intervals do
 /// not determine whether drafts gain enough. At the others vLLM continues with the batch below, TensorRT-LLM drafts
 /// nothing above the last key, and the others draft one length everywhere; both schedules must begin at batch 1, with
-/// the first gamma if nothing is decided there. `runs` and the notes say so.
+/// the first gamma if nothing is decided there. `runs` and the notes say so, and a note says what the engine does above
+/// the last batch where no max_num_seqs limits the server.
 ///
 /// Source:   the engines' own option descriptions; docs/cli.md#configuration-for-an-engine
 /// @throws std::invalid_argument if the schedule is empty, has gaps or does not begin at batch 1, if nothing is decided
-///   at any batch, or if the engine has no options for this kind of draft or for its number of GPUs
+///   at any batch, or if lacks_option()
 EngineConfig engine_config(Engine engine, const EngineRequest& request);
 
 }  // namespace specdec::planning

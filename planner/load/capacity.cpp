@@ -23,6 +23,10 @@ using sim::CapacityScenario;
 constexpr std::int64_t largest_served_gamma = 64;
 constexpr std::int64_t usual_largest_gamma = 8;
 constexpr std::size_t most_scenarios = 256;
+/// Relative difference of the mean time per token by both engines above which a warning says so.
+constexpr double most_engines_difference = 0.2;
+/// Times of one request that the arrivals of a run are to last.
+constexpr double shortest_run = 10;
 
 std::vector<std::int64_t> gammas_of(const CapacityQuestion& q, bool has_acceptance) {
   std::vector<std::int64_t> gammas;
@@ -378,6 +382,62 @@ void warn_of_extrapolation(Capacity& c) {
   }
 }
 
+/// Tokens in the cache of a sequence halfway through its output.
+double middle_context(const sim::Workload& workload) {
+  if (workload.recorded.empty()) return workload.prompt_tokens.mean + workload.output_tokens.mean / 2;
+  double sum = 0;
+  for (const sim::SimulatedRequest& request : workload.recorded) {
+    sum += static_cast<double>(request.prompt_tokens) + static_cast<double>(request.output_tokens) / 2;
+  }
+  return sum / static_cast<double>(workload.recorded.size());
+}
+
+/// By the rule of plans, at the mean batch and the context halfway through the output.
+void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
+  std::string first;
+  for (const sim::ScenarioCapacity& s : c.scenarios()) {
+    cost::RoundPoint point;
+    point.batch = std::max(1.0, s.mean_batch.value);
+    point.context = middle_context(c.simulation.workload);
+    bool beyond = cost.rounds->extrapolates(point);
+    for (const sim::GammaFrom& stretch : s.scenario.engine.schedule) {
+      if (static_cast<double>(stretch.batch_low) <= point.batch) point.gamma = stretch.gamma;
+    }
+    beyond = s.mean_batch.value > 0 && (beyond || cost.rounds->extrapolates(point));
+    c.price_extrapolated.push_back(beyond);
+    if (beyond && first.empty()) first = fmt::format("{} runs at a mean batch of {}", s.scenario.name, brief(point.batch, 3));
+  }
+  if (first.empty()) return;
+  c.warnings.push_back(
+      {"price_extrapolated",
+       fmt::format("{} and a context of {}, outside of what was measured: intervals hold no error of such prices{}",
+                   first, brief(middle_context(c.simulation.workload), 4),
+                   c.is_decided() ? "" : ", and nothing is decided by them without --extrapolate")});
+}
+
+/// Warns if the formulas and the simulation disagree about the scenario shown.
+void warn_of_engines(Capacity& c) {
+  const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
+  const auto& difference = s.engines_relative_difference;
+  if (!s.steady || !s.tpot_seconds || !difference || std::abs(*difference) <= most_engines_difference) return;
+  const sim::Workload& workload = c.simulation.workload;
+  std::string why = "the formulas are rough where few requests run together or prompts take most of the time";
+  const double lasts = static_cast<double>(workload.requests) / s.at_requests_per_second;
+  const double takes = s.steady->tpot_seconds * workload.output_tokens.mean;
+  if (!workload.recorded.empty()) {
+    why = "the formulas assume that requests come one by one, and recorded ones may not";
+  } else if (lasts < shortest_run * takes) {
+    why = fmt::format(
+        "the load is not stationary, since the {} requests of a run arrive within {} s while one of them takes {} s by "
+        "the formulas; more --num-requests tell",
+        workload.requests, brief(lasts, 3), brief(takes, 3));
+  }
+  c.warnings.push_back({"engines_disagree",
+                        fmt::format("the mean time per output token of {} by steady state differs by {} from the "
+                                    "simulated one, more than {}: {}",
+                                    s.scenario.name, percent(std::abs(*difference)), percent(most_engines_difference), why)});
+}
+
 /// Warns if more requests run together than were timed.
 void warn_of_batch(const Cost& cost, Capacity& c) {
   const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
@@ -492,7 +552,9 @@ Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
                   const CapacityProgress& progress) {
   Capacity c = asked_capacity(acceptance, cost, question);
   c.range = simulated(c, progress);
+  mark_extrapolated_prices(cost, c);
   warn_of_batch(cost, c);
+  warn_of_engines(c);
   warn_of_answer(c);
   return c;
 }
@@ -520,6 +582,10 @@ bool Capacity::has_extrapolated() const {
     if (is_extrapolated(i)) return true;
   }
   return false;
+}
+
+bool Capacity::decides_by_extrapolated_prices() const {
+  return price_extrapolated[shown()] || price_extrapolated[plain()];
 }
 
 std::optional<sim::CapacityDoubt> Capacity::doubt() const {

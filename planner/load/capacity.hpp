@@ -57,6 +57,8 @@ struct CapacityQuestion {
   std::optional<double> ttft_ms = {};
   std::optional<double> tpot_ms = {};
   double percentile = 99;
+  /// Also decide by prices of batches and contexts beyond what was measured.
+  bool extrapolate = false;
 
   std::int64_t replications = 4;
   std::int64_t seed = 0;
@@ -84,6 +86,8 @@ struct Capacity {
   std::vector<std::vector<sim::RequestAcceptance>> acceptance_ends;
   /// [scenario]
   std::vector<ScenarioMemory> memory;
+  /// [scenario]: true if a round at its mean batch, or plain decoding there, lies outside of what was measured.
+  std::vector<bool> price_extrapolated;
   /// The reason why the runs that price rounds cannot have been as stated; empty if there is none.
   std::string impossible;
   /// "alpha 0.8", "counters of m (vllm metrics)"; empty if nothing drafts.
@@ -115,6 +119,10 @@ struct Capacity {
   /// True if it lies outside the range that its acceptance was measured at, on either side.
   bool is_extrapolated(std::size_t i) const;
   bool has_extrapolated() const;
+  /// True if the price of the scenario shown, or of plain decoding, lies outside of what was measured.
+  bool decides_by_extrapolated_prices() const;
+  /// False if it does and the question does not ask to decide by such prices.
+  bool is_decided() const { return question.extrapolate || !decides_by_extrapolated_prices(); }
   /// The drafts that acceptance was measured over: "4", or "3 to 6" if `to` is " to ".
   std::string measured_gammas(std::string_view to) const;
   bool has_limits() const { return simulation.limits.ttft_seconds || simulation.limits.tpot_seconds; }

@@ -310,7 +310,7 @@ def capacity(
         Limits on the percentile of the requests.
     percentile : float
     extrapolate : bool
-        Price what lies outside of what was measured, too.
+        Price what lies outside of what was measured, and decide by it.
     replications, num_requests, seed : int
         Of the simulation.
     threads : int, optional
@@ -361,6 +361,7 @@ def capacity(
             "ttft_ms": as_float(ttft_ms),
             "tpot_ms": as_float(tpot_ms),
             "percentile": as_float(percentile),
+            "extrapolate": extrapolate,
             "replications": replications,
             "num_requests": num_requests,
             "seed": seed,
@@ -381,7 +382,7 @@ def capacity(
     made = None if acceptance is None else acceptance._make(max_gamma=max(1, largest), by_request=True)
     priced = cost._make(extrapolate=extrapolate, drafts=largest > 0)
     answer = _core.capacity(made, priced, given, progress)
-    of_both = {**(acceptance._inputs if acceptance else {}), **cost._inputs, "extrapolate": extrapolate}
+    of_both = {**(acceptance._inputs if acceptance else {}), **cost._inputs}
     document = _options.document(
         "capacity",
         _core.__version__,

@@ -376,3 +376,62 @@ TEST_CASE("runs that cannot be as they say are named before what they would give
       run_specdec("capacity --bench " + file + " --decode-only --kv-cache-tokens 100000" + fast + lengths).out;
   CHECK(text.rfind("The runs cannot be as they say: " + file, 0) == 0);
 }
+
+TEST_CASE("capacity decides nothing by batches or contexts beyond what was measured unless told to extrapolate") {
+  // The runs end at batch 62.4; twenty requests/s of them need more sequences than that on two replicas.
+  const std::string runs = "--bench " SPECDEC_SOURCE_DIR "/traces/samples/bench/*.json --kv-cache-tokens 400000 "
+                           "--prefill-tokens-per-second 20000 --gamma 1 --prompt-tokens 1000 --output-tokens 250" +
+                           fast;
+  const std::string beyond = runs + " --arrival-rate 20";
+  const ordered_json answer = json_of(beyond);
+  CHECK(answer["decided"] == false);
+  CHECK(warns(answer, "price_extrapolated"));
+  REQUIRE(value(answer["scenarios"][0]["mean_batch"]) > 65);
+  CHECK(answer["scenarios"][0]["price_extrapolated"] == true);
+  const std::string text = run_specdec("capacity " + beyond).out;
+  CHECK(text.rfind("Cannot tell: replicas would run beyond what was measured.", 0) == 0);
+  CHECK(text.find("--extrapolate") != std::string::npos);
+
+  const ordered_json told = json_of(beyond + " --extrapolate");
+  CHECK(told["decided"] == true);
+  CHECK(warns(told, "price_extrapolated"));
+  CHECK(run_specdec("capacity " + beyond + " --extrapolate").out.rfind("If all goes on as before", 0) == 0);
+
+  const ordered_json within = json_of(runs + " --arrival-rate 5");
+  REQUIRE(value(within["scenarios"][0]["mean_batch"]) < 62);
+  CHECK(within["decided"] == true);
+  CHECK_FALSE(warns(within, "price_extrapolated"));
+  CHECK(within["scenarios"][0]["price_extrapolated"] == false);
+  const std::string other_context = runs + " --arrival-rate 5 --prompt-tokens 300";
+  CHECK(json_of(other_context)["decided"] == false);
+}
+
+TEST_CASE("capacity warns where simulation and formulas differ by more than a fifth, and where a run is too short") {
+  const std::string long_texts = "--hardware h100-sxm --model llama-3.1-8b --prompt-tokens 1000 --output-tokens 2000 "
+                                 "--arrival-rate 60 --replications 2 --threads 1 --num-requests ";
+  const ordered_json few = json_of(long_texts + "100");
+  REQUIRE(few["engines_agree"]["relative_difference"].get<double>() > 0.2);
+  REQUIRE(warns(few, "engines_disagree"));
+  CHECK(run_specdec("capacity " + long_texts + "100").out.find("more --num-requests") != std::string::npos);
+  const ordered_json many = json_of(long_texts + "1000");
+  REQUIRE(std::abs(many["engines_agree"]["relative_difference"].get<double>()) < 0.2);
+  CHECK_FALSE(warns(many, "engines_disagree"));
+}
+
+TEST_CASE("what a number of replicas takes is told by all versions, not by the estimate alone") {
+  const std::string question = "--hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.75 "
+                               "--gamma 2 --prompt-tokens 1000:0.5 --output-tokens 200:0.5 --tpot-ms 12 "
+                               "--arrival-rate ";
+  // A replica takes 15 requests/s by the estimate and with some versions of the cost, and not with others.
+  const std::string unsure = run_specdec("capacity " + question + "60 --replicas 4" + fast).out;
+  CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
+  CHECK_THAT(std::regex_replace(unsure, std::regex("\\s+"), " "),
+             Catch::Matchers::Matches(".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in [0-4] without speculation: "
+                     "whether drafts are needed cannot be told\\..*"));
+  const std::string sure = run_specdec("capacity " + question + "4 --replicas 4" + fast).out;
+  CHECK(sure.find("4 replicas take 4 requests/s either way") != std::string::npos);
+  CHECK(sure.find("Over what is uncertain") == std::string::npos);
+  const std::string never = run_specdec("capacity " + question + "1e4 --replicas 1" + fast).out;
+  CHECK(never.rfind("10000 requests/s are not served within 12 ms", 0) == 0);
+  CHECK(never.find("by 1 replica,") != std::string::npos);
+}

@@ -52,11 +52,12 @@ std::int64_t vllm_gamma(const json& config, std::int64_t batch) {
   return found;
 }
 
-/// The lines "  key: value" below "speculative_config:".
+/// The lines "  key: value" below "speculative_config:", which a comment may precede.
 std::map<std::string, std::string> yaml_keys(const std::string& text) {
   std::istringstream lines(text);
   std::string line;
   std::getline(lines, line);
+  if (line.rfind("# ", 0) == 0) std::getline(lines, line);
   REQUIRE(line == "speculative_config:");
   std::map<std::string, std::string> keys;
   while (std::getline(lines, line)) {
@@ -365,7 +366,10 @@ TEST_CASE("a configuration covers what is decided, and says what the engine does
 
   const EngineConfig trtllm = engine_config(Engine::trtllm, request);
   CHECK(yaml_keys(trtllm.variants[0].text).at("draft_len_schedule") == "{15: 4, 32: 2}");
-  CHECK(yaml_keys(trtllm.variants[1].text).at("draft_len_schedule") == "{1: 4, 16: 2}");
+  CHECK(yaml_keys(trtllm.variants[1].text).at("draft_len_schedule") == "{1: 4, 16: 2, 33: 0}");
+  CHECK(notes_say(trtllm, "the engine still drafts: gamma 4 at batch 1 to 2, gamma 4 at batch 9 to 15"));
+  CHECK(notes_say(trtllm, "the engine drafts nothing: at batch 33 to 64"));
+  CHECK_FALSE(notes_say(trtllm, "gamma 0"));
   CHECK(text_of(trtllm.runs) == "1-2:4 held, 3-8:4, 9-15:4 held, 16-32:2, 33-64:0 held");
   CHECK(text_of(engine_config(Engine::sglang, request).runs) ==
         "1-2:2 held, 3-8:2, 9-15:2 held, 16-32:2, 33-64:2 held");
@@ -399,12 +403,61 @@ TEST_CASE("commands say what the plan assumed of the server") {
   request.target_model = "target.gguf";
   request.cache_type = specdec::cost::NumberType::int8;
   CHECK(command(Engine::llamacpp) ==
-        "llama-server -m target.gguf --parallel 64 --cache-type-k q8_0 --cache-type-v q8_0 $(cat 'my config.json')");
+        "llama-server -m target.gguf --split-mode row --parallel 64 --cache-type-k q8_0 --cache-type-v q8_0 $(cat 'my "
+        "config.json')");
   CHECK(notes_say(engine_config(Engine::llamacpp, request), "over 4 GPUs"));
   CHECK(notes_say(engine_config(Engine::vllm, request), "the plan assumes keys and values in int8"));
   // Quotes that stand in the file are read by xargs and not by the shell.
   request.draft_model = "a draft.gguf";
   CHECK(command(Engine::llamacpp).rfind("xargs -a 'my config.json' llama-server -m target.gguf", 0) == 0);
+}
+
+TEST_CASE("a type of the cache that llama.cpp does not know is refused") {
+  EngineRequest request = request_for({{1, 64, 3}});
+  request.cache_type = specdec::cost::NumberType::fp8;
+  CHECK_THROWS_WITH(engine_config(Engine::llamacpp, request),
+                    Catch::Contains("llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and the "
+                                    "plan in fp8"));
+  CHECK(specdec::planning::lacks_option(Engine::vllm, request).empty());
+}
+
+TEST_CASE("vLLM drafts in parallel where the draft does") {
+  EngineRequest request = request_for({{1, 64, 3}});
+  CHECK_FALSE(json::parse(engine_config(Engine::vllm, request).variants.front().text).contains("parallel_drafting"));
+  request.kind = DraftKind::parallel;
+  const EngineConfig config = engine_config(Engine::vllm, request);
+  const json parsed = json::parse(config.variants.front().text);
+  CHECK(parsed["method"] == "draft_model");
+  CHECK(parsed["parallel_drafting"] == true);
+  CHECK(notes_say(config, "for the drafts of DFlash the method is dflash"));
+}
+
+TEST_CASE("what an engine does above the last batch of a plan is said unless the command limits the server to it") {
+  EngineRequest request = request_for({{1, 8, 4}, {9, 62, 1}});
+  const std::string end = "the plan ends at batch 62, and the server may go on above: there it drafts ";
+  CHECK(notes_say(engine_config(Engine::vllm, request), end + "gamma 1, which is not planned"));
+  CHECK(notes_say(engine_config(Engine::sglang, request), end + "gamma 2,"));
+  CHECK(notes_say(engine_config(Engine::trtllm, request), end + "nothing,"));
+  CHECK(notes_say(engine_config(Engine::llamacpp, request), "--max-num-seqs N plans up to N"));
+  request.max_num_seqs = 62;
+  for (const Engine engine : engines) CHECK_FALSE(notes_say(engine_config(engine, request), "the plan ends"));
+  const EngineConfig plain = engine_config(Engine::vllm, request_for({{1, 62, 0}}));
+  CHECK_FALSE(notes_say(plain, "the plan ends"));
+}
+
+TEST_CASE("both texts of TensorRT-LLM draft the same at every batch, and each says for which releases it is") {
+  EngineRequest request = request_for({{1, 8, 4}, {9, 62, 1}});
+  request.file = "spec.yaml";
+  const EngineConfig config = engine_config(Engine::trtllm, request);
+  REQUIRE(config.variants.size() == 2);
+  const auto newer = int_map(yaml_keys(config.variants[0].text).at("draft_len_schedule"));
+  const auto older = int_map(yaml_keys(config.variants[1].text).at("draft_len_schedule"));
+  for (std::int64_t batch = 1; batch <= 100; ++batch) {
+    CHECK(by_upper_ends(newer, batch) == by_lower_ends(older, batch));
+  }
+  CHECK(config.variants[0].text.rfind("# draft_len_schedule of releases since March 2026", 0) == 0);
+  CHECK(config.variants[1].text.rfind("# draft_len_schedule of releases before March 2026", 0) == 0);
+  CHECK(notes_say(config, "spec.yaml is the file for TensorRT-LLM since March 2026"));
 }
 
 TEST_CASE("vLLM runs a draft model on the GPUs of the target, and heads on one or on these") {
@@ -414,7 +467,7 @@ TEST_CASE("vLLM runs a draft model on the GPUs of the target, and heads on one o
   for (const DraftKind kind : {DraftKind::mirrored, DraftKind::model}) {
     request.kind = kind;
     CHECK_THROWS_WITH(engine_config(Engine::vllm, request),
-                      Catch::Contains("draft_tensor_parallel_size is 1, but must be 4: vLLM runs no other"));
+                      Catch::Contains("vLLM spreads the draft over 4 GPUs alone, and the plan over 1"));
   }
   CHECK(notes_say(engine_config(Engine::sglang, request), "spreads the draft over 1 GPUs"));
   request.kind = DraftKind::eagle;
