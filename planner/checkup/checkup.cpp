@@ -22,6 +22,7 @@
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
+#include "traces/formats/mapped_file.hpp"
 #include "traces/open_trace.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 #include "traces/unpaired_file.hpp"
@@ -57,6 +58,7 @@ constexpr std::array known_warnings = {
     KnownWarning{"percent_taken_as_fraction", Severity::warning, "write the rate in per cent, as the benchmark does"},
     KnownWarning{"positions_disagree_with_sum", Severity::error,
                  "scrape all series at once: counts by position do not belong to the totals"},
+    KnownWarning{"gamma_differs", Severity::warning, "leave --at out, or give the files of that gamma"},
     KnownWarning{"run_given_twice", Severity::note, "give each run once"},
     KnownWarning{"counter_reset", Severity::warning, "take both scrapes without a restart between them"},
     KnownWarning{"queried_at_different_times", Severity::warning, "ask for all series in one query"},
@@ -162,6 +164,7 @@ class Examination {
 
   Checkup run() {
     sort_files();
+    check_contents();
     read_counts();
     summarise();
     check_acceptances();
@@ -195,6 +198,37 @@ class Examination {
       }
       checked.kind = "configuration";
       settings_.push_back(*settings);
+    }
+  }
+
+  /// Files with the same bytes, of which a stream has none to compare.
+  void check_contents() {
+    std::map<std::uintmax_t, std::vector<std::string>> by_size;
+    for (const CheckedFile& checked : files_) {
+      if (std::filesystem::is_regular_file(checked.file)) {
+        by_size[std::filesystem::file_size(checked.file)].push_back(checked.file);
+      }
+    }
+    for (const auto& [size, files] : by_size) {
+      for (std::size_t i = 1; i < files.size(); ++i) check_copies(files, i);
+    }
+  }
+
+  /// The first of the files before `place` that holds the same as the one there.
+  void check_copies(const std::vector<std::string>& files, std::size_t place) {
+    const traces::MappedFile copy(files[place]);
+    for (std::size_t i = 0; i < place; ++i) {
+      const traces::MappedFile first(files[i]);
+      if (!std::equal(copy.bytes().begin(), copy.bytes().end(), first.bytes().begin(), first.bytes().end())) continue;
+      suspicions_.add({"same_content",
+                       Severity::warning,
+                       fmt::format("{} holds the same bytes as {}: what it says counts twice, and intervals come out "
+                                   "too narrow",
+                                   files[place], files[i]),
+                       {{files[i], 0, "bytes", static_cast<double>(copy.bytes().size())},
+                        {files[place], 0, "bytes", static_cast<double>(copy.bytes().size())}},
+                       "give each file once"});
+      return;
     }
   }
 

@@ -130,11 +130,52 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
                   "plain run"});
 }
 
+void check_completed(const ServingCounts& run, Suspicions& suspicions) {
+  const traces::BenchRun& bench = *run.bench;
+  if (!bench.completed || !bench.num_prompts || *bench.completed >= *bench.num_prompts) return;
+  suspicions.add({"requests_failed",
+                  Severity::warning,
+                  fmt::format("{}: {} of {} requests were completed", run.place(), brief(*bench.completed),
+                              brief(*bench.num_prompts)),
+                  {{run.file.string(), run.line, "completed", *bench.completed},
+                   {run.file.string(), run.line, "num_prompts", *bench.num_prompts}},
+                  "see the server's log for why, and run again: requests that fail leave the others a smaller batch"});
+}
+
+void check_units(std::span<const ServingCounts> runs, Suspicions& suspicions) {
+  std::vector<const ServingCounts*> rising;
+  for (const ServingCounts& run : runs) {
+    if (run.bench->mean_tpot_ms.value_or(0) > 0) rising.push_back(&run);
+  }
+  std::stable_sort(rising.begin(), rising.end(), [](const ServingCounts* a, const ServingCounts* b) {
+    return *a->bench->mean_tpot_ms < *b->bench->mean_tpot_ms;
+  });
+  for (std::size_t i = 1; i < rising.size(); ++i) {
+    const ServingCounts& below = *rising[i - 1];
+    const ServingCounts& above = *rising[i];
+    const double ratio = *above.bench->mean_tpot_ms / *below.bench->mean_tpot_ms;
+    if (ratio < far_times) continue;
+    const std::string_view mistaken =
+        i <= rising.size() - i ? "the shorter may be seconds" : "the longer may be microseconds";
+    suspicions.add({"times_far_apart",
+                    Severity::warning,
+                    fmt::format("{} of {} runs took up to {} ms a token ({}), and the others {} ms or more ({}): {}", i,
+                                rising.size(), brief(*below.bench->mean_tpot_ms), below.place(),
+                                brief(*above.bench->mean_tpot_ms), above.place(), mistaken),
+                    {{below.file.string(), below.line, "mean_tpot_ms", *below.bench->mean_tpot_ms},
+                     {above.file.string(), above.line, "mean_tpot_ms", *above.bench->mean_tpot_ms}},
+                    "write mean_tpot_ms in milliseconds in all files"});
+    return;
+  }
+}
+
 }  // namespace
 
 void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
   std::vector<TimedRun> speculative, plain;
+  check_units(runs, suspicions);
   for (const ServingCounts& run : runs) {
+    check_completed(run, suspicions);
     try {
       TimedRun one = timed(run);
       (one.drafts ? speculative : plain).push_back(std::move(one));

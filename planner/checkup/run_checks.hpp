@@ -16,12 +16,16 @@ inline constexpr double alike_tokens = 0.1;
 inline constexpr double alike_times = 1.3;
 /// A round that drafts takes at least this share of the plain step beside it, which it contains.
 inline constexpr double least_round_share = 0.85;
+/// Times per token of runs of one server lie within this factor of each other's; another unit is a factor of 1000.
+inline constexpr double far_times = 30;
 
 /// - "random_prompts": a speculative run over a benchmark's random tokens;
 /// - "plain_run_differs": a speculative run has plain runs beside it, and none of its concurrency, its lengths of
 ///   prompts and answers within alike_tokens, and its model;
 /// - "plain_time_contradicted": like plain runs whose times differ by alike_times, or a round that took less than
 ///   least_round_share of the plain step at the same load;
+/// - "requests_failed": a run that completed fewer requests than it sent;
+/// - "times_far_apart": times per token between which there is a gap of far_times, as if some were in another unit;
 /// - "run_unusable": a run that says too little or contradicts itself.
 ///
 /// @param runs  with counts.bench each, with and without speculation
