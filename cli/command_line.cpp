@@ -317,7 +317,8 @@ class CommandLine {
     return report.exit_code;
   }
 
-  /// A complaint of the library about a parameter that has the name of an option names the option.
+  /// A complaint of the library begins with a function, which nobody called here; one about a parameter that has the name
+  /// of an option names the option.
   static Report report_of(const ParsedCommand& parsed) {
     try {
       return parsed.run();
@@ -336,14 +337,16 @@ class CommandLine {
   }
 
   static std::string in_terms_of_options(const std::string& message, const Options& options) {
-    const std::size_t name_at = message.find(": ");
-    const std::size_t end = message.find(" is ");
-    if (end == std::string::npos || name_at > end) return message;
-    std::string name = message.substr(name_at + 2, end - name_at - 2);
-    if (!options.effective().contains(name)) return message;
+    const std::size_t colon = message.find(": ");
+    const auto is_of_names = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == ':'; };
+    if (colon == std::string::npos || !std::all_of(message.data(), message.data() + colon, is_of_names)) return message;
+    const std::string about = message.substr(colon + 2);
+    std::string name = about.substr(0, about.find(' '));
+    if (!options.effective().contains(name)) return about;
+    const std::size_t end = name.size();
     std::replace(name.begin(), name.end(), '_', '-');
     const std::string option = "--" + name;
-    return options.is_given(option) ? option + message.substr(end) : message;
+    return options.is_given(option) ? option + about.substr(end) : about;
   }
 
   static void require_table(const Command& command, const std::string& name) {

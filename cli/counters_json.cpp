@@ -38,12 +38,14 @@ ordered_json rate_json(const std::optional<estimate::CountedRate>& rate) {
 ordered_json homogeneity_json(const std::optional<estimate::HomogeneityTest>& test) {
   ordered_json json = {{"chi_square", nullptr},
                        {"degrees_of_freedom", nullptr},
+                       {"design_effect", nullptr},
                        {"p_value", nullptr},
                        {"tokens_per_step_observed", nullptr},
                        {"tokens_per_step_constant", nullptr}};
   if (!test) return json;
   json["chi_square"] = number_or_null(test->chi_square);
   json["degrees_of_freedom"] = test->degrees_of_freedom;
+  json["design_effect"] = number_or_null(test->design_effect);
   json["p_value"] = number_or_null(test->p_value);
   json["tokens_per_step_observed"] = number_or_null(test->tokens_per_step_observed);
   json["tokens_per_step_constant"] = number_or_null(test->tokens_per_step_constant);

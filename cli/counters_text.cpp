@@ -90,9 +90,11 @@ std::string homogeneity_sentence(const ServingSummary& s) {
   if (!s.homogeneity) return "";
   const estimate::HomogeneityTest& test = *s.homogeneity;
   return fmt::format(
-      "Is one rate enough for all positions? chi-square {} on {}, p {}; with it tokens per step would be {} instead of "
-      "{} as counted ({:+.1f}%).",
+      "Is one rate enough for all positions? chi-square {} on {}, p {}{}; with it tokens per step would be {} instead "
+      "of {} as counted ({:+.1f}%).",
       brief(test.chi_square, 3), counted(test.degrees_of_freedom, "degree") + " of freedom", brief(test.p_value, 2),
+      test.design_effect ? fmt::format(" at its design effect, {}", brief(std::max(1.0, *test.design_effect), 3))
+                         : " if rounds were independent",
       brief(test.tokens_per_step_constant), brief(test.tokens_per_step_observed),
       100 * (test.tokens_per_step_constant / test.tokens_per_step_observed - 1));
 }

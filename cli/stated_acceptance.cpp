@@ -45,6 +45,7 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
                        range.to_string(), gamma, gamma));
   };
   std::vector<estimate::TypedLength> lengths;
+  if (text.empty()) refuse(option, text, "LENGTH, a number >= 1, or GAMMA:LENGTH,...");
   if (text.find(':') == std::string::npos) {
     if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
     lengths.push_back(typed_length(text, *o.at));
@@ -53,7 +54,7 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
   if (o.at) throw UsageError(fmt::format("--at is {}, but {} already names its gammas", *o.at, option));
   for (const std::string_view part : split(text, ',')) {
     const auto pair = split(part, ':');
-    if (pair.size() != 2) refuse(option, part, "GAMMA:LENGTH");
+    if (pair.size() != 2) refuse(option, text, "LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
     const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], 1, largest_max_gamma);
     if (!lengths.empty() && gamma == lengths.back().gamma) {
       throw UsageError(fmt::format("{}: gamma {} is given twice", option, gamma));

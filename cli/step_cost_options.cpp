@@ -18,8 +18,10 @@ core::VerificationCost verification_of(const std::string& text) {
   for (const std::string_view part : split(text, ',')) {
     const auto pair = split(part, ':');
     if (pair.size() != 2) refuse(option, part, "TOKENS:FACTOR");
-    const std::int64_t above = points.empty() ? 1 : points.back().tokens + 1;
-    const std::int64_t tokens = parse_integer("tokens in --verify-factor", pair[0], above, planning::no_max_gamma);
+    const std::int64_t tokens = parse_integer("tokens in --verify-factor", pair[0], 1, planning::no_max_gamma);
+    if (!points.empty() && tokens <= points.back().tokens) {
+      refuse(option, text, fmt::format("a list with rising numbers of tokens: {} follows {}", tokens, points.back().tokens));
+    }
     points.push_back({tokens, parse_number(option, pair[1], positive)});
     if (tokens == 1 && points.back().factor != 1)
       refuse(fmt::format("factor of 1 token in {}", option), pair[1], "1, to which the others are relative");

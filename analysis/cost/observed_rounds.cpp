@@ -18,7 +18,7 @@ using traces::FileError;
 using traces::ServingCounts;
 
 double positive(const ServingCounts& run, std::string_view field, const std::optional<double>& value) {
-  if (!value) throw run.refusal(std::string(field), "missing", "a number above 0");
+  if (!value) throw run.refusal(std::string(field), "missing or null", "a number above 0");
   if (!(*value > 0) || !std::isfinite(*value))
     throw run.refusal(std::string(field), fmt::format("{}", *value), "a number above 0");
   return *value;

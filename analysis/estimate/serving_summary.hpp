@@ -62,12 +62,21 @@ struct PositionAcceptance {
 ///
 ///   chi-square = sum over cells (accepted - alpha_hat examined)^2 / (examined alpha_hat (1 - alpha_hat))
 ///
-/// Source:   Pearson 1900; smallest expected counts: Cochran 1954
+/// Rounds of one request resemble each other, so that chi-square follows a sum of scaled laws of one degree of freedom.
+/// With V the covariance over clusters of the cells' terms under the root, their scales are the eigenvalues of V, and
+///
+///   chi-square / tr V ~ F(f, f (clusters - 1)),   f = (tr V)^2 / tr V^2
+///
+/// approximately, in place of the chi-square law where V is larger than that of independent rounds.
+/// Source:   Pearson 1900; smallest expected counts: Cochran 1954; clusters: Rao and Scott 1984, Thomas and Rao 1987
 struct HomogeneityTest {
   double chi_square = 0;
   /// Number of cells minus one, >= 1.
   std::int64_t degrees_of_freedom = 0;
-  /// P(chi-square at least this large | one rate, independent rounds). Dependent rounds make it too small.
+  /// tr V / degrees of freedom: how many times larger clusters make chi-square; empty for fewer than two clusters.
+  std::optional<double> design_effect;
+  /// P(chi-square at least this large | one rate). Without a design effect of independent rounds, and too small for
+  /// others.
   double p_value = 1;
   /// Tokens per step as counted, and from alpha_hat at the same gamma(s).
   double tokens_per_step_observed = 1;

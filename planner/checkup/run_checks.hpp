@@ -17,7 +17,7 @@ inline constexpr double alike_times = 1.3;
 /// A round that drafts takes at least this share of the plain step beside it, which it contains.
 inline constexpr double least_round_share = 0.85;
 /// Times per token of runs of one server lie within this factor of each other's; another unit is a factor of 1000.
-inline constexpr double far_times = 30;
+inline constexpr double far_times = 20;
 
 /// - "random_prompts": a speculative run over a benchmark's random tokens;
 /// - "plain_run_differs": a speculative run has plain runs beside it, and none of its concurrency, its lengths of

@@ -291,8 +291,8 @@ void JsonLines::parse_tolerantly(std::string_view text, simdjson::error_code fir
     refuse("document", simdjson::error_message(first_error), "JSON that can be parsed");
   }
   const std::size_t column = std::max<std::size_t>(*position.found, 1);
-  refuse(fmt::format("column {}", column),
-         column > text.size() ? std::string("the end") : printable(text.substr(column - 1)), "JSON");
+  if (column > text.size()) refuse("the JSON", fmt::format("cut off at column {}", column), "whole");
+  refuse(fmt::format("column {}", column), printable(text.substr(column - 1)), "JSON");
 }
 
 void JsonLines::refuse(std::string field, std::string found, std::string expected) const {

@@ -104,12 +104,17 @@ class VllmSpeculation {
       fields_.refuse(rounds_key, "missing", fmt::format("given beside {}", length ? length_key : positions_key));
     }
     counts_.shape = DraftShape::chain;
-    if (percent) take_percent(*percent);
-    if (length) take_length(*length);
+    for (const auto& [key, count] : {std::pair(drafted_key, counts_.drafted), std::pair(accepted_key, counts_.accepted)}) {
+      if (counts_.rounds == 0 && count.value_or(0) > 0) {
+        fields_.refuse(rounds_key, "0", fmt::format("above 0 where {} is {}", key, shown(*count)));
+      }
+    }
     if (counts_.accepted && counts_.drafted && *counts_.accepted > *counts_.drafted) {
       fields_.refuse(accepted_key, shown(*counts_.accepted),
                      fmt::format("at most {}, as {} is", shown(*counts_.drafted), drafted_key));
     }
+    if (percent) take_percent(*percent);
+    if (length) take_length(*length);
     take_positions();
     find_gamma();
   }

@@ -60,24 +60,24 @@ std::optional<double> CountedFields::count(std::span<const std::string_view> key
   return std::nullopt;
 }
 
-std::optional<double> CountedFields::number(std::string_view key, bool infinite) const {
+std::optional<double> CountedFields::number(std::string_view key, bool infinite, std::string_view expected) const {
   const auto found = value(key);
   if (!found) return std::nullopt;
   const auto result = number_of(*found);
   if (result && std::isnan(*result)) return std::nullopt;
   const double largest = infinite ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::max();
-  if (!result || !(*result >= 0 && *result <= largest)) file_->refuse(name(key), *found, "a number >= 0");
+  if (!result || !(*result >= 0 && *result <= largest)) file_->refuse(name(key), *found, std::string(expected));
   return result;
 }
 
 std::optional<double> CountedFields::measure_or_nan(std::string_view key) const {
   const auto found = value(key);
   const auto number = found ? number_of(*found) : std::nullopt;
-  return number && std::isnan(*number) ? number : measure(key);
+  return number && std::isnan(*number) ? number : this->number(key, false, "a number above 0");
 }
 
-std::optional<double> CountedFields::measure(std::string_view key) const { return number(key, false); }
-std::optional<double> CountedFields::rate(std::string_view key) const { return number(key, true); }
+std::optional<double> CountedFields::measure(std::string_view key) const { return number(key, false, "a number >= 0"); }
+std::optional<double> CountedFields::rate(std::string_view key) const { return number(key, true, "a number >= 0"); }
 
 std::optional<std::string_view> CountedFields::text(std::string_view key) const {
   const auto found = value(key);

@@ -57,7 +57,7 @@ class CountedFields {
   const JsonLines& file() const { return *file_; }
 
  private:
-  std::optional<double> number(std::string_view key, bool infinite) const;
+  std::optional<double> number(std::string_view key, bool infinite, std::string_view expected) const;
 
   const JsonLines* file_;
   simdjson::dom::object object_;

@@ -364,7 +364,7 @@ TEST_CASE("the table of capacity begins with the decision and says what it compa
   CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
   CHECK(out.find("uncalibrated") != std::string::npos);
   const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
-  CHECK(csv.rfind("name,gamma,extrapolated,max_num_seqs,meets_load,requests_per_second_per_replica_value,", 0) == 0);
+  CHECK(csv.rfind("name,gamma,extrapolated,price_extrapolated,max_num_seqs,meets_load,requests_per_second_per_replica_value,", 0) == 0);
 }
 
 TEST_CASE("runs that cannot be as they say are named before what they would give") {
@@ -380,9 +380,9 @@ TEST_CASE("runs that cannot be as they say are named before what they would give
 TEST_CASE("capacity decides nothing by batches or contexts beyond what was measured unless told to extrapolate") {
   // The runs end at batch 62.4; twenty requests/s of them need more sequences than that on two replicas.
   const std::string runs = "--bench " SPECDEC_SOURCE_DIR "/traces/samples/bench/*.json --kv-cache-tokens 400000 "
-                           "--prefill-tokens-per-second 20000 --gamma 1 --prompt-tokens 1000 --output-tokens 250" +
+                           "--prefill-tokens-per-second 20000 --gamma 1 --output-tokens 250" +
                            fast;
-  const std::string beyond = runs + " --arrival-rate 20";
+  const std::string beyond = runs + " --prompt-tokens 1000 --arrival-rate 20";
   const ordered_json answer = json_of(beyond);
   CHECK(answer["decided"] == false);
   CHECK(warns(answer, "price_extrapolated"));
@@ -397,13 +397,12 @@ TEST_CASE("capacity decides nothing by batches or contexts beyond what was measu
   CHECK(warns(told, "price_extrapolated"));
   CHECK(run_specdec("capacity " + beyond + " --extrapolate").out.rfind("If all goes on as before", 0) == 0);
 
-  const ordered_json within = json_of(runs + " --arrival-rate 5");
+  const ordered_json within = json_of(runs + " --prompt-tokens 1000 --arrival-rate 5");
   REQUIRE(value(within["scenarios"][0]["mean_batch"]) < 62);
   CHECK(within["decided"] == true);
   CHECK_FALSE(warns(within, "price_extrapolated"));
   CHECK(within["scenarios"][0]["price_extrapolated"] == false);
-  const std::string other_context = runs + " --arrival-rate 5 --prompt-tokens 300";
-  CHECK(json_of(other_context)["decided"] == false);
+  CHECK(json_of(runs + " --prompt-tokens 300 --arrival-rate 5")["decided"] == false);
 }
 
 TEST_CASE("capacity warns where simulation and formulas differ by more than a fifth, and where a run is too short") {
@@ -423,15 +422,18 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
                                "--gamma 2 --prompt-tokens 1000:0.5 --output-tokens 200:0.5 --tpot-ms 12 "
                                "--arrival-rate ";
   // A replica takes 15 requests/s by the estimate and with some versions of the cost, and not with others.
-  const std::string unsure = run_specdec("capacity " + question + "60 --replicas 4" + fast).out;
+  const auto text_of = [&](const std::string& load) {
+    return std::regex_replace(run_specdec("capacity " + question + load + fast).out, std::regex("\\s+"), " ");
+  };
+  const std::string unsure = text_of("60 --replicas 4");
   CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
-  CHECK_THAT(std::regex_replace(unsure, std::regex("\\s+"), " "),
+  CHECK_THAT(unsure,
              Catch::Matchers::Matches(".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in [0-4] without speculation: "
                      "whether drafts are needed cannot be told\\..*"));
-  const std::string sure = run_specdec("capacity " + question + "4 --replicas 4" + fast).out;
+  const std::string sure = text_of("4 --replicas 4");
   CHECK(sure.find("4 replicas take 4 requests/s either way") != std::string::npos);
   CHECK(sure.find("Over what is uncertain") == std::string::npos);
-  const std::string never = run_specdec("capacity " + question + "1e4 --replicas 1" + fast).out;
+  const std::string never = text_of("1e4 --replicas 1");
   CHECK(never.rfind("10000 requests/s are not served within 12 ms", 0) == 0);
   CHECK(never.find("by 1 replica,") != std::string::npos);
 }
