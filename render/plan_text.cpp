@@ -155,13 +155,16 @@ std::string about_minimax(const Plan& a, bool drafts) {
   const planning::IntervalPlan& interval = *a.closed_form->plan.interval;
   const std::int64_t gamma = a.closed_form->plan.recommended->gamma;
   const std::string what = drafts ? "this" : gamma == 0 ? "plain decoding" : fmt::format("gamma {}", gamma);
+  const std::string at_middle = gamma == 0 ? "" : "; the speedup is that at the middle";
+  if (!interval.best_lies_above && interval.best_at_low == gamma && interval.best_at_high == gamma) {
+    return fmt::format(" Wherever alpha lies in the interval, {} is the best{}.", what, at_middle);
+  }
   const std::string rivals = interval.best_lies_above ? ", also above --max-gamma"
                              : interval.best_at_high < planning::no_max_gamma
                                  ? fmt::format(" ({} to {})", interval.best_at_low, interval.best_at_high)
                                  : fmt::format(" ({} to no end)", interval.best_at_low);
   return fmt::format(" Wherever alpha lies in the interval, {} loses at most {} to the gamma that is best there{}{}.",
-                     what, percent(interval.minimax.worst_regret), rivals,
-                     gamma == 0 ? "" : "; the speedup is that at the middle");
+                     what, percent(interval.minimax.worst_regret), rivals, at_middle);
 }
 
 /// The extrapolated parts at a gamma: the acceptance, the cost of verification or both.
@@ -222,7 +225,7 @@ std::string surroundings(const Plan& a) {
   if (plan.break_even) {
     text += is_near_one(*plan.break_even)
                 ? fmt::format("Any gain needs 1 - alpha below {}. ", brief(plan.break_even->rejection(), 3))
-                : fmt::format("Any gain needs alpha above {}. ", brief(plan.break_even->alpha(), 3));
+                : fmt::format("Any gain needs alpha above {}. ", rate_above_rounding(plan.break_even->alpha()));
   }
   if (plan.oracle_speedup && std::isfinite(*plan.oracle_speedup) && plan.worth_it) {
     text += fmt::format("An oracle for gamma would reach {}{}.", factor_text(*plan.oracle_speedup), where);

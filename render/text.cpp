@@ -22,6 +22,11 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string rate_above_rounding(double rate) {
+  constexpr double rounding = 1e-12;
+  return fmt::format("{:.3g}", rate < rounding ? 0.0 : rate);
+}
+
 std::string fixed(double value, int decimals) { return fmt::format("{:.{}f}", value, decimals); }
 
 std::string listed_ranges(const std::vector<std::int64_t>& numbers) {

@@ -27,6 +27,9 @@ using planner::percent;
 /// The parts of `text` between the separators; an empty text is one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+/// A rate above which something pays, to three digits; 0 where no more than the rounding of costs is left of it.
+std::string rate_above_rounding(double rate);
+
 /// A number with the given number of decimals.
 std::string fixed(double value, int decimals = 3);
 

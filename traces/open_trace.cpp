@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/csv_records.hpp"
 #include "traces/formats/llamacpp_logits.hpp"
 #include "traces/formats/numpy.hpp"
 #include "traces/formats/paired_recordings.hpp"
 #include "traces/formats/position_traces.hpp"
+#include "traces/formats/printable.hpp"
 #include "traces/formats/request_record.hpp"
 #include "traces/formats/streams.hpp"
 #include "traces/formats/text_parts.hpp"
@@ -128,7 +130,11 @@ TraceFormat format_of(std::span<const fs::path> files, const OpenOptions& option
       found = std::find_if(formats.begin(), formats.end(),
                            [name = table_format(head, options)](const TraceFormat& f) { return f.name == name; });
     }
-    if (found == formats.end()) head.refuse_format("one of: " + names_of(formats));
+    if (found == formats.end()) {
+      head.refuse_format("one of: " + names_of(formats),
+                         "a table whose first line names the target's and the draft's column, such as p_logprob and "
+                         "q_logprob, or as --target-array and --draft-array say");
+    }
     if (first == nullptr) first = &*found;
     if (&*found != first) {
       throw FileError(file, FileError::whole_file(), "content", std::string(found->name),
@@ -202,7 +208,28 @@ std::string_view FileHead::compression() const {
   return {};
 }
 
-void FileHead::refuse_format(const std::string& formats) const {
+std::string FileHead::table() const {
+  constexpr std::size_t shown = 200;
+  std::string_view text = without_byte_order_mark(bytes);
+  text.remove_prefix(std::min(text.find_first_not_of("\r\n"), text.size()));
+  const std::size_t end = text.find('\n');
+  if (end == std::string_view::npos || !json().empty()) return "";
+  const std::string_view first = trimmed(text.substr(0, end));
+  const std::string_view second = text.substr(end + 1, text.find('\n', end + 1) - end - 1);
+  const char separator = csv_separator(first);
+  const auto separators = std::count(first.begin(), first.end(), separator);
+  if (separators == 0 || std::count(second.begin(), second.end(), separator) != separators) return "";
+  if (is_row_of_numbers(first, separator)) return "a table whose first line is numbers";
+  std::string names(first);
+  std::replace(names.begin(), names.end(), separator, ',');
+  return "a table of the columns " + printable(names, shown);
+}
+
+void FileHead::refuse_format(const std::string& formats, std::string_view tables) const {
+  const std::string of_table = table();
+  if (!of_table.empty() && !tables.empty()) {
+    throw FileError(path, FileError::line(1), "file", of_table, std::string(tables));
+  }
   const std::string_view compressed = compression();
   throw FileError(path, FileError::whole_file(), "content",
                   size == 0             ? "empty"

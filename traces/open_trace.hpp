@@ -51,9 +51,11 @@ struct FileHead {
   std::string excerpt() const;
   /// "gzip", "zstd", "zip", "xz" or "bzip2" by the magic bytes; empty for a file that is not compressed.
   std::string_view compression() const;
+  /// "a table whose first line is numbers", "a table of the columns a, b"; empty if its first two lines are none.
+  std::string table() const;
   /// Refuses a file in no known format, with what was found and expected: "gzip-compressed" and "decompressed first,
-  /// then ...", or the file's beginning and `formats`.
-  [[noreturn]] void refuse_format(const std::string& formats) const;
+  /// then ...", the file's beginning and `formats`, or, of a table, its columns and those of `tables`.
+  [[noreturn]] void refuse_format(const std::string& formats, std::string_view tables = {}) const;
 };
 
 /// A readable format; open_trace.cpp lists them all, specific ones before general ones.

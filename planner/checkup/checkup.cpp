@@ -194,7 +194,8 @@ class Examination {
       if (!settings) {
         head.refuse_format(
             "counts of a server, a benchmark's result, a recording or an engine's configuration: docs/counters.md, "
-            "docs/trace_format.md");
+            "docs/trace_format.md",
+            traces::tables_of_counts);
       }
       checked.kind = "configuration";
       settings_.push_back(*settings);

@@ -31,6 +31,18 @@ CsvRecords::CsvRecords(std::filesystem::path path)
       left_(without_byte_order_mark(text_of(file_.bytes()))),
       separator_(csv_separator(left_)) {}
 
+bool is_row_of_numbers(std::string_view line, char separator) {
+  bool any = false;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t end = std::min(line.find(separator, at), line.size());
+    const std::string_view field = trimmed(line.substr(at, end - at));
+    if (!field.empty() && !number_in<double>(field)) return false;
+    any = any || !field.empty();
+    at = end + 1;
+  }
+  return any;
+}
+
 void CsvRecords::rewind() {
   left_ = without_byte_order_mark(text_of(file_.bytes()));
   next_line_ = 1;

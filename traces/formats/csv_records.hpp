@@ -23,6 +23,9 @@ namespace specdec::traces {
 /// The separator of a text's first line: the one that occurs most outside quotes; a comma if there is none.
 char csv_separator(std::string_view text);
 
+/// True if a line is of numbers and empty fields, and so names no columns.
+bool is_row_of_numbers(std::string_view line, char separator);
+
 /// The records of a memory-mapped CSV file, one after the other.
 class CsvRecords {
  public:

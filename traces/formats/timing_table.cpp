@@ -47,9 +47,17 @@ struct TableRows {
   std::vector<TableRow> rows = {};
   /// Text before the rows, where programs print their settings.
   std::string preamble = {};
+  /// The line with the names of the columns; 0 where each row names its own.
+  std::int64_t header = 0;
 
   [[noreturn]] void refuse(const TableRow& row, std::string field, std::string found, std::string expected) const {
     throw FileError(path, FileError::line(row.line), std::move(field), std::move(found), std::move(expected));
+  }
+  /// Where the names of the row's fields stand.
+  [[noreturn]] void refuse_names(const TableRow& row, std::string field, std::string found,
+                                 std::string expected) const {
+    throw FileError(path, FileError::line(header > 0 ? header : row.line), std::move(field), std::move(found),
+                    std::move(expected));
   }
 };
 
@@ -83,6 +91,9 @@ std::optional<double> find_number(const TableRows& rows, const TableRow& row, st
 
 double number(const TableRows& rows, const TableRow& row, std::string_view name, const Limits& limits) {
   const auto value = find_number(rows, row, name, limits);
+  if (!value && rows.header > 0 && !row.has(name)) {
+    rows.refuse_names(row, fmt::format("column {}", name), "missing", "there");
+  }
   if (!value) rows.refuse(row, std::string(name), "missing", std::string(limits.expected));
   return *value;
 }
@@ -97,9 +108,11 @@ TableRows csv_rows(const fs::path& path) {
   CsvRecords records(path);
   if (!records.next()) return rows;
   std::vector<std::string> names;
+  rows.header = records.line();
   const auto fields = records.fields();
-  if (std::all_of(fields.begin(), fields.end(),
-                  [](std::string_view field) { return number_in<double>(trimmed(field)); }))
+  if (std::all_of(fields.begin(), fields.end(), [](std::string_view field) {
+        return trimmed(field).empty() || number_in<double>(trimmed(field));
+      }))
     records.refuse("line", "of numbers", "the names of the columns, such as batch,tokens,context,seconds");
   for (const std::string_view field : fields) {
     names.emplace_back(trimmed(field));
@@ -574,7 +587,7 @@ TimingTable read_timing_table(const fs::path& path) {
   if (first.has("seconds") || first.lists.count("samples_seconds") > 0) return OwnTable(rows).finish();
   std::string names;
   for (const auto& [name, value] : first.fields) names += (names.empty() ? "" : ", ") + name;
-  rows.refuse(first, "columns", names.empty() ? "none" : printable(names, 200), std::string(readable_times));
+  rows.refuse_names(first, "columns", names.empty() ? "none" : printable(names, 200), std::string(readable_times));
 }
 
 }  // namespace specdec::traces

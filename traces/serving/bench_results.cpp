@@ -306,6 +306,9 @@ void read_results(std::span<const std::filesystem::path> files, const CountsSink
         file.refuse("document", "an object without completed, output_throughput and mean_tpot_ms",
                     "the result of a benchmark run");
       }
+      if (counts.bench->duration_s == 0 && counts.bench->completed.value_or(0) > 0) {
+        fields.refuse("duration", "0", fmt::format("above 0 where completed is {}", shown(*counts.bench->completed)));
+      }
       read_labels(fields, counts);
       read_speculation(fields, counts, sink);
       runs.take(counts, number);

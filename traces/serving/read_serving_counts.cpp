@@ -60,7 +60,7 @@ std::size_t index_of_format(const fs::path& file, std::span<const CountsFormat> 
   if (head.size == 0 || !head.compression().empty()) head.refuse_format("in one of: " + names_of(formats));
   const auto found =
       std::find_if(formats.begin(), formats.end(), [&](const CountsFormat& f) { return f.recognises(head); });
-  if (found == formats.end()) head.refuse_format("in one of: " + names_of(formats));
+  if (found == formats.end()) head.refuse_format("in one of: " + names_of(formats), tables_of_counts);
   return static_cast<std::size_t>(found - formats.begin());
 }
 

@@ -30,6 +30,11 @@ struct CountsFormat {
   void (*read)(std::span<const std::filesystem::path> files, const CountsSink& sink);
 };
 
+/// Tables that are counts, for messages about others.
+inline constexpr std::string_view tables_of_counts =
+    "a table of runs, whose first line names columns: concurrency or batch, gamma, and output_tokens_per_second or "
+    "ms_per_token";
+
 /// Whether read_serving_counts would read a file that begins so.
 bool recognised_counts(const FileHead& head);
 

@@ -103,7 +103,7 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
                     "--rounds is 0, but must be a number in [1, 1000000000000000]");
   check_run_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
                     "--at is 3, but --acceptance-length already names its gammas");
-  check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 2, but must be GAMMA:LENGTH");
+  check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 1:1.5,2, but must be LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
   check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1", "--acceptance-length: gamma 2 is given twice");
   check_run_refused("plan --acceptance-length 2:1.5,1:1.4 --c 0.1",
                     "--acceptance-length: gamma 1 follows 2, but gammas must rise");
@@ -121,7 +121,13 @@ TEST_CASE("plan refuses lists with a wrong entry and names it") {
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 2:-1",
                     "--verify-factor is -1, but must be a number in (0, 1000000000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 5:1.1,3:1",
-                    "tokens in --verify-factor is 3, but must be an integer in [6, 9007199254740992]");
+                    "--verify-factor is 5:1.1,3:1, but must be a list with rising numbers of tokens: 3 follows 5");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --verify-factor 1:1,1:1",
+                    "--verify-factor is 1:1,1:1, but must be a list with rising numbers of tokens: 1 follows 1");
+  check_run_refused("plan --acceptance-length '' --at 3 --c 0.1",
+                    "--acceptance-length is empty, but must be LENGTH, a number >= 1, or GAMMA:LENGTH,...");
+  check_run_refused("plan --acceptance-length 1:1.8, --c 0.1",
+                    "--acceptance-length is 1:1.8,, but must be LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
 }
 
 TEST_CASE("output options are checked before anything is computed") {

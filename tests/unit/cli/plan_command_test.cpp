@@ -611,3 +611,12 @@ TEST_CASE("what an interval loses under --max-gamma is against the gammas above 
   CHECK(text.find("In the interval it loses at most 28%") != std::string::npos);
   CHECK(text.find("28%  in use") != std::string::npos);
 }
+
+TEST_CASE("a rate that is nothing but rounding is no threshold, and one best gamma of an interval loses nothing") {
+  const std::string cheap = run_specdec("plan --alpha 0.8 --c 0.1 --verify-factor 2:0.9,5:1.1").out;
+  CHECK(cheap.find("Any gain needs alpha above 0.\n") != std::string::npos);
+  std::string narrow = run_specdec("plan --alpha 0.3:0.31 --c 0.2").out;
+  std::replace(narrow.begin(), narrow.end(), '\n', ' ');
+  CHECK(narrow.find("Wherever alpha lies in the interval, this is the best; the speedup is that at the middle.") !=
+        std::string::npos);
+}

@@ -807,6 +807,14 @@ TEST_CASE("no server is configured that would not start, with what would be miss
                 "--emit is vllm, but 8 accelerators cannot evenly divide 28 heads of qwen2.5-7b: the server would not "
                 "start");
   CHECK(json_of(placed + "llamacpp --tp 3 --draft-model llama-3.2-1b")["config"]["engine"] == "llamacpp");
+  check_refused(placed + "llamacpp --tp 4 --draft-model llama-3.2-1b --kv-cache-dtype fp8",
+                "--emit is llamacpp, but llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and "
+                "the plan in fp8");
+  for (const char* engine : {"vllm", "sglang", "trtllm", "llamacpp"}) {
+    check_refused("--alpha 0.8 --hardware h100 --model t5-xxl --draft-model t5-small --emit " + std::string(engine),
+                  "--emit is " + std::string(engine) +
+                      ", but t5-xxl has an encoder, and the engine serves decoders alone");
+  }
   const ScratchFolder scratch;
   const std::string file = (scratch / "options").string();
   CHECK(run_specdec("plan " + placed + "vllm --draft-model llama-3.2-1b --emit-file " + file).exit_code == 2);
@@ -840,6 +848,22 @@ TEST_CASE("runs that say how much is accepted but not how much is drafted are re
   const std::string both = "--bench " + folder + "c8-plain.json " + file;
   check_refused(both, "--at is missing: " + file + " does not say how many tokens a round drafted; --at G says it");
   CHECK(json_of(both + " --at 3")["points"].size() == 1);
+}
+
+TEST_CASE("caches that do not fit at the end of a schedule are said first, as those of a point are, and not configured") {
+  const std::string small = "--alpha 0.75 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b "
+                            "--context 2000 --batch 1,64";
+  const std::string misfit = "at batch 256 and context 2000 weights and caches take 102";
+  const std::string text = run_specdec("plan " + small + " --max-num-seqs 256").out;
+  CHECK(text.rfind("This does not fit: " + misfit, 0) == 0);
+  CHECK(run_specdec("plan " + small + ",256").out.rfind("This does not fit: " + misfit, 0) == 0);
+  for (const std::string& asked : {small + " --max-num-seqs 256", small + ",256"}) {
+    const Run refused = run_specdec("plan " + asked + " --emit vllm");
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err.find("--emit is vllm, but " + misfit) != std::string::npos);
+  }
+  CHECK(run_specdec("plan " + small).out.find("does not fit") == std::string::npos);
+  CHECK(run_specdec("plan " + small + " --emit vllm").exit_code == 0);
 }
 
 TEST_CASE("a head on a target's states drafts as one without being told, and for that target alone") {
@@ -1201,7 +1225,8 @@ TEST_CASE("wrong entries of lists, schedules and drafts are refused with what wa
   check_refused("--draft a:alpha=0.8",
                 "--draft a: c is missing: the time of one draft step / one target step, a number in [0, 1000000000]");
   check_refused("--alpha 0.8 --c 0.1 --emit llamacpp --draft-kind parallel",
-                "engine_config: llamacpp has no options for this kind of draft, but for model, eagle, mtp and ngram");
+                "--emit is llamacpp, but llama.cpp drafts with model, eagle, mtp and ngram alone, and the kind is "
+                "parallel");
 }
 
 TEST_CASE("what lies outside the measured times is refused, and priced with --extrapolate") {

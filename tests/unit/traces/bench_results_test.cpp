@@ -235,7 +235,9 @@ TEST_CASE("vLLM results that contradict themselves are refused by key") {
   CHECK_THAT(refusal(R"("spec_decode_acceptance_length": 2.25)", R"("spec_decode_acceptance_length": 0.25)"),
              Contains("spec_decode_acceptance_length is 0.25, but must be at least 1"));
   CHECK_THAT(refusal(R"("spec_decode_draft_tokens": 36)", R"("spec_decode_draft_tokens": 12)"),
-             Contains("spec_decode_acceptance_rate is 41.6667, but must be the percentage 125"));
+             Contains("spec_decode_accepted_tokens is 15, but must be at most 12, as spec_decode_draft_tokens is"));
+  CHECK_THAT(refusal(R"("spec_decode_num_drafts": 12)", R"("spec_decode_num_drafts": 0)"),
+             Contains("spec_decode_num_drafts is 0, but must be above 0 where spec_decode_draft_tokens is 36"));
   CHECK_THAT(refusal(R"("spec_decode_num_drafts": 12)", R"("spec_decode_num_drafts": -12)"),
              Contains("spec_decode_num_drafts is -12, but must be a count, an integer >= 0"));
   CHECK_THAT(refusal(R"("spec_decode_num_drafts": 12)", R"("spec_decode_num_drafts": 11)"),
@@ -252,6 +254,8 @@ TEST_CASE("vLLM results that contradict themselves are refused by key") {
              Contains("spec_decode_per_position_acceptance_rates is 1.65 in sum, but must be 1.25"));
   CHECK_THAT(refusal("\"duration\": 2.5", "\"duration\": -2.5"),
              Contains("duration is -2.5, but must be a number >= 0"));
+  CHECK_THAT(refusal("\"duration\": 2.5", "\"duration\": 0"),
+             Contains("duration is 0, but must be above 0 where completed is 3"));
   CHECK_THAT(refusal("\"completed\": 3", "\"completed\": 3.5"),
              Contains("completed is 3.5, but must be a count, an integer >= 0"));
   CHECK_THAT(refusal_of_counts(traces::vllm_bench_format(), good.substr(0, good.size() - 20)), Contains("x.json:1: "));

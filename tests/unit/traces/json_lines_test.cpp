@@ -65,7 +65,7 @@ TEST_CASE("words that Python writes and JSON does not know become strings that a
 TEST_CASE("what is no JSON is refused with its line and column") {
   CHECK(documents("{\"a\":1}\n{\"a\":tru}\n").back() == "f:2: column 9 is }, but must be JSON");
   CHECK(documents("{\"a\":1}\n{\"a\":[1,2}\n").back() == "f:2: column 10 is }, but must be JSON");
-  CHECK(documents("{\"a\":1}\n{\"a\":").back() == "f:2: column 6 is the end, but must be JSON");
+  CHECK(documents("{\"a\":1}\n{\"a\":").back() == "f:2: the JSON is cut off at column 6, but must be whole");
   CHECK(documents("{\"a\":1} {\"b\":2}").back() == "f:1: column 9 is {\"b\":2}, but must be JSON");
   CHECK(documents("{\"a\":1}\nNaN2\n").back() == "f:2: column 1 is NaN2, but must be JSON");
   CHECK(documents("{\"a\":1}\n{\"a\":\"\xff\"}").back() == "f:2: column 7 is \\xff\"}, but must be JSON");

@@ -52,6 +52,17 @@ TEST_CASE("content in no known format is shown and answered with the formats the
         "/nonexistent/a: file is unreadable (No such file or directory), but must be a readable file");
 }
 
+TEST_CASE("a table without a header, or with other columns, is answered with the columns that a recording has") {
+  const TemporaryFolder folder;
+  const auto numbers = folder.write("numbers.csv", "-0.1,-0.2\n-0.3,-0.4\n");
+  CHECK(refusal({numbers}).find(numbers.string() +
+                                ":1: file is a table whose first line is numbers, but must be a table whose first line "
+                                "names the target's and the draft's column, such as p_logprob and q_logprob") == 0);
+  CHECK(refusal({folder.write("foreign.csv", "foo;bar\n1;2\n")}).find("file is a table of the columns foo,bar, but") !=
+        std::string::npos);
+  CHECK(refusal({folder.write("prose.txt", "one, two\nand three\n")}).find("in no known format") != std::string::npos);
+}
+
 TEST_CASE("compressed files are named so and answered with what to do") {
   const TemporaryFolder folder;
   const auto compression = [&](const std::string& bytes) {

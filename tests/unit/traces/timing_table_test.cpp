@@ -109,13 +109,14 @@ TEST_CASE("bad rows of a timing table are refused with line and field") {
   CHECK_THAT(refusal(header + "1,1,0\n"),
              EndsWith(":2: row is 3 fields long, but must be 4 fields long, as the header is"));
   CHECK_THAT(refusal("batch,tokens,seconds\n1,1,0.1\n"),
-             EndsWith(":2: context is missing, but must be a number, 0 or above"));
+             EndsWith(":1: column context is missing, but must be there"));
   CHECK_THAT(refusal("batch,tokens,context,seconds,ms\n1,1,0,0.1,1\n"), Contains("field ms is there"));
   CHECK_THAT(
       refusal("1,1,0,0.1\n2,1,0,0.2\n"),
       Contains("1: line is of numbers, but must be the names of the columns, such as batch,tokens,context,seconds"));
   CHECK_THAT(refusal("batch,tokens,ctx,time\n1,1,0,0.1\n"),
-             Contains("columns is batch, ctx, time, tokens, but must be"));
+             Contains("timings:1: columns is batch, ctx, time, tokens, but must be"));
+  CHECK_THAT(refusal("1,0,20,,\n1,3,3.8,2.7,1000\n"), Contains("1: line is of numbers"));
   CHECK_THAT(refusal("batch,batch,tokens,context,seconds\n1,1,1,0,0.1\n"), Contains("column batch is there twice"));
   CHECK_THAT(refusal("a,b\n1,2\n"), Contains("llama-batched-bench"));
   CHECK_THAT(refusal(header), EndsWith("timings: the number of timings is 0, but must be 1 or more"));

@@ -184,6 +184,15 @@ TEST_CASE("peaks of hardware presets are the dense ones") {
   CHECK(knee(preset("h200"), NumberType::fp8) == Approx(206.135).epsilon(3e-6));
 }
 
+TEST_CASE("formats of 16 bits have one peak, since tensor cores multiply both alike") {
+  for (const HardwareSpec& hardware : cost::hardware_presets()) {
+    INFO(hardware.name);
+    const auto fp16 = hardware.peak_flops.find("fp16"), bf16 = hardware.peak_flops.find("bf16");
+    if (fp16 == hardware.peak_flops.end() || bf16 == hardware.peak_flops.end()) continue;
+    CHECK(fp16->second.value == bf16->second.value);
+  }
+}
+
 TEST_CASE("weights that the device cannot multiply take the peak of the type that they are widened to") {
   const HardwareSpec& a100 = preset("a100");
   CHECK(cost::peak_flops_for(a100, NumberType::fp8) == a100.peak_flops.at("bf16").value);

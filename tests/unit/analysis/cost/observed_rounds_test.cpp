@@ -94,7 +94,7 @@ TEST_CASE("a benchmark run that lacks a key or contradicts itself is refused by 
     return refusal(run);
   };
   CHECK_THAT(with([](ServingCounts& run) { run.bench->mean_tpot_ms.reset(); }),
-             EndsWith("spec.json: mean_tpot_ms is missing, but must be a number above 0"));
+             EndsWith("spec.json: mean_tpot_ms is missing or null, but must be a number above 0"));
   CHECK_THAT(with([](ServingCounts& run) { run.bench->mean_tpot_ms = std::nan(""); }),
              EndsWith("spec.json: mean_tpot_ms is nan, but must be a number above 0"));
   CHECK_THAT(with([](ServingCounts& run) { run.bench->output_throughput = 0; }),
