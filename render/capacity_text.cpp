@@ -96,8 +96,7 @@ std::string replicas_range_text(const Capacity& r) {
   if (is_sure(best) && is_sure(plain)) return "";
   std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), versions, way(r, best));
   if (best != plain) text += fmt::format(" and in {} {}", taken(plain), way(r, plain));
-  const bool told = best == plain || r.scenarios()[best].meets_load == r.scenarios()[plain].meets_load;
-  return text + (told ? "." : ": whether drafts are needed cannot be told.");
+  return text + ", so that it cannot be told.";
 }
 
 /// True if the answer has fewer GPUs than plain decoding, but not over the whole uncertainty.

@@ -428,8 +428,8 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
   const std::string unsure = text_of("60 --replicas 4");
   CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
   CHECK_THAT(unsure,
-             Catch::Matchers::Matches(".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in [0-4] without speculation: "
-                     "whether drafts are needed cannot be told\\..*"));
+             Catch::Matchers::Matches(".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in [0-4] without speculation, "
+                     "so that it cannot be told\\..*"));
   const std::string sure = text_of("4 --replicas 4");
   CHECK(sure.find("4 replicas take 4 requests/s either way") != std::string::npos);
   CHECK(sure.find("Over what is uncertain") == std::string::npos);

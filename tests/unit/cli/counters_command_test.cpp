@@ -68,6 +68,16 @@ const ordered_json& converted(const ordered_json& document, const std::string& n
 
 }  // namespace
 
+// By NumPy: the covariance matrix of the positions' deviations over the 60 requests, and SciPy's F law.
+TEST_CASE("the probability of one rate for all positions respects requests, and says so where there are none") {
+  const ordered_json test = document_of_run("counters " + requests)["groups"][0]["homogeneity"];
+  CHECK(test["chi_square"].get<double>() == Approx(31.34166419727001).epsilon(1e-9));
+  CHECK(test["design_effect"].get<double>() == Approx(1.2067257918048337).epsilon(1e-9));
+  CHECK(test["p_value"].get<double>() == Approx(4.762437074212434e-05).epsilon(1e-8));
+  CHECK(document_of_run("counters " + scrapes)["groups"][0]["homogeneity"]["design_effect"].is_null());
+  CHECK(run_specdec("counters " + scrapes).out.find("if rounds\n  were independent") != std::string::npos);
+}
+
 TEST_CASE("one scrape gives the counted figures, alpha by the censored geometric law, and says how unsure that is") {
   const ScratchFolder folder;
   const std::string file = written(folder, "metrics", scrape("m", 1000, {700, 480, 350, 270}));
