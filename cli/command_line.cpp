@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -317,8 +318,8 @@ class CommandLine {
     return report.exit_code;
   }
 
-  /// A complaint of the library begins with a function, which nobody called here; one about a parameter that has the name
-  /// of an option names the option.
+  /// A complaint of the library begins with a function, which nobody called here; one about a parameter that has the
+  /// name of an option names the option.
   static Report report_of(const ParsedCommand& parsed) {
     try {
       return parsed.run();

@@ -36,12 +36,9 @@ ordered_json rate_json(const std::optional<estimate::CountedRate>& rate) {
 }
 
 ordered_json homogeneity_json(const std::optional<estimate::HomogeneityTest>& test) {
-  ordered_json json = {{"chi_square", nullptr},
-                       {"degrees_of_freedom", nullptr},
-                       {"design_effect", nullptr},
-                       {"p_value", nullptr},
-                       {"tokens_per_step_observed", nullptr},
-                       {"tokens_per_step_constant", nullptr}};
+  ordered_json json = {
+      {"chi_square", nullptr}, {"degrees_of_freedom", nullptr},       {"design_effect", nullptr},
+      {"p_value", nullptr},    {"tokens_per_step_observed", nullptr}, {"tokens_per_step_constant", nullptr}};
   if (!test) return json;
   json["chi_square"] = number_or_null(test->chi_square);
   json["degrees_of_freedom"] = test->degrees_of_freedom;

@@ -20,7 +20,8 @@ core::VerificationCost verification_of(const std::string& text) {
     if (pair.size() != 2) refuse(option, part, "TOKENS:FACTOR");
     const std::int64_t tokens = parse_integer("tokens in --verify-factor", pair[0], 1, planning::no_max_gamma);
     if (!points.empty() && tokens <= points.back().tokens) {
-      refuse(option, text, fmt::format("a list with rising numbers of tokens: {} follows {}", tokens, points.back().tokens));
+      refuse(option, text,
+             fmt::format("a list with rising numbers of tokens: {} follows {}", tokens, points.back().tokens));
     }
     points.push_back({tokens, parse_number(option, pair[1], positive)});
     if (tokens == 1 && points.back().factor != 1)

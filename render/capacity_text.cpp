@@ -90,9 +90,7 @@ std::string replicas_range_text(const Capacity& r) {
     if (taken(i) > taken(best)) best = i;
   }
   const auto versions = static_cast<std::ptrdiff_t>(r.range.gpus_by_version[best].size());
-  const auto is_sure = [&](std::size_t i) {
-    return taken(i) == (r.scenarios()[i].meets_load ? versions : 0);
-  };
+  const auto is_sure = [&](std::size_t i) { return taken(i) == (r.scenarios()[i].meets_load ? versions : 0); };
   if (is_sure(best) && is_sure(plain)) return "";
   std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), versions, way(r, best));
   if (best != plain) text += fmt::format(" and in {} {}", taken(plain), way(r, plain));
@@ -138,8 +136,9 @@ std::string estimated_decision(const Capacity& r) {
   if (!r.answer().recommended) {
     if (!r.asks_for_load()) return fmt::format("No load is served{}, with or without speculation.", limits);
     const std::string range = replicas_range_text(r);
-    return fmt::format("{}{} are not served{}{}, with or without speculation.{}", range.empty() ? "" : "By the estimate ",
-                       load_text(r), limits, r.simulation.replicas ? " by " + replicas_text(r) : "", range);
+    return fmt::format("{}{} are not served{}{}, with or without speculation.{}",
+                       range.empty() ? "" : "By the estimate ", load_text(r), limits,
+                       r.simulation.replicas ? " by " + replicas_text(r) : "", range);
   }
   const std::size_t best = *r.answer().recommended, plain = r.plain();
   const ScenarioCapacity& chosen = r.scenarios()[best];
@@ -189,9 +188,10 @@ std::string estimated_decision(const Capacity& r) {
 std::string decision(const Capacity& r) {
   if (!r.decides_by_extrapolated_prices()) return estimated_decision(r);
   if (r.is_decided()) return "If all goes on as before beyond what was measured: " + estimated_decision(r);
-  return fmt::format("Cannot tell: replicas would run beyond what was measured. If all goes on as before: {} "
-                     "--extrapolate decides by that.",
-                     estimated_decision(r));
+  return fmt::format(
+      "Cannot tell: replicas would run beyond what was measured. If all goes on as before: {} "
+      "--extrapolate decides by that.",
+      estimated_decision(r));
 }
 
 std::string cell(const std::optional<double>& value, int decimals) {

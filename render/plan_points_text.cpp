@@ -562,7 +562,8 @@ std::string reason(const Plan& d) {
 
 std::string break_even(const PointPlan& point) {
   std::vector<std::string> parts;
-  if (point.break_even_alpha) parts.push_back(fmt::format("alpha above {}", rate_above_rounding(*point.break_even_alpha)));
+  if (point.break_even_alpha)
+    parts.push_back(fmt::format("alpha above {}", rate_above_rounding(*point.break_even_alpha)));
   if (point.break_even_cost) {
     parts.push_back(fmt::format("a draft step of less than {} plain steps (gamma {})",
                                 brief(point.break_even_cost->c, 3), point.break_even_cost->gamma));

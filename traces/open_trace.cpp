@@ -133,7 +133,7 @@ TraceFormat format_of(std::span<const fs::path> files, const OpenOptions& option
     if (found == formats.end()) {
       head.refuse_format("one of: " + names_of(formats),
                          "a table whose first line names the target's and the draft's column, such as p_logprob and "
-                         "q_logprob, or as --target-array and --draft-array say");
+                         "q_logprob, or as target_array and draft_array say");
     }
     if (first == nullptr) first = &*found;
     if (&*found != first) {

@@ -417,9 +417,10 @@ void Writer::note_held() {
 void Writer::note_end() {
   if (request_.max_num_seqs || largest_gamma(config_.runs) == 0) return;
   const std::int64_t gamma = gamma_above_ ? *gamma_above_ : config_.runs.back().gamma;
-  note(fmt::format("the plan ends at batch {}, and the server may go on above: there it drafts {}, which is not planned; "
-                   "--max-num-seqs N plans up to N, and the command limits the server to that",
-                   last_batch_, gamma > 0 ? fmt::format("gamma {}", gamma) : std::string("nothing")));
+  note(fmt::format(
+      "the plan ends at batch {}, and the server may go on above: there it drafts {}, which is not planned; "
+      "--max-num-seqs N plans up to N, and the command limits the server to that",
+      last_batch_, gamma > 0 ? fmt::format("gamma {}", gamma) : std::string("nothing")));
 }
 
 void Writer::note_assumptions() {
@@ -705,8 +706,8 @@ std::string lacks_option(Engine engine, const EngineRequest& request) {
                        cost::name_of(*request.cache_type));
   }
   const auto& gpus = request.draft_tensor_parallel;
-  const bool is_model = request.kind == DraftKind::model || request.kind == DraftKind::mirrored ||
-                        request.kind == DraftKind::parallel;
+  const bool is_model =
+      request.kind == DraftKind::model || request.kind == DraftKind::mirrored || request.kind == DraftKind::parallel;
   if (engine == Engine::vllm && gpus && request.tensor_parallel && gpus != request.tensor_parallel &&
       (is_model || gpus != 1)) {
     return fmt::format("vLLM spreads the draft over {}{} GPUs alone, and the plan over {}", *request.tensor_parallel,

@@ -405,7 +405,8 @@ void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
     }
     beyond = s.mean_batch.value > 0 && (beyond || cost.rounds->extrapolates(point));
     c.price_extrapolated.push_back(beyond);
-    if (beyond && first.empty()) first = fmt::format("{} runs at a mean batch of {}", s.scenario.name, brief(point.batch, 3));
+    if (beyond && first.empty())
+      first = fmt::format("{} runs at a mean batch of {}", s.scenario.name, brief(point.batch, 3));
   }
   if (first.empty()) return;
   c.warnings.push_back(
@@ -432,10 +433,11 @@ void warn_of_engines(Capacity& c) {
         "the formulas; more --num-requests tell",
         workload.requests, brief(lasts, 3), brief(takes, 3));
   }
-  c.warnings.push_back({"engines_disagree",
-                        fmt::format("the mean time per output token of {} by steady state differs by {} from the "
-                                    "simulated one, more than {}: {}",
-                                    s.scenario.name, percent(std::abs(*difference)), percent(most_engines_difference), why)});
+  c.warnings.push_back(
+      {"engines_disagree",
+       fmt::format("the mean time per output token of {} by steady state differs by {} from the "
+                   "simulated one, more than {}: {}",
+                   s.scenario.name, percent(std::abs(*difference)), percent(most_engines_difference), why)});
 }
 
 /// Warns if more requests run together than were timed.

@@ -362,8 +362,10 @@ class ArchiveReader {
       std::vector<std::string> names;
       for (const ZipEntry& entry : archive_->entries()) names.push_back(printable(entry.name));
       if (names.size() == 1 && named_array(role).empty()) {
-        refuse("file", fmt::format("an array of one model, {}", names.front()),
-               "of both, such as p_logprobs and q_logprobs, or two NPY files, --target FILE and --draft FILE");
+        refuse(
+            "file", fmt::format("an array of one model, {}", names.front()),
+            "of both, such as p_logprobs and q_logprobs; arrays of one model each are NPY files, given as a pair, the "
+            "target's and the draft's");
       }
       const std::string wanted = named_array(role).empty()
                                      ? fmt::format("named like {0}, {0}_logprobs or {0}_logits, or as {1}_array says",

@@ -110,9 +110,8 @@ TableRows csv_rows(const fs::path& path) {
   std::vector<std::string> names;
   rows.header = records.line();
   const auto fields = records.fields();
-  if (std::all_of(fields.begin(), fields.end(), [](std::string_view field) {
-        return trimmed(field).empty() || number_in<double>(trimmed(field));
-      }))
+  if (std::all_of(fields.begin(), fields.end(),
+                  [](std::string_view field) { return trimmed(field).empty() || number_in<double>(trimmed(field)); }))
     records.refuse("line", "of numbers", "the names of the columns, such as batch,tokens,context,seconds");
   for (const std::string_view field : fields) {
     names.emplace_back(trimmed(field));

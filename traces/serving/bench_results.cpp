@@ -104,7 +104,8 @@ class VllmSpeculation {
       fields_.refuse(rounds_key, "missing", fmt::format("given beside {}", length ? length_key : positions_key));
     }
     counts_.shape = DraftShape::chain;
-    for (const auto& [key, count] : {std::pair(drafted_key, counts_.drafted), std::pair(accepted_key, counts_.accepted)}) {
+    for (const auto& [key, count] :
+         {std::pair(drafted_key, counts_.drafted), std::pair(accepted_key, counts_.accepted)}) {
       if (counts_.rounds == 0 && count.value_or(0) > 0) {
         fields_.refuse(rounds_key, "0", fmt::format("above 0 where {} is {}", key, shown(*count)));
       }

@@ -364,7 +364,9 @@ TEST_CASE("the table of capacity begins with the decision and says what it compa
   CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);
   CHECK(out.find("uncalibrated") != std::string::npos);
   const std::string csv = run_specdec("capacity " + small_model + lengths + " --format csv --quiet").out;
-  CHECK(csv.rfind("name,gamma,extrapolated,price_extrapolated,max_num_seqs,meets_load,requests_per_second_per_replica_value,", 0) == 0);
+  CHECK(csv.rfind(
+            "name,gamma,extrapolated,price_extrapolated,max_num_seqs,meets_load,requests_per_second_per_replica_value,",
+            0) == 0);
 }
 
 TEST_CASE("runs that cannot be as they say are named before what they would give") {
@@ -379,7 +381,8 @@ TEST_CASE("runs that cannot be as they say are named before what they would give
 
 TEST_CASE("capacity decides nothing by batches or contexts beyond what was measured unless told to extrapolate") {
   // The runs end at batch 62.4; twenty requests/s of them need more sequences than that on two replicas.
-  const std::string runs = "--bench " SPECDEC_SOURCE_DIR "/traces/samples/bench/*.json --kv-cache-tokens 400000 "
+  const std::string runs = "--bench " SPECDEC_SOURCE_DIR
+                           "/traces/samples/bench/*.json --kv-cache-tokens 400000 "
                            "--prefill-tokens-per-second 20000 --gamma 1 --output-tokens 250" +
                            fast;
   const std::string beyond = runs + " --prompt-tokens 1000 --arrival-rate 20";
@@ -406,8 +409,9 @@ TEST_CASE("capacity decides nothing by batches or contexts beyond what was measu
 }
 
 TEST_CASE("capacity warns where simulation and formulas differ by more than a fifth, and where a run is too short") {
-  const std::string long_texts = "--hardware h100-sxm --model llama-3.1-8b --prompt-tokens 1000 --output-tokens 2000 "
-                                 "--arrival-rate 60 --replications 2 --threads 1 --num-requests ";
+  const std::string long_texts =
+      "--hardware h100-sxm --model llama-3.1-8b --prompt-tokens 1000 --output-tokens 2000 "
+      "--arrival-rate 60 --replications 2 --threads 1 --num-requests ";
   const ordered_json few = json_of(long_texts + "100");
   REQUIRE(few["engines_agree"]["relative_difference"].get<double>() > 0.2);
   REQUIRE(warns(few, "engines_disagree"));
@@ -418,9 +422,10 @@ TEST_CASE("capacity warns where simulation and formulas differ by more than a fi
 }
 
 TEST_CASE("what a number of replicas takes is told by all versions, not by the estimate alone") {
-  const std::string question = "--hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.75 "
-                               "--gamma 2 --prompt-tokens 1000:0.5 --output-tokens 200:0.5 --tpot-ms 12 "
-                               "--arrival-rate ";
+  const std::string question =
+      "--hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.75 "
+      "--gamma 2 --prompt-tokens 1000:0.5 --output-tokens 200:0.5 --tpot-ms 12 "
+      "--arrival-rate ";
   // A replica takes 15 requests/s by the estimate and with some versions of the cost, and not with others.
   const auto text_of = [&](const std::string& load) {
     return std::regex_replace(run_specdec("capacity " + question + load + fast).out, std::regex("\\s+"), " ");
@@ -428,8 +433,9 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
   const std::string unsure = text_of("60 --replicas 4");
   CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
   CHECK_THAT(unsure,
-             Catch::Matchers::Matches(".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in [0-4] without speculation, "
-                     "so that it cannot be told\\..*"));
+             Catch::Matchers::Matches(
+                 ".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in [0-4] without speculation, "
+                 "so that it cannot be told\\..*"));
   const std::string sure = text_of("4 --replicas 4");
   CHECK(sure.find("4 replicas take 4 requests/s either way") != std::string::npos);
   CHECK(sure.find("Over what is uncertain") == std::string::npos);

@@ -103,7 +103,8 @@ TEST_CASE("plan refuses acceptance lengths that no step can have and names both 
                     "--rounds is 0, but must be a number in [1, 1000000000000000]");
   check_run_refused("plan --acceptance-length 1:1.5 --at 3 --c 0.1",
                     "--at is 3, but --acceptance-length already names its gammas");
-  check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1", "--acceptance-length is 1:1.5,2, but must be LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
+  check_run_refused("plan --acceptance-length 1:1.5,2 --c 0.1",
+                    "--acceptance-length is 1:1.5,2, but must be LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
   check_run_refused("plan --acceptance-length 2:1.5,2:1.6 --c 0.1", "--acceptance-length: gamma 2 is given twice");
   check_run_refused("plan --acceptance-length 2:1.5,1:1.4 --c 0.1",
                     "--acceptance-length: gamma 1 follows 2, but gammas must rise");

@@ -811,9 +811,9 @@ TEST_CASE("no server is configured that would not start, with what would be miss
                 "--emit is llamacpp, but llama.cpp keeps keys and values in fp32, fp16, bf16, int8 and int4 alone, and "
                 "the plan in fp8");
   for (const char* engine : {"vllm", "sglang", "trtllm", "llamacpp"}) {
-    check_refused("--alpha 0.8 --hardware h100 --model t5-xxl --draft-model t5-small --emit " + std::string(engine),
-                  "--emit is " + std::string(engine) +
-                      ", but t5-xxl has an encoder, and the engine serves decoders alone");
+    check_refused(
+        "--alpha 0.8 --hardware h100 --model t5-xxl --draft-model t5-small --emit " + std::string(engine),
+        "--emit is " + std::string(engine) + ", but t5-xxl has an encoder, and the engine serves decoders alone");
   }
   const ScratchFolder scratch;
   const std::string file = (scratch / "options").string();
@@ -850,9 +850,11 @@ TEST_CASE("runs that say how much is accepted but not how much is drafted are re
   CHECK(json_of(both + " --at 3")["points"].size() == 1);
 }
 
-TEST_CASE("caches that do not fit at the end of a schedule are said first, as those of a point are, and not configured") {
-  const std::string small = "--alpha 0.75 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b "
-                            "--context 2000 --batch 1,64";
+TEST_CASE(
+    "caches that do not fit at the end of a schedule are said first, as those of a point are, and not configured") {
+  const std::string small =
+      "--alpha 0.75 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b "
+      "--context 2000 --batch 1,64";
   const std::string misfit = "at batch 256 and context 2000 weights and caches take 102";
   const std::string text = run_specdec("plan " + small + " --max-num-seqs 256").out;
   CHECK(text.rfind("This does not fit: " + misfit, 0) == 0);

@@ -334,7 +334,8 @@ TEST_CASE("the same answers in two files are found, and files that differ in one
   const std::string answers = "serving/vllm_requests.jsonl";
   const std::string copy = faults.written("copy.jsonl", content_of(samples + answers));
   CHECK(finds(checked({samples + answers, copy}).findings, "same_content"));
-  const std::string other = faults.changed(answers, "\"num_accepted_draft_tokens\": 346", "\"num_accepted_draft_tokens\": 345");
+  const std::string other =
+      faults.changed(answers, "\"num_accepted_draft_tokens\": 346", "\"num_accepted_draft_tokens\": 345");
   CHECK_FALSE(finds(checked({samples + answers, other}).findings, "same_content"));
 }
 
@@ -356,14 +357,16 @@ TEST_CASE("requests of a benchmark that failed are found") {
 
 TEST_CASE("a time that was written in seconds among milliseconds is found, with its unit") {
   const Faults faults;
-  const std::string seconds = faults.changed("bench/c8-plain.json", "\"mean_tpot_ms\": ([0-9])\\.", "\"mean_tpot_ms\": 0.00$1");
+  const std::string seconds =
+      faults.changed("bench/c8-plain.json", "\"mean_tpot_ms\": ([0-9])\\.", "\"mean_tpot_ms\": 0.00$1");
   const Checkup checkup = checked({samples + "bench/c1-plain.json", seconds, samples + "bench/c32-plain.json"});
   const auto found = std::find_if(checkup.findings.begin(), checkup.findings.end(),
                                   [](const Finding& finding) { return finding.code == "times_far_apart"; });
   REQUIRE(found != checkup.findings.end());
   CHECK(found->message.find("the shorter may be seconds") != std::string::npos);
   CHECK(found->evidence.front().file == seconds);
-  CHECK_FALSE(finds(checked({samples + "bench/c1-plain.json", samples + "bench/c64-k5.json"}).findings, "times_far_apart"));
+  CHECK_FALSE(
+      finds(checked({samples + "bench/c1-plain.json", samples + "bench/c64-k5.json"}).findings, "times_far_apart"));
 }
 
 TEST_CASE("a configuration is held against what the server counted") {

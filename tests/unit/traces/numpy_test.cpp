@@ -384,9 +384,14 @@ TEST_CASE("deflated content that is damaged, too short, too long or of another c
              Contains("q.npy is longer than that"));
 }
 
+TEST_CASE("an archive with an array of one model is refused as that, as an NPY file is") {
+  CHECK_THAT(npz_refusal(zip_bytes({stored_entry("a.npy", half_rows)})),
+             Contains("file is an array of one model, a.npy, but must be of both, such as p_logprobs and q_logprobs"));
+}
+
 TEST_CASE("names of arrays are shown on one line whatever bytes they hold") {
   CHECK_THAT(npz_refusal(zip_bytes({stored_entry("a\nb\xff.npy", half_rows)})),
-             Contains("not among a\\x0ab\\xff.npy, but"));
+             Contains("an array of one model, a\\x0ab\\xff.npy, but"));
 }
 
 TEST_CASE("NPY and NPZ files are told by their first bytes") {

@@ -66,10 +66,12 @@ TEST_CASE("counts in no known format are refused with the list of those that are
 }
 
 TEST_CASE("a table without a header, or with other columns, is answered with the columns of runs") {
-  CHECK_THAT(tests::counts_refusal({"1,0,20,,\n1,3,3.8,2.7,1000\n"}),
-             StartsWith("1.txt:1: file is a table whose first line is numbers, but must be a table of runs, whose first "
-                        "line names columns: concurrency or batch, gamma, and"));
-  CHECK_THAT(tests::counts_refusal({"foo,bar\n1,2\n"}), StartsWith("1.txt:1: file is a table of the columns foo,bar, "));
+  CHECK_THAT(
+      tests::counts_refusal({"1,0,20,,\n1,3,3.8,2.7,1000\n"}),
+      StartsWith("1.txt:1: file is a table whose first line is numbers, but must be a table of runs, whose first "
+                 "line names columns: concurrency or batch, gamma, and"));
+  CHECK_THAT(tests::counts_refusal({"foo,bar\n1,2\n"}),
+             StartsWith("1.txt:1: file is a table of the columns foo,bar, "));
 }
 
 TEST_CASE("counts come from standard input under its name") {

@@ -108,8 +108,7 @@ TEST_CASE("bad rows of a timing table are refused with line and field") {
   CHECK_THAT(refusal(header + "1,1,-1,0.1\n"), EndsWith("context is -1, but must be a number, 0 or above"));
   CHECK_THAT(refusal(header + "1,1,0\n"),
              EndsWith(":2: row is 3 fields long, but must be 4 fields long, as the header is"));
-  CHECK_THAT(refusal("batch,tokens,seconds\n1,1,0.1\n"),
-             EndsWith(":1: column context is missing, but must be there"));
+  CHECK_THAT(refusal("batch,tokens,seconds\n1,1,0.1\n"), EndsWith(":1: column context is missing, but must be there"));
   CHECK_THAT(refusal("batch,tokens,context,seconds,ms\n1,1,0,0.1,1\n"), Contains("field ms is there"));
   CHECK_THAT(
       refusal("1,1,0,0.1\n2,1,0,0.2\n"),

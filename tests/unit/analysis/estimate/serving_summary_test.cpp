@@ -150,8 +150,8 @@ TEST_CASE("the test of one rate does not take positions that few rounds reach fo
   CHECK_FALSE(summary_of({counts}).homogeneity);
 }
 
-// Requests whose rates differ at each position, by the same law at all, so that one rate fits the positions. Of 400 tests
-// at a level of 5% more than 36 reject once in 2,000 runs.
+// Requests whose rates differ at each position, by the same law at all, so that one rate fits the positions. Of 400
+// tests at a level of 5% more than 36 reject once in 2,000 runs.
 TEST_CASE("the test of one rate takes the rounds of a request for what they tell together") {
   std::mt19937_64 random(20260601);
   const auto uniform = [&] { return std::ldexp(static_cast<double>(random() >> 11U), -53); };
