@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -81,7 +83,10 @@ std::vector<double> leniences_of(const std::string& list) {
   std::vector<double> values;
   if (list == "none") return values;
   for (const std::string_view part : split(list, ',')) {
-    values.push_back(parse_number("--lenience", part, {0.0, 1.0, true}));
+    const double lenience = parse_number("--lenience", part, {0.0, 1.0, true});
+    if (std::find(values.begin(), values.end(), lenience) != values.end())
+      refuse("--lenience", list, fmt::format("each l once; {} is there twice", lenience));
+    values.push_back(lenience);
   }
   return values;
 }
@@ -99,9 +104,13 @@ SweepSetting setting_of(std::string_view text) {
   if (parts.size() == 2) {
     setting.applies = parts[0] == "target" ? SweepSetting::Applies::target : SweepSetting::Applies::draft;
   }
+  std::set<std::string> keys;
   for (const std::string_view part : split(parts.back(), ',')) {
     const auto pair = split(part, '=');
     if (pair.size() != 2) refuse(option, text, expected);
+    std::string key(pair[0]);
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (!keys.insert(key).second) refuse(option, text, fmt::format("each key once; {} is there twice", key));
     core::Standardisation& s = setting.standardisation;
     if (pair[0] == "temperature") {
       s.temperature = parse_number("temperature in --standardise", pair[1], {0.0, 1000.0});

@@ -37,16 +37,25 @@ namespace specdec::cli {
 using namespace render;
 namespace {
 
+constexpr char standard_input[] = "/dev/stdin";
+
 /// Reads and writes one value a line, so that commas within a value need no quotes; an option that takes several has
 /// as many lines, one below the other.
 class OneValueConfig : public CLI::ConfigTOML {
  public:
   explicit OneValueConfig(const CLI::App& app) : app_(app) { arrayDelimiter(separator); }
 
+  /// The file as the user names it; empty if there is none.
+  std::string name() const {
+    const auto path = app_.get_config_ptr()->as<std::string>();
+    return path == standard_input ? standard_input_name_ : path;
+  }
+  void call_standard_input(std::string name) { standard_input_name_ = std::move(name); }
+
   /// What `input` would read is read by the file's name instead, so that a stream is there for its facts, too.
   std::vector<CLI::ConfigItem> from_config(std::istream&) const override {
     constexpr std::int64_t longest = std::int64_t{1} << 20U;
-    const auto path = app_.get_config_ptr()->as<std::string>();
+    const std::string path = name();
     std::ifstream file(traces::readable_path(path, longest), std::ios::binary);
     std::string text(longest + 1, '\0');
     file.read(text.data(), longest + 1);
@@ -64,7 +73,7 @@ class OneValueConfig : public CLI::ConfigTOML {
     const CLI::App* const command = chosen_app(app_).app;
     const CLI::Option* const own = command->get_option_no_throw(option);
     const auto place = [&](const auto& line) {
-      return fmt::format("{}:{}", app_.get_config_ptr()->as<std::string>(), line->second);
+      return fmt::format("{}:{}", name(), line->second);
     };
     if (own != nullptr && !own->empty()) {
       const auto& on_line = command->parse_order();
@@ -100,6 +109,7 @@ class OneValueConfig : public CLI::ConfigTOML {
  private:
   static constexpr char separator = '\x1f';
   const CLI::App& app_;
+  std::string standard_input_name_ = standard_input;
   mutable LinesOfOptions lines_;
 };
 
@@ -115,7 +125,8 @@ struct OutputOptions {
     for (const CsvTable& t : command.tables) names.push_back(t.name);
     options.group("Output");
     options.choice("--format", format, {"table", "json", "csv"}, "form of the output");
-    options.text("--table", table, "NAME", fmt::format("table that --format csv prints: {}", fmt::join(names, ", ")));
+    const std::string_view shows = command.tables_in_every_format ? "the only table to show" : "table that --format csv prints";
+    options.text("--table", table, "NAME", fmt::format("{}: {}", shows, fmt::join(names, ", ")));
     if (!command.owns_output) options.text("--output", output, "FILE", "write there instead of to standard output");
     options.flag("--quiet", quiet, "nothing on standard error but errors");
   }
@@ -178,9 +189,14 @@ class CommandLine {
       }
       for (std::size_t i = 1; i < words.size(); ++i) {
         const std::string_view word = words[i];
-        if (word == "--config=-") words[i] = "--config=/dev/stdin";
-        if (word == "-" && std::string_view(words[i - 1]) == "--config") words[i] = "/dev/stdin";
+        const bool is_next = word == "-" && std::string_view(words[i - 1]) == "--config";
+        if (!is_next && word != "--config=-") continue;
+        words[i] = is_next ? standard_input : "--config=/dev/stdin";
+        config_->call_standard_input("-");
       }
+      std::vector<std::string> given(argv, argv + argc);
+      given.front() = app_.get_name();
+      for (const auto& parsed : parsed_) parsed->options.remember_words(given);
       app_.parse(argc, words.data());
       pass_on_shared();
     } catch (const CLI::Success& requested) {
@@ -207,9 +223,6 @@ class CommandLine {
       return success;
     }
     refuse_options_of_group(*chosen.app);
-    std::vector<std::string> words(argv, argv + argc);
-    words.front() = app_.get_name();
-    chosen.options.remember_command_line(shell_words(words));
     return answer(chosen);
   }
 
@@ -298,10 +311,10 @@ class CommandLine {
     const OutputOptions& output = parsed.output;
     if (output.output) require_writable("--output", *output.output);
     if (output.table) require_table(*parsed.command, *output.table);
-    if (output.table && output.format != "csv")
+    if (output.table && output.format != "csv" && !parsed.command->tables_in_every_format)
       throw UsageError(fmt::format("--table is given, but goes with --format csv only, not with {}", output.format));
     nlohmann::ordered_json inputs = parsed.options.effective();
-    const std::string config = app_.get_config_ptr()->as<std::string>();
+    const std::string config = config_->name();
     inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
 
     const Report report = report_of(parsed);
@@ -333,7 +346,10 @@ class CommandLine {
     } catch (const std::invalid_argument& error) {
       throw UsageError(in_terms_of_options(error.what(), parsed.options));
     } catch (const core::TooManyThreads& error) {
-      throw UsageError(in_terms_of_options(error.what(), parsed.options));
+      if (!parsed.options.is_given("--threads")) throw UsageError(error.what());
+      const auto threads = parsed.options.effective().at("threads").get<std::int64_t>();
+      throw UsageError(fmt::format("--threads is {}, but the system starts only {} ({})", threads, error.started(),
+                                   error.why().message()));
     }
   }
 
@@ -370,14 +386,26 @@ class CommandLine {
                                                         : nlohmann::ordered_json::array({empty->second}));
   }
 
+  /// Takes out the keys that hold the other tables and not this one.
+  static void leave_one_table(nlohmann::ordered_json& document, const Command& command, const std::string& name) {
+    const auto key_of = [](const CsvTable& table) { return split(table.json_pointer, '/').at(1); };
+    const auto chosen = std::find_if(command.tables.begin(), command.tables.end(),
+                                     [&](const CsvTable& table) { return table.name == name; });
+    for (const CsvTable& table : command.tables) {
+      if (key_of(table) != key_of(*chosen)) document.erase(std::string(key_of(table)));
+    }
+  }
+
   static std::string rendered(const ParsedCommand& parsed, const Report& report, const nlohmann::ordered_json& inputs) {
     if (parsed.output.format == "table") {
       const std::string more = closing_text(report.assumptions, report.warnings);
-      return report.text + (more.empty() ? "" : '\n' + more);
+      const std::string& text = parsed.output.table ? report.text_of_table.at(*parsed.output.table) : report.text;
+      return text + (more.empty() ? "" : '\n' + more);
     }
     const Command& command = *parsed.command;
-    const nlohmann::ordered_json document =
+    nlohmann::ordered_json document =
         with_envelope(command.schema.empty() ? command.name : command.schema, inputs, report);
+    if (parsed.output.format == "json" && parsed.output.table) leave_one_table(document, command, *parsed.output.table);
     // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
     constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
     if (parsed.output.format == "json") return document.dump(2, ' ', false, replace) + '\n';
@@ -423,7 +451,10 @@ int fail(ExitCode code, std::string_view message) {
 
 int run_command_line(const std::vector<CommandGroup>& groups, const std::vector<Command>& commands, int argc,
                      const char* const* argv) {
-  const traces::KeptStreams streams;
+  const traces::KeptStreams streams([&](const std::filesystem::path& pipe) {
+    const bool quiet = std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--quiet"; });
+    if (!quiet) say(fmt::format("specdec: waiting for what is written to the pipe {}\n", pipe.string()));
+  });
   try {
     return CommandLine(groups, commands).run(argc, argv);
   } catch (const UsageError& error) {

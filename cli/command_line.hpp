@@ -22,6 +22,8 @@ struct Command {
   bool owns_output = false;
   /// Of the JSON output: "plot figure" is specdec.plot.figure/1. That of the name where it is empty.
   std::string schema = {};
+  /// --table chooses what text and JSON output show, too: the report has a text of each table.
+  bool tables_in_every_format = false;
 };
 
 /// The first word of commands that have two.

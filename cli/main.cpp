@@ -22,6 +22,7 @@
 int main(int argc, char* argv[]) {
   using namespace specdec::cli;
   occupy_standard_streams();
+  fail_beyond_file_size_limit();
   std::vector<Command> commands = {plan_command(),        report_command(),         capacity_command(),
                                    analyze_command(),     counters_command(),       doctor_command(),
                                    replay_command(),      record_command(),         trace_info_command(),

@@ -50,8 +50,8 @@ void Options::add(const std::string& names, Target& target, const std::string& v
   const std::string name = first_long_name(names);
   CLI::Option* const option = app_->add_option(
       names,
-      [parse, name](const CLI::results_t& given) {
-        parse("--" + name, given.front());
+      [this, parse, names](const CLI::results_t& given) {
+        parse(name_as_given(names), given.front());
         return true;
       },
       help);
@@ -174,6 +174,15 @@ void Options::arguments(const std::string& name, std::vector<std::string>& targe
 }
 
 void Options::footer(const std::string& text) { app_->footer(text); }
+
+std::string Options::name_as_given(const std::string& names) const {
+  const std::vector<std::string_view> all = split(names, ',');
+  for (auto word = words_.rbegin(); word != words_.rend(); ++word) {
+    const std::string name = word->substr(0, word->find('='));
+    if (name.rfind("--", 0) == 0 && std::find(all.begin(), all.end(), name) != all.end()) return name;
+  }
+  return "--" + first_long_name(names);
+}
 
 bool Options::quiet() const { return effective().at("quiet").get<bool>(); }
 

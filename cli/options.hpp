@@ -75,8 +75,9 @@ class Options {
   void footer(const std::string& text);
 
   /// The words of this run as a shell takes them, for what is to say how it was made.
-  const std::string& command_line() const { return command_line_; }
-  void remember_command_line(std::string words) { command_line_ = std::move(words); }
+  std::string command_line() const { return shell_words(words_); }
+  /// To be called before the words are parsed.
+  void remember_words(std::vector<std::string> words) { words_ = std::move(words); }
 
   /// Whether the user gave the option of this first long name, "--gamma": on the command line, or in a configuration
   /// file with another value than the default, which --print-config writes there.
@@ -117,9 +118,12 @@ class Options {
   void add(const std::string& names, Target& target, const std::string& value_name, const std::string& help,
            const Parser& parse);
 
+  /// Of "-k,--gamma,--at" the long name that the command line uses, or else the first one.
+  std::string name_as_given(const std::string& names) const;
+
   CLI::App* app_;
   std::string group_ = "Options";
-  std::string command_line_;
+  std::vector<std::string> words_;
   std::vector<Declared> declared_;
 };
 

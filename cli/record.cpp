@@ -87,6 +87,8 @@ Report run(const RecordOptions& o, bool quiet) {
   const CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", o.tasks), pair.longest_prompt(o.max_new_tokens));
   const sim::RecordingOptions options = recording_options(o, prompts.kept.size());
+  if (o.tier == "topk" && o.k > pair.vocab_size())
+    refuse("--k", fmt::format("{}", o.k), fmt::format("at most the vocabulary's size, {}", pair.vocab_size()));
   TraceOutput output = o.output;
   output.shard_bytes = output.shard_bytes.value_or(usual_shard_bytes);
   traces::TraceWriter writer = output.open(

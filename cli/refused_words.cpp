@@ -7,7 +7,9 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string_view>
 #include <system_error>
@@ -15,6 +17,13 @@
 
 namespace specdec::cli {
 namespace {
+
+/// Why a file that could not be read was not.
+std::string reason_against_reading(const std::string& path) {
+  errno = 0;
+  const std::ifstream file(path);
+  return file ? "it is no file" : std::generic_category().message(errno);
+}
 
 std::vector<std::string> commands_within(const CLI::App& group) {
   std::vector<std::string> names;
@@ -173,8 +182,10 @@ std::string rephrased(const CLI::App& program, const CLI::ParseError& error) {
   const std::string option = message.substr(option_at, message.find_first_of(": ", option_at) - option_at);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error)) return option + " must be given exactly one value, once";
   if (dynamic_cast<const CLI::ConversionError*>(&error)) return option + " takes no value";
-  if (dynamic_cast<const CLI::FileError*>(&error))
-    return fmt::format("--config {} cannot be read", program.get_config_ptr()->as<std::string>());
+  if (dynamic_cast<const CLI::FileError*>(&error)) {
+    const auto config = program.get_config_ptr()->as<std::string>();
+    return fmt::format("--config {} cannot be read: {}", config, reason_against_reading(config));
+  }
   const std::vector<std::string> unknown = program.remaining(true);
   const ChosenApp chosen = chosen_app(program);
   const bool is_group = !chosen.app->get_subcommands({}).empty();

@@ -284,27 +284,37 @@ std::string text_figure_4(const std::vector<planning::Figure4Point>& points) {
       [](const auto& point) { return fmt::format("{:.3f} / {:.3f}", point.speedup, point.operations_factor); });
 }
 
-std::string text_of(const Reproduction& r) {
+std::string summary_of(const Reproduction& r) {
+  return wrapped(fmt::format(
+             "Of {} printed figures, {} agree at the printed inputs, {} within the rounding of the inputs, and {} "
+             "cannot follow from the inputs. The range is taken over all inputs that round to the printed ones.",
+             r.comparisons().size(), r.count(Agreement::at_printed_inputs), r.count(Agreement::within_input_rounding),
+             r.count(Agreement::cannot_follow))) +
+         '\n';
+}
+
+std::vector<Section> sections_of(const Reproduction& r) {
   const auto section = [](std::string_view heading, const std::string& table, std::string_view note = "") {
     const std::string below = note.empty() ? "" : wrapped(fmt::format("Note: {}.", note), 2) + '\n';
     return fmt::format("\n{}\n{}{}", wrapped(heading), table, below);
   };
-  const std::string summary = fmt::format(
-      "Of {} printed figures, {} agree at the printed inputs, {} within the rounding of the inputs, and {} "
-      "cannot follow from the inputs. The range is taken over all inputs that round to the printed ones.",
-      r.comparisons().size(), r.count(Agreement::at_printed_inputs), r.count(Agreement::within_input_rounding),
-      r.count(Agreement::cannot_follow));
-  return wrapped(summary) + '\n' + section("Table 1: operations and speed, c = c_hat = 0.", text_table_1(r.table_1)) +
-         section("Table 4, column EXP: speedup by Theorem 3.8; 'best' is the optimal gamma for the printed inputs.",
-                 text_table_4(r.table_4)) +
-         section("Section 3.6: speedup with a bigram model.", text_bigram(r.bigram),
-                 fmt::format("the limit for large gamma is {}", brief(r.bigram.limit))) +
-         section("Appendix A.5: speedup with stochastic lenience, T5-small.", text_lenience(r.stochastic),
-                 stochastic_note) +
-         section("Appendix A.5: speedup with argmax lenience, T5-small.", text_lenience(r.argmax), argmax_note) +
-         section("Figure 2: expected tokens per step.", text_figure_2(r.figure_2)) +
-         section("Figure 3: optimal gamma.", text_figure_3(r.figure_3)) +
-         section("Figure 4: speedup / operations, c = c_hat = 0.", text_figure_4(r.figure_4), curves_note);
+  return {
+      {{"table1"}, section("Table 1: operations and speed, c = c_hat = 0.", text_table_1(r.table_1))},
+      {{"table4"},
+       section("Table 4, column EXP: speedup by Theorem 3.8; 'best' is the optimal gamma for the printed inputs.",
+               text_table_4(r.table_4))},
+      {{"bigram"},
+       section("Section 3.6: speedup with a bigram model.", text_bigram(r.bigram),
+               fmt::format("the limit for large gamma is {}", brief(r.bigram.limit)))},
+      {{"lenience_stochastic"},
+       section("Appendix A.5: speedup with stochastic lenience, T5-small.", text_lenience(r.stochastic),
+               stochastic_note)},
+      {{"lenience_argmax"},
+       section("Appendix A.5: speedup with argmax lenience, T5-small.", text_lenience(r.argmax), argmax_note)},
+      {{"figure2"}, section("Figure 2: expected tokens per step.", text_figure_2(r.figure_2))},
+      {{"figure3"}, section("Figure 3: optimal gamma.", text_figure_3(r.figure_3))},
+      {{"figure4"},
+       section("Figure 4: speedup / operations, c = c_hat = 0.", text_figure_4(r.figure_4), curves_note)}};
 }
 
 Report run_reproduce() {
@@ -321,7 +331,13 @@ Report run_reproduce() {
                                                      "paper's formula",
                                                      reproduction.count(Agreement::cannot_follow))}};
   }
-  report.text = text_of(reproduction) + text_of(measured);
+  report.text = summary_of(reproduction);
+  for (const std::vector<Section>& sections : {sections_of(reproduction), sections_of(measured)}) {
+    for (const Section& section : sections) {
+      report.text += section.text;
+      for (const std::string& table : section.tables) report.text_of_table[table] = section.text.substr(1);
+    }
+  }
   return report;
 }
 
@@ -340,10 +356,12 @@ Command reproduce_command() {
   return {"reproduce", "The paper's printed figures beside what its formulas give", std::move(tables),
           [](Options& options) {
             options.footer(
-                "Examples:\n  specdec reproduce --format csv --table table4\n  specdec reproduce --format csv --table "
-                "table2");
+                "Examples:\n  specdec reproduce --table table3\n  specdec reproduce --format csv --table table4");
             return std::function<Report()>(run_reproduce);
-          }};
+          },
+          false,
+          {},
+          true};
 }
 
 }  // namespace specdec::cli

@@ -21,7 +21,11 @@ struct MeasuredTables {
 /// Adds "table2", "table3" and "table5".
 void put_tables(const MeasuredTables& tables, nlohmann::ordered_json& json);
 std::vector<CsvTable> measured_csv_tables();
-/// A section for each, the headings included.
-std::string text_of(const MeasuredTables& tables);
+/// The text below a heading of its own, and the tables of measured_csv_tables that it shows.
+struct Section {
+  std::vector<std::string> tables;
+  std::string text;
+};
+std::vector<Section> sections_of(const MeasuredTables& tables);
 
 }  // namespace specdec::cli

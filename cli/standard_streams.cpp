@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 namespace specdec::cli {
@@ -15,6 +16,8 @@ void occupy_standard_streams() {
     if (::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }
+
+void fail_beyond_file_size_limit() { std::signal(SIGXFSZ, SIG_IGN); }
 
 void say(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);

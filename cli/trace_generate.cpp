@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -115,6 +116,9 @@ std::vector<sim::SyntheticTask> tasks_of(const GenerateOptions& o) {
   for (const std::string_view part : split(*o.tasks, ',')) {
     const std::size_t colon = part.rfind(':');
     if (colon == std::string_view::npos || colon == 0) refuse("--tasks", part, "NAME:ALPHA");
+    const auto same = [&](const sim::SyntheticTask& task) { return task.name == part.substr(0, colon); };
+    if (std::any_of(tasks.begin(), tasks.end(), same))
+      refuse("--tasks", *o.tasks, fmt::format("each task once; {} is there twice", part.substr(0, colon)));
     const double alpha = parse_number("--tasks", part.substr(colon + 1), {.lo = 0, .hi = 1});
     tasks.push_back({std::string(part.substr(0, colon)), law_of(o, alpha)});
   }

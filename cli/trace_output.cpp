@@ -26,6 +26,7 @@ void TraceOutput::declare(Options& options) {
 
 void TraceOutput::require_path() const {
   if (!path) throw UsageError("--output is missing: where the trace is written");
+  if (*path == "-") refuse("--output", *path, "a file or folder: a trace is not written to standard output");
   if (path->ends_with(".safetensors"))
     refuse_given({{"--shard-bytes", shard_bytes.has_value()}, {"--shard-positions", shard_positions.has_value()}},
                  fmt::format("--output {} is one file; a folder has shards", *path));

@@ -19,6 +19,9 @@ std::string key_of(std::string_view name) {
   return key;
 }
 
+/// The tables of llama-bench name a model by kind and size, "llama 8B Q4_0 (4.33 GiB / 8.03 B)", and no file.
+bool names_a_kind(std::string_view name) { return name.ends_with(')') && name.find("iB / ") != std::string_view::npos; }
+
 }  // namespace
 
 bool may_be_one_model(std::string_view a, std::string_view b) {
@@ -40,6 +43,12 @@ std::optional<Note> other_model(const std::optional<std::string>& measured, cons
   const auto alike = [&](const std::string& name) { return may_be_one_model(*measured, name); };
   if (!measured || measured->empty() || planned.empty() || std::any_of(planned.begin(), planned.end(), alike)) {
     return std::nullopt;
+  }
+  if (names_a_kind(*measured) || std::any_of(planned.begin(), planned.end(), names_a_kind)) {
+    return Note{"acceptance_model_not_compared",
+                fmt::format("the acceptance was measured with {}, and is planned for {}: whether they are the same "
+                            "cannot be told, since llama-bench's tables name kinds of models",
+                            *measured, planned.front())};
   }
   return Note{"acceptance_of_another_model",
               fmt::format("the acceptance was measured with {}, but is planned for {}: another target accepts other "

@@ -17,7 +17,8 @@ bool may_be_one_model(std::string_view a, std::string_view b);
 /// The names of a model: those given for it, and that of its specification.
 std::vector<std::string> names_of(const std::optional<std::string>& given, const cost::ModelSpec* spec);
 
-/// A note that an acceptance was measured with a model other than the planned one; empty if two names may be of one
+/// A note that an acceptance was measured with a model other than the planned one, or that it cannot be told where one
+/// of them is named as in llama-bench's tables, by its kind; empty if two names may be of one
 /// model, or if one of the two has no name.
 std::optional<Note> other_model(const std::optional<std::string>& measured, const std::vector<std::string>& planned);
 

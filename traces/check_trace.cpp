@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "traces/formats/streams.hpp"
 #include "traces/prompt_id.hpp"
 #include "traces/trace_columns.hpp"
 #include "traces/trace_shard.hpp"
@@ -249,7 +250,7 @@ TraceDescription describe_trace(PositionSource& source) {
   description.format = source.format();
   for (const auto& path : source.files()) {
     std::error_code error;
-    const auto bytes = std::filesystem::file_size(path, error);
+    const auto bytes = std::filesystem::file_size(readable_path(path), error);
     description.files.push_back({path, error ? 0 : static_cast<std::int64_t>(bytes)});
   }
   Describer describer(description);

@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "traces/acceptance_rules.hpp"
@@ -34,7 +36,16 @@ class MetadataStrings {
     if (!value) return std::nullopt;
     const auto number = number_in<Number>(*value);
     if (number && lowest <= *number && *number <= highest) return number;
-    refuse(key, *value, fmt::format("a number in [{}, {}]", lowest, highest));
+    constexpr std::string_view kind = std::is_integral_v<Number> ? "an integer" : "a number";
+    refuse(key, *value, fmt::format("{} in [{}, {}]", kind, lowest, highest));
+  }
+
+  std::optional<double> share_above_0(const char* key) {
+    const std::optional<std::string> value = take(key);
+    if (!value) return std::nullopt;
+    const auto number = number_in<double>(*value);
+    if (number && 0 < *number && *number <= 1) return number;
+    refuse(key, *value, "a number in (0, 1]");
   }
 
   std::optional<bool> truth(const char* key) {
@@ -161,7 +172,7 @@ TraceMetadata metadata_from_strings(const std::map<std::string, std::string>& st
   metadata.vocab_size = from.number<std::int64_t>("vocab_size", 1, many);
   metadata.temperature = from.number<double>("temperature", 0, 1e6);
   metadata.top_k = from.number<std::int64_t>("top_k", 0, many);
-  metadata.top_p = from.number<double>("top_p", 0, 1);
+  metadata.top_p = from.share_above_0("top_p");
   metadata.min_p = from.number<double>("min_p", 0, 1);
   metadata.temperature_last = from.truth("temperature_last");
   metadata.target_model = from.text("p.model");

@@ -198,7 +198,10 @@ class TraceWriter::State {
   void prepare_folder() {
     std::error_code error;
     made_folder_ = fs::create_directories(folder_, error);
-    if (error) throw FileError(folder_, FileError::whole_file(), "folder", error.message(), "writable");
+    if (error) {
+      throw FileError(folder_, FileError::whole_file(), "folder", fmt::format("not made ({})", error.message()),
+                      "a folder, or a place where one can be made");
+    }
     lock_.emplace(folder_);
     bool holds_shards = false;
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -271,7 +274,7 @@ class TraceWriter::State {
     const double trace = static_cast<double>(missing) * static_cast<double>(bytes) / static_cast<double>(batch.size);
     const double shard = single_file_ ? trace : std::min(trace, static_cast<double>(options_.shard_bytes));
     if (trace + shard <= static_cast<double>(space.available)) return;
-    throw FileError(folder_, FileError::whole_file(), "free space", fmt::format("{} bytes", space.available),
+    throw FileError(path_, FileError::whole_file(), "free space", fmt::format("{} bytes", space.available),
                     fmt::format("{:.3g} bytes for {} positions", trace + shard, missing));
   }
 

@@ -57,7 +57,9 @@ class Indices {
 TooManyThreads::TooManyThreads(std::string_view function, std::int64_t asked, std::int64_t started,
                                const std::error_code& why)
     : std::runtime_error(fmt::format("{}: threads is {}, but the system starts only {} ({})", function, asked, started,
-                                     why.message())) {}
+                                     why.message())),
+      started_(started),
+      why_(why) {}
 
 void for_each_index(std::int64_t count, std::int64_t threads,
                     const std::function<void(std::int64_t index, std::int64_t worker)>& function) {

@@ -11,7 +11,15 @@ namespace specdec::core {
 /// Thrown if the system refuses to start more threads: a limit on threads or on memory.
 class TooManyThreads : public std::runtime_error {
  public:
+  /// @param asked  how many the work at hand had use for
   TooManyThreads(std::string_view function, std::int64_t asked, std::int64_t started, const std::error_code& why);
+
+  std::int64_t started() const { return started_; }
+  const std::error_code& why() const { return why_; }
+
+ private:
+  std::int64_t started_;
+  std::error_code why_;
 };
 
 /// Calls function(index, worker) once for every index in [0, count), on at most `threads` threads.

@@ -103,7 +103,7 @@ Observer::Observer(TraceMetadata metadata, ObserveOptions options)
   draft_ = options_.draft.value_or(sampling);
   require_valid(target_);
   require_valid(draft_);
-  lenience_tells_ = rule_at_temperature(metadata_, rule_) != AcceptanceRule::greedy;
+  lenience_tells_ = rule_of_lenience(metadata_, rule_) != AcceptanceRule::greedy;
   for (std::int64_t i = 0; i < options_.threads; ++i) workspaces_.push_back(std::make_unique<Workspace>());
 }
 

@@ -64,8 +64,8 @@ void require_rule_defined(const traces::TraceMetadata& metadata, traces::Tier ti
 ///
 ///   full     every column, by core::row_statistics; rows that are reshaped are standardised in double and passed
 ///            it as log-probabilities in F32. Lenience follows the rule: sum min(p / l, q) for rejection,
-///            min(1, p(x) / l) for greedy-draft and p(x) >= l max p for greedy, x = argmax q; the last one by the rows
-///            as stored
+///            min(1, p(x) / l) for greedy-draft and p(x) >= l max p for greedy and for every rule at temperature 0,
+///            x = argmax q; the last one by the rows as stored
 ///   top-k    brackets [lower, upper] of overlap, a_t and D_LK; a recorded overlap replaces its bracket; no
 ///            overlap or D_LK if the lists are not those that were sampled from
 ///   scalar   a_t = exp(min(0, log q - log p)) of rejection, ranks for the greedy rules, mean acceptance = overlap
@@ -97,8 +97,8 @@ class Observer {
   /// temperature 0.
   bool proposes_one_token() const;
 
-  /// True if the rows seen so far determine lenience. Under the greedy rule they do not if every row of the target
-  /// has all mass on one token, as at temperature 0.
+  /// True if the rows seen so far determine lenience. Under the greedy rule and at temperature 0 they do not if
+  /// every row of the target has all mass on one token.
   bool lenience_tells() const { return lenience_tells_; }
 
   /// Notes for the reader: one per kind, over all batches so far.

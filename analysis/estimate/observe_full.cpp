@@ -209,7 +209,7 @@ std::optional<core::RowFault> Observer::observe_lenience(const traces::TargetRow
                                                          const traces::DraftRow& draft, Workspace& work) const {
   const std::vector<double>& leniences = options_.lenience;
   work.lenience.resize(leniences.size());
-  const AcceptanceRule rule = rule_at_temperature(metadata_, rule_);
+  const AcceptanceRule rule = rule_of_lenience(metadata_, rule_);
   if (rule == AcceptanceRule::rejection) {
     return core::lenience_statistics(target, draft, leniences, work.scratch, work.lenience);
   }

@@ -45,6 +45,11 @@ inline AcceptanceRule rule_at_temperature(const TraceMetadata& metadata, Accepta
   return rule == AcceptanceRule::rejection && at_temperature_zero(metadata) ? AcceptanceRule::greedy : rule;
 }
 
+/// Lenience compares first tokens at temperature 0 under every rule: there greedy drafting proposes no other token.
+inline AcceptanceRule rule_of_lenience(const TraceMetadata& metadata, AcceptanceRule rule) {
+  return at_temperature_zero(metadata) ? AcceptanceRule::greedy : rule;
+}
+
 /// Writes an entry; the first inexact one turns the column into a bracket.
 inline void put(Bracketed& to, std::int64_t i, const Interval& value) {
   to.lower[index(i)] = value.lo;

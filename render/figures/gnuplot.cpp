@@ -89,8 +89,16 @@ std::string run_gnuplot(std::string_view script) {
   const NamelessFile out("drawing"), err("gnuplot complaints");
   in.fill(script);
   const int status = exit_status_of_gnuplot(in, out, err);
-  if (status != 0) throw std::runtime_error(fmt::format("gnuplot failed: {}", err.content()));
-  return out.content();
+  if (status == 0) return out.content();
+  std::string complaint = err.content();
+  complaint.erase(complaint.find_last_not_of(" \n") + 1);
+  // It was ended from outside, or its libraries could not be loaded.
+  constexpr int not_started = 127;
+  if (WIFSIGNALED(status)) complaint = fmt::format("signal {} ended it", WTERMSIG(status));
+  if (WIFSIGNALED(status) || WEXITSTATUS(status) == not_started) {
+    throw planner::QuestionError(fmt::format("gnuplot is needed to draw, but cannot be run: {}", complaint));
+  }
+  throw std::runtime_error(fmt::format("gnuplot failed: {}", complaint));
 }
 
 }  // namespace specdec::render

@@ -285,11 +285,14 @@ void JsonLines::parse_tolerantly(std::string_view text, simdjson::error_code fir
     rewritten_ = simdjson::padded_string(*rewritten);
     if (parser_->parse(rewritten_).get(document_) == simdjson::SUCCESS) return;
   }
-  ErrorPosition position;
-  nlohmann::json::sax_parse(text, &position);
-  if (!position.found || first_error == simdjson::DEPTH_ERROR) {
-    refuse("document", simdjson::error_message(first_error), "JSON that can be parsed");
+  if (first_error == simdjson::DEPTH_ERROR) {
+    refuse("document", "nested deeper", fmt::format("at most {} deep", simdjson::DEFAULT_MAX_DEPTH));
   }
+  ErrorPosition position;
+  // The other parser takes a zero for the end.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) position.found = zero + 1;
+  if (!position.found) nlohmann::json::sax_parse(text, &position);
+  if (!position.found) refuse("document", "no JSON", "JSON that can be parsed");
   const std::size_t column = std::max<std::size_t>(*position.found, 1);
   if (column > text.size()) refuse("the JSON", fmt::format("cut off at column {}", column), "whole");
   refuse(fmt::format("column {}", column), printable(text.substr(column - 1)), "JSON");
@@ -313,6 +316,13 @@ std::optional<double> number_of(simdjson::dom::element value) {
   if (text == "Infinity" || text == "inf") return infinity;
   if (text == "NaN" || text == "nan") return std::numeric_limits<double>::quiet_NaN();
   return std::nullopt;
+}
+
+bool is_empty(simdjson::dom::element value) {
+  simdjson::dom::object object;
+  simdjson::dom::array array;
+  if (value.get(object) == simdjson::SUCCESS) return object.begin() == object.end();
+  return value.get(array) == simdjson::SUCCESS && array.begin() == array.end();
 }
 
 std::optional<std::int64_t> integer_of(simdjson::dom::element value) {

@@ -106,6 +106,9 @@ std::optional<double> number_of(simdjson::dom::element value);
 /// An integer; empty for other types and for numbers with a fraction.
 std::optional<std::int64_t> integer_of(simdjson::dom::element value);
 
+/// True for an object without keys and an array without entries.
+bool is_empty(simdjson::dom::element value);
+
 /// The value as JSON, truncated to the length of a message.
 std::string excerpt(simdjson::dom::element value);
 

@@ -40,6 +40,10 @@ constexpr std::array<OtherSetting, 10> other_settings = {{
     {"adaptive_p", "adaptive_target", -infinity, -1e-9, "-1"},
 }};
 
+constexpr std::array<std::string_view, 12> known_samplers = {"penalties", "dry",   "top_n_sigma", "top_k",
+                                                             "typ_p",     "top_p", "min_p",       "xtc",
+                                                             "tfs_z",     "infill", "temperature", "adaptive_p"};
+
 class GenerationSettings {
  public:
   GenerationSettings(const ResponseReader& reader, dom::object settings) : reader_(reader), settings_(settings) {
@@ -57,13 +61,20 @@ class GenerationSettings {
     }
   }
 
+  /// Values beyond a sampler's range are read as llama.cpp acts on them: a temperature below 0 as 0, a min_p above 1
+  /// as 1; a top_p of 0 keeps one token.
+
   SampledWith read() const {
     SampledWith sampled;
     sampled.temperature = acts("temperature") ? std::max(0.0, number("temperature").value_or(1)) : 1.0;
-    sampled.top_k = acts("top_k") ? static_cast<std::int64_t>(std::clamp(number("top_k").value_or(0), 0.0, 2e9)) : 0;
+    sampled.top_k = acts("top_k") ? top_k() : 0;
     sampled.top_p = acts("top_p") ? std::clamp(number("top_p").value_or(1), 0.0, 1.0) : 1.0;
+    if (*sampled.top_p == 0) {
+      sampled.top_k = 1;
+      sampled.top_p = 1;
+    }
     sampled.min_p = acts("min_p") ? std::clamp(number("min_p").value_or(0), 0.0, 1.0) : 0.0;
-    sampled.changes_logits = changes_logits();
+    sampled.bans_ends = ignores_ends() && !biases().empty();
     const std::vector<std::string_view> cuts = acting_cuts(sampled);
     const std::ptrdiff_t heat = place_of("temperature");
     const bool heats = *sampled.temperature != 1 && *sampled.temperature != 0 && !cuts.empty();
@@ -75,6 +86,8 @@ class GenerationSettings {
   void require_applicable(const SampledWith& sampled) const {
     if (number("mirostat").value_or(0) != 0) refuse("mirostat", "0");
     if (acts("infill")) reader_.file().refuse(field("samplers"), "a list with infill", std::string(applicable));
+    require_known_samplers();
+    require_no_bias();
     const bool penalises = number("repeat_last_n").value_or(1) != 0;
     for (const OtherSetting& setting : other_settings) {
       if (!acts(setting.sampler) || (setting.sampler == "penalties" && !penalises)) continue;
@@ -105,16 +118,56 @@ class GenerationSettings {
     const auto found = find_member(settings_, key);
     if (!found) return std::nullopt;
     const std::optional<double> value = number_of(*found);
-    if (!value) reader_.file().refuse(field(key), *found, "a number");
+    if (!value || std::isnan(*value)) reader_.file().refuse(field(key), *found, "a number");
     if (!std::isfinite(*value)) return value;
     return std::stod(fmt::format("{}", static_cast<float>(*value)));
   }
 
-  bool changes_logits() const {
+  std::int64_t top_k() const {
+    const double k = number("top_k").value_or(0);
+    if (k != std::floor(k)) reader_.file().refuse(field("top_k"), *find_member(settings_, "top_k"), "an integer");
+    return static_cast<std::int64_t>(std::clamp(k, 0.0, 2e9));
+  }
+
+  /// [{"token": 2, "bias": 1.5}], where a bias of -infinity, which bans the token, is null.
+  std::vector<dom::element> biases() const {
     const auto list = find_member(settings_, "logit_bias");
-    if (!list || !list->is_array()) return false;
-    const dom::array biases = *list;
-    return biases.begin() != biases.end();
+    if (!list || list->is_null()) return {};
+    const dom::array entries = read_array(reader_.file(), *list, {field("logit_bias")});
+    return {entries.begin(), entries.end()};
+  }
+
+  bool ignores_ends() const {
+    const auto found = find_member(settings_, "ignore_eos");
+    bool ignores = false;
+    return found && found->get(ignores) == simdjson::SUCCESS && ignores;
+  }
+
+  /// A ban of the tokens that end a text is let pass: ignore_eos makes it, and they rarely have much of the mass.
+  void require_no_bias() const {
+    const std::string name = field("logit_bias");
+    JsonField entry{name};
+    for (const dom::element bias : biases()) {
+      ++entry.index;
+      const dom::element value = member_of(reader_.file(), read_object(reader_.file(), bias, entry), "bias", entry);
+      const std::optional<double> number = number_of(value);
+      if (number == 0 || (value.is_null() && ignores_ends())) continue;
+      const std::string member = entry.text() + ".bias";
+      reader_.file().refuse(member, value, fmt::format("0: {}", applicable));
+    }
+  }
+
+  void require_known_samplers() const {
+    const std::string name = field("samplers");
+    for (auto sampler = order_.begin(); sampler != order_.end(); ++sampler) {
+      if (std::find(known_samplers.begin(), known_samplers.end(), *sampler) == known_samplers.end()) {
+        reader_.file().refuse(name, fmt::format("a list with {}", *sampler),
+                              fmt::format("of {}: {}", fmt::join(known_samplers, ", "), applicable));
+      }
+      if (std::find(order_.begin(), sampler, *sampler) == sampler) continue;
+      reader_.file().refuse(name, fmt::format("a list with {} twice", *sampler),
+                            fmt::format("a list with each once: {}", applicable));
+    }
   }
 
   std::vector<std::string_view> acting_cuts(const SampledWith& sampled) const {
@@ -151,9 +204,15 @@ class GenerationSettings {
 
 }  // namespace
 
+SampledWith settings_not_stated(bool raw) {
+  SampledWith sampled;
+  sampled.cuts_unknown = raw;
+  return sampled;
+}
+
 SampledWith read_generation_settings(dom::object response, const ResponseReader& reader, bool raw) {
   const auto found = find_member(response, settings_key);
-  if (!found) return {};
+  if (!found) return settings_not_stated(raw);
   const std::string name = reader.name(settings_key);
   const GenerationSettings settings(reader, read_object(reader.file(), *found, {name}));
   const SampledWith sampled = settings.read();

@@ -12,10 +12,14 @@ namespace specdec::traces {
 // Only the samplers of the list are active, in its order (without a list all of the above, in that order): a top_k of
 // 40 has no effect if the list has no "top_k".
 
-/// Reads the settings of a response; the result is empty if it has none.
+/// What is known of an answer of llama-server without settings: nothing, and raw numbers may not be those of the text.
+SampledWith settings_not_stated(bool raw);
+
+/// Reads the settings of a response; settings_not_stated() if it has none.
 /// @param raw  the numbers are those before sampling, so that the settings must be applied to them: an active sampler
-///   other than temperature, top-k, top-p and min-p, or an order that Standardisation cannot express (the cuts in this
-///   order, the temperature before or after them), is an error
+///   other than temperature, top-k, top-p and min-p, one that is unknown or named twice, biases of logits other than
+///   the bans of ignore_eos, or an order that Standardisation cannot express (the cuts in this order, the temperature
+///   before or after them), is an error
 /// @throws FileError
 SampledWith read_generation_settings(simdjson::dom::object response, const ResponseReader& reader, bool raw);
 

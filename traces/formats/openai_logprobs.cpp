@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "traces/formats/llama_server_logprobs.hpp"
+#include "traces/formats/llama_server_sampling.hpp"
 #include "traces/formats/text_parts.hpp"
 
 namespace specdec::traces {
@@ -226,6 +227,7 @@ void read_chat(dom::array content, std::span<const std::int32_t> ids, ResponseRe
   text.generated = true;
   text.start = reader.prompt_tokens;
   read_token_entries(content, reader.name("logprobs.content"), ids, reader, text);
+  if (text.space == LogprobSpace::raw) text.sampled = settings_not_stated(true);
   reader.finish("logprobs.content", ScoredText::Lists::perhaps_emitted_too);
 }
 

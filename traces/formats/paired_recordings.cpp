@@ -51,8 +51,8 @@ class PairedRecordings : public PositionSource {
                                                            : fmt::format("{}, {}", target_.engine(), draft_.engine());
     metadata_.logprob_space = target_.space() == draft_.space() ? target_.space() : LogprobSpace::unknown;
     if (target_.generated()) {
-      metadata_.path = TextSource::target;
       const SampledWith& sampled = target_.sampled();
+      metadata_.path = sampled.cuts_unknown ? TextSource::unknown : TextSource::target;
       metadata_.temperature = sampled.temperature;
       metadata_.top_k = sampled.top_k;
       metadata_.top_p = sampled.top_p;
@@ -73,10 +73,16 @@ class PairedRecordings : public PositionSource {
       notes.push_back(
           {"tokens_by_text", "the files name tokens by their text, so token ids mean something within a request only"});
     }
-    if (target_.sampled().changes_logits && target_.space() != LogprobSpace::processed) {
+    if (target_.sampled().bans_ends && target_.space() != LogprobSpace::processed) {
       notes.push_back({"logit_bias",
-                       "logits of some tokens were changed before the text was sampled (logit_bias, ignore_eos); the "
-                       "raw log-probabilities do not show it"});
+                       "the tokens that end a text were banned before it was sampled (ignore_eos); the raw "
+                       "log-probabilities do not show it"});
+    }
+    if (target_.sampled().cuts_unknown) {
+      notes.push_back({"sampling_not_stated",
+                       "the target's answers do not say how their text was sampled (generation_settings), and "
+                       "llama-server cuts unless told otherwise (temperature 0.8, top-k 40, top-p 0.95, min-p 0.05); "
+                       "the raw log-probabilities are taken for those that were sampled from"});
     }
     if (tokens_unknown_) {
       notes.push_back({"tokens_unknown",

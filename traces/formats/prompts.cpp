@@ -12,6 +12,7 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/streams.hpp"
+#include "traces/formats/text_parts.hpp"
 #include "traces/formats/unique_keys.hpp"
 
 namespace specdec::traces {
@@ -97,6 +98,7 @@ std::vector<Prompt> read_prompts(const std::filesystem::path& path) {
     if (!plain_text) {
       prompts.push_back(LineReader(path, number).read(line));
     } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      if (!is_utf8(line)) throw FileError(path, FileError::line(number), "text", printable(line), "UTF-8");
       if (line.back() == '\r') line.pop_back();
       prompts.emplace_back().text = line;
     }

@@ -21,8 +21,10 @@ struct SampledWith {
   std::optional<std::int64_t> top_k;
   std::optional<double> top_p, min_p;
   std::optional<bool> temperature_last;
-  /// Some tokens' logits were changed first, for instance to ignore an end token.
-  bool changes_logits = false;
+  /// The tokens that end a text were banned.
+  bool bans_ends = false;
+  /// The engine reshapes by default, and does not say how it did here.
+  bool cuts_unknown = false;
 
   friend bool operator==(const SampledWith&, const SampledWith&) = default;
 };

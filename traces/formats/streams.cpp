@@ -2,15 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <map>
 #include <mutex>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "traces/file_error.hpp"
 
@@ -51,11 +54,14 @@ ssize_t retried(const Call& call) {
   return result;
 }
 
-int nameless_file(const fs::path& stream) {
+fs::path folder_of_copies() {
   std::error_code error;
-  fs::path folder = fs::temp_directory_path(error);
-  if (error) folder = "/tmp";
-  std::string name = (folder / "specdec-input-XXXXXX").string();
+  const fs::path folder = fs::temp_directory_path(error);
+  return error ? fs::path("/tmp") : folder;
+}
+
+int nameless_file(const fs::path& stream) {
+  std::string name = (folder_of_copies() / "specdec-input-XXXXXX").string();
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) refuse(stream, fmt::format("not stored ({}: {})", name, reason()), "stored while it is read");
   ::unlink(name.c_str());
@@ -68,11 +74,40 @@ bool is_endless(int descriptor) {
   return ::fstat(descriptor, &facts) == 0 && S_ISCHR(facts.st_mode) && ::isatty(descriptor) == 0;
 }
 
+/// Half of what is free, so that other writers are left some.
+std::int64_t room_for_copies() {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder_of_copies(), error);
+  constexpr std::uintmax_t most = std::uintmax_t{1} << 62U;
+  return static_cast<std::int64_t>(error ? most : std::min(most, space.available / 2));
+}
+
+using Waits = std::function<void(const fs::path&)>;
+
+/// Opens a stream. A named pipe that nobody writes to would be opened only with its writer, so that nothing could be
+/// said meanwhile; it is opened at once, and then waited for.
+int open_stream(const fs::path& stream, const Waits& waits) {
+  if (stream == "-") return STDIN_FILENO;
+  std::error_code error;
+  if (!fs::is_fifo(stream, error)) return ::open(stream.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(stream.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return descriptor;
+  constexpr int patience_ms = 1000;
+  pollfd writer{descriptor, POLLIN, 0};
+  if (retried([&] { return ::poll(&writer, 1, patience_ms); }) == 0) {
+    if (waits) waits(stream);
+    retried([&] { return ::poll(&writer, 1, -1); });
+  }
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
+}
+
 /// Copies a stream's contents to a file without a name; returns its descriptor.
-int copy_of(const fs::path& stream, std::int64_t longest) {
-  OwnedDescriptor in(stream == "-" ? STDIN_FILENO : ::open(stream.c_str(), O_RDONLY | O_CLOEXEC));
+int copy_of(const fs::path& stream, std::int64_t longest, const Waits& waits) {
+  OwnedDescriptor in(open_stream(stream, waits));
   if (in.number < 0) refuse(stream, fmt::format("unreadable ({})", reason()), "a readable file");
   OwnedDescriptor out(nameless_file(stream));
+  const std::int64_t room = room_for_copies();
   std::array<char, std::size_t{64} << 10U> buffer;
   std::int64_t total = 0;
   while (true) {
@@ -81,6 +116,10 @@ int copy_of(const fs::path& stream, std::int64_t longest) {
     if (got == 0) break;
     if (total == 0 && is_endless(in.number)) refuse(stream, "a device", "a file, a pipe or a terminal");
     total += got;
+    if (total > room) {
+      refuse(stream, fmt::format("longer than {} bytes, half of what is free in {}", room, folder_of_copies().string()),
+             "shorter, or given as a file");
+    }
     if (total > longest) refuse(stream, fmt::format("longer than {} bytes", longest), "shorter, or given as a file");
     for (ssize_t done = 0; done < got;) {
       const auto rest = static_cast<std::size_t>(got - done);
@@ -96,6 +135,7 @@ int copy_of(const fs::path& stream, std::int64_t longest) {
 struct Copies {
   std::mutex mutex;
   int scopes = 0;
+  Waits waits;
   std::map<FileIdentity, int> descriptors;
 };
 
@@ -120,9 +160,9 @@ std::optional<FileIdentity> identity_of(const fs::path& file) {
   return FileIdentity(facts.st_dev, facts.st_ino);
 }
 
-KeptStreams::KeptStreams() {
+KeptStreams::KeptStreams(Waits waits) {
   const std::lock_guard lock(copies().mutex);
-  ++copies().scopes;
+  if (copies().scopes++ == 0) copies().waits = std::move(waits);
 }
 
 KeptStreams::~KeptStreams() {
@@ -139,7 +179,7 @@ fs::path readable_path(const fs::path& file, std::int64_t longest) {
   const auto identity = identity_of(file);
   if (!identity) refuse(file, fmt::format("unreadable ({})", reason()), "a readable file");
   auto found = kept.descriptors.find(*identity);
-  if (found == kept.descriptors.end()) found = kept.descriptors.emplace(*identity, copy_of(file, longest)).first;
+  if (found == kept.descriptors.end()) found = kept.descriptors.emplace(*identity, copy_of(file, longest, kept.waits)).first;
   return fmt::format("/proc/self/fd/{}", found->second);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -22,7 +23,9 @@ std::optional<FileIdentity> identity_of(const std::filesystem::path& file);
 /// Objects may overlap: the copies disappear with the last one.
 class KeptStreams {
  public:
-  KeptStreams();
+  /// @param waits  told of a named pipe to which nobody has written for a second, before more is waited for; that of
+  ///   the first of several objects counts
+  explicit KeptStreams(std::function<void(const std::filesystem::path&)> waits = {});
   KeptStreams(const KeptStreams&) = delete;
   KeptStreams& operator=(const KeptStreams&) = delete;
   ~KeptStreams();
@@ -30,7 +33,8 @@ class KeptStreams {
 
 /// A path under which a file can be opened any number of times: its own path or, for a stream while a KeptStreams
 /// lives, that of the copy.
-/// @param longest  largest accepted length of a stream, in bytes
+/// @param longest  largest accepted length of a stream, in bytes; half of the free space that temporary files have, if
+///         that is less
 /// @throws FileError if the stream cannot be read, is longer, cannot be stored, or is a device other than a terminal
 ///         (/dev/zero has no end)
 std::filesystem::path readable_path(const std::filesystem::path& file, std::int64_t longest = std::int64_t{8} << 30U);

@@ -154,6 +154,7 @@ class JsonPairs : public PositionSource {
   std::string_view prompt(dom::element value) {
     if (!value.is_array() && !value.is_object()) return text(PairColumn::prompt, value, prompt_);
     prompt_ = simdjson::minify(value);
+    if (is_empty(value)) refuse(PairColumn::prompt, prompt_, "a prompt that is not empty");
     return prompt_;
   }
 

@@ -244,6 +244,8 @@ class SglangResponses : public ResponseReaderOfCounts {
 };
 
 class LlamaTimings : public ResponseReaderOfCounts {
+  static constexpr double most_milliseconds = 1e12;
+
  public:
   std::string_view engine() const override { return "llama.cpp"; }
   std::string_view format() const override { return "llama.cpp timings"; }
@@ -284,6 +286,9 @@ class LlamaTimings : public ResponseReaderOfCounts {
       counts.rounds = *counts.emitted - *accepted;
     }
     const auto milliseconds = timings.measure_or_nan("predicted_ms");
+    if (milliseconds && !(*milliseconds <= most_milliseconds)) {
+      timings.refuse("predicted_ms", fmt::format("{}", *milliseconds), "the time of generation, above 0 and at most 1e12");
+    }
     if (units.times_wanted()) {
       take_times(answer, timings, milliseconds, counts);
     } else if (milliseconds && *milliseconds > 0) {
@@ -296,9 +301,7 @@ class LlamaTimings : public ResponseReaderOfCounts {
   static void take_times(const CountedFields& answer, const CountedFields& timings,
                          const std::optional<double>& milliseconds, ServingCounts& counts) {
     if (!milliseconds) timings.refuse("predicted_ms", "missing", "the time of generation, above 0");
-    if (!(*milliseconds > 0)) {
-      timings.refuse("predicted_ms", fmt::format("{}", *milliseconds), "the time of generation, above 0");
-    }
+    if (*milliseconds == 0) timings.refuse("predicted_ms", "0", "the time of generation, above 0");
     BenchRun& run = counts.bench.emplace();
     run.completed = 1;
     run.duration_s = *milliseconds / 1000;
@@ -399,9 +402,9 @@ bool is_tensorrt(std::string_view text) {
 }
 bool is_sglang(std::string_view text) { return mentions_key(text, "spec_verify_ct"); }
 bool is_llama(std::string_view text) {
-  const bool answer = mentions_key(text, "timings") && mentions_key(text, "predicted_n");
-  return mentions_key(text, "draft_n") ? answer || mentions_key(text, "predicted_n")
-                                       : answer && mentions_key(text, "predicted_ms");
+  const bool answer = mentions_key(text, "timings");
+  if (mentions_key(text, "draft_n")) return answer || mentions_key(text, "predicted_n");
+  return answer && mentions_key(text, "predicted_ms");
 }
 
 }  // namespace

@@ -16,29 +16,60 @@ Example:
 from __future__ import annotations
 
 import argparse
+import math
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ._prompts import RecordingError, read_prompts
 from ._recording import Sampling, record
 from ._servers import ENGINES, connect
 
+_LONGEST_WAIT = 1e6
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage above it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}; see --help\n")
+
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"is {text}, but must be an integer, 1 or above")
     return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= _LONGEST_WAIT:
+        raise argparse.ArgumentTypeError(f"is {text}, but must be a number of seconds in (0, {_LONGEST_WAIT}]")
+    return number
+
+
+def _url(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s]+\S*", text):
+        raise argparse.ArgumentTypeError(f"is {text}, but must be a server's URL, for instance http://localhost:8000")
+    return text
 
 
 def _parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
     first_line, _, rest = (__doc__ or "").partition("\n")
-    parser = argparse.ArgumentParser(prog=program, description=first_line, epilog=rest,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = _Parser(prog=program, description=first_line, epilog=rest,
+                     formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--target", required=True, metavar="URL", help="server of the target, for instance http://localhost:8000")
-    add("--draft", required=True, metavar="URL", help="server of the draft")
+    add("--target", required=True, type=_url, metavar="URL", help="server of the target, for instance http://localhost:8000")
+    add("--draft", required=True, type=_url, metavar="URL", help="server of the draft")
     add("--prompts", required=True, metavar="FILE", help='JSON Lines with "text" or "tokens", or a .txt file')
     add("--output", required=True, metavar="FILE", help="JSON Lines to write or to go on with")
     add("--temperature", type=float, choices=(0.0, 1.0), default=1.0, help="1 (default) or 0, which compares ranks")
@@ -46,7 +77,7 @@ def _parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
     add("--limit", type=_at_least_one, metavar="N", help="take the first N prompts only")
     add("--seed", type=int, default=1, metavar="S", help="seed of the target's sampler (default 1)")
     add("--concurrency", type=_at_least_one, default=8, metavar="N", help="requests at a time (default 8)")
-    add("--timeout", type=float, default=600.0, metavar="SECONDS", help="longest wait for an answer (default 600)")
+    add("--timeout", type=_seconds, default=600.0, metavar="SECONDS", help="longest wait for an answer (default 600)")
     add("--target-model", default="", metavar="NAME", help="where the server has several; default the first it lists")
     add("--draft-model", default="", metavar="NAME")
     add("--target-engine", choices=("auto", *ENGINES), default="auto", help="default: what the server says it is")

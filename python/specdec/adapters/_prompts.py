@@ -6,7 +6,7 @@ import json
 import operator
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Union
+from typing import NamedTuple, SupportsIndex, Union, cast
 
 #: A text, its token ids, or an object with "text" (or "prompt") or "tokens", and perhaps "id" and "task".
 GivenPrompt = Union[str, Sequence[int], Mapping[str, object]]
@@ -24,21 +24,49 @@ class Prompt(NamedTuple):
     content: str | list[int]
 
 
-def _content(given: object) -> str | list[int]:
-    """Raises ValueError or TypeError where it is none."""
+def _refused(name: str, found: object, expected: str) -> RecordingError:
+    return RecordingError(f"{name} is {str(found)[:40]!r}, but must be {expected}")
+
+
+def _token(given: object) -> int:
+    number = -1 if isinstance(given, bool) else operator.index(cast(SupportsIndex, given))
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _content(name: str, given: object) -> str | list[int]:
     if isinstance(given, str) and given:
         return given
     if isinstance(given, Collection) and not isinstance(given, (str, bytes, Mapping)) and len(given) > 0:
-        return [operator.index(token) for token in given]
-    raise ValueError
+        try:
+            return [_token(token) for token in given]
+        except (ValueError, TypeError):
+            pass
+    raise _refused(name, given, "a text or token ids that are not empty")
 
 
-def _prompt(place: int, given: object) -> Prompt:
-    if not isinstance(given, Mapping):
-        return Prompt(str(place), None, _content(given))
-    content = given.get("text") or given.get("prompt") or given.get("tokens")
+def _prompt(place: int, given: Mapping[str, object]) -> Prompt:
+    keys = [key for key in ("text", "prompt", "tokens") if given.get(key) is not None]
+    if not keys:
+        raise RecordingError('prompt is missing, but must be "text" or "tokens"')
+    key = next((key for key in keys if given[key]), keys[0])
     task = given.get("task")
-    return Prompt(str(given.get("id", place)), None if task is None else str(task), _content(content))
+    return Prompt(str(given.get("id", place)), None if task is None else str(task), _content(key, given[key]))
+
+
+def _text(place: int, given: object, name: str) -> Prompt:
+    return Prompt(str(place), None, _content(name, given))
+
+
+def _from_line(number: int, line: str) -> Prompt:
+    try:
+        given = json.loads(line)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise _refused("line", line.strip(), "a JSON object")
+    return _prompt(number, given)
 
 
 def _from_file(path: str) -> list[Prompt]:
@@ -50,9 +78,10 @@ def _from_file(path: str) -> list[Prompt]:
                 if not line.strip():
                     continue
                 try:
-                    found.append(_prompt(number, line.rstrip("\n") if path.endswith(".txt") else dict(json.loads(line))))
-                except (ValueError, TypeError):
-                    raise RecordingError(f'{path}:{number}: prompt is missing, but must be "text" or "tokens"') from None
+                    is_text = path.endswith(".txt")
+                    found.append(_text(number, line.rstrip("\n"), "line") if is_text else _from_line(number, line))
+                except RecordingError as error:
+                    raise RecordingError(f"{path}:{number}: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RecordingError(f"{path} cannot be read: {error}") from None
     return found
@@ -61,11 +90,14 @@ def _from_file(path: str) -> list[Prompt]:
 def _from_memory(given: Iterable[GivenPrompt]) -> list[Prompt]:
     found = []
     for number, one in enumerate(given, 1):
+        name = f"prompts: number {number}"
+        if not isinstance(one, Mapping):
+            found.append(_text(number, one, name))
+            continue
         try:
             found.append(_prompt(number, one))
-        except (ValueError, TypeError):
-            raise RecordingError(f"prompts: number {number} is {str(one)[:40]!r}, but must be a text or token ids that are "
-                                 'not empty, or "text" or "tokens" of an object') from None
+        except RecordingError as error:
+            raise RecordingError(f"{name}: {error}") from None
     return found
 
 

@@ -166,7 +166,7 @@ TEST_CASE("a number too large or too small to compute with names its option, and
 
 TEST_CASE("an option that has no effect beside the others is refused, with what it goes with") {
   const std::string recording = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
-  check_run_refused("reproduce --table table4", "--table is given, but goes with --format csv only, not with table");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --table rows", "--table is given, but goes with --format csv only, not with table");
   check_run_refused("plan --alpha 0.8 --c 0.1 --model llama",
                     "--model is given, but goes with a deployment: --batch, files, --hardware or --emit");
   const std::string placed = " --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
@@ -256,5 +256,6 @@ TEST_CASE("complaints about a configuration file name the file, the line and the
   std::ofstream(file) << "\xff\xfe";
   check_run_refused("plan --alpha 0.8 --c 0.1 --config " + file,
                     file + ":1: begins with \"\\xff\\xfe\", but must be UTF-8");
-  check_run_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read");
+  check_run_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read: No such file or directory");
+  check_run_refused("plan --config /etc", "--config /etc cannot be read: it is no file");
 }

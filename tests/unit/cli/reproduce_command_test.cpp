@@ -1,6 +1,8 @@
+#include <array>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "analysis/planning/published_acceptance.hpp"
 #include "tests/support/catch.hpp"
@@ -52,6 +54,26 @@ TEST_CASE("every table of reproduce prints as CSV, with as many fields on each l
       CHECK(std::count(line.begin(), line.end(), ',') == std::count(header.begin(), header.end(), ','));
     }
     CHECK(rows > 0);
+  }
+}
+
+TEST_CASE("--table shows one table of reproduce alone, as text and as JSON") {
+  const ordered_json whole = document_of_run("reproduce --format json");
+  const std::string text = run_specdec("reproduce").out;
+  for (const auto& [table, key, begins] : std::vector<std::array<std::string, 3>>{
+           {"table2", "table2", "Table 2: "},
+           {"table3_costs", "table3", "Table 3: "},
+           {"table5", "table5", "Table 5: "},
+           {"lenience_argmax", "lenience", "Appendix A.5: speedup with argmax lenience"}}) {
+    INFO(table);
+    const ordered_json shown = document_of_run("reproduce --format json --table " + table);
+    CHECK(shown["inputs"]["table"] == table);
+    CHECK(shown[key] == whole[key]);
+    CHECK(shown.size() == 7);
+    const std::string one = run_specdec("reproduce --table " + table).out;
+    CHECK(one.starts_with(begins));
+    CHECK(text.find(one.substr(0, one.find("\n\n"))) != std::string::npos);
+    CHECK(one.find("Figure 2") == std::string::npos);
   }
 }
 

@@ -223,6 +223,13 @@ class Recording(unittest.TestCase):
             (dict(prompts=os.path.join(self.folder, "none")), target, "cannot be read"),
             (dict(prompts=self.file("bad.jsonl", '{"text": "a"}\n{"txt": "b"}\n')), target,
              'bad.jsonl:2: prompt is missing, but must be "text" or "tokens"'),
+            (dict(prompts=self.file("number.jsonl", '{"text": 5}\n')), target,
+             "number.jsonl:1: text is '5', but must be a text or token ids that are not empty"),
+            (dict(prompts=self.file("half.jsonl", '{"tokens": [1, 2.5]}\n')), target,
+             "half.jsonl:1: tokens is '[1, 2.5]', but must be a text or token ids"),
+            (dict(prompts=self.file("true.jsonl", '{"tokens": [true]}\n')), target, "true.jsonl:1: tokens is '[True]'"),
+            (dict(prompts=self.file("list.jsonl", '[{"text": "a"}]\n')), target,
+             "list.jsonl:1: line is '[{\"text\": \"a\"}]', but must be a JSON object"),
             (dict(prompts=self.file("twice.jsonl", '{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n')), target,
              "id is given twice"),
             ({}, nameless, "is served by triton, but must be one of vllm, sglang, llamacpp"),
@@ -234,6 +241,26 @@ class Recording(unittest.TestCase):
                 self.assertIn(message, result.stderr)
                 self.assertEqual(result.stderr.count("\n"), 1)
                 self.assertFalse(os.path.exists(self.output))
+
+    def test_a_wrong_option_gets_one_line(self):
+        words = {"--target": "http://localhost:1", "--draft": "http://localhost:2", "--prompts": "p", "--output": "o"}
+        for option, value, message in (
+                ("--target", "foo", "argument --target: is foo, but must be a server's URL, for instance http://"),
+                ("--draft", "http://", "argument --draft: is http://, but must be a server's URL"),
+                ("--max-tokens", "0", "argument --max-tokens: is 0, but must be an integer, 1 or above"),
+                ("--max-tokens", "x", "argument --max-tokens: is x, but must be an integer, 1 or above"),
+                ("--limit", "-1", "argument --limit: is -1, but must be an integer, 1 or above"),
+                ("--timeout", "nan", "argument --timeout: is nan, but must be a number of seconds in (0, 1000000.0]"),
+                ("--timeout", "0", "argument --timeout: is 0, but must be a number of seconds"),
+                ("--temperature", "2", "argument --temperature: invalid choice: 2.0"),
+                ("--nothing", "1", "unrecognized arguments: --nothing")):
+            with self.subTest(option=option, value=value):
+                given = [word for pair in {**words, option: value}.items() for word in pair]
+                result = subprocess.run([sys.executable, SCRIPT, *given], capture_output=True, encoding="utf-8",
+                                        timeout=60, check=False)
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(message, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1)
 
     def test_a_server_that_is_not_there_is_named(self):
         # A bound socket that does not listen refuses connections and keeps its port from any other server.

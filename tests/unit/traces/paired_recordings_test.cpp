@@ -207,6 +207,18 @@ TEST_CASE("samplers that cannot be applied to raw numbers are refused, and kept 
     CAPTURE(off);
     CHECK_THAT(refused(on, off), Contains(applicable));
   }
+  CHECK(refused(R"("top_k":40)", R"("top_k":1.5)") ==
+        "t:1: generation_settings.top_k is 1.5, but must be an integer");
+  CHECK(refused(R"("top_p":0.949999988079071)", R"("top_p":"NaN")") ==
+        "t:1: generation_settings.top_p is NaN, but must be a number");
+  CHECK_THAT(refused(R"("xtc")", R"("foo")"),
+             Contains("generation_settings.samplers is a list with foo, but must be of penalties, dry, top_n_sigma"));
+  CHECK_THAT(refused(R"("xtc")", R"("top_k")"),
+             Contains("generation_settings.samplers is a list with top_k twice, but must be a list with each once"));
+  CHECK(refused(R"("min_keep":0)", R"("min_keep":0,"logit_bias":[{"bias":0,"token":1},{"bias":5.5,"token":2}])") ==
+        "t:1: generation_settings.logit_bias[1].bias is 5.5, but must be 0: " + applicable);
+  CHECK_THAT(refused(R"("min_keep":0)", R"("min_keep":0,"logit_bias":[{"bias":null,"token":2}])"),
+             Contains("generation_settings.logit_bias[0].bias is null, but must be 0"));
   CHECK_THAT(
       refused(R"("top_k","typ_p","top_p","min_p","xtc","temperature")", R"("top_p","temperature","min_p")"),
       Contains("generation_settings.samplers is penalties, dry, top_n_sigma, top_p, temperature, min_p, but must "
@@ -222,6 +234,37 @@ TEST_CASE("samplers that cannot be applied to raw numbers are refused, and kept 
   CHECK_THAT(refusal(sampled_answer(llama_defaults) + sampled_answer(R"("temperature":1.0)")),
              Contains("t:2: text is sampled at temperature 1, top-k 0, top-p 1, min-p 0, but must be sampled "
                       "at temperature 0.8 after the cuts, top-k 40, top-p 0.95, min-p 0.05, as the first request's"));
+}
+
+TEST_CASE("values beyond a sampler's range are read as llama.cpp acts on them") {
+  std::string settings = llama_defaults;
+  settings.replace(settings.find("0.800000011920929"), 17, "-1");
+  CHECK(metadata_of_answers(sampled_answer(settings)).temperature == 0);
+  settings.replace(settings.find("0.05000000074505806"), 19, "2");
+  CHECK(metadata_of_answers(sampled_answer(settings)).min_p == 1);
+}
+
+TEST_CASE("llama-server's ban of the tokens that end a text is noted") {
+  const std::string answer = sampled_answer(llama_defaults + R"(,"ignore_eos":true,"logit_bias":[{"bias":null,"token":2}])");
+  const auto source = Pair(answer, answer).open();
+  CHECK(source->metadata().top_k == 40);
+  REQUIRE(source->notes().size() == 1);
+  CHECK(source->notes().front().code == "logit_bias");
+}
+
+TEST_CASE("raw answers of llama-server without their settings do not say that the text is the target's own") {
+  const auto silent = open_samples("llama_server.json", "llama_server.json");
+  CHECK(silent->metadata().path == traces::TextSource::unknown);
+  REQUIRE(silent->notes().size() == 1);
+  CHECK(silent->notes().front().code == "sampling_not_stated");
+  const std::string chat =
+      R"({"model":"m","choices":[{"logprobs":{"content":[{"id":7,"token":"Hi","logprob":-0.5,"top_logprobs":[]}]}}]})"
+      "\n";
+  CHECK(Pair(chat, chat).open()->metadata().path == traces::TextSource::unknown);
+  CHECK(metadata_of_answers(sampled_answer(llama_defaults)).path == traces::TextSource::target);
+  const auto sampled = open_samples("llama_server_sampled.json", "llama_server_sampled.json");
+  CHECK(sampled->metadata().path == traces::TextSource::target);
+  CHECK(sampled->notes().empty());
 }
 
 TEST_CASE("llama-server's log-probabilities, probabilities and old lists are read") {

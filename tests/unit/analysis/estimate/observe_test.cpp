@@ -571,6 +571,7 @@ TEST_CASE("lenience follows the rule: where one token is proposed, and where fir
     return observe(pair.full(), metadata, options);
   };
   const Observations greedy = by_rule(AcceptanceRule::rejection, cold);
+  const Observations greedily_drafted = by_rule(AcceptanceRule::greedy_draft, cold);
   const Observations proposed = by_rule(AcceptanceRule::greedy_draft, {});
   std::vector<double> accepted(options.lenience.size());
   for (std::int64_t i = 0; i < pair.positions; ++i) {
@@ -582,9 +583,11 @@ TEST_CASE("lenience follows the rule: where one token is proposed, and where fir
       const bool good = p[x] >= options.lenience[l] * *largest;
       const double away = good && p[x] < *largest ? 1 : 0;
       const std::size_t row = at(i);
-      CHECK(greedy.lenient_acceptance[l][row] == (good ? 1 : 0));
-      CHECK(greedy.lenient_distance_strict[l][row] == away);
-      CHECK(greedy.lenient_distance_lenient[l][row] == away);
+      for (const Observations* first_tokens : {&greedy, &greedily_drafted}) {
+        CHECK(first_tokens->lenient_acceptance[l][row] == (good ? 1 : 0));
+        CHECK(first_tokens->lenient_distance_strict[l][row] == away);
+        CHECK(first_tokens->lenient_distance_lenient[l][row] == away);
+      }
       accepted[l] += good ? 1 : 0;
       // docs/theory.md#lenience with q standing on x, by its formulas.
       std::vector<double> target(p.begin(), p.end());
@@ -614,6 +617,7 @@ TEST_CASE("rows that stand on one token each do not tell lenience at temperature
   pair.token = {1, 2};
   ObserveOptions options;
   options.lenience = {0.5};
+  options.rule = GENERATE(AcceptanceRule::rejection, AcceptanceRule::greedy_draft, AcceptanceRule::greedy);
   TraceMetadata cold;
   cold.temperature = 0;
   MemorySource source;
