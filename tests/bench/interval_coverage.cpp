@@ -238,6 +238,14 @@ Sequence easy_or_hopeless(Random& random, std::size_t) {
   return sequence;
 }
 
+/// One text in twenty is hopeless (.05), the others easy (.9), all of one length.
+Sequence rare_hopeless(Random& random, std::size_t) {
+  Sequence sequence;
+  const double level = random.chance(0.05) ? 0.05 : 0.9;
+  for (int t = 0; t < 200; ++t) append(sequence, random, std::clamp(level + 0.03 * random.normal(), 0.0, 1.0));
+  return sequence;
+}
+
 const std::vector<Law> laws{
     {"independent betas", TaskMix::random, each(independent)},
     {"sticky Markov betas", TaskMix::random, each(sticky)},
@@ -260,6 +268,7 @@ const std::vector<Law> laws{
     {"unequal prompts", TaskMix::random, unequal_prompts},
     {"rare long and hard", TaskMix::random, each(rare_long)},
     {"easy or hopeless", TaskMix::random, each(easy_or_hopeless)},
+    {"rare and hopeless", TaskMix::random, each(rare_hopeless)},
 };
 
 /// Gammas up to this one are priced.

@@ -112,7 +112,21 @@ TEST_CASE("A.5, stochastic lenience: some c from 0.0075 to 0.0090 gives all four
   for (std::int64_t gamma = 1; gamma <= 200; ++gamma) {
     const double figure = speedup(0.84, gamma, 0.015);
     CHECK((4.5 <= figure && figure <= 5.5) == (9 <= gamma && gamma <= 24));
+    // The formula rises with alpha and falls with c.
+    const bool in_range = speedup(0.835, gamma, 0.0155) <= 5.5 && speedup(0.845, gamma, 0.0145) >= 4.5;
+    CHECK(in_range == (8 <= gamma && gamma <= 29));
   }
+  const auto some_gamma_gives = [&](std::size_t i, double c) {
+    for (std::int64_t gamma = 1; gamma <= 200; ++gamma) {
+      if (std::abs(speedup(alphas[i], gamma, c) - figures[i].value) <= figures[i].half_unit) return true;
+    }
+    return false;
+  };
+  const auto all_at_gammas_of_their_own = [&](double c) {
+    return some_gamma_gives(0, c) && some_gamma_gives(1, c) && some_gamma_gives(2, c) && some_gamma_gives(3, c);
+  };
+  for (const double c : {0.0, 0.002, 0.005, 0.0074}) CHECK(all_at_gammas_of_their_own(c));
+  for (const double c : {0.0076, 0.01, 0.015}) CHECK_FALSE(all_at_gammas_of_their_own(c));
 }
 
 TEST_CASE("A.5, argmax lenience: all four figures agree at the printed inputs") {

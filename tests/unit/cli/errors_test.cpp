@@ -164,6 +164,33 @@ TEST_CASE("a number too large or too small to compute with names its option, and
   CHECK(least.err.starts_with("specdec: error: --alpha is 0, but must be in [0."));
 }
 
+TEST_CASE("a value given by another name of its option is refused by that name") {
+  check_run_refused("counters t --at 0", "--at is 0, but must be an integer in [1, 1000]");
+  check_run_refused("counters t --num-speculative-tokens=0", "--num-speculative-tokens is 0, but must be an integer in [1, 1000]");
+  check_run_refused("counters t --gamma 0", "--gamma is 0, but must be an integer in [1, 1000]");
+  check_run_refused("counters t -k 0", "--gamma is 0, but must be an integer in [1, 1000]");
+}
+
+TEST_CASE("what is named twice in a list is refused") {
+  const std::string recording = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
+  check_run_refused("analyze " + recording + " --lenience 0.5,0.5",
+                    "--lenience is 0.5,0.5, but must be each l once; 0.5 is there twice");
+  check_run_refused("analyze " + recording + " --standardise temperature=0.7,temperature=0.8",
+                    "--standardise is temperature=0.7,temperature=0.8, but must be each key once; temperature is there twice");
+  check_run_refused("trace generate --output t.safetensors --tasks a:0.5,a:0.6",
+                    "--tasks is a:0.5,a:0.6, but must be each task once; a is there twice");
+}
+
+TEST_CASE("a trace is not written to standard output, and holds no more tokens of a list than there are") {
+  for (const char* command : {"record", "trace generate"}) {
+    check_run_refused(std::string(command) + " --output -",
+                      "--output is -, but must be a file or folder: a trace is not written to standard output");
+  }
+  const ScratchFolder scratch;
+  check_run_refused("record --tier topk --k 99999 --output " + (scratch / "t").string(),
+                    "--k is 99999, but must be at most the vocabulary's size, 2048");
+}
+
 TEST_CASE("an option that has no effect beside the others is refused, with what it goes with") {
   const std::string recording = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
   check_run_refused("plan --alpha 0.8 --c 0.1 --table rows", "--table is given, but goes with --format csv only, not with table");

@@ -75,9 +75,60 @@ class Surroundings(unittest.TestCase):
         done = self.bash('"$S" trace generate --threads 256 --sequences 1000 --output out', preexec_fn=limit)
         self.assert_refused(done, "--threads is 256, but the system starts only ")
 
+    def test_threads_that_the_system_does_not_start_are_named_as_they_were_given(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (150 << 20, 150 << 20))
+
+        if "AddressSanitizer" in self.bash('"$S" --version', preexec_fn=limit).stderr:
+            self.skipTest("the sanitizer's own tables need more addresses than the limit leaves")
+        done = self.bash('"$S" record --tier scalar --sequences 40 --threads 256 --output out', preexec_fn=limit)
+        self.assert_refused(done, "--threads is 256, but the system starts only ")
+
+    def test_files_beyond_the_limit_on_their_size_are_refused_and_leave_nothing(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+        for command in ("trace generate --output out", "trace generate --output out.safetensors",
+                        "plan --alpha 0.8 --c 0.1 --format json --output out.json"):
+            with self.subTest(command=command):
+                self.assert_refused(self.bash(f'"$S" {command}', preexec_fn=limit), "File too large")
+                self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_gnuplot_that_does_not_start_is_no_internal_error(self):
+        for script, says in (("echo cannot load libraries >&2; exit 127", "cannot load libraries"),
+                             ("kill -9 $$", "signal 9 ended it")):
+            gnuplot = self.folder / "gnuplot"
+            gnuplot.write_text(f"#!/bin/sh\n{script}\n")
+            gnuplot.chmod(0o755)
+            done = self.bash('PATH=$PWD:$PATH "$S" plot speedup-map --output x.svg')
+            self.assert_refused(done, "gnuplot is needed to draw, but cannot be run: " + says)
+
+    def test_a_stream_without_end_is_refused_before_it_fills_the_disk(self):
+        (self.folder / "small").mkdir()
+        mounted = 'mount -t tmpfs -o size=16m none small && df small >mounted && '
+        done = self.bash(f"unshare -rm bash -c '{mounted} yes | TMPDIR=$PWD/small \"$S\" counters -'")
+        if not (self.folder / "mounted").exists():
+            self.skipTest("no small file system can be mounted here: " + done.stderr)
+        self.assert_refused(done, "-: file is longer than 8388608 bytes, half of what is free in ")
+
+    def test_a_pipe_that_nobody_writes_to_is_named_while_it_is_waited_for(self):
+        after = SAMPLES / "serving" / "vllm_after.prom"
+        for option, says in (("", "specdec: waiting for what is written to the pipe p\n"), ("--quiet", "")):
+            done = self.bash(f'rm -f p; mkfifo p; (sleep 2; cat {after} >p) & "$S" counters p {option}')
+            self.assertEqual((done.returncode, done.stderr), (0, says))
+
+    def test_a_trace_on_standard_input_has_its_size(self):
+        document = self.document(f'"$S" trace info - --format json <{RECORDING}')
+        self.assertEqual(document["size_bytes"], RECORDING.stat().st_size)
+
+    def test_a_folder_that_cannot_be_made_and_a_full_disk_are_named_with_the_output(self):
+        (self.folder / "loop").symlink_to("loop")
+        done = self.bash('"$S" trace generate --output loop/trace')
+        self.assert_refused(done, "loop/trace: folder is not made (Too many levels of symbolic links)")
+
     def test_a_trace_that_the_disk_has_no_room_for_is_refused_before_it_is_written(self):
         done = self.bash('"$S" trace generate --sequences 1e9 --tokens 1e6 --output out.safetensors')
-        self.assert_refused(done, "free space is ")
+        self.assert_refused(done, "out.safetensors: free space is ")
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_configuration_without_end_is_refused(self):
@@ -115,6 +166,9 @@ class Surroundings(unittest.TestCase):
             document = self.document(
                 r'printf "[plan]\nalpha = 0.8\nc = 0.1\n" | "$S" plan --format json ' + option)
             self.assertEqual(document["alpha"], 0.8)
+            self.assertEqual(document["inputs"]["config"]["path"], "-")
+            done = self.bash(r'printf "[plan]\nalpha = 2\nc = 0.1\n" | "$S" plan ' + option)
+            self.assert_refused(done, "specdec: error: -:2: --alpha is 2")
 
     def test_a_configuration_comes_through_a_pipe_with_its_facts(self):
         config = r"[plan]\nalpha = 0.8\nc = 0.1\n"

@@ -76,7 +76,8 @@ TEST_CASE("what is no JSON is refused with its line and column") {
   CHECK(documents("[{}]\nx").back() == "f:2: array is followed by x, but must be the whole file");
   std::string deep = "{\"a\":1}\n";
   deep.append(2000, '[').append(2000, ']');
-  CHECK(documents(deep).back().substr(0, 16) == "f:2: document is");
+  CHECK(documents(deep).back() == "f:2: document is nested deeper, but must be at most 1024 deep");
+  CHECK(documents(std::string("{\"a\":1}\0\n", 9)).back() == "f:1: column 8 is \\x00, but must be JSON");
 }
 
 TEST_CASE("a key that an object holds twice is refused with its line and path, however deep it stands") {

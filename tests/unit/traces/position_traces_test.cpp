@@ -123,6 +123,8 @@ TEST_CASE("what is no position trace is refused by line and key") {
   CHECK_THAT(refusal(R"({"acc_x":{"acc_len":[1]},"generated_token_ids":[-1]})"),
              Contains("generated_token_ids[0] is -1, but must be an integer in [0, 2147483647]"));
   CHECK_THAT(refusal(R"({"acc_x":{"acc_len":[1]},"task":3})"), Contains("task is 3, but must be a string"));
+  CHECK_THAT(refusal(R"({"acc_x":{"acc_len":[1]},"prompt":{}})"),
+             Contains("prompt is {}, but must be a prompt that is not empty"));
 }
 
 TEST_CASE("position traces are told by their first line") {

@@ -24,6 +24,9 @@ TEST_CASE("each line of a plain text file that is not blank is a prompt") {
   CHECK(prompts[0].text == "{not JSON");
   CHECK(prompts[1].text == "  indented");
   CHECK(prompts[1].task == "all");
+  const auto latin = folder.write("latin.txt", "one\ncaf\xe9\n");
+  CHECK_THAT(tests::message_of<traces::FileError>([&] { traces::read_prompts(latin); }),
+             EndsWith("latin.txt:2: text is caf\\xe9, but must be UTF-8"));
   const auto blank = folder.write("blank.txt", "\n\n");
   CHECK_THAT(tests::message_of<traces::FileError>([&] { traces::read_prompts(blank); }),
              EndsWith("file is empty, but must be at least one prompt"));

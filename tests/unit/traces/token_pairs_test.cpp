@@ -290,6 +290,10 @@ TEST_CASE("JSON objects that do not hold a pair are refused by line and key") {
              Contains("seq is an array, but must be a string"));
   CHECK_THAT(jsonl_refusal(R"([{"seq":1,"p":[0.5],"q":[0.5]},{"seq":1,"p":[0.5],"q":[0.5]}])"),
              Contains("seq[0] is 1 again, but must be in one piece"));
+  for (const char* empty : {"{}", "[]"}) {
+    CHECK(jsonl_refusal(fmt::format(R"({{"p_logprob":-1,"q_logprob":-1,"prompt":{}}})", empty)) ==
+          fmt::format("x.jsonl:1: prompt is {}, but must be a prompt that is not empty", empty));
+  }
   CHECK_THAT(jsonl_refusal("{\"p\":0.5,"), StartsWith("x.jsonl:1"));
 }
 

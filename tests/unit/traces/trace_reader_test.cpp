@@ -434,10 +434,12 @@ TEST_CASE("metadata outside what the format knows are refused with the key") {
   CHECK(refused("version", "2") == "metadata version is \"2\", but must be 1");
   CHECK(refused("temperature", "-1") == "metadata temperature is \"-1\", but must be a number in [0, 1000000]");
   CHECK(refused("temperature", "nan") == "metadata temperature is \"nan\", but must be a number in [0, 1000000]");
-  CHECK(refused("top_p", "1.5") == "metadata top_p is \"1.5\", but must be a number in [0, 1]");
+  CHECK(refused("top_p", "1.5") == "metadata top_p is \"1.5\", but must be a number in (0, 1]");
+  CHECK(refused("top_p", "0") == "metadata top_p is \"0\", but must be a number in (0, 1]");
   CHECK(refused("min_p", "-0.1") == "metadata min_p is \"-0.1\", but must be a number in [0, 1]");
   CHECK(refused("temperature_last", "yes") == "metadata temperature_last is \"yes\", but must be true or false");
-  CHECK(refused("top_k", "ten") == "metadata top_k is \"ten\", but must be a number in [0, 2147483647]");
+  CHECK(refused("top_k", "ten") == "metadata top_k is \"ten\", but must be an integer in [0, 2147483647]");
+  CHECK(refused("top_k", "1.5") == "metadata top_k is \"1.5\", but must be an integer in [0, 2147483647]");
   CHECK(refused("acceptance", "Greedy") ==
         "metadata acceptance is \"Greedy\", but must be one of rejection, greedy-draft, greedy");
   CHECK(refused("logprob_space", "") == "metadata logprob_space is \"\", but must be one of raw, processed, unknown");
