@@ -192,7 +192,7 @@ class PositionTraces : public PositionSource {
       const auto value = find(line, key);
       if (!value) continue;
       has_prompts_ = true;
-      if (is_empty(*value)) file_.refuse(key, *value, "a prompt that is not empty");
+      if (is_empty(*value)) file_.refuse(key, std::string(simdjson::minify(*value)), "a prompt that is not empty");
       return value->is_string() ? prompt_id(value->get_string()) : prompt_id(std::string(simdjson::minify(*value)));
     }
     return no_prompt;

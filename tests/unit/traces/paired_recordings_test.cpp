@@ -210,7 +210,7 @@ TEST_CASE("samplers that cannot be applied to raw numbers are refused, and kept 
   CHECK(refused(R"("top_k":40)", R"("top_k":1.5)") ==
         "t:1: generation_settings.top_k is 1.5, but must be an integer");
   CHECK(refused(R"("top_p":0.949999988079071)", R"("top_p":"NaN")") ==
-        "t:1: generation_settings.top_p is NaN, but must be a number");
+        "t:1: generation_settings.top_p is \"NaN\", but must be a number");
   CHECK_THAT(refused(R"("xtc")", R"("foo")"),
              Contains("generation_settings.samplers is a list with foo, but must be of penalties, dry, top_n_sigma"));
   CHECK_THAT(refused(R"("xtc")", R"("top_k")"),
