@@ -72,9 +72,7 @@ class OneValueConfig : public CLI::ConfigTOML {
   std::string place_of(const std::string& option) const {
     const CLI::App* const command = chosen_app(app_).app;
     const CLI::Option* const own = command->get_option_no_throw(option);
-    const auto place = [&](const auto& line) {
-      return fmt::format("{}:{}", name(), line->second);
-    };
+    const auto place = [&](const auto& line) { return fmt::format("{}:{}", name(), line->second); };
     if (own != nullptr && !own->empty()) {
       const auto& on_line = command->parse_order();
       const auto line = lines_.find(own);
@@ -125,7 +123,8 @@ struct OutputOptions {
     for (const CsvTable& t : command.tables) names.push_back(t.name);
     options.group("Output");
     options.choice("--format", format, {"table", "json", "csv"}, "form of the output");
-    const std::string_view shows = command.tables_in_every_format ? "the only table to show" : "table that --format csv prints";
+    const std::string_view shows =
+        command.tables_in_every_format ? "the only table to show" : "table that --format csv prints";
     options.text("--table", table, "NAME", fmt::format("{}: {}", shows, fmt::join(names, ", ")));
     if (!command.owns_output) options.text("--output", output, "FILE", "write there instead of to standard output");
     options.flag("--quiet", quiet, "nothing on standard error but errors");
@@ -346,10 +345,11 @@ class CommandLine {
     } catch (const std::invalid_argument& error) {
       throw UsageError(in_terms_of_options(error.what(), parsed.options));
     } catch (const core::TooManyThreads& error) {
-      if (!parsed.options.is_given("--threads")) throw UsageError(error.what());
-      const auto threads = parsed.options.effective().at("threads").get<std::int64_t>();
-      throw UsageError(fmt::format("--threads is {}, but the system starts only {} ({})", threads, error.started(),
-                                   error.why().message()));
+      // The work at hand may have had use for fewer than were asked for.
+      const nlohmann::ordered_json inputs = parsed.options.effective();
+      if (!inputs.contains("threads") || !parsed.options.is_given("--threads")) throw UsageError(error.what());
+      throw UsageError(fmt::format("--threads is {}, but the system starts only {} ({})",
+                                   inputs.at("threads").get<std::int64_t>(), error.started(), error.why().message()));
     }
   }
 

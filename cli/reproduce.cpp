@@ -313,8 +313,7 @@ std::vector<Section> sections_of(const Reproduction& r) {
        section("Appendix A.5: speedup with argmax lenience, T5-small.", text_lenience(r.argmax), argmax_note)},
       {{"figure2"}, section("Figure 2: expected tokens per step.", text_figure_2(r.figure_2))},
       {{"figure3"}, section("Figure 3: optimal gamma.", text_figure_3(r.figure_3))},
-      {{"figure4"},
-       section("Figure 4: speedup / operations, c = c_hat = 0.", text_figure_4(r.figure_4), curves_note)}};
+      {{"figure4"}, section("Figure 4: speedup / operations, c = c_hat = 0.", text_figure_4(r.figure_4), curves_note)}};
 }
 
 Report run_reproduce() {
@@ -353,7 +352,9 @@ Command reproduce_command() {
                                   {"figure3", "/figure3/series"},
                                   {"figure4", "/figure4/series"}};
   for (CsvTable& table : measured_csv_tables()) tables.push_back(std::move(table));
-  return {"reproduce", "The paper's printed figures beside what its formulas give", std::move(tables),
+  return {"reproduce",
+          "The paper's printed figures beside what its formulas give",
+          std::move(tables),
           [](Options& options) {
             options.footer(
                 "Examples:\n  specdec reproduce --table table3\n  specdec reproduce --format csv --table table4");

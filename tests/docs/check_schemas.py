@@ -143,7 +143,7 @@ RUNS = {
         "--source synthetic --tokens 256 --draft copy --c 0.1 --verify-factor 2:1.1",
     ],
     "compare": [f"{METHODS} block ngram", "--source synthetic --tokens 256"],
-    "reproduce": [""],
+    "reproduce": ["", "--table table3_costs"],
     "plot": [""],
     "plot steps": ["--tokens 12", "--gamma 2 --tokens 6 --temperature 0"],
     "validate": [

@@ -40,8 +40,8 @@ constexpr std::array<OtherSetting, 10> other_settings = {{
     {"adaptive_p", "adaptive_target", -infinity, -1e-9, "-1"},
 }};
 
-constexpr std::array<std::string_view, 12> known_samplers = {"penalties", "dry",   "top_n_sigma", "top_k",
-                                                             "typ_p",     "top_p", "min_p",       "xtc",
+constexpr std::array<std::string_view, 12> known_samplers = {"penalties", "dry",    "top_n_sigma", "top_k",
+                                                             "typ_p",     "top_p",  "min_p",       "xtc",
                                                              "tfs_z",     "infill", "temperature", "adaptive_p"};
 
 class GenerationSettings {

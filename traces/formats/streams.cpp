@@ -179,7 +179,8 @@ fs::path readable_path(const fs::path& file, std::int64_t longest) {
   const auto identity = identity_of(file);
   if (!identity) refuse(file, fmt::format("unreadable ({})", reason()), "a readable file");
   auto found = kept.descriptors.find(*identity);
-  if (found == kept.descriptors.end()) found = kept.descriptors.emplace(*identity, copy_of(file, longest, kept.waits)).first;
+  if (found == kept.descriptors.end())
+    found = kept.descriptors.emplace(*identity, copy_of(file, longest, kept.waits)).first;
   return fmt::format("/proc/self/fd/{}", found->second);
 }
 

@@ -506,7 +506,8 @@ class LogReader {
       if (!by_position.empty() && (!by_position.starts_with('(') || by_position.find(')') == std::string_view::npos)) {
         line.refuse("acceptance rate per position", quoted(by_position), "fractions in parentheses");
       }
-      const std::string_view list = by_position.empty() ? by_position : by_position.substr(1, by_position.find(')') - 1);
+      const std::string_view list =
+          by_position.empty() ? by_position : by_position.substr(1, by_position.find(')') - 1);
       const std::vector<double> rates = line.rates("acceptance rate per position", list);
       if (!list.empty() && std::ssize(rates) != 1 + std::count(list.begin(), list.end(), ',')) {
         line.refuse("acceptance rate per position", quoted(by_position), "fractions in parentheses");

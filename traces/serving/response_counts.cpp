@@ -287,7 +287,8 @@ class LlamaTimings : public ResponseReaderOfCounts {
     }
     const auto milliseconds = timings.measure_or_nan("predicted_ms");
     if (milliseconds && !(*milliseconds <= most_milliseconds)) {
-      timings.refuse("predicted_ms", fmt::format("{}", *milliseconds), "the time of generation, above 0 and at most 1e12");
+      timings.refuse("predicted_ms", fmt::format("{}", *milliseconds),
+                     "the time of generation, above 0 and at most 1e12");
     }
     if (units.times_wanted()) {
       take_times(answer, timings, milliseconds, counts);

@@ -68,7 +68,8 @@ def _parse(arguments: Sequence[str], program: str) -> argparse.Namespace:
     parser = _Parser(prog=program, description=first_line, epilog=rest,
                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--target", required=True, type=_url, metavar="URL", help="server of the target, for instance http://localhost:8000")
+    add("--target", required=True, type=_url, metavar="URL",
+        help="server of the target, for instance http://localhost:8000")
     add("--draft", required=True, type=_url, metavar="URL", help="server of the draft")
     add("--prompts", required=True, metavar="FILE", help='JSON Lines with "text" or "tokens", or a .txt file')
     add("--output", required=True, metavar="FILE", help="JSON Lines to write or to go on with")

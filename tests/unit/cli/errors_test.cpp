@@ -166,7 +166,8 @@ TEST_CASE("a number too large or too small to compute with names its option, and
 
 TEST_CASE("a value given by another name of its option is refused by that name") {
   check_run_refused("counters t --at 0", "--at is 0, but must be an integer in [1, 1000]");
-  check_run_refused("counters t --num-speculative-tokens=0", "--num-speculative-tokens is 0, but must be an integer in [1, 1000]");
+  check_run_refused("counters t --num-speculative-tokens=0",
+                    "--num-speculative-tokens is 0, but must be an integer in [1, 1000]");
   check_run_refused("counters t --gamma 0", "--gamma is 0, but must be an integer in [1, 1000]");
   check_run_refused("counters t -k 0", "--gamma is 0, but must be an integer in [1, 1000]");
 }
@@ -175,8 +176,9 @@ TEST_CASE("what is named twice in a list is refused") {
   const std::string recording = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
   check_run_refused("analyze " + recording + " --lenience 0.5,0.5",
                     "--lenience is 0.5,0.5, but must be each l once; 0.5 is there twice");
-  check_run_refused("analyze " + recording + " --standardise temperature=0.7,temperature=0.8",
-                    "--standardise is temperature=0.7,temperature=0.8, but must be each key once; temperature is there twice");
+  check_run_refused(
+      "analyze " + recording + " --standardise temperature=0.7,temperature=0.8",
+      "--standardise is temperature=0.7,temperature=0.8, but must be each key once; temperature is there twice");
   check_run_refused("trace generate --output t.safetensors --tasks a:0.5,a:0.6",
                     "--tasks is a:0.5,a:0.6, but must be each task once; a is there twice");
 }
@@ -193,7 +195,8 @@ TEST_CASE("a trace is not written to standard output, and holds no more tokens o
 
 TEST_CASE("an option that has no effect beside the others is refused, with what it goes with") {
   const std::string recording = SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors";
-  check_run_refused("plan --alpha 0.8 --c 0.1 --table rows", "--table is given, but goes with --format csv only, not with table");
+  check_run_refused("plan --alpha 0.8 --c 0.1 --table rows",
+                    "--table is given, but goes with --format csv only, not with table");
   check_run_refused("plan --alpha 0.8 --c 0.1 --model llama",
                     "--model is given, but goes with a deployment: --batch, files, --hardware or --emit");
   const std::string placed = " --alpha 0.8 --hardware h100-sxm --model llama-3.1-8b --draft-model llama-3.2-1b ";
@@ -283,6 +286,7 @@ TEST_CASE("complaints about a configuration file name the file, the line and the
   std::ofstream(file) << "\xff\xfe";
   check_run_refused("plan --alpha 0.8 --c 0.1 --config " + file,
                     file + ":1: begins with \"\\xff\\xfe\", but must be UTF-8");
-  check_run_refused("plan --config /nonexistent.toml", "--config /nonexistent.toml cannot be read: No such file or directory");
+  check_run_refused("plan --config /nonexistent.toml",
+                    "--config /nonexistent.toml cannot be read: No such file or directory");
   check_run_refused("plan --config /etc", "--config /etc cannot be read: it is no file");
 }

@@ -17,7 +17,8 @@ TEST_CASE("an acceptance of another model is noted where both names can be of on
 
 TEST_CASE("llama-bench's name of a kind of model is not taken for another model than a file") {
   const std::string kind = "llama 8B Q4_0 (4.33 GiB / 8.03 B)";
-  for (const auto& [measured, planned] : {std::pair<std::string, std::string>{"target.gguf", kind}, {kind, "target.gguf"}}) {
+  for (const auto& [measured, planned] :
+       {std::pair<std::string, std::string>{"target.gguf", kind}, {kind, "target.gguf"}}) {
     const auto note = other_model(measured, {planned});
     REQUIRE(note);
     CHECK(note->code == "acceptance_model_not_compared");

@@ -207,8 +207,7 @@ TEST_CASE("samplers that cannot be applied to raw numbers are refused, and kept 
     CAPTURE(off);
     CHECK_THAT(refused(on, off), Contains(applicable));
   }
-  CHECK(refused(R"("top_k":40)", R"("top_k":1.5)") ==
-        "t:1: generation_settings.top_k is 1.5, but must be an integer");
+  CHECK(refused(R"("top_k":40)", R"("top_k":1.5)") == "t:1: generation_settings.top_k is 1.5, but must be an integer");
   CHECK(refused(R"("top_p":0.949999988079071)", R"("top_p":"NaN")") ==
         "t:1: generation_settings.top_p is \"NaN\", but must be a number");
   CHECK_THAT(refused(R"("xtc")", R"("foo")"),
@@ -245,7 +244,8 @@ TEST_CASE("values beyond a sampler's range are read as llama.cpp acts on them") 
 }
 
 TEST_CASE("llama-server's ban of the tokens that end a text is noted") {
-  const std::string answer = sampled_answer(llama_defaults + R"(,"ignore_eos":true,"logit_bias":[{"bias":null,"token":2}])");
+  const std::string answer =
+      sampled_answer(llama_defaults + R"(,"ignore_eos":true,"logit_bias":[{"bias":null,"token":2}])");
   const auto source = Pair(answer, answer).open();
   CHECK(source->metadata().top_k == 40);
   REQUIRE(source->notes().size() == 1);

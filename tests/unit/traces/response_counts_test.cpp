@@ -438,8 +438,9 @@ TEST_CASE("where times are wanted every answer of llama.cpp is a run of one requ
                     Contains("timings.draft_n_accepted is missing"));
   CHECK_THROWS_WITH(tests::counts_of({R"({"timings":{"predicted_n":9,"predicted_ms":0}})"}, true),
                     Contains("timings.predicted_ms is 0, but must be the time of generation, above 0"));
-  CHECK_THROWS_WITH(tests::counts_of({R"({"timings":{"predicted_n":9,"predicted_ms":NaN}})"}, true),
-                    Contains("timings.predicted_ms is nan, but must be the time of generation, above 0 and at most 1e12"));
+  CHECK_THROWS_WITH(
+      tests::counts_of({R"({"timings":{"predicted_n":9,"predicted_ms":NaN}})"}, true),
+      Contains("timings.predicted_ms is nan, but must be the time of generation, above 0 and at most 1e12"));
 }
 
 TEST_CASE("responses with log-probabilities alone are no counts") {
