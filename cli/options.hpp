@@ -23,8 +23,9 @@ namespace specdec::cli {
 /// The options of one command. Declares them to CLI11, which only options.cpp and command_line.cpp see, checks each
 /// value against its legal range, and remembers all of them for the "inputs" of the JSON output.
 ///
-/// `names` is CLI11's list, for instance "-k,--gamma,--num-speculative-tokens"; the first long name is the one that
-/// messages and JSON keys use. A target with a value before parsing shows it as its default.
+/// `names` is CLI11's list, for instance "-k,--gamma,--num-speculative-tokens"; JSON keys use the first long name, and
+/// messages the long name that was given, or else the first. A target with a value before parsing shows it as its
+/// default.
 class Options {
  public:
   explicit Options(CLI::App& app) : app_(&app) {}

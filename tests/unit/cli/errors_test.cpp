@@ -55,7 +55,7 @@ TEST_CASE("plan refuses values outside their range and says the range") {
                     "--gamma is 1.5, but must be an integer in [0, 9007199254740992]");
   check_run_refused("plan --alpha 0.8 --c 0.1 -k -1", "--gamma is -1, but must be an integer in [0, 9007199254740992]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --num-speculative-tokens x",
-                    "--gamma is x, but must be an integer in [0, 9007199254740992]");
+                    "--num-speculative-tokens is x, but must be an integer in [0, 9007199254740992]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --max-gamma 0",
                     "--max-gamma is 0, but must be an integer in [1, 100000]");
   check_run_refused("plan --alpha 0.8 --c 0.1 --gamma 9 --max-gamma 8",

@@ -58,7 +58,7 @@ TEST_CASE("every table of reproduce prints as CSV, with as many fields on each l
 }
 
 TEST_CASE("--table shows one table of reproduce alone, as text and as JSON") {
-  const ordered_json whole = document_of_run("reproduce --format json");
+  const ordered_json whole = document_of_run("reproduce");
   const std::string text = run_specdec("reproduce").out;
   for (const auto& [table, key, begins] : std::vector<std::array<std::string, 3>>{
            {"table2", "table2", "Table 2: "},
@@ -66,7 +66,7 @@ TEST_CASE("--table shows one table of reproduce alone, as text and as JSON") {
            {"table5", "table5", "Table 5: "},
            {"lenience_argmax", "lenience", "Appendix A.5: speedup with argmax lenience"}}) {
     INFO(table);
-    const ordered_json shown = document_of_run("reproduce --format json --table " + table);
+    const ordered_json shown = document_of_run("reproduce --table " + table);
     CHECK(shown["inputs"]["table"] == table);
     CHECK(shown[key] == whole[key]);
     CHECK(shown.size() == 7);
