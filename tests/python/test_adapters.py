@@ -68,6 +68,7 @@ def test_an_engines_answers_become_a_recording(servers: tuple[Any, Any, Any], tm
         ({"max_tokens": 0}, "max_tokens is 0, but must be an integer from 1 on"),
         ({"output": "."}, "is no file, but must be one that can be gone on with"),
         ({"target": "http://127.0.0.1:9"}, "http://127.0.0.1:9/v1/models cannot be reached"),
+        ({"target": "foo"}, "foo/v1/models cannot be reached: unknown url type"),
     ],
 )
 def test_what_cannot_be_recorded_has_one_clear_line(given: dict[str, Any], message: str, tmp_path: pathlib.Path) -> None:

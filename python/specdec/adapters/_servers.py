@@ -60,8 +60,8 @@ class Server:
 
     def ask(self, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, headers=self.headers)
         try:
+            request = urllib.request.Request(self.url + path, data=data, headers=self.headers)
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:
                 content = answer.read()
         except urllib.error.HTTPError as error:
