@@ -145,9 +145,7 @@ AskedCapacity asked_capacity(const CapacityOptions& o) {
 std::vector<nlohmann::ordered_json> file_facts_of(const AskedCapacity& asked, const planner::Capacity& capacity) {
   std::set<std::string> files(capacity.files.begin(), capacity.files.end());
   files.insert(asked.files.begin(), asked.files.end());
-  std::vector<nlohmann::ordered_json> facts;
-  for (const std::string& file : files) facts.push_back(file_facts("FILE", file));
-  return facts;
+  return facts_of({files.begin(), files.end()});
 }
 
 }  // namespace specdec::cli

@@ -97,6 +97,12 @@ nlohmann::ordered_json file_facts(std::string_view option, const std::string& pa
           {"sha256", hash ? nlohmann::ordered_json(sha256(option, path)) : nlohmann::ordered_json()}};
 }
 
+std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& files) {
+  std::vector<nlohmann::ordered_json> facts;
+  for (const std::string& file : files) facts.push_back(file_facts("FILE", file));
+  return facts;
+}
+
 std::vector<Note> same_content(const std::vector<nlohmann::ordered_json>& files) {
   std::vector<Note> warnings;
   std::map<std::string, std::string> first_of;

@@ -24,6 +24,9 @@ void write_whole(std::string_view option, const std::string& path, std::string_v
 /// @throws UsageError naming the option and the path when it cannot be read
 nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash = false);
 
+/// file_facts of files that have been read.
+std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& files);
+
 /// Warns ("same_content") of every file whose content is that of one before it, as far as file_facts took its hash: two
 /// names of one recording count the same texts twice.
 /// @param files  file_facts

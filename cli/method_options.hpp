@@ -1,26 +1,26 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "cli/checkpoint_pair.hpp"
 #include "cli/options.hpp"
 #include "cli/report.hpp"
 #include "cli/step_cost_options.hpp"
-#include "sim/validation/compare.hpp"
-#include "sim/validation/planned_trees.hpp"
+#include "planner/methods/comparison.hpp"
 
 namespace specdec::cli {
 
 /// The options of `simulate` and `compare`: what is continued, the parameters of the methods, and what steps cost.
 struct MethodOptions {
   std::string source = "pair";
-  CheckpointPair::Paths paths;
-  CheckpointPair::HeadPaths heads;
+  std::optional<std::string> target;
+  std::optional<std::string> draft_model;
+  std::optional<std::string> prompts;
   std::optional<std::string> tasks;
   std::optional<std::string> ngram_text;
+  std::optional<std::string> eagle_head;
+  std::optional<std::string> parallel_heads;
+  std::optional<std::string> exits;
   std::optional<std::int64_t> vocab;
   std::optional<double> noise;
   std::optional<std::string> laws;
@@ -39,23 +39,16 @@ struct MethodOptions {
   MethodOptions();
   void declare_source(Options& options);
   void declare_settings(Options& options);
+
+  /// What the user gave; `given` is where the options were declared.
+  /// @throws UsageError
+  void fill(planner::MethodQuestion& question, const Options& given) const;
 };
 
-/// What was run, and the frame of the answer without its text and results.
-struct MethodRuns {
-  std::vector<validation::MethodResult> results;
-  std::vector<validation::PlannedTree> trees;
-  /// Ctrl-C ended it: what was finished until then is there.
-  bool partial = false;
-  std::int64_t tokens = 0;
-  double seconds = 0;
-  Report report;
-};
+/// Progress on a terminal; the first Ctrl-C ends the run with what there is, while an Interruption lives.
+validation::ComparisonHooks interruptible(const std::string& doing, bool quiet);
 
-/// Runs the methods that `methods` chooses for the source; `given` is where the options were declared, and says which
-/// of them the user gave. What none of the methods looks at is refused.
-/// @throws UsageError, traces::FileError
-MethodRuns run_methods(const MethodOptions& options, const Options& given, const std::string& doing,
-                       const std::function<std::vector<validation::Method>(const validation::MethodContext&)>& methods);
+/// What became of the methods, without text.
+Report report_of(const planner::MethodRuns& runs);
 
 }  // namespace specdec::cli

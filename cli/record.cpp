@@ -5,12 +5,13 @@
 #include <memory>
 #include <thread>
 
-#include "cli/checkpoint_pair.hpp"
 #include "cli/files.hpp"
 #include "cli/progress.hpp"
 #include "cli/sampling_options.hpp"
+#include "cli/shipped_models.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/methods/checkpoint_pair.hpp"
 #include "sim/recording.hpp"
 
 namespace specdec::cli {
@@ -19,7 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct RecordOptions {
-  CheckpointPair::Paths paths;
+  planner::CheckpointPair::Paths paths;
   std::optional<std::string> tasks;
   double temperature = 1;
   SamplingCuts cuts;
@@ -52,7 +53,7 @@ sim::RecordingOptions recording_options(const RecordOptions& o, std::size_t prom
 }
 
 /// Everything that the texts and the numbers depend on, so that only the same recording is gone on with.
-traces::TraceMetadata metadata_of(const CheckpointPair& pair, const std::vector<sim::Prompt>& prompts,
+traces::TraceMetadata metadata_of(const planner::CheckpointPair& pair, const std::vector<sim::Prompt>& prompts,
                                   const RecordOptions& o, const sim::RecordingOptions& options) {
   traces::TraceMetadata metadata = sim::recording_metadata(prompts, pair.vocab_size(), options);
   const std::vector<Assumption> names = pair.assumptions();
@@ -83,8 +84,8 @@ ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const sim::Reco
 
 Report run(const RecordOptions& o, bool quiet) {
   o.output.require_path();
-  const CheckpointPair pair(o.paths);
-  const CheckpointPair::Prompts prompts =
+  const planner::CheckpointPair pair(o.paths, shipped_models());
+  const planner::CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", o.tasks), pair.longest_prompt(o.max_new_tokens));
   const sim::RecordingOptions options = recording_options(o, prompts.kept.size());
   if (o.tier == "topk" && o.k > pair.vocab_size())
@@ -116,9 +117,9 @@ Report run(const RecordOptions& o, bool quiet) {
   report.text = fmt::format("{} tokens in {} texts of {}, tier {}: {}\n", sequences * options.max_new_tokens, sequences,
                             options.max_new_tokens, o.tier, *output.path);
   if (there > 0) report.text += fmt::format("{} of the texts were there already.\n", there);
-  report.files = pair.files();
+  report.files = facts_of(pair.files());
   report.assumptions = pair.assumptions();
-  prompts.warn_of_cut(report);
+  prompts.warn_of_cut(report.warnings);
   return report;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/files.hpp"
+#include "cli/shipped_models.hpp"
 #include "cli/values.hpp"
 
 namespace specdec::cli {
@@ -12,7 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 using sim::Token;
 
-std::vector<Token> shown_prompt(const ShownTextOptions& options, const CheckpointPair& pair) {
+std::vector<Token> shown_prompt(const ShownTextOptions& options, const planner::CheckpointPair& pair) {
   const std::int64_t longest = pair.longest_prompt(options.tokens, options.tokens_option);
   if (!options.prompt) return pair.prompts(listed("--tasks", options.tasks), longest).kept.front().tokens;
   std::vector<Token> tokens = pair.tokenizer().encode(*options.prompt, true);
@@ -37,7 +39,7 @@ std::vector<FigureStep> figure_steps(const sim::Generation& text, const sim::Tok
 }  // namespace
 
 ShownText decode_shown_text(const ShownTextOptions& options) {
-  const CheckpointPair pair(options.paths);
+  const planner::CheckpointPair pair(options.paths, shipped_models());
   const sim::Tokenizer& tokenizer = pair.tokenizer();
   const std::vector<Token> prompt = shown_prompt(options, pair);
   const sim::OwnedModel target = pair.models().target(options.threads);
@@ -51,7 +53,7 @@ ShownText decode_shown_text(const ShownTextOptions& options) {
   shown.prompt = tokenizer.decode(prompt);
   shown.text = sim::decode_speculatively(target.ref(), draft.ref(), prompt, decoding, stream);
   shown.steps = figure_steps(shown.text, tokenizer);
-  shown.files = pair.files();
+  shown.files = facts_of(pair.files());
   shown.assumptions = pair.assumptions();
   return shown;
 }

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/checkpoint_pair.hpp"
 #include "cli/report.hpp"
 #include "cli/sampling_options.hpp"
+#include "planner/methods/checkpoint_pair.hpp"
 #include "render/step_figure.hpp"
 #include "sim/decoding.hpp"
 
@@ -16,7 +16,7 @@ namespace specdec::cli {
 
 /// What to decode for Figure 1, and how.
 struct ShownTextOptions {
-  CheckpointPair::Paths paths;
+  planner::CheckpointPair::Paths paths;
   std::optional<std::string> tasks;
   std::optional<std::string> prompt;  ///< the first one of the tasks where missing
   double temperature = 1;

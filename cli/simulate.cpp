@@ -1,12 +1,13 @@
 #include "cli/simulate.hpp"
 
-#include <fmt/format.h>
-
 #include <memory>
+#include <optional>
+#include <string>
 
+#include "cli/interruption.hpp"
 #include "cli/method_options.hpp"
-#include "cli/method_output.hpp"
-#include "cli/usage_error.hpp"
+#include "cli/shipped_models.hpp"
+#include "render/comparison.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -18,25 +19,14 @@ struct SimulateOptions {
   std::string policy = validation::policy_names().front();
   std::optional<std::string> system;
 
-  void require_one_method(const Options& given) const {
-    const auto refuse_beside_system = [&](const char* option, const std::string& chosen) {
-      if (system && given.is_given(option))
-        throw UsageError(fmt::format("{} {} does not go with --system {}", option, chosen, *system));
-    };
-    refuse_beside_system("--draft", draft);
-    refuse_beside_system("--verifier", verifier);
-    refuse_beside_system("--policy", policy);
-    if (system == "blockwise" && shared.settings.temperature != 0)
-      throw UsageError("--system blockwise needs --temperature 0 beside it: its text is the greedy one");
-    if (!system && policy == "batch" && !shared.schedule)
-      throw UsageError("--policy batch needs --schedule beside it, the gammas by batch");
-  }
-
-  std::vector<validation::Method> method(const validation::MethodContext& context) const {
-    const validation::Method method = *validation::method_named(system.value_or(draft + "+" + verifier + "+" + policy));
-    if (const std::string lack = lacking(method, context); !lack.empty())
-      throw UsageError(fmt::format("{}: {}", name_of(method), lack));
-    return {method};
+  planner::SimulationQuestion question(const Options& given) const {
+    planner::SimulationQuestion asked;
+    shared.fill(asked, given);
+    if (given.is_given("--draft")) asked.draft = draft;
+    if (given.is_given("--verifier")) asked.verifier = verifier;
+    if (given.is_given("--policy")) asked.policy = policy;
+    asked.system = system;
+    return asked;
   }
 };
 
@@ -55,13 +45,12 @@ std::function<Report()> set_up_simulation(Options& options) {
       "specdec simulate --draft combination --task code --c 0.05\n"
       "specdec simulate --source synthetic --verifier lenient --lenience 0.3 --c 0.1");
   return [values, &options] {
-    values->require_one_method(options);
-    MethodRuns runs = run_methods(values->shared, options, "simulating",
-                                  [&](const validation::MethodContext& context) { return values->method(context); });
-    runs.report.json = methods_json(runs);
-    runs.report.rows_of_empty = rows_of_empty_tables(runs);
-    runs.report.text = simulation_text(runs);
-    return runs.report;
+    const Interruption interruption;
+    const planner::Simulation simulation =
+        planner::simulate(values->question(options), shipped_models(), interruptible("simulating", options.quiet()));
+    Report report = report_of(simulation);
+    report.text = render::text_of(simulation);
+    return report;
   };
 }
 

@@ -1,9 +1,10 @@
 #include "cli/validate.hpp"
 
-#include "cli/checkpoint_pair.hpp"
+#include "cli/files.hpp"
 #include "cli/given_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/sampling_options.hpp"
+#include "cli/shipped_models.hpp"
 #include "cli/shown_text.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/validate_output.hpp"
@@ -25,7 +26,7 @@ using namespace render;
 namespace {
 
 struct ValidateOptions {
-  CheckpointPair::Paths paths;
+  planner::CheckpointPair::Paths paths;
   std::optional<std::string> tasks;
   std::string temperature = "0,1";
   std::string gamma = "2,4,8";
@@ -78,8 +79,8 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
   run.timed_prompts = options.timed_prompts;
   run.seed = static_cast<std::uint64_t>(options.seed);
   run.threads = options.threads;
-  const CheckpointPair pair(options.paths);
-  const CheckpointPair::Prompts prompts =
+  const planner::CheckpointPair pair(options.paths, shipped_models());
+  const planner::CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", options.tasks), pair.longest_prompt(options.max_new_tokens));
   const validation::Report found =
       validation::validate(pair.models(), prompts.kept, run, progress_line("validating", quiet));
@@ -87,7 +88,7 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
   Report report;
   report.json = validation_json(found);
   report.rows_of_empty["steps"] = steps_json(one_empty_step()).front();
-  report.files = pair.files();
+  report.files = facts_of(pair.files());
   report.assumptions = pair.assumptions();
   report.text = validation_text(found);
   report.exit_code = found.passed ? success : check_failed;
@@ -98,7 +99,7 @@ Report run_validation(const ValidateOptions& options, bool quiet) {
                                            found.planned_tests - found.tests, found.planned_tests)});
   if (options.timed_prompts == 0)
     report.warnings.push_back({"not_timed", "c, verify_factor, overhead and speedup need --timed-prompts above 0"});
-  prompts.warn_of_cut(report);
+  prompts.warn_of_cut(report.warnings);
   return report;
 }
 

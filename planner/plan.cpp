@@ -82,21 +82,6 @@ void require_rising(std::string_view option, const std::vector<double>& values, 
   }
 }
 
-void require_schedule(const std::vector<ScheduleStretch>& schedule) {
-  std::int64_t next = 1;
-  for (const ScheduleStretch& s : schedule) {
-    const bool legal = s.batch_low == next && s.batch_low <= s.batch_high &&
-                       s.batch_high <= planning::largest_scheduled_batch && 0 <= s.gamma &&
-                       s.gamma <= planning::largest_scanned_gamma;
-    if (!legal) {
-      refuse("--schedule", fmt::format("{}-{}:{}", s.batch_low, s.batch_high, s.gamma),
-             fmt::format("stretches from batch 1 on without gaps up to {}, of gammas up to {}",
-                         planning::largest_scheduled_batch, planning::largest_scanned_gamma));
-    }
-    next = s.batch_high + 1;
-  }
-}
-
 /// The question for the library, from the drafts' names, curves and costs and the plan's question.
 planning::DeploymentQuestion deployment_question(const Plan& p) {
   const PlanQuestion& q = p.question;
@@ -189,6 +174,21 @@ bool Plan::lacks_sampling(std::size_t draft) const {
 
 bool Plan::exceeds_max_regret() const {
   return deployment.exceeds_max_regret || (closed_form && closed_form->regret_too_large());
+}
+
+void require_schedule(const std::vector<ScheduleStretch>& schedule) {
+  std::int64_t next = 1;
+  for (const ScheduleStretch& s : schedule) {
+    const bool legal = s.batch_low == next && s.batch_low <= s.batch_high &&
+                       s.batch_high <= planning::largest_scheduled_batch && 0 <= s.gamma &&
+                       s.gamma <= planning::largest_scanned_gamma;
+    if (!legal) {
+      refuse("--schedule", fmt::format("{}-{}:{}", s.batch_low, s.batch_high, s.gamma),
+             fmt::format("stretches from batch 1 on without gaps up to {}, of gammas up to {}",
+                         planning::largest_scheduled_batch, planning::largest_scanned_gamma));
+    }
+    next = s.batch_high + 1;
+  }
 }
 
 void require_ranges(const PlanQuestion& q) {

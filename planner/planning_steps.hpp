@@ -10,6 +10,8 @@ namespace specdec::planner {
 
 /// @throws QuestionError for a member that is out of its range, whatever the others are
 void require_ranges(const PlanQuestion& question);
+/// @throws QuestionError unless the stretches go on from batch 1 without gaps, with gammas in their range
+void require_schedule(const std::vector<planning::ScheduleStretch>& schedule);
 /// The part of the plan that follows from the question before a draft is known.
 /// @param usual  the largest gamma if the question names none
 /// @throws QuestionError

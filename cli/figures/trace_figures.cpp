@@ -10,11 +10,12 @@
 #include "analysis/estimate/observe.hpp"
 #include "analysis/planning/replay_columns.hpp"
 #include "cli/acceptance_options.hpp"
-#include "cli/checkpoint_pair.hpp"
 #include "cli/figures/figure_kind.hpp"
 #include "cli/figures/token_strip.hpp"
 #include "cli/files.hpp"
+#include "cli/shipped_models.hpp"
 #include "cli/usage_error.hpp"
+#include "planner/methods/checkpoint_pair.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "sim/recording.hpp"
 #include "traces/open_trace.hpp"
@@ -48,7 +49,7 @@ struct RecordingOptions {
   /// The one that comes with the program where none is named.
   std::unique_ptr<traces::PositionSource> open() const {
     std::vector<std::filesystem::path> files(trace.begin(), trace.end());
-    if (files.empty()) files.push_back(shipped_models() / "recording.safetensors");
+    if (files.empty()) files.push_back(planner::require_shipped_models(shipped_models()) / "recording.safetensors");
     return traces::open_trace(files, {});
   }
 
@@ -116,7 +117,7 @@ constexpr std::int64_t made_tokens = 12;
 
 Chart chart_of_rows(ChartOfTrace draw, const RecordingOptions& o, const planning::TraceAnalysisOptions& how) {
   if (!o.trace.empty()) return chart_of_recording(draw, o, how);
-  const CheckpointPair pair({});
+  const planner::CheckpointPair pair({}, shipped_models());
   const std::vector<sim::Prompt> all = pair.prompts({}, pair.longest_prompt(made_tokens)).kept;
   std::vector<sim::Prompt> prompts;
   for (std::size_t i = 0; i < all.size(); i += made_every_nth_prompt) prompts.push_back(all[i]);
@@ -130,7 +131,7 @@ Chart chart_of_rows(ChartOfTrace draw, const RecordingOptions& o, const planning
                     [&](const traces::PositionBatch& batch, double) { analyzer.add(source, batch); });
   const planning::TraceAnalysis analysis = analyzer.finish(source.metadata().task_names);
   Chart chart = chart_of(draw, analysis, o, source.metadata());
-  chart.files = pair.files();
+  chart.files = facts_of(pair.files());
   for (const Assumption& assumption : pair.assumptions()) chart.assumptions.push_back(assumption);
   chart.assumptions.push_back({"tokens after each prompt", made_tokens, "default"});
   return chart;

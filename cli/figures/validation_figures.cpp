@@ -4,8 +4,10 @@
 #include <thread>
 #include <utility>
 
-#include "cli/checkpoint_pair.hpp"
 #include "cli/figures/figure_kind.hpp"
+#include "cli/files.hpp"
+#include "cli/shipped_models.hpp"
+#include "planner/methods/checkpoint_pair.hpp"
 #include "render/figures/validation_charts.hpp"
 #include "sim/table_models.hpp"
 #include "sim/validation/validate.hpp"
@@ -37,7 +39,7 @@ Chart monte_carlo_from(const MonteCarloFigureOptions& o) {
   std::vector<Assumption> assumptions;
   std::vector<nlohmann::ordered_json> files;
   if (o.tokens > 0) {
-    const CheckpointPair pair({});
+    const planner::CheckpointPair pair({}, shipped_models());
     validation::Options run;
     run.temperatures = {1};
     run.gammas = {1, 2, 4, 8};
@@ -49,7 +51,7 @@ Chart monte_carlo_from(const MonteCarloFigureOptions& o) {
     const auto prompts = pair.prompts({figure_task}, pair.longest_prompt(run.max_new_tokens));
     inputs.runs = validation::validate(pair.models(), prompts.kept, run).configurations;
     assumptions = pair.assumptions();
-    files = pair.files();
+    files = facts_of(pair.files());
   }
   Chart chart = theory_against_simulation_chart(inputs);
   chart.assumptions = std::move(assumptions);
@@ -90,13 +92,13 @@ Chart distribution_from(const DistributionFigureOptions& o) {
   sim::DecodingOptions decoding;
   decoding.gamma = o.gamma;
   decoding.max_new_tokens = figure_text_length;
-  std::optional<CheckpointPair> shipped;
+  std::optional<planner::CheckpointPair> shipped;
   if (o.pair == "shipped") {
-    shipped.emplace(CheckpointPair::Paths{});
+    shipped.emplace(planner::CheckpointPair::Paths{}, shipped_models());
     models = shipped->models();
     prompts = shipped->prompts({figure_task}, shipped->longest_prompt(decoding.max_new_tokens)).kept;
     assumptions = shipped->assumptions();
-    files = shipped->files();
+    files = facts_of(shipped->files());
     inputs.pair = "The shipped pair";
   } else {
     const sim::TablePair pair =

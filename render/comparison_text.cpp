@@ -1,4 +1,4 @@
-#include "cli/method_output.hpp"
+#include "render/comparison.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,79 +6,22 @@
 #include <algorithm>
 #include <optional>
 
-#include "cli/report.hpp"
 #include "render/text.hpp"
 
-namespace specdec::cli {
-
-using namespace render;
+namespace specdec::render {
 namespace {
 
-using nlohmann::ordered_json;
 using validation::Keeps;
 using validation::MethodResult;
 
-ordered_json estimate_or_null(const std::optional<estimate::Estimate>& e) {
-  if (!e) return nullptr;
-  ordered_json interval;
-  if (e->ci95) interval = {e->ci95->lo, e->ci95->hi};
-  return {{"value", e->value}, {"ci95", interval}, {"method", e->method}};
-}
-
-template <class Kind>
-ordered_json name_or_null(const Kind* kind) {
-  return kind == nullptr ? ordered_json() : ordered_json(kind->name);
-}
-
-std::string kept_name(Keeps keeps) { return keeps == Keeps::law ? "law" : keeps == Keeps::beams ? "beams" : "nothing"; }
-
 bool is_search(const MethodResult& r) { return r.method.keeps() == Keeps::beams; }
-
-ordered_json row_of(const MethodResult& r) {
-  return {{"method", name_of(r.method)},
-          {"draft", name_or_null(r.method.draft)},
-          {"verifier", name_or_null(r.method.verifier)},
-          {"policy", name_or_null(r.method.policy)},
-          {"task", r.task.empty() ? ordered_json() : ordered_json(r.task)},
-          {"lossless", r.method.lossless()},
-          {"keeps", kept_name(r.method.keeps())},
-          {"baseline", is_search(r) ? "plain beam search" : "plain decoding"},
-          {"different_beams", r.different_beams ? ordered_json(*r.different_beams) : ordered_json()},
-          {"total_variation_per_token", number_or_null(r.total_variation_per_token)},
-          {"kullback_leibler_nats_per_token", number_or_null(r.kullback_leibler_per_token)},
-          {"blocks_per_token", number_or_null(r.blocks_per_token)},
-          {"sequences", r.sequences},
-          {"steps", r.counters.steps},
-          {"tokens", r.counters.tokens},
-          {"drafted", r.draft_calls_per_token ? ordered_json(r.counters.drafted) : ordered_json()},
-          {"accepted", r.counters.accepted},
-          {"tokens_per_step", estimate_or_null(r.tokens_per_step)},
-          {"closed_form",
-           {{"tokens_per_step", number_or_null(r.closed_form_tokens_per_step)},
-            {"deviation_standard_errors", number_or_null(r.deviation_standard_errors)}}},
-          {"acceptance", estimate_or_null(r.acceptance)},
-          {"acceptance_by_position", r.acceptance_by_position()},
-          {"target_calls_per_token", r.target_calls_per_token},
-          {"draft_calls_per_token", number_or_null(r.draft_calls_per_token)},
-          {"operations_factor", number_or_null(r.operations_factor)},
-          {"memory_factor", number_or_null(r.memory_factor)},
-          {"speedup", estimate_or_null(r.speedup)}};
-}
-
-ordered_json row_of(const validation::PlannedTree& tree) {
-  return {{"method", tree.method},
-          {"nodes", tree.parents.size()},
-          {"depth", tree.depth},
-          {"expected_tokens", number_or_null(tree.expected_tokens)},
-          {"parents", tree.parents}};
-}
 
 std::string decimals(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
 
 std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value, int digits) {
-  return value ? with_interval(*value, digits) : "-";
+  return value ? render::with_interval(*value, digits) : "-";
 }
 
 std::string law_of(const MethodResult& r) {
@@ -110,7 +53,7 @@ std::string table_of(const std::vector<MethodResult>& results, bool by_task) {
                    {"mem"},
                    {"speedup"}});
   const auto add = [&](const MethodResult& r) {
-    table.add_row({by_task ? r.task : name_of(r.method), law_of(r), with_interval(r.tokens_per_step, 2),
+    table.add_row({by_task ? r.task : name_of(r.method), law_of(r), render::with_interval(r.tokens_per_step, 2),
                    decimals(r.closed_form_tokens_per_step, 2), decimals(r.deviation_standard_errors, 1),
                    decimals(r.target_calls_per_token, 2), decimals(r.draft_calls_per_token, 2),
                    decimals(r.operations_factor, 2), decimals(r.memory_factor, 2),
@@ -149,25 +92,8 @@ std::string legends(const std::vector<MethodResult>& results) {
 
 }  // namespace
 
-ordered_json methods_json(const MethodRuns& runs) {
-  ordered_json json = {
-      {"results", ordered_json::array()}, {"tasks", ordered_json::array()}, {"trees", ordered_json::array()}};
-  for (const MethodResult& r : runs.results) json[r.task.empty() ? "results" : "tasks"].push_back(row_of(r));
-  for (const validation::PlannedTree& tree : runs.trees) json["trees"].push_back(row_of(tree));
-  json["partial"] = runs.partial;
-  json["simulated"] = {{"tokens", runs.tokens},
-                       {"seconds", runs.seconds},
-                       {"tokens_per_second",
-                        runs.seconds > 0 ? ordered_json(static_cast<double>(runs.tokens) / runs.seconds) : nullptr}};
-  return json;
-}
-
-std::map<std::string, ordered_json, std::less<>> rows_of_empty_tables(const MethodRuns& runs) {
-  return {{"tasks", row_of(runs.results.front())}, {"trees", row_of(validation::PlannedTree())}};
-}
-
-std::string simulation_text(const MethodRuns& runs) {
-  const std::vector<MethodResult>& results = runs.results;
+std::string text_of(const planner::Simulation& simulation) {
+  const std::vector<MethodResult>& results = simulation.results;
   const MethodResult& r = results.front();
   std::string text = fmt::format("{}: {} tokens in {} steps of {} sequence{}\n", name_of(r.method), r.counters.tokens,
                                  r.counters.steps, r.sequences, r.sequences == 1 ? "" : "s");
@@ -177,17 +103,17 @@ std::string simulation_text(const MethodRuns& runs) {
   line("lossless", long_law_of(r));
   if (r.kullback_leibler_per_token) line("divergence per token", decimals(r.kullback_leibler_per_token, 4) + " nats");
   if (r.blocks_per_token) line("blocks per token", decimals(r.blocks_per_token, 3));
-  line("tokens per step", with_interval(r.tokens_per_step, 3));
+  line("tokens per step", render::with_interval(r.tokens_per_step, 3));
   if (r.closed_form_tokens_per_step) {
     line("  by the closed form",
          decimals(r.closed_form_tokens_per_step, 3) +
              (r.deviation_standard_errors ? fmt::format(", {:+.1f} standard errors away", *r.deviation_standard_errors)
                                           : ""));
   }
-  if (r.acceptance) line("acceptance of a draft", with_interval(*r.acceptance, 3));
+  if (r.acceptance) line("acceptance of a draft", render::with_interval(*r.acceptance, 3));
   if (const std::vector<double> shares = r.acceptance_by_position(); !shares.empty())
     line("  stays at position", fmt::format("{:.3f}", fmt::join(shares, " ")));
-  for (const validation::PlannedTree& tree : runs.trees)
+  for (const validation::PlannedTree& tree : simulation.trees)
     line("tree",
          fmt::format(
              "{} nodes, {} levels{}", tree.parents.size(), tree.depth,
@@ -196,7 +122,7 @@ std::string simulation_text(const MethodRuns& runs) {
   line("draft calls per token", decimals(r.draft_calls_per_token, 3));
   if (r.operations_factor) line("operations factor", decimals(r.operations_factor, 3));
   if (r.memory_factor) line("memory factor", decimals(r.memory_factor, 3));
-  if (r.speedup) line("speedup", with_interval(*r.speedup, 3));
+  if (r.speedup) line("speedup", render::with_interval(*r.speedup, 3));
   if (results.size() > 1)
     text += fmt::format("\n{}\n{}", table_of(results, true), legends(results));
   else if (is_search(r))
@@ -204,8 +130,8 @@ std::string simulation_text(const MethodRuns& runs) {
   return text;
 }
 
-std::string comparison_text(const MethodRuns& runs) {
-  return fmt::format("{}\n{}", table_of(runs.results, false), legends(runs.results));
+std::string text_of(const planner::Comparison& comparison) {
+  return fmt::format("{}\n{}", table_of(comparison.results, false), legends(comparison.results));
 }
 
-}  // namespace specdec::cli
+}  // namespace specdec::render

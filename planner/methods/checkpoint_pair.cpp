@@ -1,18 +1,18 @@
-#include "cli/checkpoint_pair.hpp"
+#include "planner/methods/checkpoint_pair.hpp"
 
-#include "cli/files.hpp"
-#include "cli/usage_error.hpp"
-#include "cli/values.hpp"
+#include "planner/question_error.hpp"
 #include "sim/ngram_tables.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
-namespace specdec::cli {
+namespace specdec::planner {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,50 +38,55 @@ sim::ModelFactory transformer_factory(std::shared_ptr<const sim::TransformerWeig
   };
 }
 
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 }  // namespace
 
-fs::path shipped_models() {
+const fs::path& require_shipped_models(const fs::path& folder) {
   std::error_code error;
-  const fs::path installed = fs::read_symlink("/proc/self/exe", error).parent_path() / "../share/specdec/models";
-  if (fs::exists(installed, error)) return installed.lexically_normal();
-  if (fs::exists(SPECDEC_SHIPPED_MODELS, error)) return SPECDEC_SHIPPED_MODELS;
-  throw UsageError(
+  if (fs::exists(folder, error)) return folder;
+  throw QuestionError(
       fmt::format("the shipped models are missing (looked in {}), and what is asked for needs them or models of yours",
-                  installed.lexically_normal().string()));
+                  folder.string()));
 }
 
-CheckpointPair::CheckpointPair(const Paths& paths) : draft_option_(paths.draft_option) {
+CheckpointPair::CheckpointPair(const Paths& paths, fs::path shipped_models)
+    : shipped_models_(std::move(shipped_models)), draft_option_(paths.draft_option) {
   const bool tables = paths.draft && tables_named(*paths.draft);
   if (paths.target && !paths.draft)
-    throw UsageError(fmt::format("--target needs {} beside it, a draft of the same vocabulary", draft_option_));
-  if (paths.target && !paths.prompts) throw UsageError("--target needs --prompts beside it");
+    throw QuestionError(fmt::format("--target needs {} beside it, a draft of the same vocabulary", draft_option_));
+  if (paths.target && !paths.prompts) throw QuestionError("--target needs --prompts beside it");
   target_source_ = paths.target ? "user" : "default";
   draft_source_ = paths.draft ? "user" : "default";
   prompts_source_ = paths.prompts ? "user" : "default";
-  target_folder_ = paths.target ? fs::path(*paths.target) : shipped_models() / "target";
-  prompts_file_ = paths.prompts ? fs::path(*paths.prompts) : shipped_models() / "prompts.jsonl";
+  target_folder_ = paths.target ? fs::path(*paths.target) : require_shipped_models(shipped_models_) / "target";
+  prompts_file_ = paths.prompts ? fs::path(*paths.prompts) : require_shipped_models(shipped_models_) / "prompts.jsonl";
   target_ = sim::load_checkpoint(target_folder_);
   if (tables) {
     draft_ = table_draft(*paths.draft);
   } else {
-    draft_ = checkpoint_draft(paths.draft ? fs::path(*paths.draft) : shipped_models() / "draft");
+    draft_ = checkpoint_draft(paths.draft ? fs::path(*paths.draft) : require_shipped_models(shipped_models_) / "draft");
   }
   if (fs::exists(tokenizer_beside(target_folder_))) tokenizer_ = sim::Tokenizer::load(tokenizer_beside(target_folder_));
   require_one_vocabulary();
 }
 
-std::optional<fs::path> CheckpointPair::tables_named(const std::string& draft) {
+std::optional<fs::path> CheckpointPair::tables_named(const std::string& draft) const {
   const std::size_t colon = draft.find(':');
   const std::string kind = draft.substr(0, colon);
   if (kind != "unigram" && kind != "bigram") return std::nullopt;
-  return colon == std::string::npos ? shipped_models() / "ngrams.safetensors" : fs::path(draft.substr(colon + 1));
+  return colon == std::string::npos ? require_shipped_models(shipped_models_) / "ngrams.safetensors"
+                                    : fs::path(draft.substr(colon + 1));
 }
 
-CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) {
+CheckpointPair::Draft CheckpointPair::table_draft(const std::string& name) const {
   const fs::path path = *tables_named(name);
   const sim::NgramTables tables = sim::read_ngram_tables(path);
   const auto draft = [&](const auto& model) {
@@ -106,37 +111,33 @@ CheckpointPair::Draft CheckpointPair::checkpoint_draft(const fs::path& folder) {
 void CheckpointPair::require_one_vocabulary() const {
   const std::int64_t target = sim::config_of(*target_).vocab_size;
   if (draft_.vocab_size != target)
-    throw UsageError(fmt::format("{} {}: vocab_size is {}, but must be {} as in {}", draft_option_, draft_.name,
-                                 draft_.vocab_size, target, target_folder_.string()));
+    throw QuestionError(fmt::format("{} {}: vocab_size is {}, but must be {} as in {}", draft_option_, draft_.name,
+                                    draft_.vocab_size, target, target_folder_.string()));
   if (tokenizer_ && tokenizer_->vocab_size() > target)
-    throw UsageError(fmt::format("--target {}: tokenizer.model has {} tokens, but must have at most vocab_size, {}",
-                                 target_folder_.string(), tokenizer_->vocab_size(), target));
+    throw QuestionError(fmt::format("--target {}: tokenizer.model has {} tokens, but must have at most vocab_size, {}",
+                                    target_folder_.string(), tokenizer_->vocab_size(), target));
   const fs::path other = tokenizer_beside(draft_.name);
   if (!tokenizer_ || !fs::exists(other)) return;
-  const auto hash = [](const char* option, const fs::path& path) {
-    return file_facts(option, path.string(), true).at("sha256");
-  };
-  if (hash(draft_option_, other) != hash("--target", tokenizer_beside(target_folder_)))
-    throw UsageError(fmt::format("{} {}: tokenizer.model differs from the one in {}, but must be the same",
-                                 draft_option_, draft_.name, target_folder_.string()));
+  if (content_of(other) != content_of(tokenizer_beside(target_folder_)))
+    throw QuestionError(fmt::format("{} {}: tokenizer.model differs from the one in {}, but must be the same",
+                                    draft_option_, draft_.name, target_folder_.string()));
 }
 
 sim::ModelPair CheckpointPair::models() const { return {transformer_factory(target_), draft_.make}; }
 
-std::optional<fs::path> CheckpointPair::head_file(const char* option, const std::optional<std::string>& named,
-                                                  const char* shipped) {
+std::optional<fs::path> CheckpointPair::head_file(const std::optional<std::string>& named, const char* shipped) {
   if (!named && target_source_ == "user") return std::nullopt;
-  head_files_.push_back({option, named ? fs::path(*named) : shipped_models() / shipped});
-  return head_files_.back().path;
+  head_files_.push_back(named ? fs::path(*named) : require_shipped_models(shipped_models_) / shipped);
+  return head_files_.back();
 }
 
 CheckpointPair::Heads CheckpointPair::read_heads(const HeadPaths& paths) {
   Heads heads;
-  if (const auto file = head_file("--eagle-head", paths.eagle_head, "eagle_head.safetensors"))
+  if (const auto file = head_file(paths.eagle_head, "eagle_head.safetensors"))
     heads.eagle_head = sim::load_eagle_head(*file, target_);
-  if (const auto file = head_file("--parallel-heads", paths.parallel_heads, "parallel_heads.safetensors"))
+  if (const auto file = head_file(paths.parallel_heads, "parallel_heads.safetensors"))
     heads.parallel_heads = sim::load_parallel_heads(*file, target_);
-  if (const auto file = head_file("--exits", paths.exits, "exits.safetensors"))
+  if (const auto file = head_file(paths.exits, "exits.safetensors"))
     heads.exits = sim::load_exits(*file, sim::config_of(*target_));
   return heads;
 }
@@ -145,7 +146,7 @@ std::int64_t CheckpointPair::vocab_size() const { return sim::config_of(*target_
 
 const sim::Tokenizer& CheckpointPair::tokenizer() const {
   if (!tokenizer_)
-    throw UsageError(
+    throw QuestionError(
         fmt::format("--target {}: there is no tokenizer.model, which text needs", target_folder_.string()));
   return *tokenizer_;
 }
@@ -157,11 +158,11 @@ std::int64_t CheckpointPair::longest_prompt(std::int64_t max_new_tokens, const c
   return context - max_new_tokens;
 }
 
-void CheckpointPair::Prompts::warn_of_cut(Report& report) const {
+void CheckpointPair::Prompts::warn_of_cut(std::vector<Note>& warnings) const {
   if (cut == 0) return;
-  report.warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
-                                                        "their last tokens were used",
-                                                        cut)});
+  warnings.push_back({"prompts_cut", fmt::format("{} prompts are longer than the models' context allows; "
+                                                 "their last tokens were used",
+                                                 cut)});
 }
 
 CheckpointPair::Prompts CheckpointPair::prompts(const std::vector<std::string>& tasks, std::int64_t longest) const {
@@ -172,7 +173,8 @@ CheckpointPair::Prompts CheckpointPair::prompts(const std::vector<std::string>& 
     if (!tasks.empty() && !contains(tasks, prompt.task)) continue;
     prompts.kept.push_back({prompt.task, tokens_of(prompt, "--prompts", prompts_file_.string())});
     std::vector<Token>& tokens = prompts.kept.back().tokens;
-    if (tokens.empty()) throw UsageError(fmt::format("--prompts {}: a prompt has no tokens", prompts_file_.string()));
+    if (tokens.empty())
+      throw QuestionError(fmt::format("--prompts {}: a prompt has no tokens", prompts_file_.string()));
     if (static_cast<std::int64_t>(tokens.size()) <= longest) continue;
     // A text goes on beginning with the token that says so.
     const std::ptrdiff_t kept = !prompt.text.empty() && tokenizer().begin_token() == tokens.front() && longest > 1;
@@ -196,7 +198,7 @@ std::vector<Token> CheckpointPair::tokens_of(const traces::Prompt& prompt, const
   const std::int64_t vocab = sim::config_of(*target_).vocab_size;
   for (const Token token : prompt.tokens)
     if (token >= vocab)
-      throw UsageError(fmt::format("{} {}: a token is {}, but must be in [0, {}]", option, file, token, vocab - 1));
+      throw QuestionError(fmt::format("{} {}: a token is {}, but must be in [0, {}]", option, file, token, vocab - 1));
   return prompt.tokens;
 }
 
@@ -206,16 +208,15 @@ std::vector<Assumption> CheckpointPair::assumptions() const {
           {"prompts", prompts_file_.string(), prompts_source_}};
 }
 
-std::vector<nlohmann::ordered_json> CheckpointPair::files() const {
-  std::vector<nlohmann::ordered_json> facts;
-  const auto add = [&](const char* option, const fs::path& path) {
-    if (fs::exists(path)) facts.push_back(file_facts(option, path.string()));
-  };
-  for (const fs::path& path : files_of(target_folder_)) add("--target", path);
-  for (const OptionFile& file : head_files_) add(file.option, file.path);
-  for (const fs::path& path : draft_.files) add(draft_option_, path);
-  add("--prompts", prompts_file_);
-  return facts;
+std::vector<std::string> CheckpointPair::files() const {
+  std::vector<fs::path> files = files_of(target_folder_);
+  files.insert(files.end(), head_files_.begin(), head_files_.end());
+  files.insert(files.end(), draft_.files.begin(), draft_.files.end());
+  files.push_back(prompts_file_);
+  std::vector<std::string> found;
+  for (const fs::path& file : files)
+    if (fs::exists(file)) found.push_back(file.string());
+  return found;
 }
 
-}  // namespace specdec::cli
+}  // namespace specdec::planner

@@ -1,27 +1,24 @@
 #pragma once
 
-#include "cli/report.hpp"
+#include "planner/assumption.hpp"
 #include "sim/drafts/eagle.hpp"
 #include "sim/drafts/parallel_heads.hpp"
 #include "sim/model_factory.hpp"
 #include "sim/transformer/tokenizer.hpp"
 #include "sim/transformer/transformer.hpp"
-#include "sim/validation/validate.hpp"
 #include "traces/formats/prompts.hpp"
-
-#include <nlohmann/json.hpp>
+#include "traces/note.hpp"
 
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace specdec::cli {
+namespace specdec::planner {
 
-/// The folder of the models, prompts and the recording that come with the program: beside an installed binary, else in
-/// the source tree.
-/// @throws UsageError if it is missing
-std::filesystem::path shipped_models();
+/// The folder of the models, prompts and the recording that come with the program, if it is there.
+/// @throws QuestionError if it is missing
+const std::filesystem::path& require_shipped_models(const std::filesystem::path& folder);
 
 /// A target and a draft with one vocabulary, the tokenizer beside the target if there is one, and a file of prompts.
 /// The target is a checkpoint; the draft is one too, or n-gram tables.
@@ -39,8 +36,9 @@ class CheckpointPair {
     const char* draft_option = "--draft";
   };
 
-  /// @throws UsageError, traces::FileError
-  explicit CheckpointPair(const Paths& paths);
+  /// @param shipped_models  folder of the shipped pair; need not exist if it is not needed
+  /// @throws QuestionError, traces::FileError
+  CheckpointPair(const Paths& paths, std::filesystem::path shipped_models);
 
   sim::ModelPair models() const;
   const Weights& target_weights() const { return target_; }
@@ -60,16 +58,16 @@ class CheckpointPair {
     std::shared_ptr<const sim::ParallelHeads> parallel_heads;
     std::shared_ptr<const sim::ExitWeights> exits;
   };
-  /// Reads them; files() has theirs from then on. @throws traces::FileError
+  /// Reads them; files() lists them from then on. @throws traces::FileError
   Heads read_heads(const HeadPaths& paths);
   /// The model of n-gram tables, named as a draft is. @throws traces::FileError
-  static sim::ModelFactory table_model(const std::string& name) { return table_draft(name).make; }
+  sim::ModelFactory table_model(const std::string& name) const { return table_draft(name).make; }
   std::int64_t vocab_size() const;
-  /// @throws UsageError if there is none
+  /// @throws QuestionError if there is none
   const sim::Tokenizer& tokenizer() const;
 
   /// Tokens of a prompt that leave room for `max_new_tokens` in both models, >= 1; `option` set these.
-  /// @throws UsageError
+  /// @throws QuestionError
   std::int64_t longest_prompt(std::int64_t max_new_tokens, const char* option = "--max-new-tokens") const;
 
   struct Prompts {
@@ -77,17 +75,18 @@ class CheckpointPair {
     /// Prompts longer than asked for, of which the last tokens were kept.
     std::int64_t cut = 0;
 
-    /// Says so in the report, where there are any.
-    void warn_of_cut(Report& report) const;
+    /// Appends a warning if there are any.
+    void warn_of_cut(std::vector<Note>& warnings) const;
   };
-  /// The prompts of some tasks, or of all where `tasks` is empty. @throws UsageError, traces::FileError
+  /// The prompts of some tasks, or of all where `tasks` is empty. @throws QuestionError, traces::FileError
   Prompts prompts(const std::vector<std::string>& tasks, std::int64_t longest) const;
 
-  /// The texts of another such file, named by --ngram-text, as they stand there. @throws UsageError, traces::FileError
+  /// The texts of another such file, named by --ngram-text, as they stand there. @throws QuestionError,
+  /// traces::FileError
   std::vector<std::vector<sim::Token>> texts(const std::string& file) const;
 
-  /// Path, size, time and hash of every file that was read.
-  std::vector<nlohmann::ordered_json> files() const;
+  /// The files that were read.
+  std::vector<std::string> files() const;
   /// Which models and prompts these are, and who chose them.
   std::vector<Assumption> assumptions() const;
 
@@ -103,29 +102,25 @@ class CheckpointPair {
   };
 
   static Draft checkpoint_draft(const std::filesystem::path& folder);
-  static Draft table_draft(const std::string& name);
-  static std::optional<std::filesystem::path> tables_named(const std::string& draft);
+  Draft table_draft(const std::string& name) const;
+  std::optional<std::filesystem::path> tables_named(const std::string& draft) const;
 
   /// Notes the file for files(); nothing where there is none.
-  std::optional<std::filesystem::path> head_file(const char* option, const std::optional<std::string>& named,
-                                                 const char* shipped);
+  std::optional<std::filesystem::path> head_file(const std::optional<std::string>& named, const char* shipped);
   void require_one_vocabulary() const;
   std::vector<sim::Token> tokens_of(const traces::Prompt& prompt, const char* option, const std::string& file) const;
 
+  std::filesystem::path shipped_models_;
   std::string target_source_;
   std::string draft_source_;
   const char* draft_option_;
   std::string prompts_source_;
   std::filesystem::path target_folder_;
   std::filesystem::path prompts_file_;
-  struct OptionFile {
-    const char* option;
-    std::filesystem::path path;
-  };
-  std::vector<OptionFile> head_files_;
+  std::vector<std::filesystem::path> head_files_;
   Weights target_;
   Draft draft_;
   std::optional<sim::Tokenizer> tokenizer_;
 };
 
-}  // namespace specdec::cli
+}  // namespace specdec::planner

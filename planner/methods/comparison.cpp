@@ -1,0 +1,174 @@
+#include "planner/methods/comparison.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "planner/methods/method_parameters.hpp"
+#include "planner/methods/method_settings.hpp"
+#include "planner/question_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using validation::Method;
+using validation::MethodContext;
+using validation::MethodResult;
+
+/// The stated cost, else the ratio of operations as c, else nothing, with a warning.
+std::optional<core::StepCost> cost_of(const StepTimes& times, const MethodContext& context, MethodRuns& runs) {
+  if (!times.c) {
+    if (times.verify_factor) throw QuestionError("--verify-factor is given, but needs --c beside it");
+    if (times.overhead) throw QuestionError("--overhead is given, but needs --c beside it");
+  }
+  const std::optional<double> c = times.c ? times.c : validation::operations_ratio(context);
+  if (!c) {
+    runs.warnings.push_back({"no_cost", "the speedup needs --c, since the source tells no operations"});
+    return std::nullopt;
+  }
+  runs.assumptions.push_back({"c", *c, times.c ? "user" : "default"});
+  append_new(runs.assumptions, times.assumptions());
+  append(runs.warnings, times.warnings());
+  return times.with_c(*c);
+}
+
+void warn_of_deviations(MethodRuns& runs) {
+  // A right sampler is further away once in 150,000 rows.
+  constexpr double much = 4.5;
+  for (const MethodResult& r : runs.results)
+    // Of beams the closed form assumes what steps are not, independent.
+    if (r.method.keeps() != validation::Keeps::beams && std::abs(r.deviation_standard_errors.value_or(0)) > much)
+      runs.warnings.push_back(
+          {"deviates",
+           fmt::format("{}{}: accepted drafts are {:.1f} standard errors from the closed form", name_of(r.method),
+                       r.task.empty() ? "" : " on " + r.task, *r.deviation_standard_errors)});
+}
+
+void warn_of_other_beams(MethodRuns& runs) {
+  for (const MethodResult& r : runs.results)
+    if (r.task.empty() && r.different_beams.value_or(0) > 0)
+      runs.warnings.push_back(
+          {"beams_differ",
+           fmt::format("{}: in {} of {} sequences the beams are not those of plain search, as they must "
+                       "be; the target's rows depend on more than the prefix",
+                       name_of(r.method), *r.different_beams, r.sequences)});
+}
+
+void warn_of_what_is_missing(const validation::MethodSource& source, MethodRuns& runs) {
+  const MethodResult& first = runs.results.front();
+  const auto prompts = static_cast<std::int64_t>(source.prompts.size());
+  if (const std::int64_t sequences = first.sequences; sequences < prompts)
+    runs.warnings.push_back(
+        {"prompts_left_out", fmt::format("--tokens asks for {} sequence{}, so that the last {} of {} prompts, and "
+                                         "perhaps tasks, were left out",
+                                         sequences, sequences == 1 ? "" : "s", prompts - sequences, prompts)});
+  if (!first.operations_factor)
+    runs.warnings.push_back(
+        {"no_operations",
+         source.recording ? "a recording tells no operations" : "models of tables compute no operations", true});
+}
+
+void run_until_interrupted(const MethodContext& context, const std::vector<Method>& methods,
+                           const validation::ComparisonHooks& hooks, MethodRuns& runs) {
+  validation::ComparedMethods compared = validation::compare(context, methods, hooks);
+  if (compared.results.empty()) throw QuestionError("interrupted before a sequence was finished");
+  runs.results = std::move(compared.results);
+  runs.partial = compared.interrupted;
+  append(runs.warnings, compared.notes);
+  runs.tokens = compared.tokens;
+  runs.seconds = compared.seconds;
+  if (compared.interrupted) {
+    const auto rows = std::ranges::count(runs.results, std::string(), &MethodResult::task);
+    runs.warnings.push_back(
+        {"partial", fmt::format("interrupted: {} of {} methods were begun, and {} is cut off", rows, methods.size(),
+                                name_of(methods[static_cast<std::size_t>(rows) - 1]))});
+    return;
+  }
+  for (const Method& method : compared.imprecise)
+    runs.warnings.push_back(
+        {"imprecise", fmt::format("{}: --tokens were used up before --until-error was reached", name_of(method))});
+}
+
+void require_possible(const std::vector<Method>& methods, const MethodContext& context) {
+  if (methods.empty()) throw QuestionError("algorithm1: " + lacking({}, context));
+  for (const Method& method : methods)
+    if (const std::string lack = lacking(method, context); !lack.empty())
+      throw QuestionError(fmt::format("{}: {}", name_of(method), lack));
+}
+
+/// @param methods     which to run, for a source
+/// @param by_options  see require_used
+MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::path& shipped_models,
+                       const validation::ComparisonHooks& hooks, bool by_options,
+                       const std::function<std::vector<Method>(const MethodContext&)>& methods) {
+  require_ranges(question);
+  require_source(question);
+  const AskedSource asked = read_source(question, shipped_models);
+  validation::MethodSettings settings = settings_of(question);
+  MethodRuns runs;
+  runs.files = asked.files;
+  runs.assumptions = asked.assumptions;
+  runs.warnings = asked.warnings;
+  const MethodContext context(asked.source, settings);
+  settings.cost = cost_of(question.cost, context, runs);
+  const std::vector<Method> chosen = methods(context);
+  require_possible(chosen, context);
+  require_used(question, chosen, context, by_options);
+  runs.trees = validation::planned_trees(chosen, settings);
+  run_until_interrupted(context, chosen, hooks, runs);
+  warn_of_deviations(runs);
+  warn_of_other_beams(runs);
+  warn_of_what_is_missing(asked.source, runs);
+  return runs;
+}
+
+void require_word_of(std::string_view option, const std::optional<std::string>& word,
+                     const std::vector<std::string>& words) {
+  if (word && std::ranges::find(words, *word) == words.end())
+    refuse(option, *word, fmt::format("one of {}", fmt::join(words, ", ")));
+}
+
+Method method_of(const SimulationQuestion& question) {
+  require_word_of("--draft", question.draft, validation::draft_names());
+  require_word_of("--verifier", question.verifier, validation::verifier_names());
+  require_word_of("--policy", question.policy, validation::policy_names());
+  require_word_of("--system", question.system, validation::system_names());
+  const std::optional<std::string>& system = question.system;
+  const auto refuse_beside_system = [&](const char* option, const std::optional<std::string>& chosen) {
+    if (system && chosen)
+      throw QuestionError(fmt::format("{} {} does not go with --system {}", option, *chosen, *system));
+  };
+  refuse_beside_system("--draft", question.draft);
+  refuse_beside_system("--verifier", question.verifier);
+  refuse_beside_system("--policy", question.policy);
+  if (system == "blockwise" && question.temperature.value_or(validation::MethodSettings{}.temperature) != 0)
+    throw QuestionError("--system blockwise needs --temperature 0 beside it: its text is the greedy one");
+  if (!system && question.policy == "batch" && !question.schedule)
+    throw QuestionError("--policy batch needs --schedule beside it, the gammas by batch");
+  const std::string parts = question.draft.value_or(validation::draft_names().front()) + "+" +
+                            question.verifier.value_or(validation::verifier_names().front()) + "+" +
+                            question.policy.value_or(validation::policy_names().front());
+  return *validation::method_named(system.value_or(parts));
+}
+
+}  // namespace
+
+Comparison compare(const ComparisonQuestion& question, const std::filesystem::path& shipped_models,
+                   const validation::ComparisonHooks& hooks) {
+  return {run_methods(question, shipped_models, hooks, false, [&](const MethodContext& context) {
+    return question.methods.empty() ? validation::known_methods(context) : question.methods;
+  })};
+}
+
+Simulation simulate(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
+                    const validation::ComparisonHooks& hooks) {
+  const Method method = method_of(question);
+  return {run_methods(question, shipped_models, hooks, true,
+                      [&](const MethodContext&) { return std::vector<Method>{method}; })};
+}
+
+}  // namespace specdec::planner

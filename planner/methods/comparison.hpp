@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/assumption.hpp"
+#include "planner/methods/method_question.hpp"
+#include "sim/validation/compare.hpp"
+#include "sim/validation/planned_trees.hpp"
+#include "traces/note.hpp"
+
+/// Ways to draft and to verify, run on the same prompts with the same random numbers.
+namespace specdec::planner {
+
+/// What became of the methods.
+struct MethodRuns {
+  /// Of each method over all tasks, followed by its results for each task if there are several.
+  std::vector<validation::MethodResult> results;
+  /// Of the methods with several drafts of one position.
+  std::vector<validation::PlannedTree> trees;
+  /// True if it was interrupted: the results are those of the sequences finished until then.
+  bool partial = false;
+  /// Of all methods, and the time that they took.
+  std::int64_t tokens = 0;
+  double seconds = 0;
+  std::vector<std::string> files;
+  std::vector<Assumption> assumptions;
+  std::vector<Note> warnings;
+};
+
+struct Comparison : MethodRuns {};
+struct Simulation : MethodRuns {};
+
+/// Runs several methods. The answer does not depend on the number of threads.
+/// @param shipped_models  folder of the models that come with the program, for what the question does not name; need
+/// not
+///   exist if it is not needed
+/// @param hooks  see validation::ComparisonHooks; an interrupted run gives what was finished
+/// @throws QuestionError if a member is out of range, belongs to another source or is used by none of the methods, if a
+///   method lacks something, or if the run was interrupted before a sequence was finished
+/// @throws traces::FileError if a file cannot be read
+Comparison compare(const ComparisonQuestion& question, const std::filesystem::path& shipped_models,
+                   const validation::ComparisonHooks& hooks = {});
+
+/// Runs one method, with the parameters and errors of compare.
+Simulation simulate(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
+                    const validation::ComparisonHooks& hooks = {});
+
+}  // namespace specdec::planner

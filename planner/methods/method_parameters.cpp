@@ -1,0 +1,267 @@
+#include "planner/methods/method_parameters.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <stdexcept>
+#include <type_traits>
+
+#include "planner/question_error.hpp"
+#include "sim/validation/independent_rounds.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using validation::Method;
+using validation::MethodContext;
+using validation::ParametersUsed;
+
+constexpr std::int64_t largest_bigram_vocab = 4096;
+
+/// A member of the question. Numbers have a range; a member that some methods use and others do not has the place where
+/// they say so.
+struct Parameter {
+  const char* option;
+  bool (*is_given)(const MethodQuestion& question);
+  void (*require_range)(const MethodQuestion& question, const Parameter& parameter);
+  bool ParametersUsed::*used;
+  ParameterRange range;
+};
+
+std::string text_of(const ParameterRange& range, bool of_integers) {
+  if (!of_integers) return fmt::format("a number in {}{}, {}]", range.lo_open ? '(' : '[', range.lo, range.hi);
+  const std::string end = std::isinf(range.hi) ? "2^63)" : fmt::format("{:.0f}]", range.hi);
+  return fmt::format("an integer in [{:.0f}, {}", range.lo, end);
+}
+
+void require_in(const Parameter& parameter, const auto& given) {
+  if constexpr (requires { static_cast<double>(given.value_or(0)); }) {
+    if (given) require_in(parameter, *given);
+  } else if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(given)>>) {
+    const auto value = static_cast<double>(given);
+    const ParameterRange& range = parameter.range;
+    if ((range.lo_open ? range.lo < value : range.lo <= value) && value <= range.hi) return;
+    refuse(parameter.option, fmt::format("{}", given),
+           text_of(range, std::is_integral_v<std::remove_cvref_t<decltype(given)>>));
+  }
+}
+
+template <class Value>
+bool has_value(const std::optional<Value>& member) {
+  return member.has_value();
+}
+bool has_value(const std::vector<std::string>& member) { return !member.empty(); }
+bool has_value(std::int64_t) { return true; }
+
+/// @tparam get  the member of a question
+template <auto get>
+constexpr Parameter parameter(const char* option, bool ParametersUsed::*used = nullptr, ParameterRange range = {}) {
+  return {option, [](const MethodQuestion& question) { return has_value(get(question)); },
+          [](const MethodQuestion& question, const Parameter& its) { require_in(its, get(question)); }, used, range};
+}
+
+template <auto Member>
+constexpr auto member = [](const MethodQuestion& question) -> const auto& {
+  return question.*Member;
+};
+constexpr auto c_of = [](const MethodQuestion& question) -> const auto& { return question.cost.c; };
+constexpr auto factor_of = [](const MethodQuestion& question) -> const auto& { return question.cost.verify_factor; };
+constexpr auto overhead_of = [](const MethodQuestion& question) -> const auto& { return question.cost.overhead; };
+
+using Q = MethodQuestion;
+using Used = ParametersUsed;
+
+/// The usual upper end leaves room for any ratio.
+constexpr ParameterRange ratio = {0, 1e9};
+constexpr ParameterRange share = {0, 1};
+constexpr ParameterRange positive_share = {0, 1, true};
+
+constexpr Parameter parameters[] = {
+    parameter<member<&Q::target>>("--target"),
+    parameter<member<&Q::prompts>>("--prompts"),
+    parameter<member<&Q::tasks>>("--tasks"),
+    parameter<member<&Q::laws>>("--laws"),
+    parameter<member<&Q::vocab>>("--vocab", nullptr, {2, 1 << 20}),
+    parameter<member<&Q::noise>>("--noise", nullptr, {0, 100}),
+    parameter<member<&Q::alpha>>("--alpha", nullptr, share),
+    parameter<member<&Q::trace>>("--trace"),
+    parameter<member<&Q::gamma>>("--gamma", &Used::gamma, {1, 1024}),
+    parameter<member<&Q::temperature>>("--temperature", &Used::temperature, {0, 1000}),
+    parameter<member<&Q::lenience>>("--lenience", &Used::lenience, positive_share),
+    parameter<member<&Q::epsilon>>("--epsilon", &Used::epsilon, share),
+    parameter<member<&Q::delta>>("--delta", &Used::delta, share),
+    parameter<member<&Q::threshold>>("--threshold", &Used::threshold, share),
+    parameter<member<&Q::most_drafts>>("--most-drafts", &Used::most_drafts, {1, 1024}),
+    parameter<member<&Q::schedule>>("--schedule", &Used::schedule),
+    parameter<member<&Q::batch>>("--batch", &Used::schedule, {1}),
+    parameter<member<&Q::drafts>>("--drafts", &Used::drafts, {1, 64}),
+    parameter<member<&Q::tree>>("--tree", &Used::tree),
+    parameter<member<&Q::tree_nodes>>("--tree-nodes", &Used::tree_nodes, {2, 1024}),
+    parameter<member<&Q::tree_acceptance>>("--tree-acceptance", &Used::tree_acceptance),
+    parameter<member<&Q::ngram_order>>("--ngram-order", &Used::ngram_order, {1, 64}),
+    parameter<member<&Q::ngram_text>>("--ngram-text", &Used::texts),
+    parameter<member<&Q::exit_layer>>("--exit-layer", &Used::exit_layer, {1, 1024}),
+    parameter<member<&Q::exit_response>>("--exit-response", &Used::exit_response, share),
+    parameter<member<&Q::exit_saturation>>("--exit-saturation", &Used::exit_saturation, share),
+    parameter<member<&Q::inner_gamma>>("--inner-gamma", &Used::inner_gamma, {0, 1024}),
+    parameter<member<&Q::edit_share>>("--edit-share", &Used::edit_share, share),
+    parameter<member<&Q::beams>>("--beams", &Used::beams, {1, 1024}),
+    parameter<member<&Q::draft_beams>>("--draft-beams", &Used::draft_beams, {1, 1 << 20}),
+    parameter<c_of>("--c", &Used::cost, ratio),
+    parameter<factor_of>("--verify-factor", &Used::cost),
+    parameter<overhead_of>("--overhead", &Used::cost, ratio),
+    parameter<member<&Q::draft_model>>("--draft-model", &Used::draft_model),
+    parameter<member<&Q::eagle_head>>("--eagle-head", &Used::eagle_head),
+    parameter<member<&Q::parallel_heads>>("--parallel-heads", &Used::parallel_heads),
+    parameter<member<&Q::exits>>("--exits", &Used::exits),
+    parameter<member<&Q::tokens>>("--tokens", nullptr, {1, 1e12}),
+    parameter<member<&Q::until_error>>("--until-error", nullptr, positive_share),
+    parameter<member<&Q::max_new_tokens>>("--max-new-tokens", nullptr, {2, 1'000'000}),
+    parameter<member<&Q::seed>>("--seed"),
+    parameter<member<&Q::threads>>("--threads", nullptr, {1, 1024}),
+};
+
+const Parameter& parameter_of(std::string_view option) {
+  for (const Parameter& one : parameters)
+    if (one.option == option) return one;
+  throw std::out_of_range(std::string(option));
+}
+
+void require_word(std::string_view option, const std::optional<std::string>& word,
+                  const std::vector<std::string>& words) {
+  if (word && std::ranges::find(words, *word) == words.end())
+    refuse(option, *word, fmt::format("one of {}", fmt::join(words, ", ")));
+}
+
+/// "--verifier lenient, typical; --policy threshold", in `compare` without dashes: what looks at a parameter, at most 6
+/// of a kind. Policies only where a method has one that could be another.
+std::string other_users(bool ParametersUsed::*used, const std::vector<Method>& methods, bool by_options) {
+  constexpr std::size_t most_named = 6;
+  std::string text;
+  const auto add = [&](const char* kind, std::vector<std::string> names) {
+    if (names.empty()) return;
+    const std::size_t more = names.size() - std::min(names.size(), most_named);
+    names.resize(names.size() - more);
+    text += fmt::format("{}{}{} {}", text.empty() ? "" : "; ", by_options ? "--" : "", kind, fmt::join(names, ", "));
+    if (more > 0) text += fmt::format(" and {} more", more);
+  };
+  const validation::ParameterUsers users = validation::users_of(used);
+  const auto is_tree = [](const Method& method) {
+    return method.verifier != nullptr && method.verifier->tree != nullptr;
+  };
+  add("draft", users.drafts);
+  add("verifier", users.verifiers);
+  if (!std::ranges::all_of(methods, is_tree)) add("policy", users.policies);
+  add("system", users.systems);
+  return text;
+}
+
+/// Refuses a temperature that the methods' text does not have; true if it is the one that it has.
+bool is_of_greedy_text(const std::vector<Method>& methods, double temperature) {
+  const auto greedy = std::ranges::find_if(
+      methods, [](const Method& method) { return method.verifier != nullptr && method.verifier->greedy_text; });
+  if (greedy == methods.end()) return false;
+  if (temperature == 0) return true;
+  throw QuestionError(fmt::format("--temperature is {}, but must be 0: the text of {} is that of temperature 0",
+                                  temperature, name_of(*greedy)));
+}
+
+}  // namespace
+
+std::vector<std::string> method_sources() { return {"pair", "synthetic", "trace"}; }
+std::vector<std::string> synthetic_laws() { return {"bigram", "fixed", "iid"}; }
+
+ParameterRange range_of_parameter(std::string_view option) { return parameter_of(option).range; }
+
+std::vector<Method> methods_named(std::string_view option, const std::vector<std::string>& names) {
+  std::vector<Method> methods;
+  for (const std::string& name : names) {
+    const std::optional<Method> method = validation::method_named(name);
+    if (!method)
+      refuse(option, name,
+             fmt::format("a draft, a verifier and a policy joined by +, each at most once: one of {}; of {}; of {}; or "
+                         "one of {}",
+                         fmt::join(validation::draft_names(), ", "), fmt::join(validation::verifier_names(), ", "),
+                         fmt::join(validation::policy_names(), ", "), fmt::join(validation::system_names(), ", ")));
+    if (std::ranges::find(methods, *method) != methods.end()) refuse(option, name, "given once");
+    methods.push_back(*method);
+  }
+  return methods;
+}
+
+std::string source_of_question(const MethodQuestion& question) { return question.source.value_or("pair"); }
+
+std::string laws_of(const MethodQuestion& question) {
+  if (question.laws) return *question.laws;
+  if (question.alpha) return "iid";
+  return question.vocab.value_or(default_vocab) > largest_bigram_vocab ? "fixed" : "bigram";
+}
+
+void require_ranges(const MethodQuestion& question) {
+  for (const Parameter& one : parameters) one.require_range(question, one);
+}
+
+void require_source(const MethodQuestion& question) {
+  require_word("--source", question.source, method_sources());
+  require_word("--laws", question.laws, synthetic_laws());
+  const std::string source = source_of_question(question);
+  const auto is_given = [&](const char* option) { return parameter_of(option).is_given(question); };
+  const auto refuse_with = [&](const char* choice, const std::string& chosen, bool fits,
+                               std::initializer_list<const char*> options) {
+    for (const char* const option : options)
+      if (!fits && is_given(option))
+        throw QuestionError(fmt::format("{} does not go with {} {}", option, choice, chosen));
+  };
+  refuse_with("--source", source, source == "pair",
+              {"--target", "--draft-model", "--prompts", "--tasks", "--ngram-text", "--eagle-head", "--parallel-heads",
+               "--exits"});
+  const auto require_source_of = [&](const std::string& its_source, std::initializer_list<const char*> options) {
+    for (const char* const option : options)
+      if (is_given(option) && !question.source)
+        throw QuestionError(fmt::format("{} needs --source {}", option, its_source));
+    refuse_with("--source", source, source == its_source, options);
+  };
+  require_source_of("synthetic", {"--vocab", "--noise", "--laws", "--alpha"});
+  require_source_of("trace", {"--trace"});
+  refuse_with("--source", source, source != "trace",
+              {"--tokens", "--until-error", "--temperature", "--max-new-tokens"});
+  if (source == "trace" && !question.trace) throw QuestionError("--source trace needs --trace, a recording");
+  if (source != "synthetic") return;
+  const std::string laws = laws_of(question);
+  if (laws == "iid" && !question.alpha) throw QuestionError("--laws iid needs --alpha, the acceptance of every draft");
+  refuse_with("--laws", laws, laws == "iid", {"--alpha"});
+  refuse_with("--laws", laws, laws != "iid", {"--vocab", "--noise", "--temperature"});
+  if (laws == "bigram" && question.vocab > largest_bigram_vocab)
+    refuse("--vocab", fmt::format("{}", *question.vocab),
+           fmt::format("at most {} for --laws bigram", largest_bigram_vocab));
+}
+
+void require_used(const MethodQuestion& question, const std::vector<Method>& methods, const MethodContext& context,
+                  bool by_options) {
+  std::vector<std::string> names;
+  for (const Method& method : methods) names.push_back(name_of(method));
+  for (const Parameter& one : parameters) {
+    if (one.used == nullptr || !one.is_given(question)) continue;
+    // A target of the user's own needs a draft model beside it, whoever drafts.
+    if (one.used == &Used::draft_model && question.target) continue;
+    const bool used =
+        std::ranges::any_of(methods, [&](const Method& method) { return uses(method, context, one.used); });
+    if (!used && one.used == &Used::cost && context.source().recording)
+      throw QuestionError(
+          fmt::format("{} is given, but a recording does not tell how far {} {} behind a rejected token", one.option,
+                      fmt::join(names, ", "), names.size() == 1 ? "drafts" : "draft"));
+    if (used || (one.used == &Used::temperature && is_of_greedy_text(methods, *question.temperature))) continue;
+    throw QuestionError(fmt::format("{} is given, but {} {} not use it; what does: {}", one.option,
+                                    fmt::join(names, ", "), names.size() == 1 ? "does" : "do",
+                                    other_users(one.used, methods, by_options)));
+  }
+  const auto in_rounds = [&](const Method& method) { return runs_in_rounds(method, context); };
+  if (question.max_new_tokens && std::ranges::all_of(methods, in_rounds))
+    throw QuestionError(fmt::format("--max-new-tokens is given, but {} {} in rounds without texts on --laws {}",
+                                    fmt::join(names, ", "), names.size() == 1 ? "runs" : "run", laws_of(question)));
+}
+
+}  // namespace specdec::planner

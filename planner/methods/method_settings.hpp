@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/assumption.hpp"
+#include "planner/methods/method_question.hpp"
+#include "traces/note.hpp"
+
+/// A question about methods as sim takes it.
+namespace specdec::planner {
+
+/// What methods run on, and what to say of it.
+struct AskedSource {
+  validation::MethodSource source;
+  std::vector<std::string> files;
+  std::vector<Assumption> assumptions;
+  std::vector<Note> warnings;
+};
+
+/// Reads what the question names.
+/// @param shipped_models  folder of the shipped pair; need not exist if it is not needed
+/// @throws QuestionError, traces::FileError
+AskedSource read_source(const MethodQuestion& question, const std::filesystem::path& shipped_models);
+
+/// The parameters of methods, without a cost.
+/// @throws QuestionError
+validation::MethodSettings settings_of(const MethodQuestion& question);
+
+/// Where a precision ends the run.
+inline constexpr std::int64_t most_tokens = 1'000'000'000'000;
+
+}  // namespace specdec::planner
