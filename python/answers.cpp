@@ -1,35 +1,44 @@
 #include "python/answers.hpp"
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "planner/load/capacity.hpp"
+#include "planner/methods/comparison.hpp"
 #include "planner/plan.hpp"
+#include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
 #include "python/arguments.hpp"
 #include "python/interruption.hpp"
+#include "python/method_questions.hpp"
 #include "python/recordings.hpp"
 #include "render/analysis.hpp"
 #include "render/capacity.hpp"
+#include "render/comparison.hpp"
 #include "render/figures/chart_data.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/json_values.hpp"
+#include "render/page/answer_page.hpp"
+#include "render/page/chart_page.hpp"
 #include "render/page/page_charts.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
+#include "render/version.hpp"
 #include "sim/serving/recorded_workload.hpp"
 #include "traces/formats/request_trace.hpp"
 
@@ -42,6 +51,12 @@ using nlohmann::ordered_json;
 using planner::Acceptance;
 using planner::Cost;
 
+struct Figures {
+  std::vector<render::Chart> charts;
+  /// As they stand on a page; empty where they are the same there.
+  std::vector<render::Chart> of_page;
+};
+
 /// An answer as it is shown.
 struct Answer {
   /// Without schema, version and inputs.
@@ -52,26 +67,40 @@ struct Answer {
   std::string presets;
   /// Of a plan: the configuration for an engine, where one was asked for and there is one to be written.
   std::optional<std::string> config;
+  /// What a page says at its beginning, JSON: "subject" and "words", null where there are none, and "warnings" without
+  /// those that explain a null.
+  std::string about;
   /// Its figures; empty where it has none.
-  std::function<std::vector<render::Chart>()> charts;
+  std::function<Figures()> figures;
 };
 
 std::string written(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-/// @param answered  a plan, a capacity or an analysis
+std::string about(const std::vector<Note>& warnings, const ordered_json& subject, const ordered_json& words) {
+  std::vector<Note> shown;
+  std::copy_if(warnings.begin(), warnings.end(), std::back_inserter(shown),
+               [](const Note& warning) { return !warning.explains_null; });
+  return written({{"subject", subject}, {"words", words}, {"warnings", render::notes_json(shown)}});
+}
+
+/// @param answered  a plan, a capacity, an analysis or what became of methods
 template <class Answered>
 Answer shown(const Answered& answered, const std::vector<std::string>& more_files = {}) {
   ordered_json json = {{"assumptions", answered.assumptions}, {"warnings", render::notes_json(answered.warnings)}};
   json.update(render::json_of(answered));
   Answer answer;
   answer.json = written(json);
+  answer.about = about(answered.warnings, nullptr, nullptr);
   const std::string closing = render::closing_text(answered.assumptions, answered.warnings);
   answer.text = render::text_of(answered) + (closing.empty() ? "" : '\n' + closing);
-  std::set<std::string> files(answered.files.begin(), answered.files.end());
-  files.insert(more_files.begin(), more_files.end());
-  answer.files.assign(files.begin(), files.end());
+  answer.files = answered.files;
+  if constexpr (!std::is_base_of_v<planner::MethodRuns, Answered>) {
+    std::set<std::string> files(answered.files.begin(), answered.files.end());
+    files.insert(more_files.begin(), more_files.end());
+    answer.files.assign(files.begin(), files.end());
+  }
   if constexpr (requires { answered.presets; })
     if (!answered.presets.empty()) answer.presets = ordered_json(answered.presets).dump();
   return answer;
@@ -81,7 +110,8 @@ Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
   if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
-  answer.charts = [plan] { return render::plan_charts(*plan); };
+  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan));
+  answer.figures = [plan] { return Figures{render::plan_charts(*plan), render::plan_charts(*plan, render::page_map)}; };
   return answer;
 }
 
@@ -89,17 +119,51 @@ Answer shown(planner::Plan planned) {
 Answer shown(planner::Analysis analysed, const std::string& recording) {
   const auto analysis = std::make_shared<const planner::Analysis>(std::move(analysed));
   Answer answer = shown<planner::Analysis>(*analysis);
-  answer.charts = [analysis, recording] { return render::recording_charts(analysis->recording, recording).charts; };
+  answer.about = about(analysis->warnings, recording, render::words_of(*analysis));
+  answer.figures = [analysis, recording] {
+    return Figures{render::recording_charts(analysis->recording, recording).charts, {}};
+  };
   return answer;
 }
 
-/// Names of an answer's figures, and each as `specdec plot` writes it in JSON.
-std::vector<std::pair<std::string, std::string>> figures(const Answer& answer) {
+/// @param who  the deployment
+Answer shown(planner::Capacity answered, const std::vector<std::string>& more_files, const std::string& who) {
+  const auto capacity = std::make_shared<const planner::Capacity>(std::move(answered));
+  Answer answer = shown<planner::Capacity>(*capacity, more_files);
+  answer.about = about(capacity->warnings, who, nullptr);
+  answer.figures = [capacity, who] { return Figures{render::capacity_charts(*capacity, who), {}}; };
+  return answer;
+}
+
+/// Names of an answer's figures, each as `specdec plot` writes it in JSON, and as it stands on a page, where `drawing`
+/// takes the place of its drawing.
+std::vector<std::tuple<std::string, std::string, std::string>> figures(const Answer& answer,
+                                                                       const std::string& drawing) {
   const nb::gil_scoped_release released;
-  std::vector<std::pair<std::string, std::string>> named;
-  if (!answer.charts) return named;
-  for (const render::Chart& chart : answer.charts()) named.emplace_back(chart.name, written(render::chart_json(chart)));
+  std::vector<std::tuple<std::string, std::string, std::string>> named;
+  if (!answer.figures) return named;
+  const Figures made = answer.figures();
+  for (std::size_t i = 0; i < made.charts.size(); ++i) {
+    const render::Chart& chart = made.charts[i];
+    named.emplace_back(chart.name, written(render::chart_json(chart)),
+                       render::figure_html({made.of_page.empty() ? chart : made.of_page[i], drawing}));
+  }
   return named;
+}
+
+/// A page of what Python puts on it, in JSON.
+std::string page(const std::string& given) {
+  const nb::gil_scoped_release released;
+  const ordered_json put = ordered_json::parse(given);
+  render::AnswerPage page;
+  page.version = render::version();
+  page.subject = put.at("subject");
+  page.made_on = put.at("made_on");
+  page.words = put.at("words");
+  page.answer = put.at("answer");
+  page.figures = put.at("figures");
+  for (const auto& [caption, rows] : put.at("tables").items()) page.tables.push_back({caption, rows});
+  return render::html_of(page);
 }
 
 planner::PlanQuestion plan_question(const nb::dict& given) {
@@ -200,11 +264,11 @@ std::function<void(double share)> told(const nb::object& progress) {
 }
 
 Answer capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const nb::dict& given,
-                const nb::object& progress) {
+                const std::string& who, const nb::object& progress) {
   std::vector<std::string> files;
   const planner::CapacityQuestion question = capacity_question(given, files);
   const nb::gil_scoped_release released;
-  return shown<planner::Capacity>(planner::capacity(acceptance, cost, question, told(progress)), files);
+  return shown(planner::capacity(acceptance, cost, question, told(progress)), files, who);
 }
 
 /// The largest gamma of any scenario, up to which acceptance has to be known.
@@ -243,6 +307,39 @@ Answer analyze(const Recording& recording, const nb::dict& given, const nb::obje
                render::name_of_recording(recording.files()));
 }
 
+/// @param run  compare or simulate, of a question and hooks
+template <class Run>
+Answer run_methods(const nb::object& progress, const Run& run) {
+  const nb::gil_scoped_release released;
+  Interruption interruption;
+  validation::ComparisonHooks hooks;
+  hooks.interrupt = [&] { return interruption.requested(); };
+  if (!progress.is_none()) {
+    hooks.progress = [&progress](double share) {
+      const nb::gil_scoped_acquire acquired;
+      progress(share);
+    };
+  }
+  try {
+    const auto runs = run(hooks);
+    interruption.end_unless(runs.partial);
+    return shown(runs);
+  } catch (const planner::QuestionError&) {
+    interruption.end_unless(false);
+    throw;
+  }
+}
+
+Answer compare(const nb::dict& given, const std::string& shipped_models, const nb::object& progress) {
+  const planner::ComparisonQuestion question = comparison_question(given);
+  return run_methods(progress, [&](const auto& hooks) { return planner::compare(question, shipped_models, hooks); });
+}
+
+Answer simulate(const nb::dict& given, const std::string& shipped_models, const nb::object& progress) {
+  const planner::SimulationQuestion question = simulation_question(given);
+  return run_methods(progress, [&](const auto& hooks) { return planner::simulate(question, shipped_models, hooks); });
+}
+
 }  // namespace
 
 void bind_answers(nb::module_& module) {
@@ -252,16 +349,20 @@ void bind_answers(nb::module_& module) {
       .def_ro("files", &Answer::files)
       .def_ro("presets", &Answer::presets)
       .def_ro("config", &Answer::config)
+      .def_ro("about", &Answer::about)
       .def("figures", figures);
+  module.def("page", page);
   module.def("plan", plan);
   module.def("plan_runs", plan_runs, nb::arg("acceptance").none(), nb::arg("files"), nb::arg("question"));
   module.def("largest_compared_gamma", [](const nb::dict& question, bool of_runs) {
     return plan_question(question).largest_compared_gamma(of_runs ? planner::usual_max_gamma_of_runs
                                                                   : planner::usual_max_gamma);
   });
-  module.def("capacity", capacity, nb::arg("acceptance").none(), nb::arg("cost"), nb::arg("question"),
+  module.def("capacity", capacity, nb::arg("acceptance").none(), nb::arg("cost"), nb::arg("question"), nb::arg("who"),
              nb::arg("progress").none());
   module.def("largest_gamma", largest_gamma);
+  module.def("compare", compare, nb::arg("question"), nb::arg("shipped_models"), nb::arg("progress").none());
+  module.def("simulate", simulate, nb::arg("question"), nb::arg("shipped_models"), nb::arg("progress").none());
   module.def("analyze", analyze, nb::arg("recording"), nb::arg("question"), nb::arg("progress").none());
 }
 

@@ -131,6 +131,12 @@ void convert(const char* name, nb::handle given, planning::ScheduleStretch& memb
   member = {std::get<0>(stretch), std::get<1>(stretch), std::get<2>(stretch)};
 }
 
+void convert(const char* name, nb::handle given, planner::TreeShape& member) {
+  std::pair<std::int64_t, std::int64_t> shape;
+  if (!nb::try_cast(given, shape)) refuse_type(name, given, "(children of every node, levels)");
+  member = {shape.first, shape.second};
+}
+
 void convert(const char* name, nb::handle given, planning::SweepSetting& member) {
   nb::dict keys;
   if (!nb::try_cast(given, keys))

@@ -16,6 +16,7 @@
 #include "analysis/planning/engine_config.hpp"
 #include "analysis/planning/trace_analysis.hpp"
 #include "planner/cost.hpp"
+#include "planner/methods/method_question.hpp"
 #include "sim/serving/capacity.hpp"
 #include "traces/trace_metadata.hpp"
 
@@ -44,6 +45,8 @@ void convert(const char* name, nanobind::handle given, sim::LengthLaw& member);
 void convert(const char* name, nanobind::handle given, planning::ScheduleStretch& member);
 /// {"model", "temperature", "top_k", "top_p", "min_p", "temperature_last"}, of both models, "target" or "draft".
 void convert(const char* name, nanobind::handle given, planning::SweepSetting& member);
+/// (children of every node, levels).
+void convert(const char* name, nanobind::handle given, planner::TreeShape& member);
 /// {"batch", "tpot_ms", "gamma", "tokens_per_step", "context"}.
 void convert(const char* name, nanobind::handle given, planner::TimedIteration& member);
 

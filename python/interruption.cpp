@@ -1,12 +1,26 @@
 #include "python/interruption.hpp"
 
-#include <nanobind/nanobind.h>
-
 namespace specdec::python {
 
 void end_if_interrupted() {
   const nanobind::gil_scoped_acquire acquired;
   if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+}
+
+bool Interruption::requested() {
+  if (requested_ || std::this_thread::get_id() != owner_) return requested_;
+  const nanobind::gil_scoped_acquire acquired;
+  if (PyErr_CheckSignals() != 0) {
+    raised_.emplace();
+    requested_ = true;
+  }
+  return requested_;
+}
+
+void Interruption::end_unless(bool has_answer) const {
+  if (!raised_) return;
+  const nanobind::gil_scoped_acquire acquired;
+  if (!has_answer || !raised_->matches(PyExc_KeyboardInterrupt)) throw nanobind::python_error(*raised_);
 }
 
 }  // namespace specdec::python

@@ -29,10 +29,8 @@ Chart from_options(CapacityOptions o, const LoadFigureKind& kind) {
   const std::optional<double> asked = o.arrival_rate;
   o.arrival_rate.reset();
   const AskedCapacity given = asked_capacity(o);
-  planner::Capacity capacity = planner::asked_capacity(given.acceptance, given.cost, given.question);
-  capacity.simulation.workload.requests_per_second.reset();
-  LoadChartInputs shown = load_chart_inputs(capacity.simulation, sim::plan_capacity(capacity.simulation),
-                                            capacity.acceptance_ends, kind.loads);
+  const planner::Capacity capacity = planner::asked_capacity(given.acceptance, given.cost, given.question);
+  LoadChartInputs shown = load_chart_inputs(capacity, kind.loads);
   shown.who = deployment_text(o.shared, o.roofline);
   shown.asked = asked;
   Chart chart = kind.draw(shown);

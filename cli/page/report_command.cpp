@@ -23,6 +23,7 @@
 #include "render/figures/drawing.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/page/answer_page.hpp"
+#include "render/page/chart_page.hpp"
 #include "render/page/page_charts.hpp"
 #include "render/page/plan_controls.hpp"
 #include "render/text.hpp"
@@ -158,12 +159,14 @@ Report run(const ReportOptions& o, const Options& options) {
     add_recording(o.plan, analysis->recording, best, charts, report);
   }
   std::optional<std::string> script = o.is_static ? std::nullopt : page_script();
+  std::vector<PageChart> shown;
   if (script) {
     // It draws for itself.
-    for (Chart& chart : charts) page.charts.push_back({std::move(chart), {}});
+    for (Chart& chart : charts) shown.push_back({std::move(chart), {}});
   } else {
-    page.charts = drawn(std::move(charts), page.command, report);
+    shown = drawn(std::move(charts), page.command, report);
   }
+  for (const PageChart& chart : shown) page.figures.push_back(figure_html(chart));
   plan.report.warnings = report.warnings;
   ordered_json inputs = effective;
   if (!report.files.empty()) inputs["files"] = report.files;
@@ -171,16 +174,17 @@ Report run(const ReportOptions& o, const Options& options) {
   plan.report.warnings.erase(std::remove_if(plan.report.warnings.begin(), plan.report.warnings.end(),
                                             [](const Note& warning) { return warning.explains_null; }),
                              plan.report.warnings.end());
-  page.plan = with_envelope("plan", inputs, plan.report);
+  page.answer = with_envelope("plan", inputs, plan.report);
   if (script) {
     std::span<const planning::LenienceEstimate> lenience;
     if (analysis) lenience = analysis->recording.lenience;
-    page.program = PageProgram{std::move(*script), plan_controls(*plan.plan, lenience)};
+    page.program = PageProgram{std::move(*script), plan_controls(*plan.plan, lenience), ordered_json::array()};
+    for (const PageChart& chart : shown) page.program->charts.push_back(page_chart_json(chart.chart));
   }
   report.file = html_of(page);
 
   ordered_json figures = ordered_json::array();
-  for (const PageChart& chart : page.charts) {
+  for (const PageChart& chart : shown) {
     figures.push_back({{"name", chart.chart.name},
                        {"title", chart.chart.title},
                        {"is_drawn", page.program || !chart.drawing.empty()}});
@@ -194,7 +198,7 @@ Report run(const ReportOptions& o, const Options& options) {
                  wrapped(fmt::format("{}: {} page of {} kB with {} figure{}.",
                                      without_control_characters(effective.at("output").get<std::string>()),
                                      page.program ? "an interactive" : "a", (report.file->size() + 999) / 1000,
-                                     page.charts.size(), page.charts.size() == 1 ? "" : "s")) +
+                                     shown.size(), shown.size() == 1 ? "" : "s")) +
                  '\n';
   return report;
 }

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from specdec import theory
 from specdec._acceptance import Acceptance
-from specdec._answers import Analysis, Answer, Capacity, Plan, Record
+from specdec._answers import Analysis, Answer, Capacity, Comparison, Plan, Record, Simulation
 from specdec._core import __version__
 from specdec._cost import Cost
 from specdec._errors import FileError, QuestionError
+from specdec._methods import compare, simulate
 from specdec._questions import capacity, plan, plan_runs
 from specdec._record import record
 from specdec._recording import Recording, analyze
@@ -24,18 +25,22 @@ __all__ = [
     "Analysis",
     "Answer",
     "Capacity",
+    "Comparison",
     "Cost",
     "FileError",
     "Plan",
     "QuestionError",
     "Record",
     "Recording",
+    "Simulation",
     "__version__",
     "analyze",
     "capacity",
+    "compare",
     "plan",
     "plan_runs",
     "record",
     "shipped_models",
+    "simulate",
     "theory",
 ]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import datetime
 import html
-import itertools
+import io
 import json
+import os
+import pathlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from specdec import _core
+from specdec._errors import QuestionError
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -17,9 +24,13 @@ if TYPE_CHECKING:
 
 #: The arrays of objects of an answer, the main one first, with what their rows take from the objects around them.
 Tables = dict[str, tuple[str, tuple[str, ...]]]
-#: Each figure by its name, as `specdec plot NAME --format json` prints it, compressed: a map has thousands of rows.
-Figures = dict[str, bytes]
+#: Each figure by its name, as `specdec plot NAME --format json` prints it and as it stands on a page, compressed: a map has
+#: thousands of rows.
+Figures = dict[str, tuple[bytes, bytes]]
 Self = TypeVar("Self", bound="Answer")
+
+#: Stands on a page where a drawing is to be.
+_DRAWING = "<!-- drawing -->"
 
 
 class Record(Mapping[str, Any]):
@@ -67,22 +78,33 @@ class Answer:
     """
 
     _tables: Tables = {}
+    #: What a page is of, where the answer does not say it.
+    _subject = ""
 
     def __init__(
         self,
         document: dict[str, Any],
         text: str,
         config: str | None = None,
-        charts: Figures | Callable[[], list[tuple[str, str]]] | None = None,
+        charts: Figures | Callable[[str], list[tuple[str, str, str]]] | None = None,
+        about: dict[str, Any] | None = None,
     ) -> None:
         self._document = document
         self._text = text
         self._config = config
         # Made when they are first asked for.
         self._charts = charts
+        # What a page says at its beginning.
+        self._about = about or {}
 
-    def __reduce__(self: Self) -> tuple[Callable[..., Self], tuple[dict[str, Any], str, str | None, Figures]]:
-        return type(self), (self._document, self._text, self._config, self._figures())
+    @classmethod
+    def _shown(cls: type[Self], document: dict[str, Any], answer: _core.Answer) -> Self:
+        return cls(document, answer.text, answer.config, answer.figures, json.loads(answer.about))
+
+    def __reduce__(
+        self: Self,
+    ) -> tuple[Callable[..., Self], tuple[dict[str, Any], str, str | None, Figures, dict[str, Any]]]:
+        return type(self), (self._document, self._text, self._config, self._figures(), self._about)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Answer) and self._document == other._document
@@ -157,8 +179,10 @@ class Answer:
 
     def _figures(self) -> Figures:
         if not isinstance(self._charts, dict):
-            made = self._charts() if self._charts else []
-            self._charts = {name: zlib.compress(chart.encode()) for name, chart in made}
+            made = self._charts(_DRAWING) if self._charts else []
+            self._charts = {
+                name: (zlib.compress(chart.encode()), zlib.compress(element.encode())) for name, chart, element in made
+            }
         return self._charts
 
     @property
@@ -180,7 +204,7 @@ class Answer:
         chosen = next(iter(made)) if figure is None else figure
         if chosen not in made:
             raise ValueError(f"figure is {chosen}, but must be one of {', '.join(made)}")
-        chart: dict[str, Any] = json.loads(zlib.decompress(made[chosen]))
+        chart: dict[str, Any] = json.loads(zlib.decompress(made[chosen][0]))
         return chart
 
     def plot(self, figure: str | None = None, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.figure.Figure:
@@ -214,27 +238,81 @@ class Answer:
 
         return _drawing.draw(chart) if ax is None else _drawing.draw_into(ax, chart)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes it as one HTML page that asks for nothing else: words, warnings, figures, tables, and what it rests on, as
+        `specdec report --static` does for plans. Figures are drawn by matplotlib; without it their data stand in their
+        place.
+
+        Parameters
+        ----------
+        path : path
+            "report.html".
+
+        Raises
+        ------
+        QuestionError
+            Where the name does not end in ".html".
+        OSError
+            Where the place cannot be written; what was there stays.
+        """
+        file = pathlib.Path(path)
+        if file.suffix.lower() not in (".html", ".htm"):
+            raise QuestionError(f"path is {file}, but must end in .html", "path")
+        partial = file.with_name(f"{file.name}.partial-{os.getpid()}")
+        try:
+            partial.write_text(self._page(), encoding="utf-8")
+            partial.replace(file)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _page(self) -> str:
+        made = {name: zlib.decompress(element).decode() for name, (_, element) in self._figures().items()}
+        warnings = [*self._about.get("warnings", self._document["warnings"])]
+        try:
+            drawings = {name: self._drawing(name) for name in made}
+        except ImportError:
+            drawings = {}
+            message = "the page shows data in the place of figures: matplotlib is not installed"
+            warnings.append({"code": "figures_not_drawn", "message": message})
+        tables = {} if isinstance(self, Plan) else {name: self.rows(name) for name in self.tables}
+        stated = os.environ.get("SOURCE_DATE_EPOCH")
+        now = datetime.datetime.now(datetime.timezone.utc)
+        day = datetime.datetime.fromtimestamp(int(stated), datetime.timezone.utc) if stated else now
+        put = {
+            "subject": self._about.get("subject") or self._subject,
+            "made_on": day.strftime("%Y-%m-%d"),
+            "words": self._about.get("words") or [" ".join(self.summary.split())],
+            "answer": {**self._document, "warnings": warnings},
+            "figures": [_with_drawing(element, drawings.get(name)) for name, element in made.items()],
+            "tables": tables,
+        }
+        return _core.page(json.dumps(put))
+
+    def _drawing(self, figure: str) -> str:
+        """As an element of a page."""
+        chart = self.figure_data(figure)
+        import matplotlib
+
+        from specdec import _drawing
+
+        drawn = io.BytesIO()
+        with matplotlib.rc_context({"svg.hashsalt": figure}):
+            _drawing.draw(chart, has_words=False).savefig(drawn, format="svg", metadata={"Date": None})
+        data = base64.b64encode(drawn.getvalue()).decode()
+        return f'<img alt="{html.escape(chart["figure"]["title"])}" src="data:image/svg+xml;base64,{data}">'
+
     def _repr_html_(self) -> str:
-        rows = self.rows()
-        columns = list(dict.fromkeys(itertools.chain.from_iterable(rows)))
-        used = [name for name in columns if any(row.get(name) is not None for row in rows)]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in used)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(row.get(name)))}</td>" for name in used) + "</tr>" for row in rows
-        )
-        warnings = "".join(f"<li>{html.escape(one['message'])}</li>" for one in self._document["warnings"])
-        return (
-            f"<p>{html.escape(self.summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            + (f"<ul>{warnings}</ul>" if warnings else "")
-        )
+        """The page of :meth:`save` in a frame of its own."""
+        page, words = html.escape(self._page()), html.escape(self.summary)
+        look = "width: 100%; height: 40em; border: 0; background: white"
+        return f'<iframe srcdoc="{page}" style="{look}" title="{type(self).__name__}">{words}</iframe>'
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return "; ".join(_cell(one) for one in value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _with_drawing(element: str, drawing: str | None) -> str:
+    """A figure's element of a page; without a drawing its data stand open."""
+    if drawing is not None:
+        return element.replace(_DRAWING, drawing, 1)
+    return element.replace(_DRAWING, "", 1).replace("<details>", "<details open>", 1)
 
 
 def _is_interval(key: str, value: Any) -> bool:
@@ -320,6 +398,7 @@ class Plan(Answer):
 class Capacity(Answer):
     """What :func:`specdec.capacity` answers. Its attributes are the keys of docs/schema/capacity.json."""
 
+    _subject = "a server under load"
     _tables = {
         "scenarios": ("scenarios", ()),
         "schedules": ("scenarios/*/schedule", ("name", "max_num_seqs")),
@@ -341,3 +420,29 @@ class Analysis(Answer):
         "calibration": ("calibration", ()),
         "adaptive": ("adaptive/policies", ()),
     }
+
+
+class Comparison(Answer):
+    """What :func:`specdec.compare` answers. Its attributes are the keys of docs/schema/compare.json; ``simulated`` says how
+    long it took, which no two runs have alike."""
+
+    _subject = "ways to draft and to verify"
+    _tables = {"results": ("results", ()), "tasks": ("tasks", ()), "trees": ("trees", ())}
+
+    @property
+    def summary(self) -> str:
+        """Which methods were run."""
+        return f"Run on the same prompts: {', '.join(row['method'] for row in self._document['results'])}."
+
+
+class Simulation(Answer):
+    """What :func:`specdec.simulate` answers: a comparison of one method. Its attributes are the keys of
+    docs/schema/simulate.json."""
+
+    _subject = "one way to draft and to verify"
+    _tables = {"results": ("results", ()), "tasks": ("tasks", ()), "trees": ("trees", ())}
+
+    @property
+    def summary(self) -> str:
+        """The first line of the text."""
+        return self._text.split("\n")[0]

@@ -564,12 +564,14 @@ def _panel_height(columns: int, rows: int, width: float) -> float:
     return share * width + 3.5 * EM
 
 
-def draw(chart: Json) -> Figure:
+def draw(chart: Json, *, has_words: bool = True) -> Figure:
     """
     Parameters
     ----------
     chart : mapping
         "figure" and "data" of docs/schema/plot.figure.json.
+    has_words : bool
+        With its title and caption.
     """
     panels = _panels(chart)
     columns = min(chart["figure"]["columns"], len(panels))
@@ -577,8 +579,8 @@ def draw(chart: Json) -> Figure:
     width = (WIDTH - PAD) / columns
     room = WIDTH - 2 * PAD
     title_size, caption_size = 1.15 * FONT, 0.86 * FONT
-    title = _lines(chart["figure"]["title"], room, title_size, bold=True)
-    caption = _lines(chart["figure"]["caption"], room, caption_size)
+    title = _lines(chart["figure"]["title"], room, title_size, bold=True) if has_words else []
+    caption = _lines(chart["figure"]["caption"], room, caption_size) if has_words else []
 
     layout = ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.04)
     figure = Drawing(facecolor="white", layout=layout)

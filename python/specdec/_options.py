@@ -51,7 +51,7 @@ _HARDWARE: Options = {
     "scheduling_seconds": None,
     "calibrate": [],
 }
-_OUTPUT: Options = {"format": "json", "table": None, "output": None, "quiet": False, "config": None}
+OUTPUT: Options = {"format": "json", "table": None, "output": None, "quiet": False, "config": None}
 
 PLAN: Options = {
     **_ACCEPTANCE,
@@ -82,7 +82,7 @@ PLAN: Options = {
     "tolerance": 0.01,
     "emit": None,
     "emit_file": None,
-    **_OUTPUT,
+    **OUTPUT,
 }
 
 CAPACITY: Options = {
@@ -124,7 +124,7 @@ CAPACITY: Options = {
     "num_requests": 1000,
     "seed": 0,
     "threads": 1,
-    **_OUTPUT,
+    **OUTPUT,
 }
 
 ANALYZE: Options = {
@@ -150,7 +150,53 @@ ANALYZE: Options = {
     "salvage": False,
     "hash": False,
     "traces": [],
-    **_OUTPUT,
+    **OUTPUT,
+}
+
+METHODS: Options = {
+    "source": "pair",
+    "target": None,
+    "draft_model": None,
+    "prompts": None,
+    "tasks": None,
+    "ngram_text": None,
+    "eagle_head": None,
+    "parallel_heads": None,
+    "exits": None,
+    "laws": None,
+    "vocab": None,
+    "noise": None,
+    "trace": None,
+    "alpha": None,
+    "gamma": 5,
+    "temperature": 1.0,
+    "lenience": 0.5,
+    "epsilon": 0.09,
+    "delta": 0.3,
+    "threshold": 0.4,
+    "most_drafts": 16,
+    "schedule": None,
+    "batch": None,
+    "beams": 2,
+    "draft_beams": None,
+    "drafts": 3,
+    "tree": "2x3",
+    "tree_nodes": 16,
+    "tree_acceptance": None,
+    "ngram_order": 3,
+    "exit_layer": 2,
+    "exit_response": 0.7,
+    "exit_saturation": 0.95,
+    "inner_gamma": 2,
+    "edit_share": 0.05,
+    "tokens": None,
+    "until_error": None,
+    "max_new_tokens": 64,
+    "seed": 1,
+    "threads": 1,
+    "c": None,
+    "verify_factor": None,
+    "overhead": None,
 }
 
 #: What one draft among several is told by its own keys.

@@ -40,7 +40,7 @@ def _planned(inputs: Options, answer: _core.Answer) -> Plan:
     document = _options.document(
         "plan", _core.__version__, {**_options.PLAN, **inputs}, answer.files, answer.presets, answer.json
     )
-    return Plan(document, answer.text, answer.config, answer.figures)
+    return Plan._shown(document, answer)
 
 
 def plan(
@@ -231,6 +231,17 @@ def plan_runs(
     return _planned(inputs, answer)
 
 
+def _deployment(options: Options, tensor_parallel_size: int | None) -> str:
+    """What is planned, for titles and captions."""
+    who = options.get("model") or "the model"
+    if options.get("draft_model"):
+        who += f" with {options['draft_model']}"
+    if not options.get("hardware"):
+        return str(who)
+    accelerators = tensor_parallel_size or options.get("tensor_parallel_size") or 1
+    return f"{who} on {options['hardware'] if accelerators == 1 else f'{accelerators} ' + options['hardware']}"
+
+
 def capacity(
     acceptance: Acceptance | None,
     cost: Cost,
@@ -381,8 +392,8 @@ def capacity(
     largest = _core.largest_gamma(given, acceptance is not None)
     made = None if acceptance is None else acceptance._make(max_gamma=max(1, largest), by_request=True)
     priced = cost._make(extrapolate=extrapolate, drafts=largest > 0)
-    answer = _core.capacity(made, priced, given, progress)
     of_both = {**(acceptance._inputs if acceptance else {}), **cost._inputs}
+    answer = _core.capacity(made, priced, given, _deployment(of_both, tensor_parallel_size), progress)
     document = _options.document(
         "capacity",
         _core.__version__,
@@ -391,4 +402,4 @@ def capacity(
         answer.presets,
         answer.json,
     )
-    return Capacity(document, answer.text)
+    return Capacity._shown(document, answer)

@@ -359,8 +359,7 @@ def analyze(
         inputs["standardise"] = ";".join(map(_sampling_text, standardise)) or "none"
     told = {name: value for name, value in recording._options.items() if name not in ("files", "metadata")}
     inputs = {**inputs, **told, "traces": recording._options.get("files", [])}
-    return Analysis(
-        _options.document("analyze", _core.__version__, {**_options.ANALYZE, **inputs}, answer.files, "", answer.json),
-        answer.text,
-        charts=answer.figures,
+    document = _options.document(
+        "analyze", _core.__version__, {**_options.ANALYZE, **inputs}, answer.files, "", answer.json
     )
+    return Analysis._shown(document, answer)

@@ -170,8 +170,11 @@ void warn_of_simulation(const LoadChartInputs& in, Chart& chart) {
 
 }  // namespace
 
-LoadChartInputs load_chart_inputs(const sim::CapacityQuestion& question, const sim::CapacityAnswer& answer,
-                                  std::span<const std::vector<sim::RequestAcceptance>> acceptances, std::size_t loads) {
+LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads) {
+  sim::CapacityQuestion question = capacity.simulation;
+  question.workload.requests_per_second.reset();
+  const sim::CapacityAnswer answer = sim::plan_capacity(question);
+  const auto& acceptances = capacity.acceptance_ends;
   // Scenarios that are not shown need not be planned in other versions.
   sim::CapacityQuestion two = question;
   sim::CapacityAnswer its_answer;
@@ -186,6 +189,7 @@ LoadChartInputs load_chart_inputs(const sim::CapacityQuestion& question, const s
   }
   const sim::CapacityRange range = sim::over_versions(two, std::move(its_answer), acceptances);
   LoadChartInputs in;
+  in.asked = capacity.question.arrival_rate;
   in.limits = question.limits;
   in.gpus_per_replica = question.gpus_per_replica;
   in.price_per_gpu_hour = question.price_per_gpu_hour;

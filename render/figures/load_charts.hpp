@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "planner/load/capacity.hpp"
 #include "render/figures/chart.hpp"
 #include "sim/serving/capacity_range.hpp"
 
@@ -35,14 +35,12 @@ struct LoadChartInputs {
   std::string who;
 };
 
-/// Plans the scenarios shown with the other versions of cost and acceptance, and simulates their times over loads;
-/// `who` and `asked` are left out.
-/// @param question  requests no load, so that its answer is what a replica sustains
-/// @param acceptances  as in sim::over_versions
+/// Plans a capacity without the load that is requested, and simulates the times of the scenarios shown over loads;
+/// `who` is left out.
+/// @param capacity  its own answer is not used
 /// @param loads  number of loads of a replica at which its times are simulated, up to the scenario's limit; 0 for none
 /// @throws as sim::replica_at_loads
-LoadChartInputs load_chart_inputs(const sim::CapacityQuestion& question, const sim::CapacityAnswer& answer,
-                                  std::span<const std::vector<sim::RequestAcceptance>> acceptances, std::size_t loads);
+LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t loads);
 
 /// GPUs that a load needs, as steps, with a band for the uncertainty.
 /// @throws planner::QuestionError if no load is served

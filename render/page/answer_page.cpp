@@ -228,6 +228,42 @@ std::string numbers_section(const ordered_json& plan) {
   return html;
 }
 
+/// The columns that some row has a value for.
+std::string table_of_rows(const PageTable& table) {
+  std::vector<HtmlTable::Column> columns;
+  for (const ordered_json& row : table.rows) {
+    for (const auto& [key, value] : row.items()) {
+      const auto same = [name = key](const HtmlTable::Column& column) { return column.heading == name; };
+      const auto known = std::find_if(columns.begin(), columns.end(), same);
+      if (known != columns.end()) {
+        known->is_number = known->is_number && (value.is_number() || value.is_null());
+      } else if (!value.is_null()) {
+        columns.push_back({key, value.is_number()});
+      }
+    }
+  }
+  HtmlTable html(table.caption, columns);
+  for (const ordered_json& row : table.rows) {
+    std::vector<std::string> cells;
+    for (const HtmlTable::Column& column : columns)
+      cells.push_back(number_cell(row.value(column.heading, ordered_json())));
+    html.add_row(std::move(cells));
+  }
+  return html.is_empty() ? "" : html.to_string();
+}
+
+/// The first table stands open.
+std::string tables_section(const std::vector<PageTable>& tables) {
+  std::string html;
+  for (const PageTable& table : tables) {
+    const std::string rows = table_of_rows(table);
+    if (rows.empty()) continue;
+    html += html.empty() ? rows
+                         : fmt::format("<details><summary>{}</summary>\n{}</details>\n", escaped(table.caption), rows);
+  }
+  return html;
+}
+
 std::string next_section(const ordered_json& plan) {
   std::string html;
   if (!holds_rows(plan, "points")) return html;
@@ -418,6 +454,11 @@ struct PageSection {
   std::string html;
 };
 
+/// Nothing is loaded and nothing runs, whatever a name on the page holds.
+constexpr std::string_view policy_without_script =
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; style-src "
+    "&#39;unsafe-inline&#39;; img-src data:\">\n";
+
 std::string style() { return std::string(page_files().front().content); }
 
 }  // namespace
@@ -427,18 +468,22 @@ std::string html_of(const AnswerPage& page) {
   const auto add = [&](std::string id, std::string heading, std::string html) {
     if (!html.empty()) sections.push_back({std::move(id), std::move(heading), std::move(html)});
   };
-  add("configuration", "Engine configuration", config_section(page.plan));
+  const bool is_plan = page.tables.empty();
+  if (is_plan) add("configuration", "Engine configuration", config_section(page.answer));
   if (page.program) add("planner", "Try other values", "<div id=\"planner-root\"></div>\n");
   std::string figures;
-  for (const PageChart& chart : page.charts) figures += figure_html(chart);
+  for (const std::string& figure : page.figures) figures += figure;
   add("figures", "Figures", figures);
-  add("numbers", "Numbers", numbers_section(page.plan));
+  add("numbers", "Numbers", is_plan ? numbers_section(page.answer) : tables_section(page.tables));
   add("recording", "What the recording says", recording_section(page.analysis, page.analysis_words));
-  add("back-test", "How well measured runs are predicted", backtest_section(page.plan));
-  add("next", "What to measure next", next_section(page.plan));
-  add("inputs", "What this rests on", inputs_section(page.plan));
-  add("again", "How to make this page again",
-      fmt::format("<pre><code>{}</code></pre>\n<p>specdec {}.</p>\n", escaped(page.command), escaped(page.version)));
+  if (is_plan) {
+    add("back-test", "How well measured runs are predicted", backtest_section(page.answer));
+    add("next", "What to measure next", next_section(page.answer));
+  }
+  add("inputs", "What this rests on", inputs_section(page.answer));
+  if (!page.command.empty())
+    add("again", "How to make this page again",
+        fmt::format("<pre><code>{}</code></pre>\n<p>specdec {}.</p>\n", escaped(page.command), escaped(page.version)));
 
   std::string contents;
   for (const PageSection& section : sections) {
@@ -448,27 +493,26 @@ std::string html_of(const AnswerPage& page) {
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"generator\" content=\"specdec {}\">\n<meta name=\"specdec-command\" content=\"{}\">\n"
+      "{}<meta name=\"generator\" content=\"specdec {}\">\n<meta name=\"specdec-command\" content=\"{}\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
-      escaped(page.version), escaped(page.command), title, style());
+      page.program ? "" : policy_without_script, escaped(page.version), escaped(page.command), title, style());
   html += fmt::format(
-      "<a class=\"skip\" href=\"#recommendation\">Skip to the recommendation</a>\n<header>\n<h1>{}</h1>\n"
+      "<a class=\"skip\" href=\"#recommendation\">Skip to the {}</a>\n<header>\n<h1>{}</h1>\n"
       "<p class=\"about\">Made on {} by specdec {}</p>\n<nav aria-label=\"Sections\"><ul>\n{}</ul></nav>\n</header>\n"
       "<main>\n",
-      title, escaped(page.made_on), escaped(page.version), contents);
+      is_plan ? "recommendation" : "answer", title, escaped(page.made_on), escaped(page.version), contents);
   html += fmt::format(
-      "<section aria-labelledby=\"recommendation\">\n<h2 id=\"recommendation\">Recommendation</h2>\n"
+      "<section aria-labelledby=\"recommendation\">\n<h2 id=\"recommendation\">{}</h2>\n"
       "<div class=\"answer\">\n{}</div>\n{}</section>\n",
-      paragraphs(page.words), warnings_list(page.plan));
+      is_plan ? "Recommendation" : "Answer", paragraphs(page.words), warnings_list(page.answer));
   for (const PageSection& section : sections) {
     html += fmt::format("<section aria-labelledby=\"{0}\">\n<h2 id=\"{0}\">{1}</h2>\n{2}</section>\n", section.id,
                         section.heading, section.html);
   }
   html += "</main>\n";
   if (page.program) {
-    ordered_json charts = ordered_json::array();
-    for (const PageChart& chart : page.charts) charts.push_back(page_chart_json(chart.chart));
-    html += fmt::format("<script type=\"application/json\" id=\"specdec-charts\">{}</script>\n", script_json(charts));
+    html += fmt::format("<script type=\"application/json\" id=\"specdec-charts\">{}</script>\n",
+                        script_json(page.program->charts));
     html += fmt::format("<script type=\"application/json\" id=\"specdec-start\">{}</script>\n",
                         script_json(page.program->start));
     html += fmt::format("<script>{}</script>\n", page.program->script);

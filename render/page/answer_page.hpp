@@ -5,33 +5,42 @@
 #include <string>
 #include <vector>
 
-#include "render/page/chart_page.hpp"
-
 namespace specdec::render {
 
 /// What a browser recomputes the plan with: the built page script, and what it starts from.
 struct PageProgram {
   std::string script;
   nlohmann::ordered_json start;
+  /// page_chart_json of the figures, in their order.
+  nlohmann::ordered_json charts;
 };
 
-/// Everything that stands on the page of one plan.
+/// The rows of a table of an answer, each an object of numbers and texts.
+struct PageTable {
+  std::string caption;
+  nlohmann::ordered_json rows;
+};
+
+/// Everything that stands on the page of one answer.
 struct AnswerPage {
-  /// What the plan is of, for the title: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm".
+  /// For the title: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm".
   std::string subject;
   std::string version;
-  /// That makes the page again.
+  /// The command that makes the page again; empty if there is none.
   std::string command;
   /// "2026-03-01".
   std::string made_on;
   /// A paragraph each, the recommendation first.
   std::vector<std::string> words;
-  /// The output of `specdec plan --format json`.
-  nlohmann::ordered_json plan;
+  /// The JSON output of the command that gives the answer.
+  nlohmann::ordered_json answer;
+  /// The tables of an answer that is no plan, whose own sections they replace.
+  std::vector<PageTable> tables;
   /// Of `specdec analyze --format json` and its words, where there is a recording.
   nlohmann::ordered_json analysis;
   std::vector<std::string> analysis_words;
-  std::vector<PageChart> charts;
+  /// figure_html of each.
+  std::vector<std::string> figures;
   std::optional<PageProgram> program;
 };
 

@@ -12,6 +12,7 @@
 #include "analysis/planning/plan.hpp"
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/batch_chart.hpp"
+#include "render/figures/load_charts.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/plan.hpp"
 #include "render/text.hpp"
@@ -268,6 +269,23 @@ RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const 
     made.add(name, [&, draw = chart_of] { return draw(inputs); });
   }
   return made;
+}
+
+std::vector<Chart> capacity_charts(const planner::Capacity& capacity, const std::string& who) {
+  constexpr std::size_t loads = 8;
+  const planner::CapacityQuestion& question = capacity.question;
+  if (question.concurrency || question.replicas || question.watts_per_gpu) return {};
+  LoadChartInputs inputs = load_chart_inputs(capacity, loads);
+  inputs.who = who;
+  std::vector<Chart> charts;
+  for (Chart (*draw)(const LoadChartInputs&) : {gpus_over_load_chart, latency_over_load_chart, cost_and_time_chart}) {
+    try {
+      charts.push_back(draw(inputs));
+    } catch (const planner::QuestionError&) {
+      continue;
+    }
+  }
+  return charts;
 }
 
 }  // namespace specdec::render

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/planning/trace_analysis.hpp"
+#include "planner/load/capacity.hpp"
 #include "planner/plan.hpp"
 #include "planner/question_error.hpp"
 #include "render/figures/chart.hpp"
@@ -52,5 +53,11 @@ struct RecordingCharts {
 /// calibration.
 /// @param recording  its name, for captions
 RecordingCharts recording_charts(const planning::TraceAnalysis& analysis, const std::string& recording);
+
+/// What a capacity says over loads: GPUs that a load needs, the requests' times, and with a price these over the cost
+/// of a million tokens. Simulates; those that it cannot give, as without a load that is served, are left out, and all
+/// where the question is about a number of replicas, a concurrency or watts.
+/// @param who  the deployment, for captions: "llama-3.3-70b with eagle3-llama-3.3-70b on 4 h100-sxm"
+std::vector<Chart> capacity_charts(const planner::Capacity& capacity, const std::string& who);
 
 }  // namespace specdec::render

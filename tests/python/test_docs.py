@@ -13,6 +13,7 @@ import specdec
 import specdec._acceptance
 import specdec._answers
 import specdec._cost
+import specdec._methods
 import specdec._questions
 import specdec._recording
 import specdec._shipped
@@ -37,7 +38,10 @@ def test_the_examples_of_a_page_print_what_it_shows(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [specdec, specdec._acceptance, specdec._answers, specdec._cost, specdec._questions, specdec._recording, specdec._shipped],
+    "module", [
+        *(specdec, specdec._acceptance, specdec._answers, specdec._cost, specdec._methods, specdec._questions),
+        *(specdec._recording, specdec._shipped),
+    ],
     ids=lambda m: m.__name__,
 )
 def test_the_examples_of_docstrings_print_what_they_show(module: object) -> None:

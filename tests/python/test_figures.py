@@ -55,6 +55,7 @@ ANSWERS: dict[str, Any] = {
     "runs": lambda: specdec.plan_runs(BENCH),
     "recording": lambda: specdec.analyze(RECORDING),
     "rows": of_rows,
+    "load": lambda: of_load(),
 }
 
 
@@ -91,6 +92,30 @@ def test_a_recordings_figures_are_those_of_the_command_line(name: str, words: li
     Recording.from_rows(p, q, tokens, sequences=np.repeat(np.arange(8), 50)).save(file)
     answer = specdec.analyze(file, lenience=[0.5, 1.0], gamma=range(1, 9))  # type: ignore[arg-type]
     assert answer.figure_data(name) == printed(name, "--trace", str(file), *words)
+
+
+SERVICE: dict[str, Any] = {
+    **{"prompt_tokens": 500, "output_tokens": 60, "gamma": 2, "num_requests": 100, "replications": 2, "arrival_rate": 9.0},
+    **{"price": 2.5, "ttft_ms": 2000.0, "tpot_ms": 30.0},
+}
+
+
+def of_load(**more: Any) -> specdec.Capacity:
+    cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
+    return specdec.capacity(Acceptance.of_rate(0.8), cost, **{**SERVICE, **more})
+
+
+@pytest.mark.parametrize("name", ["gpus-over-load", "latency-over-load", "cost-and-time-per-token"])
+def test_a_capacitys_figures_are_those_of_the_command_line(name: str) -> None:
+    words = ["--alpha", "0.8", "--hardware", "h100", "--model", "llama-3.1-8b", "--draft-model", "llama-3.2-1b"]
+    for key, value in SERVICE.items():
+        words += [f"--{key.replace('_', '-')}", str(value)]
+    assert of_load().figure_data(name) == printed(name, *words)
+
+
+def test_a_capacity_has_the_figures_that_its_question_allows() -> None:
+    assert of_load(price=None).figures == ["gpus-over-load", "latency-over-load"]
+    assert of_load(replicas=2).figures == []
 
 
 @pytest.mark.parametrize("kind", ANSWERS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
-import html.parser
 import json
 import math
 import multiprocessing
@@ -437,18 +436,6 @@ def test_tables_are_those_of_csv() -> None:
         answer.to_dataframe("nothing")
 
 
-def test_a_notebook_shows_the_sentences_and_the_table() -> None:
-    answer = specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.05, draft_model="<b>", draft_kind="model"), emit="vllm")
-    page = answer._repr_html_()
-    seen: list[str] = []
-
-    class Reader(html.parser.HTMLParser):
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            seen.append(tag)
-
-    Reader().feed(page)
-    assert {"p", "table", "td"} <= set(seen)
-    assert "b" not in seen
 
 
 def test_ctrl_c_ends_a_simulation_and_progress_is_told() -> None:

@@ -6,12 +6,14 @@
 #include "analysis/planning/profile_curve.hpp"
 #include "planner/known_inputs.hpp"
 #include "planner/question_error.hpp"
+#include "render/page/answer_page.hpp"
 #include "render/page/chart_page.hpp"
 #include "render/page/html.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using namespace specdec;
+using nlohmann::ordered_json;
 using tests::content_of;
 using tests::run_specdec;
 
@@ -69,6 +71,32 @@ TEST_CASE("a figure that is not drawn shows its data in an open table") {
   CHECK(count_of(html, "<td class=\"n\">1.250</td>") == 1);
   const auto json = render::page_chart_json(shown.chart);
   CHECK(json["panels"][0]["series"][0]["y"] == std::vector<double>{1.5, 1.25});
+}
+
+TEST_CASE("a page without a script forbids to load or run anything") {
+  const std::string page = page_of("--alpha 0.8 --c 0.05");
+  CHECK(count_of(page, "http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; style-src") == 1);
+  CHECK(count_of(page, "<script") == 0);
+}
+
+TEST_CASE("the page of an answer that is no plan has its tables, the first one open") {
+  render::AnswerPage page;
+  page.subject = "<x>";
+  page.words = {"Both do."};
+  page.answer["inputs"] = ordered_json::object();
+  page.answer["assumptions"] = page.answer["warnings"] = ordered_json::array();
+  const ordered_json first = {{"method", "<b>"}, {"speedup", nullptr}, {"tokens", 3}};
+  const ordered_json second = {{"method", "b"}, {"speedup", 1.25}};
+  page.tables.push_back({"results", ordered_json::array({first, second})});
+  page.tables.push_back({"tasks", ordered_json::array()});
+  page.tables.push_back({"trees", ordered_json::array({first})});
+  const std::string html = render::html_of(page);
+  CHECK(count_of(html, "<h2 id=\"recommendation\">Answer</h2>") == 1);
+  CHECK(count_of(html, "<th scope=\"row\">&lt;b&gt;</th><td class=\"n\">3</td><td class=\"n\">-</td>") == 1);
+  CHECK(count_of(html, "<caption>") == 3);
+  CHECK(count_of(html, "<details><summary>trees</summary>") == 1);
+  CHECK(count_of(html, "tasks") == 0);
+  CHECK(count_of(html, "How to make this page again") == 0);
 }
 
 TEST_CASE("what a page is handed of an acceptance and of the user's files comes back bit by bit") {

@@ -54,7 +54,7 @@ const std::vector<Folder> folders = {
       "sim/validation", "planner", "planner/load", "render"}},
     {"render/page",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
-      "planner", "render", "render/figures"}},
+      "planner", "planner/load", "render", "render/figures"}},
     {"cli",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
       "sim/validation", "planner", "planner/sources", "planner/load", "planner/methods", "planner/recordings",
