@@ -93,18 +93,23 @@ void run_until_interrupted(const MethodContext& context, const std::vector<Metho
         {"imprecise", fmt::format("{}: --tokens were used up before --until-error was reached", name_of(method))});
 }
 
-void require_possible(const std::vector<Method>& methods, const MethodContext& context) {
-  if (methods.empty()) throw QuestionError("algorithm1: " + lacking({}, context));
-  for (const Method& method : methods)
+/// @throws QuestionError if there is no method, or one lacks something
+std::vector<Method> possible(const std::vector<NamedMethod>& asked, const MethodContext& context) {
+  if (asked.empty()) throw QuestionError("algorithm1: " + lacking({}, context));
+  std::vector<Method> methods;
+  for (const auto& [name, method] : asked) {
     if (const std::string lack = lacking(method, context); !lack.empty())
-      throw QuestionError(fmt::format("{}: {}", name_of(method), lack));
+      throw QuestionError(fmt::format("{}: {}", name, lack));
+    methods.push_back(method);
+  }
+  return methods;
 }
 
 /// @param methods     which to run, for a source
 /// @param by_options  see require_used
 MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::path& shipped_models,
                        const validation::ComparisonHooks& hooks, bool by_options,
-                       const std::function<std::vector<Method>(const MethodContext&)>& methods) {
+                       const std::function<std::vector<NamedMethod>(const MethodContext&)>& methods) {
   require_ranges(question);
   require_source(question);
   const AskedSource asked = read_source(question, shipped_models);
@@ -115,8 +120,7 @@ MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::pa
   runs.warnings = asked.warnings;
   const MethodContext context(asked.source, settings);
   settings.cost = cost_of(question.cost, context, runs);
-  const std::vector<Method> chosen = methods(context);
-  require_possible(chosen, context);
+  const std::vector<Method> chosen = possible(methods(context), context);
   require_used(question, chosen, context, by_options);
   runs.trees = validation::planned_trees(chosen, settings);
   run_until_interrupted(context, chosen, hooks, runs);
@@ -160,15 +164,19 @@ Method method_of(const SimulationQuestion& question) {
 Comparison compare(const ComparisonQuestion& question, const std::filesystem::path& shipped_models,
                    const validation::ComparisonHooks& hooks) {
   return {run_methods(question, shipped_models, hooks, false, [&](const MethodContext& context) {
-    return question.methods.empty() ? validation::known_methods(context) : question.methods;
+    std::vector<NamedMethod> methods = question.methods;
+    if (methods.empty())
+      for (const Method& known : validation::known_methods(context)) methods.push_back({name_of(known), known});
+    return methods;
   })};
 }
 
 Simulation simulate(const SimulationQuestion& question, const std::filesystem::path& shipped_models,
                     const validation::ComparisonHooks& hooks) {
   const Method method = method_of(question);
-  return {run_methods(question, shipped_models, hooks, true,
-                      [&](const MethodContext&) { return std::vector<Method>{method}; })};
+  return {run_methods(question, shipped_models, hooks, true, [&](const MethodContext&) {
+    return std::vector<NamedMethod>{{name_of(method), method}};
+  })};
 }
 
 }  // namespace specdec::planner

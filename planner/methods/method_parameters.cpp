@@ -176,8 +176,8 @@ std::vector<std::string> synthetic_laws() { return {"bigram", "fixed", "iid"}; }
 
 ParameterRange range_of_parameter(std::string_view option) { return parameter_of(option).range; }
 
-std::vector<Method> methods_named(std::string_view option, const std::vector<std::string>& names) {
-  std::vector<Method> methods;
+std::vector<NamedMethod> methods_named(std::string_view option, const std::vector<std::string>& names) {
+  std::vector<NamedMethod> methods;
   for (const std::string& name : names) {
     const std::optional<Method> method = validation::method_named(name);
     if (!method)
@@ -186,8 +186,8 @@ std::vector<Method> methods_named(std::string_view option, const std::vector<std
                          "one of {}",
                          fmt::join(validation::draft_names(), ", "), fmt::join(validation::verifier_names(), ", "),
                          fmt::join(validation::policy_names(), ", "), fmt::join(validation::system_names(), ", ")));
-    if (std::ranges::find(methods, *method) != methods.end()) refuse(option, name, "given once");
-    methods.push_back(*method);
+    if (std::ranges::find(methods, *method, &NamedMethod::method) != methods.end()) refuse(option, name, "given once");
+    methods.push_back({name, *method});
   }
   return methods;
 }

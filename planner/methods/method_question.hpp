@@ -90,10 +90,16 @@ struct MethodQuestion {
   StepTimes cost = {};
 };
 
+/// A method as it was asked for, which may be shorter than its name in answers.
+struct NamedMethod {
+  std::string name;
+  validation::Method method;
+};
+
 /// A question about several methods.
 struct ComparisonQuestion : MethodQuestion {
   /// Different ones, in the order of the answer; all that the source allows if empty.
-  std::vector<validation::Method> methods = {};
+  std::vector<NamedMethod> methods = {};
 };
 
 /// A question about one method: a draft, a verifier and a policy, or a system in their place.
@@ -112,7 +118,7 @@ std::vector<std::string> synthetic_laws();
 /// The methods with these names, "block" or "copy+algorithm1+heuristic".
 /// @param option  names the list in errors
 /// @throws QuestionError for a name that is none, and for one that is there twice
-std::vector<validation::Method> methods_named(std::string_view option, const std::vector<std::string>& names);
+std::vector<NamedMethod> methods_named(std::string_view option, const std::vector<std::string>& names);
 
 /// Legal values of a parameter; an infinite end is open.
 struct ParameterRange {
