@@ -162,6 +162,7 @@ std::string page(const std::string& given) {
   page.words = put.at("words");
   page.answer = put.at("answer");
   page.figures = put.at("figures");
+  page.text = put.at("text");
   for (const auto& [caption, rows] : put.at("tables").items()) page.tables.push_back({caption, rows});
   return render::html_of(page);
 }

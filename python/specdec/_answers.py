@@ -274,7 +274,8 @@ class Answer:
             drawings = {}
             message = "the page shows data in the place of figures: matplotlib is not installed"
             warnings.append({"code": "figures_not_drawn", "message": message})
-        tables = {} if isinstance(self, Plan) else {name: self.rows(name) for name in self.tables}
+        # A plan has sections of its own.
+        is_plan = isinstance(self, Plan)
         stated = os.environ.get("SOURCE_DATE_EPOCH")
         now = datetime.datetime.now(datetime.timezone.utc)
         day = datetime.datetime.fromtimestamp(int(stated), datetime.timezone.utc) if stated else now
@@ -284,7 +285,8 @@ class Answer:
             "words": self._about.get("words") or [" ".join(self.summary.split())],
             "answer": {**self._document, "warnings": warnings},
             "figures": [_with_drawing(element, drawings.get(name)) for name, element in made.items()],
-            "tables": tables,
+            "text": "" if is_plan else self._text,
+            "tables": {} if is_plan else {name: self.rows(name) for name in self.tables},
         }
         return _core.page(json.dumps(put))
 

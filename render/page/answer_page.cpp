@@ -252,14 +252,24 @@ std::string table_of_rows(const PageTable& table) {
   return html.is_empty() ? "" : html.to_string();
 }
 
-/// The first table stands open.
-std::string tables_section(const std::vector<PageTable>& tables) {
-  std::string html;
-  for (const PageTable& table : tables) {
+/// Lines as they are.
+std::string preformatted(std::string_view text) {
+  std::string html = "<pre><code>";
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    html += escaped(text.substr(at, end - at)) + '\n';
+    at = end + 1;
+  }
+  return html + "</code></pre>\n";
+}
+
+std::string printed_section(const AnswerPage& page) {
+  std::string html = preformatted(page.text);
+  for (const PageTable& table : page.tables) {
     const std::string rows = table_of_rows(table);
-    if (rows.empty()) continue;
-    html += html.empty() ? rows
-                         : fmt::format("<details><summary>{}</summary>\n{}</details>\n", escaped(table.caption), rows);
+    if (!rows.empty())
+      html += fmt::format("<details><summary>{}</summary>\n{}</details>\n", escaped(table.caption), rows);
   }
   return html;
 }
@@ -373,14 +383,8 @@ std::string config_section(const ordered_json& plan) {
     const std::string text = text_of_value(variant["text"]);
     if (text.empty()) continue;
     const ordered_json file = within(plan, {"inputs", "emit_file"});
-    html += fmt::format("<p>{}:</p>\n<pre><code>", file.is_string() ? escaped(file.get<std::string>()) : "FILE");
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      html += escaped(std::string_view(text).substr(at, end - at)) + '\n';
-      at = end + 1;
-    }
-    html += "</code></pre>\n";
+    html += fmt::format("<p>{}:</p>\n", file.is_string() ? escaped(file.get<std::string>()) : "FILE");
+    html += preformatted(text);
   }
   for (const ordered_json& note : config["notes"])
     html += fmt::format("<p>Note: {}.</p>\n", escaped(text_of_value(note)));
@@ -468,13 +472,13 @@ std::string html_of(const AnswerPage& page) {
   const auto add = [&](std::string id, std::string heading, std::string html) {
     if (!html.empty()) sections.push_back({std::move(id), std::move(heading), std::move(html)});
   };
-  const bool is_plan = page.tables.empty();
+  const bool is_plan = page.text.empty();
   if (is_plan) add("configuration", "Engine configuration", config_section(page.answer));
   if (page.program) add("planner", "Try other values", "<div id=\"planner-root\"></div>\n");
   std::string figures;
   for (const std::string& figure : page.figures) figures += figure;
   add("figures", "Figures", figures);
-  add("numbers", "Numbers", is_plan ? numbers_section(page.answer) : tables_section(page.tables));
+  add("numbers", "Numbers", is_plan ? numbers_section(page.answer) : printed_section(page));
   add("recording", "What the recording says", recording_section(page.analysis, page.analysis_words));
   if (is_plan) {
     add("back-test", "How well measured runs are predicted", backtest_section(page.answer));

@@ -34,7 +34,8 @@ struct AnswerPage {
   std::vector<std::string> words;
   /// The JSON output of the command that gives the answer.
   nlohmann::ordered_json answer;
-  /// The tables of an answer that is no plan, whose own sections they replace.
+  /// What the command prints of an answer that is no plan, and its tables, in place of a plan's sections.
+  std::string text;
   std::vector<PageTable> tables;
   /// Of `specdec analyze --format json` and its words, where there is a recording.
   nlohmann::ordered_json analysis;

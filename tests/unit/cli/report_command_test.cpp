@@ -79,10 +79,11 @@ TEST_CASE("a page without a script forbids to load or run anything") {
   CHECK(count_of(page, "<script") == 0);
 }
 
-TEST_CASE("the page of an answer that is no plan has its tables, the first one open") {
+TEST_CASE("the page of an answer that is no plan shows what is printed and has its tables") {
   render::AnswerPage page;
   page.subject = "<x>";
   page.words = {"Both do."};
+  page.text = "method  tokens\n<b>          3\n";
   page.answer["inputs"] = ordered_json::object();
   page.answer["assumptions"] = page.answer["warnings"] = ordered_json::array();
   const ordered_json first = {{"method", "<b>"}, {"speedup", nullptr}, {"tokens", 3}};
@@ -93,7 +94,9 @@ TEST_CASE("the page of an answer that is no plan has its tables, the first one o
   const std::string html = render::html_of(page);
   CHECK(count_of(html, "<h2 id=\"recommendation\">Answer</h2>") == 1);
   CHECK(count_of(html, "<th scope=\"row\">&lt;b&gt;</th><td class=\"n\">3</td><td class=\"n\">-</td>") == 1);
+  CHECK(count_of(html, "<pre><code>method  tokens\n&lt;b&gt;          3\n</code></pre>") == 1);
   CHECK(count_of(html, "<caption>") == 3);
+  CHECK(count_of(html, "<details><summary>results</summary>") == 1);
   CHECK(count_of(html, "<details><summary>trees</summary>") == 1);
   CHECK(count_of(html, "tasks") == 0);
   CHECK(count_of(html, "How to make this page again") == 0);
