@@ -1,7 +1,6 @@
 #include "planner/methods/comparison.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -130,17 +129,11 @@ MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::pa
   return runs;
 }
 
-void require_word_of(std::string_view option, const std::optional<std::string>& word,
-                     const std::vector<std::string>& words) {
-  if (word && std::ranges::find(words, *word) == words.end())
-    refuse(option, *word, fmt::format("one of {}", fmt::join(words, ", ")));
-}
-
 Method method_of(const SimulationQuestion& question) {
-  require_word_of("--draft", question.draft, validation::draft_names());
-  require_word_of("--verifier", question.verifier, validation::verifier_names());
-  require_word_of("--policy", question.policy, validation::policy_names());
-  require_word_of("--system", question.system, validation::system_names());
+  require_word("--draft", question.draft, validation::draft_names());
+  require_word("--verifier", question.verifier, validation::verifier_names());
+  require_word("--policy", question.policy, validation::policy_names());
+  require_word("--system", question.system, validation::system_names());
   const std::optional<std::string>& system = question.system;
   const auto refuse_beside_system = [&](const char* option, const std::optional<std::string>& chosen) {
     if (system && chosen)

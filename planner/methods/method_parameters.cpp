@@ -56,20 +56,22 @@ bool has_value(const std::optional<Value>& member) {
 bool has_value(const std::vector<std::string>& member) { return !member.empty(); }
 bool has_value(std::int64_t) { return true; }
 
-/// @tparam get  the member of a question
-template <auto get>
-constexpr Parameter parameter(const char* option, bool ParametersUsed::*used = nullptr, ParameterRange range = {}) {
-  return {option, [](const MethodQuestion& question) { return has_value(get(question)); },
-          [](const MethodQuestion& question, const Parameter& its) { require_in(its, get(question)); }, used, range};
+/// @tparam Member  of the question, or of its cost
+template <auto Member>
+const auto& member_of(const MethodQuestion& question) {
+  if constexpr (std::is_invocable_v<decltype(Member), const MethodQuestion&>) {
+    return question.*Member;
+  } else {
+    return question.cost.*Member;
+  }
 }
 
 template <auto Member>
-constexpr auto member = [](const MethodQuestion& question) -> const auto& {
-  return question.*Member;
-};
-constexpr auto c_of = [](const MethodQuestion& question) -> const auto& { return question.cost.c; };
-constexpr auto factor_of = [](const MethodQuestion& question) -> const auto& { return question.cost.verify_factor; };
-constexpr auto overhead_of = [](const MethodQuestion& question) -> const auto& { return question.cost.overhead; };
+constexpr Parameter parameter(const char* option, bool ParametersUsed::*used = nullptr, ParameterRange range = {}) {
+  return {option, [](const MethodQuestion& question) { return has_value(member_of<Member>(question)); },
+          [](const MethodQuestion& question, const Parameter& its) { require_in(its, member_of<Member>(question)); },
+          used, range};
+}
 
 using Q = MethodQuestion;
 using Used = ParametersUsed;
@@ -80,60 +82,54 @@ constexpr ParameterRange share = {0, 1};
 constexpr ParameterRange positive_share = {0, 1, true};
 
 constexpr Parameter parameters[] = {
-    parameter<member<&Q::target>>("--target"),
-    parameter<member<&Q::prompts>>("--prompts"),
-    parameter<member<&Q::tasks>>("--tasks"),
-    parameter<member<&Q::laws>>("--laws"),
-    parameter<member<&Q::vocab>>("--vocab", nullptr, {2, 1 << 20}),
-    parameter<member<&Q::noise>>("--noise", nullptr, {0, 100}),
-    parameter<member<&Q::alpha>>("--alpha", nullptr, share),
-    parameter<member<&Q::trace>>("--trace"),
-    parameter<member<&Q::gamma>>("--gamma", &Used::gamma, {1, 1024}),
-    parameter<member<&Q::temperature>>("--temperature", &Used::temperature, {0, 1000}),
-    parameter<member<&Q::lenience>>("--lenience", &Used::lenience, positive_share),
-    parameter<member<&Q::epsilon>>("--epsilon", &Used::epsilon, share),
-    parameter<member<&Q::delta>>("--delta", &Used::delta, share),
-    parameter<member<&Q::threshold>>("--threshold", &Used::threshold, share),
-    parameter<member<&Q::most_drafts>>("--most-drafts", &Used::most_drafts, {1, 1024}),
-    parameter<member<&Q::schedule>>("--schedule", &Used::schedule),
-    parameter<member<&Q::batch>>("--batch", &Used::schedule, {1}),
-    parameter<member<&Q::drafts>>("--drafts", &Used::drafts, {1, 64}),
-    parameter<member<&Q::tree>>("--tree", &Used::tree),
-    parameter<member<&Q::tree_nodes>>("--tree-nodes", &Used::tree_nodes, {2, 1024}),
-    parameter<member<&Q::tree_acceptance>>("--tree-acceptance", &Used::tree_acceptance),
-    parameter<member<&Q::ngram_order>>("--ngram-order", &Used::ngram_order, {1, 64}),
-    parameter<member<&Q::ngram_text>>("--ngram-text", &Used::texts),
-    parameter<member<&Q::exit_layer>>("--exit-layer", &Used::exit_layer, {1, 1024}),
-    parameter<member<&Q::exit_response>>("--exit-response", &Used::exit_response, share),
-    parameter<member<&Q::exit_saturation>>("--exit-saturation", &Used::exit_saturation, share),
-    parameter<member<&Q::inner_gamma>>("--inner-gamma", &Used::inner_gamma, {0, 1024}),
-    parameter<member<&Q::edit_share>>("--edit-share", &Used::edit_share, share),
-    parameter<member<&Q::beams>>("--beams", &Used::beams, {1, 1024}),
-    parameter<member<&Q::draft_beams>>("--draft-beams", &Used::draft_beams, {1, 1 << 20}),
-    parameter<c_of>("--c", &Used::cost, ratio),
-    parameter<factor_of>("--verify-factor", &Used::cost),
-    parameter<overhead_of>("--overhead", &Used::cost, ratio),
-    parameter<member<&Q::draft_model>>("--draft-model", &Used::draft_model),
-    parameter<member<&Q::eagle_head>>("--eagle-head", &Used::eagle_head),
-    parameter<member<&Q::parallel_heads>>("--parallel-heads", &Used::parallel_heads),
-    parameter<member<&Q::exits>>("--exits", &Used::exits),
-    parameter<member<&Q::tokens>>("--tokens", nullptr, {1, 1e12}),
-    parameter<member<&Q::until_error>>("--until-error", nullptr, positive_share),
-    parameter<member<&Q::max_new_tokens>>("--max-new-tokens", nullptr, {2, 1'000'000}),
-    parameter<member<&Q::seed>>("--seed"),
-    parameter<member<&Q::threads>>("--threads", nullptr, {1, 1024}),
+    parameter<&Q::target>("--target"),
+    parameter<&Q::prompts>("--prompts"),
+    parameter<&Q::tasks>("--tasks"),
+    parameter<&Q::laws>("--laws"),
+    parameter<&Q::vocab>("--vocab", nullptr, {2, 1 << 20}),
+    parameter<&Q::noise>("--noise", nullptr, {0, 100}),
+    parameter<&Q::alpha>("--alpha", nullptr, share),
+    parameter<&Q::trace>("--trace"),
+    parameter<&Q::gamma>("--gamma", &Used::gamma, {1, 1024}),
+    parameter<&Q::temperature>("--temperature", &Used::temperature, {0, 1000}),
+    parameter<&Q::lenience>("--lenience", &Used::lenience, positive_share),
+    parameter<&Q::epsilon>("--epsilon", &Used::epsilon, share),
+    parameter<&Q::delta>("--delta", &Used::delta, share),
+    parameter<&Q::threshold>("--threshold", &Used::threshold, share),
+    parameter<&Q::most_drafts>("--most-drafts", &Used::most_drafts, {1, 1024}),
+    parameter<&Q::schedule>("--schedule", &Used::schedule),
+    parameter<&Q::batch>("--batch", &Used::schedule, {1}),
+    parameter<&Q::drafts>("--drafts", &Used::drafts, {1, 64}),
+    parameter<&Q::tree>("--tree", &Used::tree),
+    parameter<&Q::tree_nodes>("--tree-nodes", &Used::tree_nodes, {2, 1024}),
+    parameter<&Q::tree_acceptance>("--tree-acceptance", &Used::tree_acceptance),
+    parameter<&Q::ngram_order>("--ngram-order", &Used::ngram_order, {1, 64}),
+    parameter<&Q::ngram_text>("--ngram-text", &Used::texts),
+    parameter<&Q::exit_layer>("--exit-layer", &Used::exit_layer, {1, 1024}),
+    parameter<&Q::exit_response>("--exit-response", &Used::exit_response, share),
+    parameter<&Q::exit_saturation>("--exit-saturation", &Used::exit_saturation, share),
+    parameter<&Q::inner_gamma>("--inner-gamma", &Used::inner_gamma, {0, 1024}),
+    parameter<&Q::edit_share>("--edit-share", &Used::edit_share, share),
+    parameter<&Q::beams>("--beams", &Used::beams, {1, 1024}),
+    parameter<&Q::draft_beams>("--draft-beams", &Used::draft_beams, {1, 1 << 20}),
+    parameter<&StepTimes::c>("--c", &Used::cost, ratio),
+    parameter<&StepTimes::verify_factor>("--verify-factor", &Used::cost),
+    parameter<&StepTimes::overhead>("--overhead", &Used::cost, ratio),
+    parameter<&Q::draft_model>("--draft-model", &Used::draft_model),
+    parameter<&Q::eagle_head>("--eagle-head", &Used::eagle_head),
+    parameter<&Q::parallel_heads>("--parallel-heads", &Used::parallel_heads),
+    parameter<&Q::exits>("--exits", &Used::exits),
+    parameter<&Q::tokens>("--tokens", nullptr, {1, 1e12}),
+    parameter<&Q::until_error>("--until-error", nullptr, positive_share),
+    parameter<&Q::max_new_tokens>("--max-new-tokens", nullptr, {2, 1'000'000}),
+    parameter<&Q::seed>("--seed"),
+    parameter<&Q::threads>("--threads", nullptr, {1, 1024}),
 };
 
 const Parameter& parameter_of(std::string_view option) {
   for (const Parameter& one : parameters)
     if (one.option == option) return one;
   throw std::out_of_range(std::string(option));
-}
-
-void require_word(std::string_view option, const std::optional<std::string>& word,
-                  const std::vector<std::string>& words) {
-  if (word && std::ranges::find(words, *word) == words.end())
-    refuse(option, *word, fmt::format("one of {}", fmt::join(words, ", ")));
 }
 
 /// "--verifier lenient, typical; --policy threshold", in `compare` without dashes: what looks at a parameter, at most 6
@@ -190,6 +186,12 @@ std::vector<NamedMethod> methods_named(std::string_view option, const std::vecto
     methods.push_back({name, *method});
   }
   return methods;
+}
+
+void require_word(std::string_view option, const std::optional<std::string>& word,
+                  const std::vector<std::string>& words) {
+  if (word && std::ranges::find(words, *word) == words.end())
+    refuse(option, *word, fmt::format("one of {}", fmt::join(words, ", ")));
 }
 
 std::string source_of_question(const MethodQuestion& question) { return question.source.value_or("pair"); }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/methods/method_question.hpp"
@@ -17,6 +19,9 @@ std::string source_of_question(const MethodQuestion& question);
 /// The laws of a synthetic source: the stated ones, else what other members leave.
 std::string laws_of(const MethodQuestion& question);
 
+/// @throws QuestionError if there is a word and it is none of these
+void require_word(std::string_view option, const std::optional<std::string>& word,
+                  const std::vector<std::string>& words);
 /// @throws QuestionError if a number is outside its range
 void require_ranges(const MethodQuestion& question);
 
