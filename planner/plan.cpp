@@ -287,6 +287,7 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
 
 /// True if the recommended draft is faster than the rival at a point by more than the uncertainty of both.
 bool is_told_apart(const Plan& p, std::size_t rival, std::size_t point) {
+  if (!p.refused().empty() || !p.drafts[rival].acceptance.curve->refused().empty()) return false;
   const PointPlan& others = p.deployment.drafts[rival].points[point];
   const planning::DeploymentRow* const own = p.points()[point].optimal();
   const planning::DeploymentRow* const other = others.optimal();

@@ -151,6 +151,10 @@ struct Plan {
   /// True if the intervals of a draft contain no sampling error of its acceptance; by default of the draft shown.
   bool lacks_sampling(std::size_t draft) const;
   bool lacks_sampling() const { return lacks_sampling(shown()); }
+  /// The reason why the acceptance of the draft that is shown decides nothing; empty if there is none.
+  std::string refused() const {
+    return shown() < drafts.size() ? drafts[shown()].acceptance.curve->refused() : std::string();
+  }
   /// The cost of the draft that is shown.
   const cost::RoundCost& cost() const { return bench ? *bench->cost : *drafts[shown()].cost.rounds; }
   /// True if the gamma in use is behind the recommended one by more than the accepted loss.

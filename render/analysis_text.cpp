@@ -150,6 +150,19 @@ std::string drafting_sentence(const ReplayReport& report, double c) {
   return fmt::format("Draft {} per step: {}{}.", counted(gamma, "token"), speed, little);
 }
 
+/// The tests say that the text is not the target's own.
+std::string refused_sentence(const ReplayReport& report, double c) {
+  const std::int64_t gamma = report.optimum->gamma;
+  const std::string by_replay =
+      gamma == 0 ? fmt::format("that no gamma gains at c {}", brief(c))
+                 : fmt::format("{} at gamma {}", speed_text(*report.gammas[static_cast<std::size_t>(gamma)].speedup, c),
+                               gamma);
+  return fmt::format(
+      "Cannot tell whether drafting pays: the text does not look like the target's own. Its replay, which then means "
+      "nothing, says {}; --force-replay takes it all the same.",
+      by_replay);
+}
+
 /// How sure it is that this gamma is the fastest.
 std::string sureness_of_best(const TraceAnalysis& t) {
   const ReplayReport& low = t.replay->lower;
@@ -193,6 +206,7 @@ std::string optimum_sentence(const planner::Analysis& a) {
     return fmt::format("The best gamma lies between {} ({}x) and {} ({}x), at the ends of the brackets (c {}).",
                        best.gamma, fixed(best.speedup, 2), high.gamma, fixed(high.speedup, 2), brief(a.cost->c));
   }
+  if (t.replay_refused) return refused_sentence(low, a.cost->c);
   std::string text = drafting_sentence(low, a.cost->c) + sureness_of_best(t);
   if (best.expected_regret) text += fmt::format(" Expected regret {}.", percent(*best.expected_regret));
   return text + ' ' + break_even_sentence(low);

@@ -182,6 +182,14 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
     return fmt::format("Cannot tell at {}: by these runs gamma {} would give {}{}, and runs that agree are to be made.",
                        where, gamma, speed, certainty);
   }
+  if (const std::string refused = d.refused(); !refused.empty()) {
+    return largest == 0
+               ? fmt::format("Cannot tell at {}: {}, and by its replay, which then means nothing, no gamma is faster "
+                             "than plain decoding.",
+                             where, refused)
+               : fmt::format("Cannot tell at {}: {}. Its replay, which then means nothing, gives gamma {} {}{}.", where,
+                             refused, gamma, speed, certainty);
+  }
   if (largest == 0) return drafts_may_gain(d, stretch, where);
   return fmt::format("Cannot tell at {}: gamma {} gives {}{}, and {} is asked for.", where, gamma, speed, certainty,
                      factor_text(1 + d.min_gain));
@@ -509,6 +517,8 @@ std::string schedule_text(const Plan& d) {
     text +=
         !d.impossible.empty()
             ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
+        : !d.refused().empty()
+            ? std::string(" By the estimate, which rests on a text that does not look like the target's own.")
             : fmt::format(" By the estimate: at those batches the intervals do not tell whether drafts give {}.",
                           factor_text(1 + d.min_gain));
   }

@@ -143,6 +143,7 @@ Observations Observer::observe(const PositionSource& source, const PositionBatch
     largest_sum_error_ = std::max(largest_sum_error_, workspace->largest_sum_error);
     lenience_tells_ |= workspace->lenience_tells;
   }
+  if (!options_.target) text_source_.add(out);
   return out;
 }
 
@@ -156,6 +157,8 @@ void Observer::observe_accepted_length(const PositionBatch& batch, Observations&
 
 std::vector<Note> Observer::notes() const {
   std::vector<Note> notes;
+  const TextSourceResult text = text_source();
+  if (text.suspicious()) notes.push_back({"text_not_from_target", text.warning()});
   if (largest_sum_error_ > traces::row_sum_tolerance(traces::ElementType::f32)) {
     notes.push_back({"row_sums", fmt::format("sums of rows differ from 1 by up to {:.2g}; what is missing stays out of "
                                              "every sum, so acceptance at a position is uncertain by half of that",

@@ -10,6 +10,7 @@
 #include "analysis/core/row_statistics.hpp"
 #include "analysis/core/standardisation.hpp"
 #include "analysis/estimate/observations.hpp"
+#include "analysis/estimate/text_source_tests.hpp"
 #include "traces/position_batch.hpp"
 #include "traces/position_source.hpp"
 #include "traces/trace_metadata.hpp"
@@ -101,7 +102,11 @@ class Observer {
   /// every row of the target has all mass on one token.
   bool lenience_tells() const { return lenience_tells_; }
 
-  /// Notes for the reader: one per kind, over all batches so far.
+  /// Whether the text is the target's own, by all batches so far; no test if options.target reshapes the rows.
+  TextSourceResult text_source() const { return text_source_.result(); }
+
+  /// Notes for the reader: one per kind, over all batches so far. The first one, if the tests say so, is that the text
+  /// is not the target's own.
   std::vector<Note> notes() const;
 
  private:
@@ -127,6 +132,7 @@ class Observer {
   core::Standardisation target_;
   core::Standardisation draft_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;  // one per thread
+  TextSourceAccumulator text_source_;
   double largest_sum_error_ = 0;
   bool lenience_tells_ = true;
   std::int64_t not_greedy_ = 0;

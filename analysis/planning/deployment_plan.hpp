@@ -322,7 +322,8 @@ struct DeploymentPlan {
 /// 1; do not speculate if the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma without a price is assumed to cost
 /// as much as the largest one with a price, and no less: if it may then gain g and plain decoding is the best of
 /// those with a price, there is no optimum and the point is not priced. Beyond what was measured nothing is decided
-/// unless the question asks to extrapolate, and nothing by an impossible cost. The schedule follows the same rules.
+/// unless the question asks to extrapolate, and nothing by an impossible cost or a refused acceptance. The schedule
+/// follows the same rules.
 ///
 /// Source:   docs/theory.md#plans-over-batch-and-context
 /// @throws std::domain_error if a value is outside the range stated beside it, the cost rejects plain decoding at all

@@ -159,7 +159,8 @@ void PointPlanner::judge() {
   }
   const bool some_may_do = highest > 0 && upper_end(highest) >= enough();
   const std::size_t doubted = optimum > 0 && upper_end(optimum) >= enough() ? optimum : highest;
-  const bool decided = decides(plan_.basis, question_.extrapolate) && scan_.draft().cost->impossible().empty();
+  const bool decided = decides(plan_.basis, question_.extrapolate) && scan_.draft().cost->impossible().empty() &&
+                       scan_.draft().acceptance->refused().empty();
   const bool pays = optimum > 0 && lower_end(optimum) >= 1 && lower_end(surest) >= enough();
   if ((highest > 0 && !decided) || (some_may_do && !pays)) {
     explain_doubt(doubted);
@@ -197,6 +198,8 @@ void PointPlanner::explain_doubt(std::size_t row) {
   if (impossible) {
     plan_.dominant_source = UncertaintySource::cost;
     next.with_baseline = true;
+  } else if (!scan_.draft().acceptance->refused().empty()) {
+    plan_.dominant_source = UncertaintySource::acceptance;
   } else if (carried) {
     plan_.dominant_source = UncertaintySource::extrapolation;
     next.requests = requests_needed(row);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "analysis/core/checks.hpp"
 
@@ -15,7 +16,8 @@ estimate::Interval interval_of(const estimate::GammaReplay& replay) {
 
 }  // namespace
 
-ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper) {
+ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper, std::string refused)
+    : refused_(std::move(refused)) {
   const estimate::ReplayReport& highest = upper == nullptr ? report : *upper;
   if (report.gammas.empty()) throw std::invalid_argument("ReplayCurve: the report has no gammas");
   core::require_same_size("ReplayCurve", "report", report.gammas.size(), "upper", highest.gammas.size());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "analysis/estimate/acceptance_curve.hpp"
@@ -15,13 +16,17 @@ class ReplayCurve : public estimate::AcceptanceCurve {
   /// @param report  the replay of the recording, or of the lower ends of its brackets
   /// @param upper   the replay of the upper ends, if acceptance is known as a bracket: the interval covers both, and
   ///                the value is their middle
+  /// @param refused  the reason why the replay decides nothing; empty if there is none
   /// @throws std::invalid_argument if a report has no gammas, or the two differ in their number
-  explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr);
+  explicit ReplayCurve(const estimate::ReplayReport& report, const estimate::ReplayReport* upper = nullptr,
+                       std::string refused = {});
 
   /// @throws std::domain_error if gamma is outside [0, largest replayed]
   estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  std::string refused() const override { return refused_; }
 
  private:
+  std::string refused_;
   std::vector<estimate::TokensPerStep> by_gamma_;
 };
 

@@ -140,7 +140,6 @@ class TraceAnalyzer::State {
     tiers_[batch.tier] += batch.size;
     for (const std::int32_t task : batch.task) ++positions_by_task_[task];
     acceptance_.add(seen_);
-    text_source_.add(seen_);
     law_.add(seen_);
     calibration_.add(seen_);
     means_.add(seen_);
@@ -161,8 +160,12 @@ class TraceAnalyzer::State {
     for (std::size_t rule = 0; rule < result.alpha_by_rule.size(); ++rule) {
       result.alpha_by_rule[rule] = acceptance_.by_rule(static_cast<traces::AcceptanceRule>(rule));
     }
-    result.text_source = text_source_.result();
+    result.text_source = observer_.text_source();
+    result.replay_refused = result.text_source.suspicious() && !options_.force_replay;
     result.law = law_.summary();
+    const std::vector<Note> observed = observer_.notes();
+    notes_.insert(notes_.begin(), observed.begin(), observed.end());
+    note_alphas(result);
     note_part_of_positions(result);
     note_clusters(result);
     finish_means(result);
@@ -171,7 +174,6 @@ class TraceAnalyzer::State {
     finish_sweep(result);
     finish_replay(result);
     finish_tasks(result, task_names);
-    append(notes_, observer_.notes());
     result.notes = std::move(notes_);
     return result;
   }
@@ -181,6 +183,7 @@ class TraceAnalyzer::State {
  private:
   void no_replay(Note note) {
     replays_ = false;
+    not_replayed_ = note.message;
     notes_.push_back(std::move(note));
   }
 
@@ -312,6 +315,20 @@ class TraceAnalyzer::State {
     return true;
   }
 
+  /// Notes on what the estimates of alpha say of each other and of their intervals.
+  void note_alphas(const TraceAnalysis& result) {
+    const auto disjoint = [](const auto& a, const auto& b) { return a->hi < b->lo || b->hi < a->lo; };
+    if (result.alpha && result.alpha_emitted && result.alpha->positions == result.alpha_emitted->positions &&
+        result.alpha->ci95 && result.alpha_emitted->ci95 && disjoint(result.alpha->ci95, result.alpha_emitted->ci95)) {
+      notes_.push_back({"alphas_disagree",
+                        "alpha from the distributions and alpha from the emitted tokens differ by more than their "
+                        "intervals: the text is not the target's own, or was sampled otherwise than recorded"});
+    }
+    if (const AcceptanceEstimate* const alpha = result.best_alpha()) {
+      for (const std::string& note : alpha->notes) notes_.push_back({"alpha_interval", note});
+    }
+  }
+
   void note_part_of_positions(const TraceAnalysis& result) {
     if (!result.alpha || result.alpha->positions == result.positions) return;
     notes_.push_back({"alpha_of_part",
@@ -409,6 +426,7 @@ class TraceAnalyzer::State {
   void finish_replay(TraceAnalysis& result) {
     const Ends alpha = alpha_of(result.alpha, result.alpha_emitted);
     if (!replays_ || !lower_) {
+      result.not_replayed = not_replayed_;
       result.iid = iid_rows(alpha);
       return;
     }
@@ -516,7 +534,6 @@ class TraceAnalyzer::State {
   std::map<Tier, std::int64_t> tiers_;
   std::map<std::int32_t, std::int64_t> positions_by_task_;
   estimate::AcceptanceAccumulator acceptance_;
-  estimate::TextSourceAccumulator text_source_;
   estimate::BetaLawAccumulator law_;
   estimate::DraftCalibration calibration_;
   Means means_;
@@ -524,6 +541,7 @@ class TraceAnalyzer::State {
   bool sweeps_ = true;
   std::vector<Sweep> sweeps_of_;
   bool replays_ = true;
+  std::string not_replayed_;
   std::optional<ReplayColumns> columns_;
   std::optional<estimate::ReplayEstimates> lower_;
   std::optional<estimate::ReplayEstimates> upper_;

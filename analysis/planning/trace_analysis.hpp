@@ -123,6 +123,11 @@ struct TraceAnalysis {
   std::optional<estimate::Estimate> top1_agreement;
 
   std::optional<ReplayAnalysis> replay;
+  /// The reason why there is no replay; empty if there is one, or no position.
+  std::string not_replayed;
+  /// True if nothing is decided by the replay: the tests say that the text is not the target's own, and nobody forces
+  /// the replay all the same.
+  bool replay_refused = false;
   /// Gammas 1 to the largest, if there is no replay.
   std::vector<IidRow> iid;
   std::vector<LenienceEstimate> lenience;

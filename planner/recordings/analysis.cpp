@@ -139,8 +139,6 @@ void read(traces::PositionSource& source, planning::TraceAnalysisOptions options
   }
 }
 
-bool disjoint(const estimate::Interval& a, const estimate::Interval& b) { return a.hi < b.lo || b.hi < a.lo; }
-
 std::vector<Note> warnings_of(const Analysis& a) {
   const planning::TraceAnalysis& t = a.recording;
   std::vector<Note> warnings;
@@ -151,17 +149,8 @@ std::vector<Note> warnings_of(const Analysis& a) {
     warnings.push_back({std::move(code), std::move(message), true});
   };
   append(warnings, a.question.cost.warnings());
-  if (t.text_source.suspicious()) {
-    warn("text_not_from_target", t.text_source.warning());
-  }
-  if (t.alpha && t.alpha_emitted && t.alpha->positions == t.alpha_emitted->positions && t.alpha->ci95 &&
-      t.alpha_emitted->ci95 && disjoint(*t.alpha->ci95, *t.alpha_emitted->ci95)) {
-    warn("alphas_disagree",
-         "alpha from the distributions and alpha from the emitted tokens differ by more than their intervals: the text "
-         "is not the target's own, or was sampled otherwise than recorded");
-  }
+  append(warnings, t.notes);
   if (const estimate::AcceptanceEstimate* const alpha = t.best_alpha()) {
-    for (const std::string& note : alpha->notes) warn("alpha_interval", note);
     if (!alpha->value) {
       explain_null("bracketed",
                    "the recording determines acceptance within brackets only, so that figures which rest "
@@ -210,7 +199,6 @@ std::vector<Note> warnings_of(const Analysis& a) {
   if (t.replay) {
     if (const auto note = estimate::short_texts(t.replay->highest())) warnings.push_back(*note);
   }
-  append(warnings, t.notes);
   return warnings;
 }
 

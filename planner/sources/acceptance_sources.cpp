@@ -74,12 +74,6 @@ std::string name_of(estimate::BeyondObserved beyond) {
   return "zero";
 }
 
-std::string why_not_replayed(const planning::TraceAnalysis& analysis) {
-  std::string why;
-  for (const Note& note : analysis.notes) why += (why.empty() ? ": " : "; ") + note.message;
-  return why;
-}
-
 /// @param name  name of the recording, for error messages
 Acceptance replayed(traces::PositionSource& recording, const std::string& name, const RecordingOptions& options) {
   planning::TraceAnalysisOptions how;
@@ -88,6 +82,12 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
   how.cost = options.cost;
   how.judges_drafting = false;
+  if (recording.metadata().path == traces::TextSource::other) {
+    throw QuestionError(
+        fmt::format("--trace: {} cannot be planned with: its text is not the target's own (path is other), and only such "
+                    "a text tells what drafts gain; specdec analyze --force-replay replays it all the same",
+                    name));
+  }
   planning::TraceAnalyzer analyzer(recording.metadata(), how);
   traces::PositionBatch batch;
   planning::SequenceRates rates;
@@ -98,11 +98,13 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   }
   const planning::TraceAnalysis analysis = analyzer.finish(recording.metadata().task_names);
   if (!analysis.replay) {
-    throw QuestionError(fmt::format("--trace: {} cannot be replayed{}", name, why_not_replayed(analysis)));
+    throw QuestionError(fmt::format("--trace: {} cannot be replayed: {}", name,
+                                    analysis.not_replayed.empty() ? "it holds no position" : analysis.not_replayed));
   }
   Acceptance acceptance;
   acceptance.curve = std::make_shared<planning::ReplayCurve>(
-      analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr);
+      analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr,
+      analysis.replay_refused ? "the text of the recording does not look like the target's own" : "");
   const auto& optimum = analysis.replay->lower.optimum;
   if (optimum && optimum->near_optimal_gammas && !analysis.replay->upper) {
     acceptance.not_told_apart = *optimum->near_optimal_gammas;
