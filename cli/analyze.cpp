@@ -68,7 +68,8 @@ std::vector<std::int64_t> gammas_of(const std::string& list) {
   std::vector<std::int64_t> gammas;
   if (ends.size() == 2) {
     const std::int64_t first = parse_integer(option, ends[0], 1, theory::largest_replayed_gamma);
-    const std::int64_t last = parse_integer(option, ends[1], first, theory::largest_replayed_gamma);
+    const std::int64_t last = parse_integer(option, ends[1], 1, theory::largest_replayed_gamma);
+    if (last < first) refuse(option, list, "FIRST:LAST with FIRST <= LAST");
     for (std::int64_t gamma = first; gamma <= last; ++gamma) gammas.push_back(gamma);
     return gammas;
   }
@@ -178,7 +179,7 @@ Command analyze_command() {
            {"standardisation", "/standardisation"},
            {"tasks", "/tasks"},
            {"beta_histogram", "/beta_histogram"},
-           {"autocorrelation", "/autocorrelation"},
+           {"autocorrelation", "/autocorrelation", {}, "lag"},
            {"calibration", "/calibration"},
            {"adaptive", "/adaptive/policies"}},
           [](Options& options) {

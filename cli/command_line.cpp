@@ -316,7 +316,11 @@ class CommandLine {
     const std::string config = config_->name();
     inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
 
+    require_no_input_written(inputs, texts_in(inputs));
     const Report report = report_of(parsed);
+    std::vector<std::string> read;
+    for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path"));
+    require_no_input_written(inputs, read);
     if (!report.files.empty()) inputs["files"] = report.files;
     if (!report.presets.empty()) inputs["presets"] = report.presets;
     const std::string content = rendered(parsed, report, inputs);
@@ -328,6 +332,28 @@ class CommandLine {
       }
     }
     return report.exit_code;
+  }
+
+  /// Texts of options, which may be paths of files to read.
+  static std::vector<std::string> texts_in(const nlohmann::ordered_json& inputs) {
+    std::vector<std::string> texts;
+    for (const auto& [key, value] : inputs.items()) {
+      if (key == "output" || key == "emit_file") continue;
+      if (key == "config" && value.is_object()) texts.push_back(value.at("path"));
+      if (value.is_string()) texts.push_back(value);
+      if (!value.is_array()) continue;
+      for (const nlohmann::ordered_json& one : value) {
+        if (one.is_string()) texts.push_back(one);
+      }
+    }
+    return texts;
+  }
+
+  /// @param files  words of options before anything is read; behind that what was read, which has the files of folders
+  static void require_no_input_written(const nlohmann::ordered_json& inputs, const std::vector<std::string>& files) {
+    for (const auto& [key, option] : {std::pair("output", "--output"), std::pair("emit_file", "--emit-file")}) {
+      if (inputs.contains(key) && inputs.at(key).is_string()) require_no_input(option, inputs.at(key), files);
+    }
   }
 
   /// A complaint of the library begins with a function, which nobody called here; one about a parameter that has the

@@ -72,6 +72,16 @@ void require_writable(std::string_view option, const std::string& path) {
   if (access((in_place ? target : folder).c_str(), W_OK) != 0) cannot(option, path, "written");
 }
 
+void require_no_input(std::string_view option, const std::string& path, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  // Streams and devices are not replaced.
+  if (!fs::is_regular_file(path, ignored)) return;
+  for (const std::string& input : inputs) {
+    if (fs::equivalent(path, input, ignored))
+      throw UsageError(fmt::format("{} is {}, but must not be an input: what it holds would be lost", option, path));
+  }
+}
+
 void write_whole(std::string_view option, const std::string& path, std::string_view content) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return write_to(option, path, path, content);

@@ -14,6 +14,11 @@ namespace specdec::cli {
 /// @throws UsageError naming the option and the path
 void require_writable(std::string_view option, const std::string& path);
 
+/// Refuses an output that is one of the files that are read, under whatever name: writing it would lose what it holds.
+/// @param inputs  words that may be paths; those that name no file are passed over
+/// @throws UsageError naming the option and the path
+void require_no_input(std::string_view option, const std::string& path, const std::vector<std::string>& inputs);
+
 /// Writes all of `content` or leaves what was there: a temporary file beside the target takes its name at the end.
 /// Devices and pipes are written directly.
 /// @throws UsageError naming the option and the path

@@ -154,8 +154,7 @@ void Options::choice(const std::string& names, std::optional<std::string>& targe
 template <class Target>
 void Options::add_argument(const std::string& name, const std::string& key, Target& target, const std::string& help,
                            bool required) {
-  const CLI::Option* const option =
-      app_->add_option(name, target, help)->required(required)->configurable(false)->type_name("");
+  const CLI::Option* const option = app_->add_option(name, target, help)->required(required)->type_name("");
   remember(
       key, [&target] { return json_of(target); }, option);
 }

@@ -59,8 +59,8 @@ class Options {
               const std::string& help);
 
   /// What stands on the command line without a name, for instance a file; it must be given unless its target is
-  /// optional. `name` is in capitals, and in lower-case the key of the "inputs": argument("TRACE", ...) is "trace".
-  /// A configuration file does not hold it.
+  /// optional. `name` is in capitals, as in a configuration file, and in lower-case the key of the "inputs":
+  /// argument("TRACE", ...) is "trace".
   void argument(const std::string& name, std::string& target, const std::string& help);
   void argument(const std::string& name, std::optional<std::string>& target, const std::string& help);
   enum class Least { none, one };

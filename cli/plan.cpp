@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -31,11 +32,16 @@ std::vector<CsvTable> tables_of(bool closed_form) {
 
 /// What the engine reads.
 /// @throws UsageError in terms of the option that names the file, where the engine would not take it
-const std::string& text_for_engine(std::string_view option, const std::string& file, const Plan& plan) {
+const std::string& text_for_engine(std::string_view option, const std::string& file, const Plan& plan,
+                                   const std::optional<std::string>& draft_model) {
   if (plan.config->not_to_be_written.empty()) return plan.config->variants.front().text;
   const bool has_gap = !plan.config->variants.front().text.empty();
+  const std::string remedy = !has_gap ? ""
+                             : draft_model
+                                 ? fmt::format("; --draft-model is {}, but must be ORG/NAME or a path", *draft_model)
+                                 : "; --draft-model names it";
   throw UsageError(fmt::format("{} is {}, but there is nothing to write that the engine would take: {}{}", option, file,
-                               plan.config->not_to_be_written, has_gap ? "; --draft-model names it" : ""));
+                               plan.config->not_to_be_written, remedy));
 }
 
 Report report_of(const std::shared_ptr<const Plan>& plan) {
@@ -63,7 +69,9 @@ PlanReport plan_report(const PlanOptions& options) {
   if (options.emit_file) require_writable("--emit-file", *options.emit_file);
   const auto plan = std::make_shared<const Plan>(planned(options));
   if (options.emit_file) {
-    write_whole("--emit-file", *options.emit_file, text_for_engine("--emit-file", *options.emit_file, *plan));
+    require_no_input("--emit-file", *options.emit_file, plan->files);
+    write_whole("--emit-file", *options.emit_file,
+                text_for_engine("--emit-file", *options.emit_file, *plan, options.draft_model));
   }
   return {report_of(plan), render::words_of(*plan), plan};
 }
@@ -84,7 +92,7 @@ Command plan_command() {
               chosen->progress = progress_line("reading", options.quiet());
               PlanReport plan = plan_report(*chosen);
               if (const auto& file = chosen->output_for_engine) {
-                plan.report.file = text_for_engine("--output", *file, *plan.plan);
+                plan.report.file = text_for_engine("--output", *file, *plan.plan, chosen->draft_model);
               }
               return std::move(plan.report);
             });

@@ -233,6 +233,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
   planner::RecordingOptions how;
   how.draft_array = o.draft_array;
   how.acceptance = rule_of(o);
+  if (o.emit) how.engine = planning::engine_named(*o.emit);
   how.max_gamma = reading.max_gamma;
   how.by_request = reading.by_request;
   how.progress = o.progress;

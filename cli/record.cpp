@@ -96,6 +96,10 @@ Report run(const RecordOptions& o, bool quiet) {
       metadata_of(pair, prompts.kept, o, options),
       {.whole_sequences = true, .resume = true, .expected_positions = options.sequences * options.max_new_tokens});
   const std::int64_t there = writer.resumed_positions() / options.max_new_tokens;
+  if (there > options.sequences) {
+    refuse("--sequences", fmt::format("{}", options.sequences),
+           fmt::format("at least {}, the texts that {} holds already", there, *output.path));
+  }
   const Progress progress = progress_line("recording", quiet);
   if (there < options.sequences) {
     sim::record_texts(pair.models(), prompts.kept, options, there,
@@ -107,7 +111,7 @@ Report run(const RecordOptions& o, bool quiet) {
   writer.finish();
 
   Report report;
-  const std::int64_t sequences = std::max(there, options.sequences);
+  const std::int64_t sequences = options.sequences;
   report.json = {{"positions", sequences * options.max_new_tokens},
                  {"sequences", sequences},
                  {"resumed_sequences", there},

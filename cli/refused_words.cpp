@@ -86,6 +86,7 @@ const CLI::App* command_of_section(const CLI::App& program, std::string_view sec
 const CLI::Option* option_of_key(const CLI::App& command, const std::string& key) {
   const CLI::Option* option = command.get_option_no_throw("--" + key);
   if (option == nullptr && key.size() == 1) option = command.get_option_no_throw("-" + key);
+  if (option == nullptr) option = command.get_option_no_throw(key);
   return option != nullptr && option->get_configurable() ? option : nullptr;
 }
 
@@ -165,6 +166,9 @@ LinesOfOptions lines_of_options(const CLI::App& program, const std::string& file
     const CLI::App* const command =
         command_of_section(program, dot == std::string::npos ? "" : std::string_view(key.name).substr(0, dot));
     const CLI::Option* const option = command == nullptr ? nullptr : option_of_key(*command, name);
+    if (option == nullptr && dot == std::string::npos && has_option(program, "--" + name)) {
+      refuse_key("stands above all sections, but must stand in that of a command, such as [plan]");
+    }
     if (option == nullptr) refuse_key("is not an option of a command" + near_options(command, name));
     const auto [first, is_new] = lines.emplace(option, key.line);
     if (!is_new && key.name != before) {

@@ -135,6 +135,10 @@ void play(traces::PositionSource& source, const ReplayOptions& o, const Progress
     planner::tell_of_reading(progress, source, batch);
   }
   if (!columns) throw UsageError("the recording holds no position");
+  if (const auto longest = columns->longest_draft(); longest && o.gamma > *longest) {
+    refuse("--gamma", fmt::format("{}", o.gamma),
+           fmt::format("at most {}: {}", *longest, planning::no_longer_draft(*longest)));
+  }
   played.lower->simulation.finish();
   if (played.upper) played.upper->simulation.finish();
   append(report.warnings, observer.notes());

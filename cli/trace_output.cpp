@@ -33,6 +33,11 @@ void TraceOutput::require_path() const {
 }
 
 traces::TraceWriter TraceOutput::open(const traces::TraceMetadata& metadata, traces::WriterOptions how) const {
+  std::error_code ignored;
+  if (path->ends_with(".safetensors") && std::filesystem::exists(*path, ignored)) {
+    throw UsageError(
+        fmt::format("--output is {}, which is there already, but must be a new file: what it holds would be lost", *path));
+  }
   how.shard_bytes = shard_bytes.value_or(how.shard_bytes);
   how.shard_positions = shard_positions.value_or(how.shard_positions);
   return {*path, metadata, how};
@@ -75,18 +80,6 @@ void require_convertible(const traces::TraceMetadata& metadata, traces::Tier tie
       "marked so and "
       "the text was sampled at another temperature, top-k, top-p or min-p; keep --tier full");
 }
-
-}  // namespace
-
-void TraceOutput::require_apart_from(const std::vector<std::filesystem::path>& inputs) const {
-  std::error_code error;
-  for (const std::filesystem::path& input : inputs) {
-    if (std::filesystem::equivalent(*path, input, error))
-      throw UsageError(fmt::format("--output is {}, but must not be an input", *path));
-  }
-}
-
-namespace {
 
 /// What cannot be converted is an error of the file that holds it.
 estimate::OwnedBatch converted(const traces::PositionSource& source, const traces::PositionBatch& batch,

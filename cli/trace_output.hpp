@@ -26,9 +26,9 @@ struct TraceOutput {
   void declare(Options& options);
   /// @throws UsageError if there is none, or if one file is to end in pieces
   void require_path() const;
-  /// @throws UsageError if one of the files that are read stands there
-  void require_apart_from(const std::vector<std::filesystem::path>& inputs) const;
   /// `how` says the rest.
+  /// @throws UsageError if it is one file, and there already
+  /// @throws traces::FileError as TraceWriter
   traces::TraceWriter open(const traces::TraceMetadata& metadata, traces::WriterOptions how = {}) const;
   /// Of what now stands there.
   std::int64_t size_bytes() const;

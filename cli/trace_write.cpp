@@ -42,7 +42,6 @@ Report run_convert(const ConvertOptions& o, bool quiet) {
   o.output.require_path();
   const traces::TraceMetadata metadata = whole_metadata(*o.input.open());
   const auto source = o.input.open();
-  o.output.require_apart_from(source->files());
   traces::TraceWriter writer = o.output.open(metadata, {.expected_positions = source->positions()});
   const WrittenTrace written = copy_trace(*source, writer, o.tier.conversion(), progress_line("writing", quiet));
   Report report = report_of(written, o.output);
@@ -98,7 +97,6 @@ Report run_slice(const SliceOptions& o, bool quiet) {
   const traces::TraceMetadata metadata = whole_metadata(*o.input.open());
   require_tasks(selection.tasks, metadata.task_names);
   traces::SelectedPositions source(o.input.open(), selection);
-  o.output.require_apart_from(source.files());
   traces::TraceWriter writer = o.output.open(metadata);
   const WrittenTrace written = [&] {
     try {
@@ -131,7 +129,6 @@ Report run_merge(const MergeOptions& o, bool quiet) {
   const traces::TraceMetadata metadata = whole_metadata(*joined(o.files));
   const auto source = joined(o.files);
   planner::require_distinct("TRACE", source->files());
-  o.output.require_apart_from(source->files());
   traces::TraceWriter writer = o.output.open(metadata, {.expected_positions = source->positions()});
   const WrittenTrace written = copy_trace(*source, writer, std::nullopt, progress_line("writing", quiet));
   Report report = report_of(written, o.output);

@@ -14,6 +14,7 @@
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/measured_acceptance.hpp"
 #include "analysis/estimate/typed_acceptance.hpp"
+#include "analysis/planning/engine_config.hpp"
 #include "analysis/planning/regret.hpp"
 #include "analysis/planning/request_laws.hpp"
 #include "planner/assumption.hpp"
@@ -74,6 +75,8 @@ struct RecordingOptions {
   std::optional<std::string> draft_array = {};
   /// If empty, the rule that the recording names.
   std::optional<traces::AcceptanceRule> acceptance = {};
+  /// The engine that is to be configured. If it has one rule alone, that is followed where no other is stated.
+  std::optional<planning::Engine> engine = {};
   /// The largest gamma to replay.
   std::int64_t max_gamma = 32;
   /// The cost of a step, if it is the same everywhere: used to find the gammas that are indistinguishable.

@@ -388,7 +388,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
           {"standardisation", sweep_json({})},
           {"tasks", task_row(task)},
           {"beta_histogram", beta_bin_json(0, 1, 0, 0)},
-          {"autocorrelation", nullptr},
+          {"autocorrelation", {{"lag", 1}, {"value", nullptr}}},
           {"calibration", calibration_json("", {})},
           {"adaptive", policy_json("", false)}};
 }

@@ -41,7 +41,8 @@ std::string acceptance_sentence(const TraceAnalysis& t) {
   if (!alpha) return fmt::format("alpha is not recorded; {}{}.", where, distance.empty() ? "" : "; " + distance);
   const bool of_tokens = !t.alpha || alpha != &*t.alpha;
   std::string text =
-      fmt::format("alpha {} under {}{}, from {}{}.", rate_text(*alpha), traces::name_of(t.rule),
+      fmt::format("alpha {}{} under {}{}, from {}{}.", rate_text(*alpha), t.has_depths ? " of a round's first draft" : "",
+                  traces::name_of(t.rule),
                   distance.empty() ? "" : ", " + distance, of_tokens ? "the emitted tokens of " : "", where);
   if (t.alpha && of_tokens) {
     text +=
@@ -105,12 +106,23 @@ std::string iid_optimum_sentence(const planner::Analysis& a) {
                      fixed(*best->speedup, 2), brief(a.cost->c));
 }
 
+/// The gain that a plan asks for, as everywhere by default.
+constexpr double enough = 1 + planner::default_min_gain;
+
+/// "1.05", with as many digits as tell it from the gain that is asked for.
+std::string speedup_digits(double speedup) {
+  constexpr int most = 6;
+  int digits = 2;
+  while (digits < most && speedup != enough && fixed(speedup, digits) == fixed(enough, digits)) ++digits;
+  return fixed(speedup, digits);
+}
+
 /// "1.42x the speed of plain decoding at c 0.1 (95%: 1.31 to 1.53)".
 std::string speed_text(const Estimate& speedup, double c) {
   const std::string sure = speedup.ci95
-                               ? fmt::format("95%: {} to {}", fixed(speedup.ci95->lo, 2), fixed(speedup.ci95->hi, 2))
+                               ? fmt::format("95%: {} to {}", speedup_digits(speedup.ci95->lo), speedup_digits(speedup.ci95->hi))
                                : "no interval";
-  return fmt::format("{}x the speed of plain decoding at c {} ({})", fixed(speedup.value, 2), brief(c), sure);
+  return fmt::format("{}x the speed of plain decoding at c {} ({})", speedup_digits(speedup.value), brief(c), sure);
 }
 
 /// Plain decoding is the fastest by the estimates: may some gamma gain all the same?
@@ -122,12 +134,15 @@ std::string no_gain_sentence(const ReplayReport& report, double c) {
       return fmt::format("By the estimate alone, without an interval, do not speculate: no gamma gains at c {}.",
                          brief(c));
     }
-    if (row.speedup->ci95->hi > (hopeful ? hopeful->speedup->ci95->hi : 1)) hopeful = &row;
+    if (!hopeful || row.speedup->ci95->hi > hopeful->speedup->ci95->hi) hopeful = &row;
   }
-  if (!hopeful) return fmt::format("Do not speculate: no gamma gains at c {}.", brief(c));
+  if (!hopeful || hopeful->speedup->ci95->hi < enough) {
+    return fmt::format("Do not speculate: no gamma gains at c {}.", brief(c));
+  }
   return fmt::format(
-      "Cannot tell whether drafting pays: by the estimate no gamma gains at c {}, but gamma {} may give up to {}x.",
-      brief(c), hopeful->gamma, fixed(hopeful->speedup->ci95->hi, 2));
+      "Cannot tell whether drafting pays: by the estimate no gamma gains at c {}, but gamma {} may give up to {}x, and "
+      "plan asks for {}x.",
+      brief(c), hopeful->gamma, speedup_digits(hopeful->speedup->ci95->hi), fixed(enough, 2));
 }
 
 /// What to draft, as far as the interval of its speedup says so.
@@ -136,31 +151,37 @@ std::string drafting_sentence(const ReplayReport& report, double c) {
   if (gamma == 0) return no_gain_sentence(report, c);
   const Estimate& speedup = *report.gammas[static_cast<std::size_t>(gamma)].speedup;
   const std::string speed = speed_text(speedup, c);
-  const std::string little =
-      speedup.value < 1 + planner::default_min_gain
-          ? fmt::format(", a gain below the {} that plan asks for", percent(planner::default_min_gain))
-          : "";
   if (!speedup.ci95) {
+    const char* const little = speedup.value < enough ? ", a gain below that which plan asks for" : "";
     return fmt::format("By the estimate alone, draft {} per step: {}{}.", counted(gamma, "token"), speed, little);
   }
-  if (!(speedup.ci95->lo > 1)) {
-    return fmt::format("Cannot tell whether drafting pays: gamma {} is the best by the estimate, {}{}.", gamma, speed,
-                       little);
+  if (speedup.ci95->lo >= enough) return fmt::format("Draft {} per step: {}.", counted(gamma, "token"), speed);
+  const bool some_may_do = std::any_of(report.gammas.begin() + 1, report.gammas.end(), [](const GammaReplay& row) {
+    return !row.speedup->ci95 || row.speedup->ci95->hi >= enough;
+  });
+  if (some_may_do) {
+    return fmt::format("Cannot tell whether drafting pays: gamma {} is the best by the estimate, {}, and plan asks for "
+                       "{}x.",
+                       gamma, speed, fixed(enough, 2));
   }
-  return fmt::format("Draft {} per step: {}{}.", counted(gamma, "token"), speed, little);
+  return fmt::format("Do not speculate: the best gamma, {}, gives {}, less than the {}x that plan asks for.", gamma,
+                     speed, fixed(enough, 2));
 }
 
 /// The tests say that the text is not the target's own.
-std::string refused_sentence(const ReplayReport& report, double c) {
-  const std::int64_t gamma = report.optimum->gamma;
-  const std::string by_replay =
-      gamma == 0 ? fmt::format("that no gamma gains at c {}", brief(c))
-                 : fmt::format("{} at gamma {}", speed_text(*report.gammas[static_cast<std::size_t>(gamma)].speedup, c),
-                               gamma);
+/// @param by_replay  what the replay says; may be empty
+std::string refused_sentence(const std::string& by_replay) {
   return fmt::format(
       "Cannot tell whether drafting pays: the text does not look like the target's own. Its replay, which then means "
-      "nothing, says {}; --force-replay takes it all the same.",
-      by_replay);
+      "nothing,{} --force-replay takes it all the same.",
+      by_replay.empty() ? " decides nothing;" : fmt::format(" gives {};", by_replay));
+}
+
+std::string refused_sentence(const ReplayReport& report, double c) {
+  const std::int64_t gamma = report.optimum->gamma;
+  if (gamma == 0) return refused_sentence(fmt::format("no gamma that gains at c {}", brief(c)));
+  const Estimate& speedup = *report.gammas[static_cast<std::size_t>(gamma)].speedup;
+  return refused_sentence(fmt::format("{} at gamma {}", speed_text(speedup, c), gamma));
 }
 
 /// How sure it is that this gamma is the fastest.
@@ -181,9 +202,11 @@ std::string sureness_of_best(const TraceAnalysis& t) {
                        wins.empty() ? "the best one's" : "its",
                        best.near_optimal_gammas->size() == 2 ? "the other" : "each of the others");
   }
-  if (wins.empty()) return "";
+  const bool may_go_on = best.at_limit && t.longest_draft;
+  const std::string longer = may_go_on ? " Longer drafts were not measured, and may be faster." : "";
+  if (wins.empty()) return longer;
   wins.front() = best.gamma == 0 ? 'P' : 'G';
-  return fmt::format(" {}.", wins);
+  return fmt::format(" {}{}.{}", wins, may_go_on ? fmt::format(", among gammas up to {}", best.gamma) : "", longer);
 }
 
 std::string optimum_sentence(const planner::Analysis& a) {
@@ -193,6 +216,7 @@ std::string optimum_sentence(const planner::Analysis& a) {
   if (!low.looks_at_drafts()) {
     return "Cannot tell whether drafting pays: every text holds one token, so that no draft was looked at.";
   }
+  if (t.replay_refused && (!a.cost || t.replay->upper)) return refused_sentence("");
   if (!a.cost) {
     return fmt::format(
         "{} With --c C, the time of a draft step over a target step, the best gamma and all speedups "
@@ -287,8 +311,10 @@ std::string position_lines(const TraceAnalysis& t) {
     unconditional.push_back(value_text(row.unconditional, 3));
     conditional.push_back(row.conditional ? value_text(*row.conditional, 3) : "-");
   }
-  return wrapped(fmt::format("Draft 1, 2, ... accepted in {} of the rounds; given that those before it are: {}.",
-                             fmt::join(unconditional, ", "), fmt::join(conditional, ", "))) +
+  return wrapped(fmt::format(
+             "Draft 1, 2, ... accepted in {} of all rounds, and in {} of those that look at it, which rounds do not "
+             "behind a rejected draft nor at the end of a text.",
+             fmt::join(unconditional, ", "), fmt::join(conditional, ", "))) +
          '\n';
 }
 

@@ -80,7 +80,9 @@ ordered_json json_of(const planner::MethodRuns& runs) {
 }
 
 std::map<std::string, ordered_json, std::less<>> rows_of_empty_tables(const planner::MethodRuns& runs) {
-  return {{"tasks", row_of(runs.results.front())}, {"trees", row_of(validation::PlannedTree())}};
+  MethodResult with_all = runs.results.front();
+  with_all.acceptance = with_all.speedup = with_all.tokens_per_step;
+  return {{"results", row_of(with_all)}, {"tasks", row_of(with_all)}, {"trees", row_of(validation::PlannedTree())}};
 }
 
 }  // namespace specdec::render

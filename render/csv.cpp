@@ -36,12 +36,30 @@ bool is_table(const ordered_json& value) {
   return value.is_array() && std::any_of(value.begin(), value.end(), [](const auto& item) { return item.is_object(); });
 }
 
-void flatten(const std::string& prefix, const ordered_json& object, Cells& cells) {
+/// Takes into `shape` what a row has where the rows before it have null.
+void add_to_shape(const ordered_json& row, ordered_json& shape) {
+  for (const auto& [key, value] : row.items()) {
+    ordered_json& known = shape[key];
+    if (known.is_null()) {
+      known = value;
+    } else if (known.is_object() && value.is_object()) {
+      add_to_shape(value, known);
+    }
+  }
+}
+
+/// @param shape  says what is null in `object`, so that it has the same columns as where it is not
+void flatten(const std::string& prefix, const ordered_json& object, const ordered_json& shape, Cells& cells) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix + key;
-    if (is_table(value)) continue;
+    const ordered_json& of_all = shape.at(key);
+    if (is_table(of_all)) continue;
     if (value.is_object()) {
-      flatten(name + "_", value, cells);
+      flatten(name + "_", value, of_all, cells);
+    } else if (value.is_null() && of_all.is_object()) {
+      ordered_json nulls = of_all;
+      for (auto& [inner, item] : nulls.items()) item = nullptr;
+      flatten(name + "_", nulls, of_all, cells);
     } else if (is_interval(key, value)) {
       cells.emplace_back(name + "_low", value.is_null() ? "" : csv_cell(value[0]));
       cells.emplace_back(name + "_high", value.is_null() ? "" : csv_cell(value[1]));
@@ -73,6 +91,9 @@ ordered_json rows_of(const ordered_json& document, const CsvTable& table, const 
     return rows;
   }
   ordered_json rows = document.at(Pointer(path));
+  if (!table.number.empty()) {
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = {{table.number, i + 1}, {"value", rows[i]}};
+  }
   for (const CsvTable& other : all_tables) {
     if (!other.json_pointer.starts_with(path + "/*/")) continue;
     for (ordered_json& row : rows) row.erase(other.json_pointer.substr(path.size() + 3));
@@ -85,14 +106,13 @@ std::string to_csv(const ordered_json& rows, const ordered_json& if_empty) {
     const std::string csv = to_csv(if_empty);
     return csv.substr(0, csv.find('\n') + 1);
   }
+  ordered_json shape = ordered_json::object();
+  for (const ordered_json& row : rows) add_to_shape(row, shape);
+  for (const ordered_json& row : if_empty) add_to_shape(row, shape);
   std::vector<std::string> columns;
   std::vector<Cells> lines;
   for (const ordered_json& row : rows) {
-    if (row.is_object()) {
-      flatten("", row, lines.emplace_back());
-    } else {
-      lines.push_back({{"row", fmt::format("{}", lines.size() + 1)}, {"value", csv_cell(row)}});
-    }
+    flatten("", row, shape, lines.emplace_back());
     for (const auto& [name, cell] : lines.back()) {
       if (std::find(columns.begin(), columns.end(), name) == columns.end()) columns.push_back(name);
     }

@@ -8,11 +8,13 @@
 namespace specdec::render {
 
 /// An array of objects within the JSON output that `--format csv` can print. The pointer "/points/*/rows" stands for
-/// the rows of all points, one after the other, each with the point's `keys` in front.
+/// the rows of all points, one after the other, each with the point's `keys` in front. An array of numbers has a column
+/// of the name `number`, counted from 1, and `value`.
 struct CsvTable {
   std::string name;
   std::string json_pointer;
   std::vector<std::string> keys = {};
+  std::string number = {};
 };
 
 /// The rows of a table of the output. Keys with tables of their own, here "rows" of "/points", are left out.
@@ -21,8 +23,8 @@ nlohmann::ordered_json rows_of(const nlohmann::ordered_json& document, const Csv
 
 /// An array of objects as CSV: one header line, nested objects as `outer_inner`, intervals as `_low` and `_high`,
 /// arrays of objects left out, others in one cell separated by semicolons, null as an empty cell. Columns in order of
-/// first appearance. For an array of numbers the columns are `row`, from 1, and `value`. Without rows the header line
-/// is that of `if_empty`, also an array of objects.
+/// first appearance; what is null in some rows, or in all and not in `if_empty`, also an array of objects, has the
+/// columns of what it is elsewhere. Without rows the header line is that of `if_empty`.
 std::string to_csv(const nlohmann::ordered_json& rows,
                    const nlohmann::ordered_json& if_empty = nlohmann::ordered_json::array());
 

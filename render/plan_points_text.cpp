@@ -213,6 +213,15 @@ std::string about_misfit(const Plan& d) {
   return d.misfit.empty() ? "" : fmt::format("But no server starts with this draft: {}.", d.misfit);
 }
 
+/// Figures by a rule that the configured engine does not have.
+std::string about_rule(const Plan& d) {
+  const bool other = d.question.emit == planning::Engine::llamacpp && d.shown() < d.drafts.size() &&
+                     d.drafts[d.shown()].acceptance.rule == traces::AcceptanceRule::rejection;
+  return other ? "But llama.cpp drafts greedily and compares tokens: these figures are of rejection sampling, which it "
+                 "does not have."
+               : "";
+}
+
 std::string about_shortfall(const Plan& d) {
   return d.shortfall.empty() ? "" : fmt::format("This does not fit: {}. What follows leaves that aside.", d.shortfall);
 }
@@ -728,6 +737,7 @@ std::vector<std::string> words_of(const Plan& d) {
   add(which_draft(d));
   add(fastest_drafts(d));
   for (const std::string& sentence : verdicts(d)) add(sentence);
+  add(about_rule(d));
   add(about_misfit(d));
   add(about_alike(d));
   if (d.points().size() == 1) add(break_even(d.points().front()));
@@ -745,6 +755,7 @@ std::string text_of(const Plan& d) {
   add("", about_impossible(d));
   add("", fastest_drafts(d));
   for (const std::string& sentence : verdicts(d)) add("", sentence);
+  add("", about_rule(d));
   add("", about_misfit(d));
   add("", about_alike(d));
   if (d.points().size() == 1) add("", break_even(d.points().front()));

@@ -197,6 +197,10 @@ class TraceWriter::State {
 
   void prepare_folder() {
     std::error_code error;
+    if (fs::is_regular_file(folder_, error)) {
+      throw FileError(folder_, FileError::whole_file(), "entry", "a file",
+                      "a folder of shards, or have a name that ends in .safetensors and is not there yet");
+    }
     made_folder_ = fs::create_directories(folder_, error);
     if (error) {
       throw FileError(folder_, FileError::whole_file(), "folder", fmt::format("not made ({})", error.message()),

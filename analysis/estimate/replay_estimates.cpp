@@ -347,7 +347,8 @@ ReplayEstimates::ReplayEstimates(ReplayEstimateOptions options)
     : options_(std::move(options)),
       stream_(options_.replay),
       halves_{theory::ReplayedTotal(options_.replay.max_gamma), theory::ReplayedTotal(options_.replay.max_gamma)},
-      clusters_(columns_for(options_.replay)) {
+      clusters_(columns_for(options_.replay)),
+      last_gamma_(options_.replay.max_gamma) {
   core::require_in("ReplayEstimates", "resamplings", options_.resamplings, 0, core::largest_integer);
   core::require_in("ReplayEstimates", "threads", options_.threads, 1, 1024);
   for (std::int64_t d = 0; options_.cost && d <= options_.replay.max_gamma; ++d) (*options_.cost)(d);  // or rejects it
@@ -476,13 +477,18 @@ void ReplayEstimates::finish() {
   current_.reset();
 }
 
+void ReplayEstimates::end_at(std::int64_t gamma) {
+  core::require_in("ReplayEstimates::end_at", "gamma", gamma, 1, options_.replay.max_gamma);
+  last_gamma_ = gamma;
+}
+
 std::vector<std::optional<Estimate>> ReplayEstimates::conditional_acceptance() const {
   std::vector<std::optional<Estimate>> result;
   if (!options_.replay.by_position) return result;
   const std::size_t gamma = size(options_.replay.max_gamma);
   const std::size_t first_accepted = 2 + (gamma + 1);
   const std::vector<Cluster> clusters = clusters_.clusters();
-  for (std::size_t j = 0; j < gamma; ++j) {
+  for (std::size_t j = 0; j < size(last_gamma_); ++j) {
     RatioSums sums = ratio_sums(clusters, first_accepted + j, first_accepted + gamma + j);
     // Clusters in which draft j was never examined contribute nothing.
     sums.clusters.erase(std::remove_if(sums.clusters.begin(), sums.clusters.end(),
@@ -509,7 +515,7 @@ theory::ReplayedRounds ReplayEstimates::total() const {
 Group ReplayEstimates::group_of(const Cluster& cluster) const {
   const auto steps = cluster.sums.begin() + 2;
   return {cluster.task,    cluster.key,     cluster.texts,
-          cluster.sums[0], cluster.sums[1], {steps, steps + options_.replay.max_gamma + 1}};
+          cluster.sums[0], cluster.sums[1], {steps, steps + last_gamma_ + 1}};
 }
 
 Groups ReplayEstimates::groups_of(const std::vector<Cluster>& clusters) const {
@@ -525,10 +531,11 @@ Groups ReplayEstimates::batches_of_only_sequence() const {
   const std::int64_t batches = std::min(most_batches, cells);
   if (batches < 2) return {whole};
   Groups result;
-  Group before = empty_group(size(options_.replay.max_gamma) + 1, whole.task);
+  Group before = empty_group(size(last_gamma_) + 1, whole.task);
   for (std::int64_t batch = 1; batch <= batches; ++batch) {
     const Group& until = batch == batches ? whole : cells_[size(batch * cells / batches) - 1];
     result.push_back(until);
+    result.back().steps.resize(size(last_gamma_) + 1);
     add_group(result.back(), before, -1);
     before = until;
   }
@@ -551,7 +558,7 @@ ReplayReport ReplayEstimates::report(std::optional<double> alpha_hat) const {
       groups.insert(groups.end(), of_task.begin(), of_task.end());
     }
   }
-  const Group total = sum_of(groups, size(options_.replay.max_gamma) + 1);
+  const Group total = sum_of(groups, size(last_gamma_) + 1);
   if (sequences_ == 1) groups = batches_of_only_sequence();
   ReplayReport report = report_of({groups, total, sequences_, units(), longest_, options_}, alpha_hat);
   if (options_.replay.by_position) look_past_ends(this->total(), report);
@@ -569,7 +576,7 @@ std::map<std::int32_t, ReplayReport> ReplayEstimates::by_task(const std::map<std
       continue;
     }
     const Groups groups = groups_of(clusters);
-    const Group total = sum_of(groups, size(options_.replay.max_gamma) + 1);
+    const Group total = sum_of(groups, size(last_gamma_) + 1);
     reports.emplace(task, report_of({groups, total, total.sequences, units(), longest_, options_}, alpha));
   }
   return reports;

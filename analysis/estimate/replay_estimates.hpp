@@ -139,6 +139,10 @@ class ReplayEstimates {
   /// Ends the last sequence and the recording; call it once, before the reports.
   void finish();
 
+  /// Reports end at this gamma, in [1, max_gamma], since the recording tells nothing of longer drafts.
+  /// @throws std::domain_error outside that range
+  void end_at(std::int64_t gamma);
+
   /// @param alpha_hat  the rate for the i.i.d. figures
   ReplayReport report(std::optional<double> alpha_hat = {}) const;
   /// The same for each task's sequences; -1 collects those without a task.
@@ -181,6 +185,8 @@ class ReplayEstimates {
   /// Tokens and rejections; steps of each gamma; accepted and examined drafts of each position.
   ClusterTable clusters_;
   bool prompts_ = false;
+  /// The largest gamma of the reports.
+  std::int64_t last_gamma_;
 
   std::int64_t positions_ = 0;
   std::int64_t sequences_ = 0;  // number of sequences begun

@@ -1,5 +1,6 @@
 #include "analysis/planning/replay_columns.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 
@@ -61,6 +62,7 @@ void ReplayColumns::take_lengths(const estimate::Observations& seen) {
     next_of(seen.sequence[at]);
     if (std::ssize(lengths_) >= 2 * depths_) lengths_.erase(lengths_.begin(), lengths_.end() - depths_);
     lengths_.push_back(seen.accepted_length[at]);
+    largest_length_ = std::max(largest_length_, lengths_.back());
     for (std::int64_t depth = 0; depth < depths_; ++depth) {
       const std::int64_t start = std::ssize(lengths_) - 1 - depth;
       own_lower_.push_back(start >= 0 && lengths_[static_cast<std::size_t>(start)] > depth + 1 ? 1 : 0);
@@ -68,6 +70,18 @@ void ReplayColumns::take_lengths(const estimate::Observations& seen) {
   }
   lower_ = upper_ = own_lower_;
   exact_ = true;
+}
+
+std::optional<std::int64_t> ReplayColumns::longest_draft() const {
+  if (largest_length_ == 0) return std::nullopt;
+  return std::max(1, largest_length_ - 1);
+}
+
+std::string no_longer_draft(std::int64_t longest) {
+  return fmt::format(
+      "no accepted length exceeds {}, so that the recording does not tell whether drafts of more than {} were made, nor "
+      "what they would have gained",
+      longest + 1, longest == 1 ? "1 token" : fmt::format("{} tokens", longest));
 }
 
 std::string nothing_of_acceptance(const traces::PositionBatch& batch) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ class ReplayColumns {
   /// True if a batch had more depths than the first one; the excess is lost.
   bool cuts_depths() const { return cuts_depths_; }
 
+  /// The longest draft that the accepted lengths taken so far tell of: the largest one less the target's own token, at
+  /// least 1. Of longer drafts nobody knows whether they were made. Empty without accepted lengths.
+  std::optional<std::int64_t> longest_draft() const;
+
   /// Takes the next batch.
   /// @return false if it has no data on acceptance
   bool take(const estimate::Observations& seen);
@@ -51,11 +56,15 @@ class ReplayColumns {
   std::vector<double> own_lower_;
   std::vector<double> own_upper_;
   std::int64_t sequence_ = -1;
+  std::int32_t largest_length_ = 0;    // of all that were taken
   std::int64_t length_ = 0;            // length of the current sequence so far
   std::vector<std::int32_t> lengths_;  // its accepted lengths, at least the last `depths` ones
 };
 
 /// The reason why take() rejected a batch, in words.
 std::string nothing_of_acceptance(const traces::PositionBatch& batch);
+
+/// Why longer drafts than ReplayColumns::longest_draft() are not replayed.
+std::string no_longer_draft(std::int64_t longest);
 
 }  // namespace specdec::planning

@@ -424,6 +424,7 @@ class TraceAnalyzer::State {
   }
 
   void finish_replay(TraceAnalysis& result) {
+    result.has_depths = columns_ && columns_->depths() > 1;
     const Ends alpha = alpha_of(result.alpha, result.alpha_emitted);
     if (!replays_ || !lower_) {
       result.not_replayed = not_replayed_;
@@ -432,10 +433,19 @@ class TraceAnalyzer::State {
     }
     lower_->finish();
     if (upper_) upper_->finish();
+    std::int64_t last_gamma = options_.max_gamma;
+    if (const auto longest = columns_->longest_draft(); longest && *longest < last_gamma) {
+      last_gamma = *longest;
+      result.longest_draft = longest;
+      lower_->end_at(last_gamma);
+      if (upper_) upper_->end_at(last_gamma);
+      notes_.push_back({"gamma_not_drafted",
+                        fmt::format("gammas above {} are left out: {}", last_gamma, no_longer_draft(last_gamma))});
+    }
     ReplayAnalysis replay;
     replay.lower = lower_->report(alpha.lower);
     if (upper_) replay.upper = upper_->report(alpha.upper);
-    replay.positions = position_acceptance(*lower_, upper_ ? &*upper_ : nullptr, options_.max_gamma);
+    replay.positions = position_acceptance(*lower_, upper_ ? &*upper_ : nullptr, last_gamma);
     result.replay = std::move(replay);
     if (columns_->cuts_depths()) {
       notes_.push_back({"depths_cut",

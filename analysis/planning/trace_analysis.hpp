@@ -123,6 +123,8 @@ struct TraceAnalysis {
   std::optional<estimate::Estimate> top1_agreement;
 
   std::optional<ReplayAnalysis> replay;
+  /// The largest gamma of the replay, if the recording's accepted lengths tell of no longer draft.
+  std::optional<std::int64_t> longest_draft;
   /// The reason why there is no replay; empty if there is one, or no position.
   std::string not_replayed;
   /// True if nothing is decided by the replay: the tests say that the text is not the target's own, and nobody forces
@@ -140,6 +142,10 @@ struct TraceAnalysis {
   std::vector<TaskAnalysis> tasks;
   /// Notes on what is missing and why, and on the limitations of the results.
   std::vector<Note> notes;
+
+  /// True if the acceptance of drafts by their depth in the round was recorded: the estimates of alpha are then those of
+  /// a round's first draft.
+  bool has_depths = false;
 
   /// The preferred estimate: of `alpha` and `alpha_emitted` the one from more positions, `alpha` if both have as many.
   const estimate::AcceptanceEstimate* best_alpha() const;

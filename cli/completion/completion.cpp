@@ -12,6 +12,7 @@
 #include "cli/completion/completion_files.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/values.hpp"
+#include "sim/validation/methods.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -123,7 +124,20 @@ void add_options(const CLI::App& command, Candidates& found) {
   }
 }
 
-void add_arguments(const CLI::App& program, const Typed& line, Candidates& found) {
+/// Words of a method: what joins on to those before the last "+".
+void add_methods(const std::string& last, Candidates& found) {
+  const std::size_t joined = last.rfind('+');
+  const std::string before = joined == std::string::npos ? "" : last.substr(0, joined + 1);
+  const auto add = [&](const std::vector<std::string>& names, const char* meaning) {
+    for (const std::string& name : names) found.words.emplace_back(before + name, meaning);
+  };
+  add(validation::draft_names(), "a draft");
+  add(validation::verifier_names(), "a verifier");
+  add(validation::policy_names(), "a policy");
+  if (before.empty()) add(validation::system_names(), "a system of its own");
+}
+
+void add_arguments(const CLI::App& program, const Typed& line, const std::string& last, Candidates& found) {
   if (line.arguments.empty()) add_commands(*line.command, found);
   if (line.words == "help") {
     const CLI::App* group = &program;
@@ -131,6 +145,8 @@ void add_arguments(const CLI::App& program, const Typed& line, Candidates& found
     if (group != nullptr) add_commands(*group, found);
   } else if (line.words == "completion") {
     for (const std::string_view shell : shells) found.words.emplace_back(shell, "a shell");
+  } else if (line.words == "compare") {
+    add_methods(last, found);
   } else if (line.words.starts_with("list ")) {
     add_listed(line.command->get_name(), found);
   } else {
@@ -154,7 +170,7 @@ Candidates candidates_of(const CLI::App& program, const Typed& line, const std::
     return found;
   }
   if (line.open != nullptr) found = values_of(*line.open, tables);
-  if (line.open == nullptr || takes_several(*line.open)) add_arguments(program, line, found);
+  if (line.open == nullptr || takes_several(*line.open)) add_arguments(program, line, last, found);
   if (line.open == nullptr && found.words.empty() && !found.files) add_options(*line.command, found);
   return found;
 }

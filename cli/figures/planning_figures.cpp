@@ -34,6 +34,8 @@ Assumption example(std::string name, nlohmann::ordered_json value) {
 struct RateOfPlan {
   estimate::Interval alpha;
   planning::RateInterval rates;
+  /// The longest draft behind a rate that is pooled over depths.
+  std::optional<std::int64_t> measured_at = {};
 };
 
 /// @throws UsageError where what is given knows no rate
@@ -48,7 +50,7 @@ RateOfPlan rate_of(const PlanOptions& o, Chart& chart) {
       chart.warnings.push_back({"one_rate", fmt::format("the acceptance by position is taken as its pooled rate, {}",
                                                         brief(pooled.alpha()))});
     }
-    return {{rates.low.alpha(), rates.high.alpha()}, rates};
+    return {{rates.low.alpha(), rates.high.alpha()}, rates, stated.typed ? stated.measured_at : std::nullopt};
   }
   const planner::Acceptance measured = acceptance_of(o);
   for (const std::string& file : std::set<std::string>(measured.files.begin(), measured.files.end())) {
@@ -106,6 +108,7 @@ Chart speedup_map_figure(SpeedupMapOptions o) {
   const RateOfPlan rate = rate_of(o.plan, given);
   SpeedupMapInputs inputs;
   inputs.alpha = rate.alpha;
+  inputs.measured_at = rate.measured_at;
   inputs.c = o.c_interval ? interval_of_c(*o.c_interval) : estimate::Interval{*o.plan.cost.c, *o.plan.cost.c};
   inputs.cost = o.plan.cost.times().with_c(0);
   if (o.plan.max_gamma) inputs.max_gamma = *o.plan.max_gamma;

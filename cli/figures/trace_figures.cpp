@@ -313,6 +313,10 @@ Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInput
                     .draft_probability = {}});
   }
   if (!columns) throw UsageError("the recording holds no position");
+  if (const auto longest = columns->longest_draft(); longest && inputs.gamma > *longest) {
+    refuse("--gamma", fmt::format("{}", inputs.gamma),
+           fmt::format("at most {}: {}", *longest, planning::no_longer_draft(*longest)));
+  }
   simulation.finish();
   const std::int64_t drawn = std::ssize(sequences.drawn());
   Chart chart = token_strip_chart(sequences.drawn(), inputs.gamma, inputs.seed,

@@ -98,9 +98,10 @@ planner::RecordingFiles recording_of(const PlanOptions& o) {
   return recording;
 }
 
-planner::Analysis analysed(const PlanOptions& o) {
+/// @param rule  that of the plan
+planner::Analysis analysed(const PlanOptions& o, planner::Acceptance::Rule rule) {
   planner::AnalysisQuestion question;
-  question.rules.acceptance = traces::acceptance_rule_named(o.acceptance);
+  question.rules.acceptance = rule;
   question.cost = o.cost.times();
   question.standardise.emplace();
   question.samples = 0;
@@ -113,7 +114,7 @@ planner::Analysis analysed(const PlanOptions& o) {
 void add_recording(const PlanOptions& o, const planning::TraceAnalysis& analysis, std::optional<std::int64_t> best,
                    std::vector<Chart>& charts, Report& report) {
   TokenStripInputs strip;
-  strip.acceptance.acceptance = o.acceptance;
+  strip.acceptance.acceptance = traces::name_of(analysis.rule);
   strip.threads = usual_threads();
   if (best && *best > 0) strip.gamma = std::min<std::int64_t>(*best, theory::largest_replayed_gamma);
   strip.recording = name_of_recording(o.trace);
@@ -135,7 +136,7 @@ Report run(const ReportOptions& o, const Options& options) {
   std::vector<Chart> charts = plan_charts(*plan.plan, page_map);
   std::optional<planner::Analysis> analysis;
   if (!o.plan.trace.empty()) {
-    analysis = analysed(o.plan);
+    analysis = analysed(o.plan, plan.plan->drafts.front().acceptance.rule);
     page.analysis = render::json_of(*analysis);
     page.analysis_words = render::words_of(*analysis);
   }

@@ -18,21 +18,33 @@ using validation::Method;
 using validation::MethodContext;
 using validation::MethodResult;
 
-/// The stated cost, else the ratio of operations as c, else nothing, with a warning.
+/// The stated cost, with the ratio of operations as c where none is stated; nothing if there is neither.
 std::optional<core::StepCost> cost_of(const StepTimes& times, const MethodContext& context, MethodRuns& runs) {
-  if (!times.c) {
-    if (times.verify_factor) throw QuestionError("--verify-factor is given, but needs --c beside it");
-    if (times.overhead) throw QuestionError("--overhead is given, but needs --c beside it");
-  }
   const std::optional<double> c = times.c ? times.c : validation::operations_ratio(context);
   if (!c) {
-    runs.warnings.push_back({"no_cost", "the speedup needs --c, since the source tells no operations"});
+    if (times.verify_factor) throw QuestionError("--verify-factor is given, but needs --c beside it");
+    if (times.overhead) throw QuestionError("--overhead is given, but needs --c beside it");
     return std::nullopt;
   }
   runs.assumptions.push_back({"c", *c, times.c ? "user" : "default"});
   append_new(runs.assumptions, times.assumptions());
   append(runs.warnings, times.warnings());
   return times.with_c(*c);
+}
+
+/// Says why there is no speedup, if there is none.
+void warn_of_no_cost(const MethodContext& context, const std::vector<Method>& methods, MethodRuns& runs) {
+  if (context.settings().cost) return;
+  const bool some_use_it = std::ranges::any_of(
+      methods, [&](const Method& method) { return uses(method, context, &validation::ParametersUsed::cost); });
+  if (some_use_it) {
+    runs.warnings.push_back({"no_cost", "the speedup needs --c, since the source tells no operations"});
+  } else if (context.source().recording) {
+    runs.warnings.push_back({"no_cost",
+                             "there is no speedup: a recording does not tell how far the method drafts behind a "
+                             "rejected token",
+                             true});
+  }
 }
 
 void warn_of_deviations(MethodRuns& runs) {
@@ -121,6 +133,7 @@ MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::pa
   settings.cost = cost_of(question.cost, context, runs);
   const std::vector<Method> chosen = possible(methods(context), context);
   require_used(question, chosen, context, by_options);
+  warn_of_no_cost(context, chosen, runs);
   runs.trees = validation::planned_trees(chosen, settings);
   run_until_interrupted(context, chosen, hooks, runs);
   warn_of_deviations(runs);

@@ -8,6 +8,7 @@
 
 #include "analysis/core/standardisation.hpp"
 #include "analysis/estimate/text_ends.hpp"
+#include "analysis/planning/replay_columns.hpp"
 #include "analysis/theory/streaming_replay.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -106,6 +107,16 @@ void suit_to(const traces::PositionBatch& first, const traces::PositionSource& s
   if (whole_rows && !question.standardise && is_small(first, source)) options.sweep = usual_sweep();
 }
 
+/// Leaves the gammas up to the largest one that the recording tells of.
+/// @throws QuestionError if none is left
+void leave_out_above(std::int64_t longest, std::vector<std::int64_t>& gammas) {
+  if (gammas.front() > longest) {
+    refuse("--gamma", fmt::format("{}", gammas.front()),
+           fmt::format("at most {}: {}", longest, planning::no_longer_draft(longest)));
+  }
+  gammas.erase(std::upper_bound(gammas.begin(), gammas.end(), longest), gammas.end());
+}
+
 /// The single pass over the recording, for all who follow it.
 void read(traces::PositionSource& source, planning::TraceAnalysisOptions options,
           const std::function<void(double share)>& progress, Analysis& answer) {
@@ -133,9 +144,15 @@ void read(traces::PositionSource& source, planning::TraceAnalysisOptions options
   if (!analyzer) throw QuestionError("the recording holds no position");
   answer.metadata = source.metadata();
   answer.recording = analyzer->finish(answer.metadata.task_names);
+  if (const auto longest = answer.recording.longest_draft) leave_out_above(*longest, answer.gammas);
   if (answer.recording.replay) {
-    if (simulation) answer.monte_carlo = simulation->result();
-    if (of_upper_ends) answer.monte_carlo_upper = of_upper_ends->result();
+    const auto of_shown = [&](const sim::MonteCarloReplay& simulated) {
+      std::vector<sim::MonteCarloTokens> tokens = simulated.result();
+      tokens.resize(answer.gammas.size());
+      return tokens;
+    };
+    if (simulation) answer.monte_carlo = of_shown(*simulation);
+    if (of_upper_ends) answer.monte_carlo_upper = of_shown(*of_upper_ends);
   }
 }
 
@@ -181,8 +198,12 @@ std::vector<Note> warnings_of(const Analysis& a) {
   }
   if (t.replay && t.replay->lower.optimum && t.replay->lower.optimum->at_limit && !t.replay->upper) {
     warn("optimum_at_limit",
-         fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
-                     std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
+         t.longest_draft
+             ? fmt::format("the best gamma is the longest draft that the recording tells of, {}; longer ones may be "
+                           "faster",
+                           *t.longest_draft)
+             : fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
+                           std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
   }
   for (std::size_t i = 0; i < a.monte_carlo.size(); ++i) {
     const auto z = a.monte_carlo_z(i);

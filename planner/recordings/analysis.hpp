@@ -47,7 +47,7 @@ struct AnalysisQuestion {
 /// The results of a recording.
 struct Analysis {
   AnalysisQuestion question;
-  /// The gammas that are shown, in increasing order.
+  /// The gammas that are shown, in increasing order: of those asked for, those that the recording tells of.
   std::vector<std::int64_t> gammas;
   std::optional<core::StepCost> cost;
   traces::TraceMetadata metadata;

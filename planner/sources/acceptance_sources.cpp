@@ -74,10 +74,28 @@ std::string name_of(estimate::BeyondObserved beyond) {
   return "zero";
 }
 
+/// The rule of an engine that has one alone, if a recording of sampled text would otherwise be read by another.
+std::optional<traces::AcceptanceRule> rule_of_engine(const traces::TraceMetadata& metadata,
+                                                     const RecordingOptions& options) {
+  if (options.acceptance || options.engine != planning::Engine::llamacpp) return std::nullopt;
+  const bool sampled = metadata.temperature.value_or(1) != 0;
+  const auto recorded = metadata.acceptance.value_or(traces::AcceptanceRule::rejection);
+  if (!sampled || recorded != traces::AcceptanceRule::rejection) return std::nullopt;
+  return traces::AcceptanceRule::greedy_draft;
+}
+
+[[noreturn]] void refuse_other_rule(const std::string& name, const std::string& why) {
+  throw QuestionError(
+      fmt::format("--emit is llamacpp, which drafts greedily and compares tokens, but {} does not tell what that "
+                  "accepts: {}; --acceptance rejection plans by another rule than the engine's",
+                  name, why));
+}
+
 /// @param name  name of the recording, for error messages
 Acceptance replayed(traces::PositionSource& recording, const std::string& name, const RecordingOptions& options) {
   planning::TraceAnalysisOptions how;
-  how.observe.rule = options.acceptance;
+  const auto of_engine = rule_of_engine(recording.metadata(), options);
+  how.observe.rule = of_engine ? of_engine : options.acceptance;
   how.observe.lenience.clear();
   how.max_gamma = std::min(options.max_gamma, theory::largest_replayed_gamma);
   how.cost = options.cost;
@@ -91,12 +109,18 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   planning::TraceAnalyzer analyzer(recording.metadata(), how);
   traces::PositionBatch batch;
   planning::SequenceRates rates;
-  while (recording.read(batch)) {
-    const estimate::Observations& seen = analyzer.add(recording, batch);
-    if (options.by_request) rates.add(seen);
-    tell_of_reading(options.progress, recording, batch);
+  try {
+    while (recording.read(batch)) {
+      const estimate::Observations& seen = analyzer.add(recording, batch);
+      if (options.by_request) rates.add(seen);
+      tell_of_reading(options.progress, recording, batch);
+    }
+  } catch (const estimate::RuleUndefined& reason) {
+    if (!of_engine) throw;
+    refuse_other_rule(name, reason.what());
   }
   const planning::TraceAnalysis analysis = analyzer.finish(recording.metadata().task_names);
+  if (!analysis.replay && of_engine && !analysis.not_replayed.empty()) refuse_other_rule(name, analysis.not_replayed);
   if (!analysis.replay) {
     throw QuestionError(fmt::format("--trace: {} cannot be replayed: {}", name,
                                     analysis.not_replayed.empty() ? "it holds no position" : analysis.not_replayed));
@@ -110,7 +134,15 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
     acceptance.not_told_apart = *optimum->near_optimal_gammas;
   }
   acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
-  acceptance.rule_source = options.acceptance ? "user" : recording.metadata().acceptance ? "file" : "default";
+  acceptance.rule_source = options.acceptance                                  ? "user"
+                           : recording.metadata().acceptance && !of_engine ? "file"
+                                                                           : "default";
+  if (of_engine) {
+    acceptance.warnings.push_back(
+        {"rule_of_engine",
+         "the plan follows greedy drafting, the only rule of llama.cpp, and not rejection sampling, by which the "
+         "recording is otherwise read"});
+  }
   acceptance.clusters = analysis.sequences;
   acceptance.method = "sequences";
   if (!recording.metadata().target_model.empty()) acceptance.model = recording.metadata().target_model;

@@ -92,7 +92,50 @@ std::string map_caption(const SpeedupMapInputs& inputs) {
       if (best.find(says) == std::string::npos) best += (best.empty() ? "" : "; ") + says;
     }
   }
-  return fmt::format("The box, α {} at c {}: {}. {}", range_text(*inputs.alpha), range_text(*inputs.c), best, caption);
+  const bool is_point = inputs.alpha->lo == inputs.alpha->hi && inputs.c->lo == inputs.c->hi;
+  const std::string one_rate =
+      inputs.measured_at ? fmt::format(", if every draft is accepted at that one rate; it was measured up to γ = {}, and a "
+                                       "plan takes rates beyond to fall",
+                                       *inputs.measured_at)
+                         : "";
+  return fmt::format("{}, α {} at c {}: {}{}. {}", is_point ? "The point" : "The box", range_text(*inputs.alpha),
+                     range_text(*inputs.c), best, one_rate, caption);
+}
+
+/// The part of the map that is in question: a box, with points at its corners where it is too small to be seen.
+/// @param alpha, c  within the map
+std::vector<ChartSeries> in_question(const estimate::Interval& alpha, const estimate::Interval& c) {
+  constexpr const char* name = "α and c in question";
+  constexpr double visible_share = 0.01;
+  const bool has_width = alpha.hi - alpha.lo >= visible_share * (highest_rate - lowest_rate);
+  const bool has_height = std::log(c.hi / c.lo) >= visible_share * std::log(highest_c / lowest_c);
+  std::vector<ChartSeries> series;
+  if (alpha.lo < alpha.hi && c.lo < c.hi) {
+    series.push_back({.name = name,
+                      .mark = ChartMark::box,
+                      .low = {c.lo},
+                      .high = {c.hi},
+                      .x_low = {alpha.lo},
+                      .x_high = {alpha.hi},
+                      .role = ChartRole::highlight});
+    if (has_width && has_height) return series;
+  }
+  ChartSeries ends{.name = series.empty() ? name : "", .mark = ChartMark::points, .role = ChartRole::highlight};
+  for (const double rate : {alpha.lo, alpha.hi}) {
+    for (const double cost : {c.lo, c.hi}) {
+      if (!ends.x.empty() && ends.x.back() == rate && ends.y.back() == cost) continue;
+      ends.x.push_back(rate);
+      ends.y.push_back(cost);
+    }
+  }
+  if (alpha.lo == alpha.hi && c.lo == c.hi) {
+    ends.x.resize(1);
+    ends.y.resize(1);
+  } else if (series.empty()) {
+    series.push_back({.name = "", .mark = ChartMark::line, .x = ends.x, .y = ends.y, .role = ChartRole::highlight});
+  }
+  series.push_back(std::move(ends));
+  return series;
 }
 
 // ---- Speedup over gamma.
@@ -165,17 +208,24 @@ ChartPanel speedup_panel(const planning::PointPlan& point, const std::string& in
   return panel;
 }
 
-std::string speedup_words(const planning::PointPlan& point) {
+/// @param interval  what the point's interval is: "95% interval" or "range"
+std::string speedup_words(const planning::PointPlan& point, const std::string& interval) {
   if (!point.optimal_row) return "no price tells whether drafts pay.";
   const planning::DeploymentRow& best = *point.optimal();
   estimate::Estimate speedup{best.speedup, best.speedup_ci95, ""};
   // A half-width that would be printed as 0.00 is none.
   if (!(best.speedup_ci95.hi - best.speedup_ci95.lo >= 0.01)) speedup.ci95.reset();
+  std::string range;
+  if (speedup.ci95 && interval == "range") {
+    range = fmt::format(" ({:.2f}× to {:.2f}×)", speedup.ci95->lo, speedup.ci95->hi);
+    speedup.ci95.reset();
+  }
   const bool is_largest = std::none_of(point.rows.begin(), point.rows.end(),
                                        [&](const planning::DeploymentRow& row) { return row.speedup > best.speedup; });
   std::string words = best.gamma == 0 ? fmt::format("plain decoding is {}", is_largest ? "fastest" : "recommended")
-                                      : fmt::format("γ = {} is {}, {}× as fast as plain decoding", best.gamma,
-                                                    is_largest ? "best" : "recommended", estimate_label(speedup, 2));
+                                      : fmt::format("γ = {} is {}, {}× as fast as plain decoding{}", best.gamma,
+                                                    is_largest ? "best" : "recommended", estimate_label(speedup, 2),
+                                                    range);
   if (point.deployed) {
     words += fmt::format("; γ = {}, in use, gives {}×, a regret of {}{}", point.deployed->gamma,
                          brief(point.deployed->speedup, 3), percent(point.deployed->regret),
@@ -229,13 +279,13 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
       return low <= interval.hi && interval.lo <= high;
     };
     if (shown(*inputs.alpha, lowest_rate, highest_rate) && shown(*inputs.c, lowest_c, highest_c)) {
-      panel.series.push_back({.name = "α and c in question",
-                              .mark = ChartMark::box,
-                              .low = {std::max(inputs.c->lo, lowest_c)},
-                              .high = {std::min(inputs.c->hi, highest_c)},
-                              .x_low = {std::max(inputs.alpha->lo, lowest_rate)},
-                              .x_high = {std::min(inputs.alpha->hi, highest_rate)},
-                              .role = ChartRole::highlight});
+      const auto within = [](const estimate::Interval& interval, double low, double high) {
+        return estimate::Interval{std::max(interval.lo, low), std::min(interval.hi, high)};
+      };
+      for (ChartSeries& mark : in_question(within(*inputs.alpha, lowest_rate, highest_rate),
+                                           within(*inputs.c, lowest_c, highest_c))) {
+        panel.series.push_back(std::move(mark));
+      }
     } else {
       chart.warnings.push_back({"outside_map", fmt::format("α {} at c {} lies outside the map, which shows α "
                                                            "from {} to {} and c from {} to {}",
@@ -255,6 +305,7 @@ SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan, doub
   const planner::Acceptance& acceptance = plan.drafts[plan.shown()].acceptance;
   inputs.acceptance = acceptance.text;
   inputs.interval = render::interval_heading(plan);
+  inputs.lacks_sampling_error = acceptance.stated && acceptance.stated->lacks_sampling_error();
   if (acceptance.stated && acceptance.stated->interval) {
     const planning::RateInterval& rates = *acceptance.stated->interval;
     inputs.acceptance = fmt::format("α {} to {}", brief(rates.low.alpha()), brief(rates.high.alpha()));
@@ -275,7 +326,7 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
   }
   chart.caption = fmt::format("With {}: ", inputs.acceptance);
   for (std::size_t i = 0; i < shown; ++i) {
-    const std::string words = speedup_words(inputs.points[i]);
+    const std::string words = speedup_words(inputs.points[i], inputs.interval);
     chart.caption += shown == 1 ? words : fmt::format("{}: {} ", chart.panels[i].title, words);
   }
   const planning::PointPlan& first = inputs.points.front();
@@ -288,7 +339,9 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
                                  inputs.points.size() + inputs.unpriced);
   }
   if (first.optimal_row && first.optimal()->speedup_ci95.lo < first.optimal()->speedup_ci95.hi) {
-    chart.caption += fmt::format(" Shown is a {}: {}.", inputs.interval, first.speedup_estimate->method);
+    chart.caption += fmt::format(" Shown is a {}{}: {}.", inputs.interval,
+                                 inputs.lacks_sampling_error ? " without sampling error" : "",
+                                 first.speedup_estimate->method);
   }
   return chart;
 }

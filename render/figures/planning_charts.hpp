@@ -23,6 +23,9 @@ struct SpeedupMapInputs {
   /// The user's acceptance rate and draft cost, each an interval; of zero length for a number.
   std::optional<estimate::Interval> alpha = {};
   std::optional<estimate::Interval> c = {};
+  /// Set if the acceptance was measured by depth up to this gamma: the map's one rate for all drafts is then another
+  /// assumption than a plan's.
+  std::optional<std::int64_t> measured_at = {};
   /// The gammas compared, [1, planning::largest_mapped_gamma].
   std::int64_t max_gamma = 256;
   /// Number of cells along each axis, >= 2.
@@ -42,6 +45,8 @@ struct SpeedupOverGammaInputs {
   std::size_t unpriced = 0;
   /// The kind of the speedups' intervals, see render::interval_heading.
   std::string interval = "95% interval";
+  /// The interval contains no sampling error of the acceptance, which was typed without its rounds.
+  bool lacks_sampling_error = false;
 };
 /// The inputs for the draft that a plan shows.
 SpeedupOverGammaInputs speedup_over_gamma_inputs(const planner::Plan& plan, double tolerance);

@@ -133,6 +133,12 @@ Chart theory_against_simulation_chart(const MonteCarloChartInputs& in) {
   }
   Chart chart;
   chart.name = "theory-against-simulation";
+  for (const validation::Configuration& run : in.runs) {
+    if (run.steps_z) continue;
+    chart.warnings.push_back({"too_little_chance",
+                              fmt::format("the {} has no deviation at γ = {}: its number of steps varies too little there",
+                                          in.pair, run.gamma)});
+  }
   chart.title = "Tokens per step by theory and by simulation";
   chart.columns = in.runs.empty() ? 2 : 3;
   chart.panels.push_back(fixed_laws_panel(in, alphas));

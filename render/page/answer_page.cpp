@@ -100,8 +100,14 @@ std::string points_table(const ordered_json& plan) {
   const bool seconds = std::any_of(points.begin(), points.end(), [](const ordered_json& point) {
     return !within(point, {"seconds_per_output_token"}).is_null();
   });
-  std::vector<HtmlTable::Column> columns = {
-      {"Batch"}, {"Context"}, {"Gamma"}, {"Speedup"}, {shown_interval_heading(plan)}};
+  // As long as nobody has said a context there is none to show.
+  const bool contexts = std::any_of(points.begin(), points.end(), [](const ordered_json& point) {
+    return point["context"] != 0;
+  });
+  std::vector<HtmlTable::Column> columns = {{"Batch"}};
+  if (contexts) columns.push_back({"Context"});
+  for (const std::string& heading : {std::string("Gamma"), std::string("Speedup"), shown_interval_heading(plan)})
+    columns.push_back({heading});
   if (seconds) {
     for (const char* heading : {"ms/token", "ms/token, plain", "tokens/s", "tokens/s, plain"})
       columns.push_back({heading});
@@ -109,9 +115,11 @@ std::string points_table(const ordered_json& plan) {
   columns.push_back({"Verdict", false});
   HtmlTable table("Best gamma at each batch and context", std::move(columns));
   for (const ordered_json& point : points) {
-    std::vector<std::string> cells = {count_cell(point["batch"]), count_cell(point["context"]),
-                                      number_cell(point["optimal"]["gamma"]), number_cell(point["optimal"]["speedup"]),
-                                      interval_cell(within(point, {"optimal", "speedup_estimate", "ci95"}))};
+    std::vector<std::string> cells = {count_cell(point["batch"])};
+    if (contexts) cells.push_back(count_cell(point["context"]));
+    cells.push_back(number_cell(point["optimal"]["gamma"]));
+    cells.push_back(number_cell(point["optimal"]["speedup"]));
+    cells.push_back(interval_cell(within(point, {"optimal", "speedup_estimate", "ci95"})));
     if (seconds) {
       cells.push_back(milliseconds_cell(within(point, {"seconds_per_output_token", "speculative"})));
       cells.push_back(milliseconds_cell(within(point, {"seconds_per_output_token", "baseline"})));
@@ -122,6 +130,21 @@ std::string points_table(const ordered_json& plan) {
     table.add_row(std::move(cells));
   }
   return table.to_string();
+}
+
+bool holds_gamma(const ordered_json& gammas, const ordered_json& gamma) {
+  return std::find(gammas.begin(), gammas.end(), gamma) != gammas.end();
+}
+
+/// "near-best, in use, extrapolated": what the lists of a plan say of a gamma, or of a point.
+/// @param best  first word, if any
+std::string said_of_gamma(std::string_view best, const ordered_json& plan_or_point, const ordered_json& row) {
+  std::string words(best);
+  const auto add = [&](std::string_view word) { words += fmt::format("{}{}", words.empty() ? "" : ", ", word); };
+  if (best.empty() && holds_gamma(plan_or_point["near_optimal_gammas"], row["gamma"])) add("near-best");
+  if (within(plan_or_point, {"deployed", "gamma"}) == row["gamma"]) add("in use");
+  if (row["extrapolated"] == true) add("extrapolated");
+  return words;
 }
 
 /// Every gamma of the closed forms.
@@ -136,6 +159,8 @@ std::string closed_form_table(const ordered_json& plan) {
   for (const char* heading : {"Operations factor", "Memory access factor"}) columns.push_back({heading});
   if (finite) columns.push_back({"Speedup, finite"});
   if (regret) columns.push_back({"Largest regret"});
+  columns.push_back({"", false});
+  const ordered_json fastest = within(plan, {"optimal", "gamma"});
   HtmlTable table("Every gamma; the recommended one is marked", std::move(columns));
   for (const ordered_json& row : plan["rows"]) {
     std::vector<std::string> cells = {number_cell(row["gamma"]), number_cell(row["expected_tokens"]),
@@ -144,7 +169,11 @@ std::string closed_form_table(const ordered_json& plan) {
     for (const char* factor : {"operations_factor", "memory_access_factor"}) cells.push_back(number_cell(row[factor]));
     if (finite) cells.push_back(number_cell(row["finite_speedup"]));
     if (regret) cells.push_back(percent_cell(row["worst_regret"]));
-    table.add_row(std::move(cells), row["gamma"] == best);
+    const bool is_fastest = row["gamma"] == fastest;
+    const bool is_best = row["gamma"] == best;
+    cells.push_back(
+        said_of_gamma(is_fastest ? "best" : is_best ? "recommended" : "", plan, row));
+    table.add_row(std::move(cells), is_best);
   }
   return table.to_string();
 }
@@ -159,6 +188,7 @@ std::string gammas_table(const ordered_json& point, const std::string& interval)
   std::vector<HtmlTable::Column> columns = {{"Gamma"},   {"Tokens per step"}, {seconds ? "Round, ms" : "Round, steps"},
                                             {"Speedup"}, {interval},          {"Regret"}};
   if (bound) columns.push_back({"Bound", false});
+  columns.push_back({"", false});
   HtmlTable table(fmt::format("Every gamma at {}; the best one is marked",
                               point_words(point["batch"].get<double>(), point["context"].get<double>())),
                   std::move(columns));
@@ -173,6 +203,11 @@ std::string gammas_table(const ordered_json& point, const std::string& interval)
         interval_cell(row["speedup_ci95"]),
         percent_cell(row["regret"])};
     if (bound) cells.push_back(text_of_value(row["bound"]));
+    const bool is_fastest = row["regret"] == 0.0;
+    cells.push_back(said_of_gamma(gamma == best   ? (is_fastest ? "best" : "recommended")
+                                  : is_fastest && best >= 0 ? "fastest"
+                                                            : "",
+                                  point, row));
     table.add_row(std::move(cells), gamma == best);
   }
   return table.to_string();

@@ -80,6 +80,10 @@ class RecordedAcceptance {
   std::vector<Note> notes() const {
     std::vector<Note> notes = observer_.notes();
     append(notes, source_->notes());
+    if (const auto longest = columns_->longest_draft(); longest && play_.replayed.gamma > *longest) {
+      notes.push_back({"gamma_not_drafted", fmt::format("gamma is {}, but {}: longer drafts are taken for rejected",
+                                                        play_.replayed.gamma, planning::no_longer_draft(*longest))});
+    }
     return notes;
   }
 

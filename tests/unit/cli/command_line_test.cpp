@@ -151,20 +151,24 @@ TEST_CASE("complaints about the command of a group name the group") {
                 "--bogus is not an option of box pack; see specdec box pack --help");
 }
 
-TEST_CASE("the options of a command in a group go to a configuration file and back, its arguments do not") {
+TEST_CASE("the options of a command in a group and its arguments go to a configuration file and back") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "boxes.toml").string();
   const Run printed = run_boxes({"box", "pack", "lid", "a", "--depth", "7", "--print-config"});
   CHECK(printed.exit_code == 0);
   CHECK(printed.out.starts_with("[box.pack]\n"));
-  CHECK(printed.out.find("lid") == std::string::npos);
   std::ofstream(file) << printed.out;
-  CHECK(json_of({"box", "pack", "lid", "a", "--config", file.c_str()})["inputs"]["depth"] == 7);
+  const ordered_json inputs = json_of({"box", "pack", "--config", file.c_str()})["inputs"];
+  CHECK(inputs["depth"] == 7);
+  CHECK(inputs["lid"] == "lid");
+  CHECK(inputs["items"] == ordered_json({"a"}));
+  CHECK(json_of({"box", "pack", "top", "b", "c", "--config", file.c_str()})["inputs"]["items"] ==
+        ordered_json({"b", "c"}));
   std::ofstream(file) << "[box.pakc]\ndepth = 7\n";
   check_refused({"box", "pack", "lid", "a", "--config", file.c_str()}, file + ":1: box.pakc is not a command");
-  std::ofstream(file) << "[box.pack]\nLID = 7\n";
+  std::ofstream(file) << "quiet = true\n[box.pack]\nLID = 7\n";
   check_refused({"box", "pack", "lid", "a", "--config", file.c_str()},
-                file + ":2: box.pack.LID is not an option of a command");
+                file + ":1: quiet stands above all sections, but must stand in that of a command, such as [plan]");
 }
 
 TEST_CASE("a configuration file's keys have the lines in which they begin, behind lists over several lines too") {

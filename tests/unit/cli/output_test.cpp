@@ -33,14 +33,16 @@ TEST_CASE("doubles in JSON read back as the same doubles") {
   CHECK(ordered_json(0.1).dump() == "0.1");
 }
 
-TEST_CASE("CSV gives an interval two columns also where it is null, and numbers rows of plain values") {
+TEST_CASE("CSV gives an interval two columns also where it is null, and numbers rows of plain values by their own name") {
   const ordered_json rows = {{{"speedup_ci95", nullptr}, {"alpha_bounds", {0, 1}}},
                              {{"speedup_ci95", {1, 2}}, {"alpha_bounds", nullptr}}};
   CHECK(to_csv(rows) ==
         "speedup_ci95_low,speedup_ci95_high,alpha_bounds_low,alpha_bounds_high\n"
         ",,0,1\n"
         "1,2,,\n");
-  CHECK(to_csv(ordered_json{0.5, nullptr, 0.25}) == "row,value\n1,0.5\n2,\n3,0.25\n");
+  const CsvTable table = {"autocorrelation", "/autocorrelation", {}, "lag"};
+  const ordered_json document = {{"autocorrelation", {0.5, nullptr, 0.25}}};
+  CHECK(to_csv(rows_of(document, table, {table})) == "lag,value\n1,0.5\n2,\n3,0.25\n");
 }
 
 TEST_CASE("CSV flattens estimates, joins arrays, quotes what needs it and leaves null empty") {
@@ -49,9 +51,12 @@ TEST_CASE("CSV flattens estimates, joins arrays, quotes what needs it and leaves
                               {"gammas", {1, 2}}},
                              {{"task", "plain"}, {"alpha", nullptr}, {"gammas", ordered_json::array()}}};
   CHECK(to_csv(rows) ==
-        "task,alpha_value,alpha_ci95_low,alpha_ci95_high,alpha_method,gammas,alpha\n"
-        "\"a,\"\"b\"\"\",0.5,0.25,0.75,batches,1;2,\n"
-        "plain,,,,,,\n");
+        "task,alpha_value,alpha_ci95_low,alpha_ci95_high,alpha_method,gammas\n"
+        "\"a,\"\"b\"\"\",0.5,0.25,0.75,batches,1;2\n"
+        "plain,,,,,\n");
+  const ordered_json none = {{{"task", "plain"}, {"alpha", nullptr}, {"gammas", ordered_json::array()}}};
+  CHECK(to_csv(none, ordered_json::array({rows[0]})) ==
+        "task,alpha_value,alpha_ci95_low,alpha_ci95_high,alpha_method,gammas\nplain,,,,,\n");
 }
 
 TEST_CASE("CSV leaves out lists of objects, which no cell can hold") {

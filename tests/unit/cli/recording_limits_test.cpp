@@ -1,0 +1,169 @@
+// What a recording cannot tell: whether its text is the target's own, what longer drafts would have gained, and what
+// another rule of acceptance accepts.
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/recordings.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using namespace specdec::tests;
+using nlohmann::ordered_json;
+
+namespace {
+
+std::string one_line(const std::string& text) { return std::regex_replace(text, std::regex(R"(\n *)"), " "); }
+
+bool holds(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+/// Whole rows of a random pair in texts of 50 tokens.
+RecordedPair own_text() { return recorded_pair(40, 2000, 50, 7); }
+
+/// The same with each row beside the token before its own.
+RecordedPair shifted_text() {
+  RecordedPair pair = own_text();
+  std::rotate(pair.token.begin(), pair.token.end() - 1, pair.token.end());
+  return pair;
+}
+
+/// Accepted lengths of rounds of `gamma` drafts, each accepted with the same probability: as position traces have them.
+std::filesystem::path lengths_of(const std::filesystem::path& path, std::int32_t gamma, double alpha) {
+  std::mt19937 generator(5);
+  std::bernoulli_distribution accepts(alpha);
+  std::ofstream file(path);
+  for (int text = 0; text < 40; ++text) {
+    ordered_json tokens = ordered_json::array(), lengths = ordered_json::array();
+    for (int t = 0; t < 60; ++t) {
+      std::int32_t length = 1;
+      while (length <= gamma && accepts(generator)) ++length;
+      tokens.push_back(t);
+      lengths.push_back(length);
+    }
+    file << ordered_json({{"prompt_token_ids", {1}},
+                          {"generated_token_ids", tokens},
+                          {"acc_d", {{"acc_len", lengths}}}})
+                .dump()
+         << '\n';
+  }
+  return path;
+}
+
+}  // namespace
+
+// Rows and text are drawn once with a fixed seed; of the target's own texts one in 7,900 would be taken for another's.
+TEST_CASE("a text that does not look like the target's own decides nothing, and every command that reads it says so") {
+  const ScratchFolder folder;
+  const std::string own = full_trace(folder / "own.safetensors", own_text()).string();
+  const std::string shifted = full_trace(folder / "shifted.safetensors", shifted_text()).string();
+  const std::string code = "text_not_from_target";
+
+  CHECK(document_of_run("plan --c 0.05 --trace " + own)["points"][0]["verdict"] == "speculate");
+  const ordered_json plan = document_of_run("plan --c 0.05 --trace " + shifted);
+  CHECK(plan["points"][0]["verdict"] == "cannot tell");
+  CHECK(plan["points"][0]["dominant_source"] == "acceptance");
+  CHECK(plan["worth_it"].is_null());
+  CHECK(warns(plan, code));
+  CHECK(holds(one_line(run_specdec("plan --c 0.05 --trace " + shifted).out),
+              "Cannot tell at batch 1: the text of the recording does not look like the target's own. Its replay, which "
+              "then means nothing, gives gamma "));
+  check_run_refused("plan --c 0.05 --emit vllm --trace " + shifted,
+                    "--emit is vllm, but there is no gamma to configure: the text of the recording does not look like "
+                    "the target's own, and nothing is decided by it");
+
+  const std::string analysed = one_line(run_specdec("analyze --samples 0 --c 0.05 " + shifted).out);
+  CHECK(holds(analysed, "Cannot tell whether drafting pays: the text does not look like the target's own."));
+  CHECK_FALSE(holds(analysed, " per step: "));
+  CHECK(holds(one_line(run_specdec("analyze --samples 0 --c 0.05 --force-replay " + shifted).out), " per step: "));
+
+  for (const std::string command :
+       {"analyze --samples 0 ", "replay ", "simulate --source trace --trace ", "compare algorithm1 --source trace --trace ",
+        "plot tokens-over-gamma --trace ", "plot token-strip --trace ", "plot beta-histogram --trace ",
+        "trace check "}) {
+    CAPTURE(command);
+    CHECK(warns(document_of_run(command + shifted), code));
+    CHECK_FALSE(warns(document_of_run(command + own), code));
+  }
+  const ordered_json report =
+      document_of_run("report --static --c 0.05 --output " + (folder / "page.html").string() + " --trace " + shifted);
+  CHECK(warns(report, code));
+  CHECK(holds(report["recommendation"].dump(), "Cannot tell at batch 1"));
+}
+
+TEST_CASE("what is said of alpha's interval reaches the plan, and a text from elsewhere is refused in one sentence") {
+  const ScratchFolder folder;
+  std::vector<double> acceptance;
+  for (int i = 0; i < 60; ++i) acceptance.push_back(0.3 + 0.01 * (i % 50));
+  const std::string one_text =
+      scalar_trace(folder / "one.safetensors", acceptance, std::vector<std::int64_t>(acceptance.size(), 0)).string();
+  CHECK(warns(document_of_run("analyze --samples 0 --c 0.05 " + one_text), "alpha_interval"));
+  CHECK(warns(document_of_run("plan --c 0.05 --trace " + one_text), "alpha_interval"));
+
+  const std::string other = full_trace(folder / "other.safetensors", own_text(), {{"path", "other"}}).string();
+  check_run_refused("plan --c 0.05 --trace " + other,
+                    "--trace: " + other +
+                        " cannot be planned with: its text is not the target's own (path is other), and only such a "
+                        "text tells what drafts gain; specdec analyze --force-replay replays it all the same");
+}
+
+// The oracle is Eq. 1 at the rate that the lengths were drawn with; 40 texts of 60 tokens have an error of some 3%.
+TEST_CASE("accepted lengths of drafts of two say nothing of longer ones, and nothing is called the fastest of those") {
+  const ScratchFolder folder;
+  const std::string two = lengths_of(folder / "two.jsonl", 2, 0.8).string();
+  const std::string why =
+      "no accepted length exceeds 3, so that the recording does not tell whether drafts of more than 2 tokens were made, "
+      "nor what they would have gained";
+
+  const ordered_json analysis = document_of_run("analyze --samples 4 --gamma 1:10 --c 0.05 " + two);
+  REQUIRE(analysis["gammas"].size() == 2);
+  CHECK(analysis["gammas"][1]["tokens_per_step"]["replay"].get<double>() == Approx(1 + 0.8 + 0.64).epsilon(0.1));
+  CHECK(analysis["position_acceptance"].size() == 2);
+  CHECK(warns(analysis, "gamma_not_drafted"));
+  CHECK(warns(analysis, "optimum_at_limit"));
+  const std::string text = one_line(run_specdec("analyze --samples 0 --c 0.05 " + two).out);
+  CHECK(holds(text, "alpha 0."));
+  CHECK(holds(text, " of a round's first draft under rejection"));
+  CHECK(holds(text, "among gammas up to 2. Longer drafts were not measured, and may be faster."));
+  check_run_refused("analyze --gamma 5,6 --c 0.05 " + two, "--gamma is 5, but must be at most 2: " + why);
+
+  const ordered_json plan = document_of_run("plan --c 0.05 --trace " + two);
+  CHECK(plan["points"][0]["rows"].size() == 3);
+  CHECK(warns(plan, "gamma_not_drafted"));
+  CHECK(warns(plan, "optimum_at_limit"));
+  check_run_refused("replay --gamma 5 " + two, "--gamma is 5, but must be at most 2: " + why);
+  CHECK(document_of_run("replay --gamma 2 " + two)["gamma"] == 2);
+  CHECK(warns(document_of_run("simulate --source trace --gamma 5 --trace " + two), "gamma_not_drafted"));
+
+  // Drafts of six tell of all that are asked for here.
+  const std::string six = lengths_of(folder / "six.jsonl", 6, 0.8).string();
+  CHECK_FALSE(warns(document_of_run("analyze --samples 0 --gamma 1:6 --c 0.05 " + six), "gamma_not_drafted"));
+}
+
+TEST_CASE("a configuration for llama.cpp is planned by its own rule, where the recording tells it") {
+  const ScratchFolder folder;
+  const std::string whole = full_trace(folder / "whole.safetensors", own_text()).string();
+  const ordered_json own_rule = document_of_run("plan --c 0.05 --emit llamacpp --trace " + whole);
+  const ordered_json stated = document_of_run("plan --c 0.05 --emit llamacpp --acceptance greedy-draft --trace " + whole);
+  CHECK(own_rule["points"] == stated["points"]);
+  CHECK(warns(own_rule, "rule_of_engine"));
+  CHECK_FALSE(warns(stated, "rule_of_engine"));
+  const ordered_json by_vllm = document_of_run("plan --c 0.05 --emit vllm --trace " + whole);
+  CHECK(by_vllm["points"] == document_of_run("plan --c 0.05 --trace " + whole)["points"]);
+  CHECK(by_vllm["points"] != own_rule["points"]);
+  CHECK(holds(one_line(run_specdec("plan --c 0.05 --emit llamacpp --acceptance rejection --trace " + whole).out),
+              "But llama.cpp drafts greedily and compares tokens: these figures are of rejection sampling, which it does "
+              "not have."));
+
+  const std::string scalar =
+      scalar_trace(folder / "scalar.safetensors", {0.9, 0.3, 0.5, 0.8}, {0, 0, 1, 1}).string();
+  const Run refused = run_specdec("plan --c 0.05 --emit llamacpp --trace " + scalar);
+  CHECK(refused.exit_code == 2);
+  CHECK(holds(refused.err, "--emit is llamacpp, which drafts greedily and compares tokens, but " + scalar +
+                               " does not tell what that accepts: "));
+}
