@@ -184,6 +184,20 @@ TEST_CASE("the range of a speedup stands beside the speedup") {
   CHECK(content_of(file).find(">Speedup</th><th scope=\"col\" class=\"n\">Speedup, range</th>") != std::string::npos);
 }
 
+TEST_CASE("the gamma table of a report marks what plan marks, and shows no context that nobody asked for") {
+  const std::string closed = page_of("--acceptance-length 2.92 --at 3 --c 0.04 --gamma 3");
+  for (const char* words : {"recommended, in use", "best, extrapolated", "near-best, extrapolated"}) {
+    CAPTURE(words);
+    CHECK(closed.find(words) != std::string::npos);
+  }
+  CHECK(closed.find("±0.00") == std::string::npos);
+  CHECK(closed.find("without sampling error") != std::string::npos);
+  const std::string points = page_of("--alpha 0.8 --c 0.05 --batch 1 --gamma 5");
+  CHECK(points.find("in use</td>") != std::string::npos);
+  CHECK(points.find(">Context<") == std::string::npos);
+  CHECK(page_of("--alpha 0.8 --c 0.05 --batch 1 --context 100").find(">Context<") != std::string::npos);
+}
+
 TEST_CASE("tables and figures of a report call ranges without sampling error by that name") {
   const std::string typed = page_of("--acceptance-length 2.92 --at 3 --c 0.05 --batch 1,8");
   CHECK(count_of(typed, "95% interval") == 0);

@@ -76,6 +76,10 @@ class Bash(Completion):
         self.assertIn("h100-sxm", self.completed("specdec", "list", "hardware", "h1"))
         self.assertIn("optimal-gamma", self.completed("specdec", "plot", "optimal"))
 
+    def test_methods_are_completed_by_each_of_their_parts(self):
+        self.assertEqual(self.completed("specdec", "compare", "algo"), ["algorithm1"])
+        self.assertEqual(self.completed("specdec", "compare", "copy+algo"), ["copy+algorithm1"])
+
     def test_files_are_completed_where_one_is_read(self):
         self.assertEqual(self.completed("specdec", "analyze", "rec"), ["recording.jsonl"])
         self.assertEqual(self.completed("specdec", "plan", "--trace", "rec"), ["recording.jsonl"])

@@ -501,6 +501,34 @@ TEST_CASE("options that the source or the method has no use for are refused, def
   CHECK(run_specdec("simulate --source synthetic --tokens 64 --verifier block --config " + file).exit_code == 2);
 }
 
+TEST_CASE("costs go beside the default of c, and no cost is asked for that a recording cannot use") {
+  const ordered_json beside = document_of_run("simulate --tokens 64 --verify-factor 1.2");
+  const ordered_json plain = document_of_run("simulate --tokens 64");
+  CHECK(beside["results"][0]["speedup"]["value"].get<double>() < plain["results"][0]["speedup"]["value"].get<double>());
+  check_run_refused("simulate --source synthetic --tokens 64 --verify-factor 1.2",
+                    "--verify-factor is given, but needs --c beside it");
+
+  const specdec::tests::ScratchFolder scratch;
+  const auto trace = specdec::tests::full_trace(scratch / "rows.safetensors",
+                                                specdec::tests::recorded_pair(20, 400, 40, 3));
+  const ordered_json confidence = document_of_run("compare confidence --source trace --trace " + trace.string());
+  CHECK(confidence["results"][0]["speedup"].is_null());
+  CHECK(confidence.dump().find("needs --c") == std::string::npos);
+  CHECK(specdec::tests::warns(document_of_run("compare algorithm1 --source trace --trace " + trace.string()), "no_cost"));
+}
+
+TEST_CASE("a lossy method at a parameter that loses nothing is called lossless, and CSV keeps its columns") {
+  const std::string lenient = "simulate --source synthetic --tokens 64 --verifier lenient --lenience ";
+  CHECK(run_specdec(lenient + "1").out.find("  lossless                yes, with these parameters\n") !=
+        std::string::npos);
+  CHECK(run_specdec(lenient + "0.3").out.find("  lossless                no, total variation ") != std::string::npos);
+  const auto header = [](const std::string& command) {
+    const std::string out = run_specdec(command + " --format csv").out;
+    return out.substr(0, out.find('\n'));
+  };
+  CHECK(header("simulate --source synthetic --tokens 64") == header("simulate --source synthetic --tokens 64 --c 0.1"));
+}
+
 TEST_CASE("both print a table for people and one line a method as CSV") {
   CHECK(run_specdec(std::string("simulate") + small).out.starts_with("algorithm1: 2048 tokens in "));
   CHECK(run_specdec(std::string("compare block") + small).out.starts_with("method  lossless"));

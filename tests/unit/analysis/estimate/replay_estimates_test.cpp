@@ -129,6 +129,19 @@ TEST_CASE("a report depends neither on threads nor on how the positions were han
   for (const std::size_t piece : {1U, 17U, 64U, 999U}) require_same(replay(trace, threaded, piece).report(), whole);
 }
 
+// The oracle is a replay that was never asked for more.
+TEST_CASE("a report that ends at a gamma is that of a replay up to there") {
+  for (const int texts : {40, 1}) {
+    const Trace trace = random_trace(texts, 3);
+    const ReplayEstimateOptions few = options_with(0.15, 3);
+    ReplayEstimates ended = replay(trace, options_with(0.15), 500);
+    ended.end_at(3);
+    require_same(ended.report(0.6), replay(trace, few, 500).report(0.6));
+    if (few.replay.by_position) CHECK(ended.conditional_acceptance().size() == 3);
+    CHECK_THROWS_AS(ended.end_at(0), std::domain_error);
+  }
+}
+
 TEST_CASE("the best gamma wins the most resamplings, and their shares add up to one") {
   const Trace trace = random_trace(40, 3);
   const ReplayReport report = replay(trace, options_with(0.15), 500).report();

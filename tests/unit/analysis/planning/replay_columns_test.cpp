@@ -86,6 +86,25 @@ TEST_CASE("an accepted length says which drafts of the round from there would st
   CHECK(columns.exact());
 }
 
+TEST_CASE("the largest accepted length says how long the drafts were of which anything is known") {
+  Batch rates({0, 0});
+  rates.seen.acceptance.lower = {0.5, 0.5};
+  ReplayColumns of_rates(4, rates.seen);
+  REQUIRE(of_rates.take(rates.seen));
+  CHECK_FALSE(of_rates.longest_draft());
+  Batch lengths({0, 0});
+  lengths.accepted_length = {1, 1};
+  lengths.seen.accepted_length = lengths.accepted_length;
+  ReplayColumns columns(4, lengths.seen);
+  REQUIRE(columns.take(lengths.seen));
+  // A draft that is always rejected was made.
+  CHECK(columns.longest_draft() == 1);
+  lengths.accepted_length = {2, 3};
+  lengths.seen.accepted_length = lengths.accepted_length;
+  REQUIRE(columns.take(lengths.seen));
+  CHECK(columns.longest_draft() == 2);
+}
+
 TEST_CASE("depths beyond those of the first batch are cut, which is told") {
   Batch first({0, 0});
   first.seen.acceptance.lower = {0.5, 0.75};

@@ -61,6 +61,19 @@ TEST_CASE("the map's cells, boundaries and box are those of the library and of t
   CHECK(box["c_low"] == 0.02);
   CHECK(box["c_high"] == 0.1);
   CHECK(tests::warns(document_of_run("plot speedup-map --alpha 0.99 --c 0.1"), "outside_map"));
+
+  // What is too small for a box is a point, and a box too small to be seen has points at its corners.
+  const ordered_json point = document_of_run("plot speedup-map --alpha 0.6 --c 0.1");
+  REQUIRE(rows_named(point, "α and c in question").size() == 1);
+  CHECK(rows_named(point, "α and c in question")[0]["alpha"] == 0.6);
+  CHECK(rows_named(point, "α and c in question")[0]["c"] == 0.1);
+  CHECK(point["figure"]["caption"].get<std::string>().starts_with("The point, α 0.6 at c 0.1: "));
+  CHECK(rows_named(document_of_run("plot speedup-map --alpha 0.5:0.7 --c 0.1"), "α and c in question").size() == 2);
+  const ordered_json speck = document_of_run("plot speedup-map --alpha 0.6:0.601 --c-interval 0.1:0.101");
+  CHECK(rows_named(speck, "").size() == 4);
+  const ordered_json typed = document_of_run("plot speedup-map --acceptance-length 2.92 --at 3 --c 0.04");
+  CHECK(typed["figure"]["caption"].get<std::string>().find(
+            "if every draft is accepted at that one rate; it was measured up to γ = 3") != std::string::npos);
 }
 
 TEST_CASE("the regret of each gamma is that of the library, and the thick line has the least worst one") {
