@@ -411,7 +411,20 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_runs() {
   ordered_json run = json_of(planning::BenchFigures{});
   run["measured_speedup"] = json_of(estimate::Estimate{});
   ordered_json relative = json_of(planning::GammaComparison{});
-  return {{"runs", run}, {"backtest", json_of(planning::BenchPrediction{})}, {"relative", relative}};
+  // What is null at points that lack it.
+  ordered_json point = {{"next_measurement", nullptr}};
+  for (const char* key : {"gamma", "batch", "context", "requests", "with_baseline", "command"})
+    point["next_measurement"][key] = nullptr;
+  point["optimal"]["speedup_estimate"] = json_of(estimate::Estimate{});
+  point["interval_share"] = {{"acceptance", nullptr}, {"cost", nullptr}};
+  point["seconds_per_output_token"] = json_of(std::optional(planning::BaselineAndSpeculative{}));
+  point["output_tokens_per_second"] = point["seconds_per_output_token"];
+  point["break_even_c"] = {{"c", nullptr}, {"gamma", nullptr}};
+  point["deployed"] = json_of(std::optional(planning::DeployedAtPoint{}));
+  return {{"points", point},
+          {"runs", run},
+          {"backtest", json_of(planning::BenchPrediction{})},
+          {"relative", relative}};
 }
 
 ordered_json json_of(const Plan& d) {
