@@ -319,7 +319,7 @@ class CommandLine {
     require_no_input_written(inputs, texts_in(inputs));
     const Report report = report_of(parsed);
     std::vector<std::string> read;
-    for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path"));
+    for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path").get<std::string>());
     require_no_input_written(inputs, read);
     if (!report.files.empty()) inputs["files"] = report.files;
     if (!report.presets.empty()) inputs["presets"] = report.presets;
@@ -339,11 +339,11 @@ class CommandLine {
     std::vector<std::string> texts;
     for (const auto& [key, value] : inputs.items()) {
       if (key == "output" || key == "emit_file") continue;
-      if (key == "config" && value.is_object()) texts.push_back(value.at("path"));
-      if (value.is_string()) texts.push_back(value);
+      if (key == "config" && value.is_object()) texts.push_back(value.at("path").get<std::string>());
+      if (value.is_string()) texts.push_back(value.get<std::string>());
       if (!value.is_array()) continue;
       for (const nlohmann::ordered_json& one : value) {
-        if (one.is_string()) texts.push_back(one);
+        if (one.is_string()) texts.push_back(one.get<std::string>());
       }
     }
     return texts;
@@ -352,7 +352,7 @@ class CommandLine {
   /// @param files  words of options before anything is read; behind that what was read, which has the files of folders
   static void require_no_input_written(const nlohmann::ordered_json& inputs, const std::vector<std::string>& files) {
     for (const auto& [key, option] : {std::pair("output", "--output"), std::pair("emit_file", "--emit-file")}) {
-      if (inputs.contains(key) && inputs.at(key).is_string()) require_no_input(option, inputs.at(key), files);
+      if (inputs.contains(key) && inputs.at(key).is_string()) require_no_input(option, inputs.at(key).get<std::string>(), files);
     }
   }
 

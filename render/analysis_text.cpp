@@ -107,13 +107,13 @@ std::string iid_optimum_sentence(const planner::Analysis& a) {
 }
 
 /// The gain that a plan asks for, as everywhere by default.
-constexpr double enough = 1 + planner::default_min_gain;
+constexpr double gain_asked_for = 1 + planner::default_min_gain;
 
 /// "1.05", with as many digits as tell it from the gain that is asked for.
 std::string speedup_digits(double speedup) {
   constexpr int most = 6;
   int digits = 2;
-  while (digits < most && speedup != enough && fixed(speedup, digits) == fixed(enough, digits)) ++digits;
+  while (digits < most && speedup != gain_asked_for && fixed(speedup, digits) == fixed(gain_asked_for, digits)) ++digits;
   return fixed(speedup, digits);
 }
 
@@ -136,13 +136,13 @@ std::string no_gain_sentence(const ReplayReport& report, double c) {
     }
     if (!hopeful || row.speedup->ci95->hi > hopeful->speedup->ci95->hi) hopeful = &row;
   }
-  if (!hopeful || hopeful->speedup->ci95->hi < enough) {
+  if (!hopeful || hopeful->speedup->ci95->hi < gain_asked_for) {
     return fmt::format("Do not speculate: no gamma gains at c {}.", brief(c));
   }
   return fmt::format(
       "Cannot tell whether drafting pays: by the estimate no gamma gains at c {}, but gamma {} may give up to {}x, and "
       "plan asks for {}x.",
-      brief(c), hopeful->gamma, speedup_digits(hopeful->speedup->ci95->hi), fixed(enough, 2));
+      brief(c), hopeful->gamma, speedup_digits(hopeful->speedup->ci95->hi), fixed(gain_asked_for, 2));
 }
 
 /// What to draft, as far as the interval of its speedup says so.
@@ -152,20 +152,20 @@ std::string drafting_sentence(const ReplayReport& report, double c) {
   const Estimate& speedup = *report.gammas[static_cast<std::size_t>(gamma)].speedup;
   const std::string speed = speed_text(speedup, c);
   if (!speedup.ci95) {
-    const char* const little = speedup.value < enough ? ", a gain below that which plan asks for" : "";
+    const char* const little = speedup.value < gain_asked_for ? ", a gain below that which plan asks for" : "";
     return fmt::format("By the estimate alone, draft {} per step: {}{}.", counted(gamma, "token"), speed, little);
   }
-  if (speedup.ci95->lo >= enough) return fmt::format("Draft {} per step: {}.", counted(gamma, "token"), speed);
+  if (speedup.ci95->lo >= gain_asked_for) return fmt::format("Draft {} per step: {}.", counted(gamma, "token"), speed);
   const bool some_may_do = std::any_of(report.gammas.begin() + 1, report.gammas.end(), [](const GammaReplay& row) {
-    return !row.speedup->ci95 || row.speedup->ci95->hi >= enough;
+    return !row.speedup->ci95 || row.speedup->ci95->hi >= gain_asked_for;
   });
   if (some_may_do) {
     return fmt::format("Cannot tell whether drafting pays: gamma {} is the best by the estimate, {}, and plan asks for "
                        "{}x.",
-                       gamma, speed, fixed(enough, 2));
+                       gamma, speed, fixed(gain_asked_for, 2));
   }
   return fmt::format("Do not speculate: the best gamma, {}, gives {}, less than the {}x that plan asks for.", gamma,
-                     speed, fixed(enough, 2));
+                     speed, fixed(gain_asked_for, 2));
 }
 
 /// The tests say that the text is not the target's own.

@@ -53,12 +53,12 @@ void flatten(const std::string& prefix, const ordered_json& object, const ordere
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix + key;
     const ordered_json& of_all = shape.at(key);
-    if (is_table(of_all)) continue;
+    if (is_table(value) || is_table(of_all)) continue;
     if (value.is_object()) {
       flatten(name + "_", value, of_all, cells);
     } else if (value.is_null() && of_all.is_object()) {
       ordered_json nulls = of_all;
-      for (auto& [inner, item] : nulls.items()) item = nullptr;
+      for (ordered_json& item : nulls) item = nullptr;
       flatten(name + "_", nulls, of_all, cells);
     } else if (is_interval(key, value)) {
       cells.emplace_back(name + "_low", value.is_null() ? "" : csv_cell(value[0]));

@@ -328,7 +328,7 @@ std::string_view basis_of_recommendation(const Plan& d, const PointPlan& point) 
 void put_top_of_point(const Plan& d, ordered_json& json) {
   const bool one = d.points().size() == 1;
   const PointPlan& point = d.points().front();
-  const bool decided = planning::decides(point.basis, d.extrapolates());
+  const bool decided = planning::decides(point.basis, d.extrapolates()) && d.refused().empty();
   const std::optional<double> alpha =
       one && !d.drafts.empty() ? d.drafts[d.shown()].acceptance.alpha : std::optional<double>();
   json["alpha"] = number_or_null(alpha);
