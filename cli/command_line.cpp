@@ -352,7 +352,8 @@ class CommandLine {
   /// @param files  words of options before anything is read; behind that what was read, which has the files of folders
   static void require_no_input_written(const nlohmann::ordered_json& inputs, const std::vector<std::string>& files) {
     for (const auto& [key, option] : {std::pair("output", "--output"), std::pair("emit_file", "--emit-file")}) {
-      if (inputs.contains(key) && inputs.at(key).is_string()) require_no_input(option, inputs.at(key).get<std::string>(), files);
+      if (inputs.contains(key) && inputs.at(key).is_string())
+        require_no_input(option, inputs.at(key).get<std::string>(), files);
     }
   }
 

@@ -227,7 +227,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     how.acceptance = rule_of(o);
     how.beyond = beyond_of(o);
     how.by_request = reading.by_request;
-      return Acceptance::from_counters(o.counters, how);
+    return Acceptance::from_counters(o.counters, how);
   }
   if (o.trace.empty()) return stated_acceptance(o);
   planner::RecordingOptions how;

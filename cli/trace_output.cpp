@@ -35,8 +35,8 @@ void TraceOutput::require_path() const {
 traces::TraceWriter TraceOutput::open(const traces::TraceMetadata& metadata, traces::WriterOptions how) const {
   std::error_code ignored;
   if (path->ends_with(".safetensors") && std::filesystem::exists(*path, ignored)) {
-    throw UsageError(
-        fmt::format("--output is {}, which is there already, but must be a new file: what it holds would be lost", *path));
+    throw UsageError(fmt::format(
+        "--output is {}, which is there already, but must be a new file: what it holds would be lost", *path));
   }
   how.shard_bytes = shard_bytes.value_or(how.shard_bytes);
   how.shard_positions = shard_positions.value_or(how.shard_positions);

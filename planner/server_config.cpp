@@ -186,8 +186,9 @@ void take_placement(const Cost& cost, planning::EngineRequest& request) {
 /// @throws QuestionError if nothing is decided
 void take_gammas(const Plan& p, planning::EngineRequest& request) {
   if (const std::string refused = p.refused(); !refused.empty()) {
-    throw QuestionError(fmt::format("--emit is {}, but there is no gamma to configure: {}, and nothing is decided by it",
-                                    name_of(*p.question.emit), refused));
+    throw QuestionError(
+        fmt::format("--emit is {}, but there is no gamma to configure: {}, and nothing is decided by it",
+                    name_of(*p.question.emit), refused));
   }
   const planning::DraftPlan& plan = p.shown_plan();
   request.schedule = plan.schedule;

@@ -41,8 +41,8 @@ std::string acceptance_sentence(const TraceAnalysis& t) {
   if (!alpha) return fmt::format("alpha is not recorded; {}{}.", where, distance.empty() ? "" : "; " + distance);
   const bool of_tokens = !t.alpha || alpha != &*t.alpha;
   std::string text =
-      fmt::format("alpha {}{} under {}{}, from {}{}.", rate_text(*alpha), t.has_depths ? " of a round's first draft" : "",
-                  traces::name_of(t.rule),
+      fmt::format("alpha {}{} under {}{}, from {}{}.", rate_text(*alpha),
+                  t.has_depths ? " of a round's first draft" : "", traces::name_of(t.rule),
                   distance.empty() ? "" : ", " + distance, of_tokens ? "the emitted tokens of " : "", where);
   if (t.alpha && of_tokens) {
     text +=
@@ -113,15 +113,16 @@ constexpr double gain_asked_for = 1 + planner::default_min_gain;
 std::string speedup_digits(double speedup) {
   constexpr int most = 6;
   int digits = 2;
-  while (digits < most && speedup != gain_asked_for && fixed(speedup, digits) == fixed(gain_asked_for, digits)) ++digits;
+  while (digits < most && speedup != gain_asked_for && fixed(speedup, digits) == fixed(gain_asked_for, digits))
+    ++digits;
   return fixed(speedup, digits);
 }
 
 /// "1.42x the speed of plain decoding at c 0.1 (95%: 1.31 to 1.53)".
 std::string speed_text(const Estimate& speedup, double c) {
-  const std::string sure = speedup.ci95
-                               ? fmt::format("95%: {} to {}", speedup_digits(speedup.ci95->lo), speedup_digits(speedup.ci95->hi))
-                               : "no interval";
+  const std::string sure =
+      speedup.ci95 ? fmt::format("95%: {} to {}", speedup_digits(speedup.ci95->lo), speedup_digits(speedup.ci95->hi))
+                   : "no interval";
   return fmt::format("{}x the speed of plain decoding at c {} ({})", speedup_digits(speedup.value), brief(c), sure);
 }
 
@@ -160,9 +161,10 @@ std::string drafting_sentence(const ReplayReport& report, double c) {
     return !row.speedup->ci95 || row.speedup->ci95->hi >= gain_asked_for;
   });
   if (some_may_do) {
-    return fmt::format("Cannot tell whether drafting pays: gamma {} is the best by the estimate, {}, and plan asks for "
-                       "{}x.",
-                       gamma, speed, fixed(gain_asked_for, 2));
+    return fmt::format(
+        "Cannot tell whether drafting pays: gamma {} is the best by the estimate, {}, and plan asks for "
+        "{}x.",
+        gamma, speed, fixed(gain_asked_for, 2));
   }
   return fmt::format("Do not speculate: the best gamma, {}, gives {}, less than the {}x that plan asks for.", gamma,
                      speed, fixed(gain_asked_for, 2));

@@ -421,10 +421,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_runs() {
   point["output_tokens_per_second"] = point["seconds_per_output_token"];
   point["break_even_c"] = {{"c", nullptr}, {"gamma", nullptr}};
   point["deployed"] = json_of(std::optional(planning::DeployedAtPoint{}));
-  return {{"points", point},
-          {"runs", run},
-          {"backtest", json_of(planning::BenchPrediction{})},
-          {"relative", relative}};
+  return {{"points", point}, {"runs", run}, {"backtest", json_of(planning::BenchPrediction{})}, {"relative", relative}};
 }
 
 ordered_json json_of(const Plan& d) {

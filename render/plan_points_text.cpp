@@ -184,9 +184,10 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   }
   if (const std::string refused = d.refused(); !refused.empty()) {
     return largest == 0
-               ? fmt::format("Cannot tell at {}: {}, and by its replay, which then means nothing, no gamma is faster "
-                             "than plain decoding.",
-                             where, refused)
+               ? fmt::format(
+                     "Cannot tell at {}: {}, and by its replay, which then means nothing, no gamma is faster "
+                     "than plain decoding.",
+                     where, refused)
                : fmt::format("Cannot tell at {}: {}. Its replay, which then means nothing, gives gamma {} {}{}.", where,
                              refused, gamma, speed, certainty);
   }
@@ -524,8 +525,7 @@ std::string schedule_text(const Plan& d) {
   std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));
   if (std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) { return is_untold(d, stretch); })) {
     text +=
-        !d.impossible.empty()
-            ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
+        !d.impossible.empty() ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
         : !d.refused().empty()
             ? std::string(" By the estimate, which rests on a text that does not look like the target's own.")
             : fmt::format(" By the estimate: at those batches the intervals do not tell whether drafts give {}.",

@@ -514,8 +514,7 @@ theory::ReplayedRounds ReplayEstimates::total() const {
 
 Group ReplayEstimates::group_of(const Cluster& cluster) const {
   const auto steps = cluster.sums.begin() + 2;
-  return {cluster.task,    cluster.key,     cluster.texts,
-          cluster.sums[0], cluster.sums[1], {steps, steps + last_gamma_ + 1}};
+  return {cluster.task, cluster.key, cluster.texts, cluster.sums[0], cluster.sums[1], {steps, steps + last_gamma_ + 1}};
 }
 
 Groups ReplayEstimates::groups_of(const std::vector<Cluster>& clusters) const {

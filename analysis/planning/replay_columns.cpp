@@ -79,7 +79,8 @@ std::optional<std::int64_t> ReplayColumns::longest_draft() const {
 
 std::string no_longer_draft(std::int64_t longest) {
   return fmt::format(
-      "no accepted length exceeds {}, so that the recording does not tell whether drafts of more than {} were made, nor "
+      "no accepted length exceeds {}, so that the recording does not tell whether drafts of more than {} were made, "
+      "nor "
       "what they would have gained",
       longest + 1, longest == 1 ? "1 token" : fmt::format("{} tokens", longest));
 }

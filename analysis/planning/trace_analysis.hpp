@@ -143,8 +143,8 @@ struct TraceAnalysis {
   /// Notes on what is missing and why, and on the limitations of the results.
   std::vector<Note> notes;
 
-  /// True if the acceptance of drafts by their depth in the round was recorded: the estimates of alpha are then those of
-  /// a round's first draft.
+  /// True if the acceptance of drafts by their depth in the round was recorded: the estimates of alpha are then those
+  /// of a round's first draft.
   bool has_depths = false;
 
   /// The preferred estimate: of `alpha` and `alpha_emitted` the one from more positions, `alpha` if both have as many.

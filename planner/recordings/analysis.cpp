@@ -197,13 +197,14 @@ std::vector<Note> warnings_of(const Analysis& a) {
                      percent(t.law.kl_target_draft.infinite_share), percent(t.law.kl_draft_target.infinite_share)));
   }
   if (t.replay && t.replay->lower.optimum && t.replay->lower.optimum->at_limit && !t.replay->upper) {
-    warn("optimum_at_limit",
-         t.longest_draft
-             ? fmt::format("the best gamma is the longest draft that the recording tells of, {}; longer ones may be "
-                           "faster",
-                           *t.longest_draft)
-             : fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
-                           std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
+    warn(
+        "optimum_at_limit",
+        t.longest_draft
+            ? fmt::format("the best gamma is the longest draft that the recording tells of, {}; longer ones may be "
+                          "faster",
+                          *t.longest_draft)
+            : fmt::format("the best gamma is the largest one replayed, {}; --gamma 1:{} looks further", a.gammas.back(),
+                          std::min<std::int64_t>(2 * a.gammas.back(), theory::largest_replayed_gamma)));
   }
   for (std::size_t i = 0; i < a.monte_carlo.size(); ++i) {
     const auto z = a.monte_carlo_z(i);

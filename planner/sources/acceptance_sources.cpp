@@ -101,10 +101,10 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   how.cost = options.cost;
   how.judges_drafting = false;
   if (recording.metadata().path == traces::TextSource::other) {
-    throw QuestionError(
-        fmt::format("--trace: {} cannot be planned with: its text is not the target's own (path is other), and only such "
-                    "a text tells what drafts gain; specdec analyze --force-replay replays it all the same",
-                    name));
+    throw QuestionError(fmt::format(
+        "--trace: {} cannot be planned with: its text is not the target's own (path is other), and only such "
+        "a text tells what drafts gain; specdec analyze --force-replay replays it all the same",
+        name));
   }
   planning::TraceAnalyzer analyzer(recording.metadata(), how);
   traces::PositionBatch batch;
@@ -134,7 +134,7 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
     acceptance.not_told_apart = *optimum->near_optimal_gammas;
   }
   acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
-  acceptance.rule_source = options.acceptance                                  ? "user"
+  acceptance.rule_source = options.acceptance                              ? "user"
                            : recording.metadata().acceptance && !of_engine ? "file"
                                                                            : "default";
   if (of_engine) {

@@ -94,9 +94,10 @@ std::string map_caption(const SpeedupMapInputs& inputs) {
   }
   const bool is_point = inputs.alpha->lo == inputs.alpha->hi && inputs.c->lo == inputs.c->hi;
   const std::string one_rate =
-      inputs.measured_at ? fmt::format(", if every draft is accepted at that one rate; it was measured up to γ = {}, and a "
-                                       "plan takes rates beyond to fall",
-                                       *inputs.measured_at)
+      inputs.measured_at ? fmt::format(
+                               ", if every draft is accepted at that one rate; it was measured up to γ = {}, and a "
+                               "plan takes rates beyond to fall",
+                               *inputs.measured_at)
                          : "";
   return fmt::format("{}, α {} at c {}: {}{}. {}", is_point ? "The point" : "The box", range_text(*inputs.alpha),
                      range_text(*inputs.c), best, one_rate, caption);
@@ -222,10 +223,10 @@ std::string speedup_words(const planning::PointPlan& point, const std::string& i
   }
   const bool is_largest = std::none_of(point.rows.begin(), point.rows.end(),
                                        [&](const planning::DeploymentRow& row) { return row.speedup > best.speedup; });
-  std::string words = best.gamma == 0 ? fmt::format("plain decoding is {}", is_largest ? "fastest" : "recommended")
-                                      : fmt::format("γ = {} is {}, {}× as fast as plain decoding{}", best.gamma,
-                                                    is_largest ? "best" : "recommended", estimate_label(speedup, 2),
-                                                    range);
+  std::string words = best.gamma == 0
+                          ? fmt::format("plain decoding is {}", is_largest ? "fastest" : "recommended")
+                          : fmt::format("γ = {} is {}, {}× as fast as plain decoding{}", best.gamma,
+                                        is_largest ? "best" : "recommended", estimate_label(speedup, 2), range);
   if (point.deployed) {
     words += fmt::format("; γ = {}, in use, gives {}×, a regret of {}{}", point.deployed->gamma,
                          brief(point.deployed->speedup, 3), percent(point.deployed->regret),
@@ -282,8 +283,8 @@ Chart speedup_map_chart(const SpeedupMapInputs& inputs) {
       const auto within = [](const estimate::Interval& interval, double low, double high) {
         return estimate::Interval{std::max(interval.lo, low), std::min(interval.hi, high)};
       };
-      for (ChartSeries& mark : in_question(within(*inputs.alpha, lowest_rate, highest_rate),
-                                           within(*inputs.c, lowest_c, highest_c))) {
+      for (ChartSeries& mark :
+           in_question(within(*inputs.alpha, lowest_rate, highest_rate), within(*inputs.c, lowest_c, highest_c))) {
         panel.series.push_back(std::move(mark));
       }
     } else {
@@ -339,9 +340,9 @@ Chart speedup_over_gamma_chart(const SpeedupOverGammaInputs& inputs) {
                                  inputs.points.size() + inputs.unpriced);
   }
   if (first.optimal_row && first.optimal()->speedup_ci95.lo < first.optimal()->speedup_ci95.hi) {
-    chart.caption += fmt::format(" Shown is a {}{}: {}.", inputs.interval,
-                                 inputs.lacks_sampling_error ? " without sampling error" : "",
-                                 first.speedup_estimate->method);
+    chart.caption +=
+        fmt::format(" Shown is a {}{}: {}.", inputs.interval,
+                    inputs.lacks_sampling_error ? " without sampling error" : "", first.speedup_estimate->method);
   }
   return chart;
 }

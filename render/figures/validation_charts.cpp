@@ -135,9 +135,10 @@ Chart theory_against_simulation_chart(const MonteCarloChartInputs& in) {
   chart.name = "theory-against-simulation";
   for (const validation::Configuration& run : in.runs) {
     if (run.steps_z) continue;
-    chart.warnings.push_back({"too_little_chance",
-                              fmt::format("the {} has no deviation at γ = {}: its number of steps varies too little there",
-                                          in.pair, run.gamma)});
+    chart.warnings.push_back(
+        {"too_little_chance",
+         fmt::format("the {} has no deviation at γ = {}: its number of steps varies too little there", in.pair,
+                     run.gamma)});
   }
   chart.title = "Tokens per step by theory and by simulation";
   chart.columns = in.runs.empty() ? 2 : 3;

@@ -101,9 +101,8 @@ std::string points_table(const ordered_json& plan) {
     return !within(point, {"seconds_per_output_token"}).is_null();
   });
   // As long as nobody has said a context there is none to show.
-  const bool contexts = std::any_of(points.begin(), points.end(), [](const ordered_json& point) {
-    return point["context"] != 0;
-  });
+  const bool contexts =
+      std::any_of(points.begin(), points.end(), [](const ordered_json& point) { return point["context"] != 0; });
   std::vector<HtmlTable::Column> columns = {{"Batch"}};
   if (contexts) columns.push_back({"Context"});
   for (const std::string& heading : {std::string("Gamma"), std::string("Speedup"), shown_interval_heading(plan)})
@@ -171,8 +170,7 @@ std::string closed_form_table(const ordered_json& plan) {
     if (regret) cells.push_back(percent_cell(row["worst_regret"]));
     const bool is_fastest = row["gamma"] == fastest;
     const bool is_best = row["gamma"] == best;
-    cells.push_back(
-        said_of_gamma(is_fastest ? "best" : is_best ? "recommended" : "", plan, row));
+    cells.push_back(said_of_gamma(is_fastest ? "best" : is_best ? "recommended" : "", plan, row));
     table.add_row(std::move(cells), is_best);
   }
   return table.to_string();
@@ -204,7 +202,7 @@ std::string gammas_table(const ordered_json& point, const std::string& interval)
         percent_cell(row["regret"])};
     if (bound) cells.push_back(text_of_value(row["bound"]));
     const bool is_fastest = row["regret"] == 0.0;
-    cells.push_back(said_of_gamma(gamma == best   ? (is_fastest ? "best" : "recommended")
+    cells.push_back(said_of_gamma(gamma == best             ? (is_fastest ? "best" : "recommended")
                                   : is_fastest && best >= 0 ? "fastest"
                                                             : "",
                                   point, row));

@@ -30,8 +30,7 @@ TEST_CASE("no command writes its output over what it reads, under whatever name"
          {"analyze " + trace, "replay " + trace, "trace info " + trace, "trace check " + trace, "doctor " + trace,
           "plan --c 0.05 --trace " + trace, "report --c 0.05 --trace " + trace,
           "simulate --source trace --trace " + trace, "compare --source trace --trace " + trace,
-          "plot beta-histogram --trace " + trace, "plan --draft a:trace=" + trace + ",c=0.1",
-          "counters " + trace}) {
+          "plot beta-histogram --trace " + trace, "plan --draft a:trace=" + trace + ",c=0.1", "counters " + trace}) {
       CAPTURE(command);
       const Run run = run_specdec(command + " --output " + output);
       CHECK(run.exit_code == 2);

@@ -33,7 +33,8 @@ TEST_CASE("doubles in JSON read back as the same doubles") {
   CHECK(ordered_json(0.1).dump() == "0.1");
 }
 
-TEST_CASE("CSV gives an interval two columns also where it is null, and numbers rows of plain values by their own name") {
+TEST_CASE(
+    "CSV gives an interval two columns also where it is null, and numbers rows of plain values by their own name") {
   const ordered_json rows = {{{"speedup_ci95", nullptr}, {"alpha_bounds", {0, 1}}},
                              {{"speedup_ci95", {1, 2}}, {"alpha_bounds", nullptr}}};
   CHECK(to_csv(rows) ==

@@ -46,9 +46,8 @@ std::filesystem::path lengths_of(const std::filesystem::path& path, std::int32_t
       tokens.push_back(t);
       lengths.push_back(length);
     }
-    file << ordered_json({{"prompt_token_ids", {1}},
-                          {"generated_token_ids", tokens},
-                          {"acc_d", {{"acc_len", lengths}}}})
+    file << ordered_json(
+                {{"prompt_token_ids", {1}}, {"generated_token_ids", tokens}, {"acc_d", {{"acc_len", lengths}}}})
                 .dump()
          << '\n';
   }
@@ -70,9 +69,10 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
   CHECK(plan["points"][0]["dominant_source"] == "acceptance");
   CHECK(plan["worth_it"].is_null());
   CHECK(warns(plan, code));
-  CHECK(holds(one_line(run_specdec("plan --c 0.05 --trace " + shifted).out),
-              "Cannot tell at batch 1: the text of the recording does not look like the target's own. Its replay, which "
-              "then means nothing, gives gamma "));
+  CHECK(
+      holds(one_line(run_specdec("plan --c 0.05 --trace " + shifted).out),
+            "Cannot tell at batch 1: the text of the recording does not look like the target's own. Its replay, which "
+            "then means nothing, gives gamma "));
   check_run_refused("plan --c 0.05 --emit vllm --trace " + shifted,
                     "--emit is vllm, but there is no gamma to configure: the text of the recording does not look like "
                     "the target's own, and nothing is decided by it");
@@ -82,10 +82,9 @@ TEST_CASE("a text that does not look like the target's own decides nothing, and 
   CHECK_FALSE(holds(analysed, " per step: "));
   CHECK(holds(one_line(run_specdec("analyze --samples 0 --c 0.05 --force-replay " + shifted).out), " per step: "));
 
-  for (const std::string command :
-       {"analyze --samples 0 ", "replay ", "simulate --source trace --trace ", "compare algorithm1 --source trace --trace ",
-        "plot tokens-over-gamma --trace ", "plot token-strip --trace ", "plot beta-histogram --trace ",
-        "trace check "}) {
+  for (const std::string command : {"analyze --samples 0 ", "replay ", "simulate --source trace --trace ",
+                                    "compare algorithm1 --source trace --trace ", "plot tokens-over-gamma --trace ",
+                                    "plot token-strip --trace ", "plot beta-histogram --trace ", "trace check "}) {
     CAPTURE(command);
     CHECK(warns(document_of_run(command + shifted), code));
     CHECK_FALSE(warns(document_of_run(command + own), code));
@@ -117,7 +116,8 @@ TEST_CASE("accepted lengths of drafts of two say nothing of longer ones, and not
   const ScratchFolder folder;
   const std::string two = lengths_of(folder / "two.jsonl", 2, 0.8).string();
   const std::string why =
-      "no accepted length exceeds 3, so that the recording does not tell whether drafts of more than 2 tokens were made, "
+      "no accepted length exceeds 3, so that the recording does not tell whether drafts of more than 2 tokens were "
+      "made, "
       "nor what they would have gained";
 
   const ordered_json analysis = document_of_run("analyze --samples 4 --gamma 1:10 --c 0.05 " + two);
@@ -149,19 +149,20 @@ TEST_CASE("a configuration for llama.cpp is planned by its own rule, where the r
   const ScratchFolder folder;
   const std::string whole = full_trace(folder / "whole.safetensors", own_text()).string();
   const ordered_json own_rule = document_of_run("plan --c 0.05 --emit llamacpp --trace " + whole);
-  const ordered_json stated = document_of_run("plan --c 0.05 --emit llamacpp --acceptance greedy-draft --trace " + whole);
+  const ordered_json stated =
+      document_of_run("plan --c 0.05 --emit llamacpp --acceptance greedy-draft --trace " + whole);
   CHECK(own_rule["points"] == stated["points"]);
   CHECK(warns(own_rule, "rule_of_engine"));
   CHECK_FALSE(warns(stated, "rule_of_engine"));
   const ordered_json by_vllm = document_of_run("plan --c 0.05 --emit vllm --trace " + whole);
   CHECK(by_vllm["points"] == document_of_run("plan --c 0.05 --trace " + whole)["points"]);
   CHECK(by_vllm["points"] != own_rule["points"]);
-  CHECK(holds(one_line(run_specdec("plan --c 0.05 --emit llamacpp --acceptance rejection --trace " + whole).out),
-              "But llama.cpp drafts greedily and compares tokens: these figures are of rejection sampling, which it does "
-              "not have."));
+  CHECK(
+      holds(one_line(run_specdec("plan --c 0.05 --emit llamacpp --acceptance rejection --trace " + whole).out),
+            "But llama.cpp drafts greedily and compares tokens: these figures are of rejection sampling, which it does "
+            "not have."));
 
-  const std::string scalar =
-      scalar_trace(folder / "scalar.safetensors", {0.9, 0.3, 0.5, 0.8}, {0, 0, 1, 1}).string();
+  const std::string scalar = scalar_trace(folder / "scalar.safetensors", {0.9, 0.3, 0.5, 0.8}, {0, 0, 1, 1}).string();
   const Run refused = run_specdec("plan --c 0.05 --emit llamacpp --trace " + scalar);
   CHECK(refused.exit_code == 2);
   CHECK(holds(refused.err, "--emit is llamacpp, which drafts greedily and compares tokens, but " + scalar +

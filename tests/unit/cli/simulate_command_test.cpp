@@ -509,12 +509,13 @@ TEST_CASE("costs go beside the default of c, and no cost is asked for that a rec
                     "--verify-factor is given, but needs --c beside it");
 
   const specdec::tests::ScratchFolder scratch;
-  const auto trace = specdec::tests::full_trace(scratch / "rows.safetensors",
-                                                specdec::tests::recorded_pair(20, 400, 40, 3));
+  const auto trace =
+      specdec::tests::full_trace(scratch / "rows.safetensors", specdec::tests::recorded_pair(20, 400, 40, 3));
   const ordered_json confidence = document_of_run("compare confidence --source trace --trace " + trace.string());
   CHECK(confidence["results"][0]["speedup"].is_null());
   CHECK(confidence.dump().find("needs --c") == std::string::npos);
-  CHECK(specdec::tests::warns(document_of_run("compare algorithm1 --source trace --trace " + trace.string()), "no_cost"));
+  CHECK(
+      specdec::tests::warns(document_of_run("compare algorithm1 --source trace --trace " + trace.string()), "no_cost"));
 }
 
 TEST_CASE("a lossy method at a parameter that loses nothing is called lossless, and CSV keeps its columns") {
