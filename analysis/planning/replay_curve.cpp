@@ -1,6 +1,9 @@
 #include "analysis/planning/replay_curve.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -35,7 +38,9 @@ ReplayCurve::ReplayCurve(const estimate::ReplayReport& report, const estimate::R
 }
 
 estimate::TokensPerStep ReplayCurve::tokens_per_step(std::int64_t gamma) const {
-  core::require_in("ReplayCurve::tokens_per_step", "gamma", gamma, 0, static_cast<std::int64_t>(by_gamma_.size()) - 1);
+  core::require_in("ReplayCurve::tokens_per_step", "gamma", gamma, 0, core::largest_integer);
+  const std::int64_t last = std::ssize(by_gamma_) - 1;
+  if (gamma > last) throw std::domain_error(fmt::format("the recording is replayed up to gamma {}", last));
   return by_gamma_[static_cast<std::size_t>(gamma)];
 }
 

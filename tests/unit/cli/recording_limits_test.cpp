@@ -47,7 +47,7 @@ std::filesystem::path lengths_of(const std::filesystem::path& path, std::int32_t
       lengths.push_back(length);
     }
     file << ordered_json(
-                {{"prompt_token_ids", {1}}, {"generated_token_ids", tokens}, {"acc_d", {{"acc_len", lengths}}}})
+                {{"prompt_token_ids", {text}}, {"generated_token_ids", tokens}, {"acc_d", {{"acc_len", lengths}}}})
                 .dump()
          << '\n';
   }
