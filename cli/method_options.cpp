@@ -111,8 +111,8 @@ void MethodOptions::declare_settings(Options& options) {
                  "of the tokens of input-copy's input, how many are replaced");
   options.group("What to run");
   options.integer("--tokens", tokens, integers("--tokens"),
-                  "tokens per method, rounded up to whole sequences; with --laws fixed or iid\nas many rounds as yield them on average; 1e9 is understood\n[4608; with --until-error "
-                  "what it takes]");
+                  "tokens per method, rounded up to whole sequences; with --laws fixed or iid\nas many rounds as yield "
+                  "them on average; 1e9 is understood\n[4608; with --until-error what it takes]");
   options.number("--until-error", settings.until_relative_error, numbers("--until-error"),
                  "end a method where tokens per step are known to this share of them (half of the 95% interval)");
   options.integer("--max-new-tokens", settings.max_new_tokens, integers("--max-new-tokens"), "tokens per sequence");
