@@ -31,11 +31,14 @@ enum Term : std::size_t {
   draft_pass,
   drafted_token,
   verified_token,
-  knee
+  experts,
+  prompt_token,
+  knee,
+  expert_tokens
 };
 
 constexpr Index terms_of_a_round = static_cast<Index>(cost_terms);
-/// Logarithms: of the iteration's seconds, of the other terms' shares of it, and of 1 / knee.
+/// Logarithms: of the iteration's seconds, of the other seconds' shares of it, and of 1 / knee and 1 / expert_tokens.
 using LogTerms = Eigen::Matrix<double, terms_of_a_round, 1>;
 using TermMatrix = Eigen::Matrix<double, terms_of_a_round, terms_of_a_round>;
 
@@ -55,7 +58,7 @@ constexpr double knee_sharpness = 3;
 /// No error is taken for more than twenty times as large as usual.
 constexpr double most_widening = 20;
 
-/// What a term usually is: its median share of the iteration (of the knee the inverse tokens), and the standard
+/// What a term usually is: its median share of the iteration (of the last two the inverse tokens), and the standard
 /// deviation of its logarithm over servers.
 struct UsualTerm {
   double share = 1;
@@ -63,7 +66,9 @@ struct UsualTerm {
 };
 
 /// Fitted with the laws below to the published rounds that docs/validation.md#rounds-that-others-published names as
-/// developed on, for the best density of what was left out.
+/// developed on, for the best density of what was left out. The tokens that meet experts are those of published
+/// mixtures: their experts over those that a token takes, 4 to 51. A prompt's token costs what one beyond the knee
+/// does.
 constexpr std::array<UsualTerm, cost_terms> usual_terms = {{{1, 10},
                                                             {0.0016, 1.4},
                                                             {2.7e-6, 1.2},
@@ -72,7 +77,10 @@ constexpr std::array<UsualTerm, cost_terms> usual_terms = {{{1, 10},
                                                             {0.073, 0.7},
                                                             {0.0014, 1.2},
                                                             {0.0011, 1.5},
-                                                            {0.0018, 0.9}}};
+                                                            {0.03, 2},
+                                                            {0.0018, 1},
+                                                            {0.0018, 0.9},
+                                                            {0.05, 0.8}}};
 /// The residual's standard deviation, and the distances over which it changes.
 constexpr double residual_size = 0.07;
 constexpr double batch_length = 1.4, gamma_length = 0.9, context_length = 1, least_context = 500;
@@ -87,6 +95,8 @@ double usual_share(std::size_t term, DraftKind kind) {
 /// Where a round is priced.
 struct Place {
   double gamma = 0, batch = 1, context = 0;
+  /// Of other requests, per round.
+  double prompt_tokens = 0;
 };
 
 double squared(double x) { return x * x; }
@@ -100,7 +110,7 @@ double covariance(const Place& a, const Place& b) {
                    squared(std::log((a.context + least_context) / (b.context + least_context)) / context_length)));
 }
 
-/// Seconds by term; the knee's is 0, being part of the iteration.
+/// Seconds by term; those of the knee and of expert_tokens are 0, being part of the iteration and of the experts.
 using TermSeconds = std::array<double, cost_terms>;
 
 /// How a round's time follows from its terms.
@@ -121,7 +131,8 @@ struct RoundLaw {
                                  passes,
                                  drafted * at.batch,
                                  tokens,
-                                 0};
+                                 -std::expm1(-tokens * std::exp(log_terms[expert_tokens])),
+                                 at.prompt_tokens};
     TermSeconds seconds{};
     const double scale = std::exp(log_terms[iteration]);
     seconds[iteration] = scale * amounts[iteration];
@@ -139,6 +150,8 @@ struct RoundLaw {
       (*slopes)[iteration] = 1;
       const double over_knee = std::pow((at.gamma + 1) * at.batch * std::exp(log_terms[knee]), knee_sharpness);
       (*slopes)[knee] = parts[iteration] / total * over_knee / (1 + over_knee);
+      const double met = (at.gamma + 1) * at.batch * std::exp(log_terms[expert_tokens]);
+      (*slopes)[expert_tokens] = std::exp(log_terms[iteration] + log_terms[experts] - met) * met / total;
     }
     return std::log(total);
   }
@@ -149,6 +162,7 @@ void require_legal(const ObservedRound& run) {
   core::require_in(function, "gamma", run.gamma, 0, most_of_a_run);
   core::require_in(function, "batch", run.batch, least_of_a_run, most_of_a_run);
   core::require_in(function, "context", run.context.value_or(0), 0, most_of_a_run);
+  core::require_in(function, "prompt tokens", run.prompt_tokens, 0, most_of_a_run);
   core::require_in(function, "seconds", run.seconds, least_of_a_run, most_of_a_run);
   core::require_in(function, "weight", run.weight, least_of_a_run, most_of_a_run);
 }
@@ -185,11 +199,15 @@ struct FittedCost::Posterior {
 
   Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts);
 
+  Place place_of(const RoundPoint& point) const;
   /// The most probable terms for runs of these logarithms of seconds and priors of these means.
   LogTerms fit(const VectorXd& log_seconds, const LogTerms& means, LogTerms start) const;
   VectorXd log_seconds_of(const LogTerms& log_terms, MatrixXd* slopes = nullptr) const;
   VectorXd covariances_with(const Place& at) const;
   void measure_errors(const FitOptions& options);
+  /// Standard deviation of ln(measured / true) of a run by what repeats differ by, beside the usual one, which counts
+  /// as so many degrees of freedom.
+  double repeated_error(const VectorXd& misses, const FitOptions& options) const;
   Replicate draw(std::uint32_t index, const FitOptions& options) const;
   /// What the runs say of the residual at a place: its covariances with theirs, and the standard deviation that is
   /// left.
@@ -203,6 +221,7 @@ struct FittedCost::Posterior {
   RoundTime time(const Replicate& replicate, const Place& at, const Nearby& nearby) const;
 
   RoundLaw law;
+  std::function<double(const RoundPoint&)> prompt_tokens;
   std::vector<Place> places;
   /// ln measured, (runs)
   VectorXd measured;
@@ -220,18 +239,21 @@ struct FittedCost::Posterior {
   double error_scale = 1;
   /// error_scale times Student's quantile over the normal one.
   double widening = 1;
+  /// Of another run, as wide as its Student's quantile over the normal one makes it.
+  double run_error = 0;
   std::vector<Replicate> replicates;
 };
 
 FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitOptions& options, bool knows_contexts)
     : law{options.kind, knows_contexts},
+      prompt_tokens(options.prompt_tokens),
       measured(static_cast<Index>(runs.size())),
       means(LogTerms::Zero()),
       spreads(LogTerms::Zero()),
       noise(options.usual_error) {
   for (const ObservedRound& run : runs) {
     measured[static_cast<Index>(places.size())] = std::log(run.seconds);
-    places.push_back({run.gamma, run.batch, *run.context});
+    places.push_back({run.gamma, run.batch, *run.context, run.prompt_tokens});
   }
   MatrixXd of_runs(measured.size(), measured.size());
   for (Index i = 0; i < measured.size(); ++i) {
@@ -255,6 +277,13 @@ FittedCost::Posterior::Posterior(std::span<const ObservedRound> runs, const FitO
   measure_errors(options);
   for (std::size_t r = 0; r < options.replicates; ++r)
     replicates.push_back(draw(static_cast<std::uint32_t>(r), options));
+}
+
+Place FittedCost::Posterior::place_of(const RoundPoint& point) const {
+  cost::require_legal(point);
+  // Without contexts the price and the residual are the same at each.
+  const double context = law.knows_contexts ? point.context : 0;
+  return {static_cast<double>(point.gamma), point.batch, context, prompt_tokens ? prompt_tokens(point) : 0.0};
 }
 
 VectorXd FittedCost::Posterior::log_seconds_of(const LogTerms& terms, MatrixXd* slopes) const {
@@ -341,7 +370,31 @@ void FittedCost::Posterior::measure_errors(const FitOptions& options) {
   const double degrees = options.usual_error_degrees + static_cast<double>(measured.size());
   error_scale = std::sqrt((options.usual_error_degrees + made) / degrees);
   const boost::math::students_t student(degrees);
-  widening = std::min(most_widening, error_scale * boost::math::quantile(student, 0.975) / core::normal_half_width_95);
+  const double of_few = boost::math::quantile(student, 0.975) / core::normal_half_width_95;
+  widening = std::min(most_widening, error_scale * of_few);
+  run_error = std::max(widening * noise, of_few * repeated_error(measured - fitted, options));
+}
+
+double FittedCost::Posterior::repeated_error(const VectorXd& misses, const FitOptions& options) const {
+  double squares = options.usual_error_degrees * squared(noise), degrees = options.usual_error_degrees;
+  std::vector<bool> seen(places.size(), false);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (seen[i]) continue;
+    double count = 0, sum = 0, sum_of_squares = 0;
+    for (std::size_t j = i; j < places.size(); ++j) {
+      const Place &a = places[i], &b = places[j];
+      const bool repeats = a.gamma == b.gamma && same(a.batch, b.batch) && same(a.context, b.context);
+      if (seen[j] || !repeats) continue;
+      seen[j] = true;
+      const double miss = misses[static_cast<Index>(j)];
+      count += 1;
+      sum += miss;
+      sum_of_squares += squared(miss);
+    }
+    squares += std::max(0.0, sum_of_squares - squared(sum) / count);
+    degrees += count - 1;
+  }
+  return std::sqrt(squares / degrees);
 }
 
 FittedCost::Posterior::Replicate FittedCost::Posterior::draw(std::uint32_t index, const FitOptions& options) const {
@@ -357,16 +410,17 @@ FittedCost::Posterior::Replicate FittedCost::Posterior::draw(std::uint32_t index
   Replicate replicate;
   replicate.log_terms = fit(measured + widening * errors, prior, log_terms);
   replicate.weights = covariances.solve(measured - log_seconds_of(replicate.log_terms));
-  const VectorXd beyond = widening * normals(residual_stream, 4);
-  replicate.residual = {beyond[0], beyond[1]};
-  replicate.noise = {noise * beyond[2], noise * beyond[3]};
+  const VectorXd beyond = normals(residual_stream, 4);
+  replicate.residual = {widening * beyond[0], widening * beyond[1]};
+  replicate.noise = {run_error * beyond[2], run_error * beyond[3]};
   return replicate;
 }
 
 RoundTime FittedCost::Posterior::time(const LogTerms& terms, const Place& at, double log_factor) const {
   const TermSeconds parts = law.seconds(terms, at);
   const double factor = std::exp(log_factor);
-  return {.target = factor * (parts[iteration] + parts[sequence] + parts[context_token] + parts[verified_token]),
+  return {.target = factor * (parts[iteration] + parts[sequence] + parts[context_token] + parts[verified_token] +
+                              parts[experts] + parts[prompt_token]),
           .draft = factor * (parts[draft_pass] + parts[drafted_token]),
           .overhead = factor * (parts[speculative_round] + parts[sequence_of_round])};
 }
@@ -405,7 +459,10 @@ std::string_view cost_term_name(std::size_t term) {
                                                               "seconds_per_draft_pass",
                                                               "seconds_per_drafted_token",
                                                               "seconds_per_verified_token",
-                                                              "knee_tokens"};
+                                                              "seconds_of_all_experts",
+                                                              "seconds_per_prompt_token",
+                                                              "knee_tokens",
+                                                              "expert_tokens"};
   return names.at(term);
 }
 
@@ -442,7 +499,8 @@ FittedCost::FittedCost(std::span<const ObservedRound> runs, const FitOptions& op
   }
   posterior_ = std::make_shared<const Posterior>(complete, options_, knows_contexts_);
   error_scale_ = posterior_->error_scale;
-  for (const ObservedRound& run : complete) fitted_.push_back(seconds(run.gamma, run.batch, *run.context));
+  for (const ObservedRound& run : complete)
+    fitted_.push_back(seconds(run.gamma, run.batch, *run.context, run.prompt_tokens));
   describe_terms();
   check_physics(complete);
 }
@@ -452,7 +510,7 @@ void FittedCost::describe_terms() {
   const auto value = [](const LogTerms& terms, std::size_t term) {
     if (term == iteration) return std::exp(terms[iteration]);
     const double its_log = terms[static_cast<Index>(term)];
-    return term == knee ? std::exp(-its_log) : std::exp(terms[iteration] + its_log);
+    return term >= knee ? std::exp(-its_log) : std::exp(terms[iteration] + its_log);
   };
   double told = 0;
   for (std::size_t j = 0; j < cost_terms; ++j) {
@@ -536,23 +594,14 @@ void FittedCost::check_order(std::span<const ObservedRound> runs) {
                                    more->name, more->gamma, more->seconds, fewer->seconds, fewer->gamma, fewer->name)});
 }
 
-double FittedCost::seconds(double gamma, double batch, double context) const {
-  const Place at{gamma, batch, knows_contexts_ ? context : usual_context_};
+double FittedCost::seconds(double gamma, double batch, double context, double prompt_tokens) const {
+  const Place at{gamma, batch, knows_contexts_ ? context : usual_context_, prompt_tokens};
   const double residual = posterior_->covariances_with(at).dot(posterior_->weights);
   return std::exp(posterior_->law.log_seconds(posterior_->log_terms, at) + residual);
 }
 
-namespace {
-
-Place place_of(const RoundPoint& point, bool knows_contexts, double usual_context) {
-  cost::require_legal(point);
-  return {static_cast<double>(point.gamma), point.batch, knows_contexts ? point.context : usual_context};
-}
-
-}  // namespace
-
 RoundTime FittedCost::round(const RoundPoint& point) const {
-  const Place at = place_of(point, knows_contexts_, usual_context_);
+  const Place at = posterior_->place_of(point);
   return posterior_->time(posterior_->log_terms, at, posterior_->covariances_with(at).dot(posterior_->weights));
 }
 
@@ -581,7 +630,7 @@ double FittedCost::correlation(const RoundPoint& a, const RoundPoint& b) {
 }
 
 bool FittedCost::parts_known(const RoundPoint& point) const {
-  const Place at = place_of(point, knows_contexts_, usual_context_);
+  const Place at = posterior_->place_of(point);
   if (draft_passes(options_.kind, at.gamma) == 0) return true;
   const auto share = [&](const LogTerms& terms) {
     const RoundTime time = posterior_->time(terms, at, 0);
@@ -595,16 +644,15 @@ bool FittedCost::parts_known(const RoundPoint& point) const {
 }
 
 double FittedCost::log_covariance(const RoundPoint& a, const RoundPoint& b) const {
-  return posterior_->log_covariance(place_of(a, knows_contexts_, usual_context_),
-                                    place_of(b, knows_contexts_, usual_context_));
+  return posterior_->log_covariance(posterior_->place_of(a), posterior_->place_of(b));
 }
 
-double FittedCost::run_error() const { return posterior_->widening * posterior_->noise; }
+double FittedCost::run_error() const { return posterior_->run_error; }
 
 std::size_t FittedCost::replicates() const { return posterior_->replicates.size(); }
 
 RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  const Place at = place_of(point, knows_contexts_, usual_context_);
+  const Place at = posterior_->place_of(point);
   if (index >= replicates()) {
     throw std::out_of_range(
         fmt::format("FittedCost::round_of_replicate: index is {}, but must be below {}", index, replicates()));
@@ -613,7 +661,7 @@ RoundTime FittedCost::round_of_replicate(std::size_t index, const RoundPoint& po
 }
 
 void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
-  const Place at = place_of(point, knows_contexts_, usual_context_);
+  const Place at = posterior_->place_of(point);
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const Posterior::Nearby nearby = posterior_->near(at);
   for (std::size_t i = 0; i < totals.size(); ++i)
@@ -640,8 +688,8 @@ std::vector<LeftOut> leave_one_out(std::span<const ObservedRound> runs, const Fi
     const auto alike = [&](const ObservedRound& other) { return (other.gamma > 0) == (runs[i].gamma > 0); };
     if (std::any_of(others.begin(), others.end(), alike)) {
       const FittedCost cost(others, alone);
-      prediction.predicted_seconds =
-          cost.seconds(runs[i].gamma, runs[i].batch, runs[i].context.value_or(cost.usual_context()));
+      prediction.predicted_seconds = cost.seconds(
+          runs[i].gamma, runs[i].batch, runs[i].context.value_or(cost.usual_context()), runs[i].prompt_tokens);
     }
     predictions.push_back(std::move(prediction));
   }

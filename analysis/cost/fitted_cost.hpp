@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,8 @@ struct ObservedRound {
   double seconds = 0;
   /// > 0; a run that counts for more, or was longer: the variance of its error is divided by it.
   double weight = 1;
+  /// Prompt tokens of other requests that the server reads meanwhile, per round, >= 0.
+  double prompt_tokens = 0;
 };
 
 /// The parts that a round's time is made of, in this order everywhere. With N = (gamma + 1) batch,
@@ -35,14 +38,19 @@ struct ObservedRound {
 ///
 ///   seconds = iteration (1 + (N / knee)^3)^(1/3) + sequence batch + context_token batch context
 ///             + [gamma > 0] (round + sequence_of_round batch)
-///             + draft_pass D + drafted_token M batch + verified_token N
+///             + draft_pass D + drafted_token M batch + verified_token N + experts (1 - exp(-N / expert_tokens))
+///             + prompt_token (prompt tokens of others read per round)
 ///
-/// The last one is no time, but the total tokens of a round from which on it grows with them.
-inline constexpr std::size_t cost_terms = 9;
+/// The last two are no times: the total tokens of a round from which on the iteration grows with them, and those that
+/// meet 63% of a layer's experts, which are read one by one.
+inline constexpr std::size_t cost_terms = 12;
+/// The place of the seconds per prompt token among them.
+inline constexpr std::size_t prompt_token_term = 9;
 using CostTerms = std::array<double, cost_terms>;
 /// "iteration_seconds", "seconds_per_sequence", "seconds_per_context_token", "seconds_per_speculative_round",
 /// "seconds_per_sequence_of_a_round", "seconds_per_draft_pass", "seconds_per_drafted_token",
-/// "seconds_per_verified_token", "knee_tokens".
+/// "seconds_per_verified_token", "seconds_of_all_experts", "seconds_per_prompt_token", "knee_tokens",
+/// "expert_tokens".
 std::string_view cost_term_name(std::size_t term);
 
 struct FitOptions {
@@ -53,6 +61,8 @@ struct FitOptions {
   /// that and the other usual errors by what these runs show, > 0.
   double usual_error = 0.02;
   double usual_error_degrees = 4;
+  /// Prompt tokens of other requests per round, >= 0, where rounds are asked for; none if empty.
+  std::function<double(const RoundPoint&)> prompt_tokens = {};
 };
 
 /// A term, as far as the runs tell.
@@ -89,7 +99,8 @@ struct FittedRanges {
 ///
 /// z being the standardised errors of predicting each of the n runs from the others, or all runs of a batch from the
 /// other batches where there are at least three, and d the usual error's degrees of freedom. So an interval grows with
-/// the distance from the runs, and with the errors made.
+/// the distance from the runs, and with the errors made. The error of another run is at
+/// least what repeats of a run differ by, with the usual error counting as d of them.
 /// Source:   Rasmussen and Williams 2006, section 2.7; Bardsley et al. 2014; docs/theory.md#cost-of-a-round
 class FittedCost final : public RoundCost {
  public:
@@ -105,7 +116,7 @@ class FittedCost final : public RoundCost {
   /// all of them.
   RoundTime round(const RoundPoint& point) const override;
   /// The same in total for a gamma that is a mean.
-  double seconds(double gamma, double batch, double context) const;
+  double seconds(double gamma, double batch, double context, double prompt_tokens = 0) const;
   /// Outside the ranges of gamma, batch and context over the runs by more than 5%; with drafts also where the batch is
   /// further than a factor of 1.25 from those of the runs that drafted, which hold fewer requests that decode.
   bool extrapolates(const RoundPoint& point) const override;
