@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -82,6 +83,17 @@ std::int64_t gamma_of(const ServingCounts& run, std::optional<std::int64_t> stat
   throw run.refusal("drafted tokens per round", "unknown", "counted by the run, or gamma stated (--at)");
 }
 
+/// Mean tokens per request, 0 where the run does not say them.
+void take_lengths(const traces::BenchRun& bench, BenchFigures& figures) {
+  const double completed = bench.completed.value_or(bench.num_prompts.value_or(0));
+  if (completed > 0) {
+    figures.input_tokens = bench.total_input_tokens.value_or(0) / completed;
+    figures.output_tokens = bench.total_output_tokens.value_or(0) / completed;
+  }
+  if (bench.input_tokens_per_request) figures.input_tokens = *bench.input_tokens_per_request;
+  if (bench.output_tokens_per_request) figures.output_tokens = *bench.output_tokens_per_request;
+}
+
 /// @param acceptance  for a run that does not state its own; null if there is none
 Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gamma,
              const estimate::AcceptanceCurve* acceptance) {
@@ -105,13 +117,7 @@ Run make_run(const ServingCounts& counts, std::optional<std::int64_t> stated_gam
   run.figures.line = counts.line;
   run.figures.model = std::string(counts.label("model_name"));
   run.figures.max_concurrency = bench.max_concurrency;
-  const double completed = bench.completed.value_or(bench.num_prompts.value_or(0));
-  if (completed > 0) {
-    run.figures.input_tokens = bench.total_input_tokens.value_or(0) / completed;
-    run.figures.output_tokens = bench.total_output_tokens.value_or(0) / completed;
-  }
-  if (bench.input_tokens_per_request) run.figures.input_tokens = *bench.input_tokens_per_request;
-  if (bench.output_tokens_per_request) run.figures.output_tokens = *bench.output_tokens_per_request;
+  take_lengths(bench, run.figures);
   run.figures.batch = run.round.batch;
   run.figures.context = run.round.context.value_or(0);
   run.figures.tokens_per_step = rounds.tokens_per_step;
@@ -152,6 +158,15 @@ std::optional<std::string> draft_of(const BenchQuestion& question, const Runs& r
   return first == nullptr ? std::nullopt : std::optional(std::string(first->counts->label("draft")));
 }
 
+/// No gamma says what a tree verifies, so that beside chains it is left out.
+bool is_left_out(const ServingCounts& run, std::span<const ServingCounts> runs) {
+  const auto is_chain = [&](const ServingCounts& other) {
+    return other.shape != traces::DraftShape::tree && other.label("model_name") == run.label("model_name") &&
+           is_speculative(other);
+  };
+  return run.shape == traces::DraftShape::tree && run.bench && std::any_of(runs.begin(), runs.end(), is_chain);
+}
+
 /// Runs that state their acceptance before those that do not, which take the acceptance of the question, or else of
 /// the others.
 Runs runs_of(const BenchQuestion& question, const std::string& model) {
@@ -159,14 +174,16 @@ Runs runs_of(const BenchQuestion& question, const std::string& model) {
   std::vector<CountedRun> counted;
   for (const ServingCounts& counts : question.runs) {
     if (counts.label("model_name") != model || cost::drafts_uncounted(counts)) continue;
+    if (is_left_out(counts, question.runs)) continue;
     runs.push_back(make_run(counts, question.gamma, nullptr));
     if (runs.back().speculative()) counted.push_back(runs.back().counted());
   }
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = question.acceptance;
   if (!acceptance && !counted.empty()) acceptance = std::make_shared<BenchAcceptance>(counted);
   for (const ServingCounts& counts : question.runs) {
-    if (counts.label("model_name") == model && cost::drafts_uncounted(counts))
-      runs.push_back(make_run(counts, question.gamma, acceptance.get()));
+    if (counts.label("model_name") != model || !cost::drafts_uncounted(counts)) continue;
+    if (is_left_out(counts, question.runs)) continue;
+    runs.push_back(make_run(counts, question.gamma, acceptance.get()));
   }
   if (const auto draft = draft_of(question, runs)) {
     const auto of_another = [&](const Run& run) {
@@ -193,12 +210,14 @@ bool same_workload(const BenchFigures& a, const BenchFigures& b) {
   return same_length(a.input_tokens, b.input_tokens) && same_length(a.output_tokens, b.output_tokens);
 }
 
-bool same_load(const Run& a, const Run& b) {
+bool same_load(const ServingCounts& a, const ServingCounts& b) {
   const auto load = [](const traces::BenchRun& bench) {
     return std::pair(bench.max_concurrency ? bench.max_concurrency : bench.batch, bench.request_rate);
   };
-  return load(*a.counts->bench) == load(*b.counts->bench);
+  return load(*a.bench) == load(*b.bench);
 }
+
+bool same_load(const Run& a, const Run& b) { return same_load(*a.counts, *b.counts); }
 
 /// Sorted by lengths, concurrency (batch if that has no limit) and gamma; lengths that are approximately equal
 /// share a workload.
@@ -267,11 +286,14 @@ class BenchPlanner {
   bool has_plain_runs() const;
   void check_acceptance();
   void check_constant_alpha();
+  void tell_prompts();
   void check_prompts();
   void check_repeats();
   void check_units();
+  void compare_trees();
   void read_windows();
   void join_batches();
+  void take_acceptance();
   void fit();
   void anchor();
   void predict_left_out();
@@ -381,6 +403,35 @@ void BenchPlanner::check_constant_alpha() {
            found->first_rate, at, found->first_at, found->second_rate, at, found->second_at, found->p_value));
 }
 
+/// Where prompts of several lengths ran, their reading is priced apart from the rounds that it delays: while a round
+/// yields its tokens, the other requests of the batch end and begin at the same pace, each with a prompt.
+///
+///   prompt tokens per round = (batch - 1) tokens per step x input tokens / output tokens
+void BenchPlanner::tell_prompts() {
+  double outputs = 0;
+  for (const Run& run : runs_) {
+    if (run.figures.input_tokens <= 0 || run.figures.output_tokens <= 0) return;
+    outputs += run.figures.output_tokens / static_cast<double>(runs_.size());
+  }
+  const auto per_round = [](double batch, double tokens, double input, double output) {
+    return std::max(0.0, batch - 1) * tokens * input / output;
+  };
+  const BenchFigures& first = runs_.front().figures;
+  const double share = first.input_tokens / first.output_tokens;
+  const auto alike = [&](const Run& run) {
+    return same_length(run.figures.input_tokens / run.figures.output_tokens, share);
+  };
+  if (std::all_of(runs_.begin(), runs_.end(), alike)) return;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const BenchFigures& run = runs_[i].figures;
+    rounds_[i].prompt_tokens = per_round(run.batch, run.tokens_per_step, run.input_tokens, run.output_tokens);
+  }
+  options_.prompt_tokens = [acceptance = plan_.acceptance, per_round, outputs](const cost::RoundPoint& point) {
+    const double tokens = point.gamma > 0 ? acceptance->tokens_per_step(point.gamma).value : 1;
+    return per_round(point.batch, tokens, std::max(0.0, point.context - outputs / 2), outputs);
+  };
+}
+
 /// Under load, runs include the prompts of other requests in their time per token, by an amount that a single prompt
 /// length does not separate from decoding.
 void BenchPlanner::check_prompts() {
@@ -445,6 +496,26 @@ void BenchPlanner::check_units() {
   }
 }
 
+/// What trees that are left out took, beside the plain run of the same lengths and load.
+void BenchPlanner::compare_trees() {
+  for (const ServingCounts& tree : question_.runs) {
+    if (tree.label("model_name") != plan_.model || !is_left_out(tree, question_.runs)) continue;
+    BenchFigures lengths;
+    take_lengths(*tree.bench, lengths);
+    const auto plain = std::find_if(runs_.begin(), runs_.end(), [&](const Run& run) {
+      return !run.speculative() && same_load(*run.counts, tree) && same_workload(run.figures, lengths);
+    });
+    std::string measured;
+    if (plain != runs_.end() && tree.bench->mean_tpot_ms.value_or(0) > 0) {
+      const double milliseconds = *tree.bench->mean_tpot_ms;
+      measured = fmt::format("; it took {:.4g} ms per token, {:.2f}x the speed of {}", milliseconds,
+                             1e3 * plain->figures.seconds_per_output_token / milliseconds, plain->counts->place());
+    }
+    note("tree_left_out", fmt::format("{} drafted trees (topk above 1), of which no gamma says what they verify{}",
+                                      tree.place(), measured));
+  }
+}
+
 void BenchPlanner::read_windows() {
   for (const Run& run : runs_) rounds_.push_back(run.round);
   if (question_.windows.empty()) return;
@@ -469,13 +540,17 @@ void BenchPlanner::join_batches() {
   }
 }
 
+void BenchPlanner::take_acceptance() {
+  const std::vector<CountedRun> counted = counted_runs(runs_);
+  acceptance_ = question_.acceptance;
+  if (!counted.empty()) acceptance_ = std::make_shared<BenchAcceptance>(counted);
+  plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
+}
+
 void BenchPlanner::fit() {
   options_.seed = question_.seed;
   options_.kind = question_.kind;
   cost_ = std::make_shared<cost::FittedCost>(rounds_, options_);
-  const std::vector<CountedRun> counted = counted_runs(runs_);
-  acceptance_ = question_.acceptance;
-  if (!counted.empty()) acceptance_ = std::make_shared<BenchAcceptance>(counted);
   plan_.cost = cost_;
   plan_.run_error = cost_->run_error();
   plan_.log_covariance = [fit = cost_](const auto& a, const auto& b) { return fit->log_covariance(a, b); };
@@ -483,8 +558,13 @@ void BenchPlanner::fit() {
   if (question_.overhead_seconds > 0 || question_.overhead_steps > 0) {
     plan_.cost = std::make_shared<cost::OverheadCost>(cost_, question_.overhead_seconds, question_.overhead_steps);
   }
-  plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
   for (const Note& finding : cost_->findings()) note(finding.code, finding.message);
+  if (!options_.prompt_tokens) return;
+  const cost::FittedTerm& prompts = cost_->terms()[cost::prompt_token_term];
+  note("prompts_priced",
+       fmt::format("prompts of several lengths ran: reading those of other requests takes {:.3g} ms per 1000 tokens "
+                   "(95%: {:.3g} to {:.3g}), which is priced apart from the rounds that it delays",
+                   1e6 * prompts.value, 1e6 * prompts.ci95.lo, 1e6 * prompts.ci95.hi));
 }
 
 void BenchPlanner::predict_left_out() {
@@ -812,7 +892,10 @@ BenchPlan BenchPlanner::plan() {
   check_prompts();
   check_repeats();
   check_units();
+  compare_trees();
   read_windows();
+  take_acceptance();
+  tell_prompts();
   join_batches();
   fit();
   predict_left_out();

@@ -1,5 +1,7 @@
 #include "analysis/planning/bench_plan.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -484,10 +486,113 @@ TEST_CASE("where all prompts are of one length a plan for another says that thei
   CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_not_told"));
 }
 
-TEST_CASE("trees are refused with what to run instead") {
+namespace {
+
+/// What a benchmark sees of a server that keeps so many requests in flight, iteration by iteration: where one ends
+/// another begins, whose prompt is read whole in the next iteration, while the others wait for their tokens.
+ServingCounts closed_loop(const Server& server, std::int64_t gamma, int concurrency, double input,
+                          double prompt_token) {
+  constexpr int requests = 1500, mean_output = 100;
+  std::mt19937_64 random(static_cast<std::uint64_t>(gamma) + 10);
+  struct Place {
+    int left = 0, output = 0;
+    double first_token = -1;
+  };
+  const auto next_request = [&] {
+    const int output = std::uniform_int_distribution<int>(mean_output / 2, 3 * mean_output / 2)(random);
+    return Place{output - 1, output};
+  };
+  std::vector<Place> places(static_cast<std::size_t>(concurrency));
+  for (Place& place : places) place = next_request();
+  double now = 0, tpot = 0, outputs = 0, rounds = 0, accepted = 0;
+  for (int done = 0; done < requests;) {
+    const auto reads = [](const Place& place) { return place.first_token < 0; };
+    const auto prompts = static_cast<double>(std::count_if(places.begin(), places.end(), reads));
+    const double batch = concurrency - prompts;
+    if (batch > 0) now += server.round(static_cast<double>(gamma), batch, input + mean_output / 2.0);
+    now += prompt_token * input * prompts;
+    for (Place& place : places) {
+      if (reads(place)) {
+        place.first_token = now;
+        continue;
+      }
+      int tokens = 1;
+      while (tokens <= gamma && std::uniform_real_distribution<double>(0, 1)(random) < server.alpha) ++tokens;
+      rounds += 1;
+      accepted += tokens - 1;
+      place.left -= tokens;
+      if (place.left > 0) continue;
+      tpot += (now - place.first_token) / (place.output - 1) / requests;
+      outputs += place.output;
+      ++done;
+      place = next_request();
+    }
+  }
+  ServingCounts counts = server.run(gamma, concurrency, input);
+  counts.file = "p" + std::to_string(static_cast<int>(input)) + "_" + counts.file.string();
+  traces::BenchRun& bench = *counts.bench;
+  bench.completed = bench.num_prompts = requests;
+  bench.total_input_tokens = requests * input;
+  bench.total_output_tokens = outputs;
+  bench.mean_tpot_ms = 1e3 * tpot;
+  bench.output_throughput = outputs / now;
+  bench.duration_s = now;
+  if (gamma == 0) return counts;
+  counts.rounds = rounds;
+  counts.drafted = rounds * static_cast<double>(gamma);
+  counts.accepted = accepted;
+  counts.accepted_at.clear();
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "where prompts of two lengths ran, what reading them delays is predicted for a third, plain and with drafts") {
+  const Server server;
+  constexpr double prompt_token = 2e-5;
+  BenchQuestion question;
+  for (const double input : {500.0, 2000.0}) {
+    for (const int concurrency : {4, 16, 48}) {
+      for (const std::int64_t gamma : {0, 4}) {
+        question.runs.push_back(closed_loop(server, gamma, concurrency, input, prompt_token));
+      }
+    }
+  }
+  for (const int concurrency : {8, 32}) {
+    for (const std::int64_t gamma : {0, 2, 4}) {
+      question.holdout.push_back(closed_loop(server, gamma, concurrency, 4000, prompt_token));
+    }
+  }
+  const BenchPlan plan = planning::plan_bench(question);
+  CHECK(has_note(plan, "prompts_priced"));
+  for (const planning::BenchPrediction& row : plan.backtest) {
+    INFO(row.file << ": " << 1e3 * row.predicted.value() << " for " << 1e3 * row.measured << " ms a token");
+    CHECK(std::abs(row.relative_error.value()) < 0.04);
+  }
+  question.runs.resize(6);
+  CHECK_FALSE(has_note(planning::plan_bench(question), "prompts_priced"));
+}
+
+TEST_CASE("trees are refused with what to run instead, and left out beside chains with what they took") {
   const Server server;
   BenchQuestion question = sweep(server, {0, 4}, {1, 8});
-  question.runs[1].shape = traces::DraftShape::tree;
+  const BenchPlan chains = planning::plan_bench(question);
+  ServingCounts tree = server.run(4, 8, 1000, 0.9);
+  tree.file = "tree.json";
+  tree.shape = traces::DraftShape::tree;
+  question.runs.insert(question.runs.begin(), tree);
+  const BenchPlan beside = planning::plan_bench(question);
+  REQUIRE(has_note(beside, "tree_left_out"));
+  const auto note = std::find_if(beside.notes.begin(), beside.notes.end(),
+                                 [](const auto& one) { return one.code == "tree_left_out"; });
+  CHECK_THAT(note->message, Catch::Contains("tree.json:1 drafted trees"));
+  // 7.2 sequences decode at 8 in flight.
+  const double speedup = server.speedup(4, 7.2, 1100) / 0.9;
+  CHECK_THAT(note->message, Catch::Contains(fmt::format("{:.2f}x the speed of g0_c8.json:1", speedup)));
+  CHECK(beside.plan.drafts[0].points[0].optimal()->speedup == chains.plan.drafts[0].points[0].optimal()->speedup);
+  for (ServingCounts& run : question.runs)
+    if (run.gamma) run.shape = traces::DraftShape::tree;
   CHECK_THROWS_WITH(planning::plan_bench(question),
                     Catch::Contains("is a tree (topk above 1)") && Catch::Contains("--speculative-eagle-topk 1"));
 }
@@ -510,8 +615,6 @@ TEST_CASE("a run without the length of its drafts needs it stated") {
   question = sweep(server, {0, 4}, {1, 8, 32});
   question.runs[1].gamma.reset();
   question.runs[1].drafted = 3.4e8;
-  CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
-  question.runs[1].shape = traces::DraftShape::tree;
   CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
   question.runs[1].bench.reset();
   CHECK_THROWS_AS(planning::plan_bench(question), traces::FileError);
