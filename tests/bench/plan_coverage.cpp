@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -24,20 +27,45 @@ using Random = std::mt19937_64;
 
 namespace {
 
+/// Of every request, or the mean over requests.
 constexpr std::int64_t output_tokens = 200;
 constexpr std::int64_t most_gamma = 8;
 constexpr double input_tokens = 1000;
 
-/// Expected rounds until at least output_tokens are out, by renewal, for gammas 0 to most_gamma on a grid of rates.
+/// Shares of requests by their output tokens.
+using Lengths = std::map<std::int64_t, double>;
+
+Lengths one_length() { return {{output_tokens, 1}}; }
+
+/// Log-normal with a deviation of .8 about the mean of output_tokens, between a tenth and five times of it.
+Lengths natural_lengths() {
+  constexpr double deviation = 0.8;
+  Lengths lengths;
+  double sum = 0;
+  for (std::int64_t tokens = output_tokens / 10; tokens <= 5 * output_tokens; ++tokens) {
+    const double z = std::log(static_cast<double>(tokens) / output_tokens) / deviation + deviation / 2;
+    const double share = std::exp(-z * z / 2) / static_cast<double>(tokens);
+    lengths[tokens] = share;
+    sum += share;
+  }
+  for (auto& [tokens, share] : lengths) share /= sum;
+  return lengths;
+}
+
+/// Expected rounds of a request until all of its tokens are out, by renewal, for gammas 0 to most_gamma on a grid of
+/// rates.
 class RoundTable {
  public:
-  RoundTable() {
+  explicit RoundTable(const Lengths& lengths) {
+    for (const auto& [tokens, share] : lengths) mean_tokens_ += share * static_cast<double>(tokens);
     for (std::size_t i = 0; i <= steps; ++i) {
       for (std::int64_t gamma = 0; gamma <= most_gamma; ++gamma) {
-        rounds_.push_back(expected(static_cast<double>(i) / steps, gamma));
+        rounds_.push_back(expected(static_cast<double>(i) / steps, gamma, lengths));
       }
     }
   }
+
+  double mean_tokens() const { return mean_tokens_; }
 
   double operator()(double alpha, std::int64_t gamma) const {
     const double place = alpha * steps;
@@ -53,9 +81,10 @@ class RoundTable {
     return rounds_[i * (most_gamma + 1) + static_cast<std::size_t>(gamma)];
   }
 
-  static double expected(double alpha, std::int64_t gamma) {
-    std::vector<double> rounds(output_tokens + 1, 0.0);
-    for (std::int64_t left = 1; left <= output_tokens; ++left) {
+  static double expected(double alpha, std::int64_t gamma, const Lengths& lengths) {
+    const std::int64_t longest = lengths.rbegin()->first;
+    std::vector<double> rounds(static_cast<std::size_t>(longest) + 1, 0.0);
+    for (std::int64_t left = 1; left <= longest; ++left) {
       double sum = 1, survival = 1;
       for (std::int64_t k = 1; k <= gamma + 1; ++k) {
         const double probability = k <= gamma ? survival * (1 - alpha) : survival;
@@ -64,9 +93,12 @@ class RoundTable {
       }
       rounds[static_cast<std::size_t>(left)] = sum;
     }
-    return rounds[output_tokens];
+    double mean = 0;
+    for (const auto& [tokens, share] : lengths) mean += share * rounds[static_cast<std::size_t>(tokens)];
+    return mean;
   }
 
+  double mean_tokens_ = 0;
   std::vector<double> rounds_;
 };
 
@@ -76,21 +108,46 @@ struct Server {
   /// Standard deviation of the rate over requests; constant within one.
   double spread = 0.1;
   double fixed = 0, per_draft = 0, per_drafted = 0, per_verified = 0;
+  /// Of a speculative round, and of a sequence of it.
+  double per_round = 0, per_sequence_of_round = 0;
+  /// Total tokens from which on the fixed part grows; none where it does not.
+  std::optional<double> knee = {};
+  /// Seconds of all experts, and how many there are for each that a token takes.
+  double all_experts = 0, experts = 1;
+  /// Factors of the starts of the server, one with each gamma.
+  std::vector<double> starts = std::vector<double>(most_gamma + 1, 1.0);
 
-  static Server draw(Random& random) {
+  /// @param full  with fixed parts of a speculative round, a knee, in half of the servers experts, and starts that
+  ///              differ by 1.5%
+  static Server draw(Random& random, bool full) {
     const auto uniform = [&](double lo, double hi) { return std::uniform_real_distribution<double>(lo, hi)(random); };
+    const auto between = [&](double lo, double hi) { return std::exp(uniform(std::log(lo), std::log(hi))); };
     Server server;
     server.alpha = uniform(0.5, 0.85);
     server.fixed = 0.01;
     server.per_draft = 0.01 * std::exp(uniform(std::log(0.01), std::log(0.15)));
     server.per_verified = 0.01 * std::exp(uniform(std::log(0.001), std::log(0.02)));
     server.per_drafted = server.per_verified * uniform(0.05, 0.5);
+    if (!full) return server;
+    server.per_round = server.fixed * between(0.02, 0.5);
+    server.per_sequence_of_round = server.fixed * between(1e-4, 0.01);
+    server.knee = between(100, 1000);
+    if (uniform(0, 1) < 0.5) {
+      server.all_experts = server.fixed * between(0.3, 3);
+      server.experts = between(4, 50);
+    }
+    for (double& start : server.starts) start = std::exp(0.015 * std::normal_distribution<double>(0, 1)(random));
     return server;
   }
 
   double round(std::int64_t gamma, double batch) const {
     const auto g = static_cast<double>(gamma);
-    return fixed + per_draft * g + per_drafted * g * batch + per_verified * (g + 1) * batch;
+    const double tokens = (g + 1) * batch;
+    const double of_drafts = per_draft * g + per_drafted * g * batch;
+    const double of_round = gamma > 0 ? per_round + per_sequence_of_round * batch : 0;
+    const double of_experts = all_experts * (1 - std::pow(1 - 1 / experts, tokens));
+    return fixed * (knee ? std::hypot(1, tokens / *knee) : 1) + of_drafts + of_round + per_verified * tokens +
+           of_experts;
   }
 
   double rate(Random& random) const {
@@ -105,7 +162,7 @@ struct Server {
 class Truth {
  public:
   Truth(const Server& server, const RoundTable& table)
-      : server_(server), rounds_(most_gamma + 1, 0.0), tokens_(most_gamma + 1, 0.0) {
+      : server_(server), mean_tokens_(table.mean_tokens()), rounds_(most_gamma + 1, 0.0), tokens_(most_gamma + 1, 0.0) {
     // The law of the rate by its density at many places.
     const double concentration = server.alpha * (1 - server.alpha) / (server.spread * server.spread) - 1;
     const double a = server.alpha * concentration, b = (1 - server.alpha) * concentration;
@@ -128,11 +185,11 @@ class Truth {
   }
 
   double speedup(std::int64_t gamma, double batch) const {
-    return server_.round(0, batch) * output_tokens / (server_.round(gamma, batch) * rounds_[place(gamma)]);
+    return server_.round(0, batch) * mean_tokens_ / (server_.round(gamma, batch) * rounds_[place(gamma)]);
   }
   /// Of every round, what is cut off at the end of a request included.
   double tokens(std::int64_t gamma) const { return tokens_[place(gamma)]; }
-  double delivered_tokens(std::int64_t gamma) const { return output_tokens / rounds_[place(gamma)]; }
+  double delivered_tokens(std::int64_t gamma) const { return mean_tokens_ / rounds_[place(gamma)]; }
 
   std::int64_t best(double batch, std::int64_t up_to) const {
     std::int64_t best = 0;
@@ -145,20 +202,23 @@ class Truth {
  private:
   static std::size_t place(std::int64_t gamma) { return static_cast<std::size_t>(gamma); }
   Server server_;
+  double mean_tokens_ = 0;
   std::vector<double> rounds_, tokens_;
 };
 
 /// One request's counts.
 struct Request {
+  std::int64_t tokens = 0;
   double rounds = 0, accepted = 0;
   std::vector<double> accepted_at;
 };
 
-Request run_request(double alpha, std::int64_t gamma, Random& random) {
+Request run_request(double alpha, std::int64_t gamma, std::int64_t length, Random& random) {
   Request request;
+  request.tokens = length;
   request.accepted_at.assign(static_cast<std::size_t>(gamma), 0.0);
   std::uniform_real_distribution<double> uniform(0, 1);
-  for (std::int64_t tokens = 0; tokens < output_tokens;) {
+  for (std::int64_t tokens = 0; tokens < length;) {
     std::int64_t accepted = 0;
     while (accepted < gamma && uniform(random) < alpha) ++request.accepted_at[static_cast<std::size_t>(accepted++)];
     request.accepted += static_cast<double>(accepted);
@@ -188,37 +248,50 @@ traces::ServingCounts counts_of(const std::vector<Request>& requests, std::int64
   return counts;
 }
 
-std::vector<Request> run_requests(const Server& server, std::int64_t gamma, std::int64_t count, Random& random) {
+std::vector<Request> run_requests(const Server& server, std::int64_t gamma, std::int64_t count, const Lengths& lengths,
+                                  Random& random) {
+  std::vector<double> shares;
+  for (const auto& one : lengths) shares.push_back(one.second);
+  std::discrete_distribution<std::int64_t> draw(shares.begin(), shares.end());
   std::vector<Request> requests;
-  for (std::int64_t i = 0; i < count; ++i) requests.push_back(run_request(server.rate(random), gamma, random));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t length = std::next(lengths.begin(), lengths.size() > 1 ? draw(random) : 0)->first;
+    requests.push_back(run_request(server.rate(random), gamma, length, random));
+  }
   return requests;
 }
 
-/// A benchmark run of one gamma at one concurrency.
+/// A benchmark run of one gamma at one concurrency. As benchmarks do, the time per token is a mean over requests, and
+/// the throughput counts tokens.
 traces::ServingCounts bench_run(const Server& server, std::int64_t gamma, double concurrency, std::int64_t count,
-                                double noise, Random& random) {
+                                double noise, const Lengths& lengths, Random& random) {
   const double batch = concurrency * (gamma == 0 ? 0.95 : 0.9);
-  double rounds = static_cast<double>(count * output_tokens);
+  const std::vector<Request> requests = run_requests(server, gamma, count, lengths, random);
   traces::ServingCounts counts;
   if (gamma > 0) {
-    counts = counts_of(run_requests(server, gamma, count, random), gamma);
-    rounds = *counts.rounds;
+    counts = counts_of(requests, gamma);
   } else {
     counts.labels = {{"model_name", "m"}};
     counts.line = 1;
   }
   counts.unit = traces::CountUnit::run;
   counts.file = fmt::format("g{}_c{}.json", gamma, concurrency);
-  const auto tokens = static_cast<double>(count * output_tokens);
+  double tokens = 0, rounds = 0, rounds_per_token = 0;
+  for (const Request& request : requests) {
+    const auto its_tokens = static_cast<double>(request.tokens);
+    tokens += its_tokens;
+    rounds += request.rounds;
+    rounds_per_token += request.rounds / its_tokens / static_cast<double>(count);
+  }
   const double factor = std::exp(noise * std::normal_distribution<double>(0, 1)(random));
-  const double tpot = server.round(gamma, batch) * rounds / tokens * factor;
+  const double seconds = server.round(gamma, batch) * server.starts[static_cast<std::size_t>(gamma)] * factor;
   traces::BenchRun bench;
   bench.max_concurrency = concurrency;
   bench.completed = bench.num_prompts = static_cast<double>(count);
   bench.total_input_tokens = static_cast<double>(count) * input_tokens;
   bench.total_output_tokens = tokens;
-  bench.mean_tpot_ms = 1e3 * tpot;
-  bench.output_throughput = batch / tpot;
+  bench.mean_tpot_ms = 1e3 * seconds * rounds_per_token;
+  bench.output_throughput = batch * tokens / (seconds * rounds);
   bench.duration_s = tokens / *bench.output_throughput;
   counts.bench = bench;
   return counts;
@@ -293,6 +366,8 @@ struct Setting {
   double noise;
   /// The required gain lies within 10% of the true best speedup of one point, and that point alone counts.
   bool hard = false;
+  /// Servers with all parts, and requests of natural lengths.
+  bool full = false;
 };
 
 /// A required gain that the best speedup reaches or misses by up to 10%.
@@ -300,21 +375,23 @@ double close_gain(double best, Random& random) {
   return std::max(0.0, best * std::exp(std::uniform_real_distribution<double>(-0.1, 0.1)(random)) - 1);
 }
 
-Tally bench_tally(const Setting& setting, std::int64_t draws, std::uint64_t seed, double min_gain,
-                  const RoundTable& table) {
+Tally bench_tally(const Setting& setting, std::int64_t draws, std::uint64_t seed, double min_gain) {
+  const Lengths lengths = setting.full ? natural_lengths() : one_length();
+  const RoundTable table(lengths);
   Tally tally;
   for (std::int64_t draw = 0; draw < draws; ++draw) {
     Random random(seed + static_cast<std::uint64_t>(draw));
-    const Server server = Server::draw(random);
+    const Server server = Server::draw(random, setting.full);
     const Truth truth(server, table);
     planning::BenchQuestion question;
     question.max_gamma = most_gamma;
     question.min_gain = min_gain;
     question.seed = seed;
     for (const double concurrency : setting.concurrencies) {
-      question.runs.push_back(bench_run(server, 0, concurrency, setting.requests, setting.noise, random));
+      question.runs.push_back(bench_run(server, 0, concurrency, setting.requests, setting.noise, lengths, random));
       for (const std::int64_t gamma : setting.gammas) {
-        question.runs.push_back(bench_run(server, gamma, concurrency, setting.requests, setting.noise, random));
+        question.runs.push_back(
+            bench_run(server, gamma, concurrency, setting.requests, setting.noise, lengths, random));
       }
     }
     const std::size_t asked = std::uniform_int_distribution<std::size_t>(0, setting.concurrencies.size() - 1)(random);
@@ -338,15 +415,16 @@ Tally bench_tally(const Setting& setting, std::int64_t draws, std::uint64_t seed
 
 /// From counters of single requests and a cost that is known; the truth is that of all tokens or of those delivered.
 Tally counters_tally(std::int64_t gamma, std::int64_t requests, bool delivered, bool hard, std::int64_t draws,
-                     std::uint64_t seed, double min_gain, const RoundTable& table) {
+                     std::uint64_t seed, double min_gain) {
+  const RoundTable table(one_length());
   Tally tally;
   for (std::int64_t draw = 0; draw < draws; ++draw) {
     Random random(seed + static_cast<std::uint64_t>(draw));
-    const Server server = Server::draw(random);
+    const Server server = Server::draw(random, false);
     const Truth truth(server, table);
     const double c = std::uniform_real_distribution<double>(0.02, 0.4)(random);
     estimate::ServingSummaries summaries;
-    for (const Request& request : run_requests(server, gamma, requests, random)) {
+    for (const Request& request : run_requests(server, gamma, requests, one_length(), random)) {
       traces::ServingCounts counts = counts_of({request}, gamma);
       counts.unit = traces::CountUnit::request;
       summaries.add(counts);
@@ -383,32 +461,37 @@ int main(int argc, char** argv) {
   app.add_option("--rows", rows, "numbers of the table's rows, from 1 [all]");
   CLI11_PARSE(app, argc, argv);
 
-  const RoundTable table;
   fmt::print(
       "| planned from | holds, best gamma | holds, gammas that ran | holds, other gammas | half-width, median | best "
       "gamma "
       "found | within 1% of it | regret, 95% quantile | wrong of \"speculate\" | wrong of \"do not\" | cannot tell |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|\n");
-  const std::vector<Setting> settings = {
+  std::vector<Setting> settings = {
       {"4 concurrencies, gamma 0, 2, 5; noise 2%", {2, 5}, {1, 8, 32, 128}, 100, 0.02},
       {"6 concurrencies, gamma 0, 1, 3, 7; noise 2%", {1, 3, 7}, {1, 4, 16, 32, 64, 128}, 100, 0.02},
       {"4 concurrencies, gamma 0, 4; noise 2%", {4}, {1, 8, 32, 128}, 100, 0.02},
       {"4 concurrencies, gamma 0, 2, 5; noise 5%", {2, 5}, {1, 8, 32, 128}, 100, 0.05},
       {"4 concurrencies, gamma 0, 2, 5; noise 0.5%, 30 requests", {2, 5}, {1, 8, 32, 128}, 30, 0.005},
       {"4 concurrencies, gamma 0, 2, 5; noise 2%; close required gain", {2, 5}, {1, 8, 32, 128}, 100, 0.02, true}};
+  const std::size_t simple = settings.size();
+  for (std::size_t i = 0; i < simple; ++i) {
+    Setting& full = settings.emplace_back(settings[i]);
+    full.name += "; all parts";
+    full.full = true;
+  }
   std::size_t row = 0;
   const auto wanted = [&] {
     ++row;
     return rows.empty() || std::find(rows.begin(), rows.end(), row) != rows.end();
   };
   for (const Setting& setting : settings) {
-    if (wanted()) bench_tally(setting, draws, seed, min_gain, table).print(setting.name);
+    if (wanted()) bench_tally(setting, draws, seed, min_gain).print(setting.name);
   }
   for (const auto& [gamma, requests, delivered, hard] :
        {std::tuple(3, 50, false, false), std::tuple(5, 200, false, false), std::tuple(5, 200, true, false),
         std::tuple(3, 50, false, true)}) {
     if (!wanted()) continue;
-    counters_tally(gamma, requests, delivered, hard, draws, seed, min_gain, table)
+    counters_tally(gamma, requests, delivered, hard, draws, seed, min_gain)
         .print(fmt::format("counters of {} requests, gamma {}, cost known{}{}", requests, gamma,
                            delivered ? "; against delivered tokens" : "", hard ? "; close required gain" : ""));
   }
