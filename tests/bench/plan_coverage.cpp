@@ -248,25 +248,30 @@ traces::ServingCounts counts_of(const std::vector<Request>& requests, std::int64
   return counts;
 }
 
-std::vector<Request> run_requests(const Server& server, std::int64_t gamma, std::int64_t count, const Lengths& lengths,
-                                  Random& random) {
+/// The output tokens of a benchmark's requests, which are the same in all of its runs.
+std::vector<std::int64_t> draw_requests(const Lengths& lengths, std::int64_t count, Random& random) {
   std::vector<double> shares;
   for (const auto& one : lengths) shares.push_back(one.second);
   std::discrete_distribution<std::int64_t> draw(shares.begin(), shares.end());
+  std::vector<std::int64_t> requests;
+  for (std::int64_t i = 0; i < count; ++i) requests.push_back(std::next(lengths.begin(), draw(random))->first);
+  return requests;
+}
+
+std::vector<Request> run_requests(const Server& server, std::int64_t gamma, const std::vector<std::int64_t>& lengths,
+                                  Random& random) {
   std::vector<Request> requests;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t length = std::next(lengths.begin(), lengths.size() > 1 ? draw(random) : 0)->first;
-    requests.push_back(run_request(server.rate(random), gamma, length, random));
-  }
+  for (const std::int64_t length : lengths) requests.push_back(run_request(server.rate(random), gamma, length, random));
   return requests;
 }
 
 /// A benchmark run of one gamma at one concurrency. As benchmarks do, the time per token is a mean over requests, and
 /// the throughput counts tokens.
-traces::ServingCounts bench_run(const Server& server, std::int64_t gamma, double concurrency, std::int64_t count,
-                                double noise, const Lengths& lengths, Random& random) {
+traces::ServingCounts bench_run(const Server& server, std::int64_t gamma, double concurrency,
+                                const std::vector<std::int64_t>& lengths, double noise, Random& random) {
+  const auto count = static_cast<double>(lengths.size());
   const double batch = concurrency * (gamma == 0 ? 0.95 : 0.9);
-  const std::vector<Request> requests = run_requests(server, gamma, count, lengths, random);
+  const std::vector<Request> requests = run_requests(server, gamma, lengths, random);
   traces::ServingCounts counts;
   if (gamma > 0) {
     counts = counts_of(requests, gamma);
@@ -281,14 +286,14 @@ traces::ServingCounts bench_run(const Server& server, std::int64_t gamma, double
     const auto its_tokens = static_cast<double>(request.tokens);
     tokens += its_tokens;
     rounds += request.rounds;
-    rounds_per_token += request.rounds / its_tokens / static_cast<double>(count);
+    rounds_per_token += request.rounds / its_tokens / count;
   }
   const double factor = std::exp(noise * std::normal_distribution<double>(0, 1)(random));
   const double seconds = server.round(gamma, batch) * server.starts[static_cast<std::size_t>(gamma)] * factor;
   traces::BenchRun bench;
   bench.max_concurrency = concurrency;
-  bench.completed = bench.num_prompts = static_cast<double>(count);
-  bench.total_input_tokens = static_cast<double>(count) * input_tokens;
+  bench.completed = bench.num_prompts = count;
+  bench.total_input_tokens = count * input_tokens;
   bench.total_output_tokens = tokens;
   bench.mean_tpot_ms = 1e3 * seconds * rounds_per_token;
   bench.output_throughput = batch * tokens / (seconds * rounds);
@@ -387,11 +392,11 @@ Tally bench_tally(const Setting& setting, std::int64_t draws, std::uint64_t seed
     question.max_gamma = most_gamma;
     question.min_gain = min_gain;
     question.seed = seed;
+    const std::vector<std::int64_t> requests = draw_requests(lengths, setting.requests, random);
     for (const double concurrency : setting.concurrencies) {
-      question.runs.push_back(bench_run(server, 0, concurrency, setting.requests, setting.noise, lengths, random));
+      question.runs.push_back(bench_run(server, 0, concurrency, requests, setting.noise, random));
       for (const std::int64_t gamma : setting.gammas) {
-        question.runs.push_back(
-            bench_run(server, gamma, concurrency, setting.requests, setting.noise, lengths, random));
+        question.runs.push_back(bench_run(server, gamma, concurrency, requests, setting.noise, random));
       }
     }
     const std::size_t asked = std::uniform_int_distribution<std::size_t>(0, setting.concurrencies.size() - 1)(random);
@@ -423,8 +428,9 @@ Tally counters_tally(std::int64_t gamma, std::int64_t requests, bool delivered, 
     const Server server = Server::draw(random, false);
     const Truth truth(server, table);
     const double c = std::uniform_real_distribution<double>(0.02, 0.4)(random);
+    const std::vector<std::int64_t> lengths(static_cast<std::size_t>(requests), output_tokens);
     estimate::ServingSummaries summaries;
-    for (const Request& request : run_requests(server, gamma, requests, one_length(), random)) {
+    for (const Request& request : run_requests(server, gamma, lengths, random)) {
       traces::ServingCounts counts = counts_of({request}, gamma);
       counts.unit = traces::CountUnit::request;
       summaries.add(counts);
