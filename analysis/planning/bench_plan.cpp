@@ -435,6 +435,7 @@ void BenchPlanner::tell_prompts() {
 /// Under load, runs include the prompts of other requests in their time per token, by an amount that a single prompt
 /// length does not separate from decoding.
 void BenchPlanner::check_prompts() {
+  if (options_.prompt_tokens) return;
   const auto length = [](const Run& run) { return run.figures.input_tokens; };
   const double first = length(runs_.front());
   const auto alike = [&](const Run& run) { return same_length(length(run), first); };
@@ -889,13 +890,13 @@ BenchPlan BenchPlanner::plan() {
   read();
   check_acceptance();
   check_constant_alpha();
-  check_prompts();
   check_repeats();
   check_units();
   compare_trees();
   read_windows();
   take_acceptance();
   tell_prompts();
+  check_prompts();
   join_batches();
   fit();
   predict_left_out();
