@@ -122,9 +122,10 @@ void declare(Options& options, CapacityOptions& o) {
   options.group("Workload");
   options.number("--arrival-rate,--request-rate", o.arrival_rate, {1e-6, 1e12},
                  "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
-  options.integer(
-      "--concurrency", o.concurrency, {1, most},
-      "instead: requests that clients keep in flight; taken as\nthe rate at which plain decoding serves them");
+  options.integer("--concurrency", o.concurrency, {1, most},
+                  "instead: clients, each of which sends its next request\nwhen its last one has ended");
+  options.number("--outside-ms", o.outside_ms, {0.0, 1e9},
+                 "of each request beside the engine, there and back:\ntransport, tokenizer");
   options.text("--prompt-tokens", o.prompt_tokens, "MEAN[:CV]", "lengths: mean, standard deviation / mean [0]");
   options.text("--output-tokens", o.output_tokens, "MEAN[:CV]", "the same");
   options.text("--requests", o.requests, "FILE",
@@ -164,6 +165,8 @@ void declare(Options& options, CapacityOptions& o) {
   options.integer("--block-size", o.block_size, {1, std::int64_t{1} << 20}, "tokens per block of the cache");
   options.text("--max-num-seqs", o.max_num_seqs, "N1,N2,...", "sequences that run together; each is tried");
   options.integer("--max-num-batched-tokens", o.max_num_batched_tokens, {1, most}, "positions of an iteration");
+  options.flag("--prefill-first", o.prefill_first,
+               "prompts have iterations of their own, before rounds, as\nin SGLang, and do not share them");
   options.group("What is compared with plain decoding");
   options.text("-k,--gamma,--num-speculative-tokens", o.gamma, "G1,G2,...|LOW-HIGH",
                "drafted tokens per step [1-8 with an acceptance]");
@@ -174,7 +177,8 @@ void declare(Options& options, CapacityOptions& o) {
   options.number("--percentile", o.percentile, {1.0, 99.99}, "of the requests");
   options.group("Simulation");
   options.integer("--replications", o.replications, {2, 1000}, "independent runs behind each figure");
-  options.integer("--num-requests", o.num_requests, {100, 1'000'000}, "requests of a run");
+  options.integer("--num-requests", o.num_requests, {100, 1'000'000},
+                  "requests of a run [1000; with --concurrency 10 for each\nof a replica's clients]");
   options.integer("--seed", o.seed, {}, "seed of all random numbers");
   options.integer("--threads", o.threads, {1, 1024}, "threads; results do not depend on them");
   options.footer(

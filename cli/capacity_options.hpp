@@ -16,6 +16,7 @@ struct CapacityOptions {
   // Workload.
   std::optional<double> arrival_rate;
   std::optional<std::int64_t> concurrency;
+  double outside_ms = 0;
   std::optional<std::string> prompt_tokens;
   std::optional<std::string> output_tokens;
   std::optional<std::string> requests;
@@ -37,6 +38,7 @@ struct CapacityOptions {
   std::int64_t block_size = 16;
   std::string max_num_seqs = "256";
   std::int64_t max_num_batched_tokens = 8192;
+  bool prefill_first = false;
   // What is compared.
   std::optional<std::string> gamma;
   std::optional<std::string> schedule;
@@ -46,7 +48,7 @@ struct CapacityOptions {
   double percentile = 99;
   // Simulation.
   std::int64_t replications = 4;
-  std::int64_t num_requests = 1000;
+  std::optional<std::int64_t> num_requests;
   std::int64_t seed = 0;
   std::int64_t threads = 1;
 

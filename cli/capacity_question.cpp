@@ -75,6 +75,7 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
   q.workload = workload_of(o, files);
   q.arrival_rate = o.arrival_rate;
   q.concurrency = o.concurrency;
+  q.outside_ms = o.outside_ms;
   q.prefix_cache_hit_rate = o.prefix_cache_hit_rate;
   q.decode_only = o.decode_only;
   q.alpha_spread = o.alpha_spread;
@@ -91,6 +92,7 @@ planner::CapacityQuestion question_of(const CapacityOptions& o, std::vector<std:
   if (o.schedule) q.schedule = parse_schedule(*o.schedule);
   q.max_num_seqs = parse_num_seqs(o);
   q.max_num_batched_tokens = o.max_num_batched_tokens;
+  q.prefill_first = o.prefill_first;
   q.ttft_ms = o.ttft_ms;
   q.tpot_ms = o.tpot_ms;
   q.percentile = o.percentile;

@@ -177,8 +177,18 @@ RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOpt
   return losses;
 }
 
+/// The type of most products of a pass.
+NumberType multiplied_type(const cost::PlacedModel& placed) {
+  const cost::ModelSpec& model = placed.model;
+  const NumberType dense = placed.weight_type.value_or(model.weight_type.value_or(NumberType::bf16));
+  const bool has_experts = std::any_of(model.layers.begin(), model.layers.end(),
+                                       [](const cost::LayerGroup& group) { return group.experts > 0; });
+  if (!has_experts || placed.weight_type) return dense;
+  return model.expert_weight_type.value_or(dense);
+}
+
 /// @param shared  accelerators share a model, so that there are all-reduces
-RooflineLosses losses_of(const HardwareOptions& o, bool shared, Cost& cost) {
+RooflineLosses losses_of(const HardwareOptions& o, const cost::RooflineOptions& placed, bool shared, Cost& cost) {
   RooflineLosses losses;
   const EfficiencyDefaults& usual = cost::efficiency_defaults();
   for (const StatedLoss& loss : stated_losses) {
@@ -187,7 +197,9 @@ RooflineLosses losses_of(const HardwareOptions& o, bool shared, Cost& cost) {
       continue;
     }
     if (is_of_all_reduces(loss) && !shared) continue;
-    const SourcedRange& assumed = usual.*loss.usual;
+    const SourcedRange& assumed = loss.value == &RooflineLosses::compute_efficiency
+                                      ? cost::compute_efficiency_for(placed.hardware, multiplied_type(placed.target))
+                                      : usual.*loss.usual;
     losses.*loss.value = {assumed.low, assumed.value, assumed.high};
     cost.presets.push_back(used("loss", loss.name, assumed.sources));
   }
@@ -353,7 +365,7 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
     if (options.draft)
       require_all_reduces(*options.kernels, "--draft-tensor-parallel-size", options.draft->tensor_parallel);
   } else {
-    options.losses = losses_of(o, shared, cost);
+    options.losses = losses_of(o, options, shared, cost);
   }
   assume_placement(o, options, cost);
 

@@ -226,6 +226,7 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
   arguments.take("num_requests", question.workload.requests);
   arguments.take("arrival_rate", question.arrival_rate);
   arguments.take("concurrency", question.concurrency);
+  arguments.take("outside_ms", question.outside_ms);
   arguments.take("prefix_cache_hit_rate", question.prefix_cache_hit_rate);
   arguments.take("decode_only", question.decode_only);
   arguments.take("alpha_spread", question.alpha_spread);
@@ -243,6 +244,7 @@ planner::CapacityQuestion capacity_question(const nb::dict& given, std::vector<s
     arguments.take("max_num_seqs", question.max_num_seqs);
   }
   arguments.take("max_num_batched_tokens", question.max_num_batched_tokens);
+  arguments.take("prefill_first", question.prefill_first);
   arguments.take("gamma", question.gamma);
   arguments.take("schedule", question.schedule);
   arguments.take("ttft_ms", question.ttft_ms);

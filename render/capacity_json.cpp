@@ -87,10 +87,12 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"saturated_requests_per_second_per_replica", json_of(s.saturated_requests_per_second_per_replica, r)},
       {"limited_by", planning::name_of(s.limited_by)},
       {"at_requests_per_second_per_replica", s.at_requests_per_second},
+      {"at_clients_per_replica", s.at_clients > 0 ? ordered_json(s.at_clients) : ordered_json()},
       {"output_tokens_per_second_per_gpu", json_of(s.output_tokens_per_second_per_replica, r, per_gpu)},
       {"mean_batch", json_of(s.mean_batch, r)},
       {"ttft_seconds", json_of(s.ttft_seconds, r)},
       {"tpot_seconds", json_of(s.tpot_seconds, r)},
+      {"gap_seconds", json_of(s.gap_seconds, r)},
       {"preemptions_per_request", s.preemptions_per_request},
       {"kv_capacity_tokens", r.memory[i].tokens},
       {"kv_left_tokens", r.memory[i].left_tokens},
@@ -134,7 +136,10 @@ ordered_json json_next(const Capacity& r) {
 
 ordered_json json_of(const Capacity& r) {
   const sim::Workload& workload = r.simulation.workload;
-  ordered_json json = {{"comparison", r.asks_for_load() ? "equal arrival rate" : "largest load of each"},
+  const char* const comparison = workload.clients    ? "equal concurrency"
+                                 : r.asks_for_load() ? "equal arrival rate"
+                                                     : "largest load of each";
+  ordered_json json = {{"comparison", comparison},
                        {"requests_per_second", number_or_null(workload.requests_per_second)},
                        {"recorded_requests", workload.recorded.size()},
                        {"percentile", r.simulation.limits.percentile},

@@ -117,6 +117,8 @@ std::string limits_text(const Capacity& r) {
 }
 
 std::string load_text(const Capacity& r) {
+  if (const auto& clients = r.simulation.workload.clients)
+    return fmt::format("{} request{} in flight", *clients, *clients == 1 ? "" : "s");
   return fmt::format("{} requests/s", brief(r.simulation.workload.requests_per_second.value_or(0)));
 }
 
@@ -314,6 +316,23 @@ std::string memory_text(const Capacity& r) {
   return wrapped(text + ".") + '\n';
 }
 
+/// "14.1 ms at p50, 31 at p90 and 78 at p99"
+std::string gaps_text(const sim::SimulatedPercentiles& gaps) {
+  return fmt::format("{} ms at p50, {} at p90 and {} at p99", milliseconds(gaps.p50), milliseconds(gaps.p90),
+                     milliseconds(gaps.p99));
+}
+
+/// The pauses that a reader of the stream sees.
+std::string pauses_text(const Capacity& r) {
+  const std::size_t best = r.shown(), plain = r.plain();
+  const auto& with = r.scenarios()[best].gap_seconds;
+  const auto& without = r.scenarios()[plain].gap_seconds;
+  if (!with) return "";
+  std::string text = fmt::format("Pauses between outputs {}: {}", way(r, best), gaps_text(*with));
+  if (best != plain && without) text += fmt::format("; {}: {}", way(r, plain), gaps_text(*without));
+  return wrapped(text + ".") + '\n';
+}
+
 std::string engines_text(const Capacity& r) {
   const ScenarioCapacity& s = r.scenarios()[r.shown()];
   if (!s.steady || !s.tpot_seconds || !s.engines_relative_difference) return "";
@@ -324,15 +343,12 @@ std::string engines_text(const Capacity& r) {
 }
 
 std::string certainty_text(const Capacity& r) {
-  std::string text = r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
-                                       : "Each scenario is shown at its own largest load; with --arrival-rate they are "
-                                         "compared at the same one.";
-  if (r.rate_of_concurrency) {
-    const bool one = *r.question.concurrency == 1;
-    text += fmt::format(" {} request{} in flight {} taken as the {} requests/s at which plain decoding serves {}.",
-                        *r.question.concurrency, one ? "" : "s", one ? "is" : "are",
-                        with_interval(*r.rate_of_concurrency), one ? "it" : "them");
-  }
+  std::string text = r.question.concurrency
+                         ? "Scenarios are compared at equal concurrency: all clients begin at once, and each sends its "
+                           "next request when its last one has ended."
+                     : r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
+                                         : "Each scenario is shown at its own largest load; with --arrival-rate they "
+                                           "are compared at the same one.";
   if (r.calibrated) {
     text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."
                           : " Costs are a roofline; intervals hold the ranges of its losses.";
@@ -374,7 +390,7 @@ std::string text_of(const Capacity& r) {
   text += wrapped(decision(r)) + '\n';
   text += comparison(r);
   text += certainty_text(r) + '\n' + table_of(r) + '\n';
-  text += frontier_text(r) + memory_text(r) + engines_text(r);
+  text += frontier_text(r) + memory_text(r) + pauses_text(r) + engines_text(r);
   return text + next_text(r);
 }
 

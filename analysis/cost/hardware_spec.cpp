@@ -94,15 +94,18 @@ class HardwareFileReader {
 
   EfficiencyDefaults efficiency(std::string_view text) const {
     const json document = parsed(text);
-    require_keys(document, "",
-                 {"bandwidth_efficiency", "compute_efficiency", "link_efficiency", "all_reduce_latency_seconds",
-                  "launch_seconds", "layer_seconds", "scheduling_seconds"});
+    require_keys(
+        document, "",
+        {"bandwidth_efficiency", "compute_efficiency", "fp8_compute_efficiency", "fp4_compute_efficiency",
+         "link_efficiency", "all_reduce_latency_seconds", "launch_seconds", "layer_seconds", "scheduling_seconds"});
     const auto range_of = [&](const char* name, double least, double most) {
       return range(member(document, "", name), name, least, most);
     };
     EfficiencyDefaults defaults;
     defaults.bandwidth_efficiency = range_of("bandwidth_efficiency", core::least_positive, 1);
     defaults.compute_efficiency = range_of("compute_efficiency", core::least_positive, 1);
+    defaults.fp8_compute_efficiency = range_of("fp8_compute_efficiency", core::least_positive, 1);
+    defaults.fp4_compute_efficiency = range_of("fp4_compute_efficiency", core::least_positive, 1);
     defaults.link_efficiency = range_of("link_efficiency", core::least_positive, 1);
     defaults.all_reduce_latency_seconds = range_of("all_reduce_latency_seconds", 0, core::largest_double);
     defaults.launch_seconds = range_of("launch_seconds", 0, core::largest_double);
@@ -225,15 +228,30 @@ std::vector<HardwareSpec> read_presets() {
 
 }  // namespace
 
-double peak_flops_for(const HardwareSpec& hardware, NumberType type) {
+namespace {
+
+/// The type that products with weights of a type are made in, and its peak.
+const std::pair<const std::string, SourcedNumber>& peak_for(const HardwareSpec& hardware, NumberType type) {
   const std::vector<std::string_view> peaks = peaks_of(type);
   for (const std::string_view peak : peaks) {
     const auto found = hardware.peak_flops.find(std::string(peak));
-    if (found != hardware.peak_flops.end()) return found->second.value;
+    if (found != hardware.peak_flops.end()) return *found;
   }
   throw std::invalid_argument(fmt::format("peak_flops_for: {} has no peak for {} weights, but must have one of {}",
                                           hardware.name.empty() ? "the hardware" : hardware.name, name_of(type),
                                           fmt::join(peaks, ", ")));
+}
+
+}  // namespace
+
+double peak_flops_for(const HardwareSpec& hardware, NumberType type) { return peak_for(hardware, type).second.value; }
+
+const SourcedRange& compute_efficiency_for(const HardwareSpec& hardware, NumberType type) {
+  const EfficiencyDefaults& usual = efficiency_defaults();
+  const std::string& computed = peak_for(hardware, type).first;
+  return computed == "fp8"   ? usual.fp8_compute_efficiency
+         : computed == "fp4" ? usual.fp4_compute_efficiency
+                             : usual.compute_efficiency;
 }
 
 HardwareSpec read_hardware_spec(const std::filesystem::path& path) {

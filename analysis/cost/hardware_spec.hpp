@@ -83,10 +83,15 @@ struct SourcedRange {
 struct EfficiencyDefaults {
   /// Shares of the memory bandwidth, of the dense peak and of the link's bandwidth, (0, 1].
   SourcedRange bandwidth_efficiency, compute_efficiency, link_efficiency;
+  /// Of the dense peak in these types, which products stay farther behind.
+  SourcedRange fp8_compute_efficiency, fp4_compute_efficiency;
   /// Seconds: of an all-reduce beside its bytes, of launching a pass of a model and each of its layers, of scheduling
   /// an iteration.
   SourcedRange all_reduce_latency_seconds, launch_seconds, layer_seconds, scheduling_seconds;
 };
 const EfficiencyDefaults& efficiency_defaults();
+/// The share of the peak that products with weights of a type reach on the hardware, by the type it multiplies them in.
+/// @throws std::invalid_argument as peak_flops_for
+const SourcedRange& compute_efficiency_for(const HardwareSpec& hardware, NumberType type);
 
 }  // namespace specdec::cost

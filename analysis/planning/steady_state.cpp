@@ -50,9 +50,10 @@ class EquilibriumChain {
         load_(load),
         rounds_(rounds),
         budget_(static_cast<double>(limits.max_num_batched_tokens)),
+        prefill_first_(limits.prefill_first),
         prompt_(load.decode_only ? 1 : std::max(1.0, load.prompt_tokens * (1 - load.prefix_cache_hit_rate))) {
     find_largest_batch(limits);
-    if (decodes() && limits.max_num_seqs == 1) alone_ = rounds_of_request(1) * plain_seconds(1) + prompt_seconds();
+    if (decodes() && limits.max_num_seqs == 1) alone_ = rounds_of_request(1) * plain_seconds(1) + prompt_seconds(0);
   }
 
   /// False if not even one sequence can decode.
@@ -78,6 +79,34 @@ class EquilibriumChain {
   }
 
   SteadyState saturated() { return alone_ ? state_alone(1 / *alone_) : state_of(balanced_load(largest_), largest_, 1); }
+
+  SteadyState closed(std::int64_t clients, double outside_seconds) {
+    if (alone_) return closed_alone(clients, outside_seconds);
+    const double most = balanced_load(largest_);
+    double load = 0;
+    double prompts = 0;
+    double decoding = 0;
+    for (std::int64_t i = 1; i <= clients; ++i) {
+      const auto count = static_cast<double>(i);
+      const double others = (count - 1) / count;
+      const double beside = std::min(decoding, largest_);
+      const double own = std::min(decoding + 1, largest_);
+      const double delayed = i == 1 ? 0 : delay(own, load);
+      if (!(load * delayed < 1)) return saturated();
+      const double first = prompt_seconds(beside) + prompts * delayed;
+      const double rest = rounds_of_request(own) * plain_seconds(own);
+      // The smaller root of load (first + rest / (1 - load others delayed) + outside) = clients.
+      const double fixed = first + outside_seconds;
+      const double square = fixed * others * delayed;
+      const double linear = fixed + rest + count * others * delayed;
+      load = 2 * count / (linear + std::sqrt(std::max(0.0, linear * linear - 4 * square * count)));
+      if (load >= most) return saturated();
+      prompts = load * first;
+      decoding = load * rest / (1 - load * others * delayed);
+    }
+    const double outside = load * outside_seconds / static_cast<double>(clients);
+    return state_of(load, decoding, 1 - std::pow(outside, static_cast<double>(clients)));
+  }
 
   std::optional<SteadyState> at(double requests_per_second) {
     if (decodes() && alone_) {
@@ -191,7 +220,8 @@ class EquilibriumChain {
   /// as far as the budget allows.
   double piece(double sequences, double prompts_per_iteration) const {
     const double several = prompts_per_iteration > 0 ? prompts_per_iteration / -std::expm1(-prompts_per_iteration) : 1;
-    const double positions = sequences > 0 ? sequences * static_cast<double>(rounds(sequences).gamma + 1) : 0.0;
+    const bool shared = sequences > 0 && !prefill_first_;
+    const double positions = shared ? sequences * static_cast<double>(rounds(sequences).gamma + 1) : 0.0;
     return std::min(budget_ - positions, prompt_ * std::max(1.0, several));
   }
 
@@ -206,7 +236,9 @@ class EquilibriumChain {
     bool doubled = false;
     for (int round = 0; round < 200; ++round) {
       positions = piece(sequences, requests_per_second * seconds);
-      result = std::max(0.0, cost_.seconds(iteration(sequences, positions)) - plain) * prompt_ / positions;
+      const double more = prefill_first_ ? cost_.seconds(iteration(0, positions))
+                                         : cost_.seconds(iteration(sequences, positions)) - plain;
+      result = std::max(0.0, more) * prompt_ / positions;
       if (!(requests_per_second * result < 1)) {
         // More of them in one pass may cost less each.
         if (positions >= most) return infinite;
@@ -222,10 +254,10 @@ class EquilibriumChain {
     return share > 1 + 1e-9 ? infinite : result;
   }
 
-  /// Seconds of a prompt that finds nothing decoding.
-  double prompt_seconds() const {
-    const double positions = piece(0, 0);
-    return cost_.seconds(iteration(0, positions)) * prompt_ / positions;
+  /// Seconds of a prompt's passes beside so many rounds.
+  double prompt_seconds(double sequences) const {
+    const double positions = piece(sequences, 0);
+    return cost_.seconds(iteration(prefill_first_ ? 0 : sequences, positions)) * prompt_ / positions;
   }
 
   /// Requests that arrive per request that leaves.
@@ -261,7 +293,7 @@ class EquilibriumChain {
     company.seconds = delay_here * mean;
     if (sequences == 0) {
       // The first one finds nothing decoding and takes whole passes.
-      const double alone = prompt_seconds();
+      const double alone = prompt_seconds(0);
       const double met = requests_per_second * alone;
       spread = met * spread + (met + variance) * mean * mean;
       company.seconds = alone * mean;
@@ -281,6 +313,18 @@ class EquilibriumChain {
     return state_of(load, load * rounds_of_request(1) * plain_seconds(1), load * *alone_);
   }
 
+  SteadyState closed_alone(std::int64_t clients, double outside_seconds) {
+    double load = 0;
+    double waiting = 0;
+    for (std::int64_t i = 1; i <= clients; ++i) {
+      const double seconds = *alone_ * (1 + waiting);
+      load = static_cast<double>(i) / (seconds + outside_seconds);
+      waiting = load * seconds;
+      if (outside_seconds == 0 || 1 - load * *alone_ < 1e-15) break;
+    }
+    return state_alone(load);
+  }
+
   SteadyState state_of(double load, double decoding, double busy_share) const {
     SteadyState state;
     state.mean_batch = decoding;
@@ -296,6 +340,7 @@ class EquilibriumChain {
   OfferedLoad load_;
   std::span<const RoundsFrom> rounds_;
   double budget_;
+  bool prefill_first_;
   /// Computed positions of a prompt.
   double prompt_;
   double largest_ = 0;
@@ -335,6 +380,18 @@ std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const O
   core::require_in("steady_state", "requests_per_second", load.requests_per_second, std::numeric_limits<double>::min(),
                    largest_count);
   return EquilibriumChain(cost, load, limits, rounds).at(load.requests_per_second);
+}
+
+std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
+                                               const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+                                               std::int64_t clients, double outside_seconds) {
+  require_legal(load, limits, rounds);
+  constexpr std::string_view function = "closed_steady_state";
+  core::require_in(function, "clients", clients, std::int64_t{1}, std::int64_t{1} << 40U);
+  core::require_in(function, "outside_seconds", outside_seconds, 0, largest_count);
+  EquilibriumChain chain(cost, load, limits, rounds);
+  if (!chain.decodes()) return std::nullopt;
+  return chain.closed(clients, outside_seconds);
 }
 
 std::optional<SustainableLoad> sustainable_load(const cost::IterationCost& cost, const OfferedLoad& load,

@@ -38,6 +38,8 @@ struct ReplicaLimits {
   /// Tokens that its cache holds, > 0. A sequence occupies its context, the gamma + 1 positions of its round and the
   /// largest gamma of look-ahead slots.
   double cache_tokens = 0;
+  /// Prompts are computed in iterations of their own, in which no round takes part.
+  bool prefill_first = false;
 };
 
 /// The rounds at batches from batch_low on, until the next stretch.
@@ -78,9 +80,9 @@ struct SteadyState {
 ///   pi(k + 1) (k + 1) E_(k+1) / ((output - 1) T_(k+1)) = sum_{j<=k} pi(j) lambda P(X_j > k - j)
 ///   D_k = (T(k rounds and m positions of prompts) - T_k) prompt / m
 ///
-/// m: positions of prompts in an iteration that has any. Little's law converts the mean batch, which includes delayed
-/// sequences, to the time per output token, mean batch / (lambda (output - 1)); it tends to T_1 / E_1 as the load tends
-/// to 0.
+/// m: positions of prompts in an iteration that has any. With prefill_first D_k is T(no rounds, m) prompt / m. Little's
+/// law converts the mean batch, which includes delayed sequences, to the time per output token, mean batch / (lambda
+/// (output - 1)); it tends to T_1 / E_1 as the load tends to 0.
 ///
 /// Source:   Little 1961; Kelly 1979, section 3.3 (processor sharing); docs/capacity.md#steady-state
 /// Assumes:  Poisson arrivals. If prompts cost nothing beside decoding the law of lengths does not matter; else the
@@ -90,6 +92,26 @@ struct SteadyState {
 /// @throws std::domain_error if a value is outside its range; std::invalid_argument if rounds is empty
 std::optional<SteadyState> steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
                                         const ReplicaLimits& limits, std::span<const RoundsFrom> rounds);
+
+/// The same replica in a closed loop: so many clients, each of which sends its next request when the last token of its
+/// previous one has come. Mean-value analysis, one client more at a time: a request that comes finds what is there in
+/// the mean with one client less, Q prompts that wait or are computed and k sequences that decode.
+///
+///   W = S_k + Q D_k,   V = (output - 1) / E_(k+1) T_(k+1) / (1 - X (N - 1)/N D_k),   X = N / (W + V + Z)
+///
+/// W: time to the first token in the engine, S_k a prompt's passes beside k rounds; V: time of the other tokens; Z:
+/// outside_seconds. What the largest batch saturates bounds X.
+///
+/// Source:   Reiser and Lavenberg 1980 (mean-value analysis); docs/capacity.md#closed-loop
+/// Assumes:  lengths that differ, so that requests do not end together.
+/// @param load             its requests_per_second is not used
+/// @param clients          N, >= 1
+/// @param outside_seconds  of a request beside the engine, >= 0
+/// @return empty if not even one sequence fits
+/// @throws as steady_state
+std::optional<SteadyState> closed_steady_state(const cost::IterationCost& cost, const OfferedLoad& load,
+                                               const ReplicaLimits& limits, std::span<const RoundsFrom> rounds,
+                                               std::int64_t clients, double outside_seconds);
 
 /// The supremum of the loads that have an equilibrium within the replica's limits.
 struct SustainableLoad {

@@ -75,6 +75,7 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
       scenario.engine.block_size = q.block_size;
       scenario.engine.prefix_cache_hit_rate = q.prefix_cache_hit_rate;
       scenario.engine.decode_only = q.decode_only;
+      scenario.engine.prefill_first = q.prefill_first;
     }
   }
   if (scenarios.size() > most_scenarios) {
@@ -307,8 +308,16 @@ std::vector<std::string> model_names(const Cost& cost) {
 void add_assumptions(bool by_hardware, Capacity& c) {
   const CapacityQuestion& q = c.question;
   const bool recorded = !q.workload.recorded.empty();
-  assume(c, "scenarios compared", c.asks_for_load() ? "at equal arrival rate" : "at the largest load of each", false);
-  assume(c, "arrivals", recorded ? "as recorded" : "Poisson", recorded);
+  assume(c, "scenarios compared",
+         q.concurrency       ? "at equal concurrency"
+         : c.asks_for_load() ? "at equal arrival rate"
+                             : "at the largest load of each",
+         false);
+  assume(c, "arrivals",
+         q.concurrency ? "all clients begin at once, and send again when their last request has ended"
+         : recorded    ? "as recorded"
+                       : "Poisson",
+         recorded && !q.concurrency);
   if (recorded && q.arrival_rate) assume(c, "gaps between arrivals", "scaled to --arrival-rate", true);
   if (!c.acceptance.empty()) {
     assume(c, "requests' acceptance",
@@ -324,6 +333,7 @@ void add_assumptions(bool by_hardware, Capacity& c) {
   assume(c, "max_num_seqs", fmt::format("{}", fmt::join(q.max_num_seqs, ",")), q.max_num_seqs != usual.max_num_seqs);
   assume(c, "max_num_batched_tokens", q.max_num_batched_tokens,
          q.max_num_batched_tokens != usual.max_num_batched_tokens);
+  if (q.prefill_first) assume(c, "iterations", "prompts alone, before rounds", true);
 }
 
 // ---- notes on the answer
@@ -513,6 +523,11 @@ sim::CapacityQuestion simulation_of(const CapacityQuestion& q, bool has_acceptan
   sim::CapacityQuestion simulation;
   simulation.workload = q.workload;
   if (q.arrival_rate) simulation.workload.requests_per_second = q.arrival_rate;
+  if (q.concurrency) {
+    simulation.workload.requests_per_second.reset();
+    simulation.workload.clients = q.concurrency;
+  }
+  simulation.workload.outside_seconds = q.outside_ms / 1000;
   simulation.scenarios = scenarios_of(q, has_acceptance);
   simulation.limits.percentile = q.percentile;
   if (q.ttft_ms) simulation.limits.ttft_seconds = *q.ttft_ms / 1000;
@@ -542,10 +557,6 @@ Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost&
   take_cost(cost, c);
   const std::int64_t max_gamma = question.largest_gamma(acceptance.has_value());
   if (acceptance && max_gamma > 0) take_laws(*acceptance, max_gamma, model_names(cost), c);
-  if (question.concurrency) {
-    c.rate_of_concurrency = sim::rate_in_flight(c.simulation, *question.concurrency);
-    c.simulation.workload.requests_per_second = c.rate_of_concurrency->value;
-  }
   add_assumptions(cost.roofline != nullptr, c);
   return c;
 }

@@ -22,8 +22,10 @@ struct CapacityQuestion {
   sim::Workload workload = {};
   /// Requests/s of all replicas, > 0; if empty, that of the recorded requests, else the most of one replica.
   std::optional<double> arrival_rate = {};
-  /// Alternative: requests that clients keep in flight, converted to the rate at which plain decoding serves them.
+  /// Alternative: clients over all replicas, each of which sends its next request once its last one has ended.
   std::optional<std::int64_t> concurrency = {};
+  /// Of each request beside the engine, on its way there and back, >= 0.
+  double outside_ms = 0;
   /// Share of the prompts' tokens that is found in the cache, [0, 1).
   double prefix_cache_hit_rate = 0;
   /// Prompts are computed elsewhere.
@@ -47,6 +49,8 @@ struct CapacityQuestion {
   /// One scenario for each, in increasing order.
   std::vector<std::int64_t> max_num_seqs = {256};
   std::int64_t max_num_batched_tokens = 8192;
+  /// Prompts are computed in iterations of their own, before rounds.
+  bool prefill_first = false;
 
   /// Compared with plain decoding, in increasing order, each in [1, 64]; if empty, 1 to 8 if there are an acceptance
   /// and no schedule.
@@ -104,8 +108,6 @@ struct Capacity {
   std::optional<bool> calibrated;
   /// Names for a server: that of the target, and of the engine that counted, if one did.
   std::string served_model, engine;
-  /// The rate at which `concurrency` is served.
-  std::optional<sim::SimulatedValue> rate_of_concurrency;
   std::vector<std::string> files;
   std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;
@@ -115,7 +117,7 @@ struct Capacity {
   const std::vector<sim::ScenarioCapacity>& scenarios() const { return range.answer.scenarios; }
   /// The index of the best scenario without speculation: with the fewest GPUs, else with the largest sustainable load.
   std::size_t plain() const;
-  bool asks_for_load() const { return simulation.workload.requests_per_second.has_value(); }
+  bool asks_for_load() const { return simulation.workload.requests_per_second || simulation.workload.clients; }
   /// True if it lies outside the range that its acceptance was measured at, on either side.
   bool is_extrapolated(std::size_t i) const;
   bool has_extrapolated() const;
@@ -140,7 +142,7 @@ using CapacityProgress = std::function<void(double)>;
 /// @throws QuestionError for a value outside its range, a model that does not fit, or a cost without seconds
 Capacity capacity(const std::optional<Acceptance>& acceptance, const Cost& cost, const CapacityQuestion& question,
                   const CapacityProgress& progress = {});
-/// The same without the simulation, whose answer `range` is left empty; only the rate of `concurrency` is simulated.
+/// The same without the simulation, whose answer `range` is left empty.
 Capacity asked_capacity(const std::optional<Acceptance>& acceptance, const Cost& cost,
                         const CapacityQuestion& question);
 

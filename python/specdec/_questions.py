@@ -251,6 +251,7 @@ def capacity(
     requests: Path | None = None,
     arrival_rate: float | None = None,
     concurrency: int | None = None,
+    outside_ms: float = 0.0,
     prefix_cache_hit_rate: float = 0.0,
     decode_only: bool = False,
     alpha_spread: float | None = None,
@@ -265,6 +266,7 @@ def capacity(
     block_size: int = 16,
     max_num_seqs: int | Sequence[int] = 256,
     max_num_batched_tokens: int = 8192,
+    prefill_first: bool = False,
     gamma: int | Sequence[int] | None = None,
     schedule: Schedule | None = None,
     ttft_ms: float | None = None,
@@ -272,7 +274,7 @@ def capacity(
     percentile: float = 99.0,
     extrapolate: bool = False,
     replications: int = 4,
-    num_requests: int = 1000,
+    num_requests: int | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[float], object] | None = None,
@@ -293,7 +295,9 @@ def capacity(
     arrival_rate : float, optional
         Requests/s of all replicas; without it what one replica can take is answered.
     concurrency : int, optional
-        Instead: requests that clients keep in flight.
+        Instead: clients, each of which sends its next request when its last one has ended.
+    outside_ms : float
+        Of each request beside the engine, there and back: transport, tokenizer.
     prefix_cache_hit_rate : float
         Share of the prompts that is found in the cache, in [0, 1).
     decode_only : bool
@@ -313,6 +317,8 @@ def capacity(
         Of the engine.
     max_num_seqs : int or sequence of int
         Sequences that run together; each is tried.
+    prefill_first : bool
+        Prompts have iterations of their own, before rounds, as in SGLang, and do not share them.
     gamma : int or sequence of int, optional
         Compared with plain decoding; 1 to 8 where neither it nor a schedule is given.
     schedule : sequence of (int, int, int), optional
@@ -322,8 +328,10 @@ def capacity(
     percentile : float
     extrapolate : bool
         Price what lies outside of what was measured, and decide by it.
-    replications, num_requests, seed : int
+    replications, seed : int
         Of the simulation.
+    num_requests : int, optional
+        Of a run; 1000, or with `concurrency` 10 for each of a replica's clients, where it is not given.
     threads : int, optional
         Those of the machine where it is not given; results do not depend on them.
     progress : callable, optional
@@ -354,6 +362,7 @@ def capacity(
             "requests": None if requests is None else paths(requests)[0],
             "arrival_rate": as_float(arrival_rate),
             "concurrency": concurrency,
+            "outside_ms": as_float(outside_ms),
             "prefix_cache_hit_rate": as_float(prefix_cache_hit_rate),
             "decode_only": decode_only,
             "alpha_spread": as_float(alpha_spread),
@@ -368,6 +377,7 @@ def capacity(
             "block_size": block_size,
             **several,
             "max_num_batched_tokens": max_num_batched_tokens,
+            "prefill_first": prefill_first,
             "schedule": schedule,
             "ttft_ms": as_float(ttft_ms),
             "tpot_ms": as_float(tpot_ms),

@@ -145,9 +145,9 @@ void add_percentiles(const LoadChartInputs& in, std::optional<SimulatedPercentil
       for (const ReplicaAtLoad& point : in.scenarios[s].points) {
         if (!(point.*time)) continue;
         const SimulatedValue& value = (*(point.*time)).*percentile.place;
-        line.x.push_back(point.requests_per_second);
+        line.x.push_back(point.requests_per_second.value);
         line.y.push_back(milliseconds_per_second * value.value);
-        band.x.push_back(point.requests_per_second);
+        band.x.push_back(point.requests_per_second.value);
         band.low.push_back(milliseconds_per_second * std::max(value.lo, value.value / 100));
         band.high.push_back(milliseconds_per_second * value.hi);
       }
@@ -193,7 +193,7 @@ LoadChartInputs load_chart_inputs(const planner::Capacity& capacity, std::size_t
   in.limits = question.limits;
   in.gpus_per_replica = question.gpus_per_replica;
   in.price_per_gpu_hour = question.price_per_gpu_hour;
-  in.runs = fmt::format("{} runs of {} requests", question.replications, question.workload.requests);
+  in.runs = fmt::format("{} runs of {} requests", question.replications, question.workload.open_requests());
   for (std::size_t place = 0; place < two.scenarios.size(); ++place) {
     const sim::ScenarioCapacity& found = range.answer.scenarios[place];
     ScenarioOverLoads& scenario = in.scenarios.emplace_back();

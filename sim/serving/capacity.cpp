@@ -31,6 +31,8 @@ constexpr double relaxed_load = 0.9;
 constexpr std::int64_t scouts = 8;
 /// Requests that arrive in this share of a run, at either end, are not counted.
 constexpr double warm_up = 0.1;
+/// Requests that benchmark clients send for each one that they keep in flight.
+constexpr std::int64_t requests_per_client = 10;
 /// Ratio of the loads between which the slope of an excess is computed.
 constexpr double slope_span = 1.05;
 
@@ -46,7 +48,13 @@ void require_law(std::string_view name, const LengthLaw& law) {
 
 void require_workload(const Workload& workload) {
   require_positive("requests_per_second", workload.requests_per_second);
-  core::require_in(capacity_function, "requests", workload.requests, std::int64_t{100}, std::int64_t{1'000'000});
+  if (workload.clients) {
+    core::require_in(capacity_function, "clients", *workload.clients, std::int64_t{1}, std::int64_t{1} << 30U);
+    if (workload.requests_per_second)
+      throw std::invalid_argument("plan_capacity: clients are given beside requests_per_second, but must be alone");
+  }
+  core::require_in(capacity_function, "outside_seconds", workload.outside_seconds, 0, 1e12);
+  core::require_in(capacity_function, "requests", workload.open_requests(), std::int64_t{100}, std::int64_t{1'000'000});
   if (workload.recorded.empty()) {
     require_law("prompt_tokens", workload.prompt_tokens);
     require_law("output_tokens", workload.output_tokens);
@@ -145,9 +153,17 @@ struct FoundLoad {
 /// A replication's figures at one load.
 struct RunFigures {
   std::vector<double> ttft, tpot;
+  std::vector<GapCount> gaps;
+  double requests_per_second = 0;
   double mean_batch = 0;
   double output_tokens_per_second = 0;
   double preemptions_per_request = 0;
+};
+
+/// What comes to one replica: requests at a rate, or so many clients.
+struct ReplicaLoad {
+  double requests_per_second = 0;
+  std::int64_t clients = 0;
 };
 
 /// A scenario with the predictions of the formulas.
@@ -164,7 +180,7 @@ class CapacityPlanner {
  public:
   explicit CapacityPlanner(const CapacityQuestion& question) : question_(question) {
     const Workload& workload = question.workload;
-    std::int64_t longest = workload.requests;
+    std::int64_t longest = workload.open_requests();
     requests_.resize(static_cast<std::size_t>(question.replications));
     make_requests(longest);
     std::vector<SimulatedRequest> all;
@@ -177,13 +193,14 @@ class CapacityPlanner {
       scenarios_.push_back(planned(scenario, all, rounds));
       longest = std::max(longest, requests_to_saturate(scenarios_.back()));
     }
-    if (longest > workload.requests) make_requests(longest);
+    if (workload.clients) longest = std::max(longest, requests_of(*workload.clients));
+    if (longest > workload.open_requests()) make_requests(longest);
   }
 
   /// [load]
   std::vector<ReplicaAtLoad> first_scenario_at(std::span<const double> loads) const {
     std::vector<ReplicaAtLoad> found;
-    for (const double load : loads) found.push_back(replica_at(scenarios_.front(), load));
+    for (const double load : loads) found.push_back(replica_at(scenarios_.front(), {load}));
     return found;
   }
 
@@ -192,8 +209,9 @@ class CapacityPlanner {
     for (const PlannedScenario& planned : scenarios_) {
       const SimulatedValue saturated =
           mean_of(of_replications<double>([&](std::int64_t r) { return saturated_rate(planned, r); }));
-      ScenarioCapacity result = capacity(planned, saturated, find_load(planned, saturated));
-      if (result.at_requests_per_second > 0) fill_figures(planned, result);
+      ScenarioCapacity result = question_.workload.clients
+                                    ? closed_capacity(planned, saturated)
+                                    : capacity(planned, saturated, find_load(planned, saturated));
       answer.scenarios.push_back(std::move(result));
       if (progress) progress(answer.scenarios.size());
     }
@@ -227,6 +245,7 @@ class CapacityPlanner {
     result.load = offered_load(all, engine);
     result.limits.max_num_seqs = std::min(engine.max_num_seqs, std::int64_t{1} << 20U);
     result.limits.max_num_batched_tokens = std::min(engine.max_num_batched_tokens, std::int64_t{1} << 31U);
+    result.limits.prefill_first = engine.prefill_first;
     // The last block of a sequence is half empty.
     const double context = result.load.mean_context;
     const double slack = 0.5 * static_cast<double>(engine.block_size - 1);
@@ -248,7 +267,7 @@ class CapacityPlanner {
   /// Enough for a few generations of the largest batch and a hundred iterations, as long as that is not
   /// excessive.
   std::int64_t requests_to_saturate(const PlannedScenario& planned) const {
-    const std::int64_t asked = question_.workload.requests;
+    const std::int64_t asked = question_.workload.open_requests();
     if (!planned.saturation) return asked;
     const planning::SteadyState& full = planned.saturation->state;
     const double wanted =
@@ -256,12 +275,22 @@ class CapacityPlanner {
     return std::max(asked, static_cast<std::int64_t>(std::min(wanted, 4 * static_cast<double>(asked))));
   }
 
-  ServingResult serve(const PlannedScenario& planned, std::int64_t replication, double requests_per_second,
+  /// Requests of a run with so many clients.
+  std::int64_t requests_of(std::int64_t clients) const {
+    return question_.workload.requests.value_or(std::min<std::int64_t>(requests_per_client * clients, 1'000'000));
+  }
+
+  ServingResult serve(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load,
                       std::int64_t count, double warm_up_share) const {
     const auto& unit = requests_[static_cast<std::size_t>(replication)];
     ServingQuestion serving;
     serving.requests.assign(unit.begin(), unit.begin() + static_cast<std::ptrdiff_t>(count));
-    for (SimulatedRequest& request : serving.requests) request.arrival_seconds /= requests_per_second;
+    if (load.clients > 0) {
+      serving.clients = load.clients;
+    } else {
+      for (SimulatedRequest& request : serving.requests) request.arrival_seconds /= load.requests_per_second;
+    }
+    serving.outside_seconds = question_.workload.outside_seconds;
     serving.engine = planned.scenario->engine;
     serving.cost = question_.cost;
     serving.acceptance = question_.acceptance;
@@ -278,7 +307,7 @@ class CapacityPlanner {
     double offered =
         planned.saturation ? 1.5 * planned.saturation->requests_per_second : std::numeric_limits<double>::infinity();
     for (;;) {
-      const ServingResult run = serve(planned, replication, offered, count, 0.3);
+      const ServingResult run = serve(planned, replication, {offered}, count, 0.3);
       const double rate = run.output_tokens_per_second / mean_output(replication, count);
       if (!planned.saturation || rate < 0.9 * offered) return rate;
       offered *= 2;
@@ -293,12 +322,12 @@ class CapacityPlanner {
     return sum / static_cast<double>(count);
   }
 
-  JudgedLoad judged_at(const PlannedScenario& planned, double load, std::int64_t requests) const {
+  JudgedLoad judged_at(const PlannedScenario& planned, const ReplicaLoad& load, std::int64_t requests) const {
     const std::size_t runs = requests_.size();
     std::vector<std::vector<double>> ttft(runs), tpot(runs);
     JudgedLoad judged;
     judged.each = of_replications<JudgedRequests>([&](std::int64_t r) {
-      const ServingResult run = serve(planned, r, load, requests, warm_up);
+      const ServingResult run = serve(planned, r, load, requests, load.clients > 0 ? 0 : warm_up);
       const auto place = static_cast<std::size_t>(r);
       if (question_.limits.ttft_seconds) ttft[place] = first_token_seconds(run);
       if (question_.limits.tpot_seconds) tpot[place] = seconds_per_token(run);
@@ -313,7 +342,7 @@ class CapacityPlanner {
   FoundLoad find_load(const PlannedScenario& planned, const SimulatedValue& saturated) const {
     FoundLoad found;
     found.load = saturated;
-    if (!question_.limits.ttft_seconds && !question_.limits.tpot_seconds) return found;
+    if (!is_limited()) return found;
     LoadSearch search;
     search.lowest = least_load * saturated.value;
     search.highest = saturated.value;
@@ -321,11 +350,11 @@ class CapacityPlanner {
     JudgedLoad last;
     const auto search_with = [&](std::int64_t requests) {
       return find_crossing(search, [&](double load) {
-        last = judged_at(planned, load, requests);
+        last = judged_at(planned, {load}, requests);
         return last.together.excess;
       });
     };
-    const std::int64_t requests = question_.workload.requests;
+    const std::int64_t requests = question_.workload.open_requests();
     search.tolerance = 0.1;
     search.guess = search_with(std::max<std::int64_t>(100, requests / scouts)).value_or(LoadCrossing{search.lowest, 1});
     search.tolerance = 0.01;
@@ -336,6 +365,60 @@ class CapacityPlanner {
     return found;
   }
 
+  bool is_limited() const { return question_.limits.ttft_seconds || question_.limits.tpot_seconds; }
+
+  /// Clients of one replica.
+  struct FoundClients {
+    /// The most within the limits, up to all; 0 if not even one is.
+    std::int64_t most = 0;
+    CapacityLimit by = CapacityLimit::none;
+  };
+
+  FoundClients find_clients(const PlannedScenario& planned) const {
+    const std::int64_t all = *question_.workload.clients;
+    if (!is_limited()) return {all, CapacityLimit::none};
+    const auto judged = [&](std::int64_t clients) {
+      return judged_at(planned, {.clients = clients}, requests_of(clients)).together;
+    };
+    const JudgedRequests with_all = judged(all);
+    if (with_all.excess <= 0) return {all, CapacityLimit::none};
+    FoundClients found{0, with_all.by};
+    std::int64_t too_many = all;
+    while (too_many - found.most > 1) {
+      const std::int64_t middle = found.most + (too_many - found.most) / 2;
+      const JudgedRequests here = judged(middle);
+      if (here.excess <= 0) {
+        found.most = middle;
+      } else {
+        too_many = middle;
+        found.by = here.by;
+      }
+    }
+    return found;
+  }
+
+  ScenarioCapacity closed_capacity(const PlannedScenario& planned, const SimulatedValue& saturated) const {
+    const FoundClients found = find_clients(planned);
+    ScenarioCapacity result = limited_capacity(planned, saturated, found.by);
+    result.clients_within_limits = found.most;
+    if (found.most == 0) return result;
+    const std::int64_t all = *question_.workload.clients;
+    const auto shared_by = [all](std::int64_t many) { return (all + many - 1) / many; };
+    place(result, question_.replicas.value_or(shared_by(found.most)));
+    const std::int64_t each = shared_by(*result.replicas);
+    result.meets_load = each <= found.most;
+    result.at_clients = std::min(each, found.most);
+    const ReplicaAtLoad there = replica_at(planned, {.clients = result.at_clients});
+    fill_figures(there, result);
+    result.requests_per_second_per_replica = saturated;
+    if (is_limited()) {
+      result.requests_per_second_per_replica = result.at_clients == found.most
+                                                   ? there.requests_per_second
+                                                   : replica_at(planned, {.clients = found.most}).requests_per_second;
+    }
+    return result;
+  }
+
   /// The runs' own excesses show how far each by itself would have moved the crossing.
   SimulatedValue around(const PlannedScenario& planned, double load, const JudgedLoad& there,
                         const SimulatedValue& saturated) const {
@@ -344,37 +427,44 @@ class CapacityPlanner {
       if (run.by != CapacityLimit::none) deviations.push_back(run.excess - there.together.excess);
     }
     // The last loads that were tried are too close to each other for a slope.
-    const double below = judged_at(planned, load / slope_span, question_.workload.requests).together.excess;
+    const double below = judged_at(planned, {load / slope_span}, question_.workload.open_requests()).together.excess;
     const double slope = (there.together.excess - below) / std::log(slope_span);
     if (deviations.size() < 2 || slope <= 0) return {load, 0, saturated.hi};
     const double half = half_width_of(deviations) / slope;
     return {load, load * std::exp(-half), std::min(load * std::exp(half), std::max(load, saturated.hi))};
   }
 
-  ScenarioCapacity capacity(const PlannedScenario& planned, const SimulatedValue& saturated,
-                            const FoundLoad& found) const {
+  static ScenarioCapacity limited_capacity(const PlannedScenario& planned, const SimulatedValue& saturated,
+                                           CapacityLimit by) {
     ScenarioCapacity result;
     result.scenario = *planned.scenario;
-    result.requests_per_second_per_replica = found.load;
     result.saturated_requests_per_second_per_replica = saturated;
-    result.limited_by = found.by;
+    result.limited_by = by;
     if (result.limited_by == CapacityLimit::none)
       result.limited_by = planned.saturation ? planned.saturation->limited_by : CapacityLimit::compute;
+    return result;
+  }
+
+  void place(ScenarioCapacity& result, std::int64_t replicas) const {
+    result.replicas = replicas;
+    result.gpus = replicas * question_.gpus_per_replica;
+  }
+
+  ScenarioCapacity capacity(const PlannedScenario& planned, const SimulatedValue& saturated,
+                            const FoundLoad& found) const {
+    ScenarioCapacity result = limited_capacity(planned, saturated, found.by);
+    result.requests_per_second_per_replica = found.load;
     const double most = result.requests_per_second_per_replica.value;
     if (most <= 0) return result;
 
     const std::optional<double> asked = question_.workload.requests_per_second;
     std::int64_t replicas = question_.replicas.value_or(1);
     if (asked && !question_.replicas) replicas = static_cast<std::int64_t>(std::ceil(*asked / most * (1 - 1e-12)));
-    result.replicas = replicas;
-    result.gpus = replicas * question_.gpus_per_replica;
+    place(result, replicas);
     const double share = asked ? *asked / static_cast<double>(replicas) : 0;
     result.meets_load = share <= most * (1 + 1e-12);
-    const bool limited = question_.limits.ttft_seconds || question_.limits.tpot_seconds;
-    result.at_requests_per_second = asked && result.meets_load ? share : limited ? most : relaxed_load * most;
-    const double seconds_per_token = gpu_seconds_per_token(result.at_requests_per_second);
-    result.cost_per_million_tokens = cost_of(seconds_per_token);
-    if (question_.watts_per_gpu) result.joules_per_token = *question_.watts_per_gpu * seconds_per_token;
+    const double at = asked && result.meets_load ? share : is_limited() ? most : relaxed_load * most;
+    fill_figures(replica_at(planned, {at}), result);
     return result;
   }
 
@@ -387,9 +477,13 @@ class CapacityPlanner {
     return *question_.price_per_gpu_hour / 3600 * gpu_seconds_per_token * 1e6;
   }
 
-  RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, double load) const {
-    const ServingResult run = serve(planned, replication, load, question_.workload.requests, warm_up);
+  RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load) const {
+    const bool closed = load.clients > 0;
+    const std::int64_t count = closed ? requests_of(load.clients) : question_.workload.open_requests();
+    const ServingResult run = serve(planned, replication, load, count, closed ? 0 : warm_up);
     RunFigures figures;
+    figures.gaps = run.gaps;
+    figures.requests_per_second = run.output_tokens_per_second / mean_output(replication, count);
     figures.ttft = first_token_seconds(run);
     figures.tpot = seconds_per_token(run);
     figures.mean_batch = run.mean_batch;
@@ -413,7 +507,24 @@ class CapacityPlanner {
                                 value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
   }
 
-  ReplicaAtLoad replica_at(const PlannedScenario& planned, double load) const {
+  /// Of the gaps of all runs together.
+  static std::optional<SimulatedPercentiles> gap_percentiles(const std::vector<RunFigures>& runs) {
+    std::vector<GapCount> all;
+    for (const RunFigures& run : runs) all.insert(all.end(), run.gaps.begin(), run.gaps.end());
+    std::sort(all.begin(), all.end(), [](const GapCount& a, const GapCount& b) { return a.seconds < b.seconds; });
+    const std::optional<RequestPercentiles> together = percentiles_of(std::span<const GapCount>(all));
+    if (!together) return std::nullopt;
+    const auto value = [&](double RequestPercentiles::*place) {
+      std::vector<double> values;
+      for (const RunFigures& run : runs)
+        values.push_back(percentiles_of(std::span<const GapCount>(run.gaps)).value_or(*together).*place);
+      return sectioned((*together).*place, values);
+    };
+    return SimulatedPercentiles{value(&RequestPercentiles::p50), value(&RequestPercentiles::p90),
+                                value(&RequestPercentiles::p99), value(&RequestPercentiles::mean)};
+  }
+
+  ReplicaAtLoad replica_at(const PlannedScenario& planned, const ReplicaLoad& load) const {
     const std::vector<RunFigures> figures =
         of_replications<RunFigures>([&](std::int64_t r) { return figures_at(planned, r, load); });
     const auto over_runs = [&](double RunFigures::*figure) {
@@ -427,25 +538,34 @@ class CapacityPlanner {
       tpot.push_back(run.tpot);
     }
     ReplicaAtLoad result;
-    result.requests_per_second = load;
+    const double rate = load.requests_per_second;
+    result.requests_per_second =
+        load.clients > 0 ? over_runs(&RunFigures::requests_per_second) : SimulatedValue{rate, rate, rate};
     result.ttft_seconds = percentiles(std::move(ttft));
     result.tpot_seconds = percentiles(std::move(tpot));
+    result.gap_seconds = gap_percentiles(figures);
     result.mean_batch = over_runs(&RunFigures::mean_batch);
     result.output_tokens_per_second = over_runs(&RunFigures::output_tokens_per_second);
     result.preemptions_per_request = over_runs(&RunFigures::preemptions_per_request).value;
-    result.gpu_seconds_per_token = gpu_seconds_per_token(load);
+    result.gpu_seconds_per_token = gpu_seconds_per_token(result.requests_per_second.value);
     result.cost_per_million_tokens = cost_of(result.gpu_seconds_per_token);
     if (!planned.saturation) return result;
     planning::OfferedLoad offered = planned.load;
-    offered.requests_per_second = load;
-    result.steady = planning::steady_state(*question_.cost, offered, planned.limits, planned.rounds);
+    offered.requests_per_second = load.requests_per_second;
+    result.steady = load.clients > 0
+                        ? planning::closed_steady_state(*question_.cost, offered, planned.limits, planned.rounds,
+                                                        load.clients, question_.workload.outside_seconds)
+                        : planning::steady_state(*question_.cost, offered, planned.limits, planned.rounds);
     return result;
   }
 
-  void fill_figures(const PlannedScenario& planned, ScenarioCapacity& result) const {
-    ReplicaAtLoad there = replica_at(planned, result.at_requests_per_second);
+  void fill_figures(const ReplicaAtLoad& there, ScenarioCapacity& result) const {
+    result.at_requests_per_second = there.requests_per_second.value;
+    result.cost_per_million_tokens = there.cost_per_million_tokens;
+    if (question_.watts_per_gpu) result.joules_per_token = *question_.watts_per_gpu * there.gpu_seconds_per_token;
     result.ttft_seconds = there.ttft_seconds;
     result.tpot_seconds = there.tpot_seconds;
+    result.gap_seconds = there.gap_seconds;
     result.mean_batch = there.mean_batch;
     result.output_tokens_per_second_per_replica = there.output_tokens_per_second;
     result.preemptions_per_request = there.preemptions_per_request;
@@ -512,25 +632,6 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
 bool is_plain(const CapacityScenario& scenario) {
   const auto& schedule = scenario.engine.schedule;
   return std::all_of(schedule.begin(), schedule.end(), [](const GammaFrom& stretch) { return stretch.gamma == 0; });
-}
-
-SimulatedValue rate_in_flight(const CapacityQuestion& question, std::int64_t concurrency) {
-  core::require_in("rate_in_flight", "concurrency", concurrency, 1, std::numeric_limits<std::int64_t>::max());
-  require_legal(question);
-  const std::int64_t replicas = question.replicas.value_or(1);
-  CapacityQuestion closed = question;
-  closed.workload.requests_per_second.reset();
-  closed.limits = {};
-  closed.scenarios = {question.scenarios.front()};
-  std::int64_t most = 1;
-  for (const CapacityScenario& scenario : question.scenarios) {
-    if (is_plain(scenario)) most = std::max(most, scenario.engine.max_num_seqs);
-  }
-  const std::int64_t each = concurrency / replicas + (concurrency % replicas > 0 ? 1 : 0);
-  closed.scenarios.front().engine.max_num_seqs = std::clamp<std::int64_t>(each, 1, most);
-  const SimulatedValue rate = plan_capacity(closed).scenarios.front().saturated_requests_per_second_per_replica;
-  const auto times = static_cast<double>(replicas);
-  return {times * rate.value, times * rate.lo, times * rate.hi};
 }
 
 }  // namespace specdec::sim

@@ -31,12 +31,20 @@ struct LengthLaw {
 struct Workload {
   /// Rate over all replicas, > 0; empty if only the sustainable load is requested.
   std::optional<double> requests_per_second = {};
+  /// If given, in place of a rate: clients over all replicas, >= 1, evenly, each of which keeps one request in flight.
+  std::optional<std::int64_t> clients = {};
+  /// Of each request beside the engine, >= 0, as in ServingQuestion.
+  double outside_seconds = 0;
   LengthLaw prompt_tokens, output_tokens;
   /// If not empty: two or more, not all at one time. Lengths, and gaps between arrivals scaled to the rate, are
   /// taken from these cyclically; replication r of R starts r/R of the way in.
   std::vector<SimulatedRequest> recorded = {};
-  /// Requests of a simulated run, [100, 1e6].
-  std::int64_t requests = 2000;
+  /// Requests of a simulated run, [100, 1e6]; empty: 1000, or what benchmark clients send, 10 for each of a replica's
+  /// clients.
+  std::optional<std::int64_t> requests = {};
+
+  /// Of a run without clients.
+  std::int64_t open_requests() const { return requests.value_or(1000); }
 };
 
 /// One way to deploy.
@@ -97,13 +105,19 @@ struct ScenarioCapacity {
   planning::CapacityLimit limited_by = planning::CapacityLimit::none;
   /// Rate at which one replica serves requests while requests always wait: the bound above which its queue grows.
   SimulatedValue saturated_requests_per_second_per_replica;
+  /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
+  /// replica that the figures below are for; else 0.
+  std::int64_t clients_within_limits = 0, at_clients = 0;
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
-  /// Arrival rate of one replica for the figures below; they are 0 if it is. Without limits and load, nine
-  /// tenths of the sustainable rate: at the bound itself waiting times have no steady value.
+  /// Rate of one replica for the figures below; they are 0 if it is. Without limits and load, nine
+  /// tenths of the sustainable rate: at the bound itself waiting times have no steady value. With clients, the rate at
+  /// which they are served.
   double at_requests_per_second = 0;
   /// Empty if no request has one (tpot: if none has two tokens), or nothing can be served.
   std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
+  /// Pauses between two outputs of a request, the tokens of a round being one output; empty if there are none.
+  std::optional<SimulatedPercentiles> gap_seconds;
   SimulatedValue mean_batch, output_tokens_per_second_per_replica;
   double preemptions_per_request = 0;
   /// Empty if no rate is sustainable, or, for cost and energy, if price or power is unknown.
@@ -127,7 +141,8 @@ struct CapacityAnswer {
 
 /// Answers the question by simulation: the sustainable load of each scenario by a search over the arrival rate, with
 /// the same requests and random numbers for all scenarios and rates, so that differences are due to the scenarios.
-/// Scenarios are compared at equal arrival rate.
+/// Scenarios are compared at equal arrival rate, or, with clients, at as many of them: all of their requests count, as
+/// benchmark clients report them, and the search is over their number at one replica.
 /// Source:   docs/capacity.md#sustainable-load
 /// Accuracy: the search ends within 1% of the rate; the intervals include the random error
 /// @param progress  if not empty, called with the number of scenarios that are done
@@ -137,10 +152,10 @@ CapacityAnswer plan_capacity(const CapacityQuestion& question,
 
 /// One replica of a scenario at a load, whether or not it meets limits.
 struct ReplicaAtLoad {
-  /// Arrival rate at the replica.
-  double requests_per_second = 0;
+  /// At the replica: of arrivals, or at which clients are served.
+  SimulatedValue requests_per_second;
   /// Empty if no request has one (tpot: if none has two tokens).
-  std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
+  std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds, gap_seconds;
   SimulatedValue mean_batch, output_tokens_per_second;
   double preemptions_per_request = 0;
   /// Its accelerators' time / the requested output tokens.
@@ -162,13 +177,5 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
 
 /// True if nothing is drafted at any batch.
 bool is_plain(const CapacityScenario& scenario);
-
-/// Requests/s of all replicas (one if the question names none) when `concurrency` requests are always in flight,
-/// evenly over the replicas, by the question's first scenario; those beyond the largest max_num_seqs of its plain
-/// scenarios wait.
-/// Source:   docs/capacity.md#what-intervals-hold
-/// @param concurrency  >= 1
-/// @throws as plan_capacity
-SimulatedValue rate_in_flight(const CapacityQuestion& question, std::int64_t concurrency);
 
 }  // namespace specdec::sim

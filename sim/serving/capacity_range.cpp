@@ -95,17 +95,21 @@ void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
   if (other.at_requests_per_second <= 0 || scenario.at_requests_per_second <= 0) return;
   cover(scenario.ttft_seconds, other.ttft_seconds);
   cover(scenario.tpot_seconds, other.tpot_seconds);
+  cover(scenario.gap_seconds, other.gap_seconds);
   cover(scenario.mean_batch, other.mean_batch);
   cover(scenario.output_tokens_per_second_per_replica, other.output_tokens_per_second_per_replica);
 }
 
 /// Accelerators that the load needs at the sustainable rate of the version; the existing ones, if given.
 std::optional<std::int64_t> gpus_of(const CapacityQuestion& question, const ScenarioCapacity& version) {
-  const double asked = question.workload.requests_per_second.value_or(0);
-  const double rate = version.requests_per_second_per_replica.value;
-  if (rate <= 0 || (question.replicas && !version.meets_load)) return std::nullopt;
+  const bool closed = question.workload.clients.has_value();
+  const double asked =
+      closed ? static_cast<double>(*question.workload.clients) : question.workload.requests_per_second.value_or(0);
+  const double most =
+      closed ? static_cast<double>(version.clients_within_limits) : version.requests_per_second_per_replica.value;
+  if (most <= 0 || (question.replicas && !version.meets_load)) return std::nullopt;
   const double replicas =
-      question.replicas ? static_cast<double>(*question.replicas) : std::ceil(asked / rate * (1 - 1e-12));
+      question.replicas ? static_cast<double>(*question.replicas) : std::ceil(asked / most * (1 - 1e-12));
   return static_cast<std::int64_t>(replicas) * question.gpus_per_replica;
 }
 
@@ -157,7 +161,7 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
                           question.scenarios.size());
   CapacityRange range;
   range.answer = std::move(answer);
-  const bool asks_for_load = question.workload.requests_per_second.has_value();
+  const bool asks_for_load = question.workload.requests_per_second || question.workload.clients;
   const std::size_t scenarios = question.scenarios.size();
   range.gpus.resize(scenarios);
   range.gpus_by_version.resize(scenarios);
@@ -248,6 +252,7 @@ std::vector<ReplicaAtLoad> replica_over_versions(const CapacityQuestion& questio
     for (std::size_t i = 0; i < found.size(); ++i) {
       cover(found[i].ttft_seconds, others[i].ttft_seconds);
       cover(found[i].tpot_seconds, others[i].tpot_seconds);
+      cover(found[i].gap_seconds, others[i].gap_seconds);
       cover(found[i].mean_batch, others[i].mean_batch);
       cover(found[i].output_tokens_per_second, others[i].output_tokens_per_second);
     }

@@ -26,10 +26,19 @@ std::vector<double> seconds_per_token(const ServingResult& run) {
   return values;
 }
 
-double percentile_of(std::vector<double>& values, double percent) {
+namespace {
+
+/// Place of a percentile among so many values, from 1 on.
+std::int64_t rank_of(double percent, std::int64_t count) {
   // The last bits of the product must not require one value more.
-  const double rank = std::ceil(percent / 100 * static_cast<double>(values.size()) * (1 - 1e-12));
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(std::max(1.0, rank)) - 1;
+  const double rank = std::ceil(percent / 100 * static_cast<double>(count) * (1 - 1e-12));
+  return static_cast<std::int64_t>(std::max(1.0, rank));
+}
+
+}  // namespace
+
+double percentile_of(std::vector<double>& values, double percent) {
+  const auto place = values.begin() + rank_of(percent, static_cast<std::int64_t>(values.size())) - 1;
   std::nth_element(values.begin(), place, values.end());
   return *place;
 }
@@ -43,6 +52,25 @@ std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values) {
   result.p90 = percentile_of(values, 90);
   result.p99 = percentile_of(values, 99);
   return result;
+}
+
+std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps) {
+  std::int64_t count = 0;
+  double sum = 0;
+  for (const GapCount& gap : gaps) {
+    count += gap.count;
+    sum += gap.seconds * static_cast<double>(gap.count);
+  }
+  if (count == 0) return std::nullopt;
+  const auto at = [&](double percent) {
+    std::int64_t left = rank_of(percent, count);
+    for (const GapCount& gap : gaps) {
+      left -= gap.count;
+      if (left <= 0) return gap.seconds;
+    }
+    return gaps.back().seconds;
+  };
+  return RequestPercentiles{sum / static_cast<double>(count), at(50), at(90), at(99)};
 }
 
 }  // namespace specdec::sim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "sim/serving/serving_simulation.hpp"
@@ -19,5 +20,8 @@ double percentile_of(std::vector<double>& values, double percent);
 
 /// Empty if there are no values; reorders them.
 std::optional<RequestPercentiles> percentiles_of(std::vector<double>& values);
+
+/// The same of values that occur several times; in increasing order.
+std::optional<RequestPercentiles> percentiles_of(std::span<const GapCount> gaps);
 
 }  // namespace specdec::sim

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string_view>
+#include <unordered_map>
 
 #include "sim/random.hpp"
 
@@ -23,6 +25,8 @@ class CountedTime {
 
   double begin() const { return begin_; }
   double end() const { return end_; }
+  void begin_at(double time) { begin_ = time; }
+  void end_at(double time) { end_ = time; }
   /// The counted seconds of a stretch of time.
   double seconds_of(double from, double to) const { return std::max(0.0, std::min(to, end_) - std::max(from, begin_)); }
   bool counts(double time) const { return begin_ < time && time <= end_; }
@@ -30,6 +34,28 @@ class CountedTime {
  private:
   double begin_;
   double end_;
+};
+
+/// How often each length of a gap occurred; lengths that agree in their first 15 bits are one.
+class GapHistogram {
+ public:
+  void add(double seconds, std::int64_t count) {
+    counts_[std::bit_cast<std::uint64_t>(seconds) >> dropped_bits] += count;
+  }
+
+  std::vector<GapCount> sorted() const {
+    std::vector<GapCount> gaps;
+    for (const auto& [key, count] : counts_) {
+      const std::uint64_t middle = key << dropped_bits | std::uint64_t{1} << (dropped_bits - 1);
+      gaps.push_back({std::bit_cast<double>(middle), count});
+    }
+    std::sort(gaps.begin(), gaps.end(), [](const GapCount& a, const GapCount& b) { return a.seconds < b.seconds; });
+    return gaps;
+  }
+
+ private:
+  static constexpr unsigned dropped_bits = 38;
+  std::unordered_map<std::uint64_t, std::int64_t> counts_;
 };
 
 /// Running requests, in order of arrival, one array per property; never longer than the size it was made for.
@@ -43,6 +69,7 @@ struct RunningRequests {
         wanted(most),
         slots(most),
         scheduled(most),
+        last_output(most),
         fully_accepted(most) {}
 
   std::size_t size = 0;
@@ -57,6 +84,8 @@ struct RunningRequests {
   std::vector<std::int64_t> slots;
   /// Positions in the current iteration.
   std::vector<std::int64_t> scheduled;
+  /// When it last emitted tokens.
+  std::vector<double> last_output;
   /// 1 if its last round was fully accepted.
   std::vector<std::uint8_t> fully_accepted;
 
@@ -69,6 +98,7 @@ struct RunningRequests {
     wanted[to] = wanted[from];
     slots[to] = slots[from];
     scheduled[to] = scheduled[from];
+    last_output[to] = last_output[from];
     fully_accepted[to] = fully_accepted[from];
   }
 };
@@ -79,10 +109,16 @@ std::size_t first_counted_of(const ServingQuestion& question) {
 
 CountedTime counted_time_of(const ServingQuestion& question) {
   const std::size_t first = first_counted_of(question);
+  constexpr double unknown = std::numeric_limits<double>::infinity();
+  if (question.clients) {
+    const auto clients = static_cast<std::size_t>(*question.clients);
+    const bool from_the_start = first < clients || question.requests.size() - first <= clients;
+    return {from_the_start ? 0 : unknown, unknown};
+  }
   const double begin = question.requests[first].arrival_seconds;
   const double end = question.requests[question.requests.size() - 1 - first].arrival_seconds;
   if (begin < end) return {begin, end};
-  return {question.requests.front().arrival_seconds, std::numeric_limits<double>::infinity()};
+  return {question.requests.front().arrival_seconds, unknown};
 }
 
 class ServingRun {
@@ -95,10 +131,10 @@ class ServingRun {
         counted_time_(counted_time_of(question)),
         running_(std::min(requests_.size(), static_cast<std::size_t>(engine_.max_num_seqs))),
         free_blocks_(engine_.cache_blocks),
-        now_(requests_.front().arrival_seconds) {
+        now_(question.clients ? 0 : requests_.front().arrival_seconds) {
+    send_first();
     for (const GammaFrom& stretch : engine_.schedule) largest_gamma_ = std::max(largest_gamma_, stretch.gamma);
     fill_survival();
-    result_.requests.resize(requests_.size());
     result_.first_counted = first_counted_of(question);
     result_.counted_requests = requests_.size() - 2 * result_.first_counted;
   }
@@ -107,7 +143,7 @@ class ServingRun {
     take_arrivals();
     while (served_ < requests_.size()) {
       if (in_system() == 0) {
-        now_ = requests_[arrived_].arrival_seconds;
+        now_ = arrival_of(arrived_);
         take_arrivals();
       }
       schedule();
@@ -122,6 +158,36 @@ class ServingRun {
 
  private:
   using Index = std::size_t;
+
+  /// A request that gave up its blocks.
+  struct GivenUp {
+    std::size_t request = 0;
+    double last_output = 0;
+  };
+
+  double& arrival_of(std::size_t request) { return result_.requests[request].arrival_seconds; }
+  double arrival_of(std::size_t request) const { return result_.requests[request].arrival_seconds; }
+
+  /// Those that do not wait for another one's end.
+  void send_first() {
+    result_.requests.resize(requests_.size());
+    sent_ = requests_.size();
+    if (question_.clients) {
+      sent_ = std::min(sent_, static_cast<std::size_t>(*question_.clients));
+      return;
+    }
+    for (std::size_t i = 0; i < sent_; ++i) arrival_of(i) = requests_[i].arrival_seconds;
+  }
+
+  /// A client whose request has ended sends the next one.
+  void send_next() {
+    if (sent_ == requests_.size()) return;
+    const double arrival = now_ + question_.outside_seconds;
+    const std::size_t first = result_.first_counted;
+    if (sent_ == first) counted_time_.begin_at(arrival);
+    if (sent_ == requests_.size() - 1 - first && arrival > counted_time_.begin()) counted_time_.end_at(arrival);
+    arrival_of(sent_++) = arrival;
+  }
 
   std::size_t waiting() const { return arrived_ - next_ + given_up_.size(); }
   std::size_t in_system() const { return waiting() + running_.size; }
@@ -149,7 +215,7 @@ class ServingRun {
   }
 
   void take_arrivals() {
-    while (arrived_ < requests_.size() && requests_[arrived_].arrival_seconds <= now_) ++arrived_;
+    while (arrived_ < sent_ && arrival_of(arrived_) <= now_) ++arrived_;
   }
 
   void schedule() {
@@ -161,9 +227,14 @@ class ServingRun {
     decoding_ = 0;
     fully_accepted_ = 0;
     const std::size_t given_up_before = given_up_.size();
+    const bool prompts_alone = engine_.prefill_first && has_prompts();
     std::size_t i = 0;
     for (; i < running_.size && budget_ > 0; ++i) {
       const std::int64_t prompt = running_.prompt_left[i];
+      if (prompts_alone && prompt == 0) {
+        running_.scheduled[i] = 0;
+        continue;
+      }
       const std::int64_t positions = std::min(prompt > 0 ? prompt : gamma_ + 1, budget_);
       const std::int64_t needed = running_.computed[i] + positions + largest_gamma_;
       if (needed > running_.slots[i] && !make_room(i, needed)) break;
@@ -199,7 +270,7 @@ class ServingRun {
     result_.requests[request].output_tokens = running_.put_out[last];
     ++result_.requests[request].preemptions;
     ++result_.preemptions;
-    given_up_.push_back(request);
+    given_up_.push_back({request, running_.last_output[last]});
   }
 
   /// Adds positions of a running request to the iteration.
@@ -222,17 +293,47 @@ class ServingRun {
     }
   }
 
+  /// What admitting the next waiting request takes.
+  struct Admission {
+    bool again = false;
+    std::size_t request = 0;
+    std::int64_t put_out = 0, tokens = 0, found = 0, positions = 0, blocks = 0;
+    bool fits = false;
+  };
+
+  Admission next_admission() const {
+    Admission next;
+    next.again = !given_up_.empty();
+    next.request = next.again ? given_up_.back().request : next_;
+    next.put_out = result_.requests[next.request].output_tokens;
+    next.tokens = requests_[next.request].prompt_tokens + next.put_out;
+    next.found = found_in_cache(requests_[next.request], next.again);
+    next.positions = std::min(next.tokens - next.found, budget_);
+    next.blocks = blocks_for(next.found + next.positions + largest_gamma_);
+    // Where rounds wait for a prompt they free no block meanwhile: what it takes to the end must be there.
+    const std::int64_t ahead = engine_.prefill_first ? largest_gamma_ : 0;
+    next.fits = std::max(next.blocks, blocks_for(next.tokens + ahead)) <= free_blocks_;
+    return next;
+  }
+
+  bool may_admit() const {
+    return waiting() > 0 && budget_ > 0 && running_.size < static_cast<std::size_t>(engine_.max_num_seqs);
+  }
+
+  /// Whether a prompt is being computed, or one that waits finds room.
+  bool has_prompts() const {
+    for (Index i = 0; i < running_.size; ++i) {
+      if (running_.prompt_left[i] > 0) return true;
+    }
+    return may_admit() && next_admission().fits;
+  }
+
   void admit() {
-    while (waiting() > 0 && budget_ > 0 && running_.size < static_cast<std::size_t>(engine_.max_num_seqs)) {
-      const bool again = !given_up_.empty();
-      const std::size_t request = again ? given_up_.back() : next_;
+    while (may_admit()) {
+      const auto [again, request, put_out, tokens, found, positions, blocks, fits] = next_admission();
+      if (!fits) break;
       const SimulatedRequest& asked = requests_[request];
-      const std::int64_t put_out = result_.requests[request].output_tokens;
-      const std::int64_t tokens = asked.prompt_tokens + put_out;
-      const std::int64_t found = found_in_cache(asked, again);
-      const std::int64_t positions = std::min(tokens - found, budget_);
-      const std::int64_t blocks = blocks_for(found + positions + largest_gamma_);
-      if (std::max(blocks, blocks_for(tokens)) > free_blocks_) break;
+      const double last_output = again ? given_up_.back().last_output : 0;
       if (again) {
         given_up_.pop_back();
       } else {
@@ -246,6 +347,7 @@ class ServingRun {
       running_.put_out[i] = put_out;
       running_.wanted[i] = asked.output_tokens;
       running_.slots[i] = 0;
+      running_.last_output[i] = last_output;
       running_.fully_accepted[i] = 0;
       hold(i, blocks);
       take(i, positions);
@@ -275,6 +377,7 @@ class ServingRun {
           "simulate_serving: the cost of an iteration is {} seconds, but must be finite and above 0", duration));
     }
     const double from = now_;
+    began_ = from;
     now_ = from + duration;
     if (!(std::abs(now_ - from - duration) <= clock_error * duration)) {
       throw std::domain_error(fmt::format(
@@ -293,7 +396,7 @@ class ServingRun {
     const std::size_t before = arrived_;
     take_arrivals();
     for (std::size_t i = before; i < arrived_; ++i) {
-      const double arrival = requests_[i].arrival_seconds;
+      const double arrival = arrival_of(i);
       waiting_time_ += counted_time_.seconds_of(arrival, now_);
       system_time_ += counted_time_.seconds_of(arrival, now_);
       result_.request_seconds += now_ - arrival;
@@ -309,6 +412,7 @@ class ServingRun {
   void put_out_tokens() {
     std::int64_t tokens = 0;
     std::int64_t round_tokens = 0;
+    std::int64_t gaps_of_iteration = 0;
     bool some_end = false;
     for (Index i = 0; i < running_.size; ++i) {
       const std::int64_t positions = running_.scheduled[i];
@@ -317,7 +421,11 @@ class ServingRun {
         running_.computed[i] += positions;
         running_.prompt_left[i] -= positions;
         if (running_.prompt_left[i] > 0) continue;
-        if (running_.put_out[i]++ == 0) note_first_token(running_.request[i]);
+        if (running_.put_out[i]++ == 0) {
+          note_first_token(i);
+        } else {
+          gaps_of_iteration += note_output(i);
+        }
         ++tokens;
       } else {
         const std::int64_t accepted = positions > 1 ? accepted_drafts(i, positions - 1) : 0;
@@ -325,11 +433,13 @@ class ServingRun {
         running_.fully_accepted[i] = accepted > 0 && accepted == gamma_;
         running_.computed[i] += emitted;
         running_.put_out[i] += emitted;
+        gaps_of_iteration += note_output(i);
         tokens += emitted;
         round_tokens += emitted;
       }
       some_end = some_end || running_.put_out[i] == running_.wanted[i];
     }
+    if (gaps_of_iteration > 0) gaps_.add(now_ - began_, gaps_of_iteration);
     tokens_ += tokens;
     if (counts_) {
       counted_tokens_ += tokens;
@@ -348,8 +458,22 @@ class ServingRun {
     return accepted;
   }
 
-  void note_first_token(std::size_t request) {
-    result_.requests[request].first_token_seconds = now_ - requests_[request].arrival_seconds;
+  void note_first_token(Index i) {
+    const std::size_t request = running_.request[i];
+    result_.requests[request].first_token_seconds = since_sent(request);
+    running_.last_output[i] = now_;
+  }
+
+  double since_sent(std::size_t request) const { return now_ - arrival_of(request) + question_.outside_seconds; }
+
+  /// 1 if a counted request's gap is the length of this iteration; another length is noted at once.
+  std::int64_t note_output(Index i) {
+    const double last = running_.last_output[i];
+    running_.last_output[i] = now_;
+    if (running_.request[i] - result_.first_counted >= result_.counted_requests) return 0;
+    if (last == began_) return 1;
+    gaps_.add(now_ - last, 1);
+    return 0;
   }
 
   void end_requests() {
@@ -364,11 +488,13 @@ class ServingRun {
       ServedRequest& served = result_.requests[request];
       if (checks_) check_ended(i);
       served.output_tokens = running_.put_out[i];
-      served.last_token_seconds = now_ - requests_[request].arrival_seconds;
+      served.last_token_seconds = since_sent(request);
+      if (question_.clients) send_next();
       free_blocks_ += running_.slots[i] / engine_.block_size;
       ++served_;
     }
     running_.size = kept;
+    if (question_.clients) take_arrivals();
   }
 
   void finish() {
@@ -388,14 +514,15 @@ class ServingRun {
     result_.backlog_at_end = backlog_before(requests_.size() - 1);
     result_.backlog_at_middle = backlog_before(requests_.size() / 2);
     result_.seconds = now_;
+    result_.gaps = gaps_.sorted();
     if (checks_) check_end();
   }
 
   std::int64_t backlog_before(std::size_t request) const {
-    const double time = requests_[request].arrival_seconds;
+    const double time = arrival_of(request);
     std::int64_t backlog = 0;
     for (std::size_t i = 0; i < request; ++i) {
-      if (requests_[i].arrival_seconds + result_.requests[i].last_token_seconds > time) ++backlog;
+      if (arrival_of(i) + result_.requests[i].last_token_seconds - question_.outside_seconds > time) ++backlog;
     }
     return backlog;
   }
@@ -435,8 +562,9 @@ class ServingRun {
     require(running_.size <= static_cast<std::size_t>(engine_.max_num_seqs), "more requests run than may");
     const std::size_t last = running_.size == 0 ? 0 : running_.request[running_.size - 1] + 1;
     for (std::size_t i = 0; i < given_up_.size(); ++i) {
-      const std::size_t above = i == 0 ? next_ : given_up_[i - 1];
-      require(last <= given_up_[i] && given_up_[i] < above, "requests that were given up are out of order");
+      const std::size_t above = i == 0 ? next_ : given_up_[i - 1].request;
+      require(last <= given_up_[i].request && given_up_[i].request < above,
+              "requests that were given up are out of order");
     }
     require(last <= next_ && next_ <= arrived_ && running_.size + given_up_.size() + served_ == next_,
             "a request is lost or served twice");
@@ -455,7 +583,7 @@ class ServingRun {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       const ServedRequest& served = result_.requests[i];
       tokens += served.output_tokens;
-      seconds += served.last_token_seconds;
+      seconds += served.last_token_seconds - question_.outside_seconds;
       require(served.output_tokens == requests_[i].output_tokens,
               "a request got another number of tokens than it asked for");
       require(0 <= served.first_token_seconds && served.first_token_seconds <= served.last_token_seconds,
@@ -472,7 +600,7 @@ class ServingRun {
   const ServingEngine& engine_;
   const std::vector<SimulatedRequest>& requests_;
   const bool checks_;
-  const CountedTime counted_time_;
+  CountedTime counted_time_;
   std::int64_t largest_gamma_ = 0;
   /// [law][draft]: P(it and those before it are accepted). Shape: (laws, largest gamma)
   std::vector<double> survival_;
@@ -480,13 +608,15 @@ class ServingRun {
 
   RunningRequests running_;
   /// Preempted requests that wait; the last one is the first to be admitted.
-  std::vector<std::size_t> given_up_;
-  /// Requests before these have arrived and have been admitted once; how many were served.
-  std::size_t arrived_ = 0, next_ = 0, served_ = 0;
+  std::vector<GivenUp> given_up_;
+  /// Requests before these were sent, have arrived and have been admitted once; how many were served.
+  std::size_t sent_ = 0, arrived_ = 0, next_ = 0, served_ = 0;
   std::int64_t free_blocks_;
   double now_;
+  GapHistogram gaps_;
 
-  // The current iteration.
+  // The current iteration, which began then.
+  double began_ = 0;
   cost::Iteration iteration_;
   std::int64_t gamma_ = 0;
   /// Positions left in it.

@@ -82,6 +82,10 @@ void require_legal(const ServingQuestion& question) {
   core::require_in(simulation_function, "cache_blocks", engine.cache_blocks, 1, std::int64_t{1} << 40);
   core::require_in(simulation_function, "prefix_cache_hit_rate", engine.prefix_cache_hit_rate, 0,
                    std::nextafter(1.0, 0.0));
+  if (question.clients) {
+    core::require_in(simulation_function, "clients", *question.clients, 1, std::numeric_limits<std::int64_t>::max());
+  }
+  core::require_in(simulation_function, "outside_seconds", question.outside_seconds, 0, core::largest_double);
   core::require_in(simulation_function, "warm_up_share", question.warm_up_share, 0, 0.4);
   double before = 0;
   for (std::size_t i = 0; i < question.requests.size(); ++i) {

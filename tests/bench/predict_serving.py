@@ -12,7 +12,7 @@ without a next-token module, by the history of the published configurations.
 Each row is answered by
 
   plan       a plain round at batch = concurrency and context = prompt + output / 2
-  capacity   the simulated medians of --concurrency with those lengths
+  capacity   the means that clients of --concurrency report, with lengths as the row's client draws them
   plan-k, capacity-k   the same with --kernel-times of the row's engine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
@@ -54,6 +54,12 @@ CONFIGURATIONS = {
 # Of these a server may have run the next-token module, and the rows do not say it.
 WITH_NEXT_TOKEN_MODULE = ("deepseek", "GLM", "Kimi", "MiniMax", "Qwen3.5")
 ACCELERATORS_PER_NODE = 8
+# Share of the nominal length, standard deviation over the mean, and milliseconds beside the engine. InferenceX's client
+# draws both lengths evenly from 0.8 of the nominal one up to it, and its shortest times to first token are 40 ms. The
+# others' lengths are constant, so that their requests stay in step, which a way of 40 ms between two would end: the
+# measured times say that they do.
+DRAWN_LENGTHS = (0.9, 0.064, 40)
+CONSTANT_LENGTHS = (1.0, 0, 0)
 FIELDS = ["id", "tpot_ms", "tpot_low_ms", "tpot_high_ms", "ttft_ms", "refusal"]
 
 
@@ -130,14 +136,19 @@ def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool) ->
 
 
 def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool) -> dict[str, Any]:
-    command = [specdec, "capacity", "--concurrency", f"{row.batch_size:g}", "--prompt-tokens", f"{row.isl:g}"]
-    command += ["--output-tokens", f"{row.osl:g}", "--max-num-seqs", f"{max(256, row.batch_size):g}"]
-    command += ["--num-requests", "400", "--replications", "2", "--threads", "1"]
+    constant = "aic-auto-gap-analysis" in row.silicon_data_source
+    share, variation, outside = CONSTANT_LENGTHS if constant else DRAWN_LENGTHS
+    command = [specdec, "capacity", "--concurrency", f"{row.batch_size:g}", "--outside-ms", str(outside)]
+    command += ["--prompt-tokens", f"{share * row.isl:g}:{variation}"]
+    command += ["--output-tokens", f"{share * row.osl:g}:{variation}"]
+    command += ["--max-num-seqs", f"{max(256, row.batch_size):g}", "--replications", "2", "--threads", "1"]
+    if row.backend == "sglang":
+        command += ["--prefill-first"]
     answer, refusal = ask(command + common_options(package, row, kernels))
     if answer is None:
         return {"refusal": refusal}
     scenario = answer["scenarios"][0]
-    tpot, ttft = scenario["tpot_seconds"]["p50"], scenario["ttft_seconds"]["p50"]
+    tpot, ttft = scenario["tpot_seconds"]["mean"], scenario["ttft_seconds"]["mean"]
     if tpot["value"] is None:
         return {"refusal": "no time per output token"}
     low, high = tpot.get("ci95") or (math.nan, math.nan)

@@ -19,6 +19,7 @@ namespace {
 const std::string fast = " --num-requests 200 --replications 2 --threads 1";
 const std::string small_model = "--hardware h100-sxm --model llama-3.1-8b" + fast;
 const std::string lengths = " --prompt-tokens 500:0.5 --output-tokens 100:0.5";
+const std::string clients = "--hardware h100-sxm --model llama-3.1-8b --replications 2 --threads 1" + lengths;
 const std::string sample_counters = SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl";
 
 ordered_json json_of(const std::string& options, int exit_code = 0) {
@@ -208,18 +209,45 @@ TEST_CASE("a model named as its own draft drafts with its module for the next to
   CHECK(own["scenarios"][1]["memory_per_gpu"] == named["scenarios"][1]["memory_per_gpu"]);
 }
 
-TEST_CASE("requests in flight are taken as the rate at which plain decoding serves them") {
-  const ordered_json one = json_of(small_model + lengths + " --concurrency 8");
-  const ordered_json two = json_of(small_model + lengths + " --concurrency 16 --replicas 2");
-  CHECK(two["requests_per_second"].get<double>() == Approx(2 * one["requests_per_second"].get<double>()));
-  // More than may run wait.
-  const ordered_json bound = json_of(small_model + lengths + " --concurrency 1000 --max-num-seqs 4,8");
-  CHECK(bound["requests_per_second"] == one["requests_per_second"]);
+TEST_CASE("clients each keep one request in flight, evenly over the replicas, and wait where they find no place") {
+  const ordered_json one = json_of(clients + " --concurrency 8");
+  CHECK(one["comparison"] == "equal concurrency");
+  CHECK(one["requests_per_second"].is_null());
+  CHECK(one["inputs"]["num_requests"].is_null());
+  const ordered_json& plain = one["scenarios"][0];
+  CHECK(plain["at_clients_per_replica"] == 8);
+  CHECK(plain["replicas"] == 1);
   // Eight requests of 99 further tokens each, a token every so often.
-  const double rate = one["requests_per_second"];
-  const double tpot = 8 / (rate * 99);
-  CHECK(tpot > 0.005);
-  CHECK(tpot < 0.01);
+  const double rate = plain["at_requests_per_second_per_replica"], tpot = plain["tpot_seconds"]["mean"]["value"];
+  const double ttft = plain["ttft_seconds"]["mean"]["value"];
+  CHECK(rate * (ttft + 99 * tpot) == Approx(8).epsilon(0.05));
+  CHECK(plain["gap_seconds"]["mean"]["value"].get<double>() == Approx(tpot).epsilon(0.01));
+
+  const ordered_json two = json_of(clients + " --concurrency 16 --replicas 2");
+  CHECK(two["scenarios"][0]["tpot_seconds"] == plain["tpot_seconds"]);
+  const ordered_json bound = json_of(clients + " --concurrency 32 --max-num-seqs 8");
+  const ordered_json& waiting = bound["scenarios"][0];
+  CHECK(waiting["tpot_seconds"]["p50"]["value"].get<double>() == Approx(tpot).epsilon(0.05));
+  CHECK(waiting["ttft_seconds"]["p50"]["value"].get<double>() > 2 * 99 * tpot);
+
+  const ordered_json far = json_of(clients + " --concurrency 8 --outside-ms 50");
+  CHECK(far["scenarios"][0]["ttft_seconds"]["p50"]["value"].get<double>() > 0.05);
+  CHECK(far["scenarios"][0]["at_requests_per_second_per_replica"].get<double>() < rate);
+}
+
+TEST_CASE("a limit says how many clients share a replica, and the text names them") {
+  const std::string asked = clients + " --concurrency 64 --tpot-ms 9 --percentile 90";
+  const ordered_json limited = json_of(asked);
+  const ordered_json& plain = limited["scenarios"][0];
+  REQUIRE(plain["meets_load"] == true);
+  const std::int64_t replicas = plain["replicas"], each = plain["at_clients_per_replica"];
+  CHECK(replicas > 1);
+  CHECK(each == (64 + replicas - 1) / replicas);
+  CHECK(plain["tpot_seconds"]["p90"]["value"].get<double>() <= 0.009);
+  CHECK(limited["scenarios"][0]["gpus_by_version"][0] == replicas);
+  const std::string text = run_specdec("capacity " + asked).out;
+  CHECK(text.find("64 requests in flight within 9 ms per output token at p90") != std::string::npos);
+  CHECK(text.find("Pauses between outputs without speculation: ") != std::string::npos);
 }
 
 TEST_CASE("recorded requests bring their lengths and their rate, which --arrival-rate scales") {

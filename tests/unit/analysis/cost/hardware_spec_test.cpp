@@ -273,12 +273,27 @@ TEST_CASE("a hardware file that is not what it must be is refused with the place
   CHECK_THROWS_AS(cost::read_hardware_spec(folder.path()), traces::FileError);
 }
 
+TEST_CASE("the assumed share of the peak is that of the type that weights are multiplied in") {
+  const cost::EfficiencyDefaults& usual = cost::efficiency_defaults();
+  const auto on = [](const char* hardware, cost::NumberType type) {
+    return &cost::compute_efficiency_for(*cost::hardware_preset(hardware), type);
+  };
+  CHECK(on("h100-sxm", cost::NumberType::bf16) == &usual.compute_efficiency);
+  CHECK(on("h100-sxm", cost::NumberType::fp8) == &usual.fp8_compute_efficiency);
+  CHECK(on("b200", cost::NumberType::nvfp4) == &usual.fp4_compute_efficiency);
+  // Weights that are widened to a type that the device has.
+  CHECK(on("a100-80gb-sxm", cost::NumberType::fp8) == &usual.compute_efficiency);
+  CHECK(on("h100-sxm", cost::NumberType::int4) == &usual.compute_efficiency);
+  CHECK(usual.fp4_compute_efficiency.value < usual.fp8_compute_efficiency.value);
+  CHECK(usual.fp8_compute_efficiency.value < usual.compute_efficiency.value);
+}
+
 TEST_CASE("what is assumed of a deployment that was not calibrated is a range with the pages behind it") {
   const cost::EfficiencyDefaults& defaults = cost::efficiency_defaults();
   for (const cost::SourcedRange* range :
-       {&defaults.bandwidth_efficiency, &defaults.compute_efficiency, &defaults.link_efficiency,
-        &defaults.all_reduce_latency_seconds, &defaults.launch_seconds, &defaults.layer_seconds,
-        &defaults.scheduling_seconds}) {
+       {&defaults.bandwidth_efficiency, &defaults.compute_efficiency, &defaults.fp8_compute_efficiency,
+        &defaults.fp4_compute_efficiency, &defaults.link_efficiency, &defaults.all_reduce_latency_seconds,
+        &defaults.launch_seconds, &defaults.layer_seconds, &defaults.scheduling_seconds}) {
     CHECK(range->low <= range->value);
     CHECK(range->value <= range->high);
     CHECK_FALSE(range->note.empty());
@@ -289,6 +304,8 @@ TEST_CASE("what is assumed of a deployment that was not calibrated is a range wi
   CHECK(defaults.bandwidth_efficiency.high <= 1);
   CHECK(defaults.compute_efficiency.low > 0);
   CHECK(defaults.compute_efficiency.high <= 1);
+  CHECK(defaults.fp8_compute_efficiency.high <= 1);
+  CHECK(defaults.fp4_compute_efficiency.high <= 1);
   CHECK(defaults.link_efficiency.low > 0);
   CHECK(defaults.link_efficiency.high <= 1);
   // Microseconds of an all-reduce or a layer, not milliseconds; less than a millisecond for launching and scheduling.

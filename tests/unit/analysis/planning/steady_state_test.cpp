@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tests/support/catch.hpp"
@@ -158,6 +160,105 @@ TEST_CASE("with one place a request waits for another, and never for another's p
   CHECK(sustainable(cost, load, one) == Approx(1 / 1.26));
   load.requests_per_second = 1 / 1.25;
   CHECK_FALSE(planning::steady_state(cost, load, one, plain));
+}
+
+namespace {
+
+/// Clients with requests of n rounds of T_k, k the requests in the engine: each leaves at rate 1 / (n T_k), and comes
+/// back after Z. The law of k is of product form, and asks for the means of lengths alone.
+struct ProductForm {
+  double requests_per_second = 0, mean_batch = 0;
+};
+ProductForm product_form(std::int64_t clients, double outside, const std::function<double(double)>& seconds) {
+  double weight = 1, sum = 0, batch = 0, out = 0;
+  for (std::int64_t k = 0; k <= clients; ++k) {
+    const auto here = static_cast<double>(k);
+    const double others = static_cast<double>(clients - k);
+    if (k > 0) weight *= seconds(here) * (others + 1) / outside / here;
+    sum += weight;
+    batch += here * weight;
+    out += others * weight;
+  }
+  return {out / sum / outside, batch / sum};
+}
+
+}  // namespace
+
+TEST_CASE("one client's requests take their prompt, their rounds and their way, one after the other") {
+  const PricedByFormula cost([](const cost::Iteration& iteration) {
+    return 0.01 + 0.002 * iteration.sequences + 1e-3 * iteration.prompt_tokens;
+  });
+  planning::OfferedLoad load = hundred_rounds();
+  load.decode_only = false;
+  for (const std::int64_t places : {1, 1000}) {
+    const auto state = planning::closed_steady_state(cost, load, {places, 1 << 20, 1e9}, plain, 1, 0.24);
+    REQUIRE(state);
+    CHECK(state->output_tokens_per_second == Approx(101 / (0.06 + 1.2 + 0.24)));
+    CHECK(state->tpot_seconds == Approx(0.012));
+    CHECK(state->busy_share == Approx(1.26 / 1.5));
+  }
+}
+
+TEST_CASE("clients of one server wait as machines do for their repairman") {
+  // Prompt and rounds take 0.1 s: M/M/1//N, whose law is N! / (N - k)! (s / Z)^k.
+  const PricedByFormula cost([](const cost::Iteration& iteration) { return iteration.sequences > 0 ? 9e-4 : 0.01; });
+  for (const std::int64_t clients : {1, 2, 5, 20, 300}) {
+    const double outside = 0.7;
+    const auto state =
+        planning::closed_steady_state(cost, hundred_rounds(), {1, 1 << 20, 1e9}, plain, clients, outside);
+    REQUIRE(state);
+    double weight = 1, sum = 0;
+    for (std::int64_t k = 0; k <= clients; ++k) {
+      sum += weight;
+      weight *= static_cast<double>(clients - k) * 0.1 / outside;
+    }
+    CHECK(state->output_tokens_per_second == Approx(101 * (1 - 1 / sum) / 0.1).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("clients share iterations as the product form says, and fill the largest batch where they are many") {
+  // The prompt is one round more; 2% for what it differs by from one.
+  for (const double outside : {0.5, 5.0}) {
+    for (const std::int64_t clients : {1, 3, 10, 60}) {
+      const auto state =
+          planning::closed_steady_state(linear(0.01, 0.001, 0), hundred_rounds(), roomy, plain, clients, outside);
+      const ProductForm exact = product_form(clients, outside, [](double k) { return 101 * (0.01 + 0.001 * k); });
+      REQUIRE(state);
+      CHECK(state->output_tokens_per_second == Approx(101 * exact.requests_per_second).epsilon(0.02));
+      CHECK(state->mean_batch == Approx(exact.mean_batch * 100 / 101).epsilon(0.02));
+    }
+  }
+  const planning::ReplicaLimits eight = room_for(8);
+  const auto full = planning::closed_steady_state(linear(0.01, 0.001, 0), hundred_rounds(), eight, plain, 500, 0);
+  const auto saturated = planning::sustainable_load(linear(0.01, 0.001, 0), hundred_rounds(), eight, plain, {});
+  REQUIRE(full);
+  CHECK(full->output_tokens_per_second == saturated->state.output_tokens_per_second);
+  CHECK(full->tpot_seconds == saturated->state.tpot_seconds);
+  CHECK_FALSE(planning::closed_steady_state(linear(0.01, 0, 0), hundred_rounds(), room_for(0.5), plain, 2, 0));
+}
+
+TEST_CASE("more clients never mean fewer requests served, nor prompts that cost more more of them") {
+  planning::OfferedLoad load = hundred_rounds();
+  load.decode_only = false;
+  for (const double per_position : {0.0, 1e-5, 1e-3, 0.1}) {
+    const PricedByFormula cost([=](const cost::Iteration& iteration) {
+      return 0.01 + 0.001 * iteration.sequences + per_position * iteration.prompt_tokens;
+    });
+    const PricedByFormula dearer([=](const cost::Iteration& iteration) {
+      return 0.01 + 0.001 * iteration.sequences + (per_position + 1e-4) * iteration.prompt_tokens;
+    });
+    double served = 0;
+    for (const std::int64_t clients : {1, 2, 3, 5, 8, 13, 50, 200, 2000}) {
+      const auto state = planning::closed_steady_state(cost, load, {64, 2048, 1e9}, plain, clients, 0.1);
+      const auto slower = planning::closed_steady_state(dearer, load, {64, 2048, 1e9}, plain, clients, 0.1);
+      REQUIRE(state);
+      REQUIRE(slower);
+      CHECK(state->output_tokens_per_second >= served * (1 - 1e-9));
+      CHECK(slower->output_tokens_per_second <= state->output_tokens_per_second * (1 + 1e-9));
+      CHECK(state->busy_share <= 1);
+      served = state->output_tokens_per_second;
+    }
+  }
 }
 
 TEST_CASE("prompts that come while one is computed decode together") {

@@ -58,7 +58,7 @@ const ScenarioCapacity only(const CapacityQuestion& question) { return plan_capa
 std::vector<double> counted_ttft(const CapacityQuestion& question, std::int64_t replication, double load) {
   ServingQuestion serving;
   serving.requests = requests_at_unit_rate(question.workload, question.seed, replication, question.replications,
-                                           question.workload.requests);
+                                           *question.workload.requests);
   for (SimulatedRequest& request : serving.requests) request.arrival_seconds /= load;
   serving.engine = question.scenarios[0].engine;
   serving.cost = question.cost;
@@ -438,6 +438,72 @@ TEST_CASE("a schedule drafts at small batches and not at large ones") {
   CHECK(saturated(2) == Approx(saturated(0)).epsilon(0.03));
 }
 
+TEST_CASE("clients are served as they ask, every request counts, and none is missing") {
+  CapacityQuestion question = question_of({scenario("plain", 0), scenario("gamma 3", 3)});
+  question.workload.requests.reset();
+  question.workload.clients = 8;
+  question.workload.outside_seconds = 0.02;
+  const CapacityAnswer answer = plan_capacity(question);
+  for (const ScenarioCapacity& served : answer.scenarios) {
+    INFO(served.scenario.name);
+    CHECK(served.meets_load);
+    CHECK(served.at_clients == 8);
+    CHECK(served.replicas == 1);
+    CHECK(served.requests_per_second_per_replica.value == served.saturated_requests_per_second_per_replica.value);
+    // Little's law over 80 requests, whose first and last generation are served by themselves: 5%.
+    const double seconds = served.ttft_seconds->mean.value + 39 * served.tpot_seconds->mean.value;
+    CHECK(served.at_requests_per_second * seconds == Approx(8).epsilon(0.05));
+    CHECK(served.output_tokens_per_second_per_replica.value ==
+          Approx(40 * served.at_requests_per_second).epsilon(0.05));
+    REQUIRE(served.steady);
+    CHECK(std::abs(*served.engines_relative_difference) < 0.05);
+    REQUIRE(served.gap_seconds);
+    CHECK(served.gap_seconds->p50.value > 0.01);
+  }
+  // The pauses of plain decoding are its times per token, those of drafts longer than theirs.
+  CHECK(answer.scenarios[0].gap_seconds->mean.value ==
+        Approx(answer.scenarios[0].tpot_seconds->mean.value).epsilon(0.05));
+  CHECK(answer.scenarios[1].gap_seconds->mean.value > 1.5 * answer.scenarios[1].tpot_seconds->mean.value);
+  CHECK(answer.scenarios[1].at_requests_per_second > answer.scenarios[0].at_requests_per_second);
+  CHECK(answer.recommended == 1);
+}
+
+TEST_CASE("as many clients share a replica as its limits allow, and as many replicas serve them") {
+  CapacityQuestion question = question_of({scenario("plain", 0)});
+  question.workload.requests.reset();
+  question.workload.clients = 24;
+  const auto tpot_of = [&](std::int64_t clients) {
+    CapacityQuestion fewer = question;
+    fewer.workload.clients = clients;
+    return only(fewer).tpot_seconds->p90.value;
+  };
+  question.limits.percentile = 90;
+  question.limits.tpot_seconds = 0.5 * (tpot_of(5) + tpot_of(6));
+  const ScenarioCapacity found = only(question);
+  CHECK(found.clients_within_limits == 5);
+  CHECK(found.replicas == 5);
+  CHECK(found.at_clients == 5);
+  CHECK(found.meets_load);
+  CHECK(found.limited_by == CapacityLimit::tpot);
+  CHECK(found.tpot_seconds->p90.value <= *question.limits.tpot_seconds);
+
+  question.replicas = 4;
+  const ScenarioCapacity short_of = only(question);
+  CHECK_FALSE(short_of.meets_load);
+  CHECK(short_of.at_clients == 5);
+  question.replicas = 12;
+  const ScenarioCapacity ample = only(question);
+  CHECK(ample.meets_load);
+  CHECK(ample.at_clients == 2);
+  CHECK(ample.requests_per_second_per_replica.value > ample.at_requests_per_second);
+
+  question.limits.tpot_seconds = 1e-3;
+  const ScenarioCapacity none = only(question);
+  CHECK(none.clients_within_limits == 0);
+  CHECK_FALSE(none.replicas);
+  CHECK_FALSE(none.meets_load);
+}
+
 TEST_CASE("a capacity question that asks for nothing sensible is refused") {
   const auto refused = [](const std::function<void(CapacityQuestion&)>& spoil) {
     CapacityQuestion question = question_of({scenario("gamma 1", 1)});
@@ -460,6 +526,12 @@ TEST_CASE("a capacity question that asks for nothing sensible is refused") {
   refused([](CapacityQuestion& question) { question.threads = 0; });
   refused([](CapacityQuestion& question) { question.gpus_per_replica = 0; });
   refused([](CapacityQuestion& question) { question.replicas = 0; });
+  refused([](CapacityQuestion& question) { question.workload.clients = 0; });
+  refused([](CapacityQuestion& question) { question.workload.outside_seconds = -1; });
+  refused([](CapacityQuestion& question) {
+    question.workload.clients = 2;
+    question.workload.requests_per_second = 1;
+  });
   refused([](CapacityQuestion& question) { question.price_per_gpu_hour = -1; });
   refused([](CapacityQuestion& question) { question.scenarios[0].engine.cache_blocks = 1; });
 }

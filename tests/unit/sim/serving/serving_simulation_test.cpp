@@ -2,11 +2,13 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "sim/random.hpp"
+#include "sim/serving/request_percentiles.hpp"
 #include "sim/serving/serving_run.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/priced_iterations.hpp"
@@ -144,6 +146,30 @@ TEST_CASE("prompts are computed in pieces beside the sequences that decode, with
   CHECK(result.requests[2].first_token_seconds == 4.5);
 }
 
+TEST_CASE("prompts that come first have iterations of their own, and rounds wait for all that find room") {
+  // The first request's prompt, a round, two prompts of which one is cut, its rest, and then rounds of all.
+  ServingQuestion question = question_of({{0, 4, 6}, {1.5, 6, 3}, {1.5, 6, 3}});
+  question.engine.max_num_batched_tokens = 8;
+  question.engine.prefill_first = true;
+  const ServingResult result = serve(question);
+  const std::vector<Iteration>& seen = seen_by(question);
+  REQUIRE(seen.size() == 8);
+  const std::vector<double> prompts = {4, 0, 8, 4, 0, 0, 0, 0};
+  const std::vector<double> rounds = {0, 1, 0, 0, 3, 3, 1, 1};
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(seen[i].prompt_tokens == prompts[i]);
+    CHECK(seen[i].sequences == rounds[i]);
+  }
+  CHECK(result.requests[0].last_token_seconds == 8);
+  CHECK(result.requests[1].first_token_seconds == 3 - 1.5);
+  CHECK(result.requests[2].first_token_seconds == 4 - 1.5);
+  CHECK(result.gaps.back().seconds == Approx(3).epsilon(1e-4));
+
+  // A prompt that finds no place does not hold up the rounds.
+  question.engine.max_num_seqs = 1;
+  CHECK(serve(question).requests[0].last_token_seconds == 6);
+}
+
 TEST_CASE("a round for which the budget has not enough positions left verifies fewer drafts") {
   ServingQuestion question = question_of(equal_requests(2, 0, 1, 7));
   draft(question, 2, 1);
@@ -243,6 +269,90 @@ TEST_CASE("a request draws its law and its luck whatever is served beside it") {
   CHECK_FALSE(same(together, serve(question)));
 }
 
+TEST_CASE("a client sends its next request when the last token of its previous one has come") {
+  ServingQuestion question = question_of(equal_requests(4, 100, 1, 3));
+  question.clients = 1;
+  const ServingResult result = serve(question);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(result.requests[i].arrival_seconds == 3 * static_cast<double>(i));
+    CHECK(result.requests[i].first_token_seconds == 1);
+    CHECK(result.requests[i].last_token_seconds == 3);
+  }
+  CHECK(result.seconds == 12);
+  CHECK(result.counted_seconds == 9);
+  CHECK(result.mean_in_system == 1);
+  CHECK(result.output_tokens_per_second == 1);
+}
+
+TEST_CASE("what a request takes beside the engine is in its times, and delays the next one") {
+  ServingQuestion question = question_of(equal_requests(4, 100, 1, 3));
+  question.clients = 1;
+  question.outside_seconds = 0.5;
+  const ServingResult result = serve(question);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(result.requests[i].arrival_seconds == 3.5 * static_cast<double>(i));
+    CHECK(result.requests[i].first_token_seconds == 1.5);
+    CHECK(result.requests[i].last_token_seconds == 3.5);
+  }
+  CHECK(result.counted_seconds == 10.5);
+  CHECK(result.busy_share == Approx(3 / 3.5));
+  CHECK(result.tpot_seconds->mean == 1);
+
+  question.clients.reset();
+  const ServingResult open = serve(question);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(open.requests[i].arrival_seconds == 100 * static_cast<double>(i));
+    CHECK(open.requests[i].first_token_seconds == 1.5);
+  }
+}
+
+TEST_CASE("clients of equal requests go on in the order in which they began") {
+  // Two places for four clients: the first generation of the later two waits for three seconds, all others, too.
+  ServingQuestion question = question_of(equal_requests(12, 0, 1, 3));
+  question.clients = 4;
+  question.engine.max_num_seqs = 2;
+  const ServingResult two = serve(question);
+  for (std::size_t i = 0; i < 12; ++i) {
+    CHECK(two.requests[i].arrival_seconds == (i < 4 ? 0 : 3 * static_cast<double>(i / 2 - 1)));
+    CHECK(two.requests[i].last_token_seconds == (i < 2 ? 3 : 6));
+  }
+  CHECK(two.output_tokens_per_second == 2);
+  CHECK(two.mean_in_system == 4);
+
+  // Three prompts fit into an iteration, but not beside the fourth request once that decodes.
+  question.engine.max_num_seqs = 4;
+  question.requests = equal_requests(8, 0, 4, 5);
+  question.engine.max_num_batched_tokens = 12;
+  const ServingResult pieces = serve(question);
+  const std::vector<double> arrival = {0, 0, 0, 0, 5, 5, 5, 6};
+  const std::vector<double> first = {1, 1, 1, 2, 1, 1, 2, 1};
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(pieces.requests[i].arrival_seconds == arrival[i]);
+    CHECK(pieces.requests[i].first_token_seconds == first[i]);
+  }
+}
+
+TEST_CASE("the pauses between outputs are as long as the iterations between them, and add up to the requests' times") {
+  ServingQuestion question = question_of({{0, 5, 8}, {1.5, 6, 2}});
+  draft(question, 2, 1);
+  question.cost = priced([](const Iteration& iteration) { return iteration.prompt_tokens > 0 ? 4.0 : 1.0; });
+  // The first request puts out one token at 4, three each at 8, beside the other one's prompt, and at 9, one at 10.
+  const ServingResult result = serve(question);
+  CHECK(result.requests[0].last_token_seconds == 10);
+  CHECK(result.requests[1].last_token_seconds == 9 - 1.5);
+  REQUIRE(result.gaps.size() == 2);
+  CHECK(result.gaps[0].seconds == Approx(1).epsilon(1e-4));
+  CHECK(result.gaps[0].count == 3);
+  CHECK(result.gaps[1].seconds == Approx(4).epsilon(1e-4));
+  CHECK(result.gaps[1].count == 1);
+  const auto gaps = percentiles_of(std::span<const GapCount>(result.gaps));
+  REQUIRE(gaps);
+  CHECK(gaps->mean == Approx(7.0 / 4).epsilon(1e-4));
+  CHECK(gaps->p50 == result.gaps[0].seconds);
+  CHECK(gaps->p90 == result.gaps[1].seconds);
+  CHECK_FALSE(percentiles_of(std::span<const GapCount>()));
+}
+
 TEST_CASE("invariants and Little's law hold for engines and loads of any kind") {
   std::int64_t preemptions = 0;
   for (std::uint64_t run = 0; run < 300; ++run) {
@@ -268,17 +378,28 @@ TEST_CASE("invariants and Little's law hold for engines and loads of any kind") 
     engine.cache_blocks = (40 + 30 + 8 + engine.block_size - 1) / engine.block_size + whole(0, 20);
     engine.prefix_cache_hit_rate = static_cast<double>(whole(0, 3)) / 4;
     engine.decode_only = whole(0, 3) == 0;
+    engine.prefill_first = whole(0, 3) == 0;
     question.cost = priced([](const Iteration& iteration) {
       if (!(0 <= iteration.full_accepts && iteration.full_accepts <= 1)) throw std::logic_error("full_accepts");
       return 0.1 + 0.01 * (iteration.sequences * static_cast<double>(iteration.gamma + 1) + iteration.prompt_tokens);
     });
     question.seed = run;
     question.warm_up_share = static_cast<double>(whole(0, 4)) / 10;
+    if (whole(0, 1) == 0) question.clients = whole(1, 40);
+    question.outside_seconds = static_cast<double>(whole(0, 2)) / 4;
     const ServingResult result = serve(question);
     preemptions += result.preemptions;
     double times = 0;
-    for (const ServedRequest& request : result.requests) times += request.last_token_seconds;
+    double decoding = 0;
+    double gaps = 0;
+    for (const ServedRequest& request : result.requests) times += request.last_token_seconds - question.outside_seconds;
+    for (std::size_t i = result.first_counted; i < result.first_counted + result.counted_requests; ++i)
+      decoding += result.requests[i].last_token_seconds - result.requests[i].first_token_seconds;
+    for (const GapCount& gap : result.gaps) gaps += gap.seconds * static_cast<double>(gap.count);
     CHECK(result.request_seconds == Approx(times).epsilon(1e-12));
+    CHECK(gaps == Approx(decoding).epsilon(1e-4));
+    if (question.clients && question.outside_seconds == 0 && result.counted_seconds < result.seconds)
+      CHECK(result.mean_in_system == Approx(static_cast<double>(*question.clients)).epsilon(1e-9));
     CHECK(result.mean_in_system >= result.mean_waiting + result.mean_batch - 1e-9);
     CHECK(result.counted_requests == 40 - 2 * result.first_counted);
   }
