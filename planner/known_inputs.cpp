@@ -111,6 +111,12 @@ void list_members(Members& members, cost::ProductTimes& times) {
 }
 
 template <class Members>
+void list_members(Members& members, cost::ExpertTimes& times) {
+  members("products", times.products);
+  members("routing", times.routing);
+}
+
+template <class Members>
 void list_members(Members& members, cost::AttentionTimes& times) {
   members("floor_seconds", times.floor_seconds);
   members("sequence_seconds", times.sequence_seconds);
@@ -132,9 +138,11 @@ void list_members(Members& members, cost::KernelTimes& kernels) {
   members("version", kernels.version);
   members("products", kernels.products);
   members("attention", kernels.attention);
+  members("experts", kernels.experts);
   members("all_reduces", kernels.all_reduces);
   members("layer_seconds", kernels.layer_seconds);
   members("iteration_seconds", kernels.iteration_seconds);
+  members("sequence_seconds", kernels.sequence_seconds);
   members("deployment_error", kernels.deployment_error);
   members("point_error", kernels.point_error);
 }

@@ -14,8 +14,14 @@ with BW and F the device's bandwidth and dense peak of analysis/cost/presets/har
 
   t = floor + sequence * sequences * key/value heads + bytes of cache, queries and outputs / (b BW)
 
-and the share of the peak that long prompts' attention reaches; all-reduces are kept as they are, every second size. The
-logarithm of the time is fitted, robustly. What is dropped and why is printed.
+and the share of the peak that long prompts' attention reaches; five of all routed experts of a layer, n positions of
+which choose k of E each,
+
+  t = call + ((bytes / (b BW))^p + (flops / (e F))^p)^(1/p) + activation bytes / (b BW),
+  bytes those of E (1 - (1 - k/E)^(n^r)) experts
+
+from tables that were measured with loads by a power law of exponent 1.2; all-reduces are kept as they are, every second
+size. The logarithm of the time is fitted, robustly. What is dropped and why is printed.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import importlib.resources
+import itertools
 import json
 import pathlib
 import re
@@ -50,27 +57,40 @@ PRODUCTS = {
     "nvfp4": ("nvfp4", 4.5, ("fp4", "fp8", "bf16")),
 }
 CACHES = {"bf16": ("bfloat16", 2), "fp8": ("fp8", 1)}
+# The same of experts. Published checkpoints in fp8 have scales of blocks; devices that multiply in 4 bits take mxfp4
+# weights with activations in 8.
+EXPERTS = {
+    "bf16": (("bfloat16",), 16.0, ("bf16",)),
+    "fp8": (("fp8_block", "fp8"), 8.0, ("fp8", "bf16")),
+    "int4": (("int4_wo",), 4.125, ("bf16",)),
+    "mxfp4": (("w4a8_mxfp4_mxfp8", "w4a16_mxfp4"), 4.25, ("fp4", "bf16")),
+    "nvfp4": (("nvfp4",), 4.5, ("fp4", "bf16")),
+}
+ROUTING = "power_law_1.2"
 POSITIONS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
 SIDES = (512, 16384)
-# What serving adds to the kernels, fitted by engine to the dense models of the package's silicon_sample.csv (1063 points
-# of the deployments that could be priced): seconds of a layer and of an iteration, and standard deviations of ln(measured / priced).
+# What serving adds to the kernels, by engine: seconds of a layer, an iteration and a sequence of an iteration, and
+# standard deviations of ln(measured / priced), as tests/bench/predict_serving.py fits and holds them.
 SERVING = {
-    "sglang": {"layer_seconds": 9.2e-6, "iteration_seconds": 0.97e-3},
-    "tensorrt-llm": {"layer_seconds": 0.0, "iteration_seconds": 0.8e-3},
-    "vllm": {"layer_seconds": 9.7e-6, "iteration_seconds": 0.29e-3},
+    "sglang": {"layer_seconds": 26.2e-6, "iteration_seconds": 0.0, "sequence_seconds": 18.9e-6},
+    "tensorrt-llm": {"layer_seconds": 7.7e-6, "iteration_seconds": 0.09e-3, "sequence_seconds": 17.5e-6},
+    "vllm": {"layer_seconds": 17.4e-6, "iteration_seconds": 0.0, "sequence_seconds": 0.0},
 }
-ERRORS = {"deployment_error": 0.2, "point_error": 0.15}
+ERRORS = {"deployment_error": 0.25, "point_error": 0.09}
 # A fit beyond these says that the four numbers do not describe the table.
-WORST_MEDIAN, LEAST_BANDWIDTH = 0.25, 0.45
-FEWEST_ROWS = 200
+WORST_MEDIAN, LEAST_BANDWIDTH, LONGEST_CALL = 0.25, 0.45, 1.8
+FEWEST_ROWS, FEWEST_EXPERT_ROWS = 200, 90
+
+
+def versions(package: pathlib.Path, device: str, operation: str, engine: str, table: str) -> list[pathlib.Path]:
+    """Newest first."""
+    found = (package / "systems" / "data" / device / operation / engine).glob(f"*/{table}.parquet")
+    return sorted(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)], reverse=True)
 
 
 def newest(package: pathlib.Path, device: str, operation: str, engine: str, table: str) -> tuple[pd.DataFrame, str] | None:
-    found = list((package / "systems" / "data" / device / operation / engine).glob(f"*/{table}.parquet"))
-    if not found:
-        return None
-    path = max(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path.parent.name)])
-    return pd.read_parquet(path), path.parent.name
+    found = versions(package, device, operation, engine, table)
+    return (pd.read_parquet(found[0]), found[0].parent.name) if found else None
 
 
 def fitted(seconds: Any, logs: np.ndarray, start: list[float], low: list[float], high: list[float]) -> tuple[Any, float, float]:
@@ -83,7 +103,12 @@ def fitted(seconds: Any, logs: np.ndarray, start: list[float], low: list[float],
 
 
 def rounded(value: float, digits: int = 4) -> float:
-    return float(f"{value:.{digits}g}")
+    return float(f"{value:.{digits}g}") if value > 1e-12 else 0.0
+
+
+def rounded_maximum(read: Any, computed: Any, corner: float) -> Any:
+    most = np.maximum(read, computed)
+    return most * ((read / most) ** corner + (computed / most) ** corner) ** (1 / corner)
 
 
 def product_fit(table: pd.DataFrame, bits: float, bandwidth: float, peak: float) -> dict[str, float] | None:
@@ -99,9 +124,7 @@ def product_fit(table: pd.DataFrame, bits: float, bandwidth: float, peak: float)
 
     def seconds(x: Any) -> Any:
         read, computed = n * k * bits / 8 / (x[0] * bandwidth), 2 * m * n * k / (x[1] * peak)
-        most = np.maximum(read, computed)
-        corner = most * ((read / most) ** x[2] + (computed / most) ** x[2]) ** (1 / x[2])
-        return 1e-6 * x[3] + corner + 2 * m * (n + k) / (x[0] * bandwidth)
+        return 1e-6 * x[3] + rounded_maximum(read, computed, x[2]) + 2 * m * (n + k) / (x[0] * bandwidth)
 
     logs = np.log(chosen.seconds.to_numpy())
     x, median, p90 = fitted(seconds, logs, [0.85, 0.7, 2, 4], [0.2, 0.05, 1, 0], [1, 1, 6, 80])
@@ -147,6 +170,63 @@ def attention_fit(table: pd.DataFrame, prompts: pd.DataFrame, bytes_per_value: i
         "median_error": rounded(median, 2),
         "p90_error": rounded(p90, 2),
     }
+
+
+def expert_fit(table: pd.DataFrame, bits: float, bandwidth: float, peak: float) -> dict[str, float] | None:
+    keys = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"]
+    best = table.groupby(keys, as_index=False).latency.min()
+    if len(best) < FEWEST_EXPERT_ROWS:
+        return None
+    positions, width, inner, chosen, experts, divided, apart = (best[name].to_numpy(float) for name in keys)
+    values = 3 * width * inner / divided / apart
+
+    def seconds(x: Any) -> Any:
+        touched = -experts * np.expm1(positions ** x[4] * np.log1p(-chosen / experts))
+        read = touched * values * bits / 8 / (x[0] * bandwidth)
+        computed = 2 * positions * chosen * values / (x[1] * peak)
+        moved = positions * chosen / apart * (3 * inner / divided + 2 * width) * 2 / (x[0] * bandwidth)
+        return 1e-6 * x[3] + rounded_maximum(read, computed, x[2]) + moved
+
+    logs = np.log(1e-3 * best.latency.to_numpy())
+    x, median, p90 = fitted(seconds, logs, [0.7, 0.5, 2, 30, 0.8], [0.05, 0.02, 1, 0, 0.3], [1, 1, 6, 300, 1])
+    return {
+        "bandwidth_share": rounded(x[0]),
+        "peak_share": rounded(x[1]),
+        "corner": rounded(x[2]),
+        "call_seconds": rounded(1e-6 * x[3]),
+        "routing": rounded(x[4]),
+        "rows": len(best),
+        "median_error": rounded(median, 2),
+        "p90_error": rounded(p90, 2),
+    }
+
+
+def expert_fits(
+    package: pathlib.Path, device: str, engine: str, version: str, bandwidth: float, peaks: dict[str, float], drop: Any
+) -> dict[str, Any]:
+    """By type of the weights: of the version of the products where that measured it, else of the newest that did."""
+    fits: dict[str, Any] = {}
+    paths = versions(package, device, "moe", engine, "moe_perf")
+    tables = {path.parent.name: pd.read_parquet(path) for path in sorted(paths, key=lambda path: path.parent.name != version)}
+    for kind, (columns, bits, preferred) in EXPERTS.items():
+        peak = next((peaks[name] for name in preferred if name in peaks), None)
+        if peak is None:
+            drop(f"{engine} {kind} experts", "no peak")
+            continue
+        # Accelerators that divide each expert; where that was not measured, those that hold some of the experts each.
+        for apart, name, column in itertools.product((1, 8), tables, columns):
+            table = tables[name]
+            rows = table[(table.moe_dtype == column) & (table.distribution == ROUTING) & (table.topk < table.num_experts)]
+            rows = rows[(rows.moe_ep_size <= apart) & (rows.moe_ep_size * rows.moe_tp_size <= 8)]
+            fit = expert_fit(rows[rows.num_tokens <= POSITIONS[-1]], bits, bandwidth, peak)
+            if fit is not None:
+                fits[kind] = {**fit, "measured_with": f"{name} {column}"}
+                break
+        if kind not in fits:
+            drop(f"{engine} {kind} experts", "fewer rows than needed")
+        elif fits[kind]["median_error"] > WORST_MEDIAN:
+            drop(f"{engine} {kind} experts", f"not described by five numbers: {fits.pop(kind)}")
+    return fits
 
 
 def all_reduces(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -220,12 +300,21 @@ def device_file(package: pathlib.Path, name: str, hardware: dict[str, Any], vers
             "version": table_version,
             "products": products,
             "attention": attention,
+            "experts": expert_fits(package, device, folder, table_version, bandwidth, peaks, drop),
             "all_reduces": all_reduces(reduced[0]),
             "serving": {**SERVING[engine], **ERRORS},
         }
-    # A type that one engine's four numbers do not describe has those of another engine on the device.
+    # A call that takes much longer than another engine's of the same product holds kernels that serving fuses: activations
+    # brought to 8 bits.
+    for engine, kind in itertools.product(engines, PRODUCTS):
+        calls = [other["products"][kind]["call_seconds"] for other in engines.values() if kind in other["products"]]
+        if kind in engines[engine]["products"] and engines[engine]["products"][kind]["call_seconds"] > LONGEST_CALL * min(calls):
+            drop(f"{engine} {kind} products", f"a call takes more than {LONGEST_CALL:g} times another engine's")
+            undescribed.append((engine, kind))
+    # Such a type, and one that four numbers do not describe, has the numbers of another engine on the device.
     for engine, kind in undescribed:
-        lender = next((other for other in ("vllm", "sglang") if kind in engines.get(other, {}).get("products", {})), None)
+        others = (other for other in ("vllm", "sglang") if other != engine and kind in engines.get(other, {}).get("products", {}))
+        lender = next(others, None)
         if engine in engines and lender is not None:
             borrowed = {"measured_with": f"{lender} {engines[lender]['version']}"}
             engines[engine]["products"][kind] = {**engines[lender]["products"][kind], **borrowed}

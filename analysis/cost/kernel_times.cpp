@@ -131,16 +131,22 @@ class KernelFileReader {
     if (fit.contains("measured_with")) text_of(fit, place, "measured_with");
   }
 
-  ProductTimes product_of(const json& fit, const std::string& place) const {
+  ProductTimes product_of(const json& fit, const std::string& place, bool of_experts = false) const {
     if (!fit.is_object()) refuse_value(place, fit, "an object");
-    require_keys(fit, place,
-                 {"bandwidth_share", "peak_share", "corner", "call_seconds", "rows", "median_error", "p90_error",
-                  "measured_with"});
+    std::vector<std::string_view> known = {"bandwidth_share", "peak_share",   "corner",    "call_seconds",
+                                           "rows",            "median_error", "p90_error", "measured_with"};
+    if (of_experts) known.push_back("routing");
+    require_keys(fit, place, known);
     require_sound_fit(fit, place);
     return {.bandwidth_share = number_of(fit, place, "bandwidth_share", core::least_positive, 1),
             .peak_share = number_of(fit, place, "peak_share", core::least_positive, 1),
             .corner = number_of(fit, place, "corner", 1, 100),
             .call_seconds = number_of(fit, place, "call_seconds", 0, longest_call_seconds)};
+  }
+
+  ExpertTimes experts_of(const json& fit, const std::string& place) const {
+    return {.products = product_of(fit, place, true),
+            .routing = number_of(fit, place, "routing", core::least_positive, 1)};
   }
 
   AttentionTimes attention_of(const json& fit, const std::string& place) const {
@@ -202,7 +208,7 @@ class KernelFileReader {
   KernelTimes engine_of(const KernelTimes& common, const std::string& name, const json& engine) const {
     const std::string place = "engines." + name;
     if (!engine.is_object()) refuse_value(place, engine, "an object");
-    require_keys(engine, place, {"version", "products", "attention", "all_reduces", "serving"});
+    require_keys(engine, place, {"version", "products", "attention", "experts", "all_reduces", "serving"});
     KernelTimes times = common;
     times.engine = name;
     times.version = text_of(engine, place, "version");
@@ -214,15 +220,23 @@ class KernelFileReader {
       require_type(place + ".attention", type);
       times.attention.emplace(type, attention_of(fit, place + ".attention." + type));
     }
+    if (engine.contains("experts")) {
+      for (const auto& [type, fit] : object_of(engine, place, "experts").items()) {
+        require_type(place + ".experts", type);
+        times.experts.emplace(type, experts_of(fit, place + ".experts." + type));
+      }
+    }
     if (times.products.count(of_any) == 0) refuse(place + ".products.bf16", "missing", "there");
     if (times.attention.count(of_any) == 0) refuse(place + ".attention.bf16", "missing", "there");
     add_all_reduces(engine, place, times);
     const json& serving = object_of(engine, place, "serving");
     const std::string inner = place + ".serving";
-    require_keys(serving, inner, {"layer_seconds", "iteration_seconds", "deployment_error", "point_error", "note"});
+    require_keys(serving, inner,
+                 {"layer_seconds", "iteration_seconds", "sequence_seconds", "deployment_error", "point_error", "note"});
     if (serving.contains("note")) text_of(serving, inner, "note");
     times.layer_seconds = number_of(serving, inner, "layer_seconds", 0, longest_call_seconds);
     times.iteration_seconds = number_of(serving, inner, "iteration_seconds", 0, 1);
+    times.sequence_seconds = number_of(serving, inner, "sequence_seconds", 0, longest_call_seconds);
     times.deployment_error = number_of(serving, inner, "deployment_error", 0, 3);
     times.point_error = number_of(serving, inner, "point_error", 0, 3);
     return times;
@@ -263,6 +277,12 @@ const ProductTimes& KernelTimes::products_in(NumberType weights) const {
 const AttentionTimes& KernelTimes::attention_in(NumberType cache) const {
   const auto found = attention.find(name_of(cache));
   return found != attention.end() ? found->second : attention.find(of_any)->second;
+}
+
+const ExpertTimes* KernelTimes::experts_in(NumberType weights) const {
+  auto found = experts.find(name_of(weights));
+  if (found == experts.end()) found = experts.find(of_any);
+  return found == experts.end() ? nullptr : &found->second;
 }
 
 const AllReduceTimes* KernelTimes::all_reduce_over(std::int64_t accelerators) const {

@@ -31,6 +31,17 @@ struct ProductTimes {
   double rounded(double weights, double operations) const;
 };
 
+/// All routed experts of a layer, with weights of one type, as one call of the form of ProductTimes. Routing in service
+/// is skewed, so that of E experts n positions that choose k each touch fewer than uniform choices would:
+///
+///   E (1 - (1 - k/E)^(n^r));   r = 1 for uniform choices; balanced ones touch min(E, n k), a bound
+///
+/// Source:   docs/capacity.md#measured-kernels
+struct ExpertTimes {
+  ProductTimes products = {};
+  double routing = 1;  ///< r, (0, 1]
+};
+
 /// Attention with a cache of one type. One call over a batch takes
 ///
 ///   floor + sequence B h + max(cache / (b BW), operations / (e F))
@@ -59,16 +70,20 @@ struct KernelTimes {
   /// By name_of() the type of the weights, and of the cache: bf16 at least.
   std::map<std::string, ProductTimes, std::less<>> products = {};
   std::map<std::string, AttentionTimes, std::less<>> attention = {};
+  /// By name_of() the type of the experts' weights; may be empty.
+  std::map<std::string, ExpertTimes, std::less<>> experts = {};
   /// One for each number of accelerators that was measured.
   std::vector<AllReduceTimes> all_reduces = {};
-  /// What an engine takes beside these kernels: of each layer and of each iteration, >= 0.
-  double layer_seconds = 0, iteration_seconds = 0;
+  /// What an engine takes beside these kernels: of each layer, each iteration, and each sequence of an iteration, >= 0.
+  double layer_seconds = 0, iteration_seconds = 0, sequence_seconds = 0;
   /// Standard deviations of ln(measured / priced): of a deployment's mean, and of a point around it; >= 0.
   double deployment_error = 0, point_error = 0;
 
   /// Those of the type, else those of bf16.
   const ProductTimes& products_in(NumberType weights) const;
   const AttentionTimes& attention_in(NumberType cache) const;
+  /// Those of the type, else those of bf16; null where no experts were measured.
+  const ExpertTimes* experts_in(NumberType weights) const;
   /// Null where none was measured over so many.
   const AllReduceTimes* all_reduce_over(std::int64_t accelerators) const;
   /// "2, 4, 8"; "none".

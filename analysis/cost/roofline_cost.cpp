@@ -387,7 +387,7 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
 /// Kernels of a layer's dense products: queries with keys and values, outputs, gate with up, down; their inputs and
 /// outputs are once the width each, beside the sides that accelerators divide.
 constexpr double products_per_layer = 4;
-/// Of its experts: gate with up, and down.
+/// Of its experts, where these were not measured together: gate with up, and down.
 constexpr double products_of_experts = 2;
 
 void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) const {
@@ -433,11 +433,16 @@ void RooflineCost::add_kernels(const PlacedModel& placed, PricedModel& priced) c
     }
     if (group.experts == 0) continue;
     ProductPart expert = part_of(types.expert);
+    const ExpertTimes* const measured = kernels.experts_in(types.expert);
+    if (measured != nullptr) {
+      expert.times = measured->products;
+      expert.routing = measured->routing;
+    }
     const auto per_expert = static_cast<double>(group.parameters_per_expert);
     const auto per_token = static_cast<double>(group.experts_per_token);
     add_weights(expert, types.expert, count * static_cast<double>(group.experts) * per_expert);
     expert.per_position = operations(types.expert, count * per_token * per_expert);
-    expert.calls = count * products_of_experts * expert.times.call_seconds;
+    expert.calls = count * (measured != nullptr ? 1 : products_of_experts) * expert.times.call_seconds;
     expert.moved_per_position =
         moved(expert, count * per_token * (per_expert / width / shared_by + products_of_experts * width));
     expert.log_missed = log_share_passed_over(group.experts, group.experts_per_token);
@@ -477,19 +482,28 @@ void RooflineCost::find_unmeasured(const PlacedModel& placed) {
     const bool known = std::find(missing.begin(), missing.end(), text) != missing.end();
     if (measured.count(name_of(type)) == 0 && !known) missing.push_back(text);
   };
+  const auto say_once = [&](Note note) {
+    const bool said = std::any_of(findings_.begin(), findings_.end(),
+                                  [&](const Note& other) { return other.message == note.message; });
+    if (!said) findings_.push_back(std::move(note));
+  };
   look(kernels.products, types.dense, "products");
   look(kernels.products, types.unquantized, "products");
   const bool has_experts = std::any_of(placed.model.layers.begin(), placed.model.layers.end(),
                                        [](const LayerGroup& group) { return group.experts > 0; });
-  if (has_experts) look(kernels.products, types.expert, "products");
+  if (has_experts && kernels.experts.empty()) {
+    say_once({"kernel_times_without_experts",
+              fmt::format("{} on {} measured no experts: priced as products of uniformly chosen ones", kernels.engine,
+                          kernels.device)});
+    look(kernels.products, types.expert, "products");
+  } else if (has_experts) {
+    look(kernels.experts, types.expert, "experts");
+  }
   look(kernels.attention, placed.cache_type, "attention");
   if (missing.empty()) return;
-  Note note{"kernel_times_of_bf16",
+  say_once({"kernel_times_of_bf16",
             fmt::format("{} on {} measured no {}: priced with the shares of the peaks that bf16 reaches there",
-                        kernels.engine, kernels.device, fmt::join(missing, ", "))};
-  const bool said =
-      std::any_of(findings_.begin(), findings_.end(), [&](const Note& other) { return other.message == note.message; });
-  if (!said) findings_.push_back(std::move(note));
+                        kernels.engine, kernels.device, fmt::join(missing, ", "))});
 }
 
 void RooflineCost::draw_losses() {
@@ -580,7 +594,8 @@ void RooflineCost::add_kernels(const PricedModel& model, const PassPart& decodin
   work.weights = work.weight_products = 0;
   double rounded = 0;
   for (const ProductPart& part : model.products) {
-    const double weights = part.weights * (part.log_missed ? -std::expm1(positions * *part.log_missed) : 1.0);
+    const double weights =
+        part.weights * (part.log_missed ? -std::expm1(std::pow(positions, part.routing) * *part.log_missed) : 1.0);
     const double operations = positions * part.per_position + headed * part.per_headed_position;
     work.weights += weights / part.times.bandwidth_share;
     work.weight_products += operations / part.times.peak_share;
@@ -614,6 +629,7 @@ RooflineCost::IterationWork RooflineCost::work_of(const Iteration& iteration) co
     prompts.context = std::max(0.0, iteration.prompt_pairs / iteration.prompt_tokens - (prompts.tokens + 1) / 2);
   }
   IterationWork work;
+  if (options_.kernels) work.sequences = (sequences + prompts.count) * options_.kernels->sequence_seconds;
   work.target = work_of(target_, decoding(gamma + 1), prompts);
   if (!draft_ || iteration.gamma == 0) return work;
   // A prompt alone takes one pass of the draft.
@@ -636,7 +652,8 @@ double RooflineCost::seconds_of(const PassWork& work, const Losses& losses) {
 
 RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& losses) {
   RoundTime time{.target = seconds_of(work.target, losses),
-                 .overhead = losses[launch] + work.target.layers * losses[layer] + losses[scheduling]};
+                 .overhead =
+                     losses[launch] + work.target.layers * losses[layer] + losses[scheduling] + work.sequences};
   if (work.draft_passes == 0) return time;
   time.draft = seconds_of(work.first, losses);
   if (work.full_accepts > 0) time.draft += work.full_accepts * (seconds_of(work.caught_up, losses) - time.draft);

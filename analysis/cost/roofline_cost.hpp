@@ -201,9 +201,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
     double window = 0, cache = 0, attention = 0;
   };
   /// Products with weights of one type as an engine's kernels take them, in seconds: at the peaks, of activations at
-  /// the achieved bandwidth, and of calls. log_missed is that of experts, else nothing.
+  /// the achieved bandwidth, and of calls. routing and log_missed are those of experts, else 1 and nothing.
   struct ProductPart {
     ProductTimes times = {};
+    double routing = 1;
     double weights = 0, per_position = 0, per_headed_position = 0;
     double moved_per_position = 0, moved_per_headed_position = 0, calls = 0;
     std::optional<double> log_missed = {};
@@ -240,6 +241,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct IterationWork {
     PassWork target = {}, first = {}, caught_up = {}, other = {};
     double full_accepts = 0, draft_passes = 0;
+    /// What an engine takes for the sequences, with measured kernels.
+    double sequences = 0;
   };
 
   PricedModel priced(const PlacedModel& placed, std::string_view role) const;

@@ -34,7 +34,11 @@ const std::string sound =
   "products": {"bf16": {"bandwidth_share": 0.8, "peak_share": 0.7, "corner": 2, "call_seconds": 4e-6}},
   "attention": {"bf16": {"floor_seconds": 1e-5, "sequence_seconds": 2e-8, "bandwidth_share": 0.9, "peak_share": 0.5}},
   "all_reduces": [{"accelerators": 2, "bytes": [1000, 4000], "seconds": [2e-6, 8e-6]}],
-  "serving": {"layer_seconds": 1e-5, "iteration_seconds": 1e-3, "deployment_error": 0.2, "point_error": 0.1}}}})";
+  "serving": {"layer_seconds": 1e-5, "iteration_seconds": 1e-3, "sequence_seconds": 2e-6, "deployment_error": 0.2, "point_error": 0.1}}}})";
+
+const std::string of_experts =
+    R"("experts": {"bf16": {"bandwidth_share": 0.5, "peak_share": 0.4, "corner": 1.5, "call_seconds": 3e-5,
+  "routing": 0.75}}, "all_reduces")";
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   const std::size_t at = text.find(what);
@@ -114,15 +118,51 @@ TEST_CASE("a pass with measured kernels is the sum of its products, attention, a
     const double attention =
         layers * (1e-5 + batch * heads * 2e-8 + batch * (context + 1) * 2 * heads * 128 * 2 / (0.9 * bandwidth));
     const double reduced = shared_by == 1 ? 0 : 2 * layers * 8e-6 * (2 * batch * width / 4000);
-    const double expected = products + attention + reduced + layers * 1e-5 + 1e-3;
+    const double engine = 1e-3 + batch * 2e-6;
+    const double expected = products + attention + reduced + layers * 1e-5 + engine;
     CHECK(price.round({.batch = batch, .context = context}).total() == Approx(expected).epsilon(1e-12));
-    const double constants = layers * 1e-5 + 1e-3;
+    const double constants = layers * 1e-5 + engine;
     CHECK(price.measured_share({.batch = batch, .context = context}) ==
           Approx(1 - constants / expected).epsilon(1e-12));
     const cost::PassSeconds pass = price.target_pass(batch, 1, context);
-    CHECK(pass.total() == Approx(expected - 1e-3).epsilon(1e-12));
+    CHECK(pass.total() == Approx(expected - engine).epsilon(1e-12));
     CHECK(pass.kernels > 0);
   }
+}
+
+TEST_CASE("measured experts are one call of a layer, and touch what skewed choices touch, not uniform ones") {
+  RooflineOptions options = with_kernels();
+  options.target = placed(mixtral_8x7b(), NumberType::bf16);
+  const double batch = 3, bandwidth = 3.35e12, peak = 989.4e12, layers = 32;
+  const double width = 4096, inner = 14336, expert = 3 * width * inner;
+  const auto uniform = [&](double positions) { return 8 * (1 - std::pow(0.75, positions)); };
+  const auto experts_of = [&](double touched, double b, double e, double p, double calls) {
+    const double read = 2 * touched * expert / (b * bandwidth), computed = 2 * 2 * batch * expert / (e * peak);
+    const double moved = 2 * batch * 2 * (3 * inner + 2 * width) / (b * bandwidth);
+    return layers * (calls + std::pow(std::pow(read, p) + std::pow(computed, p), 1 / p) + moved);
+  };
+  const RoundPoint point{.batch = batch, .context = 100};
+  const RooflineCost unmeasured(options);
+  REQUIRE(unmeasured.findings().size() == 2);
+  CHECK_THAT(unmeasured.findings().front().message,
+             Contains("own on device measured no experts: priced as products of uniformly chosen ones"));
+
+  options.kernels = read(replaced(sound, "\"all_reduces\"", of_experts)).front();
+  const RooflineCost measured(options);
+  REQUIRE(measured.findings().size() == 1);
+  const double before = experts_of(uniform(batch), 0.8, 0.7, 2, 2 * 4e-6);
+  const double after = experts_of(uniform(std::pow(batch, 0.75)), 0.5, 0.4, 1.5, 3e-5);
+  CHECK(measured.round(point).total() - unmeasured.round(point).total() == Approx(after - before).epsilon(1e-10));
+  // One position touches its experts however it chooses.
+  options.kernels->experts.find("bf16")->second.routing = 1;
+  const RooflineCost evenly(options);
+  CHECK(evenly.round({.batch = 1}).total() == Approx(measured.round({.batch = 1}).total()).epsilon(1e-14));
+  CHECK(evenly.round({.batch = 4}).total() > measured.round({.batch = 4}).total());
+
+  options.target.expert_weight_type = NumberType::mxfp4;
+  const RooflineCost other(options);
+  REQUIRE(other.findings().size() == 2);
+  CHECK_THAT(other.findings().front().message, Contains("measured no experts in mxfp4: priced with the shares"));
 }
 
 TEST_CASE("more positions, a longer context and a larger batch never take less time with measured kernels") {
@@ -219,6 +259,7 @@ TEST_CASE("every preset of kernels names its source, licence and attribution and
       const double measured = RooflineCost(options).round({.batch = 1, .context = 1000}).total();
       CHECK(measured > ideal);
       CHECK(measured < 2 * ideal);
+      REQUIRE(kernels.experts_in(NumberType::bf16) != nullptr);
     }
   }
   CHECK(cost::kernel_times_of("tpu-v4").empty());
@@ -238,6 +279,13 @@ TEST_CASE("a file of kernels is refused by its file, place, value and what was e
       {"engines.own.all_reduces[0].seconds[1] is 1e-06 after 2e-06", {"[2e-6, 8e-6]", "[2e-6, 1e-6]"}},
       {"engines.own.all_reduces[0].seconds is 1 numbers, but must be as many as bytes, 2", {"[2e-6, 8e-6]", "[2e-6]"}},
       {"engines.own.all_reduces[0].accelerators is 1", {"\"accelerators\": 2", "\"accelerators\": 1"}},
+      {"engines.own.serving.sequence_seconds is missing", {"\"sequence_seconds\": 2e-6, ", ""}},
+      {"engines.own.experts.bf16.routing is missing",
+       {"\"all_reduces\"", replaced(of_experts, ",\n  \"routing\": 0.75", "")}},
+      {"engines.own.experts.bf16.routing is 1.2, but must be a number in (0, 1]",
+       {"\"all_reduces\"", replaced(of_experts, "0.75", "1.2")}},
+      {"engines.own.experts.bf16.call_seconds is 30.0, but must be a number in [0, 0.01]",
+       {"\"all_reduces\"", replaced(of_experts, "3e-5", "30.0")}},
       {"engines.own.serving.point_error is missing", {", \"point_error\": 0.1", ""}},
       {"engines.own.key is wings", {"\"version\": \"1\"", "\"version\": \"1\", \"wings\": 2"}},
       {"engines.own.products.bf16 is missing", {"\"products\": {\"bf16\"", "\"products\": {\"fp8\""}},
