@@ -105,9 +105,9 @@ void declare(Options& options, RooflineArguments& a) {
                "fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4\n[what the model's file says, else bf16]");
   options.text("--draft-weight-dtype", a.draft_weight_dtype, "TYPE", "the same of the draft");
   options.text("--kv-cache-dtype", a.kv_cache_dtype, "TYPE", "of the cached keys and values [bf16]");
-  options.text("--kernel-times", a.kernel_times, "ENGINE|FILE",
+  options.text("--kernel-times", a.kernel_times, "ENGINE|FILE|none",
                "measured kernels of vllm, sglang or tensorrt-llm on the\nhardware, or of a file, in place of the next "
-               "four");
+               "four; or none\n[vllm where measured and none of the four is given]");
   options.text("--bandwidth-efficiency", a.bandwidth_efficiency, "X|LOW:HIGH",
                "achieved share of the memory bandwidth; 1 is ideal");
   options.text("--compute-efficiency", a.compute_efficiency, "X|LOW:HIGH", "achieved share of the dense peak");

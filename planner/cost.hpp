@@ -62,7 +62,8 @@ struct HardwareOptions {
   std::optional<cost::NumberType> draft_weight_dtype = {};
   std::optional<cost::NumberType> kv_cache_dtype = {};
   /// An engine whose measured kernels come with the program for the hardware, or a file of one: in place of the shares
-  /// of the peaks and of the all-reduces' latency, which then must not be given.
+  /// of the peaks and of the all-reduces' latency, which then must not be given; or "none". If empty, vLLM's where they
+  /// come with the program, hold what is asked for, and none of these is given.
   std::optional<std::string> kernel_times = {};
   /// Achieved shares of the peaks, (0, 1].
   std::optional<cost::UncertainValue> bandwidth_efficiency = {};

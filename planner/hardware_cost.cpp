@@ -106,7 +106,7 @@ cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& 
     const std::string measured =
         known.empty() ? fmt::format("a file: no kernels of {} come with the program, but of {}", hardware.name,
                                     fmt::join(cost::devices_with_kernel_times(), ", "))
-                      : fmt::format("a file or, on {}, one of {}", hardware.name, fmt::join(engines, ", "));
+                      : fmt::format("a file, none or, on {}, one of {}", hardware.name, fmt::join(engines, ", "));
     refuse("--kernel-times", name, measured + near_names(name, engines));
   }
   std::vector<cost::KernelTimes> read = cost::read_kernel_times(name);
@@ -119,6 +119,12 @@ cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& 
   cost.assumptions.push_back({"kernel_times", fmt::format("{} {}", read.front().engine, read.front().version), "file"});
   return cost.specs.kernels[name] = read.front();
 }
+
+/// What --kernel-times calls the roofline by.
+constexpr std::string_view no_kernels = "none";
+/// Whose kernels on a device price passes where nobody says: with their constants they come nearest to what other engines
+/// served there (docs/validation.md#served-times-that-others-measured).
+constexpr std::string_view usual_engine = "vllm";
 
 /// A loss, where it is stated and what is assumed else.
 struct StatedLoss {
@@ -161,8 +167,32 @@ std::string option_of(const StatedLoss& loss) {
   return option;
 }
 
+/// Those that come with the program for a device of its own, unless they say nothing of what is asked for.
+std::optional<cost::KernelTimes> usual_kernels(const cost::RooflineOptions& asked, const HardwareOptions& o, Cost& cost) {
+  const std::vector<cost::KernelTimes> known = cost::kernel_times_of(asked.hardware.name);
+  const auto usual = std::find_if(known.begin(), known.end(),
+                                  [](const cost::KernelTimes& kernels) { return kernels.engine == usual_engine; });
+  if (usual == known.end()) return std::nullopt;
+  const auto instead = [&](const std::string& why) {
+    cost.assumptions.push_back({"kernel_times", fmt::format("{}: {}", no_kernels, why), "default"});
+    return std::nullopt;
+  };
+  for (const StatedLoss& loss : stated_losses)
+    if (is_measured(loss) && o.*loss.stated) return instead(option_of(loss) + " is given");
+  std::vector<std::int64_t> groups = {asked.target.tensor_parallel};
+  if (asked.draft) groups.push_back(asked.draft->tensor_parallel);
+  for (const std::int64_t accelerators : groups) {
+    if (accelerators > 1 && usual->all_reduce_over(accelerators) == nullptr)
+      return instead(fmt::format("no all-reduces over {} accelerators were measured", accelerators));
+  }
+  const std::string text = fmt::format("{} {}", usual->engine, usual->version);
+  cost.presets.push_back(used("kernel_times", text, {usual->source}));
+  cost.assumptions.push_back({"kernel_times", text, "default"});
+  return *usual;
+}
+
 /// What is lost beside measured kernels.
-RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOptions& o) {
+RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOptions& o, Cost& cost) {
   RooflineLosses losses;
   losses.layer_seconds = {kernels.layer_seconds, kernels.layer_seconds, kernels.layer_seconds};
   losses.scheduling_seconds = {kernels.iteration_seconds, kernels.iteration_seconds, kernels.iteration_seconds};
@@ -174,6 +204,11 @@ RooflineLosses losses_beside(const cost::KernelTimes& kernels, const HardwareOpt
     losses.*loss.value = *(o.*loss.stated);
   }
   losses.draft_launch_seconds = o.draft_launch_seconds;
+  if (cost.kind != cost::DraftKind::ngram && o.drafts && !o.draft_launch_seconds && !o.launch_seconds) {
+    const SourcedRange& assumed = cost::efficiency_defaults().draft_launch_seconds;
+    losses.draft_launch_seconds = {assumed.low, assumed.value, assumed.high};
+    cost.presets.push_back(used("loss", "draft_launch_seconds", assumed.sources));
+  }
   return losses;
 }
 
@@ -212,16 +247,18 @@ nlohmann::ordered_json json_of(const UncertainValue& value) {
   return fmt::format("{:.4g} ({:.4g}:{:.4g})", value.value, value.low, value.high);
 }
 
-void assume_losses(const HardwareOptions& o, const RooflineLosses& losses, bool shared, Cost& cost) {
+void assume_losses(const HardwareOptions& o, const cost::RooflineOptions& priced, bool shared, Cost& cost) {
+  const RooflineLosses& losses = priced.losses;
   for (const StatedLoss& loss : stated_losses) {
     if (is_of_all_reduces(loss) && !shared) continue;
-    if (is_measured(loss) && o.kernel_times) continue;
-    const bool fitted = !o.calibrate.empty() && !o.kernel_times;
+    if (is_measured(loss) && priced.kernels) continue;
+    const bool fitted = !o.calibrate.empty() && !priced.kernels;
     const bool by_user = (o.*loss.stated).has_value() || fitted;
     cost.assumptions.push_back({std::string(loss.name), json_of(losses.*loss.value), by_user ? "user" : "default"});
   }
   if (losses.draft_launch_seconds) {
-    cost.assumptions.push_back({"draft_launch_seconds", json_of(*losses.draft_launch_seconds), "user"});
+    const char* const source = o.draft_launch_seconds ? "user" : "default";
+    cost.assumptions.push_back({"draft_launch_seconds", json_of(*losses.draft_launch_seconds), source});
   }
 }
 
@@ -358,15 +395,17 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   require_link("--tensor-parallel-size", options.hardware, options.target.tensor_parallel);
   if (options.draft) require_link("--draft-tensor-parallel-size", options.hardware, options.draft->tensor_parallel);
   const bool shared = std::max(options.target.tensor_parallel, options.draft ? options.draft->tensor_parallel : 1) > 1;
-  if (o.kernel_times) {
+  if (o.kernel_times == no_kernels) {
+    cost.assumptions.push_back({"kernel_times", no_kernels, "user"});
+  } else if (o.kernel_times) {
     options.kernels = kernels_of(*o.kernel_times, options.hardware, o.known, cost);
-    options.losses = losses_beside(*options.kernels, o);
     require_all_reduces(*options.kernels, "--tensor-parallel-size", options.target.tensor_parallel);
     if (options.draft)
       require_all_reduces(*options.kernels, "--draft-tensor-parallel-size", options.draft->tensor_parallel);
-  } else {
-    options.losses = losses_of(o, options, shared, cost);
+  } else if (cost::hardware_preset(hardware) != nullptr) {
+    options.kernels = usual_kernels(options, o, cost);
   }
+  options.losses = options.kernels ? losses_beside(*options.kernels, o, cost) : losses_of(o, options, shared, cost);
   assume_placement(o, options, cost);
 
   std::vector<CalibrationPoint> points;
@@ -377,7 +416,7 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   } catch (const std::domain_error& error) {
     throw QuestionError(fmt::format("--calibrate: {}", error.what()));
   }
-  assume_losses(o, priced->options().losses, shared, cost);
+  assume_losses(o, priced->options(), shared, cost);
   assume_kernels(*priced, cost);
   append(cost.warnings, priced->findings());
   cost.words = CostWords{{}, hardware, model, o};

@@ -349,9 +349,14 @@ std::string certainty_text(const Capacity& r) {
                      : r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
                                          : "Each scenario is shown at its own largest load; with --arrival-rate they "
                                            "are compared at the same one.";
+  const bool by_kernels =
+      std::any_of(r.assumptions.begin(), r.assumptions.end(),
+                  [](const planner::Assumption& assumption) { return assumption.name == "measured share"; });
   if (r.calibrated) {
-    text += *r.calibrated ? " Costs are a roofline fitted to --calibrate; intervals hold what that leaves open."
-                          : " Costs are a roofline; intervals hold the ranges of its losses.";
+    text += fmt::format(" Costs are {}{}", by_kernels ? "measured kernels" : "a roofline",
+                        *r.calibrated ? " fitted to --calibrate; intervals hold what that leaves open."
+                        : by_kernels  ? "; intervals hold how far deployments differ from them."
+                                      : "; intervals hold the ranges of its losses.");
   } else if (!r.range.replicates.empty()) {
     text += " Intervals hold the error of the measured costs.";
   }

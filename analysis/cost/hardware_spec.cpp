@@ -94,10 +94,10 @@ class HardwareFileReader {
 
   EfficiencyDefaults efficiency(std::string_view text) const {
     const json document = parsed(text);
-    require_keys(
-        document, "",
-        {"bandwidth_efficiency", "compute_efficiency", "fp8_compute_efficiency", "fp4_compute_efficiency",
-         "link_efficiency", "all_reduce_latency_seconds", "launch_seconds", "layer_seconds", "scheduling_seconds"});
+    require_keys(document, "",
+                 {"bandwidth_efficiency", "compute_efficiency", "fp8_compute_efficiency", "fp4_compute_efficiency",
+                  "link_efficiency", "all_reduce_latency_seconds", "launch_seconds", "draft_launch_seconds",
+                  "layer_seconds", "scheduling_seconds"});
     const auto range_of = [&](const char* name, double least, double most) {
       return range(member(document, "", name), name, least, most);
     };
@@ -109,6 +109,7 @@ class HardwareFileReader {
     defaults.link_efficiency = range_of("link_efficiency", core::least_positive, 1);
     defaults.all_reduce_latency_seconds = range_of("all_reduce_latency_seconds", 0, core::largest_double);
     defaults.launch_seconds = range_of("launch_seconds", 0, core::largest_double);
+    defaults.draft_launch_seconds = range_of("draft_launch_seconds", 0, core::largest_double);
     defaults.layer_seconds = range_of("layer_seconds", 0, core::largest_double);
     defaults.scheduling_seconds = range_of("scheduling_seconds", 0, core::largest_double);
     return defaults;

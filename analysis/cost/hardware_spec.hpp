@@ -88,6 +88,8 @@ struct EfficiencyDefaults {
   /// Seconds: of an all-reduce beside its bytes, of launching a pass of a model and each of its layers, of scheduling
   /// an iteration.
   SourcedRange all_reduce_latency_seconds, launch_seconds, layer_seconds, scheduling_seconds;
+  /// Seconds of a pass of the draft beside measured kernels; without these it has the launch_seconds of every pass.
+  SourcedRange draft_launch_seconds;
 };
 const EfficiencyDefaults& efficiency_defaults();
 /// The share of the peak that products with weights of a type reach on the hardware, by the type it multiplies them in.

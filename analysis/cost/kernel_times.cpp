@@ -30,8 +30,10 @@ constexpr std::size_t longest_kernel_file = std::size_t{1} << 20;
 /// Objects and arrays in each other.
 constexpr int deepest_kernel_file = 6;
 constexpr std::int64_t most_accelerators = 1024;
-/// Times of one call: a longer one is in milliseconds.
-constexpr double longest_call_seconds = 1e-2, longest_all_reduce_seconds = 10;
+/// Longer ones are no seconds: of a call or a layer, of a sequence in a call of attention, and of an iteration.
+constexpr double longest_call_seconds = 1e-3, longest_sequence_seconds = 1e-5, longest_iteration_seconds = 0.1;
+/// Of an all-reduce, beside those of a call.
+constexpr double fewest_reduced_bytes_per_second = 1e8;
 
 /// The type whose shares stand in for those of types that were not measured.
 constexpr std::string_view of_any = "bf16";
@@ -117,6 +119,14 @@ class KernelFileReader {
   double number_of(const json& object, std::string_view place, const char* key, double least, double most) const {
     return number_of(member(object, place, key), inside(place, key), least, most);
   }
+  double seconds_of(const json& value, const std::string& place, double most) const {
+    const double read = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+    if (0 <= read && read <= most) return read;
+    refuse_value(place, value, fmt::format("seconds in [0, {:.4g}]", most));
+  }
+  double seconds_of(const json& object, std::string_view place, const char* key, double most) const {
+    return seconds_of(member(object, place, key), inside(place, key), most);
+  }
 
   void require_type(std::string_view place, const std::string& name) const {
     if (number_type_named(name)) return;
@@ -141,7 +151,7 @@ class KernelFileReader {
     return {.bandwidth_share = number_of(fit, place, "bandwidth_share", core::least_positive, 1),
             .peak_share = number_of(fit, place, "peak_share", core::least_positive, 1),
             .corner = number_of(fit, place, "corner", 1, 100),
-            .call_seconds = number_of(fit, place, "call_seconds", 0, longest_call_seconds)};
+            .call_seconds = seconds_of(fit, place, "call_seconds", longest_call_seconds)};
   }
 
   ExpertTimes experts_of(const json& fit, const std::string& place) const {
@@ -155,22 +165,20 @@ class KernelFileReader {
                  {"floor_seconds", "sequence_seconds", "bandwidth_share", "peak_share", "rows", "median_error",
                   "p90_error", "measured_with"});
     require_sound_fit(fit, place);
-    return {.floor_seconds = number_of(fit, place, "floor_seconds", 0, longest_call_seconds),
-            .sequence_seconds = number_of(fit, place, "sequence_seconds", 0, longest_call_seconds),
+    return {.floor_seconds = seconds_of(fit, place, "floor_seconds", longest_call_seconds),
+            .sequence_seconds = seconds_of(fit, place, "sequence_seconds", longest_sequence_seconds),
             .bandwidth_share = number_of(fit, place, "bandwidth_share", core::least_positive, 1),
             .peak_share = number_of(fit, place, "peak_share", core::least_positive, 1)};
   }
 
-  /// @param least_step  that each number must be above the one before by; 0 for those that may stay
-  std::vector<double> ascending(const json& object, const std::string& place, const char* key, double most,
-                                bool may_stay) const {
+  std::vector<double> ascending(const json& object, const std::string& place, const char* key, bool may_stay) const {
     const json& values = member(object, place, key);
     const std::string whole = inside(place, key);
     if (!values.is_array() || values.empty()) refuse_value(whole, values, "an array of numbers that is not empty");
     std::vector<double> read;
     for (const json& value : values) {
       const std::string row = fmt::format("{}[{}]", whole, read.size());
-      const double number = number_of(value, row, core::least_positive, most);
+      const double number = number_of(value, row, core::least_positive, core::largest_double);
       if (!read.empty() && (number < read.back() || (number == read.back() && !may_stay))) {
         refuse(row, fmt::format("{} after {}", number, read.back()), "numbers that ascend");
       }
@@ -195,11 +203,15 @@ class KernelFileReader {
       read.accelerators = static_cast<std::int64_t>(accelerators);
       if (times.all_reduce_over(read.accelerators) != nullptr)
         refuse_value(inside(here, "accelerators"), table["accelerators"], "a number that no other table has");
-      read.bytes = ascending(table, here, "bytes", core::largest_double, false);
-      read.seconds = ascending(table, here, "seconds", longest_all_reduce_seconds, true);
+      read.bytes = ascending(table, here, "bytes", false);
+      read.seconds = ascending(table, here, "seconds", true);
       if (read.bytes.size() != read.seconds.size()) {
         refuse(inside(here, "seconds"), fmt::format("{} numbers", read.seconds.size()),
                fmt::format("as many as bytes, {}", read.bytes.size()));
+      }
+      for (std::size_t i = 0; i < read.bytes.size(); ++i) {
+        seconds_of(table["seconds"][i], fmt::format("{}.seconds[{}]", here, i),
+                   longest_call_seconds + read.bytes[i] / fewest_reduced_bytes_per_second);
       }
       times.all_reduces.push_back(std::move(read));
     }
@@ -234,9 +246,9 @@ class KernelFileReader {
     require_keys(serving, inner,
                  {"layer_seconds", "iteration_seconds", "sequence_seconds", "deployment_error", "point_error", "note"});
     if (serving.contains("note")) text_of(serving, inner, "note");
-    times.layer_seconds = number_of(serving, inner, "layer_seconds", 0, longest_call_seconds);
-    times.iteration_seconds = number_of(serving, inner, "iteration_seconds", 0, 1);
-    times.sequence_seconds = number_of(serving, inner, "sequence_seconds", 0, longest_call_seconds);
+    times.layer_seconds = seconds_of(serving, inner, "layer_seconds", longest_call_seconds);
+    times.iteration_seconds = seconds_of(serving, inner, "iteration_seconds", longest_iteration_seconds);
+    times.sequence_seconds = seconds_of(serving, inner, "sequence_seconds", longest_call_seconds);
     times.deployment_error = number_of(serving, inner, "deployment_error", 0, 3);
     times.point_error = number_of(serving, inner, "point_error", 0, 3);
     return times;

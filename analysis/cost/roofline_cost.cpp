@@ -478,6 +478,8 @@ void RooflineCost::find_unmeasured(const PlacedModel& placed) {
   const StoredWeights types = stored_weights(placed);
   std::vector<std::string> missing;
   const auto look = [&](const auto& measured, NumberType type, std::string_view what) {
+    // The same kernels as bf16.
+    if (type == NumberType::fp16) return;
     const std::string text = fmt::format("{} in {}", what, name_of(type));
     const bool known = std::find(missing.begin(), missing.end(), text) != missing.end();
     if (measured.count(name_of(type)) == 0 && !known) missing.push_back(text);

@@ -117,10 +117,10 @@ struct CalibrationPoint {
 ///
 /// Replicates draw every loss from a uniform law over its range, the same for all passes.
 ///
-/// With measured kernels the products of each type of weights, attention and all-reduces take what KernelTimes says,
-/// the rest stays. Replicates take all plain rounds times exp(s z + w z_0) and all speculative ones times exp(s z + w
-/// z_1), z normal, s and w the deviations between deployments and between points of one. Source:   Williams et al. 2009
-/// (roofline); docs/capacity.md#roofline, docs/capacity.md#measured-kernels
+/// With measured kernels the products of each type of weights, experts, attention and all-reduces take what KernelTimes
+/// says, scheduling takes its seconds of each sequence more, and the rest stays. Replicates take all plain rounds times exp(s z + w z_0) and all speculative ones times exp(s z + w
+/// z_1), z normal, s and w the deviations between deployments and between points of one.
+/// Source:   Williams et al. 2009 (roofline); docs/capacity.md#roofline, docs/capacity.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
  public:
   /// @throws std::domain_error if a value is outside its range
@@ -139,6 +139,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   void totals_of_replicates(const RoundPoint& point, std::span<double> totals) const override;
   /// "roofline_uncalibrated" where a loss is a range that no timed iteration narrowed, "roofline_misfit" where timed
   /// iterations cannot be met, "kernel_times_of_bf16" where a type's kernels were not measured,
+  /// "kernel_times_without_experts" where no experts were,
   /// "tensor_parallel_beyond_link" where more accelerators share a model than its link joins.
   std::span<const Note> findings() const override { return findings_; }
 

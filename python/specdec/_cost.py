@@ -152,7 +152,8 @@ class Cost:
             "fp32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4" or "mxfp4".
         kernel_times : str or path, optional
             "vllm", "sglang" or "tensorrt-llm", whose measured kernels come with the program, or a file of one engine's:
-            in place of the shares of the peaks and of the all-reduces' latency.
+            in place of the shares of the peaks and of the all-reduces' latency; "none" for these. If not given, vLLM's
+            where they come with the program and none of these is given.
         bandwidth_efficiency, compute_efficiency, link_efficiency : float or (float, float), optional
             Achieved share of the peaks, in (0, 1]; ranges from published measurements where they are not given.
         all_reduce_latency_us, launch_seconds, draft_launch_seconds, layer_seconds, scheduling_seconds : float or pair

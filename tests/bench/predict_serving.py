@@ -6,17 +6,21 @@ deployments (engine, model, device, precision, layout) by prompt length, output 
 that package; nothing of them is kept here but the rows in serving_without_speculation.txt that are known to have run
 without a next-token module, by the history of the published configurations.
 
-  pip install aiconfigurator-core==0.12.0 pandas          # and aiconfigurator==0.12.0 for --peer
+  pip install aiconfigurator-core==0.12.0 pandas scipy    # and aiconfigurator==0.12.0 for --peer
   tests/bench/predict_serving.py --specdec build/release/specdec --answers /tmp/answers --peer
 
 Each row is answered by
 
   plan       a plain round at batch = concurrency and context = prompt + output / 2
   capacity   the means that clients of --concurrency report, with lengths as the row's client draws them
+  plan-r, capacity-r   the same with --kernel-times none, by the roofline
   plan-k, capacity-k   the same with --kernel-times of the row's engine
+  left out   capacity with that engine's kernels alone, and seconds of layers, iterations and sequences that were fitted
+             to other deployments of the engine: of ten parts of them the constants of each come from the other nine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
-Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a change. A
+The constants fitted to all deployments are those of scripts/kernel_presets.py. Of `left out` the share of points is
+printed that its errors' deviations hold, before and after one point of the deployment calibrated it. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a change. A
 row that a program refuses counts as a miss of 100%. Errors are |predicted / measured - 1|; intervals of medians and of
 paired differences resample whole deployments.
 """
@@ -38,6 +42,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import least_squares
 
 # Engines' names of the types of weights; gpt-oss keeps what its file says (mxfp4 experts, the rest bf16).
 WEIGHT_TYPES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4", "int4_wo": "int4"}
@@ -60,6 +65,7 @@ ACCELERATORS_PER_NODE = 8
 # measured times say that they do.
 DRAWN_LENGTHS = (0.9, 0.064, 40)
 CONSTANT_LENGTHS = (1.0, 0, 0)
+PRESETS = pathlib.Path(__file__).resolve().parents[2] / "analysis" / "cost" / "presets" / "kernels"
 FIELDS = ["id", "tpot_ms", "tpot_low_ms", "tpot_high_ms", "ttft_ms", "refusal"]
 
 
@@ -104,13 +110,13 @@ def configuration(package: pathlib.Path, model: str) -> pathlib.Path:
     return package / "model_configs" / f"{name}_config.json"
 
 
-def common_options(package: pathlib.Path, row: Any, kernels: bool) -> list[str]:
+def common_options(package: pathlib.Path, row: Any, kernels: str | None) -> list[str]:
     path = configuration(package, row.model_path)
     options = ["--model", str(path), "--hardware", DEVICES[row.system], "--tp", str(int(row.tp_size)), "--quiet"]
     options += ["--format", "json"]
     weights = WEIGHT_TYPES.get(row.gemm_quant_mode)
-    if kernels:
-        options += ["--kernel-times", ENGINES[row.backend]]
+    if kernels is not None:
+        options += ["--kernel-times", kernels]
     if "gpt-oss" not in row.model_path:
         options += ["--weight-dtype", weights or "bf16"]
     if row.backend == "trtllm" and weights in ("fp8", "nvfp4"):
@@ -126,7 +132,7 @@ def ask(command: list[str]) -> tuple[dict[str, Any] | None, str]:
     return None, error[-1] if error else f"exit code {run.returncode}"
 
 
-def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool) -> dict[str, Any]:
+def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | None = None) -> dict[str, Any]:
     command = [specdec, "plan", "--draft-kind", "ngram", "--alpha", "0.5", "--gamma", "1"]
     command += ["--batch", f"{row.batch_size:g}", "--context", f"{row.isl + row.osl / 2:g}"]
     answer, refusal = ask(command + common_options(package, row, kernels))
@@ -135,7 +141,7 @@ def plan_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool) ->
     return {"tpot_ms": 1e3 * answer["points"][0]["rows"][0]["round_seconds"]}
 
 
-def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool) -> dict[str, Any]:
+def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str | None = None) -> dict[str, Any]:
     constant = "aic-auto-gap-analysis" in row.silicon_data_source
     share, variation, outside = CONSTANT_LENGTHS if constant else DRAWN_LENGTHS
     command = [specdec, "capacity", "--concurrency", f"{row.batch_size:g}", "--outside-ms", str(outside)]
@@ -158,6 +164,83 @@ def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: bool
         "tpot_high_ms": 1e3 * high,
         "ttft_ms": 1e3 * ttft["value"],
     }
+
+
+def kernels_alone(folder: pathlib.Path, row: Any) -> str:
+    """A file of the row's engine on its device without constants; where there is none, the engine's name."""
+    device, engine = DEVICES[row.system], ENGINES[row.backend]
+    path = folder / f"{device}_{engine}.json"
+    preset = PRESETS / f"{device}.json"
+    if not path.exists() and preset.exists():
+        described = json.loads(preset.read_text())
+        if engine not in described["engines"]:
+            return engine
+        alone = described["engines"][engine]
+        alone["serving"] = dict.fromkeys(alone["serving"], 0)
+        path.write_text(json.dumps({**described, "engines": {engine: alone}}))
+    return str(path) if path.exists() else engine
+
+
+def layers_of(package: pathlib.Path, model: str) -> float:
+    path = configuration(package, model)
+    if not path.exists():
+        return math.nan
+    described = json.loads(path.read_text())
+    return described.get("text_config", described)["num_hidden_layers"]
+
+
+def constants_of(points: pd.DataFrame, alone: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Seconds of a layer, an iteration and a sequence, >= 0, that explain ln(measured); deployments count alike."""
+    measured = np.log(1e-3 * points.silicon_tpot_ms.to_numpy())
+    weight = points.groupby("deployment").id.transform("size").to_numpy() ** -0.5
+    return least_squares(
+        lambda x: weight * (np.log(alone + parts @ x) - measured) / 0.1,
+        [1e-5] * parts.shape[1],
+        bounds=(0, np.inf),
+        loss="soft_l1",
+        x_scale=1e-5,
+    ).x
+
+
+def left_out_answers(package: pathlib.Path, points: pd.DataFrame, alone: pd.DataFrame, folds: int = 10) -> pd.DataFrame:
+    seconds = 1e-3 * alone.tpot_ms.to_numpy()
+    layers = points.model_path.map({model: layers_of(package, model) for model in points.model_path.unique()})
+    parts = np.column_stack([layers, np.ones(len(points)), points.batch_size])
+    names = np.array(sorted(points.deployment.unique()), dtype=object)
+    np.random.default_rng(20261124).shuffle(names)
+    fold = points.deployment.map({name: i % folds for i, name in enumerate(names)}).to_numpy()
+    predicted = np.full(len(points), math.nan)
+    for engine in sorted(points.backend.unique()):
+        known = (points.backend == engine).to_numpy() & np.isfinite(seconds)
+        for part in range(folds):
+            given, asked = known & (fold != part), known & (fold == part)
+            predicted[asked] = seconds[asked] + parts[asked] @ constants_of(points[given], seconds[given], parts[given])
+        constants = 1e6 * constants_of(points[known], seconds[known], parts[known])
+        print(f"{engine}: {constants[0]:.1f} us of a layer, {constants[1]:.0f} of an iteration, {constants[2]:.1f} of a sequence")
+    return alone.assign(tpot_ms=1e3 * predicted, tpot_low_ms=math.nan, tpot_high_ms=math.nan, ttft_ms=math.nan)
+
+
+def report_intervals(points: pd.DataFrame, answers: pd.DataFrame) -> None:
+    """Shares of points within 1.96 deviations, and of the others once one point of a deployment is known."""
+    error = np.log(points.silicon_tpot_ms / answers.tpot_ms)
+    known = points.assign(error=error)[np.isfinite(error)]
+    random = np.random.default_rng(20261124)
+    print("\ndeviation of deployments and points: held, held after one point calibrated, width then / before")
+    for between, around in ((0.2, 0.15), (0.2, 0.09), (0.25, 0.09), (0.25, 0.12), (0.3, 0.1)):
+        before, timed = math.hypot(between, around), around**2 + 0.03**2
+        variance = 1 / (1 / between**2 + 1 / timed)
+        after = math.hypot(math.sqrt(variance), around)
+        held = []
+        for _, group in known.groupby("deployment"):
+            errors = group.error.to_numpy()
+            for one in random.integers(len(errors), size=20) if len(errors) > 1 else ():
+                rest = np.delete(errors, one) - variance * errors[one] / timed
+                held.append((len(rest), int((np.abs(rest) < 1.96 * after).sum())))
+        count, inside = np.sum(held, axis=0)
+        print(
+            f"  {between:.2f} {around:.2f}: {100 * (known.error.abs() < 1.96 * before).mean():.1f}%"
+            f"  {100 * inside / count:.1f}%  {after / before:.2f}"
+        )
 
 
 def peer_answer(row: Any) -> dict[str, Any]:
@@ -276,6 +359,7 @@ def main() -> int:
     parser.add_argument("--specdec", required=True, help="the program")
     parser.add_argument("--answers", required=True, type=pathlib.Path, help="folder that answers are kept in")
     parser.add_argument("--peer", action="store_true", help="ask the installed aiconfigurator, too")
+    parser.add_argument("--priced", action="store_true", help="leave out what the program refuses, and say why")
     parser.add_argument("--every", type=int, default=1, help="takes one point of so many [1]")
     parser.add_argument("--workers", type=int, default=2, help="programs that run at once [2]")
     arguments = parser.parse_args()
@@ -290,15 +374,29 @@ def main() -> int:
         return answers_of(points, arguments.answers / f"{name}.csv", answer, workers)
 
     specdec, workers = arguments.specdec, arguments.workers
+    plan = asked("plan", lambda row: plan_answer(specdec, package, row), workers)
+    if arguments.priced:
+        for reason, count in collections.Counter(plan.refusal.dropna()).most_common():
+            print(f"left out {count}: {reason[:160]}")
+        points = points[plan.refusal.isna()].reset_index(drop=True)
+        plan = plan[plan.refusal.isna()].reset_index(drop=True)
     answers = {
-        "plan": asked("plan", lambda row: plan_answer(specdec, package, row, False), workers),
-        "capacity": asked("capacity", lambda row: capacity_answer(specdec, package, row, False), workers),
-        "plan-k": asked("plan-k", lambda row: plan_answer(specdec, package, row, True), workers),
-        "capacity-k": asked("capacity-k", lambda row: capacity_answer(specdec, package, row, True), workers),
+        "plan": plan,
+        "capacity": asked("capacity", lambda row: capacity_answer(specdec, package, row), workers),
+        "plan-r": asked("plan-r", lambda row: plan_answer(specdec, package, row, "none"), workers),
+        "capacity-r": asked("capacity-r", lambda row: capacity_answer(specdec, package, row, "none"), workers),
+        "plan-k": asked("plan-k", lambda row: plan_answer(specdec, package, row, ENGINES[row.backend]), workers),
+        "capacity-k": asked("capacity-k", lambda row: capacity_answer(specdec, package, row, ENGINES[row.backend]), workers),
     }
+
+    def of_kernels(row: Any) -> dict[str, Any]:
+        return capacity_answer(specdec, package, row, kernels_alone(arguments.answers, row))
+
+    answers["left out"] = left_out_answers(package, points, asked("alone", of_kernels, workers))
     if arguments.peer:
         answers["peer"] = asked("peer", peer_answer, 1)
     report(points, answers)
+    report_intervals(points, answers["left out"])
     return 0
 
 

@@ -4,17 +4,18 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/cost/published_timings.hpp"
-#include "analysis/cost/roofline_cost.hpp"
+#include "planner/cost.hpp"
 #include "tests/support/catch.hpp"
 
 // Times of decoding that others measured and published (presets/published_timings.json: as printed, with the
-// addresses), against what the roofline says without knowing them.
+// addresses), against what the program says without knowing them.
 using namespace specdec;
 using nlohmann::json;
 
@@ -42,37 +43,15 @@ TimedRound timed_round(const json& row) {
   return timed;
 }
 
-cost::UncertainValue value_of(const cost::SourcedRange& range) { return {range.low, range.value, range.high}; }
-
-cost::RooflineCost roofline_of(const json& deployment) {
-  const auto placed = [&](const std::string& name) {
-    const cost::ModelSpec* const model = cost::model_preset(name);
-    REQUIRE(model != nullptr);
-    cost::PlacedModel result;
-    result.model = *model;
-    result.tensor_parallel = deployment.at("tensor_parallel");
-    return result;
-  };
-  cost::RooflineOptions options;
-  const cost::HardwareSpec* const hardware = cost::hardware_preset(deployment.at("hardware").get<std::string>());
-  REQUIRE(hardware != nullptr);
-  options.hardware = *hardware;
-  options.target = placed(deployment.at("model"));
-  options.target.weight_type = cost::number_type_named(deployment.at("weights").get<std::string>());
-  options.kind = cost::DraftKind::ngram;
-  if (deployment.contains("draft")) {
-    options.kind = cost::DraftKind::eagle;
-    options.draft = placed(deployment.at("draft"));
-  }
-  const cost::EfficiencyDefaults& usual = cost::efficiency_defaults();
-  options.losses.bandwidth_efficiency = value_of(usual.bandwidth_efficiency);
-  options.losses.compute_efficiency = value_of(usual.compute_efficiency);
-  options.losses.all_reduce_latency_seconds = value_of(usual.all_reduce_latency_seconds);
-  options.losses.link_efficiency = value_of(usual.link_efficiency);
-  options.losses.layer_seconds = value_of(usual.layer_seconds);
-  options.losses.launch_seconds = value_of(usual.launch_seconds);
-  options.losses.scheduling_seconds = value_of(usual.scheduling_seconds);
-  return cost::RooflineCost(options);
+/// As --hardware prices it: by measured kernels where the device has some, unless they are "none".
+cost::RooflineCost price_of(const json& deployment, std::optional<std::string> kernel_times = {}) {
+  planner::HardwareOptions options;
+  options.tensor_parallel = deployment.at("tensor_parallel").get<std::int64_t>();
+  options.weight_dtype = cost::number_type_named(deployment.at("weights").get<std::string>());
+  options.drafts = deployment.contains("draft");
+  if (options.drafts) options.draft = {.model = deployment.at("draft"), .kind = cost::DraftKind::eagle};
+  options.kernel_times = std::move(kernel_times);
+  return *planner::Cost::of_hardware(deployment.at("hardware"), deployment.at("model"), options).roofline;
 }
 
 struct Prediction {
@@ -116,33 +95,27 @@ std::string file_text(const std::string& path) {
 }
 
 /// A line of the table in docs/capacity.md.
-std::string table_line(const json& deployment, const TimedRound& timed, const Prediction& p, bool held) {
+std::string table_line(const json& deployment, const TimedRound& timed, const Prediction& p, const char* held) {
   const std::string weights = deployment.at("weights");
   return fmt::format("| {} | {}{} | {} | {} | {:g} | {} | {:g} | {:.2f} | {:.2f} | {:.2f} to {:.2f} | {} |",
                      deployment.at("hardware").get<std::string>(), deployment.at("model").get<std::string>(),
                      weights.empty() ? "" : " " + weights, deployment.at("engine").get<std::string>(),
                      deployment.at("tensor_parallel").get<int>(), timed.point.batch, timed.point.gamma,
-                     timed.point.context, 1e3 * timed.seconds, 1e3 * p.value, 1e3 * p.low, 1e3 * p.high,
-                     deployment.contains("sets_default") ? "set it"
-                     : held                              ? "yes"
-                                                         : "no");
+                     timed.point.context, 1e3 * timed.seconds, 1e3 * p.value, 1e3 * p.low, 1e3 * p.high, held);
 }
 
 }  // namespace
 
-TEST_CASE("published times of decoding: the roofline holds those that the documentation says it holds") {
+TEST_CASE("published times of decoding: kernels and the roofline hold those that the documentation says they hold") {
   const json timings = json::parse(file_text("/analysis/cost/presets/published_timings.json"));
   const std::string documentation = file_text("/docs/capacity.md");
-  std::set<std::string> engines_of_defaults;
-  for (const json& deployment : timings.at("deployments")) {
-    if (deployment.contains("sets_default")) engines_of_defaults.insert(deployment.at("engine"));
-  }
-  Score used, before, elsewhere, after;
+  // With kernels and without, as the program prices them; and by the roofline where it could be used everywhere.
+  Score kernels, others, used, roofline, calibrated;
   auto listed = cost::published_timings().begin();
   REQUIRE(cost::published_timings().size() == 59);
   for (const json& deployment : timings.at("deployments")) {
     CHECK(deployment.at("source").get<std::string>().rfind("https://", 0) == 0);
-    const cost::RooflineCost cost = roofline_of(deployment);
+    const cost::RooflineCost cost = price_of(deployment), ideal = price_of(deployment, "none");
     std::vector<TimedRound> rounds;
     for (const json& row : deployment.at("points")) {
       const TimedRound timed = rounds.emplace_back(timed_round(row));
@@ -153,9 +126,11 @@ TEST_CASE("published times of decoding: the roofline holds those that the docume
       CHECK(listed->point.context == timed.point.context);
       CHECK(listed++->seconds == timed.seconds);
       const Prediction prediction = predicted(cost, timed.point);
-      const bool held = (deployment.contains("sets_default") ? used : before).add(prediction, timed.seconds);
-      if (engines_of_defaults.count(deployment.at("engine")) == 0) elsewhere.add(prediction, timed.seconds);
-      const std::string line = table_line(deployment, timed, prediction, held);
+      const bool sets_launch = timed.point.gamma > 0 && deployment.contains("rounds_set_default");
+      Score& score = sets_launch ? used : cost.options().kernels ? kernels : others;
+      const bool held = score.add(prediction, timed.seconds);
+      if (!deployment.contains("sets_default")) roofline.add(predicted(ideal, timed.point), timed.seconds);
+      const std::string line = table_line(deployment, timed, prediction, sets_launch ? "set it" : held ? "yes" : "no");
       INFO(line);
       CHECK(documentation.find(line) != std::string::npos);
     }
@@ -168,18 +143,23 @@ TEST_CASE("published times of decoding: the roofline holds those that the docume
       }
       const cost::RooflineCost fitted = cost.calibrated(known);
       for (std::size_t i = 1 - first; i < rounds.size(); i += 2) {
-        after.add(predicted(fitted, rounds[i].point), rounds[i].seconds);
+        calibrated.add(predicted(fitted, rounds[i].point), rounds[i].seconds);
       }
     }
   }
-  CHECK(used.points == 4);
-  CHECK(before.points == 55);
-  CHECK(before.held >= 27);
-  CHECK(before.median_error() < 0.23);
-  CHECK(elsewhere.points == 45);
-  CHECK(elsewhere.held >= 18);
-  CHECK(elsewhere.median_error() < 0.25);
-  CHECK(after.points == 28);
-  CHECK(after.held >= 20);
-  CHECK(after.median_error() < 0.04);
+  for (Score* const score : {&kernels, &others, &roofline, &calibrated})
+    UNSCOPED_INFO(fmt::format("{} of {} held, {:.3f} off in the median", score->held, score->points, score->median_error()));
+  CHECK(used.points == 3);
+  CHECK(kernels.points == 32);
+  CHECK(kernels.held >= 30);
+  CHECK(kernels.median_error() < 0.14);
+  CHECK(others.points == 24);
+  CHECK(others.held >= 6);
+  CHECK(others.median_error() < 0.31);
+  CHECK(roofline.points == 55);
+  CHECK(roofline.held >= 27);
+  CHECK(roofline.median_error() < 0.23);
+  CHECK(calibrated.points == 28);
+  CHECK(calibrated.held >= 20);
+  CHECK(calibrated.median_error() < 0.06);
 }

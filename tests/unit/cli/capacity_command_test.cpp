@@ -99,7 +99,7 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   CHECK(out.find("uncalibrated:") == std::string::npos);
   CHECK(out.find("0.69 to 0.92") == std::string::npos);
   CHECK(json_of(options + " --calibrate batch=4,tpot_ms=8")["next_measurement"].is_null());
-  CHECK(json_of(question + " --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9")["next_measurement"]["source"] ==
+  CHECK(json_of(question + " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9")["next_measurement"]["source"] ==
         "acceptance");
 }
 
@@ -295,7 +295,8 @@ TEST_CASE("names that no preset has are refused with those that were perhaps mea
 
 TEST_CASE("a load that only some of the runs take within a limit carries a warning") {
   const std::string edge =
-      "--hardware h100-sxm --model llama-3.1-8b --prompt-tokens 500:1 --output-tokens 100:1 --ttft-ms 200 "
+      "--hardware h100-sxm --model llama-3.1-8b --kernel-times none --prompt-tokens 500:1 --output-tokens 100:1 "
+      "--ttft-ms 200 "
       "--num-requests 200 --replications 8 --max-num-seqs 4 --replicas 1 --arrival-rate ";
   const ordered_json largest = json_of(edge + "0.5");
   CHECK_FALSE(warns(largest, "load_within_error_of_limit"));
@@ -364,7 +365,7 @@ TEST_CASE("the first line of capacity claims no saving of GPUs that not every ca
   const auto first_lines = [](const std::string& rate) {
     std::string out = run_specdec("capacity " + small_model +
                                   " --prompt-tokens 200 --output-tokens 100 --alpha 0.6 --draft-kind ngram --gamma 3 "
-                                  "--tpot-ms 10 --arrival-rate " +
+                                  "--kernel-times none --tpot-ms 10 --arrival-rate " +
                                   rate)
                           .out;
     out.resize(out.find("\n\n"));
@@ -386,7 +387,8 @@ TEST_CASE("the first line of capacity claims no saving of GPUs that not every ca
 
 TEST_CASE("the table of capacity begins with the decision and says what it compares") {
   const std::string out = run_specdec("capacity " + small_model + lengths +
-                                      " --alpha 0.8 --draft-kind ngram --gamma 3 --arrival-rate 100 --tpot-ms 10")
+                                      " --alpha 0.8 --draft-kind ngram --gamma 3 --arrival-rate 100 --tpot-ms 10 "
+                                      "--kernel-times none")
                               .out;
   CHECK(out.rfind("2 GPUs with ", 0) == 0);
   CHECK(out.find("Scenarios are compared at equal arrival rate.") != std::string::npos);

@@ -969,7 +969,7 @@ TEST_CASE("a draft model of another vocabulary is warned of, and configured for 
 
 TEST_CASE("a schedule drafts where the least gain is reached, as the points do, and says where it differs") {
   const std::string asked =
-      "--alpha 0.6 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b "
+      "--alpha 0.6 --hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --kernel-times none "
       "--batch 1,128,200 --max-num-seqs 256 ";
   const ordered_json little = json_of(asked + "--min-gain 0"), much = json_of(asked + "--min-gain 0.3");
   const auto gamma_at = [](const ordered_json& plan, std::int64_t batch) {
@@ -1273,7 +1273,8 @@ TEST_CASE("a plan by hardware prints the worked example and says what bounds eac
 }
 
 TEST_CASE("presets price a plan with sources, ranges and what calibration narrows") {
-  const std::string presets = "--alpha 0.8 --hardware H200 --model llama-3.1-8b --draft-model Llama_3.1-8B --tp 2 ";
+  const std::string presets =
+      "--alpha 0.8 --hardware H200 --model llama-3.1-8b --draft-model Llama_3.1-8B --tp 2 --kernel-times none ";
   const ordered_json plan = json_of(presets + "--kv-cache-dtype fp8");
   CHECK(warns(plan, "roofline_uncalibrated"));
   CHECK(plan["inputs"]["presets"].size() == 9);
@@ -1350,7 +1351,8 @@ TEST_CASE("constants over batches are warned of, and one batch of 1 is not") {
 
 TEST_CASE("a schedule says where it goes by the estimates alone, and so do its crossover and its configuration") {
   const std::string server =
-      "--alpha .7 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model eagle3-llama-3.3-70b ";
+      "--alpha .7 --hardware h100-sxm --model llama-3.3-70b --tp 4 --draft-model eagle3-llama-3.3-70b "
+      "--kernel-times none ";
   const std::string asked = server + "--batch 1,32,256 ";
   const ordered_json plan = json_of(asked + "--emit vllm");
   REQUIRE(plan["points"][2]["verdict"] == "cannot tell");

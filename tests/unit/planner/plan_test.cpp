@@ -43,7 +43,8 @@ TEST_CASE("drafts are told apart by what is uncertain of both, and by replicates
   CHECK_FALSE(alike(Acceptance::of_lengths({{{3, 2.9, 0.005}}}, 5000), c,
                     Acceptance::of_lengths({{{3, 2.0, 0.005}}}, 5000), c));
   // The device's losses are wide, but the same for both.
-  const Cost device = Cost::of_hardware("h100-sxm", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  const Cost device =
+      Cost::of_hardware("h100-sxm", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}, .kernel_times = "none"});
   const Plan one = planner::plan(Acceptance::of_rate(0.8), device, {.batch = {1}});
   CHECK(one.recommendations().front().speedup->ci95->hi > 1.1 * one.recommendations().front().speedup->ci95->lo);
   CHECK_FALSE(alike(Acceptance::of_rate(0.80), device, Acceptance::of_rate(0.79), device));

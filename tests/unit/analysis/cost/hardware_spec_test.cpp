@@ -293,7 +293,8 @@ TEST_CASE("what is assumed of a deployment that was not calibrated is a range wi
   for (const cost::SourcedRange* range :
        {&defaults.bandwidth_efficiency, &defaults.compute_efficiency, &defaults.fp8_compute_efficiency,
         &defaults.fp4_compute_efficiency, &defaults.link_efficiency, &defaults.all_reduce_latency_seconds,
-        &defaults.launch_seconds, &defaults.layer_seconds, &defaults.scheduling_seconds}) {
+        &defaults.launch_seconds, &defaults.draft_launch_seconds, &defaults.layer_seconds,
+        &defaults.scheduling_seconds}) {
     CHECK(range->low <= range->value);
     CHECK(range->value <= range->high);
     CHECK_FALSE(range->note.empty());
@@ -312,5 +313,6 @@ TEST_CASE("what is assumed of a deployment that was not calibrated is a range wi
   CHECK(defaults.all_reduce_latency_seconds.high < 1e-4);
   CHECK(defaults.layer_seconds.high < 1e-3);
   CHECK(defaults.launch_seconds.high < 1e-3);
+  CHECK(defaults.draft_launch_seconds.high < 1e-2);
   CHECK(defaults.scheduling_seconds.high < 1e-3);
 }
