@@ -15,8 +15,9 @@ Each row is answered by
   capacity   the means that clients of --concurrency report, with lengths as the row's client draws them
   plan-r, capacity-r   the same with --kernel-times none, by the roofline
   plan-k, capacity-k   the same with --kernel-times of the row's engine
-  left out   capacity with that engine's kernels alone, and seconds of layers, iterations and sequences that were fitted
-             to other deployments of the engine: of ten parts of them the constants of each come from the other nine
+  left out   that engine's kernels by serving_formula.py, with the prompts of requests that are always in flight, and
+             seconds of layers, iterations and sequences that were fitted to other deployments of the engine: of ten
+             parts of them the constants of each come from the other nine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
 The constants fitted to all deployments are those of scripts/kernel_presets.py. Of `left out` the share of points is
@@ -44,6 +45,8 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
+from serving_formula import PRESETS, Part, Server, read_model
+
 # Engines' names of the types of weights; gpt-oss keeps what its file says (mxfp4 experts, the rest bf16).
 WEIGHT_TYPES = {"fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4", "int4_wo": "int4"}
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
@@ -65,7 +68,6 @@ ACCELERATORS_PER_NODE = 8
 # measured times say that they do.
 DRAWN_LENGTHS = (0.9, 0.064, 40)
 CONSTANT_LENGTHS = (1.0, 0, 0)
-PRESETS = pathlib.Path(__file__).resolve().parents[2] / "analysis" / "cost" / "presets" / "kernels"
 FIELDS = ["id", "tpot_ms", "tpot_low_ms", "tpot_high_ms", "ttft_ms", "refusal"]
 
 
@@ -110,6 +112,11 @@ def configuration(package: pathlib.Path, model: str) -> pathlib.Path:
     return package / "model_configs" / f"{name}_config.json"
 
 
+def cache_type(row: Any) -> str:
+    quantised = row.backend == "trtllm" and WEIGHT_TYPES.get(row.gemm_quant_mode) in ("fp8", "nvfp4")
+    return "fp8" if quantised else "bf16"
+
+
 def common_options(package: pathlib.Path, row: Any, kernels: str | None) -> list[str]:
     path = configuration(package, row.model_path)
     options = ["--model", str(path), "--hardware", DEVICES[row.system], "--tp", str(int(row.tp_size)), "--quiet"]
@@ -119,8 +126,8 @@ def common_options(package: pathlib.Path, row: Any, kernels: str | None) -> list
         options += ["--kernel-times", kernels]
     if "gpt-oss" not in row.model_path:
         options += ["--weight-dtype", weights or "bf16"]
-    if row.backend == "trtllm" and weights in ("fp8", "nvfp4"):
-        options += ["--kv-cache-dtype", "fp8"]
+    if cache_type(row) != "bf16":
+        options += ["--kv-cache-dtype", cache_type(row)]
     return options
 
 
@@ -166,27 +173,15 @@ def capacity_answer(specdec: str, package: pathlib.Path, row: Any, kernels: str 
     }
 
 
-def kernels_alone(folder: pathlib.Path, row: Any) -> str:
-    """A file of the row's engine on its device without constants; where there is none, the engine's name."""
-    device, engine = DEVICES[row.system], ENGINES[row.backend]
-    path = folder / f"{device}_{engine}.json"
-    preset = PRESETS / f"{device}.json"
-    if not path.exists() and preset.exists():
-        described = json.loads(preset.read_text())
-        if engine not in described["engines"]:
-            return engine
-        alone = described["engines"][engine]
-        alone["serving"] = dict.fromkeys(alone["serving"], 0)
-        path.write_text(json.dumps({**described, "engines": {engine: alone}}))
-    return str(path) if path.exists() else engine
-
-
-def layers_of(package: pathlib.Path, model: str) -> float:
-    path = configuration(package, model)
-    if not path.exists():
-        return math.nan
-    described = json.loads(path.read_text())
-    return described.get("text_config", described)["num_hidden_layers"]
+def server_of(package: pathlib.Path, row: Any, engine: str) -> Server | None:
+    """With the engine's kernels, of a row whose model and device the formula knows."""
+    path, preset = configuration(package, row.model_path), PRESETS / "kernels" / f"{DEVICES[row.system]}.json"
+    model = read_model(path) if path.exists() else None
+    if model is None or not preset.exists():
+        return None
+    kernels = json.loads(preset.read_text())["engines"][engine]
+    weights = WEIGHT_TYPES.get(row.gemm_quant_mode) or "bf16"
+    return Server(DEVICES[row.system], kernels, model, int(row.tp_size), weights, cache_type(row))
 
 
 def constants_of(points: pd.DataFrame, alone: np.ndarray, parts: np.ndarray) -> np.ndarray:
@@ -202,9 +197,20 @@ def constants_of(points: pd.DataFrame, alone: np.ndarray, parts: np.ndarray) -> 
     ).x
 
 
-def left_out_answers(package: pathlib.Path, points: pd.DataFrame, alone: pd.DataFrame, folds: int = 10) -> pd.DataFrame:
-    seconds = 1e-3 * alone.tpot_ms.to_numpy()
-    layers = points.model_path.map({model: layers_of(package, model) for model in points.model_path.unique()})
+def left_out_answers(package: pathlib.Path, points: pd.DataFrame, plain: pd.DataFrame, folds: int = 10) -> pd.DataFrame:
+    """@param plain  what the program says of plain rounds, which the formula must say, too"""
+    servers = [server_of(package, row, ENGINES[row.backend]) for row in points.itertuples()]
+    seconds, layers, difference = np.full(len(points), math.nan), np.full(len(points), math.nan), 0.0
+    for i, (server, row) in enumerate(zip(servers, points.itertuples())):
+        if server is None:
+            continue
+        seconds[i] = server.seconds_per_token(row.batch_size, row.isl, row.osl) or math.nan
+        layers[i] = server.model.depth
+        if math.isfinite(plain.tpot_ms[i]):
+            decoding = server.seconds([Part(row.batch_size, 1, row.isl + row.osl / 2)], row.batch_size) or math.nan
+            decoding += server.constants(row.batch_size)
+            difference = max(difference, abs(1e-3 * plain.tpot_ms[i] / decoding - 1))
+    print(f"formula and program: plain rounds differ by {difference:.0e} at most")
     parts = np.column_stack([layers, np.ones(len(points)), points.batch_size])
     names = np.array(sorted(points.deployment.unique()), dtype=object)
     np.random.default_rng(20261124).shuffle(names)
@@ -214,10 +220,28 @@ def left_out_answers(package: pathlib.Path, points: pd.DataFrame, alone: pd.Data
         known = (points.backend == engine).to_numpy() & np.isfinite(seconds)
         for part in range(folds):
             given, asked = known & (fold != part), known & (fold == part)
-            predicted[asked] = seconds[asked] + parts[asked] @ constants_of(points[given], seconds[given], parts[given])
+            if asked.any():
+                constants = constants_of(points[given], seconds[given], parts[given])
+                predicted[asked] = seconds[asked] + parts[asked] @ constants
         constants = 1e6 * constants_of(points[known], seconds[known], parts[known])
         print(f"{engine}: {constants[0]:.1f} us of a layer, {constants[1]:.0f} of an iteration, {constants[2]:.1f} of a sequence")
-    return alone.assign(tpot_ms=1e3 * predicted, tpot_low_ms=math.nan, tpot_high_ms=math.nan, ttft_ms=math.nan)
+    return points[["id"]].assign(
+        tpot_ms=1e3 * predicted, tpot_low_ms=math.nan, tpot_high_ms=math.nan, ttft_ms=math.nan, refusal=math.nan
+    )
+
+
+def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
+    """What one engine's kernels and constants say of the deployments of the others."""
+    print("\nkernels and constants of an engine on the other engines' points")
+    for backend, engine in ENGINES.items():
+        others = points[points.backend != backend].reset_index(drop=True)
+        error = np.full(len(others), math.nan)
+        for i, row in enumerate(others.itertuples()):
+            server = server_of(package, row, engine)
+            seconds = server and server.seconds_per_token(row.batch_size, row.isl, row.osl)
+            if seconds:
+                error[i] = 1e3 * (seconds + server.constants(row.batch_size)) / row.silicon_tpot_ms - 1
+        print(f"  {engine:14} {len(others):5d} {summary(error, others.deployment)}")
 
 
 def report_intervals(points: pd.DataFrame, answers: pd.DataFrame) -> None:
@@ -359,6 +383,7 @@ def main() -> int:
     parser.add_argument("--specdec", required=True, help="the program")
     parser.add_argument("--answers", required=True, type=pathlib.Path, help="folder that answers are kept in")
     parser.add_argument("--peer", action="store_true", help="ask the installed aiconfigurator, too")
+    parser.add_argument("--formula", action="store_true", help="asks for plain rounds alone, and prints what is left out")
     parser.add_argument("--priced", action="store_true", help="leave out what the program refuses, and say why")
     parser.add_argument("--every", type=int, default=1, help="takes one point of so many [1]")
     parser.add_argument("--workers", type=int, default=2, help="programs that run at once [2]")
@@ -380,22 +405,20 @@ def main() -> int:
             print(f"left out {count}: {reason[:160]}")
         points = points[plan.refusal.isna()].reset_index(drop=True)
         plan = plan[plan.refusal.isna()].reset_index(drop=True)
-    answers = {
-        "plan": plan,
-        "capacity": asked("capacity", lambda row: capacity_answer(specdec, package, row), workers),
-        "plan-r": asked("plan-r", lambda row: plan_answer(specdec, package, row, "none"), workers),
-        "capacity-r": asked("capacity-r", lambda row: capacity_answer(specdec, package, row, "none"), workers),
-        "plan-k": asked("plan-k", lambda row: plan_answer(specdec, package, row, ENGINES[row.backend]), workers),
-        "capacity-k": asked("capacity-k", lambda row: capacity_answer(specdec, package, row, ENGINES[row.backend]), workers),
-    }
-
-    def of_kernels(row: Any) -> dict[str, Any]:
-        return capacity_answer(specdec, package, row, kernels_alone(arguments.answers, row))
-
-    answers["left out"] = left_out_answers(package, points, asked("alone", of_kernels, workers))
+    by_engine = asked("plan-k", lambda row: plan_answer(specdec, package, row, ENGINES[row.backend]), workers)
+    answers = {"plan": plan, "plan-k": by_engine}
+    if not arguments.formula:
+        answers |= {
+            "capacity": asked("capacity", lambda row: capacity_answer(specdec, package, row), workers),
+            "capacity-k": asked("capacity-k", lambda row: capacity_answer(specdec, package, row, ENGINES[row.backend]), workers),
+            "plan-r": asked("plan-r", lambda row: plan_answer(specdec, package, row, "none"), workers),
+            "capacity-r": asked("capacity-r", lambda row: capacity_answer(specdec, package, row, "none"), workers),
+        }
+    answers["left out"] = left_out_answers(package, points, by_engine)
     if arguments.peer:
         answers["peer"] = asked("peer", peer_answer, 1)
     report(points, answers)
+    report_engines(package, points)
     report_intervals(points, answers["left out"])
     return 0
 

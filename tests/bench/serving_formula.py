@@ -1,0 +1,208 @@
+"""What an iteration of a server takes by a preset of measured kernels, written down once more and on its own, and the
+time per output token of N requests that are always in flight.
+
+It follows docs/capacity.md#measured-kernels and reads the presets and Hugging Face configurations, nothing of the program,
+whose plain rounds predict_serving.py holds against it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+PRESETS = pathlib.Path(__file__).resolve().parents[2] / "analysis" / "cost" / "presets"
+BITS = {"bf16": 16.0, "fp8": 8.0, "nvfp4": 4.5, "int4": 4.125, "mxfp4": 4.25}
+# Of the weights' type: peaks in order of preference.
+PEAKS = {"bf16": ("bf16",), "int4": ("bf16",), "fp8": ("fp8", "bf16"), "nvfp4": ("fp4", "bf16"), "mxfp4": ("fp4", "bf16")}
+# Positions that an iteration computes at most.
+BUDGET = 8192
+
+
+@dataclass
+class Layers:
+    """Alike layers, in numbers of each: parameters, values of the cache of a token, operations of a pair, key/value heads."""
+
+    count: int
+    dense: int
+    cached: int
+    pair: int
+    heads: int
+    window: float = math.inf
+    experts: int = 0
+    chosen: int = 0
+    expert: int = 0
+
+
+@dataclass
+class Model:
+    kind: str
+    width: int
+    vocabulary: int
+    layers: list[Layers]
+
+    @property
+    def depth(self) -> int:
+        return sum(layers.count for layers in self.layers)
+
+
+@dataclass
+class Part:
+    """Sequences of an iteration that compute as many positions each behind as many tokens."""
+
+    count: float
+    tokens: float
+    context: float
+
+
+def read_model(path: pathlib.Path) -> Model | None:
+    """Of a config.json; nothing for a type that is not written down here."""
+    c = json.loads(path.read_text())
+    c = c.get("text_config", c)
+    kind, width, depth, heads = c["model_type"], c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"]
+    if kind == "deepseek_v3":
+        queries, kept, rotary = c["q_lora_rank"], c["kv_lora_rank"], c["qk_rope_head_dim"]
+        content, value, hidden = c["qk_nope_head_dim"], c["v_head_dim"], c["moe_intermediate_size"]
+        attention = width * queries + queries * heads * (content + rotary) + width * (kept + rotary)
+        attention += kept * heads * (content + value) + heads * value * width
+        latent = {"cached": kept + rotary, "pair": 2 * heads * (2 * kept + rotary), "heads": 1}
+        first, experts = c["first_k_dense_replace"], c["n_routed_experts"]
+        shared = attention + width * experts + 3 * width * hidden * c["n_shared_experts"]
+        chosen = {"experts": experts, "chosen": c["num_experts_per_tok"], "expert": 3 * width * hidden}
+        layers = [
+            Layers(first, attention + 3 * width * c["intermediate_size"], **latent),
+            Layers(depth - first, shared, **latent, **chosen),
+        ]
+        return Model(kind, width, c["vocab_size"], layers)
+    kept, size = c.get("num_key_value_heads", heads), c.get("head_dim") or width // heads
+    attention = width * (heads + 2 * kept) * size + heads * size * width
+    cache = {"cached": 2 * kept * size, "pair": 4 * heads * size, "heads": kept}
+    if kind in ("llama", "qwen3"):
+        layers = [Layers(depth, attention + 3 * width * c["intermediate_size"], **cache)]
+    elif kind == "qwen3_moe":
+        experts = {"experts": c["num_experts"], "chosen": c["num_experts_per_tok"]}
+        expert = 3 * width * c["moe_intermediate_size"]
+        layers = [Layers(depth, attention + width * c["num_experts"], **cache, **experts, expert=expert)]
+    elif kind == "gpt_oss":
+        inner = c["intermediate_size"]
+        experts = {"experts": c["num_local_experts"], "chosen": c["num_experts_per_tok"]}
+        expert = 3 * width * inner + 2 * inner + width
+        dense = attention + width * c["num_local_experts"]
+        windows = (float(c["sliding_window"]), math.inf)
+        layers = [Layers(depth // 2, dense, **cache, window=window, **experts, expert=expert) for window in windows]
+    else:
+        return None
+    return Model(kind, width, c["vocab_size"], layers)
+
+
+def rounded(times: dict[str, float], read: float, computed: float) -> float:
+    a, b, corner = read / times["bandwidth_share"], computed / times["peak_share"], times["corner"]
+    return max(a, b) * ((a / max(a, b)) ** corner + (b / max(a, b)) ** corner) ** (1 / corner)
+
+
+def pairs(tokens: float, context: float, window: float) -> float:
+    below = min(max(window - context, 0.0), tokens)
+    return below * context + below * (below + 1) / 2 + ((tokens - below) * window if below < tokens else 0.0)
+
+
+class Server:
+    """Kernels of an engine and a model on accelerators that share it. Seconds are None where these were not measured."""
+
+    def __init__(self, device: str, kernels: dict[str, Any], model: Model, shared: int, weights: str, cache: str) -> None:
+        described = json.loads((PRESETS / "hardware" / f"{device}.json").read_text())
+        self.bandwidth = described["memory_bandwidth_bytes_per_second"]["value"]
+        self.peaks = {name: peak["value"] for name, peak in described["peak_flops"].items()}
+        self.kernels, self.model, self.shared, self.cache = kernels, model, shared, cache
+        # gpt-oss leaves all but its experts as they were.
+        self.experts = "mxfp4" if model.kind == "gpt_oss" else weights
+        self.dense = "bf16" if model.kind == "gpt_oss" else weights
+
+    def peak(self, kind: str) -> float:
+        return next(self.peaks[name] for name in PEAKS[kind] if name in self.peaks)
+
+    def all_reduce(self, size: float) -> float | None:
+        table = next((one for one in self.kernels["all_reduces"] if one["accelerators"] == self.shared), None)
+        if table is None:
+            return None
+        sizes, seconds = table["bytes"], table["seconds"]
+        if size >= sizes[-1]:
+            return seconds[-1] * size / sizes[-1]
+        return math.exp(np.interp(math.log(size), np.log(sizes), np.log(seconds)))
+
+    def products(self, positions: float, headed: float) -> float:
+        model, t, kind = self.model, self.shared, self.dense
+        times = self.kernels["products"].get(kind, self.kernels["products"]["bf16"])
+        reached = times["bandwidth_share"] * self.bandwidth
+        head = model.vocabulary * model.width
+        body = sum(layers.count * layers.dense for layers in model.layers)
+        operations = (2 * body * positions + 2 * head * headed) / t / self.peak(kind)
+        total = rounded(times, (body + head) * BITS[kind] / 8 / t / self.bandwidth, operations)
+        total += times["call_seconds"] + headed * (model.vocabulary / t + model.width) * 2 / reached
+        for layers in model.layers:
+            sides = layers.dense / model.width / t + 4 * model.width
+            total += layers.count * (4 * times["call_seconds"] + positions * sides * 2 / reached)
+        return total
+
+    def routed(self, positions: float) -> float:
+        model, t, kind, total = self.model, self.shared, self.experts, 0.0
+        for layers in (one for one in model.layers if one.experts > 0):
+            times = self.kernels["experts"].get(kind) or self.kernels["experts"]["bf16"]
+            missed = positions ** times["routing"] * math.log1p(-layers.chosen / layers.experts)
+            read = -math.expm1(missed) * layers.experts * layers.expert * BITS[kind] / 8 / t / self.bandwidth
+            computed = 2 * positions * layers.chosen * layers.expert / t / self.peak(kind)
+            moved = positions * layers.chosen * (layers.expert / model.width / t + 2 * model.width) * 2
+            moved /= times["bandwidth_share"] * self.bandwidth
+            total += layers.count * (times["call_seconds"] + rounded(times, read, computed) + moved)
+        return total
+
+    def attention(self, parts: list[Part]) -> float:
+        times = self.kernels["attention"].get(self.cache) or self.kernels["attention"]["bf16"]
+        read = computed = total = 0.0
+        for part in parts:
+            for layers in self.model.layers:
+                held = -(-layers.heads // self.shared)
+                seen = min(part.context + part.tokens, layers.window) * layers.cached * held / layers.heads
+                read += layers.count * part.count * seen * BITS[self.cache] / 8 / self.bandwidth
+                looked = pairs(part.tokens, part.context, layers.window) * layers.pair
+                computed += layers.count * part.count * looked / self.shared / self.peak("bf16")
+                total += layers.count * (times["floor_seconds"] + part.count * held * times["sequence_seconds"])
+        return total + max(read / times["bandwidth_share"], computed / times["peak_share"])
+
+    def seconds(self, parts: list[Part], headed: float) -> float | None:
+        """Of the kernels of an iteration."""
+        positions = sum(part.count * part.tokens for part in parts)
+        reduced: float | None = 0.0
+        if self.shared > 1:
+            reduced = self.all_reduce(positions * 2 * self.model.width)
+        if reduced is None:
+            return None
+        total = self.products(positions, headed) + self.routed(positions) + self.attention(parts)
+        return total + 2 * self.model.depth * reduced
+
+    def seconds_per_token(self, requests: float, prompt: float, output: float) -> float | None:
+        """Of the kernels, in the mean over the output of requests that are always so many: of the iterations that each
+        token takes, the prompts of the others that begin meanwhile, in pieces of BUDGET positions with the rounds."""
+        context = prompt + output / 2
+        plain = self.seconds([Part(requests, 1, context)], requests)
+        if plain is None:
+            return None
+        others = max(requests - 1, 1.0)
+        begun = max(requests - 1, 0.0) / output
+        at_once = max(1.0, begun)
+        delay = done = 0.0
+        while done < prompt:
+            piece = min(BUDGET / at_once, prompt - done)
+            parts = [Part(others, 1, context), Part(at_once, piece, done)]
+            delay += ((self.seconds(parts, others + at_once) or 0.0) - plain) / at_once
+            done += piece
+        return plain + begun * delay
+
+    def constants(self, requests: float) -> float:
+        """Seconds of an iteration beside its kernels."""
+        adds = self.kernels["serving"]
+        beside = self.model.depth * adds["layer_seconds"] + adds["iteration_seconds"]
+        return beside + requests * adds["sequence_seconds"]
