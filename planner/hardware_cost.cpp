@@ -122,8 +122,8 @@ cost::KernelTimes kernels_of(const std::string& name, const cost::HardwareSpec& 
 
 /// What --kernel-times calls the roofline by.
 constexpr std::string_view no_kernels = "none";
-/// Whose kernels on a device price passes where nobody says: with their constants they come nearest to what other engines
-/// served there (docs/validation.md#served-times-that-others-measured).
+/// Whose kernels on a device price passes where nobody says: with their constants they come nearest to what other
+/// engines served there (docs/validation.md#served-times-that-others-measured).
 constexpr std::string_view usual_engine = "vllm";
 
 /// A loss, where it is stated and what is assumed else.
@@ -168,7 +168,8 @@ std::string option_of(const StatedLoss& loss) {
 }
 
 /// Those that come with the program for a device of its own, unless they say nothing of what is asked for.
-std::optional<cost::KernelTimes> usual_kernels(const cost::RooflineOptions& asked, const HardwareOptions& o, Cost& cost) {
+std::optional<cost::KernelTimes> usual_kernels(const cost::RooflineOptions& asked, const HardwareOptions& o,
+                                               Cost& cost) {
   const std::vector<cost::KernelTimes> known = cost::kernel_times_of(asked.hardware.name);
   const auto usual = std::find_if(known.begin(), known.end(),
                                   [](const cost::KernelTimes& kernels) { return kernels.engine == usual_engine; });

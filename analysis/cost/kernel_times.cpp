@@ -143,8 +143,8 @@ class KernelFileReader {
 
   ProductTimes product_of(const json& fit, const std::string& place, bool of_experts = false) const {
     if (!fit.is_object()) refuse_value(place, fit, "an object");
-    std::vector<std::string_view> known = {"bandwidth_share", "peak_share",   "corner",    "call_seconds",
-                                           "rows",            "median_error", "p90_error", "measured_with"};
+    std::vector<std::string_view> known = {"bandwidth_share", "peak_share", "corner",       "call_seconds", "rows",
+                                           "median_error",    "p90_error",  "measured_with"};
     if (of_experts) known.push_back("routing");
     require_keys(fit, place, known);
     require_sound_fit(fit, place);

@@ -654,8 +654,7 @@ double RooflineCost::seconds_of(const PassWork& work, const Losses& losses) {
 
 RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& losses) {
   RoundTime time{.target = seconds_of(work.target, losses),
-                 .overhead =
-                     losses[launch] + work.target.layers * losses[layer] + losses[scheduling] + work.sequences};
+                 .overhead = losses[launch] + work.target.layers * losses[layer] + losses[scheduling] + work.sequences};
   if (work.draft_passes == 0) return time;
   time.draft = seconds_of(work.first, losses);
   if (work.full_accepts > 0) time.draft += work.full_accepts * (seconds_of(work.caught_up, losses) - time.draft);

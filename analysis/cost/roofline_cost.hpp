@@ -118,9 +118,10 @@ struct CalibrationPoint {
 /// Replicates draw every loss from a uniform law over its range, the same for all passes.
 ///
 /// With measured kernels the products of each type of weights, experts, attention and all-reduces take what KernelTimes
-/// says, scheduling takes its seconds of each sequence more, and the rest stays. Replicates take all plain rounds times exp(s z + w z_0) and all speculative ones times exp(s z + w
-/// z_1), z normal, s and w the deviations between deployments and between points of one.
-/// Source:   Williams et al. 2009 (roofline); docs/capacity.md#roofline, docs/capacity.md#measured-kernels
+/// says, scheduling takes its seconds of each sequence more, and the rest stays. Replicates take all plain rounds times
+/// exp(s z + w z_0) and all speculative ones times exp(s z + w z_1), z normal, s and w the deviations between
+/// deployments and between points of one. Source:   Williams et al. 2009 (roofline); docs/capacity.md#roofline,
+/// docs/capacity.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
  public:
   /// @throws std::domain_error if a value is outside its range

@@ -148,7 +148,8 @@ TEST_CASE("published times of decoding: kernels and the roofline hold those that
     }
   }
   for (Score* const score : {&kernels, &others, &roofline, &calibrated})
-    UNSCOPED_INFO(fmt::format("{} of {} held, {:.3f} off in the median", score->held, score->points, score->median_error()));
+    UNSCOPED_INFO(
+        fmt::format("{} of {} held, {:.3f} off in the median", score->held, score->points, score->median_error()));
   CHECK(used.points == 3);
   CHECK(kernels.points == 32);
   CHECK(kernels.held >= 30);

@@ -99,7 +99,8 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   CHECK(out.find("uncalibrated:") == std::string::npos);
   CHECK(out.find("0.69 to 0.92") == std::string::npos);
   CHECK(json_of(options + " --calibrate batch=4,tpot_ms=8")["next_measurement"].is_null());
-  CHECK(json_of(question + " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9")["next_measurement"]["source"] ==
+  CHECK(json_of(question +
+                " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9")["next_measurement"]["source"] ==
         "acceptance");
 }
 
