@@ -293,13 +293,10 @@ class Answer:
     def _drawing(self, figure: str) -> str:
         """As an element of a page."""
         chart = self.figure_data(figure)
-        import matplotlib
-
         from specdec import _drawing
 
         drawn = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": figure}):
-            _drawing.draw(chart, has_words=False).savefig(drawn, format="svg", metadata={"Date": None})
+        _drawing.draw(chart, has_words=False).savefig(drawn, format="svg", metadata={"Date": None})
         data = base64.b64encode(drawn.getvalue()).decode()
         return f'<img alt="{html.escape(chart["figure"]["title"])}" src="data:image/svg+xml;base64,{data}">'
 

