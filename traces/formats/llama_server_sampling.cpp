@@ -74,7 +74,8 @@ class GenerationSettings {
       sampled.top_p = 1;
     }
     sampled.min_p = acts("min_p") ? std::clamp(number("min_p").value_or(0), 0.0, 1.0) : 0.0;
-    sampled.bans_ends = ignores_ends() && !biases().empty();
+    sampled.bias = bias();
+    sampled.bans_ends = !sampled.bias && ignores_ends() && !biases().empty();
     const std::vector<std::string_view> cuts = acting_cuts(sampled);
     const std::ptrdiff_t heat = place_of("temperature");
     const bool heats = *sampled.temperature != 1 && *sampled.temperature != 0 && !cuts.empty();
@@ -87,7 +88,6 @@ class GenerationSettings {
     if (number("mirostat").value_or(0) != 0) refuse("mirostat", "0");
     if (acts("infill")) reader_.file().refuse(field("samplers"), "a list with infill", std::string(applicable));
     require_known_samplers();
-    require_no_bias();
     const bool penalises = number("repeat_last_n").value_or(1) != 0;
     for (const OtherSetting& setting : other_settings) {
       if (!acts(setting.sampler) || (setting.sampler == "penalties" && !penalises)) continue;
@@ -144,17 +144,16 @@ class GenerationSettings {
   }
 
   /// A ban of the tokens that end a text is let pass: ignore_eos makes it, and they rarely have much of the mass.
-  void require_no_bias() const {
+  std::optional<SampledWith::Bias> bias() const {
     const std::string name = field("logit_bias");
     JsonField entry{name};
     for (const dom::element bias : biases()) {
       ++entry.index;
       const dom::element value = member_of(reader_.file(), read_object(reader_.file(), bias, entry), "bias", entry);
-      const std::optional<double> number = number_of(value);
-      if (number == 0 || (value.is_null() && ignores_ends())) continue;
-      const std::string member = entry.text() + ".bias";
-      reader_.file().refuse(member, value, fmt::format("0: {}", applicable));
+      if (number_of(value) == 0 || (value.is_null() && ignores_ends())) continue;
+      return SampledWith::Bias{entry.text() + ".bias", excerpt(value)};
     }
+    return std::nullopt;
   }
 
   void require_known_samplers() const {

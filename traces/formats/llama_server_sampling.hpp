@@ -17,9 +17,8 @@ SampledWith settings_not_stated(bool raw);
 
 /// Reads the settings of a response; settings_not_stated() if it has none.
 /// @param raw  the numbers are those before sampling, so that the settings must be applied to them: an active sampler
-///   other than temperature, top-k, top-p and min-p, one that is unknown or named twice, biases of logits other than
-///   the bans of ignore_eos, or an order that Standardisation cannot express (the cuts in this order, the temperature
-///   before or after them), is an error
+///   other than temperature, top-k, top-p and min-p, one that is unknown or named twice, or an order that
+///   Standardisation cannot express (the cuts in this order, the temperature before or after them), is an error
 /// @throws FileError
 SampledWith read_generation_settings(simdjson::dom::object response, const ResponseReader& reader, bool raw);
 

@@ -122,8 +122,11 @@ void ModelRecording::check_kind(const ScoredText& text) const {
 
 std::string ModelRecording::sampling_text(const SampledWith& s) {
   if (!s.temperature) return "sampled with settings that are not told";
-  return fmt::format("sampled at temperature {}{}, top-k {}, top-p {}, min-p {}", *s.temperature,
-                     *s.temperature_last ? " after the cuts" : "", *s.top_k, *s.top_p, *s.min_p);
+  std::string text = fmt::format("sampled at temperature {}{}, top-k {}, top-p {}, min-p {}", *s.temperature,
+                                 *s.temperature_last ? " after the cuts" : "", *s.top_k, *s.top_p, *s.min_p);
+  if (s.bans_ends) text += ", its ends banned";
+  if (s.bias) text += fmt::format(", {} {}", s.bias->field, s.bias->value);
+  return text;
 }
 
 void ModelRecording::index_ids() {

@@ -52,6 +52,11 @@ class PairedRecordings : public PositionSource {
     metadata_.logprob_space = target_.space() == draft_.space() ? target_.space() : LogprobSpace::unknown;
     if (target_.generated()) {
       const SampledWith& sampled = target_.sampled();
+      if (sampled.bias && target_.space() != LogprobSpace::processed) {
+        target_.file().refuse(sampled.bias->field, sampled.bias->value,
+                              "0: the log-probabilities are raw, and what changed them cannot be applied; ask for "
+                              "post_sampling_probs");
+      }
       metadata_.path = sampled.cuts_unknown ? TextSource::unknown : TextSource::target;
       metadata_.temperature = sampled.temperature;
       metadata_.top_k = sampled.top_k;

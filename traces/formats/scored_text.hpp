@@ -23,6 +23,12 @@ struct SampledWith {
   std::optional<bool> temperature_last;
   /// The tokens that end a text were banned.
   bool bans_ends = false;
+  /// Another change of a token's logit: the field that says so, and what it holds.
+  struct Bias {
+    std::string field, value;
+    friend bool operator==(const Bias&, const Bias&) = default;
+  };
+  std::optional<Bias> bias;
   /// The engine reshapes by default, and does not say how it did here.
   bool cuts_unknown = false;
 

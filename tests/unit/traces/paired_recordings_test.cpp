@@ -215,7 +215,8 @@ TEST_CASE("samplers that cannot be applied to raw numbers are refused, and kept 
   CHECK_THAT(refused(R"("xtc")", R"("top_k")"),
              Contains("generation_settings.samplers is a list with top_k twice, but must be a list with each once"));
   CHECK(refused(R"("min_keep":0)", R"("min_keep":0,"logit_bias":[{"bias":0,"token":1},{"bias":5.5,"token":2}])") ==
-        "t:1: generation_settings.logit_bias[1].bias is 5.5, but must be 0: " + applicable);
+        "t:1: generation_settings.logit_bias[1].bias is 5.5, but must be 0: the log-probabilities are raw, and what "
+        "changed them cannot be applied; ask for post_sampling_probs");
   CHECK_THAT(refused(R"("min_keep":0)", R"("min_keep":0,"logit_bias":[{"bias":null,"token":2}])"),
              Contains("generation_settings.logit_bias[0].bias is null, but must be 0"));
   CHECK_THAT(
@@ -241,6 +242,18 @@ TEST_CASE("values beyond a sampler's range are read as llama.cpp acts on them") 
   CHECK(metadata_of_answers(sampled_answer(settings)).temperature == 0);
   settings.replace(settings.find("0.05000000074505806"), 19, "2");
   CHECK(metadata_of_answers(sampled_answer(settings)).min_p == 1);
+}
+
+TEST_CASE("answers that differ in what changed logits are refused with the difference") {
+  const std::string biased = sampled_answer(llama_defaults + R"(,"logit_bias":[{"bias":5,"token":11}])");
+  CHECK_THAT(refusal(sampled_answer(llama_defaults) + biased),
+             Contains("min-p 0.05, generation_settings.logit_bias[0].bias 5, but must be sampled at") &&
+                 Contains("min-p 0.05, as the first request's"));
+}
+
+TEST_CASE("a draft's answers to a text that biases of its logits force are its own log-probabilities") {
+  const std::string forced = sampled_answer(llama_defaults + R"(,"logit_bias":[{"bias":1000,"token":11}])");
+  CHECK(Pair(sampled_answer(llama_defaults), forced).open()->metadata().path == traces::TextSource::target);
 }
 
 TEST_CASE("llama-server's ban of the tokens that end a text is noted") {
