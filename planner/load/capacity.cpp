@@ -433,15 +433,15 @@ void warn_of_engines(Capacity& c) {
   if (!s.steady || !s.tpot_seconds || !difference || std::abs(*difference) <= most_engines_difference) return;
   const sim::Workload& workload = c.simulation.workload;
   std::string why = "the formulas are rough where few requests run together or prompts take most of the time";
-  const double lasts = static_cast<double>(workload.requests) / s.at_requests_per_second;
+  const double lasts = static_cast<double>(workload.open_requests()) / s.at_requests_per_second;
   const double takes = s.steady->tpot_seconds * workload.output_tokens.mean;
   if (!workload.recorded.empty()) {
     why = "the formulas assume that requests come one by one, and recorded ones may not";
-  } else if (lasts < shortest_run * takes) {
+  } else if (!workload.clients && lasts < shortest_run * takes) {
     why = fmt::format(
         "the load is not stationary, since the {} requests of a run arrive within {} s while one of them takes {} s by "
         "the formulas; more --num-requests tell",
-        workload.requests, brief(lasts, 3), brief(takes, 3));
+        workload.open_requests(), brief(lasts, 3), brief(takes, 3));
   }
   c.warnings.push_back(
       {"engines_disagree",
