@@ -384,13 +384,14 @@ bool Writer::has_draft_gap() const {
 }
 
 void Writer::note_untold() {
-  std::vector<std::string> parts;
+  std::vector<ScheduleStretch> untold;
   for (const PlannedStretch& step : request_.schedule) {
     const bool decided = step.gamma && decides(step.basis, request_.extrapolate);
-    if (decided && step.verdict == Verdict::cannot_tell)
-      parts.push_back(batches_text(ScheduleStretch{step.batch_low, step.batch_high}));
+    if (decided && step.verdict == Verdict::cannot_tell) append({step.batch_low, step.batch_high}, untold);
   }
-  if (parts.empty()) return;
+  if (untold.empty()) return;
+  std::vector<std::string> parts;
+  for (const ScheduleStretch& step : untold) parts.push_back(batches_text(step));
   note(fmt::format("by the estimate alone {}: the intervals do not tell there whether drafts gain what is asked for",
                    fmt::join(parts, ", ")));
 }
