@@ -106,7 +106,7 @@ class NearNames(Commands):
             done = run("trace", "info", "f", "--config", str(config))
             self.assertIn("trace.info.hahs is not an option of a command", done.stderr)
             config.write_text("format = \"json\"\n")
-            self.assertIn("format is not an option of a command", run(*PLAN, "--config", str(config)).stderr)
+            self.assertIn("format stands above all sections, but must stand in that of a command", run(*PLAN, "--config", str(config)).stderr)
 
 
 class BeforeTheCommand(Commands):

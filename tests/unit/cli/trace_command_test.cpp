@@ -241,7 +241,8 @@ TEST_CASE("a trace is neither read twice nor written over itself") {
   const std::string trace = two_tasks(folder);
   const std::string out = (folder / "out.safetensors").string();
   for (const std::string command : {"convert", "slice --positions 0:1", "merge"}) {
-    check_refused(command + " --output " + trace + ' ' + trace, "--output is " + trace + ", but must not be an input: what it holds would be lost");
+    check_refused(command + " --output " + trace + ' ' + trace,
+                  "--output is " + trace + ", but must not be an input: what it holds would be lost");
     check_refused(command + " --output " + out + ' ' + trace + ' ' + trace,
                   "TRACE is " + trace + " twice, but must be given once");
   }
