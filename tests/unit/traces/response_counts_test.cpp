@@ -320,7 +320,7 @@ TEST_CASE("vLLM counts that contradict themselves are refused with line and key"
   CHECK_THAT(refusal(R"("acceptance_histogram":[39,1,0,3],)", R"("acceptance_histogram":[39,1)"),
              Contains("x.json:2: "));
   CHECK_THAT(refusal_of_counts(traces::vllm_requests_format(), good + "\n" + good.substr(0, 100)),
-             Contains("x.json:2: column "));
+             Contains("x.json:2: the JSON is cut off at column 101, but must be whole"));
   CHECK_THAT(refusal_of_counts(traces::vllm_requests_format(),
                                R"({"metrics":{"speculative_decoding":{"num_draft_tokens":3}}})"),
              Contains("num_spec_steps is missing, but must be given, or acceptance_histogram"));
