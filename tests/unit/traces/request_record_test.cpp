@@ -99,5 +99,5 @@ TEST_CASE("a record that is not what it must be is refused with its line and key
         "r.jsonl:2: target.ranks[0] is 1.5, but must be a rank, an integer from 1 on, or 0 where it is unknown");
   CHECK(refused_request(R"({"task":5,"token_ids":[],"target":{"logprobs":[]},"draft":{"logprobs":[]}})") ==
         "r.jsonl:2: task is 5, but must be a string");
-  CHECK(refused_request(R"({"token_ids":[1],"target":{"log)") == "r.jsonl:2: column 32 is the end, but must be JSON");
+  CHECK(refused_request(R"({"token_ids":[1],"target":{"log)") == "r.jsonl:2: the JSON is cut off at column 32, but must be whole");
 }
