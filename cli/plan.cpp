@@ -38,7 +38,10 @@ const std::string& text_for_engine(std::string_view option, const std::string& f
   const bool has_gap = !plan.config->variants.front().text.empty();
   const std::string remedy = !has_gap ? ""
                              : draft_model
-                                 ? fmt::format("; --draft-model is {}, but must be ORG/NAME or a path", *draft_model)
+                                 ? fmt::format("; --draft-model is {}, but must be {}", *draft_model,
+                                               plan.config->engine == planning::Engine::llamacpp
+                                                   ? "a path of a GGUF file"
+                                                   : "ORG/NAME or a path")
                                  : "; --draft-model names it";
   throw UsageError(fmt::format("{} is {}, but there is nothing to write that the engine would take: {}{}", option, file,
                                plan.config->not_to_be_written, remedy));

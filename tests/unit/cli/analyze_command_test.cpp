@@ -703,7 +703,7 @@ TEST_CASE("wrong options of analyze are refused with what is legal") {
   check_run_refused("analyze --target a", "--target is given, but needs --draft beside it");
   check_run_refused("analyze --draft a", "--draft is given, but needs --target beside it");
   check_run_refused("analyze t --target a --draft b", "TRACE is t, but must not be given beside --target and --draft");
-  check_run_refused("analyze t --gamma 3:2", "--gamma is 2, but must be an integer in [3, 512]");
+  check_run_refused("analyze t --gamma 3:2", "--gamma is 3:2, but must be FIRST:LAST with FIRST <= LAST");
   check_run_refused("analyze t --gamma 2,2", "--gamma is 2, but must be an integer in [3, 512]");
   check_run_refused("analyze t --gamma 0", "--gamma is 0, but must be an integer in [1, 512]");
   check_run_refused("analyze t --lenience 0", "--lenience is 0, but must be a number in (0, 1]");

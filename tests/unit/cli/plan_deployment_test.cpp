@@ -828,7 +828,7 @@ TEST_CASE("llama.cpp is given a draft's GGUF file, and a refusal asks for one") 
   check_refused(options + "org/draft",
                 "--emit-file is " + file +
                     ", but there is nothing to write that the engine would take: <DRAFT> stands for the GGUF file of "
-                    "the draft, which is not known; --draft-model names it");
+                    "the draft, which is not known; --draft-model is org/draft, but must be a path of a GGUF file");
   CHECK(run_specdec("plan " + options + "draft.gguf").exit_code == 0);
   CHECK(content_of(file).find("--model-draft draft.gguf") != std::string::npos);
 }

@@ -57,7 +57,7 @@ TEST_CASE("every table of reproduce prints as CSV, with as many fields on each l
   }
 }
 
-TEST_CASE("--table shows one table of reproduce alone, as text and as JSON") {
+TEST_CASE("reproduce shows one table alone with --table, as text and as JSON") {
   const ordered_json whole = document_of_run("reproduce");
   const std::string text = run_specdec("reproduce").out;
   for (const auto& [table, key, begins] : std::vector<std::array<std::string, 3>>{

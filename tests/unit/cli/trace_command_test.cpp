@@ -116,6 +116,7 @@ TEST_CASE("a slice keeps the tasks, sequences and positions that are asked for")
   const std::string trace = two_tasks(folder);
   const auto sliced = [&](const std::string& options) {
     const std::string out = (folder / "slice.safetensors").string();
+    std::filesystem::remove(out);
     json_of("slice " + options + " --output " + out + ' ' + trace);
     return json_of("info " + out);
   };

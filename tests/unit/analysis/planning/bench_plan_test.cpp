@@ -607,8 +607,8 @@ TEST_CASE("a run without the length of its drafts needs it stated") {
     run.accepted_at.clear();
   }
   CHECK_THROWS_WITH(planning::plan_bench(question),
-                    "g4_c1.json:1: drafted tokens per round is unknown, but must be counted by the run, or a stated "
-                    "gamma");
+                    "g4_c1.json:1: drafted tokens per round is unknown, but must be counted by the run, or gamma "
+                    "stated (--at)");
   question.gamma = 4;
   CHECK(planning::plan_bench(question).runs[1].gamma == 4);
 

@@ -80,7 +80,7 @@ TEST_CASE("what holds no sampling error of the acceptance is drawn as a range") 
       "plot speedup-over-batch --hardware h100-sxm --model llama-3.1-8b --draft-model "
       "llama-3.2-1b --context 500 --batch 1,64 --at 5 --acceptance-length 3.2";
   const ordered_json figure = document_of_run(typed);
-  CHECK(line_of(figure, "over plain decoding", "recommended γ, range", "batch", "speedup").low.size() == 2);
+  CHECK(line_of(figure, "over plain decoding", "best γ, range", "batch", "speedup").low.size() == 2);
   CHECK(figure["figure"]["caption"].get<std::string>().find("95%") == std::string::npos);
 }
 
