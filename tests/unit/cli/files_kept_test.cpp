@@ -25,8 +25,8 @@ TEST_CASE("no command writes its output over what it reads, under whatever name"
   const std::string before = content_of(trace), config_before = content_of(config);
   const std::string loses = ", but must not be an input: what it holds would be lost";
 
-  for (const std::string output : {trace, link, hard}) {
-    for (const std::string command :
+  for (const std::string& output : {trace, link, hard}) {
+    for (const std::string& command :
          {"analyze " + trace, "replay " + trace, "trace info " + trace, "trace check " + trace, "doctor " + trace,
           "plan --c 0.05 --trace " + trace, "report --c 0.05 --trace " + trace,
           "simulate --source trace --trace " + trace, "compare --source trace --trace " + trace,
@@ -57,7 +57,7 @@ TEST_CASE("a recording that is there is not written over, nor called longer or s
   const std::string trace = scalar_trace(folder / "t.safetensors", {0.9, 0.3, 0.5}, {0, 0, 1}).string();
   const std::string there = (folder / "there.safetensors").string();
   std::ofstream(there) << "a recording";
-  for (const std::string command :
+  for (const std::string& command :
        {std::string("record --tier scalar --max-new-tokens 2 --sequences 1"), std::string("trace generate --tokens 5"),
         "trace slice --sequences 0:1 " + trace, "trace convert " + trace, "trace merge " + trace}) {
     CAPTURE(command);

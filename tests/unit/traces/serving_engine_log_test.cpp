@@ -249,8 +249,8 @@ TEST_CASE("llama-server's lines of one answer belong together, whatever other sl
   CHECK(counts_of({slot + eval + slot + accepted + other + "acc per pos = (0.375, 0.125)\n"})
             .units.at(0)
             .accepted_at.empty());
-  for (const char* rates : {"(x, 0.5)", "(0.375, )", "(0.375, x)"}) {
-    CHECK_THAT(counts_refusal({slot + accepted + slot + "acc per pos = " + rates + "\n"}),
+  for (const char* wrong : {"(x, 0.5)", "(0.375, )", "(0.375, x)"}) {
+    CHECK_THAT(counts_refusal({slot + accepted + slot + "acc per pos = " + wrong + "\n"}),
                Contains("acceptance rate per position is ") && Contains("but must be fractions in parentheses"));
   }
   CHECK_THAT(counts_refusal({slot + accepted + slot + "acc per pos = 0.375\n"}),

@@ -395,7 +395,7 @@ TEST_CASE("invariants and Little's law hold for engines and loads of any kind") 
     for (const ServedRequest& request : result.requests) times += request.last_token_seconds - question.outside_seconds;
     for (std::size_t i = result.first_counted; i < result.first_counted + result.counted_requests; ++i)
       decoding += result.requests[i].last_token_seconds - result.requests[i].first_token_seconds;
-    for (const GapCount& gap : result.gaps) gaps += gap.seconds * static_cast<double>(gap.count);
+    for (const GapCount& pause : result.gaps) gaps += pause.seconds * static_cast<double>(pause.count);
     CHECK(result.request_seconds == Approx(times).epsilon(1e-12));
     CHECK(gaps == Approx(decoding).epsilon(1e-4));
     if (question.clients && question.outside_seconds == 0 && result.counted_seconds < result.seconds)
