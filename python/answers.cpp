@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -68,7 +69,7 @@ struct Answer {
   /// Of a plan: the configuration for an engine, where one was asked for and there is one to be written.
   std::optional<std::string> config;
   /// What a page says at its beginning, JSON: "subject" and "words", null where there are none, and "warnings" without
-  /// those that explain a null.
+  /// those that explain a null. Also "columns", a row by the name of each table whose nulls have columns of their own.
   std::string about;
   /// Its figures; empty where it has none.
   std::function<Figures()> figures;
@@ -78,11 +79,15 @@ std::string written(const ordered_json& json) {
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-std::string about(const std::vector<Note>& warnings, const ordered_json& subject, const ordered_json& words) {
+using RowsByTable = std::map<std::string, ordered_json, std::less<>>;
+
+std::string about(const std::vector<Note>& warnings, const ordered_json& subject, const ordered_json& words,
+                  const RowsByTable& columns) {
   std::vector<Note> shown;
   std::copy_if(warnings.begin(), warnings.end(), std::back_inserter(shown),
                [](const Note& warning) { return !warning.explains_null; });
-  return written({{"subject", subject}, {"words", words}, {"warnings", render::notes_json(shown)}});
+  return written(
+      {{"subject", subject}, {"words", words}, {"warnings", render::notes_json(shown)}, {"columns", columns}});
 }
 
 /// @param answered  a plan, a capacity, an analysis or what became of methods
@@ -92,7 +97,9 @@ Answer shown(const Answered& answered, const std::vector<std::string>& more_file
   json.update(render::json_of(answered));
   Answer answer;
   answer.json = written(json);
-  answer.about = about(answered.warnings, nullptr, nullptr);
+  RowsByTable columns;
+  if constexpr (std::is_base_of_v<planner::MethodRuns, Answered>) columns = render::rows_of_empty_tables(answered);
+  answer.about = about(answered.warnings, nullptr, nullptr, columns);
   const std::string closing = render::closing_text(answered.assumptions, answered.warnings);
   answer.text = render::text_of(answered) + (closing.empty() ? "" : '\n' + closing);
   answer.files = answered.files;
@@ -110,7 +117,8 @@ Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
   if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
-  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan));
+  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan),
+                       render::rows_of_empty_runs());
   answer.figures = [plan] { return Figures{render::plan_charts(*plan), render::plan_charts(*plan, render::page_map)}; };
   return answer;
 }
@@ -119,7 +127,7 @@ Answer shown(planner::Plan planned) {
 Answer shown(planner::Analysis analysed, const std::string& recording) {
   const auto analysis = std::make_shared<const planner::Analysis>(std::move(analysed));
   Answer answer = shown<planner::Analysis>(*analysis);
-  answer.about = about(analysis->warnings, recording, render::words_of(*analysis));
+  answer.about = about(analysis->warnings, recording, render::words_of(*analysis), render::rows_of_empty_analysis());
   answer.figures = [analysis, recording] {
     return Figures{render::recording_charts(analysis->recording, recording).charts, {}};
   };
@@ -130,7 +138,7 @@ Answer shown(planner::Analysis analysed, const std::string& recording) {
 Answer shown(planner::Capacity answered, const std::vector<std::string>& more_files, const std::string& who) {
   const auto capacity = std::make_shared<const planner::Capacity>(std::move(answered));
   Answer answer = shown<planner::Capacity>(*capacity, more_files);
-  answer.about = about(capacity->warnings, who, nullptr);
+  answer.about = about(capacity->warnings, who, nullptr, {});
   answer.figures = [capacity, who] { return Figures{render::capacity_charts(*capacity, who), {}}; };
   return answer;
 }

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import matplotlib.figure
     import pandas
 
-#: The arrays of objects of an answer, the main one first, with what their rows take from the objects around them.
+#: The arrays of an answer, the main one first, with what their rows take from the objects around them, or the name by which
+#: an array of numbers is counted.
 Tables = dict[str, tuple[str, tuple[str, ...]]]
 #: Each figure by its name, as `specdec plot NAME --format json` prints it and as it stands on a page, compressed: a map has
 #: thousands of rows.
@@ -154,11 +155,15 @@ class Answer:
             found = found[key]
         if not inner:
             tables_within = {p.split("/*/")[1] for p, _ in self._tables.values() if p.startswith(f"{outer}/*/")}
-            whole = [row if isinstance(row, dict) else {"row": i, "value": row} for i, row in enumerate(found or [], 1)]
-            return [_flat({k: v for k, v in row.items() if k not in tables_within}) for row in whole]
-        return [
-            _flat({**{key: one[key] for key in keys}, **row}) for one in found or [] for row in one[inner[0]]
-        ]
+            number = keys[0] if keys else "row"
+            rows = [row if isinstance(row, dict) else {number: i, "value": row} for i, row in enumerate(found or [], 1)]
+            rows = [{k: v for k, v in row.items() if k not in tables_within} for row in rows]
+        else:
+            rows = [{**{key: one[key] for key in keys}, **row} for one in found or [] for row in one[inner[0]]]
+        shape: dict[str, Any] = {}
+        for row in [*rows, self._about.get("columns", {}).get(name, {})]:
+            _add_to_shape(row, shape)
+        return [_flat(row, shape) for row in rows]
 
     @property
     def tables(self) -> list[str]:
@@ -319,14 +324,32 @@ def _is_interval(key: str, value: Any) -> bool:
     return ends and (value is None or (isinstance(value, list) and len(value) == 2))
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+
+
+def _add_to_shape(row: Mapping[str, Any], shape: dict[str, Any]) -> None:
+    """Takes into the shape what a row has where the rows before it have None."""
+    for key, value in row.items():
+        known = shape.get(key)
+        if known is None:
+            shape[key] = copy.deepcopy(value)
+        elif isinstance(known, dict) and isinstance(value, dict):
+            _add_to_shape(value, known)
+
+
+def _flat(row: Mapping[str, Any], shape: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The cells of a row; what is None in it has the columns that the shape has for it."""
     cells: dict[str, Any] = {}
     for key, value in row.items():
         name = prefix + key
-        if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        of_all = shape.get(key)
+        if _is_table(value) or _is_table(of_all):
             continue
+        if value is None and isinstance(of_all, dict):
+            value = dict.fromkeys(of_all)
         if isinstance(value, dict):
-            cells.update(_flat(value, f"{name}_"))
+            cells.update(_flat(value, of_all, f"{name}_"))
         elif _is_interval(key, value):
             cells[f"{name}_low"], cells[f"{name}_high"] = value or (None, None)
         else:
@@ -415,7 +438,7 @@ class Analysis(Answer):
         "standardisation": ("standardisation", ()),
         "tasks": ("tasks", ()),
         "beta_histogram": ("beta_histogram", ()),
-        "autocorrelation": ("autocorrelation", ()),
+        "autocorrelation": ("autocorrelation", ("lag",)),
         "calibration": ("calibration", ()),
         "adaptive": ("adaptive/policies", ()),
     }
