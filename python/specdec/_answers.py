@@ -343,7 +343,7 @@ def _flat(row: Mapping[str, Any], shape: Mapping[str, Any], prefix: str = "") ->
     cells: dict[str, Any] = {}
     for key, value in row.items():
         name = prefix + key
-        of_all = shape.get(key)
+        of_all: Any = shape.get(key)
         if _is_table(value) or _is_table(of_all):
             continue
         if value is None and isinstance(of_all, dict):
