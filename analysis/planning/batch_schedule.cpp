@@ -16,7 +16,8 @@ struct BatchRegrets {
   /// priced; gammas without a price at some context are left out, and so are all but plain decoding if none gains
   /// enough.
   std::vector<double> worst;
-  /// [gamma]: the same of all gammas, whether or not one gains enough.
+  /// [gamma]: the largest regret of all gammas, whether or not one gains enough; of unmeasured acceptance by the reading
+  /// that says least.
   std::vector<double> regrets = {};
   /// [gamma]: the smallest speedup over plain decoding at any context.
   std::vector<double> least_speedups = {};
@@ -84,6 +85,7 @@ class OpenStretch {
 class FixedGammaSearch {
  public:
   void add(double batch, const BatchRegrets& at) {
+    at_limit_ = at_limit_ || at.at_limit;
     if (found_.empty()) {
       for (std::size_t gamma = 0; gamma < at.regrets.size(); ++gamma) {
         found_.push_back({static_cast<std::int64_t>(gamma), at.regrets[gamma], batch, at.least_speedups[gamma], batch});
@@ -104,14 +106,18 @@ class FixedGammaSearch {
     }
   }
 
-  std::optional<FixedGamma> best() const {
+  std::optional<FixedGamma> best(const ScheduleRule& rule) const {
     const auto less = [](const FixedGamma& a, const FixedGamma& b) { return a.worst_regret < b.worst_regret; };
     if (found_.empty()) return std::nullopt;
-    return *std::min_element(found_.begin(), found_.end(), less);
+    const auto least = std::min_element(found_.begin(), found_.end(), less);
+    if (!at_limit_ || !rule.max_gamma_is_default) return *least;
+    const auto will_do = [&](const FixedGamma& one) { return one.worst_regret <= least->worst_regret + rule.tolerance; };
+    return *std::find_if(found_.begin(), found_.end(), will_do);
   }
 
  private:
   std::vector<FixedGamma> found_;
+  bool at_limit_ = false;
 };
 
 bool is_extrapolated(const DraftScan& scan, std::size_t gamma, double batch, double context) {
@@ -154,13 +160,14 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
   // True if some gamma is 1 + min_gain times as fast as plain decoding at some context.
   bool gains = false, gains_measured = false;
   std::vector<cost::RoundTime> times;
-  std::vector<double> speeds, measured_speeds;
+  std::vector<double> speeds, measured_speeds, sure_speeds;
   for (const double context : contexts) {
     if (!scan.plain_refused(batch, context).empty()) return {PriceBasis::not_priced, {}};
     if (scan.basis(batch, context) == PriceBasis::extrapolated) result.basis = PriceBasis::extrapolated;
     scan.price(batch, context, times);
     speeds.clear();
     measured_speeds.clear();
+    sure_speeds.clear();
     result.least_speedups.resize(context == contexts.front() ? times.size()
                                                              : std::min(result.least_speedups.size(), times.size()),
                                  std::numeric_limits<double>::infinity());
@@ -168,6 +175,8 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
       const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
       const double speed = scan.tokens()[gamma].value / times[gamma].total();
       speeds.push_back(guessed ? 0 : speed);
+      sure_speeds.push_back(speeds.back() *
+                            (scan.tokens()[gamma].extrapolated ? std::exp(-scan.readings_error()[gamma].below) : 1));
       measured_speeds.push_back(is_extrapolated(scan, gamma, batch, context) ? 0 : speed);
       if (gamma >= result.least_speedups.size()) continue;
       result.least_speedups[gamma] = std::min(result.least_speedups[gamma], speed / speeds[0]);
@@ -195,6 +204,7 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     };
     add(speeds, worst);
     add(measured_speeds, worst_measured);
+    add(sure_speeds, result.regrets);
   }
   result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
   if (scan.draft().states_range) {
@@ -202,7 +212,6 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     for (double& regret : result.worst) regret -= least;
     result.at_limit = result.worst.size() == scan.tokens().size() && result.worst.back() <= equal_regrets;
   }
-  result.regrets = result.worst;
   if (!(prefers_measured ? gains_measured : gains)) result.worst = {0};
   return result;
 }
@@ -254,7 +263,7 @@ BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& c
     }
   }
   if (open) schedule.push_back(open->close(rule.max_gamma_is_default));
-  return {std::move(schedule), fixed.best()};
+  return {std::move(schedule), fixed.best(rule)};
 }
 
 std::vector<PlannedStretch> with_verdicts(const std::vector<PlannedStretch>& stretches, const DraftScan& scan,

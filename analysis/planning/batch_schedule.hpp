@@ -44,7 +44,8 @@ struct BatchSchedule {
 /// If at every context plain decoding or some measured gamma is preferred (prefers_measured), the regrets are relative to
 /// the best of these, and infinite for other gammas; so they are for gammas whose cost is guessed (DraftScan::is_guessed).
 ///
-/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed.
+/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed, drafts whose
+/// acceptance was not measured counting by the reading that says least of them.
 ///
 /// Time:     O(up_to contexts gammas)
 /// Source:   docs/theory.md#plans-over-batch-and-context

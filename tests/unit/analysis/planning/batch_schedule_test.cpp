@@ -235,6 +235,39 @@ TEST_CASE("one gamma for all batches is the one that loses least where it loses 
   }
 }
 
+TEST_CASE("one gamma for all batches is the recommended one where there is one batch") {
+  // Free drafts: 32 is the fastest, and the smallest within the tolerance of it is taken.
+  const fakes::Cost free([](const cost::RoundPoint&) { return cost::RoundTime{1, 0, 0}; });
+  planning::DeploymentQuestion question;
+  question.drafts = {draft(0.45, free)};
+  question.max_gamma_is_default = true;
+  question.schedule_up_to = 8;
+  const planning::DraftPlan plan = planning::plan_deployment(question).drafts[0];
+  CHECK(plan.fixed->gamma == plan.points[0].optimal()->gamma);
+  CHECK(plan.fixed->gamma < 8);
+  CHECK(plan.schedule[0].gamma == plan.fixed->gamma);
+}
+
+TEST_CASE("one gamma for all batches may be one that was not measured, by what its acceptance surely is") {
+  // Measured at 6 alone, where drafts pay at small batches; shorter ones are within 5%.
+  const auto acceptance = std::make_shared<fakes::Curve>([](std::int64_t gamma) {
+    estimate::TokensPerStep tokens = fakes::constant_rate(0.8, gamma, {1, 1}, {0.95, 1.05});
+    tokens.extrapolated = gamma > 0 && gamma != 6;
+    return tokens;
+  });
+  const auto cost = std::make_shared<fakes::Cost>([](const cost::RoundPoint& at) {
+    return cost::RoundTime{1 + at.batch * static_cast<double>(at.gamma) / 300, 0.05 * static_cast<double>(at.gamma), 0};
+  });
+  const planning::DeploymentDraft d = {"draft", acceptance, cost};
+  const planning::DraftScan scan(d, 8);
+  const auto alone = planning::batch_schedule(scan, {0}, 1).fixed, all = planning::batch_schedule(scan, {0}, 300).fixed;
+  REQUIRE(alone);
+  REQUIRE(all);
+  CHECK(alone->gamma == 6);
+  CHECK(0 < all->gamma);
+  CHECK(all->gamma < 6);
+}
+
 TEST_CASE("batches that are not decided have no say in the gamma for all batches") {
   fakes::Cost cost = padded();
   cost.measured = [](const cost::RoundPoint& at) { return at.batch <= 8; };
