@@ -218,12 +218,12 @@ class SpeculativeSearch {
   std::int64_t unread_ = 0;
 };
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 void require_valid_search(std::string_view function, const LanguageModelRef& model, std::span<const Token> prompt,
                           const BeamSearchOptions& options) {
   require_room_for_text(function, model.max_length(), prompt, options.max_new_tokens);
-  core::require_in(function, "width", options.width, 1, most);
+  core::require_in(function, "width", options.width, 1, unlimited);
 }
 
 }  // namespace
@@ -250,8 +250,8 @@ BeamSearch search_beams_speculatively(LanguageModelRef target, LanguageModelRef 
   require_one_vocabulary(function, target.vocab_size(), draft.vocab_size());
   require_valid_search(function, target, prompt, options);
   require_valid_search(function, draft, prompt, options);
-  core::require_in(function, "drafted width", drafting.width, options.width, most);
-  core::require_in(function, "gamma", drafting.gamma, 0, most);
+  core::require_in(function, "drafted width", drafting.width, options.width, unlimited);
+  core::require_in(function, "gamma", drafting.gamma, 0, unlimited);
   return SpeculativeSearch(target, draft, prompt, options, drafting).finish();
 }
 

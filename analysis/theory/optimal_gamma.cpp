@@ -38,7 +38,8 @@ std::int64_t first_failure(std::int64_t low, std::int64_t high, Predicate holds)
 // The same in steps that double from low on, since most optima are small.
 template <class Predicate>
 std::int64_t first_failure_from(std::int64_t low, std::int64_t high, Predicate holds) {
-  for (std::int64_t step = 1; low < high; step *= 2) {
+  constexpr std::int64_t largest_step = std::numeric_limits<std::int64_t>::max() / 2;
+  for (std::int64_t step = 1; low < high; step = 2 * std::min(step, largest_step)) {
     const std::int64_t probe = low + std::min(step, high - low) - 1;
     if (!holds(probe)) return first_failure(low, probe, holds);
     low = probe + 1;

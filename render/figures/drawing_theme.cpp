@@ -6,7 +6,7 @@ namespace specdec::render {
 namespace {
 
 constexpr const char* dashes[] = {"solid", "(9,4)", "(3,2)", "(9,3,2,3)", "(16,5)", "(5,3,2,3,2,3)", "(20,4,5,4)"};
-constexpr int points[] = {7, 5, 9, 13, 11, 6, 4};
+constexpr int point_styles[] = {7, 5, 9, 13, 11, 6, 4};
 constexpr int patterns[] = {3, 4, 5, 1, 6, 7, 2};
 
 template <class Item, std::size_t Size>
@@ -38,7 +38,7 @@ const DrawingPalette& palette_of(DrawingTheme theme) {
 
 const char* dash_of_number(int number) { return nth(dashes, number); }
 
-int point_of_number(int number) { return nth(points, number); }
+int point_of_number(int number) { return nth(point_styles, number); }
 
 int pattern_of_number(int number) { return nth(patterns, number); }
 

@@ -21,7 +21,7 @@
 namespace specdec::traces {
 namespace {
 
-constexpr std::string_view magic = "_logits_";
+constexpr std::string_view logits_magic = "_logits_";
 constexpr std::int64_t header_bytes = 20;
 /// The size of the file left by a text shorter than two contexts: magic and n_ctx.
 constexpr std::int64_t too_short_bytes = 12;
@@ -149,7 +149,9 @@ class LogitsFile {
   }
 
   void read_header() {
-    if (!is_llamacpp_logits(text_of(file_.bytes()))) refuse(0, "magic", "something else", fmt::format("\"{}\"", magic));
+    if (!is_llamacpp_logits(text_of(file_.bytes()))) {
+      refuse(0, "magic", "something else", fmt::format("\"{}\"", logits_magic));
+    }
     if (size() == too_short_bytes) {
       refuse_size("longer: the text must have at least twice as many tokens as the context, or nothing is scored");
     }
@@ -308,7 +310,7 @@ class LlamacppLogits : public PositionSource {
 
 }  // namespace
 
-bool is_llamacpp_logits(std::string_view head) { return head.starts_with(magic); }
+bool is_llamacpp_logits(std::string_view head) { return head.starts_with(logits_magic); }
 
 std::unique_ptr<PositionSource> open_llamacpp_logits(const std::filesystem::path& target,
                                                      const std::filesystem::path& draft, TextSource text_source) {
