@@ -220,12 +220,13 @@ std::vector<double> isotonic(std::span<const double> values, std::span<const dou
   return fitted;
 }
 
-/// Knots with a faster one at more tokens.
+/// Knots with a faster one at more tokens, by more than the rounding of their contexts' correction.
 std::vector<bool> slower_than_a_larger(std::span<const double> seconds) {
+  constexpr double rounding = 1e-9;
   std::vector<bool> slower(seconds.size(), false);
   double fastest = std::numeric_limits<double>::infinity();
   for (std::size_t i = seconds.size(); i-- > 0;) {
-    slower[i] = seconds[i] > fastest;
+    slower[i] = seconds[i] > fastest * (1 + rounding);
     fastest = std::min(fastest, seconds[i]);
   }
   return slower;

@@ -307,6 +307,7 @@ class BenchPlanner {
   void compare_drafts();
   void compare_acceptance();
   std::string contradicted_speedup() const;
+  void compare_measured_speedups();
   void backtest();
 
   const BenchQuestion& question_;
@@ -876,6 +877,29 @@ std::string BenchPlanner::contradicted_speedup() const {
   return found;
 }
 
+/// Reports the point whose best gamma is planned to gain less, beyond the tolerance, than a run of another gamma
+/// measured there: the one at which they differ most.
+void BenchPlanner::compare_measured_speedups() {
+  constexpr double same_point = 0.02;
+  const auto alike = [](double a, double b) { return std::abs(a - b) <= same_point * b; };
+  double furthest = 1 + question_.tolerance;
+  std::string found;
+  for (const MeasuredSpeedup& run : measured_speedups(points_of(runs_, has_plain_runs()))) {
+    for (const PointPlan& point : plan_.plan.drafts[0].points) {
+      if (!point.optimal_row || !alike(point.batch, run.batch) || !alike(point.context, run.context)) continue;
+      const DeploymentRow& best = point.rows[*point.optimal_row];
+      const auto gamma = static_cast<std::size_t>(run.gamma);
+      if (best.gamma == run.gamma || gamma >= point.rows.size() || run.speedup <= furthest * best.speedup) continue;
+      furthest = run.speedup / best.speedup;
+      found = fmt::format(
+          "at batch {:.3g} a run of gamma {} measured {:.2f}x; the fit to all runs takes part of that for noise, gives it "
+          "{:.3f}x, and has gamma {} the fastest with {:.3f}x; a second run of gamma {} there would tell",
+          point.batch, run.gamma, run.speedup, point.rows[gamma].speedup, best.gamma, best.speedup, run.gamma);
+    }
+  }
+  if (!found.empty()) note("run_measured_faster", found);
+}
+
 void BenchPlanner::backtest() {
   for (const ServingCounts& counts : question_.holdout) {
     if (counts.label("model_name") != plan_.model) {
@@ -903,6 +927,7 @@ BenchPlan BenchPlanner::plan() {
   match();
   ask();
   compare_acceptance();
+  compare_measured_speedups();
   backtest();
   return std::move(plan_);
 }

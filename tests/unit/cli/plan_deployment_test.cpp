@@ -652,6 +652,15 @@ TEST_CASE("benchmark runs are planned with another acceptance, at other points a
   CHECK(parallel["points"][0]["rows"][5]["round_seconds"] != own["points"][0]["rows"][5]["round_seconds"]);
 }
 
+TEST_CASE("a run that measured more than the best gamma is planned to gain there is named where the plan is for it") {
+  const std::string bench = "--bench" + bench_files();
+  const ordered_json plan = json_of(bench + " --batch 1");
+  REQUIRE(plan["points"][0]["optimal"]["gamma"] == 4);
+  REQUIRE(warns(plan, "run_measured_faster"));
+  CHECK(plan.dump().find("at batch 1 a run of gamma 3 measured 1.84x") != std::string::npos);
+  CHECK_FALSE(warns(json_of(bench + " --batch 8"), "run_measured_faster"));
+}
+
 TEST_CASE("an acceptance beside runs that is not theirs is said, and --at where every run says its gamma is refused") {
   const std::string bench = "--bench" + bench_files();
   const ordered_json plan = json_of(bench + " --alpha 0.4");

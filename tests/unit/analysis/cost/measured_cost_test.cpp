@@ -129,6 +129,23 @@ TEST_CASE("outside what was timed a price is refused unless extrapolation is ask
   CHECK_FALSE(held.extrapolates({.gamma = 7, .context = 100}));
 }
 
+TEST_CASE("passes of one time are not called slower by the rounding of their contexts' correction") {
+  std::vector<TimedPass> passes;
+  for (const double batch : {1.0, 2.0, 4.0, 8.0, 16.0}) {
+    for (const double tokens : {1.0, 2.0, 3.0, 5.0, 8.0}) {
+      for (const double context : {512.0, 1024.0, 4096.0}) {
+        const double seconds = 0.0123 + 1e-8 * batch * context;
+        passes.push_back(pass(batch, tokens, context, seconds));
+      }
+    }
+  }
+  CHECK_FALSE(has_finding(PassCurve("target", passes, {}).findings(), "slower_smaller_pass"));
+  for (TimedPass& one : passes) {
+    if (one.batch == 2 && one.tokens == 3) one.seconds *= 1.001;
+  }
+  CHECK(has_finding(PassCurve("target", passes, {}).findings(), "slower_smaller_pass"));
+}
+
 TEST_CASE("where a smaller batch is slower the rows are pooled or left out, and reported") {
   const auto table = traces::read_timing_table(std::filesystem::path(SPECDEC_SOURCE_DIR) /
                                                "traces/samples/llamacpp/batched-bench.jsonl");
