@@ -25,6 +25,7 @@
 #include "cli/manual.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/standard_streams.hpp"
+#include "cli/terminal.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "render/text.hpp"
@@ -317,6 +318,10 @@ class CommandLine {
     inputs["config"] = config.empty() ? nlohmann::ordered_json() : file_facts("--config", config);
 
     require_no_input_written(inputs, texts_in(inputs));
+    const bool on_screen = !output.output && output.format == "table";
+    if (const auto terminal = on_screen ? terminal_size() : std::nullopt) {
+      render::set_text_width(std::min<std::size_t>(render::text_width(), static_cast<std::size_t>(terminal->columns)));
+    }
     const Report report = report_of(parsed);
     std::vector<std::string> read;
     for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path").get<std::string>());
@@ -325,7 +330,7 @@ class CommandLine {
     if (!report.presets.empty()) inputs["presets"] = report.presets;
     const std::string content = rendered(parsed, report, inputs);
     if (output.output) write_whole("--output", *output.output, report.file ? *report.file : content);
-    if (!output.output || report.file) print(content);
+    if (!output.output || report.file) print(on_screen && is_colour_terminal() ? coloured(content) : content);
     if (output.format == "csv" && !output.quiet) {
       for (const Note& w : report.warnings) {
         if (!w.explains_null) say(fmt::format("specdec: warning: {}\n", without_control_characters(w.message)));

@@ -1,8 +1,5 @@
 #include "cli/plot.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +11,7 @@
 #include "cli/figures/figure_kind.hpp"
 #include "cli/files.hpp"
 #include "cli/plot_steps.hpp"
+#include "cli/terminal.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "render/figures/chart_data.hpp"
@@ -98,11 +96,9 @@ std::optional<DrawingKind> kind_of_file(std::string_view path) {
 DrawingStyle terminal_style() {
   DrawingStyle style;
   style.kind = DrawingKind::terminal;
-  winsize size{};
-  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 &&
-      size.ws_row > 0) {
-    style.columns = std::clamp<int>(size.ws_col, 40, 400);
-    style.rows = std::clamp<int>(size.ws_row, 16, 200);
+  if (const std::optional<TerminalSize> size = terminal_size()) {
+    style.columns = std::clamp(size->columns, 40, 400);
+    style.rows = std::clamp(size->rows, 16, 200);
   }
   style.colour = is_colour_terminal();
   return style;

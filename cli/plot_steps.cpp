@@ -5,6 +5,7 @@
 
 #include "cli/given_options.hpp"
 #include "cli/shown_text.hpp"
+#include "cli/terminal.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "render/text.hpp"

@@ -6,6 +6,7 @@
 #include "cli/sampling_options.hpp"
 #include "cli/shipped_models.hpp"
 #include "cli/shown_text.hpp"
+#include "cli/terminal.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/validate_output.hpp"
 #include "cli/values.hpp"

@@ -709,14 +709,14 @@ std::string interval_heading_of_drafts(const Plan& d) {
 
 std::string command_lines(const std::string& command) {
   constexpr std::size_t indent = 2;
-  if (indent + command.size() <= text_width) return std::string(indent, ' ') + command + '\n';
+  if (indent + command.size() <= text_width()) return std::string(indent, ' ') + command + '\n';
   std::string text, line = std::string(indent, ' ');
   std::size_t at = 0;
   while (at < command.size()) {
     std::size_t next = command.find(" --", at + 1);
     if (next == std::string::npos) next = command.size();
     const std::string part = command.substr(at, next - at);
-    if (line.size() + part.size() + 2 > text_width && line.size() > indent) {
+    if (line.size() + part.size() + 2 > text_width() && line.size() > indent) {
       text += line + " \\\n";
       line = std::string(indent + 1, ' ');
     }

@@ -1,10 +1,7 @@
 #include "render/step_figure.hpp"
 
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <cstddef>
-#include <cstdlib>
 
 namespace specdec::render {
 namespace {
@@ -83,12 +80,6 @@ std::string escaped_markup(std::string_view text) {
     }
   }
   return escaped;
-}
-
-bool is_colour_terminal() {
-  const char* terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && terminal != nullptr &&
-         std::string_view(terminal) != "dumb";
 }
 
 std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour) {

@@ -21,9 +21,6 @@ std::string visible(std::string_view text);
 /// `text` as visible, with HTML and XML special characters replaced.
 std::string escaped_markup(std::string_view text);
 
-/// True if standard output is a terminal that shows colours and NO_COLOR does not forbid them.
-bool is_colour_terminal();
-
 /// Figure 1 of Leviathan et al. 2023: one line per step with the text so far, the step's accepted drafts in green, the
 /// rejected one in red and the target's own token in blue; without colour <accepted>[-rejected-]{+own+}.
 std::string figure_of_steps(const std::vector<FigureStep>& steps, bool colour);

@@ -11,6 +11,18 @@
 #include "analysis/core/checks.hpp"
 
 namespace specdec::render {
+namespace {
+
+std::size_t page_columns = 100;
+
+}  // namespace
+
+std::size_t text_width() { return page_columns; }
+
+void set_text_width(std::size_t columns) {
+  constexpr std::size_t narrowest = 40;
+  page_columns = std::max(narrowest, columns);
+}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -78,7 +90,7 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   std::size_t column = 0;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
-    if (column > 0 && column + 1 + word.size() > text_width) {
+    if (column > 0 && column + 1 + word.size() > text_width()) {
       lines += '\n' + std::string(indent, ' ');
       column = indent;
     } else if (column > 0) {

@@ -14,8 +14,10 @@
 
 namespace specdec::render {
 
-/// Maximum width of human-readable output.
-inline constexpr std::size_t text_width = 100;
+/// Maximum width of human-readable output in characters: 100, or what set_text_width was given last.
+std::size_t text_width();
+/// @param columns  for the whole process; at least 40 are taken. Tables are as wide as their columns.
+void set_text_width(std::size_t columns);
 
 /// Units of human-readable output.
 inline constexpr double milliseconds_per_second = 1000;
@@ -53,7 +55,7 @@ std::string in_column(double value);
 /// value to a tenth of its half, else "1.97 [1.90, 2.00]"; the value alone if there is none.
 std::string with_interval(const estimate::Estimate& estimate, int decimals);
 
-/// `text` broken at blanks into lines of at most text_width characters; continuation lines are indented.
+/// `text` broken at blanks into lines of at most text_width() characters; continuation lines are indented.
 std::string wrapped(std::string_view text, std::size_t indent = 0);
 
 /// The lines below an answer: "Assumptions: ..." and a paragraph for each warning that explains no null; empty if

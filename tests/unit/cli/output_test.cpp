@@ -92,6 +92,32 @@ TEST_CASE("text is broken at blanks before column 100 and indented from the seco
   CHECK(wrapped("") == "");
 }
 
+TEST_CASE("answers have colours, and the terminal's width, on a terminal that shows them and nowhere else") {
+  const ScratchFolder scratch;
+  const auto on_terminal = [&](const std::string& setting, const std::string& arguments) {
+    const std::string command = "stty cols 72 rows 40; " + setting + " " + SPECDEC_BINARY + " " + arguments;
+    const std::string shown = (scratch / "shown").string();
+    REQUIRE(std::system(("script -qec '" + command + "' /dev/null >" + shown + " </dev/null").c_str()) == 0);
+    return content_of(shown);
+  };
+  const auto longest_line = [](const std::string& text) {
+    std::size_t longest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+    return longest;
+  };
+  const std::string plan = "plan --alpha 0.8 --c 0.1";
+  const std::string coloured = on_terminal("TERM=xterm", plan);
+  CHECK_THAT(coloured, Catch::Contains("\x1b[1mDraft 6 tokens per step") && Catch::Contains("best\x1b[0m"));
+  const std::string plain = on_terminal("TERM=xterm NO_COLOR=1", plan);
+  CHECK(plain.find('\x1b') == std::string::npos);
+  CHECK(longest_line(plain) <= 73);  // the terminal ends lines by two characters
+  CHECK(longest_line(specdec::tests::run_specdec(plan).out) > 90);
+  const std::string file = (scratch / "plan.txt").string();
+  on_terminal("TERM=xterm", plan + " --output " + file);
+  CHECK(content_of(file) == specdec::tests::run_specdec(plan).out);
+}
+
 TEST_CASE("numbers for humans keep a few digits") {
   CHECK(brief(0.123456) == "0.1235");
   CHECK(brief(2.0) == "2");
