@@ -519,7 +519,10 @@ std::string about_schedule_loss(const Plan& d) {
 std::string schedule_text(const Plan& d) {
   const auto& schedule = d.shown_plan().schedule;
   const bool decides_nothing = lacks_plain_runs(d) && !d.extrapolates();
-  if (schedule.empty() || d.points().size() == 1 || decides_nothing) return "";
+  const bool only_point =
+      d.points().size() == 1 && !schedule.empty() &&
+      static_cast<double>(schedule.back().batch_high) <= planning::whole_batch(d.points().front().batch);
+  if (schedule.empty() || only_point || decides_nothing) return "";
   std::vector<std::string> parts;
   for (const planning::PlannedStretch& stretch : schedule) parts.push_back(stretch_text(d, stretch));
   std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));

@@ -50,7 +50,7 @@ constexpr double same_point = 0.05;
 constexpr double poor_fit = 0.1;
 /// Rounds within this factor differ by no more than two errors of the usual 2%.
 constexpr double rounds_agree = 1.06;
-/// Factor by which the batch of a speculative round may lie beyond those of the runs that drafted.
+/// Factor by which the batch of a round may lie beyond those of the runs of its kind, plain or with drafts.
 constexpr double near_batches = 1.25;
 /// Share of a round up to which what drafting takes may be unknown.
 constexpr double known_part = 0.1;
@@ -610,11 +610,13 @@ bool FittedCost::extrapolates(const RoundPoint& point) const {
   const auto outside = [](const Range& range, double value) {
     return value < range.lo * (1 - same_point) || value > range.hi * (1 + same_point);
   };
-  const std::optional<FittedRanges>& drafting = ranges_[1];
-  const bool far_from_drafts = point.gamma > 0 && (!drafting || point.batch * near_batches < drafting->batches.lo ||
-                                                   point.batch > near_batches * drafting->batches.hi);
+  const bool drafts = point.gamma > 0;
+  const std::optional<FittedRanges>& its_kind = ranges_[drafts ? 1 : 0];
+  const bool far_from_its_kind = its_kind ? point.batch * near_batches < its_kind->batches.lo ||
+                                                point.batch > near_batches * its_kind->batches.hi
+                                          : drafts;
   return outside(all_.gammas, static_cast<double>(point.gamma)) || outside(all_.batches, point.batch) ||
-         far_from_drafts || (all_.contexts && outside(*all_.contexts, point.context));
+         far_from_its_kind || (all_.contexts && outside(*all_.contexts, point.context));
 }
 
 FittedRanges FittedCost::ranges(bool drafting) const {

@@ -117,8 +117,9 @@ class FittedCost final : public RoundCost {
   RoundTime round(const RoundPoint& point) const override;
   /// The same in total for a gamma that is a mean.
   double seconds(double gamma, double batch, double context, double prompt_tokens = 0) const;
-  /// Outside the ranges of gamma, batch and context over the runs by more than 5%; with drafts also where the batch is
-  /// further than a factor of 1.25 from those of the runs that drafted, which hold fewer requests that decode.
+  /// Outside the ranges of gamma, batch and context over the runs by more than 5%; also where the batch is further than
+  /// a factor of 1.25 from those of the runs of its kind, plain or with drafts: fewer requests decode where they draft.
+  /// Where no plain run is, plain rounds have no such bound.
   bool extrapolates(const RoundPoint& point) const override;
   /// Whether what drafting takes is known to 10% of the round.
   bool parts_known(const RoundPoint& point) const override;

@@ -88,7 +88,9 @@ class FixedGammaSearch {
     at_limit_ = at_limit_ || at.at_limit;
     if (found_.empty()) {
       for (std::size_t gamma = 0; gamma < at.regrets.size(); ++gamma) {
-        found_.push_back({static_cast<std::int64_t>(gamma), at.regrets[gamma], batch, at.least_speedups[gamma], batch});
+        const double speedup = at.least_speedups[gamma];
+        found_.push_back(
+            {static_cast<std::int64_t>(gamma), at.regrets[gamma], batch, speedup, batch, speedup < 1 ? batch : 0});
       }
       return;
     }
@@ -99,6 +101,7 @@ class FixedGammaSearch {
         fixed.worst_regret = at.regrets[gamma];
         fixed.worst_batch = batch;
       }
+      if (fixed.slow_from == 0 && at.least_speedups[gamma] < 1) fixed.slow_from = batch;
       if (at.least_speedups[gamma] < fixed.least_speedup) {
         fixed.least_speedup = at.least_speedups[gamma];
         fixed.slowest_batch = batch;
@@ -216,20 +219,6 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
   return result;
 }
 
-/// The batch at which an integer batch is priced.
-double priced_at(std::int64_t whole, const ScheduleRule& rule) {
-  const auto batch = static_cast<double>(whole);
-  double nearest = batch, least = std::numeric_limits<double>::infinity();
-  for (const double point : rule.points) {
-    const double distance = std::abs(point - batch);
-    if (whole_batch(point) == batch && distance < least) {
-      least = distance;
-      nearest = point;
-    }
-  }
-  return nearest;
-}
-
 /// Adds one more batch without a price.
 void add_not_priced(std::int64_t batch, std::vector<PlannedStretch>& schedule) {
   if (!schedule.empty() && schedule.back().basis == PriceBasis::not_priced) {
@@ -242,6 +231,19 @@ void add_not_priced(std::int64_t batch, std::vector<PlannedStretch>& schedule) {
 }  // namespace
 
 double whole_batch(double batch) { return std::max(1.0, std::round(batch)); }
+
+double priced_at(std::int64_t whole, const ScheduleRule& rule) {
+  const auto batch = static_cast<double>(whole);
+  double nearest = batch, least = std::numeric_limits<double>::infinity();
+  for (const double point : rule.points) {
+    const double distance = std::abs(point - batch);
+    if (whole_batch(point) == batch && distance < least) {
+      least = distance;
+      nearest = point;
+    }
+  }
+  return nearest;
+}
 
 BatchSchedule batch_schedule(const DraftScan& scan, const std::vector<double>& contexts, std::int64_t up_to,
                              const ScheduleRule& rule) {

@@ -25,6 +25,9 @@ struct ScheduleRule {
   std::vector<double> points = {};
 };
 
+/// The batch at which an integer batch is priced: the nearest of the points that round to it, else itself.
+double priced_at(std::int64_t batch, const ScheduleRule& rule);
+
 /// The gammas of all batches, and the one to take if one has to serve them all.
 struct BatchSchedule {
   std::vector<PlannedStretch> stretches;

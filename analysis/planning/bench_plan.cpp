@@ -21,6 +21,7 @@
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
+#include "analysis/planning/batch_schedule.hpp"
 #include "analysis/planning/bench_acceptance.hpp"
 #include "analysis/planning/contradicted_alpha.hpp"
 
@@ -766,13 +767,21 @@ std::optional<std::int64_t> BenchPlanner::speculative_requests() const {
   return requests < 2 ? std::nullopt : std::optional(static_cast<std::int64_t>(std::min(requests, 1e15)));
 }
 
+/// Leaves out points at larger batches than the server is to decode, unless all are.
+void leave_out_beyond(std::optional<std::int64_t> largest, std::vector<PlanPoint>& points) {
+  if (!largest) return;
+  const auto beyond = [&](const PlanPoint& point) { return whole_batch(point.batch) > static_cast<double>(*largest); };
+  if (!std::all_of(points.begin(), points.end(), beyond)) std::erase_if(points, beyond);
+}
+
 void BenchPlanner::ask() {
   DeploymentQuestion question;
   question.drafts = {{plan_.model, plan_.acceptance, plan_.cost}};
   DeploymentDraft& draft = question.drafts[0];
   draft.clusters = question_.acceptance ? question_.clusters : speculative_requests();
-  const std::vector<PlanPoint> points = points_of(runs_, has_plain_runs());
+  std::vector<PlanPoint> points = points_of(runs_, has_plain_runs());
   draft.measured = measured_speedups(points);
+  leave_out_beyond(question_.schedule_up_to, points);
   question.contexts = question_.contexts;
   question.batches = question_.batches;
   if (question_.contexts.empty()) {
@@ -862,16 +871,22 @@ std::string BenchPlanner::contradicted_speedup() const {
   std::string found;
   for (const BenchSpeedup& row : plan_.speedups) {
     const Run& run = runs_[row.speculative];
-    const PointPlan& point = plan_.plan.drafts[0].points[nearest(points, runs_[row.baseline].figures)];
+    const PlanPoint& at = points[nearest(points, runs_[row.baseline].figures)];
+    const std::vector<PointPlan>& planned = plan_.plan.drafts[0].points;
+    const auto its = std::find_if(planned.begin(), planned.end(), [&](const PointPlan& point) {
+      return point.batch == at.batch && point.context == at.context;
+    });
+    if (its == planned.end()) continue;
+    const PointPlan& point = *its;
     const auto gamma = static_cast<std::size_t>(run.figures.gamma);
     if (gamma >= point.rows.size()) continue;
-    const estimate::Interval& planned = point.rows[gamma].speedup_ci95;
+    const estimate::Interval& expected = point.rows[gamma].speedup_ci95;
     const estimate::Interval measured = row.speedup.ci95.value_or(estimate::exactly(row.speedup.value));
-    const double apart = std::max(planned.lo / measured.hi, measured.lo / planned.hi);
+    const double apart = std::max(expected.lo / measured.hi, measured.lo / expected.hi);
     if (apart <= furthest) continue;
     furthest = apart;
     found = fmt::format("; at batch {:.3g} it plans {:.2f}x{} for gamma {}, and {} measured {:.2f}x{}", point.batch,
-                        point.rows[gamma].speedup, interval_text(planned), gamma, run.counts->place(),
+                        point.rows[gamma].speedup, interval_text(expected), gamma, run.counts->place(),
                         row.speedup.value, interval_text(measured));
   }
   return found;

@@ -89,24 +89,38 @@ std::optional<std::int64_t> deployed_at(const DeploymentQuestion& question, doub
   throw std::invalid_argument(fmt::format("plan_deployment: what is deployed leaves out batch {}", whole));
 }
 
+/// How much faster an unmeasured gamma is planned to be than the one that is preferred to it; 0 where none is.
+double passed_over_gain(const PointPlan& point) {
+  if (!point.passed_over_row) return 0;
+  return point.rows[*point.passed_over_row].speedup / point.optimal()->speedup - 1;
+}
+
 /// Notes where a measured gamma, or plain decoding, was preferred to a faster unmeasured one.
+/// @param ends  the points at the first and last batches of the schedule's stretches
 template <class Note>
-void note_preference(const DraftPlan& plan, const DeploymentQuestion& question, const Note& note) {
-  std::size_t points = 0;
-  double most = 0;
-  bool plain = false;
-  for (const PointPlan& point : plan.points) {
-    if (!point.passed_over_row) continue;
-    ++points;
-    plain = plain || point.prefers_plain();
-    most = std::max(most, point.rows[*point.passed_over_row].speedup / point.optimal()->speedup - 1);
+void note_preference(const DraftPlan& plan, const std::vector<PointPlan>& ends, const DeploymentQuestion& question,
+                     const Note& note) {
+  const auto less = [](const PointPlan& a, const PointPlan& b) { return passed_over_gain(a) < passed_over_gain(b); };
+  const auto most = [&](const std::vector<PointPlan>& points) {
+    const auto its = std::max_element(points.begin(), points.end(), less);
+    return its == points.end() ? 0 : passed_over_gain(*its);
+  };
+  const auto passed_over = [](const PointPlan& point) { return point.passed_over_row.has_value(); };
+  const auto points = std::count_if(plan.points.begin(), plan.points.end(), passed_over);
+  const double at_points = most(plan.points), at_ends = most(ends);
+  const bool plain =
+      std::any_of(plan.points.begin(), plan.points.end(), [](const PointPlan& point) { return point.prefers_plain(); });
+  if (points == 0 && at_ends == 0) return;
+  std::string between;
+  if (at_ends > at_points) {
+    const PointPlan& worst = *std::max_element(ends.begin(), ends.end(), less);
+    between = fmt::format(" (in the schedule {:.2g}%, at batch {:.3g})", 100 * at_ends, worst.batch);
   }
-  if (points == 0) return;
   note("measured_preferred",
        fmt::format(
-           "at {} of {} points a gamma outside what was measured would be up to {:.2g}% faster if all goes on as "
+           "at {} of {} points a gamma outside what was measured would be up to {:.2g}% faster{} if all goes on as "
            "before, of which no more than {:.2g}% is sure; the best one that was measured is taken{}",
-           points, plan.points.size(), 100 * most, 100 * question.prefer_measured,
+           points, plan.points.size(), 100 * at_points, between, 100 * question.prefer_measured,
            plain ? ", or plain decoding where that is faster" : ""));
 }
 
@@ -183,7 +197,8 @@ bool limits_by_default(const DraftScan& scan, const DeploymentQuestion& question
 }
 
 /// Notes where points of a draft are less than was requested.
-void note_limits(const DraftScan& scan, const DeploymentQuestion& question, DraftPlan& plan) {
+void note_limits(const DraftScan& scan, const std::vector<PointPlan>& ends, const DeploymentQuestion& question,
+                 DraftPlan& plan) {
   const AddNote note = [&](std::string code, std::string message) {
     plan.notes.push_back({std::move(code), std::move(message)});
   };
@@ -205,7 +220,7 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
              scan.draft().states_range ? "best" : "fastest",
              limits.size() == 1 ? fmt::format("{}", *limits.begin())
                                 : fmt::format("{} to {}", *limits.begin(), *limits.rbegin()),
-             limits_by_default(scan, question)
+             limits_by_default(scan, question) && *limits.begin() == static_cast<std::size_t>(question.max_gamma)
                  ? fmt::format("; the smallest one that loses at most {:g}% to it is taken", 100 * question.tolerance)
                  : ", and larger ones may be faster"));
   }
@@ -214,10 +229,12 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
   if (extrapolated > 0) {
     note("optimum_extrapolated",
          fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval holds the "
-                     "readings of acceptance there, and no error of extrapolated costs",
-                     extrapolated, plan.points.size()));
+                     "readings of acceptance there, and {}",
+                     extrapolated, plan.points.size(),
+                     scan.draft().cost->replicates() > 0 ? "of its cost what the fit expects to err, which no run there tests"
+                                                         : "no error of extrapolated costs"));
   }
-  note_preference(plan, question, note);
+  note_preference(plan, ends, question, note);
   note_schedule(plan, question, note);
 }
 
@@ -239,6 +256,7 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
   for (const auto& [batch, context] : points) {
     plan.points.push_back(plan_point(scan, batch, context, question, deployed_at(question, batch)));
   }
+  std::vector<PointPlan> ends;
   if (question.schedule_up_to) {
     ScheduleRule rule = {question.tolerance, question.prefer_measured, question.min_gain,
                          limits_by_default(scan, question), question.extrapolate};
@@ -246,10 +264,18 @@ DraftPlan plan_draft(const DeploymentDraft& draft, const DeploymentQuestion& que
     const BatchSchedule schedule = batch_schedule(scan, question.contexts, *question.schedule_up_to, rule);
     plan.schedule = with_verdicts(schedule.stretches, scan, question, rule);
     plan.fixed = schedule.fixed;
+    for (const PlannedStretch& stretch : plan.schedule) {
+      if (!decides(stretch.basis, question.extrapolate)) continue;
+      for (const double context : question.contexts) {
+        for (const std::int64_t batch : {stretch.batch_low, stretch.batch_high}) {
+          ends.push_back(plan_point(scan, priced_at(batch, rule), context, question, std::nullopt));
+        }
+      }
+    }
     plan.crossover_batch = crossover_batch(plan.schedule, question.extrapolate);
     if (plan.crossover_batch) plan.crossover_bounds = crossover_bounds(scan, *plan.crossover_batch, question, rule);
   }
-  note_limits(scan, question, plan);
+  note_limits(scan, ends, question, plan);
   return plan;
 }
 

@@ -83,6 +83,8 @@ struct FixedGamma {
   /// The smallest of its speedups over plain decoding, and the batch at which it occurs.
   double least_speedup = 1;
   double slowest_batch = 1;
+  /// The first batch at which it is slower than plain decoding; 0 if there is none.
+  double slow_from = 0;
 };
 
 /// The plan for all batches from batch_low to batch_high, both included.

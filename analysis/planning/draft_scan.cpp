@@ -174,8 +174,18 @@ std::string DraftScan::plain_refused(double batch, double context) const {
   return draft_->cost->answers(plain) ? std::string() : refusal(*draft_->cost, plain);
 }
 
+/// True if the cost is fitted to rounds none of which, at any gamma, drafted near this batch and context.
+bool DraftScan::no_drafts_timed(double batch, double context) const {
+  if (draft_->cost->origin() != cost::CostOrigin::measured || draft_->cost->replicates() == 0) return false;
+  for (std::size_t gamma = 1; gamma < tokens_.size(); ++gamma) {
+    if (!draft_->cost->extrapolates(point(static_cast<std::int64_t>(gamma), batch, context))) return false;
+  }
+  return tokens_.size() > 1;
+}
+
 PriceBasis DraftScan::basis(double batch, double context) const {
   if (draft_->cost->extrapolates({0, batch, context, 0})) return PriceBasis::extrapolated;
+  if (no_drafts_timed(batch, context)) return PriceBasis::extrapolated;
   switch (draft_->cost->origin()) {
     case cost::CostOrigin::stated:
       return PriceBasis::stated;

@@ -48,7 +48,8 @@ class DraftScan {
   /// The reason why plain decoding has no price there; empty if it has one.
   std::string plain_refused(double batch, double context) const;
 
-  /// The basis of the price of plain decoding, if it has one.
+  /// The basis of the price of plain decoding, if it has one; extrapolated also where rounds were timed, but none with
+  /// drafts near this batch and context.
   PriceBasis basis(double batch, double context) const;
 
   /// True if rounds were timed, but not up to this gamma, whose price no replicates limit; false where plain decoding lies
@@ -73,6 +74,7 @@ class DraftScan {
   std::vector<LogError> cost_error(double batch, double context, const std::vector<cost::RoundTime>& times) const;
 
  private:
+  bool no_drafts_timed(double batch, double context) const;
   /// The error for one gamma; `plain` holds the totals of the replicates for plain decoding.
   LogError cost_error_of(const cost::RoundPoint& at, double ratio, const std::vector<double>& plain) const;
 

@@ -684,7 +684,7 @@ TEST_CASE("a batch at which no run drafted is marked and not told, and the run t
   CHECK(plan["points"][0]["rows"][3]["extrapolated"] == false);
   const ordered_json& point = plan["points"][1];
   CHECK(point["verdict"] == "cannot tell");
-  CHECK(point["basis"] == "measured");
+  CHECK(point["basis"] == "extrapolated");
   CHECK(point["rows"][0]["extrapolated"] == false);
   CHECK(point["rows"][3]["extrapolated"] == true);
   CHECK(point["dominant_source"] == "extrapolation");

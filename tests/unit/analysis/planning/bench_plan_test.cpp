@@ -214,6 +214,48 @@ TEST_CASE("an acceptance that is taken as exact leaves the cost's error in the i
   CHECK(ran.speedup == Approx(plan.speedups[0].speedup.value * ran.tokens_per_step / server.tokens(4)).epsilon(0.03));
 }
 
+TEST_CASE("batches at which only plain rounds ran, or only drafts, decide nothing, and the schedule says so") {
+  const Server server;
+  BenchQuestion question;
+  for (const double concurrency : {1.0, 4.0, 8.0, 32.0, 64.0}) question.runs.push_back(server.run(0, concurrency));
+  for (const double concurrency : {1.0, 4.0, 8.0}) {
+    for (const std::int64_t gamma : {2, 4}) question.runs.push_back(server.run(gamma, concurrency));
+  }
+  const auto check = [](const BenchQuestion& asked, std::int64_t decided_up_to) {
+    const BenchPlan plan = planning::plan_bench(asked);
+    const planning::DraftPlan& draft = plan.plan.drafts[0];
+    for (const planning::PointPlan& point : draft.points) {
+      const bool decided = point.batch <= static_cast<double>(decided_up_to);
+      INFO("batch " << point.batch);
+      CHECK((point.basis == planning::PriceBasis::measured) == decided);
+      CHECK((point.verdict == planning::Verdict::speculate) == decided);
+    }
+    for (const planning::PlannedStretch& stretch : draft.schedule) {
+      INFO("batches " << stretch.batch_low << " to " << stretch.batch_high);
+      CHECK((stretch.basis == planning::PriceBasis::measured) == (stretch.batch_high <= decided_up_to));
+    }
+  };
+  check(question, 9);
+
+  BenchQuestion only_drafts;
+  only_drafts.runs = {server.run(0, 1)};
+  for (const double concurrency : {1.0, 8.0, 32.0}) only_drafts.runs.push_back(server.run(4, concurrency));
+  check(only_drafts, 1);
+
+  question.extrapolate = true;
+  const planning::DraftPlan all = planning::plan_bench(question).plan.drafts[0];
+  CHECK(all.points[3].batch > 20);
+  CHECK(all.points[3].verdict == planning::Verdict::speculate);
+}
+
+TEST_CASE("a server's limit leaves out the points of runs at larger batches, unless all are") {
+  BenchQuestion question = sweep(Server(), {0, 2, 4}, {8, 64});
+  question.schedule_up_to = 32;
+  for (const planning::PointPlan& point : planning::plan_bench(question).plan.drafts[0].points) CHECK(point.batch < 33);
+  question.schedule_up_to = 4;
+  CHECK(planning::plan_bench(question).plan.drafts[0].points.size() == 4);
+}
+
 TEST_CASE("runs that nothing contradicts but nothing supports say that the error is unknown") {
   const Server server;
   BenchQuestion question;

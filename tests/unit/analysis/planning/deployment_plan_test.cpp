@@ -747,7 +747,7 @@ TEST_CASE("an optimum beyond what was measured is flagged") {
   REQUIRE(note != plan.notes.end());
   CHECK(note->message ==
         "at 1 of 1 points the best gamma lies outside what was measured; its interval holds the readings of acceptance "
-        "there, and no error of extrapolated costs");
+        "there, and of its cost what the fit expects to err, which no run there tests");
 
   const std::vector<double> survival = {0.8, 0.6};
   const auto measured = std::make_shared<ProfileCurve>(core::AcceptanceProfile::from_survival(survival));

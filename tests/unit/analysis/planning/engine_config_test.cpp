@@ -179,8 +179,8 @@ TEST_CASE("one gamma at every batch needs no schedule") {
 
 TEST_CASE("an engine of one gamma is said to be slower than plain decoding where that gamma is") {
   EngineRequest request = request_for({{1, 15, 3}, {16, 64, 0}});
-  request.fixed = {2, 0.2, 64, 0.9, 64};
-  const std::string slower = "at batch 64 gamma 2 is slower than plain decoding: 0.9x";
+  request.fixed = {2, 0.2, 64, 0.9, 64, 40};
+  const std::string slower = "gamma 2 is slower than plain decoding, first at batch 40 and most at batch 64, 0.9x";
   CHECK(notes_say(engine_config(Engine::sglang, request), slower));
   CHECK(notes_say(engine_config(Engine::llamacpp, request), slower));
   CHECK_FALSE(notes_say(engine_config(Engine::vllm, request), "slower than plain"));
