@@ -254,6 +254,28 @@ TEST_CASE("a limit says how many clients share a replica, and the text names the
   CHECK(text.find("Pauses between outputs without speculation: ") != std::string::npos);
 }
 
+TEST_CASE("times whose queue grows in some case have no upper end, and text and JSON say in how many") {
+  const std::string question = small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 2 --replicas 1";
+  const double most = value(json_of(question)["scenarios"][0]["saturated_requests_per_second_per_replica"]);
+  const std::string asked = question + " --arrival-rate " + std::to_string(0.9 * most);
+  const ordered_json answer = json_of(asked);
+  const ordered_json& plain = answer["scenarios"][0];
+  REQUIRE(plain["meets_load"] == true);
+  REQUIRE(plain["gpus_by_version"].back().is_null());
+  CHECK(plain["tpot_seconds"]["p50"]["ci95"][0].get<double>() < value(plain["tpot_seconds"]["p50"]));
+  for (const std::string times : {"tpot_seconds", "ttft_seconds", "gap_seconds"})
+    CHECK(plain[times]["p50"]["ci95"][1].is_null());
+  CHECK(plain["mean_batch"]["ci95"][1].is_null());
+  CHECK_FALSE(plain["requests_per_second_per_replica"]["ci95"][1].is_null());
+  const std::string note = plain["ci95_note"];
+  CHECK(std::regex_match(note, std::regex("in [1-9] of [0-9] cases the load is not carried, .*")));
+  const std::string text = run_specdec("capacity " + asked).out;
+  CHECK(text.find(" to not carried)") != std::string::npos);
+  CHECK(std::regex_search(text, std::regex("Times\\s+are\\s+those\\s+of\\s+all\\s+[0-9]\\s+cases\\s+on\\s+these"
+                                           "\\s+GPUs;\\s+in\\s+[1-9]")));
+  CHECK(json_of(question)["scenarios"][0]["ci95_note"].is_null());
+}
+
 TEST_CASE("recorded requests bring their lengths and their rate, which --arrival-rate scales") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "requests.csv").string();

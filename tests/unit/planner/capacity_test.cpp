@@ -1,5 +1,6 @@
 #include "planner/load/capacity.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "planner/question_error.hpp"
@@ -49,4 +50,30 @@ TEST_CASE("what capacity lacks is named by the member") {
   CapacityQuestion large = small_question();
   large.activation_reserve_gb = 1000;
   CHECK(refused(Acceptance::of_rate(0.7), cost, large) == "activation_reserve_gb");
+}
+
+TEST_CASE("a capacity of typed lengths sweeps the rates that they leave open at other gammas, as plans do") {
+  const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  const Acceptance acceptance = Acceptance::of_lengths({{{7, 2.88, 0.005}}});
+  CapacityQuestion question = small_question();
+  question.gamma = {{3, 7}};
+  const Capacity answer = planner::asked_capacity(acceptance, cost, question);
+  const auto tokens = [](const std::vector<sim::RequestAcceptance>& laws, std::size_t gamma) {
+    REQUIRE(laws.size() == 1);
+    double sum = 1, survival = 1;
+    for (std::size_t j = 0; j < gamma; ++j) sum += survival *= laws.front().conditional.at(j);
+    return sum;
+  };
+  const estimate::TokensPerStep at_3 = acceptance.curve->tokens_per_step(3);
+  REQUIRE(at_3.readings.lo < 2.3);
+  REQUIRE(at_3.readings.hi > 2.7);
+  double low = 9, high = 0;
+  for (const auto& laws : answer.acceptance_ends) {
+    low = std::min(low, tokens(laws, 3));
+    high = std::max(high, tokens(laws, 3));
+    CHECK(tokens(laws, 7) == Approx(2.88).margin(0.0051));
+  }
+  CHECK(low == Approx(at_3.readings.lo).epsilon(1e-9));
+  CHECK(high == Approx(at_3.readings.hi).epsilon(1e-9));
+  CHECK(answer.acceptance_ends.size() == 2);
 }
