@@ -100,7 +100,7 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   CHECK(out.find("0.69 to 0.92") == std::string::npos);
   CHECK(json_of(options + " --calibrate batch=4,tpot_ms=8")["next_measurement"].is_null());
   CHECK(json_of(question +
-                " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9")["next_measurement"]["source"] ==
+                " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9 --max-num-seqs 4")["next_measurement"]["source"] ==
         "acceptance");
 }
 
@@ -388,26 +388,26 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
 }
 
 TEST_CASE("the first line of capacity claims no saving of GPUs that not every case has") {
-  const auto first_lines = [](const std::string& rate) {
+  const auto first_lines = [](const std::string& alpha_and_rate) {
     std::string out = run_specdec("capacity " + small_model +
-                                  " --prompt-tokens 200 --output-tokens 100 --alpha 0.6 --draft-kind ngram --gamma 3 "
-                                  "--kernel-times none --tpot-ms 10 --arrival-rate " +
-                                  rate)
+                                  " --prompt-tokens 200 --output-tokens 100 --draft-kind ngram --gamma 3 "
+                                  "--kernel-times none --tpot-ms 10 --alpha " +
+                                  alpha_and_rate)
                           .out;
     out.resize(out.find("\n\n"));
     std::replace(out.begin(), out.end(), '\n', ' ');
     return out;
   };
-  const std::string some = first_lines("100");
+  const std::string some = first_lines("0.6 --arrival-rate 100");
   INFO(some);
   CHECK(some.starts_with("By the estimate 1 GPU with gamma 3 and 2 GPUs without speculation: 100 requests/s within "));
   CHECK(some.find("Over what is uncertain: 1 to 2 and 1 to 4 GPUs, fewer in 3 of 5 cases: whether drafts save GPUs "
                   "cannot be told. ") != std::string::npos);
   CHECK(some.find("; by the estimate ") != std::string::npos);
-  const std::string all = first_lines("180");
+  const std::string all = first_lines("0.9 --arrival-rate 300");
   INFO(all);
-  CHECK(all.starts_with("2 GPUs with gamma 3 instead of 3 GPUs without speculation: 180 requests/s within "));
-  CHECK(all.find("Over what is uncertain: 2 to 3 instead of 3 to 6 GPUs, fewer in 3 of 3 cases. ") !=
+  CHECK(all.starts_with("2 GPUs with gamma 3 instead of 4 GPUs without speculation: 300 requests/s within "));
+  CHECK(all.find("Over what is uncertain: 2 to 4 instead of 3 to 10 GPUs, fewer in 5 of 5 cases. ") !=
         std::string::npos);
 }
 
