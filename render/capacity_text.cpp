@@ -96,7 +96,10 @@ std::string replicas_range_text(const Capacity& r) {
   const auto is_sure = [&](std::size_t i) { return taken(i) == (r.scenarios()[i].meets_load ? versions : 0); };
   if (is_sure(best) && is_sure(plain)) return "";
   std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), versions, way(r, best));
-  if (best != plain) text += fmt::format(" and in {} {}", taken(plain), way(r, plain));
+  if (best != plain) {
+    text += taken(plain) > 0 ? fmt::format(" and in {} {}", taken(plain), way(r, plain))
+                             : fmt::format(" and in none {}", way(r, plain));
+  }
   return text + ", so that it cannot be told.";
 }
 
@@ -209,7 +212,8 @@ std::string cases_of_times(const Capacity& r) {
   const std::size_t cases = r.range.rates_by_version[best].size();
   std::vector<std::string> growing;
   for (const std::size_t place : {best, plain}) {
-    if (r.range.overloaded[place] > 0) growing.push_back(fmt::format("{} {}", r.range.overloaded[place], way(r, place)));
+    if (r.range.overloaded[place] > 0)
+      growing.push_back(fmt::format("{} {}", r.range.overloaded[place], way(r, place)));
   }
   if (cases == 1 || (!r.has_limits() && growing.empty())) return "";
   std::string text = fmt::format(" Times are those of all {} cases on these GPUs", cases);

@@ -149,6 +149,20 @@ std::vector<core::AcceptanceProfile> outermost(const core::AcceptanceProfile& va
   return found;
 }
 
+/// A curve whose interval is that of its readings.
+class ReadingsOf final : public estimate::AcceptanceCurve {
+ public:
+  explicit ReadingsOf(const estimate::AcceptanceCurve& curve) : curve_(curve) {}
+  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
+    estimate::TokensPerStep tokens = curve_.tokens_per_step(gamma);
+    tokens.ci95 = tokens.readings;
+    return tokens;
+  }
+
+ private:
+  const estimate::AcceptanceCurve& curve_;
+};
+
 AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, std::int64_t max_gamma) {
   const std::vector<planning::RequestRate> rates = rates_of(q, acceptance, max_gamma);
   const auto laws_with = [&](const planning::ConditionalRates& pooled) {
@@ -162,10 +176,10 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
     }
     return request_acceptances(planning::laws_by_request(rates, pooled));
   };
-  const auto laws_at = [&](planning::CurveEnd end) {
-    return laws_with(planning::pooled_conditionals(*acceptance.curve, max_gamma, end));
+  const auto laws_at = [&](const estimate::AcceptanceCurve& curve, planning::CurveEnd end) {
+    return laws_with(planning::pooled_conditionals(curve, max_gamma, end));
   };
-  AcceptanceLaws laws = {laws_at(planning::CurveEnd::value), {}};
+  AcceptanceLaws laws = {laws_at(*acceptance.curve, planning::CurveEnd::value), {}};
   if (acceptance.stated && acceptance.stated->typed) {
     const estimate::TypedAcceptance& typed = *acceptance.stated->typed;
     std::vector<core::AcceptanceProfile> others = typed.readings;
@@ -175,9 +189,18 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
     }
     return laws;
   }
-  const estimate::TokensPerStep tokens = acceptance.curve->tokens_per_step(max_gamma);
-  if (tokens.ci95.lo < tokens.value) laws.ends.push_back(laws_at(planning::CurveEnd::low));
-  if (tokens.ci95.hi > tokens.value) laws.ends.push_back(laws_at(planning::CurveEnd::high));
+  const ReadingsOf readings(*acceptance.curve);
+  for (const estimate::AcceptanceCurve* const curve :
+       {acceptance.curve.get(), static_cast<const estimate::AcceptanceCurve*>(&readings)}) {
+    bool is_less = false, is_more = false;
+    for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
+      const estimate::TokensPerStep tokens = curve->tokens_per_step(gamma);
+      is_less = is_less || tokens.ci95.lo < tokens.value;
+      is_more = is_more || tokens.ci95.hi > tokens.value;
+    }
+    if (is_less) laws.ends.push_back(laws_at(*curve, planning::CurveEnd::low));
+    if (is_more) laws.ends.push_back(laws_at(*curve, planning::CurveEnd::high));
+  }
   return laws;
 }
 
@@ -404,8 +427,7 @@ void warn_of_edge(Capacity& c) {
 
 /// What intervals hold of acceptance outside of what was measured.
 std::string_view beyond_measured(const Capacity& c) {
-  return c.ranges_over_depth ? "where ranges hold how rates may change with depth"
-                             : "of which intervals know nothing";
+  return c.ranges_over_depth ? "where ranges hold how rates may change with depth" : "of which intervals know nothing";
 }
 
 void warn_of_extrapolation(Capacity& c) {
@@ -413,11 +435,10 @@ void warn_of_extrapolation(Capacity& c) {
   if (answer.recommended && c.scenarios()[*answer.recommended].scenario.extrapolated) {
     c.warnings.push_back(
         {"optimum_extrapolated",
-         fmt::format(
-             "{} drafts outside of what was measured, gamma {}, {}; --gamma {} compares what was "
-             "measured",
-             c.scenarios()[*answer.recommended].scenario.name, c.measured_gammas(" to "), beyond_measured(c),
-             c.measured_gammas("-"))});
+         fmt::format("{} drafts outside of what was measured, gamma {}, {}; --gamma {} compares what was "
+                     "measured",
+                     c.scenarios()[*answer.recommended].scenario.name, c.measured_gammas(" to "), beyond_measured(c),
+                     c.measured_gammas("-"))});
   } else if (answer.passed_over) {
     c.warnings.push_back(
         {"measured_preferred",

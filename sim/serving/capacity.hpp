@@ -116,8 +116,8 @@ struct ScenarioCapacity {
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
   /// replica that the figures below are for; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
-  /// Mean batch by formula at the largest rate, or with clients_within_limits, >= 1: it depends neither on the load asked
-  /// for nor on the number of replicas.
+  /// Mean batch by formula at the largest rate, or with clients_within_limits, >= 1: it depends neither on the load
+  /// asked for nor on the number of replicas.
   double largest_mean_batch = 1;
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;

@@ -99,9 +99,11 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   CHECK(out.find("uncalibrated:") == std::string::npos);
   CHECK(out.find("0.69 to 0.92") == std::string::npos);
   CHECK(json_of(options + " --calibrate batch=4,tpot_ms=8")["next_measurement"].is_null());
-  CHECK(json_of(question +
-                " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9 --max-num-seqs 4")["next_measurement"]["source"] ==
-        "acceptance");
+  CHECK(
+      json_of(question +
+              " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9 --max-num-seqs 4")["next_measurement"]
+                                                                                                    ["source"] ==
+      "acceptance");
 }
 
 TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {

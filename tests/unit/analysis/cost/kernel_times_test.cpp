@@ -231,8 +231,8 @@ TEST_CASE("point errors of measured kernels resemble each other the more, the ne
     for (std::size_t i = 0; i < ones.size(); ++i) squares += std::pow(std::log(others[i] / ones[i]) - estimate, 2);
     return std::sqrt(squares / static_cast<double>(ones.size()));
   };
-  // By the exponential law, beside which interpolation takes up to 3%; 5 standard errors of 4000 draws: a false alarm in
-  // one of 10^6 seeds.
+  // By the exponential law, beside which interpolation takes up to 3%; 5 standard errors of 4000 draws: a false alarm
+  // in one of 10^6 seeds.
   for (const double batch : {1.0, 5.0, 32.0, 300.0}) {
     for (const std::int64_t gamma : {1, 3, 7, 15}) {
       const double expected = 0.1 * std::sqrt(2 * (1 - std::pow(static_cast<double>(gamma + 1), -1 / 1.2)));

@@ -174,8 +174,8 @@ TEST_CASE("times at a load have no upper end where a case's queue grows at it") 
   REQUIRE(plain.meets_load);
   CHECK(range.overloaded[0] == 1);
   CHECK(range.gpus_by_version[0] == std::vector<std::optional<std::int64_t>>{2, 2, std::nullopt});
-  for (const sim::SimulatedValue& value : {plain.tpot_seconds->p50, plain.ttft_seconds->p99, plain.gap_seconds->mean,
-                                           plain.mean_batch}) {
+  for (const sim::SimulatedValue& value :
+       {plain.tpot_seconds->p50, plain.ttft_seconds->p99, plain.gap_seconds->mean, plain.mean_batch}) {
     CHECK(std::isinf(value.hi));
     CHECK(value.lo < value.value);
   }
