@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <string>
 
 #include "render/capacity.hpp"
@@ -21,8 +23,18 @@ std::string method_of(const Capacity& r) {
   return method;
 }
 
+/// An upper end is null where a case does not carry the load.
 ordered_json json_of(const SimulatedValue& value, const Capacity& r, double factor = 1) {
-  return {{"value", factor * value.value}, {"ci95", {factor * value.lo, factor * value.hi}}, {"method", method_of(r)}};
+  return {{"value", factor * value.value},
+          {"ci95", {factor * value.lo, number_or_null(factor * value.hi)}},
+          {"method", method_of(r)}};
+}
+
+/// Why upper ends of a scenario's times are null; null where they are not.
+ordered_json ends_note(const Capacity& r, std::size_t i) {
+  if (r.range.overloaded[i] == 0) return nullptr;
+  return fmt::format("in {} of {} cases the load is not carried, so that times and the mean batch have no upper end",
+                     r.range.overloaded[i], r.range.rates_by_version[i].size());
 }
 
 ordered_json json_of(const std::optional<SimulatedPercentiles>& percentiles, const Capacity& r) {
@@ -93,6 +105,7 @@ ordered_json json_scenario(const Capacity& r, std::size_t i) {
       {"ttft_seconds", json_of(s.ttft_seconds, r)},
       {"tpot_seconds", json_of(s.tpot_seconds, r)},
       {"gap_seconds", json_of(s.gap_seconds, r)},
+      {"ci95_note", ends_note(r, i)},
       {"preemptions_per_request", s.preemptions_per_request},
       {"kv_capacity_tokens", r.memory[i].tokens},
       {"kv_left_tokens", r.memory[i].left_tokens},

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,10 +22,12 @@ using sim::SimulatedValue;
 
 std::string shown(double value) { return brief(value, 3); }
 
-/// "12.3 (95% 11.9 to 12.6)"; the value alone if the interval is narrower than the printed digits.
+/// "12.3 (95% 11.9 to 12.6)", "12.3 (95% 11.9 to not carried)"; the value alone if the interval is narrower than the
+/// printed digits.
 std::string with_interval(const SimulatedValue& value, double factor = 1, std::string_view name = "95%") {
   const std::string middle = shown(factor * value.value);
-  const std::string lo = shown(factor * value.lo), hi = shown(factor * value.hi);
+  const std::string lo = shown(factor * value.lo);
+  const std::string hi = std::isinf(value.hi) ? "not carried" : shown(factor * value.hi);
   return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, name, lo, hi);
 }
 
@@ -93,7 +96,10 @@ std::string replicas_range_text(const Capacity& r) {
   const auto is_sure = [&](std::size_t i) { return taken(i) == (r.scenarios()[i].meets_load ? versions : 0); };
   if (is_sure(best) && is_sure(plain)) return "";
   std::string text = fmt::format(" Over what is uncertain: in {} of {} cases {}", taken(best), versions, way(r, best));
-  if (best != plain) text += fmt::format(" and in {} {}", taken(plain), way(r, plain));
+  if (best != plain) {
+    text += taken(plain) > 0 ? fmt::format(" and in {} {}", taken(plain), way(r, plain))
+                             : fmt::format(" and in none {}", way(r, plain));
+  }
   return text + ", so that it cannot be told.";
 }
 
@@ -200,6 +206,23 @@ std::string cell(const std::optional<double>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
+/// What the cases behind times at the requested load are, where that is not plain; with a space before.
+std::string cases_of_times(const Capacity& r) {
+  const std::size_t best = *r.answer().recommended, plain = r.plain();
+  const std::size_t cases = r.range.rates_by_version[best].size();
+  std::vector<std::string> growing;
+  for (const std::size_t place : {best, plain}) {
+    if (r.range.overloaded[place] > 0)
+      growing.push_back(fmt::format("{} {}", r.range.overloaded[place], way(r, place)));
+  }
+  if (cases == 1 || (!r.has_limits() && growing.empty())) return "";
+  std::string text = fmt::format(" Times are those of all {} cases on these GPUs", cases);
+  if (r.has_limits()) text += ", within the limits or not";
+  if (!growing.empty())
+    text += fmt::format("; in {} more requests come than are served", fmt::join(growing, " and in "));
+  return text + ".";
+}
+
 /// The requested load, with and without speculation.
 std::string comparison(const Capacity& r) {
   if (!r.asks_for_load() || !r.answer().recommended || *r.answer().recommended == r.plain()) return "";
@@ -231,7 +254,7 @@ std::string comparison(const Capacity& r) {
     parts.push_back(fmt::format("{}{}", by_estimate, fmt::join(costs, "; ")));
   }
   if (parts.empty()) return "";
-  return wrapped(fmt::format("{}.", fmt::join(parts, "; "))) + '\n';
+  return wrapped(fmt::format("{}.{}", fmt::join(parts, "; "), cases_of_times(r))) + '\n';
 }
 
 std::string interval(const SimulatedValue& value) { return fmt::format("{} to {}", shown(value.lo), shown(value.hi)); }

@@ -671,6 +671,15 @@ const RooflineCost::Losses& RooflineCost::losses_of_replicate(std::size_t index)
 
 namespace {
 
+/// Point errors are drawn at 1, r, r^2, ... positions, ln r being this, up to 2^17.
+constexpr std::size_t point_nodes_per_octave = 8, point_nodes = 17 * point_nodes_per_octave + 1;
+constexpr double point_step = 0.69314718055994530942 / point_nodes_per_octave;
+
+/// Decoded in an iteration, at least 1.
+double positions_of(double sequences, std::int64_t gamma) {
+  return std::max(1.0, sequences * static_cast<double>(gamma + 1));
+}
+
 Iteration iteration_of(const RoundPoint& point) {
   require_legal(point);
   Iteration iteration;
@@ -696,15 +705,16 @@ double RooflineCost::measured_share(const RoundPoint& point) const {
 
 RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
   const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_of_replicate(index));
-  const double factor = shape_factor(index, point.gamma);
+  const double factor = error_factor(index, point_place(positions_of(point.batch, point.gamma)), point.gamma);
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
 void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const IterationWork work = work_of(iteration_of(point));
+  const PointPlace place = point_place(positions_of(point.batch, point.gamma));
   for (std::size_t i = 0; i < totals.size(); ++i)
-    totals[i] = shape_factor(i, point.gamma) * seconds_of(work, losses_[1 + i]).total();
+    totals[i] = error_factor(i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total();
 }
 
 double RooflineCost::seconds(const Iteration& iteration) const {
@@ -717,7 +727,8 @@ double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& it
   require_legal(iteration);
   const Losses& losses = losses_of_replicate(index);
   if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  return shape_factor(index, iteration.gamma) * seconds_of(work_of(iteration), losses).total();
+  const PointPlace place = point_place(positions_of(iteration.sequences, iteration.gamma));
+  return error_factor(index, place, iteration.gamma) * seconds_of(work_of(iteration), losses).total();
 }
 
 PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, double tokens, double context,
@@ -901,18 +912,42 @@ RooflineCost RooflineCost::calibrated_by_factor(std::span<const CalibrationPoint
 
 void RooflineCost::draw_deployments(double log_factor, double deviation) {
   const double around = options_.kernels->point_error;
-  shape_factors_.clear();
+  const double next = std::exp(-point_step / point_error_reach), new_part = std::sqrt(1 - next * next);
+  deployment_errors_.clear();
   if (deviation == 0 && around == 0 && replicates() == 0) return;
   if (replicates() == 0) losses_.resize(1 + options_.replicates, Losses(losses_.front()));
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, deployment_stream, static_cast<std::uint32_t>(r));
-    const double shared = log_factor + deviation * draws.standard_normal(0);
-    shape_factors_.push_back(
-        {std::exp(shared + around * draws.standard_normal(1)), std::exp(shared + around * draws.standard_normal(2))});
+    DeploymentErrors& errors = deployment_errors_.emplace_back();
+    errors.all = log_factor + deviation * draws.standard_normal(0);
+    double point = draws.standard_normal(1);
+    for (std::size_t node = 0; node < point_nodes; ++node) {
+      errors.points.push_back(around * point);
+      point = next * point + new_part * draws.standard_normal(2 + node);
+    }
   }
 }
 
-double RooflineCost::shape_factor(std::size_t replicate, std::int64_t gamma) const {
+RooflineCost::PointPlace RooflineCost::point_place(double positions) {
+  const double node = std::min(std::log(positions) / point_step, static_cast<double>(point_nodes - 1));
+  PointPlace place;
+  place.left = std::min(static_cast<std::size_t>(node), point_nodes - 2);
+  place.of_right = node - static_cast<double>(place.left);
+  place.of_left = 1 - place.of_right;
+  // The sum has the deviation of the nodes.
+  const double alike = std::exp(-point_step / point_error_reach);
+  const double scale = 1 / std::sqrt(1 - 2 * (1 - alike) * place.of_left * place.of_right);
+  place.of_left *= scale;
+  place.of_right *= scale;
+  return place;
+}
+
+double RooflineCost::error_factor(std::size_t replicate, const PointPlace& place, std::int64_t gamma) const {
+  if (!deployment_errors_.empty()) {
+    const DeploymentErrors& errors = deployment_errors_[replicate];
+    return std::exp(errors.all + place.of_left * errors.points[place.left] +
+                    place.of_right * errors.points[place.left + 1]);
+  }
   return shape_factors_.empty() ? 1 : shape_factors_[replicate][gamma > 0 ? 1 : 0];
 }
 

@@ -118,12 +118,16 @@ struct CalibrationPoint {
 /// Replicates draw every loss from a uniform law over its range, the same for all passes.
 ///
 /// With measured kernels the products of each type of weights, experts, attention and all-reduces take what KernelTimes
-/// says, scheduling takes its seconds of each sequence more, and the rest stays. Replicates take all plain rounds times
-/// exp(s z + w z_0) and all speculative ones times exp(s z + w z_1), z normal, s and w the deviations between
-/// deployments and between points of one. Source:   Williams et al. 2009 (roofline); docs/capacity.md#roofline,
-/// docs/capacity.md#measured-kernels
+/// says, scheduling takes its seconds of each sequence more, and the rest stays. Replicates take iterations times
+/// exp(s z + w e(n)), z normal, s and w the deviations between deployments and between points of one, n = B (gamma + 1)
+/// positions that are decoded, at least 1, and e a stationary normal process of deviation 1 whose values at n and m > n
+/// have the correlation (n / m)^(1 / point_error_reach). Source:   Williams et al. 2009 (roofline); Uhlenbeck and
+/// Ornstein 1930; docs/capacity.md#roofline, docs/capacity.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
  public:
+  /// By ln n, of how far point errors with measured kernels resemble each other. Source:   docs/validation.md
+  static constexpr double point_error_reach = 1.2;
+
   /// @throws std::domain_error if a value is outside its range
   /// @throws std::invalid_argument if the draft is missing, the hardware lacks a figure that is needed, the kernels
   ///         have no all-reduce over as many accelerators, or stand beside losses that they measure
@@ -256,7 +260,14 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static RoundTime seconds_of(const IterationWork& work, const Losses& losses);
   PassSeconds pass_seconds(const PricedModel& model, double batch, double tokens, double context, double launch) const;
   const Losses& losses_of_replicate(std::size_t index) const;
-  double shape_factor(std::size_t replicate, std::int64_t gamma) const;
+  /// The point error of a number of positions is a weighted sum of those of two neighbours.
+  struct PointPlace {
+    std::size_t left = 0;
+    double of_left = 1, of_right = 0;
+  };
+  static PointPlace point_place(double positions);
+  /// What a replicate takes rounds of so many sequences times.
+  double error_factor(std::size_t replicate, const PointPlace& place, std::int64_t gamma) const;
   /// Makes the replicates differ by formulas that miss a time by this much, too.
   void draw_shape_factors(double largest_miss);
   /// The losses nearest to `start` that explain the seconds of these iterations, as calibrated() weighs the two.
@@ -280,6 +291,13 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// [i]: what replicate i takes plain and speculative rounds times; empty where the formulas meet all timed
   /// iterations.
   std::vector<std::array<double, 2>> shape_factors_;
+  /// ln of what a replicate takes iterations times, with measured kernels: all of them, and by positions beside.
+  struct DeploymentErrors {
+    double all = 0;
+    std::vector<double> points = {};
+  };
+  /// [i]: of replicate i; empty without measured kernels.
+  std::vector<DeploymentErrors> deployment_errors_;
   /// The deployment's, with measured kernels; else 1.
   double factor_ = 1;
   bool calibrated_ = false;

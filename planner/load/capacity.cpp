@@ -8,7 +8,9 @@
 #include <memory>
 #include <utility>
 
+#include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/request_laws.hpp"
+#include "analysis/theory/tokens.hpp"
 #include "planner/benchmark_command.hpp"
 #include "planner/draft_pairs.hpp"
 #include "planner/model_names.hpp"
@@ -124,10 +126,46 @@ std::vector<planning::RequestRate> rates_of(const CapacityQuestion& q, const Acc
   return planning::beta_rates(alpha, *q.alpha_spread, max_gamma);
 }
 
+/// The profiles that give fewer tokens per step than all others at some gamma, or more, each once.
+std::vector<core::AcceptanceProfile> outermost(const core::AcceptanceProfile& value,
+                                               const std::vector<core::AcceptanceProfile>& others,
+                                               std::int64_t max_gamma) {
+  constexpr double least_difference = 1e-9;
+  std::vector<core::AcceptanceProfile> found;
+  for (const double sign : {-1.0, 1.0}) {
+    for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
+      const auto reach = [&](const core::AcceptanceProfile& one) { return sign * theory::expected_tokens(one, gamma); };
+      double farthest = reach(value);
+      for (const core::AcceptanceProfile& one : found) farthest = std::max(farthest, reach(one));
+      const core::AcceptanceProfile* farther = nullptr;
+      for (const core::AcceptanceProfile& one : others) {
+        if (reach(one) <= farthest + least_difference) continue;
+        farthest = reach(one);
+        farther = &one;
+      }
+      if (farther != nullptr) found.push_back(*farther);
+    }
+  }
+  return found;
+}
+
+/// A curve whose interval is that of its readings.
+class ReadingsOf final : public estimate::AcceptanceCurve {
+ public:
+  explicit ReadingsOf(const estimate::AcceptanceCurve& curve) : curve_(curve) {}
+  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
+    estimate::TokensPerStep tokens = curve_.tokens_per_step(gamma);
+    tokens.ci95 = tokens.readings;
+    return tokens;
+  }
+
+ private:
+  const estimate::AcceptanceCurve& curve_;
+};
+
 AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, std::int64_t max_gamma) {
   const std::vector<planning::RequestRate> rates = rates_of(q, acceptance, max_gamma);
-  const auto laws_at = [&](planning::CurveEnd end) {
-    const planning::ConditionalRates pooled = planning::pooled_conditionals(*acceptance.curve, max_gamma, end);
+  const auto laws_with = [&](const planning::ConditionalRates& pooled) {
     if (rates.size() < 2) return request_acceptances({pooled});
     if (is_one_rate(acceptance)) {
       std::vector<planning::ConditionalRates> constant;
@@ -138,10 +176,31 @@ AcceptanceLaws laws_of(const CapacityQuestion& q, const Acceptance& acceptance, 
     }
     return request_acceptances(planning::laws_by_request(rates, pooled));
   };
-  AcceptanceLaws laws = {laws_at(planning::CurveEnd::value), {}};
-  const estimate::TokensPerStep tokens = acceptance.curve->tokens_per_step(max_gamma);
-  if (tokens.ci95.lo < tokens.value) laws.ends.push_back(laws_at(planning::CurveEnd::low));
-  if (tokens.ci95.hi > tokens.value) laws.ends.push_back(laws_at(planning::CurveEnd::high));
+  const auto laws_at = [&](const estimate::AcceptanceCurve& curve, planning::CurveEnd end) {
+    return laws_with(planning::pooled_conditionals(curve, max_gamma, end));
+  };
+  AcceptanceLaws laws = {laws_at(*acceptance.curve, planning::CurveEnd::value), {}};
+  if (acceptance.stated && acceptance.stated->typed) {
+    const estimate::TypedAcceptance& typed = *acceptance.stated->typed;
+    std::vector<core::AcceptanceProfile> others = typed.readings;
+    others.insert(others.end(), typed.ci95.begin(), typed.ci95.end());
+    for (const core::AcceptanceProfile& end : outermost(typed.profile, others, max_gamma)) {
+      laws.ends.push_back(laws_with(planning::pooled_conditionals(planning::ProfileCurve(end), max_gamma)));
+    }
+    return laws;
+  }
+  const ReadingsOf readings(*acceptance.curve);
+  for (const estimate::AcceptanceCurve* const curve :
+       {acceptance.curve.get(), static_cast<const estimate::AcceptanceCurve*>(&readings)}) {
+    bool is_less = false, is_more = false;
+    for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
+      const estimate::TokensPerStep tokens = curve->tokens_per_step(gamma);
+      is_less = is_less || tokens.ci95.lo < tokens.value;
+      is_more = is_more || tokens.ci95.hi > tokens.value;
+    }
+    if (is_less) laws.ends.push_back(laws_at(*curve, planning::CurveEnd::low));
+    if (is_more) laws.ends.push_back(laws_at(*curve, planning::CurveEnd::high));
+  }
   return laws;
 }
 
@@ -170,6 +229,7 @@ void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::
   AcceptanceLaws laws = laws_of(c.question, acceptance, max_gamma);
   c.acceptance = acceptance.text;
   c.is_range = acceptance.stated && acceptance.stated->is_range();
+  c.ranges_over_depth = acceptance.stated && acceptance.stated->typed;
   c.engine = acceptance.engine.value_or("");
   c.acceptance_laws = laws.laws.size();
   c.simulation.acceptance = std::move(laws.laws);
@@ -365,15 +425,20 @@ void warn_of_edge(Capacity& c) {
   check("time per output token", s.tpot_seconds, limits.tpot_seconds);
 }
 
+/// What intervals hold of acceptance outside of what was measured.
+std::string_view beyond_measured(const Capacity& c) {
+  return c.ranges_over_depth ? "where ranges hold how rates may change with depth" : "of which intervals know nothing";
+}
+
 void warn_of_extrapolation(Capacity& c) {
   const sim::CapacityAnswer& answer = c.answer();
   if (answer.recommended && c.scenarios()[*answer.recommended].scenario.extrapolated) {
     c.warnings.push_back(
         {"optimum_extrapolated",
-         fmt::format(
-             "{} drafts outside of what was measured, gamma {}, of which its intervals know nothing; --gamma {} "
-             "compares what was measured",
-             c.scenarios()[*answer.recommended].scenario.name, c.measured_gammas(" to "), c.measured_gammas("-"))});
+         fmt::format("{} drafts outside of what was measured, gamma {}, {}; --gamma {} compares what was "
+                     "measured",
+                     c.scenarios()[*answer.recommended].scenario.name, c.measured_gammas(" to "), beyond_measured(c),
+                     c.measured_gammas("-"))});
   } else if (answer.passed_over) {
     c.warnings.push_back(
         {"measured_preferred",
@@ -387,8 +452,8 @@ void warn_of_extrapolation(Capacity& c) {
     c.warnings.push_back(
         {"extrapolated",
          fmt::format("gammas outside of what was measured, gamma {}, rest on an acceptance that goes on "
-                     "as before, of which their intervals know nothing",
-                     c.measured_gammas(" to "))});
+                     "as before, {}",
+                     c.measured_gammas(" to "), beyond_measured(c))});
   }
 }
 

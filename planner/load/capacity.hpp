@@ -98,6 +98,8 @@ struct Capacity {
   std::string acceptance;
   /// True if it is a range of alpha, or lacks sampling error, so that intervals are not 95% intervals.
   bool is_range = false;
+  /// True if intervals hold how the rates of typed figures may change outside of what was measured.
+  bool ranges_over_depth = false;
   /// Number of requests or sequences with a law of their own, if more than one; 0 otherwise.
   std::size_t acceptance_laws = 0;
   /// The longest draft that acceptance was measured at, up to the largest gamma compared.

@@ -160,12 +160,6 @@ struct RunFigures {
   double preemptions_per_request = 0;
 };
 
-/// What comes to one replica: requests at a rate, or so many clients.
-struct ReplicaLoad {
-  double requests_per_second = 0;
-  std::int64_t clients = 0;
-};
-
 /// A scenario with the predictions of the formulas.
 struct PlannedScenario {
   const CapacityScenario* scenario;
@@ -401,13 +395,13 @@ class CapacityPlanner {
     const FoundClients found = find_clients(planned);
     ScenarioCapacity result = limited_capacity(planned, saturated, found.by);
     result.clients_within_limits = found.most;
-    if (found.most == 0) return result;
+    if (found.most == 0) return without_load(planned, std::move(result));
     const std::int64_t all = *question_.workload.clients;
     const auto shared_by = [all](std::int64_t many) { return (all + many - 1) / many; };
     place(result, question_.replicas.value_or(shared_by(found.most)));
     const std::int64_t each = shared_by(*result.replicas);
     result.meets_load = each <= found.most;
-    result.at_clients = std::min(each, found.most);
+    result.at_clients = question_.figures_at ? question_.figures_at->clients : std::min(each, found.most);
     const ReplicaAtLoad there = replica_at(planned, {.clients = result.at_clients});
     fill_figures(there, result);
     result.requests_per_second_per_replica = saturated;
@@ -416,7 +410,35 @@ class CapacityPlanner {
                                                    ? there.requests_per_second
                                                    : replica_at(planned, {.clients = found.most}).requests_per_second;
     }
+    result.largest_mean_batch = mean_batch_by_formula(planned, {.clients = found.most});
     return result;
+  }
+
+  /// With the figures of figures_at, if given, at a replica that meets the limits at no load.
+  ScenarioCapacity without_load(const PlannedScenario& planned, ScenarioCapacity result) const {
+    if (question_.figures_at) {
+      result.at_clients = question_.figures_at->clients;
+      fill_figures_at(planned, *question_.figures_at, result);
+    }
+    return result;
+  }
+
+  double mean_batch_by_formula(const PlannedScenario& planned, const ReplicaLoad& load) const {
+    if (!planned.saturation) return 1;
+    const auto state = steady_at(planned, load);
+    return std::max(1.0, state ? state->mean_batch : planned.saturation->state.mean_batch);
+  }
+
+  /// Nothing where the formulas do not apply.
+  std::optional<planning::SteadyState> steady_at(const PlannedScenario& planned, const ReplicaLoad& load) const {
+    if (!planned.saturation) return std::nullopt;
+    planning::OfferedLoad offered = planned.load;
+    offered.requests_per_second = load.requests_per_second;
+    if (load.clients > 0) {
+      return planning::closed_steady_state(*question_.cost, offered, planned.limits, planned.rounds, load.clients,
+                                           question_.workload.outside_seconds);
+    }
+    return planning::steady_state(*question_.cost, offered, planned.limits, planned.rounds);
   }
 
   /// The runs' own excesses show how far each by itself would have moved the crossing.
@@ -455,7 +477,8 @@ class CapacityPlanner {
     ScenarioCapacity result = limited_capacity(planned, saturated, found.by);
     result.requests_per_second_per_replica = found.load;
     const double most = result.requests_per_second_per_replica.value;
-    if (most <= 0) return result;
+    if (most <= 0) return without_load(planned, std::move(result));
+    result.largest_mean_batch = mean_batch_by_formula(planned, {most});
 
     const std::optional<double> asked = question_.workload.requests_per_second;
     std::int64_t replicas = question_.replicas.value_or(1);
@@ -464,8 +487,13 @@ class CapacityPlanner {
     const double share = asked ? *asked / static_cast<double>(replicas) : 0;
     result.meets_load = share <= most * (1 + 1e-12);
     const double at = asked && result.meets_load ? share : is_limited() ? most : relaxed_load * most;
-    fill_figures(replica_at(planned, {at}), result);
+    fill_figures_at(planned, question_.figures_at.value_or(ReplicaLoad{at}), result);
     return result;
+  }
+
+  void fill_figures_at(const PlannedScenario& planned, const ReplicaLoad& load, ScenarioCapacity& result) const {
+    result.overloaded = load.requests_per_second > result.saturated_requests_per_second_per_replica.value * (1 + 1e-12);
+    if (!result.overloaded) fill_figures(replica_at(planned, load), result);
   }
 
   double gpu_seconds_per_token(double requests_per_second) const {
@@ -549,13 +577,7 @@ class CapacityPlanner {
     result.preemptions_per_request = over_runs(&RunFigures::preemptions_per_request).value;
     result.gpu_seconds_per_token = gpu_seconds_per_token(result.requests_per_second.value);
     result.cost_per_million_tokens = cost_of(result.gpu_seconds_per_token);
-    if (!planned.saturation) return result;
-    planning::OfferedLoad offered = planned.load;
-    offered.requests_per_second = load.requests_per_second;
-    result.steady = load.clients > 0
-                        ? planning::closed_steady_state(*question_.cost, offered, planned.limits, planned.rounds,
-                                                        load.clients, question_.workload.outside_seconds)
-                        : planning::steady_state(*question_.cost, offered, planned.limits, planned.rounds);
+    result.steady = steady_at(planned, load);
     return result;
   }
 

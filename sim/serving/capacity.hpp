@@ -63,6 +63,12 @@ struct CapacityLimits {
   double percentile = 99;
 };
 
+/// What comes to one replica: requests/s, or, above 0, so many clients.
+struct ReplicaLoad {
+  double requests_per_second = 0;
+  std::int64_t clients = 0;
+};
+
 struct CapacityQuestion {
   Workload workload;
   /// Non-null.
@@ -75,6 +81,8 @@ struct CapacityQuestion {
   std::int64_t gpus_per_replica = 1;
   /// Empty: as many as the load needs.
   std::optional<std::int64_t> replicas = {};
+  /// If given, figures are for this load of each scenario's replica, whether or not it is within the limits.
+  std::optional<ReplicaLoad> figures_at = {};
   std::optional<double> price_per_gpu_hour = {};
   std::optional<double> watts_per_gpu = {};
   /// Largest relative loss in accelerators' time and in median time per token at which the best scenario that is not
@@ -97,7 +105,7 @@ struct SimulatedPercentiles {
   SimulatedValue p50, p90, p99, mean;
 };
 
-/// At the requested load if there is one and it can be met, else at the sustainable one.
+/// At figures_at, if given, else at the requested load if there is one and it can be met, else at the sustainable one.
 struct ScenarioCapacity {
   CapacityScenario scenario;
   /// Largest arrival rate of one replica at which both percentiles hold and the queue does not grow; 0 if none.
@@ -108,8 +116,13 @@ struct ScenarioCapacity {
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
   /// replica that the figures below are for; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
+  /// Mean batch by formula at the largest rate, or with clients_within_limits, >= 1: it depends neither on the load
+  /// asked for nor on the number of replicas.
+  double largest_mean_batch = 1;
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
+  /// True if figures_at asks for a rate above the saturated one: the queue grows, and the figures below are left empty.
+  bool overloaded = false;
   /// Rate of one replica for the figures below; they are 0 if it is. Without limits and load, nine
   /// tenths of the sustainable rate: at the bound itself waiting times have no steady value. With clients, the rate at
   /// which they are served.

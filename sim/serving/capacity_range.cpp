@@ -50,9 +50,9 @@ std::int64_t gamma_at(const ServingEngine& engine, double batch) {
   return gamma;
 }
 
-cost::Iteration usual_iteration(const CapacityQuestion& question, const ScenarioCapacity& scenario) {
+cost::Iteration iteration_at(double batch, const CapacityQuestion& question, const ScenarioCapacity& scenario) {
   cost::Iteration iteration;
-  iteration.sequences = std::max(1.0, scenario.mean_batch.value);
+  iteration.sequences = std::max(1.0, batch);
   iteration.gamma = gamma_at(scenario.scenario.engine, iteration.sequences);
   iteration.context_tokens = iteration.sequences * usual_context(question.workload);
   return iteration;
@@ -89,9 +89,28 @@ void cover(std::optional<SimulatedPercentiles>& values, const std::optional<Simu
   cover(values->mean, others->mean);
 }
 
+/// Of a version that is overloaded no value is known but that it is larger.
+void leave_open(SimulatedValue& value) { value.hi = std::numeric_limits<double>::infinity(); }
+
+void leave_open(std::optional<SimulatedPercentiles>& values) {
+  if (!values) return;
+  for (SimulatedValue* const value : {&values->p50, &values->p90, &values->p99, &values->mean}) leave_open(*value);
+}
+
 void cover(ScenarioCapacity& scenario, const ScenarioCapacity& other) {
   cover(scenario.requests_per_second_per_replica, other.requests_per_second_per_replica);
   cover(scenario.saturated_requests_per_second_per_replica, other.saturated_requests_per_second_per_replica);
+  if (other.overloaded) {
+    leave_open(scenario.ttft_seconds);
+    leave_open(scenario.tpot_seconds);
+    leave_open(scenario.gap_seconds);
+    leave_open(scenario.mean_batch);
+    // It puts out what it can.
+    SimulatedValue& output = scenario.output_tokens_per_second_per_replica;
+    const double share = other.saturated_requests_per_second_per_replica.value / scenario.at_requests_per_second;
+    output.lo = std::min(output.lo, share * output.value);
+    return;
+  }
   if (other.at_requests_per_second <= 0 || scenario.at_requests_per_second <= 0) return;
   cover(scenario.ttft_seconds, other.ttft_seconds);
   cover(scenario.tpot_seconds, other.tpot_seconds);
@@ -140,12 +159,24 @@ double log_width(const std::vector<double>& rates, std::size_t begin, std::size_
   return lo > 0 ? std::log(hi / lo) : std::numeric_limits<double>::infinity();
 }
 
+/// The scenario of the largest rate among those that draft; the first one if none does.
+std::size_t fastest_drafting(const CapacityAnswer& answer) {
+  std::optional<std::size_t> best;
+  const auto rate = [&](std::size_t i) { return answer.scenarios[i].requests_per_second_per_replica.value; };
+  for (std::size_t i = 0; i < answer.scenarios.size(); ++i) {
+    if (!is_plain(answer.scenarios[i].scenario) && (!best || rate(i) > rate(*best))) best = i;
+  }
+  return best.value_or(0);
+}
+
 /// Each replicate once.
 std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, const CapacityAnswer& answer) {
   std::vector<std::size_t> found;
   if (question.cost->replicates() == 0) return found;
-  for (const std::size_t place : {std::size_t{0}, answer.recommended.value_or(0)}) {
-    for (const std::size_t index : tails_of(*question.cost, usual_iteration(question, answer.scenarios[place]))) {
+  for (const std::size_t place : {std::size_t{0}, fastest_drafting(answer)}) {
+    const ScenarioCapacity& scenario = answer.scenarios[place];
+    const cost::Iteration iteration = iteration_at(scenario.largest_mean_batch, question, scenario);
+    for (const std::size_t index : tails_of(*question.cost, iteration)) {
       if (std::find(found.begin(), found.end(), index) == found.end()) found.push_back(index);
     }
   }
@@ -166,6 +197,7 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   range.gpus.resize(scenarios);
   range.gpus_by_version.resize(scenarios);
   range.rates_by_version.resize(scenarios);
+  range.overloaded.resize(scenarios);
   for (std::size_t i = 0; i < scenarios; ++i)
     range.rates_by_version[i].push_back(range.answer.scenarios[i].requests_per_second_per_replica.value);
   for (std::size_t i = 0; asks_for_load && i < scenarios; ++i) {
@@ -179,9 +211,16 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   const auto plan_version = [&](CapacityQuestion version) {
     for (std::size_t i = 0; i < scenarios; ++i) {
       version.scenarios = {question.scenarios[i]};
-      version.replicas = question.replicas ? question.replicas : range.answer.scenarios[i].replicas;
+      ScenarioCapacity& own = range.answer.scenarios[i];
+      version.replicas = question.replicas ? question.replicas : own.replicas;
+      version.figures_at.reset();
+      if (asks_for_load && own.meets_load) {
+        version.figures_at =
+            own.at_clients > 0 ? ReplicaLoad{.clients = own.at_clients} : ReplicaLoad{own.at_requests_per_second};
+      }
       const ScenarioCapacity other = plan_capacity(version).scenarios.front();
-      cover(range.answer.scenarios[i], other);
+      cover(own, other);
+      range.overloaded[i] += other.overloaded ? 1 : 0;
       range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
       if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(question, other));
       if (progress) progress(static_cast<double>(++done) / static_cast<double>(plans));
@@ -230,7 +269,7 @@ std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, co
   const double of_cost = log_width(rates, 1, acceptances), of_acceptance = log_width(rates, acceptances, rates.size());
   const bool extrapolated = asked.scenario.extrapolated;
   if (of_cost == 0 && of_acceptance == 0 && !extrapolated) return std::nullopt;
-  const cost::Iteration iteration = usual_iteration(question, asked);
+  const cost::Iteration iteration = iteration_at(asked.mean_batch.value, question, asked);
   CapacityDoubt doubt;
   doubt.source = extrapolated              ? planning::UncertaintySource::extrapolation
                  : of_cost > of_acceptance ? planning::UncertaintySource::cost

@@ -22,8 +22,11 @@ struct GpuRange {
 
 /// An answer whose intervals include, besides the simulation's own error, those of the cost and of the acceptance.
 struct CapacityRange {
-  /// lo and hi of every figure cover its values in all versions.
+  /// lo and hi of every figure cover its values in all versions; hi of times and of the mean batch is infinite if a
+  /// version's queue grows at the load that the figures are for.
   CapacityAnswer answer;
+  /// [scenario]: the number of such versions.
+  std::vector<std::size_t> overloaded;
   /// [scenario]; empty if no load is requested, or no version sustains any.
   std::vector<std::optional<GpuRange>> gpus;
   /// [scenario][version]: the same in each version, in the same order for all scenarios; the answer's own comes first.
@@ -35,11 +38,12 @@ struct CapacityRange {
   std::vector<std::size_t> replicates;
 };
 
-/// Plans again with the replicates of the cost that price the answer's iterations at 2.5% and 97.5% of all replicates,
-/// those of the first scenario and of the recommended one at their mean batch, and with each of the other acceptances.
-/// Replicates that price an iteration at nothing are left out. Figures of a version are those of as many replicas as
-/// the answer has, at the requested load or, if they cannot take it, at the largest load that they can; requests and
-/// random numbers stay the same.
+/// Plans again with the replicates of the cost that price iterations at 2.5% and 97.5% of all replicates, those of the
+/// first scenario and of the drafting one with the largest rate, each at its largest_mean_batch, and with each of the
+/// other acceptances: the versions, and the ranges of rates, depend on no load asked for and no number of replicas.
+/// Replicates that price an iteration at nothing are left out. Where the answer takes the requested load, figures of a
+/// version are those of as many replicas at that load, within the limits or not; else those at the largest load that
+/// it takes. Requests and random numbers stay the same.
 /// @param answer       to the question
 /// @param acceptances  the ends of the acceptance's interval; empty if it is taken as exact
 /// @param progress     if not empty, called with the share of the versions that are done

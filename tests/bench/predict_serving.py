@@ -21,8 +21,8 @@ Each row is answered by
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
 The constants fitted to all deployments are those of scripts/kernel_presets.py (--priced --formula). Of `left out` the share
-of points is printed that its errors' deviations hold, before and after one point of the deployment calibrated it. Answers
-are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a change. A row that a program
+of points is printed that its errors' deviations hold, before and after one point of the deployment calibrated it, and how
+alike its errors of one deployment are by numbers of requests. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a change. A row that a program
 refuses counts as a miss of 100%. Errors are |predicted / measured - 1|; intervals of medians and of paired differences
 resample whole deployments.
 """
@@ -268,14 +268,54 @@ def report_intervals(points: pd.DataFrame, answers: pd.DataFrame) -> None:
         )
 
 
+def report_likeness(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 1.2, around: float = 0.09) -> None:
+    """How errors of one deployment differ between numbers of requests, where prompts are no longer than answers; and the
+    shares within 1.96 deviations that the reach of their likeness gives, 0 for none."""
+    known = points.assign(error=np.log(points.silicon_tpot_ms / answers.tpot_ms))
+    known = known[np.isfinite(known.error) & (known.isl <= 1.01 * known.osl)]
+    pairs = []
+    for _, group in known.groupby(["deployment", "backend_version", "isl", "osl"], dropna=False):
+        errors = group.groupby("batch_size").error.median()
+        one, other = np.triu_indices(len(errors), 1)
+        apart = np.abs(np.log(errors.index.to_numpy()[one] / errors.index.to_numpy()[other]))
+        difference = np.abs(errors.to_numpy()[one] - errors.to_numpy()[other])
+        pairs.append(pd.DataFrame({"deployment": group.deployment.iloc[0], "apart": apart, "difference": difference}))
+    found = pd.concat(pairs)
+    print("\nerrors of one deployment, between numbers of requests of a ratio")
+    for low, high in ((1.7, 2.3), (3.5, 4.5), (7, 9), (1.7, 9)):
+        part = found[found.apart.between(math.log(low), math.log(high))]
+        weight = 1 / part.groupby("deployment").difference.transform("size")
+        root = math.sqrt(np.average(part.difference**2, weights=weight))
+        line = f"  {low} to {high}: {len(part)} pairs of {part.deployment.nunique()} deployments, deviation {root:.3f}"
+        for likeness in (0, reach):
+            alike = np.exp(-part.apart / likeness) if likeness else 0 * part.apart
+            half = 1.96 * around * np.sqrt(2 * (1 - alike))
+            held = np.average(part.difference < half, weights=weight)
+            line += f"; reach {likeness}: half-width {np.average(half, weights=weight):.3f}, holds {100 * held:.1f}%"
+        print(line)
+
+
+def peer_types(row: Any) -> dict[str, str]:
+    """The peer's names of the types of a row. Its plain "fp8" scales activations anew at every product, which servers of
+    a checkpoint in fp8 do not: DeepSeek and Qwen's FP8 have scales by block, the others fixed ones. gpt-oss keeps what
+    its file says."""
+    if "gpt-oss" in row.model_path or not isinstance(row.gemm_quant_mode, str):
+        return {}
+    products = row.gemm_quant_mode
+    if products == "fp8":
+        by_block = "deepseek" in row.model_path or row.model_path.startswith("Qwen/") and "FP8" in row.model_path
+        products = "fp8_block" if by_block else "fp8_static"
+    types = {"gemm_quant_mode": products, "moe_quant_mode": products.replace("_static", "")}
+    if cache_type(row) == "fp8":
+        types["kvcache_quant_mode"] = "fp8"
+    return types
+
+
 def peer_answer(row: Any) -> dict[str, Any]:
     from aiconfigurator.cli.api import cli_estimate  # noqa: PLC0415: a package that only --peer needs
 
     logging.disable(logging.CRITICAL)
     path = CONFIGURATIONS.get(row.model_path, row.model_path)
-    quantised = {"gemm_quant_mode": row.gemm_quant_mode, "moe_quant_mode": row.moe_quant_mode}
-    if "gpt-oss" in row.model_path:
-        quantised = {}
     try:
         estimate = cli_estimate(
             path,
@@ -287,7 +327,7 @@ def peer_answer(row: Any) -> dict[str, Any]:
             tp_size=int(row.tp_size),
             moe_tp_size=int(row.tp_size),
             moe_ep_size=1,
-            **{name: value for name, value in quantised.items() if isinstance(value, str)},
+            **peer_types(row),
         )
     except Exception as error:  # noqa: BLE001: whatever it refuses by
         return {"refusal": str(error).splitlines()[0] if str(error) else type(error).__name__}
@@ -367,9 +407,17 @@ def report(points: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> None:
             if name == "peer":
                 continue
             paired = np.abs(np.where(np.isnan(error), 1.0, error)) - theirs
-            medians = [float(np.median(paired[draw])) for draw in deployment_draws(points.deployment)]
-            low, high = np.quantile(medians, [0.025, 0.975])
-            print(f"  {name} - peer, paired: {100 * np.median(paired):+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})")
+            both = np.isfinite(error) & np.isfinite(errors["peer"])
+            for rows, part in (("all rows", np.full(len(points), True)), ("answered by both", both)):
+                medians = [
+                    float(np.median(paired[part][draw]))
+                    for draw in deployment_draws(points.deployment[part].reset_index(drop=True))
+                ]
+                low, high = np.quantile(medians, [0.025, 0.975])
+                print(
+                    f"  {name} - peer, paired, {rows}, {part.sum()}: {100 * np.median(paired[part]):+.1f} points"
+                    f" ({100 * low:+.1f} to {100 * high:+.1f})"
+                )
     for name, found in answers.items():
         if found.tpot_low_ms.notna().any():
             inside = points.silicon_tpot_ms.between(found.tpot_low_ms, found.tpot_high_ms)
@@ -421,6 +469,7 @@ def main() -> int:
     report(points, answers)
     report_engines(package, points)
     report_intervals(points, answers["left out"])
+    report_likeness(points, answers["left out"])
     return 0
 
 

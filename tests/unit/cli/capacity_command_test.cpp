@@ -99,9 +99,11 @@ TEST_CASE("a capacity names the run that would narrow it, once, as a command") {
   CHECK(out.find("uncalibrated:") == std::string::npos);
   CHECK(out.find("0.69 to 0.92") == std::string::npos);
   CHECK(json_of(options + " --calibrate batch=4,tpot_ms=8")["next_measurement"].is_null());
-  CHECK(json_of(question +
-                " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9")["next_measurement"]["source"] ==
-        "acceptance");
+  CHECK(
+      json_of(question +
+              " --kernel-times none --calibrate batch=4,tpot_ms=8 --alpha 0.1:0.9 --max-num-seqs 4")["next_measurement"]
+                                                                                                    ["source"] ==
+      "acceptance");
 }
 
 TEST_CASE("a range of alpha gives ranges, and an interval of 95% is called one") {
@@ -254,6 +256,28 @@ TEST_CASE("a limit says how many clients share a replica, and the text names the
   CHECK(text.find("Pauses between outputs without speculation: ") != std::string::npos);
 }
 
+TEST_CASE("times whose queue grows in some case have no upper end, and text and JSON say in how many") {
+  const std::string question = small_model + lengths + " --alpha 0.7 --draft-kind ngram --gamma 2 --replicas 1";
+  const double most = value(json_of(question)["scenarios"][0]["saturated_requests_per_second_per_replica"]);
+  const std::string asked = question + " --arrival-rate " + std::to_string(0.9 * most);
+  const ordered_json answer = json_of(asked);
+  const ordered_json& plain = answer["scenarios"][0];
+  REQUIRE(plain["meets_load"] == true);
+  REQUIRE(plain["gpus_by_version"].back().is_null());
+  CHECK(plain["tpot_seconds"]["p50"]["ci95"][0].get<double>() < value(plain["tpot_seconds"]["p50"]));
+  for (const std::string times : {"tpot_seconds", "ttft_seconds", "gap_seconds"})
+    CHECK(plain[times]["p50"]["ci95"][1].is_null());
+  CHECK(plain["mean_batch"]["ci95"][1].is_null());
+  CHECK_FALSE(plain["requests_per_second_per_replica"]["ci95"][1].is_null());
+  const std::string note = plain["ci95_note"];
+  CHECK(std::regex_match(note, std::regex("in [1-9] of [0-9] cases the load is not carried, .*")));
+  const std::string text = run_specdec("capacity " + asked).out;
+  CHECK(text.find(" to not carried)") != std::string::npos);
+  CHECK(std::regex_search(text, std::regex("Times\\s+are\\s+those\\s+of\\s+all\\s+[0-9]\\s+cases\\s+on\\s+these"
+                                           "\\s+GPUs;\\s+in\\s+[1-9]")));
+  CHECK(json_of(question)["scenarios"][0]["ci95_note"].is_null());
+}
+
 TEST_CASE("recorded requests bring their lengths and their rate, which --arrival-rate scales") {
   const ScratchFolder scratch;
   const std::string file = (scratch / "requests.csv").string();
@@ -366,26 +390,26 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
 }
 
 TEST_CASE("the first line of capacity claims no saving of GPUs that not every case has") {
-  const auto first_lines = [](const std::string& rate) {
+  const auto first_lines = [](const std::string& alpha_and_rate) {
     std::string out = run_specdec("capacity " + small_model +
-                                  " --prompt-tokens 200 --output-tokens 100 --alpha 0.6 --draft-kind ngram --gamma 3 "
-                                  "--kernel-times none --tpot-ms 10 --arrival-rate " +
-                                  rate)
+                                  " --prompt-tokens 200 --output-tokens 100 --draft-kind ngram --gamma 3 "
+                                  "--kernel-times none --tpot-ms 10 --alpha " +
+                                  alpha_and_rate)
                           .out;
     out.resize(out.find("\n\n"));
     std::replace(out.begin(), out.end(), '\n', ' ');
     return out;
   };
-  const std::string some = first_lines("100");
+  const std::string some = first_lines("0.6 --arrival-rate 100");
   INFO(some);
   CHECK(some.starts_with("By the estimate 1 GPU with gamma 3 and 2 GPUs without speculation: 100 requests/s within "));
   CHECK(some.find("Over what is uncertain: 1 to 2 and 1 to 4 GPUs, fewer in 3 of 5 cases: whether drafts save GPUs "
                   "cannot be told. ") != std::string::npos);
   CHECK(some.find("; by the estimate ") != std::string::npos);
-  const std::string all = first_lines("180");
+  const std::string all = first_lines("0.9 --arrival-rate 300");
   INFO(all);
-  CHECK(all.starts_with("2 GPUs with gamma 3 instead of 3 GPUs without speculation: 180 requests/s within "));
-  CHECK(all.find("Over what is uncertain: 2 to 3 instead of 3 to 6 GPUs, fewer in 3 of 3 cases. ") !=
+  CHECK(all.starts_with("2 GPUs with gamma 3 instead of 4 GPUs without speculation: 300 requests/s within "));
+  CHECK(all.find("Over what is uncertain: 2 to 4 instead of 3 to 10 GPUs, fewer in 5 of 5 cases. ") !=
         std::string::npos);
 }
 

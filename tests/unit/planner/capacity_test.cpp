@@ -1,6 +1,9 @@
 #include "planner/load/capacity.hpp"
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
@@ -49,4 +52,52 @@ TEST_CASE("what capacity lacks is named by the member") {
   CapacityQuestion large = small_question();
   large.activation_reserve_gb = 1000;
   CHECK(refused(Acceptance::of_rate(0.7), cost, large) == "activation_reserve_gb");
+}
+
+TEST_CASE("a capacity of counts sweeps the readings that they leave open beside their interval") {
+  /// E(1) is 1.7 within 0.05 or, by other readings, 1.5 to 1.8; E(2) is 2.1 within 0.1.
+  class Counted final : public estimate::AcceptanceCurve {
+   public:
+    estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override {
+      if (gamma == 0) return {};
+      if (gamma == 1) return {1.7, {1.5, 1.8}, {1.65, 1.75}, 0.7, false};
+      return {2.1, {2.1, 2.1}, {2, 2.2}, 0.4, false};
+    }
+  };
+  Acceptance acceptance;
+  acceptance.curve = std::make_shared<Counted>();
+  const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  const Capacity answer = planner::asked_capacity(acceptance, cost, small_question());
+  std::vector<double> first;
+  for (const auto& laws : answer.acceptance_ends) first.push_back(laws.front().conditional.front());
+  std::sort(first.begin(), first.end());
+  REQUIRE(first.size() == 4);
+  const std::vector<double> expected = {0.5, 0.65, 0.75, 0.8};
+  for (std::size_t i = 0; i < 4; ++i) CHECK(first[i] == Approx(expected[i]).epsilon(1e-12));
+}
+
+TEST_CASE("a capacity of typed lengths sweeps the rates that they leave open at other gammas, as plans do") {
+  const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
+  const Acceptance acceptance = Acceptance::of_lengths({{{7, 2.88, 0.005}}});
+  CapacityQuestion question = small_question();
+  question.gamma = {{3, 7}};
+  const Capacity answer = planner::asked_capacity(acceptance, cost, question);
+  const auto tokens = [](const std::vector<sim::RequestAcceptance>& laws, std::size_t gamma) {
+    REQUIRE(laws.size() == 1);
+    double sum = 1, survival = 1;
+    for (std::size_t j = 0; j < gamma; ++j) sum += survival *= laws.front().conditional.at(j);
+    return sum;
+  };
+  const estimate::TokensPerStep at_3 = acceptance.curve->tokens_per_step(3);
+  REQUIRE(at_3.readings.lo < 2.3);
+  REQUIRE(at_3.readings.hi > 2.7);
+  double low = 9, high = 0;
+  for (const auto& laws : answer.acceptance_ends) {
+    low = std::min(low, tokens(laws, 3));
+    high = std::max(high, tokens(laws, 3));
+    CHECK(tokens(laws, 7) == Approx(2.88).margin(0.0051));
+  }
+  CHECK(low == Approx(at_3.readings.lo).epsilon(1e-9));
+  CHECK(high == Approx(at_3.readings.hi).epsilon(1e-9));
+  CHECK(answer.acceptance_ends.size() == 2);
 }

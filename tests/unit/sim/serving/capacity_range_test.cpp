@@ -144,6 +144,76 @@ TEST_CASE("where the slow end of a cost meets no limit, no number of GPUs is eno
   CHECK_FALSE(range.gpus[1]->some_never);
 }
 
+TEST_CASE("times at a load asked for hold those of every case at that load, where it breaks the limits, too") {
+  sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  const sim::CapacityRange range = range_of(question);
+  sim::CapacityQuestion slow = question;
+  slow.cost = std::make_shared<OneReplicate>(range.replicates.back());
+  REQUIRE(range.replicates.back() == 78);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const sim::ScenarioCapacity& whole = range.answer.scenarios[i];
+    const std::vector<double> load = {whole.at_requests_per_second};
+    const sim::ReplicaAtLoad there = sim::replica_at_loads(slow, i, load).front();
+    INFO(whole.scenario.name);
+    CHECK((i > 0 || there.tpot_seconds->p99.value > *question.limits.tpot_seconds));
+    CHECK(whole.tpot_seconds->p99.hi == there.tpot_seconds->p99.value);
+    CHECK(whole.tpot_seconds->p50.hi == there.tpot_seconds->p50.value);
+    CHECK(whole.mean_batch.hi >= there.mean_batch.value);
+    CHECK(range.overloaded[i] == 0);
+  }
+}
+
+TEST_CASE("times at a load have no upper end where a case's queue grows at it") {
+  sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  question.limits = {};
+  const double most = sim::plan_capacity(question).scenarios[0].requests_per_second_per_replica.value;
+  question.workload.requests_per_second = 0.9 * most;
+  question.replicas = 1;
+  const sim::CapacityRange range = range_of(question);
+  const sim::ScenarioCapacity& plain = range.answer.scenarios[0];
+  REQUIRE(plain.meets_load);
+  CHECK(range.overloaded[0] == 1);
+  CHECK(range.gpus_by_version[0] == std::vector<std::optional<std::int64_t>>{2, 2, std::nullopt});
+  for (const sim::SimulatedValue& value :
+       {plain.tpot_seconds->p50, plain.ttft_seconds->p99, plain.gap_seconds->mean, plain.mean_batch}) {
+    CHECK(std::isinf(value.hi));
+    CHECK(value.lo < value.value);
+  }
+  // It puts out what it takes of the load.
+  sim::CapacityQuestion slow = question;
+  slow.cost = std::make_shared<OneReplicate>(78);
+  const double taken = sim::plan_capacity(slow).scenarios[0].saturated_requests_per_second_per_replica.value;
+  const sim::SimulatedValue& output = plain.output_tokens_per_second_per_replica;
+  CHECK(output.lo <= output.value * taken / (0.9 * most) * (1 + 1e-12));
+}
+
+TEST_CASE("ranges per replica do not depend on the load asked for or the number of replicas") {
+  sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  const std::vector<std::vector<sim::RequestAcceptance>> acceptances = {{{{0.6}}}, {{{0.9}}}};
+  const sim::CapacityRange at_load = range_of(question, acceptances);
+  const auto check_same = [&](const sim::CapacityRange& other) {
+    CHECK(other.replicates == at_load.replicates);
+    CHECK(other.rates_by_version == at_load.rates_by_version);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const sim::SimulatedValue& ours = at_load.answer.scenarios[i].requests_per_second_per_replica;
+      const sim::SimulatedValue& theirs = other.answer.scenarios[i].requests_per_second_per_replica;
+      CHECK(theirs.lo == ours.lo);
+      CHECK(theirs.hi == ours.hi);
+      CHECK(other.answer.scenarios[i].largest_mean_batch == at_load.answer.scenarios[i].largest_mean_batch);
+    }
+  };
+  question.replicas = 1;
+  check_same(range_of(question, acceptances));
+  question.workload.requests_per_second = 1e4;
+  REQUIRE_FALSE(sim::plan_capacity(question).recommended);
+  check_same(range_of(question, acceptances));
+  question.workload.requests_per_second = 0.5;
+  check_same(range_of(question, acceptances));
+  question.workload.requests_per_second.reset();
+  question.replicas.reset();
+  check_same(range_of(question, acceptances));
+}
+
 TEST_CASE("replicates that price iterations at nothing are no versions of a cost") {
   CHECK(range_of(question_for(std::make_shared<PartlyNothing>())).replicates == std::vector<std::size_t>{1, 2});
 }
