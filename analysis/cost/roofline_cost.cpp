@@ -6,6 +6,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <array>
+#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -306,7 +307,7 @@ RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options
   draw_losses();
   if (options_.kernels) {
     require_ideal_shares(options_.losses);
-    draw_deployments(0, options_.kernels->deployment_error);
+    draw_deployments(options_.kernels->deployment_error);
     find_unmeasured(options_.target);
     if (options_.draft) find_unmeasured(*options_.draft);
   }
@@ -694,7 +695,8 @@ Iteration iteration_of(const RoundPoint& point) {
 
 RoundTime RooflineCost::round(const RoundPoint& point) const {
   const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_.front());
-  return {.target = factor_ * time.target, .draft = factor_ * time.draft, .overhead = factor_ * time.overhead};
+  const double factor = expected_factor(positions_of(point.batch, point.gamma), point.gamma);
+  return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
 double RooflineCost::measured_share(const RoundPoint& point) const {
@@ -720,7 +722,8 @@ void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
 double RooflineCost::seconds(const Iteration& iteration) const {
   require_legal(iteration);
   if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  return factor_ * seconds_of(work_of(iteration), losses_.front()).total();
+  return expected_factor(positions_of(iteration.sequences, iteration.gamma), iteration.gamma) *
+         seconds_of(work_of(iteration), losses_.front()).total();
 }
 
 double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
@@ -738,13 +741,14 @@ PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, d
   core::require_in("RooflineCost", "context", context, 0, core::largest_double);
   const PassWork work = work_of(model, {batch, tokens, context, batch * tokens}, {});
   const Losses& losses = losses_.front();
-  return {.weights = factor_ * work.weights / losses[bandwidth],
-          .weight_products = factor_ * work.weight_products / losses[compute],
-          .cache = factor_ * work.cache / losses[bandwidth],
-          .attention = factor_ * work.attention / losses[compute],
-          .communication = factor_ * (work.link / losses[link] + work.all_reduces * losses[latency] + work.reduced),
-          .overhead = factor_ * (its_launch + work.layers * losses[layer]),
-          .kernels = factor_ * work.kernels};
+  const double factor = expected_factor(std::max(1.0, batch * tokens), 0);
+  return {.weights = factor * work.weights / losses[bandwidth],
+          .weight_products = factor * work.weight_products / losses[compute],
+          .cache = factor * work.cache / losses[bandwidth],
+          .attention = factor * work.attention / losses[compute],
+          .communication = factor * (work.link / losses[link] + work.all_reduces * losses[latency] + work.reduced),
+          .overhead = factor * (its_launch + work.layers * losses[layer]),
+          .kernels = factor * work.kernels};
 }
 
 PassSeconds RooflineCost::target_pass(double batch, double tokens, double context) const {
@@ -845,7 +849,7 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
     works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
     logs.push_back(std::log(point.round_seconds));
   }
-  if (options_.kernels) return calibrated_by_factor(points, relative_error);
+  if (options_.kernels) return conditioned(points, relative_error);
   RooflineCost result = *this;
   result.calibrated_ = true;
   result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
@@ -878,39 +882,150 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
   return result;
 }
 
-RooflineCost RooflineCost::calibrated_by_factor(std::span<const CalibrationPoint> points, double relative_error) const {
+namespace {
+
+std::span<const double> span_of(const Eigen::VectorXd& values) {
+  return {values.data(), static_cast<std::size_t>(values.size())};
+}
+
+}  // namespace
+
+RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points, double relative_error) const {
   RooflineCost result = *this;
   result.calibrated_ = true;
-  result.factor_ = 1;
-  const double before = options_.kernels->deployment_error, around = options_.kernels->point_error;
-  const double error = core::half_of_both(around, relative_error);
-  double sum = 0;
-  std::vector<double> misses;
+  result.expected_errors_.reset();
+  result.draw_deployments(options_.kernels->deployment_error);
+  const auto count = static_cast<Eigen::Index>(points.size());
+  std::vector<IterationWork> works;
+  std::vector<TimedPlace> places;
+  Eigen::VectorXd misses(count);
+  ErrorDeviations deviations{options_.kernels->deployment_error, options_.kernels->point_error, 0};
   for (const CalibrationPoint& point : points) {
     const RoundPoint where{.gamma = point.gamma, .batch = point.batch, .context = point.context};
-    sum += misses.emplace_back(std::log(point.round_seconds / result.round(where).total()));
+    works.push_back(work_of(iteration_of(where)));
+    places.push_back({point_place(positions_of(point.batch, point.gamma)), point.gamma > 0});
+    const auto j = static_cast<Eigen::Index>(places.size()) - 1;
+    misses[j] = std::log(point.round_seconds / seconds_of(works.back(), losses_.front()).total());
+    if (point.gamma > 0) deviations.drafting = std::max(deviations.drafting, result.deviation_by_losses(works.back()));
   }
-  const auto count = static_cast<double>(points.size());
-  // In this form it holds for a deviation of 0, too.
-  const double variance = before * before * error * error / (error * error + count * before * before);
-  const double mean = before * before * sum / (error * error + count * before * before);
-  result.factor_ = std::exp(mean);
-  result.draw_deployments(mean, std::sqrt(variance));
-  std::erase_if(result.findings_, [](const Note& finding) { return finding.code == "roofline_uncalibrated"; });
-  for (std::size_t j = 0; j < points.size(); ++j) {
-    if (std::abs(misses[j] - mean) <= 3 * error) continue;
-    result.findings_.push_back(
-        {"roofline_misfit",
-         fmt::format(
-             "at gamma {}, batch {:g} and context {:g} an iteration took {:.4g} ms, but with the factor {:.3g} of "
-             "this deployment it takes {:.4g} ms",
-             points[j].gamma, points[j].batch, points[j].context, 1e3 * points[j].round_seconds, result.factor_,
-             1e3 * points[j].round_seconds * std::exp(mean - misses[j]))});
+  const auto solver_of = [&] {
+    Eigen::MatrixXd covariances = relative_error * relative_error * Eigen::MatrixXd::Identity(count, count);
+    for (Eigen::Index a = 0; a < count; ++a) {
+      for (Eigen::Index b = 0; b < count; ++b) {
+        covariances(a, b) += covariance(places[static_cast<std::size_t>(a)], places[static_cast<std::size_t>(b)], deviations);
+      }
+    }
+    return Eigen::LLT<Eigen::MatrixXd>(covariances);
+  };
+  Eigen::LLT<Eigen::MatrixXd> solver = solver_of();
+  const double scale = std::sqrt(misses.dot(solver.solve(misses)) / static_cast<double>(count));
+  const boost::math::chi_squared law(static_cast<double>(count));
+  constexpr double strange = 1e-3;
+  const bool unlike_others = scale * scale * static_cast<double>(count) > quantile(complement(law, strange));
+  if (unlike_others) {
+    deviations = {scale * deviations.deployments, scale * deviations.points, scale * deviations.drafting};
+    solver = solver_of();
   }
+
+  result.expected_errors_ = DeploymentErrors{0, 0, std::vector<double>(point_nodes, 0)};
+  const Eigen::VectorXd expected = solver.solve(misses);
+  add_expected(places, span_of(expected), deviations, *result.expected_errors_);
+  for (std::size_t r = 0; r < result.deployment_errors_.size(); ++r) {
+    DeploymentErrors& errors = result.deployment_errors_[r];
+    if (unlike_others) {
+      errors.all *= scale;
+      for (double& error : errors.points) error *= scale;
+    }
+    const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
+    Eigen::VectorXd left(count);
+    for (Eigen::Index j = 0; j < count; ++j) {
+      const auto place = static_cast<std::size_t>(j);
+      const double drawn = std::log(seconds_of(works[place], result.losses_[1 + r]).total()) +
+                           errors.at(places[place].positions, places[place].drafts);
+      left[j] = std::log(points[place].round_seconds) + relative_error * draws.standard_normal(place) - drawn;
+    }
+    const Eigen::VectorXd weights = solver.solve(left);
+    add_expected(places, span_of(weights), deviations, errors);
+  }
+  result.report_misfit(points, places, span_of(misses), unlike_others, relative_error);
   return result;
 }
 
-void RooflineCost::draw_deployments(double log_factor, double deviation) {
+void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
+                                 std::span<const double> misses, bool unlike_others, double relative_error) {
+  std::erase_if(findings_, [](const Note& finding) { return finding.code == "roofline_uncalibrated"; });
+  double largest_miss = 0, sum = 0, furthest = 0;
+  std::size_t worst = 0;
+  for (std::size_t j = 0; j < points.size(); ++j) {
+    const double expected = expected_errors_->at(places[j].positions, places[j].drafts);
+    const double missed = misses[j];
+    sum += expected;
+    if (std::abs(missed) > furthest) furthest = std::abs(missed), worst = j;
+    const double miss = std::abs(missed - expected);
+    if (miss <= 3 * relative_error) continue;
+    largest_miss = std::max(largest_miss, miss);
+    findings_.push_back({"roofline_misfit",
+                         fmt::format("at gamma {}, batch {:g} and context {:g} an iteration took {:.4g} ms, but with "
+                                     "what the times together say of this deployment it takes {:.4g} ms; intervals "
+                                     "allow for rounds that are missed by as much",
+                                     points[j].gamma, points[j].batch, points[j].context, 1e3 * points[j].round_seconds,
+                                     1e3 * points[j].round_seconds * std::exp(expected - missed))});
+  }
+  factor_ = std::exp(sum / static_cast<double>(points.size()));
+  if (unlike_others) {
+    findings_.push_back(
+        {"roofline_misfit",
+         fmt::format("the times given differ from those of the kernels by more than those of 999 in 1000 deployments, "
+                     "most at gamma {}, batch {:g} and context {:g}: {:.3g} times as long; the plan follows them with "
+                     "intervals that are as much wider, and model, types of its weights, layout and tokens per step "
+                     "are to be checked",
+                     points[worst].gamma, points[worst].batch, points[worst].context,
+                     std::exp(misses[worst]))});
+  }
+  if (largest_miss > 0) draw_shape_factors(largest_miss);
+}
+
+double RooflineCost::deviation_by_losses(const IterationWork& work) const {
+  double sum = 0, squares = 0;
+  for (std::size_t r = 0; r < replicates(); ++r) {
+    const double ratio = std::log(seconds_of(work, losses_[1 + r]).total() / seconds_of(work, losses_.front()).total());
+    sum += ratio;
+    squares += ratio * ratio;
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(1, replicates()));
+  return std::sqrt(std::max(0.0, squares / count - sum / count * sum / count));
+}
+
+double RooflineCost::covariance(const TimedPlace& a, const TimedPlace& b, const ErrorDeviations& deviations) {
+  const auto squared = [](double value) { return value * value; };
+  double alike = 0;
+  for (const auto& [at_a, of_a] : a.positions.nodes()) {
+    for (const auto& [at_b, of_b] : b.positions.nodes()) alike += of_a * of_b * node_correlation(at_a, at_b);
+  }
+  return squared(deviations.deployments) + squared(deviations.points) * alike +
+         (a.drafts && b.drafts ? squared(deviations.drafting) : 0);
+}
+
+double RooflineCost::node_correlation(std::size_t a, std::size_t b) {
+  const double apart = static_cast<double>(a > b ? a - b : b - a);
+  return std::exp(-apart * point_step / point_error_reach);
+}
+
+void RooflineCost::add_expected(std::span<const TimedPlace> places, std::span<const double> weights,
+                                const ErrorDeviations& deviations, DeploymentErrors& errors) {
+  for (std::size_t j = 0; j < places.size(); ++j) {
+    const double weight = weights[j];
+    errors.all += deviations.deployments * deviations.deployments * weight;
+    if (places[j].drafts) errors.drafting += deviations.drafting * deviations.drafting * weight;
+    for (std::size_t node = 0; node < errors.points.size(); ++node) {
+      for (const auto& [at, of] : places[j].positions.nodes()) {
+        errors.points[node] += deviations.points * deviations.points * weight * of * node_correlation(node, at);
+      }
+    }
+  }
+}
+
+void RooflineCost::draw_deployments(double deviation) {
   const double around = options_.kernels->point_error;
   const double next = std::exp(-point_step / point_error_reach), new_part = std::sqrt(1 - next * next);
   deployment_errors_.clear();
@@ -919,7 +1034,7 @@ void RooflineCost::draw_deployments(double log_factor, double deviation) {
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, deployment_stream, static_cast<std::uint32_t>(r));
     DeploymentErrors& errors = deployment_errors_.emplace_back();
-    errors.all = log_factor + deviation * draws.standard_normal(0);
+    errors.all = deviation * draws.standard_normal(0);
     double point = draws.standard_normal(1);
     for (std::size_t node = 0; node < point_nodes; ++node) {
       errors.points.push_back(around * point);
@@ -942,13 +1057,17 @@ RooflineCost::PointPlace RooflineCost::point_place(double positions) {
   return place;
 }
 
+double RooflineCost::DeploymentErrors::at(const PointPlace& place, bool drafts) const {
+  return all + place.of_left * points[place.left] + place.of_right * points[place.left + 1] + (drafts ? drafting : 0);
+}
+
+double RooflineCost::expected_factor(double positions, std::int64_t gamma) const {
+  return expected_errors_ ? std::exp(expected_errors_->at(point_place(positions), gamma > 0)) : 1;
+}
+
 double RooflineCost::error_factor(std::size_t replicate, const PointPlace& place, std::int64_t gamma) const {
-  if (!deployment_errors_.empty()) {
-    const DeploymentErrors& errors = deployment_errors_[replicate];
-    return std::exp(errors.all + place.of_left * errors.points[place.left] +
-                    place.of_right * errors.points[place.left + 1]);
-  }
-  return shape_factors_.empty() ? 1 : shape_factors_[replicate][gamma > 0 ? 1 : 0];
+  const double shape = shape_factors_.empty() ? 1 : shape_factors_[replicate][gamma > 0 ? 1 : 0];
+  return deployment_errors_.empty() ? shape : shape * std::exp(deployment_errors_[replicate].at(place, gamma > 0));
 }
 
 void RooflineCost::draw_shape_factors(double largest_miss) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/cost/hardware_spec.hpp"
@@ -181,18 +182,20 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times exp(m z_1 / 1.96), z normal and m
   /// the largest |ln(T_j / t_j)|: the 95% interval of a round reaches as far as the farthest miss.
   ///
-  /// With measured kernels one factor of the deployment takes their place. ln f is normal of deviation s before, ln(t_j
-  /// / (f T_j)) of deviation u = sqrt(w^2 + relative_error^2); after n points
+  /// With measured kernels the errors of the deployment (see the class) take their place: normal before, and after the
+  /// points what they are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is the
+  /// deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its draw
+  /// given the points. Where the points together are further from T than those of 999 in 1000 such deployments, s, w and
+  /// v are larger by the root of their mean squared standardised distance.
   ///
-  ///   ln f ~ N(m, v),   v = 1 / (1 / s^2 + n / u^2),   m = v sum_j ln(t_j / T_j) / u^2.
-  ///
-  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); docs/capacity.md#calibration
+  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
+  ///           docs/capacity.md#calibration
   /// @param points        at least one
   /// @param relative_error  of a point, standard deviation, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
   bool is_calibrated() const { return calibrated_; }
-  /// What all times of the deployment are multiplied by since it was calibrated, with measured kernels; else 1.
+  /// What the times at the calibrated points are multiplied by since, with measured kernels, as a geometric mean; else 1.
   double factor() const { return factor_; }
 
   const RooflineOptions& options() const { return options_; }
@@ -264,6 +267,21 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct PointPlace {
     std::size_t left = 0;
     double of_left = 1, of_right = 0;
+    std::array<std::pair<std::size_t, double>, 2> nodes() const { return {{{left, of_left}, {left + 1, of_right}}}; }
+  };
+  /// ln of what iterations take more than the kernels say, with these: all of them, those with drafts, and by positions
+  /// beside.
+  struct DeploymentErrors {
+    double all = 0, drafting = 0;
+    std::vector<double> points = {};
+    double at(const PointPlace& place, bool drafts) const;
+  };
+  struct ErrorDeviations {
+    double deployments = 0, points = 0, drafting = 0;
+  };
+  struct TimedPlace {
+    PointPlace positions;
+    bool drafts = false;
   };
   static PointPlace point_place(double positions);
   /// What a replicate takes rounds of so many sequences times.
@@ -274,9 +292,20 @@ class RooflineCost final : public RoundCost, public IterationCost {
   Losses fitted(const Losses& start, std::span<const IterationWork> works, std::span<const double> log_seconds,
                 double relative_error) const;
   void draw_losses();
-  /// Replicates of a deployment whose ln f has this mean and deviation.
-  void draw_deployments(double log_factor, double deviation);
-  RooflineCost calibrated_by_factor(std::span<const CalibrationPoint> points, double relative_error) const;
+  /// Replicates of deployments whose times differ by this deviation, and by the points'.
+  void draw_deployments(double deviation);
+  /// calibrated() with measured kernels.
+  RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
+  void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
+                     std::span<const double> misses, bool unlike_others, double relative_error);
+  double deviation_by_losses(const IterationWork& work) const;
+  static double covariance(const TimedPlace& a, const TimedPlace& b, const ErrorDeviations& deviations);
+  static double node_correlation(std::size_t a, std::size_t b);
+  /// Adds the mean of the errors given those at timed places, as far as these differ by covariances times weights.
+  static void add_expected(std::span<const TimedPlace> places, std::span<const double> weights,
+                           const ErrorDeviations& deviations, DeploymentErrors& errors);
+  /// What the estimate takes an iteration times.
+  double expected_factor(double positions, std::int64_t gamma) const;
   /// What the hardware's peaks allow for a point with this error.
   void require_below_peaks(const CalibrationPoint& point, double relative_error) const;
   /// Types whose kernels were not measured.
@@ -291,13 +320,10 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// [i]: what replicate i takes plain and speculative rounds times; empty where the formulas meet all timed
   /// iterations.
   std::vector<std::array<double, 2>> shape_factors_;
-  /// ln of what a replicate takes iterations times, with measured kernels: all of them, and by positions beside.
-  struct DeploymentErrors {
-    double all = 0;
-    std::vector<double> points = {};
-  };
   /// [i]: of replicate i; empty without measured kernels.
   std::vector<DeploymentErrors> deployment_errors_;
+  /// Their mean given the points of a calibration, with measured kernels.
+  std::optional<DeploymentErrors> expected_errors_;
   /// The deployment's, with measured kernels; else 1.
   double factor_ = 1;
   bool calibrated_ = false;
