@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/compensated_sum.hpp"
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/core/unit_bins.hpp"
 
 namespace specdec::estimate {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+/// Values of a sequence that are correlated together.
+constexpr std::size_t correlated_block = 1024;
 constexpr auto cell_count = static_cast<double>(UnitIntervalSketch::cells);
 
 }  // namespace
@@ -54,45 +56,81 @@ std::vector<std::int64_t> UnitIntervalSketch::histogram(std::int64_t bins) const
   return counts;
 }
 
-Autocorrelation::Autocorrelation(std::int64_t lags)
-    : pairs_(static_cast<std::size_t>(lags)), recent_(static_cast<std::size_t>(lags), nan) {}
+Autocorrelation::Autocorrelation(std::int64_t lags) : pairs_(static_cast<std::size_t>(lags)) {}
 
 void Autocorrelation::add(std::int64_t sequence, double value) {
   if (sequence != sequence_) {
+    end_block();
+    block_.clear();
+    before_ = 0;
     sequence_ = sequence;
-    seen_ = 0;
   }
-  const auto lags = static_cast<std::int64_t>(pairs_.size());
-  const double x = value - 0.5;
-  if (!std::isnan(x)) {
+  block_.push_back(value - 0.5);
+  if (block_.size() == before_ + correlated_block) end_block();
+}
+
+void Autocorrelation::end_block() {
+  const bool gaps = std::any_of(block_.begin(), block_.end(), [](double x) { return std::isnan(x); });
+  gaps ? add_with_gaps() : add_known();
+  before_ = std::min(pairs_.size(), block_.size());
+  block_.erase(block_.begin(), block_.end() - static_cast<std::ptrdiff_t>(before_));
+}
+
+void Autocorrelation::add_known() {
+  const std::size_t size = block_.size() - before_;
+  const double* const x = block_.data() + before_;
+  count_ += static_cast<std::int64_t>(size);
+  sum_.add(core::sum_of_terms(size, [&](std::size_t t) { return x[t]; }));
+  squares_.add(core::sum_of_terms(size, [&](std::size_t t) { return x[t] * x[t]; }));
+  for (std::size_t lag = 1; lag <= pairs_.size(); ++lag) {
+    const std::size_t alone = lag > before_ ? lag - before_ : 0;  // values with none so far before them
+    if (alone >= size) break;
+    const double* const later = x + alone;
+    const double* const earlier = later - lag;
+    const std::size_t count = size - alone;
+    Pairs& pairs = pairs_[lag - 1];
+    pairs.count += static_cast<std::int64_t>(count);
+    pairs.sums.add(core::sum_of_terms(count, [&](std::size_t t) { return earlier[t] + later[t]; }));
+    pairs.products.add(core::sum_of_terms(count, [&](std::size_t t) { return earlier[t] * later[t]; }));
+  }
+}
+
+void Autocorrelation::add_with_gaps() {
+  for (std::size_t t = before_; t < block_.size(); ++t) {
+    const double x = block_[t];
+    if (std::isnan(x)) continue;
     ++count_;
     sum_.add(x);
     squares_.add(x * x);
-    for (std::int64_t lag = 1; lag <= std::min(lags, seen_); ++lag) {
-      const double earlier = recent_[static_cast<std::size_t>((seen_ - lag) % lags)];
+    for (std::size_t lag = 1; lag <= std::min(pairs_.size(), t); ++lag) {
+      const double earlier = block_[t - lag];
       if (std::isnan(earlier)) continue;
-      Pairs& pairs = pairs_[static_cast<std::size_t>(lag - 1)];
+      Pairs& pairs = pairs_[lag - 1];
       ++pairs.count;
-      pairs.earlier.add(earlier);
-      pairs.later.add(x);
+      pairs.sums.add(earlier + x);
       pairs.products.add(earlier * x);
     }
   }
-  if (lags > 0) recent_[static_cast<std::size_t>(seen_ % lags)] = x;
-  ++seen_;
+}
+
+Autocorrelation Autocorrelation::ended() const {
+  Autocorrelation ended = *this;
+  ended.end_block();
+  return ended;
 }
 
 std::vector<std::optional<double>> Autocorrelation::values() const {
+  const Autocorrelation all = ended();
   std::vector<std::optional<double>> values;
-  const auto count = static_cast<double>(count_);
-  const double mean = sum_.value() / count;
-  const double variance = squares_.value() / count - mean * mean;
+  const auto count = static_cast<double>(all.count_);
+  const double mean = all.sum_.value() / count;
+  const double variance = all.squares_.value() / count - mean * mean;
   // For a constant column only rounding is left.
   const bool constant = !(variance > 1e-14);
-  for (const Pairs& pairs : pairs_) {
+  for (const Pairs& pairs : all.pairs_) {
     values.emplace_back();
     if (pairs.count < 2 || constant) continue;
-    const double off = pairs.products.value() - mean * (pairs.earlier.value() + pairs.later.value());
+    const double off = pairs.products.value() - mean * pairs.sums.value();
     const double covariance = off / static_cast<double>(pairs.count) + mean * mean;
     values.back() = covariance / variance;
   }
@@ -101,7 +139,7 @@ std::vector<std::optional<double>> Autocorrelation::values() const {
 
 std::vector<std::int64_t> Autocorrelation::pairs() const {
   std::vector<std::int64_t> counts;
-  for (const Pairs& pairs : pairs_) counts.push_back(pairs.count);
+  for (const Pairs& pairs : ended().pairs_) counts.push_back(pairs.count);
   return counts;
 }
 

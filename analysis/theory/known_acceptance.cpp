@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/compensated_sum.hpp"
@@ -18,48 +19,44 @@ void require_acceptance(std::string_view function, std::span<const double> accep
 }
 
 /// Cost of a step with g = 0, 1, ... drafts, up to the most that any step of the text may need.
-std::vector<long double> cost_table(std::int64_t max_gamma, std::size_t length, const core::StepCost& cost) {
+std::vector<double> cost_table(std::int64_t max_gamma, std::size_t length, const core::StepCost& cost) {
   const std::int64_t last = std::min(max_gamma, static_cast<std::int64_t>(length));
-  std::vector<long double> table;
-  for (std::int64_t g = 0; g <= last; ++g) table.push_back(cost.extended(g));
+  std::vector<double> table;
+  for (std::int64_t g = 0; g <= last; ++g) table.push_back(cost(g));
   return table;
 }
 
-struct Choice {
-  long double cost;
-  std::int64_t gamma;
-};
-
-/// The best step from the front of `acceptance`; remaining[k] = V(t + k).
-Choice best_step(std::span<const double> acceptance, std::span<const long double> step_cost,
-                 std::span<const long double> remaining) {
-  Choice best{step_cost[0] + remaining[1], 0};
-  long double survives = 1;  // S_g
-  long double rejected = 0;  // sum of (S_(k-1) - S_k) V(t + k) up to g
-  const std::size_t last = std::min(step_cost.size(), acceptance.size()) - 1;
-  for (std::size_t g = 1; g <= last && survives > 0; ++g) {
-    rejected += survives * (1 - static_cast<long double>(acceptance[g - 1])) * remaining[g];
-    survives *= acceptance[g - 1];
-    const long double cost = step_cost[g] + rejected + survives * remaining[g + 1];
-    if (cost < best.cost) best = {cost, static_cast<std::int64_t>(g)};
-  }
-  return best;
-}
-
 /// V(0), with decide(t, gamma) called for each position from the last to the first.
+///
+/// With d(t) = V(t) - V(t+1), what position t adds to the cost of the text, the recursion becomes
+///
+///   d(t) = min_g cost(g) - A_g(t),   A_g(t) = sum_{k=1..g} S_k d(t+k) = a_t (d(t+1) + A_(g-1)(t+1)),   A_0 = 0
+///
+/// whose terms stay of the size of a step's cost however long the text is.
 template <class Decide>
 double solve(std::string_view function, std::span<const double> acceptance, std::int64_t max_gamma,
              const core::StepCost& cost, Decide decide) {
   core::require_in(function, "max_gamma", max_gamma, 0, core::largest_integer);
   require_acceptance(function, acceptance);
-  const std::vector<long double> step_cost = cost_table(max_gamma, acceptance.size(), cost);
-  std::vector<long double> remaining(acceptance.size() + 1, 0.0L);
+  const std::vector<double> step_cost = cost_table(max_gamma, acceptance.size(), cost);
+  std::vector<double> saved(step_cost.size());  // A_g of the position after t
+  core::CompensatedSum total;
+  double after = 0;  // d(t + 1)
   for (std::size_t t = acceptance.size(); t-- > 0;) {
-    const Choice best = best_step(acceptance.subspan(t), step_cost, std::span(remaining).subspan(t));
-    remaining[t] = best.cost;
-    decide(t, best.gamma);
+    std::size_t gamma = std::min(step_cost.size(), acceptance.size() - t) - 1;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t g = gamma; g > 0; --g) {
+      saved[g] = acceptance[t] * (after + saved[g - 1]);
+      const double here = step_cost[g] - saved[g];
+      gamma = here <= least ? g : gamma;
+      least = std::min(here, least);
+    }
+    if (step_cost[0] <= least) gamma = 0;
+    after = std::min(step_cost[0], least);
+    total.add(after);
+    decide(t, static_cast<std::int64_t>(gamma));
   }
-  return static_cast<double>(remaining[0]);
+  return total.value();
 }
 
 }  // namespace
