@@ -14,8 +14,8 @@ inline std::uint64_t draw_threshold(double a) {
   return whole + (static_cast<double>(whole) < scaled ? 1 : 0);
 }
 
-/// Bit i mod 64 of accepted[i / 64] is set if RandomStream(seed, sequences[i]).uniform(rounds[i], slot, acceptance) lies
-/// below the probability of thresholds[i]; the bits behind the last are not.
+/// Bit i mod 64 of accepted[i / 64] is set if RandomStream(seed, sequences[i]).uniform(rounds[i], slot, acceptance)
+/// lies below the probability of thresholds[i]; the bits behind the last are not.
 /// Shape: (n) but for `accepted`, (ceil(n / 64)). Inputs are not checked here.
 /// @param rounds      each in [0, RandomStream::max_round]
 /// @param slot        [0, RandomStream::max_slot]

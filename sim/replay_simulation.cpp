@@ -202,8 +202,10 @@ void MonteCarloReplay::add(const ReplayedPositions& positions) {
   } else {
     std::vector<std::uint64_t> thresholds(size);
     std::vector<std::uint64_t> last((size + 63) / 64);  // bits of positions whose text ends with them
+    const auto [least, most] = std::minmax_element(positions.place.begin(), positions.place.end());
+    core::require_in("replay", "place", *least, 0, RandomStream::max_round);
+    core::require_in("replay", "place", *most, 0, RandomStream::max_round);
     for (std::size_t i = 0; i < size; ++i) {
-      core::require_in("replay", "place", positions.place[i], 0, RandomStream::max_round);
       thresholds[i] = kernels::draw_threshold(positions.acceptance[i]);
       const bool ends = i + 1 < size && positions.sequence[i + 1] != positions.sequence[i];
       last[i / 64] |= std::uint64_t{ends} << (i % 64);

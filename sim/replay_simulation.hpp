@@ -169,7 +169,7 @@ class MonteCarloReplay {
   std::vector<std::int64_t> steps_;  // but for those of counted lengths
   std::vector<std::int64_t> depth_;  // drafts accepted so far in the round
   // With one depth.
-  std::vector<std::int64_t> lengths_;  // counts of the lengths up to the longest that is counted, (repetitions, lengths)
+  std::vector<std::int64_t> lengths_;  // counts of lengths up to the longest that is counted, (repetitions, lengths)
   std::vector<std::int64_t> open_;     // tokens since the last rejection or begin of a text, (repetitions)
 };
 

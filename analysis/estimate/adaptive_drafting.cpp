@@ -239,13 +239,14 @@ void AdaptiveDrafting::evaluate() {
   std::vector<std::span<const double>> acceptances;
   for (const Text& text : finished_) acceptances.push_back(text.acceptance);
   std::vector<double> costs(finished_.size());
-  core::for_each_index(
-      (std::ssize(costs) + texts_together - 1) / texts_together, options_.threads, [&](std::int64_t i, std::int64_t) {
-        const std::size_t first = index_of(i * texts_together);
-        const auto texts = std::span(acceptances).subspan(first, std::min(index_of(texts_together), costs.size() - first));
-        const std::vector<double> found = theory::known_acceptance_costs(texts, options_.max_gamma, options_.cost);
-        std::copy(found.begin(), found.end(), costs.begin() + static_cast<std::ptrdiff_t>(first));
-      });
+  const std::int64_t rows = (std::ssize(costs) + texts_together - 1) / texts_together;
+  core::for_each_index(rows, options_.threads, [&](std::int64_t row, std::int64_t) {
+    const std::size_t first = index_of(row * texts_together);
+    const std::size_t count = std::min(index_of(texts_together), costs.size() - first);
+    const std::vector<double> found =
+        theory::known_acceptance_costs(std::span(acceptances).subspan(first, count), options_.max_gamma, options_.cost);
+    std::copy(found.begin(), found.end(), costs.begin() + static_cast<std::ptrdiff_t>(first));
+  });
   for (std::size_t i = 0; i < costs.size(); ++i) {
     Programs& programs = programs_[finished_[i].half];
     programs.cost.add(costs[i]);

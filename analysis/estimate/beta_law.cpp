@@ -77,21 +77,22 @@ void Autocorrelation::end_block() {
 }
 
 void Autocorrelation::add_known() {
-  const std::size_t size = block_.size() - before_;
-  const double* const x = block_.data() + before_;
-  count_ += static_cast<std::int64_t>(size);
-  sum_.add(core::sum_of_terms(size, [&](std::size_t t) { return x[t]; }));
-  squares_.add(core::sum_of_terms(size, [&](std::size_t t) { return x[t] * x[t]; }));
+  const std::size_t end = block_.size();
+  std::vector<double> before(end + 1);  // sums of all values before each
+  for (std::size_t t = 0; t < end; ++t) before[t + 1] = before[t] + block_[t];
+  const double* const x = block_.data();
+  count_ += static_cast<std::int64_t>(end - before_);
+  sum_.add(before[end] - before[before_]);
+  squares_.add(core::sum_of_terms(end - before_, [&](std::size_t t) { return x[before_ + t] * x[before_ + t]; }));
   for (std::size_t lag = 1; lag <= pairs_.size(); ++lag) {
-    const std::size_t alone = lag > before_ ? lag - before_ : 0;  // values with none so far before them
-    if (alone >= size) break;
-    const double* const later = x + alone;
+    const std::size_t first = std::max(before_, lag);  // the first value that has another so far before it
+    if (first >= end) break;
+    const double* const later = x + first;
     const double* const earlier = later - lag;
-    const std::size_t count = size - alone;
     Pairs& pairs = pairs_[lag - 1];
-    pairs.count += static_cast<std::int64_t>(count);
-    pairs.sums.add(core::sum_of_terms(count, [&](std::size_t t) { return earlier[t] + later[t]; }));
-    pairs.products.add(core::sum_of_terms(count, [&](std::size_t t) { return earlier[t] * later[t]; }));
+    pairs.count += static_cast<std::int64_t>(end - first);
+    pairs.sums.add((before[end] - before[first]) + (before[end - lag] - before[first - lag]));
+    pairs.products.add(core::sum_of_terms(end - first, [&](std::size_t t) { return earlier[t] * later[t]; }));
   }
 }
 
@@ -165,6 +166,12 @@ void BetaLawAccumulator::Column::add(std::span<const double> values) {
   }
 }
 
+void BetaLawAccumulator::Column::add(const Column& other) {
+  sum.add(other.sum);
+  finite += other.finite;
+  infinite += other.infinite;
+}
+
 ColumnMean BetaLawAccumulator::Column::mean() const {
   ColumnMean result;
   result.positions = finite + infinite;
@@ -196,8 +203,11 @@ void BetaLawAccumulator::add_acceptance(const Observations& observations) {
 
 void BetaLawAccumulator::add(const Observations& observations) {
   if (!observations.mean_acceptance.empty()) add_acceptance(observations);
-  d_lk_lower_.add(observations.d_lk.lower);
-  d_lk_upper_.add(observations.d_lk.highest());
+  Column lower, upper;
+  lower.add(observations.d_lk.lower);
+  if (!observations.d_lk.exact()) upper.add(observations.d_lk.upper);
+  d_lk_lower_.add(lower);
+  d_lk_upper_.add(observations.d_lk.exact() ? lower : upper);
   kl_target_draft_.add(observations.kl_target_draft);
   kl_draft_target_.add(observations.kl_draft_target);
   target_entropy_.add(observations.target_entropy);

@@ -37,9 +37,8 @@ class UnitIntervalSketch {
   std::int64_t count_ = 0;
 };
 
-/// Autocorrelation of a column within each sequence, for a number of lags; streaming. Sums over blocks of a sequence are
-/// rounded in one order, and sums of blocks exact, so that results depend on neither the order of the sequences nor on
-/// how they are divided into calls.
+/// Autocorrelation of a column within each sequence, for a number of lags; streaming. Blocks of a sequence are summed in
+/// one order, their sums exactly, so that results do not depend on the order of the sequences.
 class Autocorrelation {
  public:
   explicit Autocorrelation(std::int64_t lags);
@@ -136,6 +135,7 @@ class BetaLawAccumulator {
     core::ExactSum sum;
     std::int64_t finite = 0, infinite = 0;
     void add(std::span<const double> values);
+    void add(const Column& other);
     ColumnMean mean() const;
   };
   void add_acceptance(const Observations& observations);

@@ -88,8 +88,8 @@ TEST_CASE("autocorrelations of long sequences with and without gaps are those of
   // Lengths about those of the blocks in which values are taken together, and sequences shorter than the lags.
   std::vector<std::vector<double>> sequences;
   for (const std::size_t length : {1, 3, 1023, 1024, 1025, 1030, 5000}) {
-    sequences.push_back(random_values(length, length));
-    for (std::size_t t = 1; t < length; ++t) sequences.back()[t] = (sequences.back()[t] + 2 * sequences.back()[t - 1]) / 3;
+    std::vector<double>& values = sequences.emplace_back(random_values(length, length));
+    for (std::size_t t = 1; t < length; ++t) values[t] = (values[t] + 2 * values[t - 1]) / 3;
   }
   sequences.push_back(sequences.back());
   for (std::size_t t = 1000; t < 3000; t += 17) sequences.back()[t] = none;
