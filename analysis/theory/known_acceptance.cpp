@@ -27,7 +27,7 @@ std::vector<double> cost_table(std::int64_t max_gamma, std::size_t length, const
 }
 
 /// Texts that are solved side by side.
-constexpr std::size_t lanes = 8;
+constexpr std::size_t texts_side_by_side = 8;
 
 /// V(0) of each of the texts. decide(t, last, saved, least) is called for the positions of a single text from its last
 /// to its first: a step with g <= last drafts from t on leaves step_cost[g] - saved[g] of d(t), at least `least`.
@@ -100,9 +100,9 @@ std::vector<double> known_acceptance_costs(std::span<const std::span<const doubl
   }
   const std::vector<double> step_cost = cost_table(max_gamma, longest, cost);
   std::vector<double> costs(texts.size());
-  for (std::size_t first = 0; first < texts.size(); first += lanes) {
-    const auto together = texts.subspan(first, std::min(lanes, texts.size() - first));
-    solve<lanes>(together, step_cost, costs.data() + first, [](auto&&...) {});
+  for (std::size_t first = 0; first < texts.size(); first += texts_side_by_side) {
+    const auto together = texts.subspan(first, std::min(texts_side_by_side, texts.size() - first));
+    solve<texts_side_by_side>(together, step_cost, costs.data() + first, [](auto&&...) {});
   }
   return costs;
 }
