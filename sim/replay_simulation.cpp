@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <stdexcept>
@@ -11,11 +12,14 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
 #include "sim/random.hpp"
+#include "sim/replay_draws.hpp"
 
 namespace specdec::sim {
 namespace {
 
 constexpr std::int64_t most_gamma = std::int64_t{1} << 24U;
+/// Lengths between rejections up to this one are counted, longer ones turned into steps at once.
+constexpr std::size_t longest_counted = 255;
 
 void require_column(std::size_t size, std::size_t positions, const char* name) {
   core::require_same_size("replay", "sequence", positions, name, size);
@@ -57,6 +61,8 @@ void count_at(std::vector<std::int64_t>& counts, std::int64_t slots) {
   counts.resize(std::max(counts.size(), size));
   for (std::size_t j = 0; j < size; ++j) ++counts[j];
 }
+
+std::int64_t steps_over(std::int64_t length, std::int64_t gamma) { return (length + gamma) / (gamma + 1); }
 
 }  // namespace
 
@@ -178,6 +184,8 @@ MonteCarloReplay::MonteCarloReplay(std::vector<std::int64_t> gammas, std::int64_
   core::require_in("MonteCarloReplay", "threads", threads, 1, 1024);
   steps_.resize(gammas_.size() * static_cast<std::size_t>(repetitions));
   depth_.resize(steps_.size());
+  lengths_.resize(static_cast<std::size_t>(repetitions) * (longest_counted + 1));
+  open_.resize(static_cast<std::size_t>(repetitions));
 }
 
 void MonteCarloReplay::add(const ReplayedPositions& positions) {
@@ -185,25 +193,89 @@ void MonteCarloReplay::add(const ReplayedPositions& positions) {
   require_valid(positions, static_cast<std::size_t>(largest));
   const std::size_t size = positions.sequence.size();
   if (size == 0) return;
-  const auto run = [&](std::int64_t repetition, std::int64_t) {
-    std::optional<std::int64_t> sequence = sequence_;
-    const std::size_t first = static_cast<std::size_t>(repetition) * gammas_.size();
+  if (tokens_ > 0) core::require_in("MonteCarloReplay::add", "depths", positions.depths, depths_, depths_);
+  depths_ = positions.depths;
+  if (depths_ > 1) {
+    core::for_each_index(repetitions_, threads_, [&](std::int64_t repetition, std::int64_t) {
+      follow(positions, repetition);
+    });
+  } else {
+    std::vector<std::uint64_t> thresholds(size);
+    std::vector<std::uint64_t> last((size + 63) / 64);  // bits of positions whose text ends with them
+    const auto [least, most] = std::minmax_element(positions.place.begin(), positions.place.end());
+    core::require_in("replay", "place", *least, 0, RandomStream::max_round);
+    core::require_in("replay", "place", *most, 0, RandomStream::max_round);
     for (std::size_t i = 0; i < size; ++i) {
-      const bool begins = sequence != positions.sequence[i];
-      sequence = positions.sequence[i];
-      const double u = luck(seed_, positions, i, repetition);
-      for (std::size_t g = 0; g < gammas_.size(); ++g) {
-        std::int64_t& depth = depth_[first + g];
-        if (begins) depth = 0;
-        if (depth == 0) ++steps_[first + g];
-        const bool accepted = depth < gammas_[g] && u < acceptance_at(positions, i, depth);
-        depth = accepted ? depth + 1 : 0;
-      }
+      thresholds[i] = kernels::draw_threshold(positions.acceptance[i]);
+      const bool ends = i + 1 < size && positions.sequence[i + 1] != positions.sequence[i];
+      last[i / 64] |= std::uint64_t{ends} << (i % 64);
     }
-  };
-  core::for_each_index(repetitions_, threads_, run);
+    const bool begins = sequence_ != positions.sequence.front();
+    core::for_each_index(repetitions_, threads_, [&](std::int64_t repetition, std::int64_t) {
+      std::vector<std::uint64_t> ends(last.size());
+      kernels::draw_acceptances(seed_, positions.sequence, positions.place, repetition, thresholds, ends);
+      for (std::size_t word = 0; word < ends.size(); ++word) ends[word] = ~ends[word] | last[word];
+      if (begins) end_length(repetition, 0);
+      count_lengths(ends, size, repetition);
+    });
+  }
   sequence_ = positions.sequence.back();
   tokens_ += static_cast<std::int64_t>(size);
+}
+
+/// One repetition for acceptance that depends on the depth: every gamma for itself.
+void MonteCarloReplay::follow(const ReplayedPositions& positions, std::int64_t repetition) {
+  std::optional<std::int64_t> sequence = sequence_;
+  const std::size_t first = static_cast<std::size_t>(repetition) * gammas_.size();
+  for (std::size_t i = 0; i < positions.sequence.size(); ++i) {
+    const bool begins = sequence != positions.sequence[i];
+    sequence = positions.sequence[i];
+    const double u = luck(seed_, positions, i, repetition);
+    for (std::size_t g = 0; g < gammas_.size(); ++g) {
+      std::int64_t& depth = depth_[first + g];
+      if (begins) depth = 0;
+      if (depth == 0) ++steps_[first + g];
+      const bool accepted = depth < gammas_[g] && u < acceptance_at(positions, i, depth);
+      depth = accepted ? depth + 1 : 0;
+    }
+  }
+}
+
+/// The next positions of one repetition; bits of `ends` say which are the last of a length.
+void MonteCarloReplay::count_lengths(std::span<const std::uint64_t> ends, std::size_t size, std::int64_t repetition) {
+  std::int64_t counted = 0;  // positions that belong to lengths that have ended
+  for (std::size_t word = 0; word < ends.size(); ++word) {
+    const std::size_t first = 64 * word;
+    const std::size_t here = std::min<std::size_t>(64, size - first);
+    std::uint64_t left = ends[word] & (~std::uint64_t{0} >> (64 - here));
+    for (; left != 0; left &= left - 1) {
+      const auto after = static_cast<std::int64_t>(first) + std::countr_zero(left) + 1;
+      end_length(repetition, after - counted);
+      counted = after;
+    }
+  }
+  open_[static_cast<std::size_t>(repetition)] += static_cast<std::int64_t>(size) - counted;
+}
+
+/// Counts the open length and `more` tokens, if they are any, as one that has ended.
+void MonteCarloReplay::end_length(std::int64_t repetition, std::int64_t more) {
+  const auto r = static_cast<std::size_t>(repetition);
+  const std::int64_t length = open_[r] + more;
+  open_[r] = 0;
+  if (length <= static_cast<std::int64_t>(longest_counted)) {
+    ++lengths_[r * (longest_counted + 1) + static_cast<std::size_t>(length)];
+    return;
+  }
+  for (std::size_t g = 0; g < gammas_.size(); ++g) steps_[r * gammas_.size() + g] += steps_over(length, gammas_[g]);
+}
+
+std::int64_t MonteCarloReplay::steps(std::size_t repetition, std::size_t gamma) const {
+  std::int64_t steps = steps_[repetition * gammas_.size() + gamma] + steps_over(open_[repetition], gammas_[gamma]);
+  for (std::size_t length = 1; length <= longest_counted; ++length) {
+    steps += lengths_[repetition * (longest_counted + 1) + length] *
+             steps_over(static_cast<std::int64_t>(length), gammas_[gamma]);
+  }
+  return steps;
 }
 
 std::vector<MonteCarloTokens> MonteCarloReplay::result() const {
@@ -212,11 +284,12 @@ std::vector<MonteCarloTokens> MonteCarloReplay::result() const {
   const auto runs = static_cast<double>(repetitions_);
   const auto tokens = static_cast<double>(tokens_);
   for (std::size_t g = 0; g < gammas_.size(); ++g) {
+    std::vector<double> steps_of;
+    for (std::size_t r = 0; r < open_.size(); ++r) steps_of.push_back(static_cast<double>(steps(r, g)));
     double mean = 0;
-    for (std::size_t r = g; r < steps_.size(); r += gammas_.size()) mean += static_cast<double>(steps_[r]) / runs;
+    for (const double steps : steps_of) mean += steps / runs;
     double squares = 0;
-    for (std::size_t r = g; r < steps_.size(); r += gammas_.size())
-      squares += (static_cast<double>(steps_[r]) - mean) * (static_cast<double>(steps_[r]) - mean);
+    for (const double steps : steps_of) squares += (steps - mean) * (steps - mean);
     const double deviation = std::sqrt(squares / (runs - 1) / runs);
     results.push_back({gammas_[g], tokens / mean, tokens / (mean * mean) * deviation});
   }

@@ -135,6 +135,10 @@ struct MonteCarloTokens {
 ///   tokens per step = T / mean steps;   standard error = T / (mean steps)^2 sd(steps) / sqrt(repetitions)
 ///
 /// The runs of one repetition share their random numbers over all gammas. Results do not depend on `threads`.
+///
+/// If acceptance does not depend on the depth, a rejection ends the round of every gamma, and so does the end of a
+/// text. Between two of them lie L tokens, the one that was rejected included, which take ceil(L / (gamma + 1)) steps:
+/// counts of these lengths give the steps of all gammas.
 class MonteCarloReplay {
  public:
   /// @param gammas       each >= 0
@@ -143,21 +147,30 @@ class MonteCarloReplay {
   MonteCarloReplay(std::vector<std::int64_t> gammas, std::int64_t repetitions, std::uint64_t seed,
                    std::int64_t threads = 1);
 
-  /// Adds the next positions. Throws as ReplaySimulation::add.
+  /// Adds the next positions, of as many depths as the first ones. Throws as ReplaySimulation::add.
   void add(const ReplayedPositions& positions);
   /// One entry per gamma, in the given order; empty before the first position.
   std::vector<MonteCarloTokens> result() const;
 
  private:
+  void follow(const ReplayedPositions& positions, std::int64_t repetition);
+  void count_lengths(std::span<const std::uint64_t> ends, std::size_t size, std::int64_t repetition);
+  void end_length(std::int64_t repetition, std::int64_t more);
+  std::int64_t steps(std::size_t repetition, std::size_t gamma) const;
+
   std::vector<std::int64_t> gammas_;
   std::int64_t repetitions_;
   std::uint64_t seed_;
   std::int64_t threads_;
   std::int64_t tokens_ = 0;
   std::optional<std::int64_t> sequence_;
+  std::int64_t depths_ = 1;
   // Shape: (repetitions, gammas).
-  std::vector<std::int64_t> steps_;
+  std::vector<std::int64_t> steps_;  // but for those of counted lengths
   std::vector<std::int64_t> depth_;  // drafts accepted so far in the round
+  // With one depth.
+  std::vector<std::int64_t> lengths_;  // counts of lengths up to the longest that is counted, (repetitions, lengths)
+  std::vector<std::int64_t> open_;     // tokens since the last rejection or begin of a text, (repetitions)
 };
 
 }  // namespace specdec::sim

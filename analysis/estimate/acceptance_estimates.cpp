@@ -94,17 +94,13 @@ bool AcceptanceEstimate::few_clusters() const {
   return degrees_of_freedom && (effective_clusters < enough || *degrees_of_freedom < enough - 1);
 }
 
-void RateAccumulator::Group::add(double low, double high) {
-  open.lower += low;
-  open.upper += high;
-  open.count += 1;
-  if (texts > 0) return;
+void RateAccumulator::Group::add_to_first(double low, double high) {
   lower_batches.add(low, 1);
   upper_batches.add(high, 1);
 }
 
 void RateAccumulator::Group::close() {
-  if (open.count > 0 && ++texts == 1) {
+  if (++texts == 1) {
     lower_of_first = lower_batches.moments();
     upper_of_first = upper_batches.moments();
     lower_batches = {};
@@ -181,19 +177,25 @@ void RateAccumulator::add_run(std::uint64_t cluster, std::int64_t sequence, std:
   cluster_ = cluster;
   Group& group = tasks_[task];
   const auto step = static_cast<std::size_t>(stride);
+  // In the order of the positions, whatever the batches: sums do not depend on where the batches are cut.
+  Sums open = group.open;
   for (std::size_t i = 0; i < lower.size(); i += step) {
     if (std::isnan(lower[i]) || std::isnan(upper[i])) {
       ++unknown_;
       continue;
     }
-    if (group.open.count == 0) open_tasks_.push_back(task);
-    all_.add(lower[i], upper[i]);
-    group.add(lower[i], upper[i]);
+    open.lower += lower[i];
+    open.upper += upper[i];
+    open.count += 1;
+    if (all_.texts == 0) all_.add_to_first(lower[i], upper[i]);
+    if (group.texts == 0) group.add_to_first(lower[i], upper[i]);
   }
+  if (group.open.count == 0 && open.count > 0) open_tasks_.push_back(task);
+  group.open = open;
 }
 
 void RateAccumulator::close_text() {
-  all_.close();
+  if (!open_tasks_.empty()) all_.close();
   for (const std::int32_t task : open_tasks_) {
     const Sums& sums = tasks_[task].open;
     clusters_.add(cluster_, task, std::array{sums.lower, sums.upper, sums.count});

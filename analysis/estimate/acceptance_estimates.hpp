@@ -85,10 +85,10 @@ class RateAccumulator {
     std::int64_t texts = 0;
     StreamingBatches lower_batches, upper_batches;
     ClusterMoments lower_of_first, upper_of_first;
-    Sums open;
+    Sums open;  // of a task
 
-    /// Adds in the order of the positions, whatever the batches: sums do not depend on where the batches are cut.
-    void add(double low, double high);
+    void add_to_first(double low, double high);
+    /// Ends a text that has positions.
     void close();
     void merge(const Group& other);
   };

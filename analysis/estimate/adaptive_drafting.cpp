@@ -18,6 +18,8 @@ namespace {
 
 /// Number of positions whose policies are evaluated together.
 constexpr std::size_t chunk = 1 << 16;
+/// Number of texts that one thread takes at once.
+constexpr std::int64_t texts_together = 8;
 constexpr std::size_t chosen = 0;
 constexpr std::size_t judged_half = 1;
 
@@ -234,10 +236,16 @@ void AdaptiveDrafting::evaluate() {
     }
   }
   // On both halves, since one of them may remain empty.
+  std::vector<std::span<const double>> acceptances;
+  for (const Text& text : finished_) acceptances.push_back(text.acceptance);
   std::vector<double> costs(finished_.size());
-  core::for_each_index(std::ssize(costs), options_.threads, [&](std::int64_t i, std::int64_t) {
-    const Text& text = finished_[index_of(i)];
-    costs[index_of(i)] = theory::known_acceptance_cost(text.acceptance, options_.max_gamma, options_.cost);
+  const std::int64_t rows = (std::ssize(costs) + texts_together - 1) / texts_together;
+  core::for_each_index(rows, options_.threads, [&](std::int64_t row, std::int64_t) {
+    const std::size_t first = index_of(row * texts_together);
+    const std::size_t count = std::min(index_of(texts_together), costs.size() - first);
+    const std::vector<double> found =
+        theory::known_acceptance_costs(std::span(acceptances).subspan(first, count), options_.max_gamma, options_.cost);
+    std::copy(found.begin(), found.end(), costs.begin() + static_cast<std::ptrdiff_t>(first));
   });
   for (std::size_t i = 0; i < costs.size(); ++i) {
     Programs& programs = programs_[finished_[i].half];

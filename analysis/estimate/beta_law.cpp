@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/compensated_sum.hpp"
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/core/unit_bins.hpp"
 
 namespace specdec::estimate {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+/// Values of a sequence that are correlated together.
+constexpr std::size_t correlated_block = 1024;
 constexpr auto cell_count = static_cast<double>(UnitIntervalSketch::cells);
 
 }  // namespace
@@ -54,45 +56,82 @@ std::vector<std::int64_t> UnitIntervalSketch::histogram(std::int64_t bins) const
   return counts;
 }
 
-Autocorrelation::Autocorrelation(std::int64_t lags)
-    : pairs_(static_cast<std::size_t>(lags)), recent_(static_cast<std::size_t>(lags), nan) {}
+Autocorrelation::Autocorrelation(std::int64_t lags) : pairs_(static_cast<std::size_t>(lags)) {}
 
 void Autocorrelation::add(std::int64_t sequence, double value) {
   if (sequence != sequence_) {
+    end_block();
+    block_.clear();
+    before_ = 0;
     sequence_ = sequence;
-    seen_ = 0;
   }
-  const auto lags = static_cast<std::int64_t>(pairs_.size());
-  const double x = value - 0.5;
-  if (!std::isnan(x)) {
+  block_.push_back(value - 0.5);
+  if (block_.size() == before_ + correlated_block) end_block();
+}
+
+void Autocorrelation::end_block() {
+  const bool gaps = std::any_of(block_.begin(), block_.end(), [](double x) { return std::isnan(x); });
+  gaps ? add_with_gaps() : add_known();
+  before_ = std::min(pairs_.size(), block_.size());
+  block_.erase(block_.begin(), block_.end() - static_cast<std::ptrdiff_t>(before_));
+}
+
+void Autocorrelation::add_known() {
+  const std::size_t end = block_.size();
+  std::vector<double> before(end + 1);  // sums of all values before each
+  for (std::size_t t = 0; t < end; ++t) before[t + 1] = before[t] + block_[t];
+  const double* const x = block_.data();
+  count_ += static_cast<std::int64_t>(end - before_);
+  sum_.add(before[end] - before[before_]);
+  squares_.add(core::sum_of_terms(end - before_, [&](std::size_t t) { return x[before_ + t] * x[before_ + t]; }));
+  for (std::size_t lag = 1; lag <= pairs_.size(); ++lag) {
+    const std::size_t first = std::max(before_, lag);  // the first value that has another so far before it
+    if (first >= end) break;
+    const double* const later = x + first;
+    const double* const earlier = later - lag;
+    Pairs& pairs = pairs_[lag - 1];
+    pairs.count += static_cast<std::int64_t>(end - first);
+    pairs.sums.add((before[end] - before[first]) + (before[end - lag] - before[first - lag]));
+    pairs.products.add(core::sum_of_terms(end - first, [&](std::size_t t) { return earlier[t] * later[t]; }));
+  }
+}
+
+void Autocorrelation::add_with_gaps() {
+  for (std::size_t t = before_; t < block_.size(); ++t) {
+    const double x = block_[t];
+    if (std::isnan(x)) continue;
     ++count_;
     sum_.add(x);
     squares_.add(x * x);
-    for (std::int64_t lag = 1; lag <= std::min(lags, seen_); ++lag) {
-      const double earlier = recent_[static_cast<std::size_t>((seen_ - lag) % lags)];
+    for (std::size_t lag = 1; lag <= std::min(pairs_.size(), t); ++lag) {
+      const double earlier = block_[t - lag];
       if (std::isnan(earlier)) continue;
-      Pairs& pairs = pairs_[static_cast<std::size_t>(lag - 1)];
+      Pairs& pairs = pairs_[lag - 1];
       ++pairs.count;
-      pairs.earlier.add(earlier);
-      pairs.later.add(x);
+      pairs.sums.add(earlier + x);
       pairs.products.add(earlier * x);
     }
   }
-  if (lags > 0) recent_[static_cast<std::size_t>(seen_ % lags)] = x;
-  ++seen_;
+}
+
+Autocorrelation Autocorrelation::ended() const {
+  Autocorrelation ended = *this;
+  ended.end_block();
+  return ended;
 }
 
 std::vector<std::optional<double>> Autocorrelation::values() const {
+  const Autocorrelation all = ended();
   std::vector<std::optional<double>> values;
-  const auto count = static_cast<double>(count_);
-  const double mean = sum_.value() / count;
-  const double variance = squares_.value() / count - mean * mean;
+  const auto count = static_cast<double>(all.count_);
+  const double mean = all.sum_.value() / count;
+  const double variance = all.squares_.value() / count - mean * mean;
   // For a constant column only rounding is left.
   const bool constant = !(variance > 1e-14);
-  for (const Pairs& pairs : pairs_) {
+  for (const Pairs& pairs : all.pairs_) {
     values.emplace_back();
     if (pairs.count < 2 || constant) continue;
-    const double off = pairs.products.value() - mean * (pairs.earlier.value() + pairs.later.value());
+    const double off = pairs.products.value() - mean * pairs.sums.value();
     const double covariance = off / static_cast<double>(pairs.count) + mean * mean;
     values.back() = covariance / variance;
   }
@@ -101,7 +140,7 @@ std::vector<std::optional<double>> Autocorrelation::values() const {
 
 std::vector<std::int64_t> Autocorrelation::pairs() const {
   std::vector<std::int64_t> counts;
-  for (const Pairs& pairs : pairs_) counts.push_back(pairs.count);
+  for (const Pairs& pairs : ended().pairs_) counts.push_back(pairs.count);
   return counts;
 }
 
@@ -125,6 +164,12 @@ void BetaLawAccumulator::Column::add(std::span<const double> values) {
       sum.add(value);
     }
   }
+}
+
+void BetaLawAccumulator::Column::add(const Column& other) {
+  sum.add(other.sum);
+  finite += other.finite;
+  infinite += other.infinite;
 }
 
 ColumnMean BetaLawAccumulator::Column::mean() const {
@@ -158,8 +203,11 @@ void BetaLawAccumulator::add_acceptance(const Observations& observations) {
 
 void BetaLawAccumulator::add(const Observations& observations) {
   if (!observations.mean_acceptance.empty()) add_acceptance(observations);
-  d_lk_lower_.add(observations.d_lk.lower);
-  d_lk_upper_.add(observations.d_lk.highest());
+  Column lower, upper;
+  lower.add(observations.d_lk.lower);
+  if (!observations.d_lk.exact()) upper.add(observations.d_lk.upper);
+  d_lk_lower_.add(lower);
+  d_lk_upper_.add(observations.d_lk.exact() ? lower : upper);
   kl_target_draft_.add(observations.kl_target_draft);
   kl_draft_target_.add(observations.kl_draft_target);
   target_entropy_.add(observations.target_entropy);

@@ -37,11 +37,12 @@ class UnitIntervalSketch {
   std::int64_t count_ = 0;
 };
 
-/// Autocorrelation of a column within each sequence, for a number of lags; streaming.
+/// Autocorrelation of a column within each sequence, for a number of lags; streaming. Blocks of a sequence are summed in
+/// one order, their sums exactly, so that results do not depend on the order of the sequences.
 class Autocorrelation {
  public:
   explicit Autocorrelation(std::int64_t lags);
-  /// Adds the next value of the current sequence; NaN leaves a gap.
+  /// Adds the next value of the current sequence, in [0, 1]; NaN leaves a gap.
   void add(std::int64_t sequence, double value);
   /// rho_1, ..., rho_lags; empty if there are fewer than two pairs or the column is constant.
   std::vector<std::optional<double>> values() const;
@@ -49,14 +50,21 @@ class Autocorrelation {
   std::vector<std::int64_t> pairs() const;
 
  private:
+  /// Of all pairs (x, y) at one lag.
   struct Pairs {
     std::int64_t count = 0;
-    core::ExactSum earlier, later, products;
+    core::ExactSum sums;  // of x + y
+    core::ExactSum products;
   };
+  void end_block();
+  void add_known();
+  void add_with_gaps();
+  Autocorrelation ended() const;
+
   std::vector<Pairs> pairs_;
-  std::vector<double> recent_;  // the last `lags` values of the sequence, a ring
+  std::vector<double> block_;  // the last `lags` values before the block, fewer at a sequence's begin, then the block
+  std::size_t before_ = 0;     // how many of them lie before the block
   std::int64_t sequence_ = -1;
-  std::int64_t seen_ = 0;  // in this sequence
   std::int64_t count_ = 0;
   core::ExactSum sum_, squares_;
 };
@@ -127,6 +135,7 @@ class BetaLawAccumulator {
     core::ExactSum sum;
     std::int64_t finite = 0, infinite = 0;
     void add(std::span<const double> values);
+    void add(const Column& other);
     ColumnMean mean() const;
   };
   void add_acceptance(const Observations& observations);

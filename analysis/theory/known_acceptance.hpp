@@ -33,6 +33,11 @@ KnownAcceptanceProgram known_acceptance_program(std::span<const double> acceptan
 /// known_acceptance_program's cost alone, without keeping the decisions.
 double known_acceptance_cost(std::span<const double> acceptance, std::int64_t max_gamma, const core::StepCost& cost);
 
+/// The same for each of several texts, to the bit; eight are solved side by side, which is several times as fast for
+/// texts of about one length.
+std::vector<double> known_acceptance_costs(std::span<const std::span<const double>> texts, std::int64_t max_gamma,
+                                           const core::StepCost& cost);
+
 /// Expected steps and drafted tokens of an oracle that knows every outcome and drafts exactly the tokens that will be
 /// accepted, without a limit.
 struct OutcomeOracle {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "sim/random.hpp"
+#include "sim/replay_draws.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/instruction_sets.hpp"
 
 using namespace specdec::sim;
 
@@ -93,6 +95,22 @@ void play(const Texts& texts, std::size_t first, std::size_t length, const Repla
   }
 }
 
+/// Steps of fixed gamma over all texts, with the numbers of one repetition.
+std::int64_t steps_of(const Texts& texts, std::int64_t gamma, std::uint64_t seed, std::int64_t repetition) {
+  std::int64_t steps = 0;
+  std::int64_t accepted = 0;  // in the round
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts.place[i] == 0) accepted = 0;
+    if (accepted == 0) ++steps;
+    const auto column = static_cast<std::size_t>(std::min(accepted, texts.depths - 1));
+    const double a = texts.acceptance[i * static_cast<std::size_t>(texts.depths) + column];
+    const RandomStream stream(seed, static_cast<std::uint64_t>(texts.sequence[i]));
+    const bool accepts = accepted < gamma && stream.uniform(texts.place[i], repetition, Purpose::acceptance) < a;
+    accepted = accepts ? accepted + 1 : 0;
+  }
+  return steps;
+}
+
 }  // namespace
 
 // Accepted: yes yes no yes yes yes no yes. The third token is the bonus after two drafts; the last is never drafted.
@@ -168,6 +186,65 @@ TEST_CASE("many runs are those of the single one under their own luck, for any n
   }
 }
 
+TEST_CASE("many runs take the steps of texts followed token by token, with one depth and with several") {
+  const std::vector<std::int64_t> gammas = {0, 1, 3, 16, 300};
+  for (const std::int64_t depths : {1, 2}) {
+    Texts texts = random_texts({30, 1, 64, 500, 1, 129, 2000}, depths);
+    // A stretch without a rejection that is longer than any length of a round, over the end of a text.
+    std::fill(texts.acceptance.end() - 1200 * depths, texts.acceptance.end(), 1);
+    MonteCarloReplay whole(gammas, 3, 21), pieces(gammas, 3, 21);
+    whole.add(texts.columns(0, texts.size()));
+    for (std::size_t i = 0; i < texts.size(); i += 37)
+      pieces.add(texts.columns(i, std::min<std::size_t>(37, texts.size() - i)));
+    for (std::size_t g = 0; g < gammas.size(); ++g) {
+      double sum = 0, squares = 0;
+      for (std::int64_t repetition = 0; repetition < 3; ++repetition) {
+        const auto steps = static_cast<double>(steps_of(texts, gammas[g], 21, repetition));
+        sum += steps;
+        squares += steps * steps;
+      }
+      const auto tokens = static_cast<double>(texts.size());
+      const double mean = sum / 3;
+      const MonteCarloTokens found = whole.result()[g];
+      CHECK(found.tokens_per_step == Approx(tokens / mean).epsilon(1e-14));
+      const double variance = std::max(0.0, squares / 3 - mean * mean) * 3 / 2;
+      const double error = tokens / (mean * mean) * std::sqrt(variance / 3);
+      CHECK(found.standard_error == Approx(error).epsilon(1e-6).margin(1e-9));
+      CHECK(found.tokens_per_step == pieces.result()[g].tokens_per_step);
+      CHECK(found.standard_error == pieces.result()[g].standard_error);
+    }
+  }
+}
+
+TEST_CASE("draws of many positions are those of the stream on every instruction set") {
+  const std::uint64_t seed = 0x9876'5432'10fe'dcba;
+  const std::int64_t slot = RandomStream::max_slot - 2;
+  on_every_instruction_set([&] {
+    for (const std::size_t size : {1, 7, 8, 63, 64, 65, 200}) {
+      std::vector<std::int64_t> sequences, rounds;
+      std::vector<double> probabilities;
+      std::vector<std::uint64_t> thresholds;
+      for (std::size_t i = 0; i < size; ++i) {
+        sequences.push_back(i % 3 == 0 ? (std::int64_t{1} << 40) + 5 : static_cast<std::int64_t>(i));
+        rounds.push_back(i % 5 == 0 ? RandomStream::max_round : static_cast<std::int64_t>(i));
+        const double u = RandomStream(seed, static_cast<std::uint64_t>(sequences[i]))
+                             .uniform(rounds[i], slot, Purpose::acceptance);
+        // Never, always, at the number itself, and just above it.
+        const double choices[] = {0, 1, u, std::nextafter(u, 1.0), 0.5};
+        probabilities.push_back(choices[i % 5]);
+        thresholds.push_back(kernels::draw_threshold(probabilities.back()));
+      }
+      std::vector<std::uint64_t> accepted((size + 63) / 64, ~std::uint64_t{0});
+      kernels::draw_acceptances(seed, sequences, rounds, slot, thresholds, accepted);
+      for (std::size_t i = 0; i < 64 * accepted.size(); ++i) {
+        const bool expected = i < size && RandomStream(seed, static_cast<std::uint64_t>(sequences[i]))
+                                                  .uniform(rounds[i], slot, Purpose::acceptance) < probabilities[i];
+        CHECK((accepted[i / 64] >> (i % 64) & 1) == (expected ? 1 : 0));
+      }
+    }
+  });
+}
+
 TEST_CASE("with sure outcomes many runs have the steps of the single one") {
   Texts texts;
   texts.add_text(0, 8);
@@ -191,6 +268,10 @@ TEST_CASE("a replay refuses acceptances that are none, and missing columns") {
   CHECK_THROWS_AS(ReplaySimulation({.gamma = -1}, 1), std::domain_error);
   CHECK_THROWS_AS(ReplaySimulation({.gamma = 1, .threshold = 1.5}, 1), std::domain_error);
   CHECK_THROWS_AS(MonteCarloReplay({1}, 1, 1), std::domain_error);
+  MonteCarloReplay many({1}, 2, 1);
+  many.add(texts.columns(0, 1));
+  texts.depths = 2;
+  CHECK_THROWS_AS(many.add(texts.columns(0, 1)), std::domain_error);
 }
 
 TEST_CASE("a column of a depth that no round can have reached is not looked at") {

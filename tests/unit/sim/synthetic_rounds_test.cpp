@@ -1,7 +1,5 @@
 #include "sim/synthetic_rounds.hpp"
 
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,25 +8,13 @@
 
 #include "sim/synthetic_round_kernels.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/instruction_sets.hpp"
 
 using namespace specdec::sim;
 namespace core = specdec::core;
 using Row = std::vector<double>;
 
 namespace {
-
-/// Calls check() for each instruction set, chosen in place of the best one.
-template <class Check>
-void on_every_instruction_set(const Check& check) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    CAPTURE(hwy::TargetName(target));
-    check();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 /// Weights of very different sizes, every seventh 0; different ones for different strides.
 Row uneven_law(std::size_t size, std::size_t stride) {

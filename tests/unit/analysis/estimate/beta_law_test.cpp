@@ -84,6 +84,46 @@ TEST_CASE("autocorrelations are those of pairs within a sequence") {
   }
 }
 
+TEST_CASE("autocorrelations of long sequences with and without gaps are those of their pairs one by one") {
+  // Lengths about those of the blocks in which values are taken together, and sequences shorter than the lags.
+  std::vector<std::vector<double>> sequences;
+  for (const std::size_t length : {1, 3, 1023, 1024, 1025, 1030, 5000}) {
+    std::vector<double>& values = sequences.emplace_back(random_values(length, length));
+    for (std::size_t t = 1; t < length; ++t) values[t] = (values[t] + 2 * values[t - 1]) / 3;
+  }
+  sequences.push_back(sequences.back());
+  for (std::size_t t = 1000; t < 3000; t += 17) sequences.back()[t] = none;
+  const std::size_t lags = 7;
+  Autocorrelation forwards(lags), backwards(lags);
+  for (std::size_t s = 0; s < sequences.size(); ++s) {
+    for (const double x : sequences[s]) forwards.add(static_cast<std::int64_t>(s), x);
+    const std::size_t other = sequences.size() - 1 - s;
+    for (const double x : sequences[other]) backwards.add(static_cast<std::int64_t>(other), x);
+  }
+  long double sum = 0, square = 0, count = 0;
+  for (const auto& sequence : sequences) {
+    for (const double x : sequence) {
+      if (!std::isnan(x)) sum += x, square += static_cast<long double>(x) * x, count += 1;
+    }
+  }
+  const long double mean = sum / count;
+  for (std::size_t lag = 1; lag <= lags; ++lag) {
+    long double products = 0;
+    std::int64_t pairs = 0;
+    for (const auto& sequence : sequences) {
+      for (std::size_t t = lag; t < sequence.size(); ++t) {
+        if (std::isnan(sequence[t]) || std::isnan(sequence[t - lag])) continue;
+        products += (sequence[t] - mean) * (sequence[t - lag] - mean);
+        ++pairs;
+      }
+    }
+    CHECK(forwards.pairs()[lag - 1] == pairs);
+    const auto expected = static_cast<double>(products / pairs / (square / count - mean * mean));
+    CHECK(*forwards.values()[lag - 1] == Approx(expected).epsilon(1e-12));
+  }
+  CHECK(forwards.values() == backwards.values());
+}
+
 TEST_CASE("a constant column has no autocorrelation, and holes pair with nothing") {
   Autocorrelation constant(2);
   for (int i = 0; i < 10; ++i) constant.add(0, 0.3);

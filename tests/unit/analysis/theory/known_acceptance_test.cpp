@@ -83,6 +83,23 @@ TEST_CASE("no policy is cheaper than the program") {
   }
 }
 
+TEST_CASE("programs of several texts cost what each costs alone, to the bit") {
+  std::vector<std::vector<double>> texts;
+  for (const std::size_t length : {40, 1, 0, 300, 7, 40, 41, 2, 17, 90, 3}) {
+    texts.push_back(random_text(length, static_cast<unsigned>(length)));
+  }
+  const std::vector<std::span<const double>> views(texts.begin(), texts.end());
+  const core::StepCost cost{.c = 0.07};
+  const std::vector<double> together = known_acceptance_costs(views, 12, cost);
+  REQUIRE(together.size() == texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const KnownAcceptanceProgram alone = known_acceptance_program(texts[i], 12, cost);
+    CHECK(together[i] == alone.cost);
+    CHECK(together[i] == Approx(cost_of_policy(texts[i], alone.gammas, cost)).epsilon(1e-13));
+  }
+  CHECK(known_acceptance_costs({}, 12, cost).empty());
+}
+
 TEST_CASE("an oracle that knows the outcomes costs no more than any fixed gamma or the program") {
   const core::StepCost cost{.c = 0.1};
   for (unsigned seed = 0; seed < 20; ++seed) {
