@@ -245,26 +245,28 @@ def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
         print(f"  {engine:14} {len(others):5d} {summary(error, others.deployment)}")
 
 
-def report_intervals(points: pd.DataFrame, answers: pd.DataFrame) -> None:
-    """Shares of points within 1.96 deviations, and of the others once one point of a deployment is known."""
-    error = np.log(points.silicon_tpot_ms / answers.tpot_ms)
-    known = points.assign(error=error)[np.isfinite(error)]
-    random = np.random.default_rng(20261124)
-    print("\ndeviation of deployments and points: held, held after one point calibrated, width then / before")
-    for between, around in ((0.2, 0.15), (0.2, 0.09), (0.25, 0.09), (0.25, 0.12), (0.3, 0.1)):
-        before, timed = math.hypot(between, around), around**2 + 0.03**2
-        variance = 1 / (1 / between**2 + 1 / timed)
-        after = math.hypot(math.sqrt(variance), around)
-        held = []
-        for _, group in known.groupby("deployment"):
-            errors = group.error.to_numpy()
-            for one in random.integers(len(errors), size=20) if len(errors) > 1 else ():
-                rest = np.delete(errors, one) - variance * errors[one] / timed
-                held.append((len(rest), int((np.abs(rest) < 1.96 * after).sum())))
-        count, inside = np.sum(held, axis=0)
+def report_intervals(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 1.2) -> None:
+    """Shares of points within 1.96 deviations, and of the others of a deployment given one point, where errors at two
+    numbers of requests are as alike as their ratio to the power -1 / reach says; 0 for points that are not alike."""
+    known = points.assign(error=np.log(points.silicon_tpot_ms / answers.tpot_ms))
+    known = known[np.isfinite(known.error)]
+    groups = [(g.error.to_numpy(), np.log(g.batch_size.to_numpy())) for _, g in known.groupby("deployment") if len(g) > 1]
+    print("\ndeviation of deployments and points, reach: held, held after one point calibrated, mean width then / before")
+    for between, around, alike in ((0.2, 0.09, reach), (0.25, 0.09, 0), (0.25, 0.09, reach), (0.25, 0.12, reach), (0.3, 0.12, reach)):
+        random = np.random.default_rng(20261124)
+        before = math.hypot(between, around)
+        inside, widths = [], []
+        for errors, place in groups:
+            for one in random.integers(len(errors), size=20):
+                apart = np.delete(np.abs(place - place[one]), one)
+                shared = between**2 + (around**2 * np.exp(-apart / alike) if alike else 0 * apart)
+                gain = shared / (before**2 + 0.03**2)
+                half = 1.96 * np.sqrt(before**2 - gain * shared)
+                inside.extend(np.abs(np.delete(errors, one) - gain * errors[one]) < half)
+                widths.extend(half / (1.96 * before))
         print(
-            f"  {between:.2f} {around:.2f}: {100 * (known.error.abs() < 1.96 * before).mean():.1f}%"
-            f"  {100 * inside / count:.1f}%  {after / before:.2f}"
+            f"  {between:.2f} {around:.2f} {alike}: {100 * (known.error.abs() < 1.96 * before).mean():.1f}%"
+            f"  {100 * np.mean(inside):.1f}%  {np.mean(widths):.2f}"
         )
 
 
