@@ -20,11 +20,12 @@ Each row is answered by
              parts of them the constants of each come from the other nine
   peer       aiconfigurator's estimate of the aggregated server (--peer)
 
-The constants fitted to all deployments are those of scripts/kernel_presets.py (--priced --formula). Of `left out` the share
-of points is printed that its errors' deviations hold, before and after one point of the deployment calibrated it, and how
-alike its errors of one deployment are by numbers of requests. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a change. A row that a program
-refuses counts as a miss of 100%. Errors are |predicted / measured - 1|; intervals of medians and of paired differences
-resample whole deployments.
+The constants fitted to all deployments are those of scripts/kernel_presets.py (--priced --formula). Of `left out` the
+share of points is printed that its errors' deviations hold, before and after one point of the deployment calibrated it,
+and how alike its errors of one deployment are by numbers of requests; of published speedups how many the intervals of
+plan hold. Answers are kept in DIR/NAME.csv and asked for only where missing: remove the files of specdec after a
+change. A row that a program refuses counts as a miss of 100%. Errors are |predicted / measured - 1|; intervals of
+medians and of paired differences resample whole deployments.
 """
 
 from __future__ import annotations
@@ -69,6 +70,16 @@ ACCELERATORS_PER_NODE = 8
 # measured times say that they do.
 DRAWN_LENGTHS = (0.9, 0.064, 40)
 CONSTANT_LENGTHS = (1.0, 0, 0)
+# Of published_rounds.csv those beside plain rounds on devices with kernels: target, draft, device, accelerators. SpecBundle
+# does not print the last: the number whose plain rounds are nearest.
+PUBLISHED = {
+    "specbundle Llama-3.1-8B-Instruct": ("llama-3.1-8b", "eagle3-llama-3.1-8b", "h200-sxm", 1),
+    "specbundle Llama-3.3-70B-Instruct": ("llama-3.3-70b", "eagle3-llama-3.3-70b", "h200-sxm", 4),
+    "specbundle Qwen3-30B-A3B-Instruct-2507": ("qwen3-30b-a3b", "eagle3-qwen3-30b-a3b", "h200-sxm", 4),
+    "specbundle Qwen3-235B-A22B-Instruct-2507": ("qwen3-235b-a22b", "eagle3-qwen3-235b-a22b", "h200-sxm", 8),
+    "specbundle Kimi-K2-Instruct": ("kimi-k2", "eagle3-kimi-k2", "h200-sxm", 8),
+    "vllm 16035": ("llama-3.1-8b", "eagle3-llama-3.1-8b", "h100-sxm", 1),
+}
 FIELDS = ["id", "tpot_ms", "tpot_low_ms", "tpot_high_ms", "ttft_ms", "refusal"]
 
 
@@ -297,6 +308,39 @@ def report_likeness(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 
         print(line)
 
 
+def report_speedups(specdec: str) -> None:
+    """How many of the published speedups the intervals of plan hold, at equal tokens per step."""
+    lines = pathlib.Path(__file__).with_name("published_rounds.csv").read_text().splitlines()
+    cells = pd.DataFrame(csv.DictReader(line for line in lines if not line.startswith("#")))
+    cells = cells.astype({"gamma": int, "batch": float, "output_tokens_per_second": float, "tokens_per_step": float})
+    cells["seconds"] = cells.batch * cells.tokens_per_step / cells.output_tokens_per_second
+    print("\npublished speedups")
+    for source, (model, draft, device, shared) in PUBLISHED.items():
+        found = cells[cells.source == source]
+        batch = found.batch.iloc[0]
+        command = [specdec, "plan", "--alpha", "0.7", "--hardware", device, "--model", model, "--draft-model", draft]
+        command += ["--draft-kind", "eagle", "--tp", str(shared), "--batch", f"{batch:g}", "--context", "600"]
+        answer, refusal = ask([*command, "--max-gamma", "8", "--format", "json", "--quiet"])
+        if answer is None:
+            print(f"  {source}: {refusal}")
+            continue
+        priced = {row["gamma"]: row for row in answer["points"][0]["rows"]}
+        held, width, error = [], [], []
+        for _, one in found[found.batch == batch].groupby("deployment"):
+            plain = one[one.gamma == 0].seconds
+            for cell in one[one.gamma > 0].itertuples() if len(plain) else ():
+                row = priced[cell.gamma]
+                speedup = row["tokens_per_step"] * plain.iloc[0] / cell.seconds
+                low, high = row["speedup_ci95"]
+                held.append(low <= speedup <= high)
+                width.append(math.log(high / low) / 2)
+                error.append(math.log(speedup / row["speedup"]))
+        print(
+            f"  {source}: {sum(held)} of {len(held)} held, half-width of ln {np.mean(width):.2f}"
+            f", ln(measured / priced) {np.min(error):+.2f} to {np.max(error):+.2f}"
+        )
+
+
 def peer_types(row: Any) -> dict[str, str]:
     """The peer's names of the types of a row. Its plain "fp8" scales activations anew at every product, which servers of
     a checkpoint in fp8 do not: DeepSeek and Qwen's FP8 have scales by block, the others fixed ones. gpt-oss keeps what
@@ -472,6 +516,7 @@ def main() -> int:
     report_engines(package, points)
     report_intervals(points, answers["left out"])
     report_likeness(points, answers["left out"])
+    report_speedups(specdec)
     return 0
 
 
