@@ -614,9 +614,8 @@ void Writer::write_sglang_schedule(const std::vector<ScheduleStretch>& steps) {
   if (!graphs.empty()) {
     options += fmt::format(" --cuda-graph-bs-decode {}", fmt::join(graphs, " "));
     note(
-        "SGLang takes the gamma of the CUDA graph that a batch is padded to, so that --cuda-graph-bs-decode has one "
-        "for "
-        "the last batch of each gamma; rounds of more requests than its last one run without a graph");
+        "SGLang takes the gamma of the CUDA graph to which a batch is padded, so that --cuda-graph-bs-decode has the "
+        "last batch of each gamma; rounds of more requests than its last one run without a graph");
   }
   options += " --speculative-adaptive --speculative-adaptive-config";
   note(
