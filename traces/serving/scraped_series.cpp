@@ -23,7 +23,7 @@ struct NamedMetric {
   ScrapedName meaning;
 };
 
-constexpr std::array<NamedMetric, 15> named_metrics = {{
+constexpr std::array<NamedMetric, 17> named_metrics = {{
     {"vllm:spec_decode_num_drafts_total", {"vllm", Metric::rounds, ""}},
     {"vllm:spec_decode_num_draft_tokens_total", {"vllm", Metric::drafted, ""}},
     {"vllm:spec_decode_num_accepted_tokens_total", {"vllm", Metric::accepted, ""}},
@@ -35,6 +35,8 @@ constexpr std::array<NamedMetric, 15> named_metrics = {{
     {"sglang:spec_verify_calls_total", {"sglang", Metric::rounds, ""}},
     {"sglang:generation_tokens_total", {"sglang", Metric::emitted, ""}},
     {"sglang:spec_accept_length", {"sglang", Metric::tokens_per_round, ""}},
+    {"sglang:spec_num_steps", {"sglang", Metric::draft_steps, ""}},
+    {"sglang:spec_num_draft_tokens", {"sglang", Metric::verified_tokens, ""}},
     {"trtllm_spec_decode_num_draft_tokens_total", {"tensorrt-llm", Metric::drafted, ""}},
     {"trtllm_spec_decode_num_accepted_tokens_total", {"tensorrt-llm", Metric::accepted, ""}},
     {"trtllm_spec_decode_drafted_tokens_total", {"tensorrt-llm", Metric::drafted_at, "token_position"}},
@@ -53,6 +55,10 @@ constexpr std::int64_t most_scraped_positions = 1024;
 constexpr double same_moment_s = 5;
 /// Counters of one scrape are not read at one instant.
 constexpr double position_sum_tolerance = 0.01;
+
+bool is_gauge(Metric metric) {
+  return metric == Metric::tokens_per_round || metric == Metric::draft_steps || metric == Metric::verified_tokens;
+}
 
 bool is_parallel_rank(std::string_view label) {
   return label == "tp_rank" || label == "pp_rank" || label == "moe_ep_rank";
@@ -181,9 +187,13 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
   if (!name->position_label.empty() && !position) {
     refuse("without the label " + std::string(name->position_label), "of a position in the draft");
   }
-  const bool gauge = name->metric == Metric::tokens_per_round;
+  const bool gauge = is_gauge(name->metric);
   if (gauge && !(sample.value > 0)) return;
-  if (gauge && !(1 <= sample.value && sample.value <= most_scraped_positions)) {
+  if (gauge && name->metric != Metric::tokens_per_round &&
+      !(sample.value <= most_scraped_positions && std::floor(sample.value) == sample.value)) {
+    refuse(number(sample.value), fmt::format("a number of tokens, an integer in [0, {}]", most_scraped_positions));
+  }
+  if (name->metric == Metric::tokens_per_round && !(1 <= sample.value && sample.value <= most_scraped_positions)) {
     refuse(number(sample.value), fmt::format("a mean of tokens per round, in [1, {}]", most_scraped_positions));
   }
   if (!gauge && !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
@@ -205,10 +215,11 @@ void ScrapedSeries::drop_repeating_ranks(const CountsSink& sink) {
   std::map<std::string, std::vector<std::size_t>> repeats;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (sets_[i].engine != "sglang" || !sets_[i].speculates()) continue;
+    // Series without a rank are of another process, and repeat none.
     std::vector<CountLabel> labels = sets_[i].labels;
-    labels.erase(
-        std::remove_if(labels.begin(), labels.end(), [](const auto& label) { return is_parallel_rank(label.name); }),
-        labels.end());
+    for (CountLabel& label : labels) {
+      if (is_parallel_rank(label.name)) label.value.clear();
+    }
     repeats[key_of("", labels)].push_back(i);
   }
   std::vector<bool> dropped(sets_.size());
@@ -239,33 +250,61 @@ void ScrapedSeries::drop_repeating_ranks(const CountsSink& sink) {
 void ScrapedSeries::join_emitted(const CountsSink& sink) {
   const auto is_tokens = [](const LabelSet& set) { return set.has(Metric::emitted) && !set.has(Metric::rounds); };
   const auto is_rounds = [](const LabelSet& set) { return set.has(Metric::rounds) && !set.has(Metric::emitted); };
+  std::vector<LabelSet*> all_rounds;
+  for (LabelSet& set : sets_) {
+    if (set.engine == "sglang" && is_rounds(set)) all_rounds.push_back(&set);
+  }
   for (LabelSet& tokens : sets_) {
     if (tokens.engine != "sglang" || !is_tokens(tokens)) continue;
-    LabelSet* match = nullptr;
-    int matches = 0;
-    for (LabelSet& rounds : sets_) {
-      if (rounds.engine != "sglang" || !is_rounds(rounds) || !compatible(rounds.labels, tokens.labels)) continue;
-      match = &rounds;
-      ++matches;
-    }
-    if (matches == 0) continue;
-    if (matches > 1) {
+    std::vector<LabelSet*> matches;
+    std::copy_if(all_rounds.begin(), all_rounds.end(), std::back_inserter(matches),
+                 [&](const LabelSet* rounds) { return compatible(rounds->labels, tokens.labels); });
+    if (matches.empty()) continue;
+    if (matches.size() > 1) {
       const Snapshot& first = tokens.snapshots.begin()->second;
-      sink.warn(
-          {"tokens_of_several_series",
-           fmt::format("{}: {} of {} belong to {} series of verification rounds, so that none has its tokens",
-                       place(first), metric_name("sglang", Metric::emitted), labels_text(tokens.labels), matches)});
+      sink.warn({"tokens_of_several_series",
+                 fmt::format("{}: {} of {} belong to {} series of verification rounds, so that none has its tokens",
+                             place(first), metric_name("sglang", Metric::emitted), labels_text(tokens.labels),
+                             matches.size())});
       continue;
     }
-    for (auto& [key, now] : match->snapshots) {
+    // Newer releases count streamed tokens and others apart.
+    for (auto& [key, now] : matches.front()->snapshots) {
       const auto found = tokens.snapshots.find(key);
       if (found == tokens.snapshots.end()) continue;
       const auto value = found->second.values.find(Metric::emitted);
-      if (value != found->second.values.end()) now.values.insert(*value);
+      if (value == found->second.values.end()) continue;
+      const auto [entry, is_new] = now.values.insert(*value);
+      if (!is_new) entry->second.value += value->second.value;
     }
   }
   sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [](const LabelSet& set) { return !set.speculates(); }),
               sets_.end());
+}
+
+/// SGLang's gauges are those of a scheduler, and stand under its rank; the counters of the same rounds do not.
+void ScrapedSeries::join_gauges() {
+  const auto is_rounds = [](const LabelSet& set) { return set.engine == "sglang" && set.has(Metric::rounds); };
+  std::vector<bool> joined(sets_.size());
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const LabelSet& gauges = sets_[i];
+    if (gauges.engine != "sglang" || is_rounds(gauges)) continue;
+    for (LabelSet& rounds : sets_) {
+      if (!is_rounds(rounds) || !compatible(rounds.labels, gauges.labels)) continue;
+      joined[i] = true;
+      for (const auto& [key, from] : gauges.snapshots) {
+        const auto now = rounds.snapshots.find(key);
+        if (now == rounds.snapshots.end()) continue;
+        for (const auto& [metric, value] : from.values) {
+          const auto [entry, is_new] = now->second.values.try_emplace(metric, value);
+          // Schedulers that draft differently have no length in common.
+          if (!is_new && entry->second.value != value.value) entry->second.value = 0;
+        }
+      }
+    }
+  }
+  std::size_t i = 0;
+  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [&](const LabelSet&) { return joined[i++]; }), sets_.end());
 }
 
 /// The counters of one server of TensorRT-LLM may stand under different labels, and would count its rounds twice.
@@ -393,8 +432,7 @@ class ScrapedSeries::Window {
     };
     const bool counter_fell = std::any_of(before_->values.begin(), before_->values.end(), [&](const auto& entry) {
       const auto found = now_.values.find(entry.first);
-      return entry.first != Metric::tokens_per_round && found != now_.values.end() &&
-             found->second.value < entry.second.value;
+      return !is_gauge(entry.first) && found != now_.values.end() && found->second.value < entry.second.value;
     });
     return counter_fell || fell(before_->accepted_at, now_.accepted_at) || fell(before_->drafted_at, now_.drafted_at);
   }
@@ -452,11 +490,49 @@ class ScrapedSeries::Window {
       counts_.accepted_at.resize(counts_.drafted_at.size());
       if (!counts_.rounds) counts_.rounds = counts_.drafted_at.front();
     }
-    const auto gauge = now_.values.find(Metric::tokens_per_round);
-    if (gauge != now_.values.end() && !counts_.emitted) {
-      counts_.tokens_per_round = gauge->second.value;
+    const auto mean = now_.values.find(Metric::tokens_per_round);
+    if (mean != now_.values.end() && mean->second.value > 0 && !counts_.emitted) {
+      counts_.tokens_per_round = mean->second.value;
       counts_.from_rates = true;
     }
+  }
+
+  /// A gauge that is the same at both ends of the window; 0 where it is not, and where there is none.
+  std::int64_t constant_gauge(Metric metric) const {
+    const auto found = now_.values.find(metric);
+    if (found == now_.values.end()) return 0;
+    if (before_ != nullptr) {
+      const auto old = before_->values.find(metric);
+      if (old == before_->values.end() || old->second.value != found->second.value) return 0;
+    }
+    return static_cast<std::int64_t>(found->second.value);
+  }
+
+  /// Drafts that fill a block in one step (DFlash) and trees of depth 1 say the same, and remain unknown.
+  void read_gauges() {
+    const std::int64_t steps = constant_gauge(Metric::draft_steps), verified = constant_gauge(Metric::verified_tokens);
+    if (steps == 0) {
+      if (now_.values.count(Metric::draft_steps) != 0) {
+        warn("draft_length_varies",
+             fmt::format("{} of {} is not the same throughout: the length of its drafts is taken as unknown",
+                         name(Metric::draft_steps), labels_text(set_.labels)));
+      }
+      return;
+    }
+    if (steps == 1 && verified > 2) return;
+    const double mean = counts_.rounds.value_or(0) > 0 && counts_.emitted ? *counts_.emitted / *counts_.rounds
+                                                                          : counts_.tokens_per_round.value_or(0);
+    // An adaptive server may have drafted more before the gauge was set.
+    if (mean > static_cast<double>(steps + 1)) {
+      warn("draft_length_varies", fmt::format("{} is {}, and a round put out {} tokens: the length of its drafts is "
+                                              "taken as unknown",
+                                              name(Metric::draft_steps), steps, mean));
+      return;
+    }
+    counts_.gamma = steps;
+    if (verified == 0) return;
+    counts_.shape = verified > steps + 1 ? DraftShape::tree : DraftShape::chain;
+    if (counts_.shape == DraftShape::tree) counts_.verified_per_round = verified;
   }
 
   static std::int64_t line_at(const Positions& values, std::size_t position) {
@@ -539,6 +615,7 @@ class ScrapedSeries::Window {
       counts_.gamma = static_cast<std::int64_t>(counts_.drafted_at.size());
     }
     if (set_.engine == "llama.cpp") counts_.rule = AcceptanceRule::greedy_draft;
+    if (set_.engine == "sglang") read_gauges();
   }
 
   const ScrapedSeries& series_;
@@ -589,6 +666,7 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
 void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
   drop_repeating_ranks(sink);
   join_emitted(sink);
+  join_gauges();
   join_positions(sink);
   if (sets_.empty()) {
     throw FileError(file, FileError::whole_file(), "content",

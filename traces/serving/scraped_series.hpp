@@ -24,6 +24,8 @@ enum class ScrapedMetric {
   drafted_at,        ///< counter by position in the draft
   emitted,           ///< counter, tokens put out
   tokens_per_round,  ///< gauge, of the last interval of the engine
+  draft_steps,       ///< gauge, how deep drafts go now
+  verified_tokens,   ///< gauge, tokens that a round verifies now, the root included
 };
 
 /// A series that is read:
@@ -31,8 +33,8 @@ enum class ScrapedMetric {
 ///   vllm:spec_decode_num_drafts_total, _num_draft_tokens_total, _num_accepted_tokens_total,
 ///     _num_accepted_tokens_per_pos_total{position="0"}
 ///   llamacpp:  the same names
-///   sglang:spec_verify_calls_total, generation_tokens_total, and the gauge spec_accept_length; not spec_accept_rate,
-///     whose denominator depends on the release
+///   sglang:spec_verify_calls_total, generation_tokens_total, and the gauges spec_accept_length, spec_num_steps and
+///     spec_num_draft_tokens; not spec_accept_rate, whose denominator depends on the release
 ///   trtllm_spec_decode_num_draft_tokens_total, _num_accepted_tokens_total, _drafted_tokens_total{token_position="0"},
 ///     _accepted_tokens_total{token_position="0"}
 struct ScrapedName {
@@ -61,8 +63,10 @@ struct ScrapedSample {
 /// scraped once, else the differences of consecutive scrapes as windows, those without a round left out.
 ///
 /// A counter that went down was set to 0 by a restart: the window is then what it counted since, and a warning says so.
-/// Series that SGLang's tensor-, pipeline- and expert-parallel ranks repeat are read from the lowest rank. Counters of
-/// TensorRT-LLM that stand under different labels count the same rounds: they are joined where no label contradicts.
+/// Series that SGLang's tensor-, pipeline- and expert-parallel ranks repeat are read from the lowest rank; its gauges
+/// go to the counters whose labels do not contradict theirs. A draft whose length differs between two scrapes is none
+/// that their window has. Counters of TensorRT-LLM that stand under different labels count the same rounds: they are
+/// joined where no label contradicts.
 class ScrapedSeries {
  public:
   explicit ScrapedSeries(std::string_view format) : format_(format) {}
@@ -112,6 +116,7 @@ class ScrapedSeries {
   Snapshot& snapshot(LabelSet& set, const ScrapedSample& sample);
   void drop_repeating_ranks(const CountsSink& sink);
   void join_emitted(const CountsSink& sink);
+  void join_gauges();
   void join_positions(const CountsSink& sink);
   std::vector<Snapshot> in_order(LabelSet& set, const CountsSink& sink) const;
   bool hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots, const CountsSink& sink) const;
