@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -23,11 +25,16 @@ struct NamedMetric {
   ScrapedName meaning;
 };
 
-constexpr std::array<NamedMetric, 17> named_metrics = {{
+constexpr std::array<NamedMetric, 22> named_metrics = {{
     {"vllm:spec_decode_num_drafts_total", {"vllm", Metric::rounds, ""}},
     {"vllm:spec_decode_num_draft_tokens_total", {"vllm", Metric::drafted, ""}},
     {"vllm:spec_decode_num_accepted_tokens_total", {"vllm", Metric::accepted, ""}},
     {"vllm:spec_decode_num_accepted_tokens_per_pos_total", {"vllm", Metric::accepted_at, "position"}},
+    {"vllm:inter_token_latency_seconds_count", {"vllm", Metric::times, ""}},
+    {"vllm:inter_token_latency_seconds_sum", {"vllm", Metric::time_seconds, ""}},
+    {"vllm:inter_token_latency_seconds_bucket", {"vllm", Metric::times_up_to, "le"}},
+    {"vllm:iteration_tokens_total_count", {"vllm", Metric::iterations, ""}},
+    {"vllm:time_to_first_token_seconds_count", {"vllm", Metric::first_tokens, ""}},
     {"llamacpp:spec_decode_num_drafts_total", {"llama.cpp", Metric::rounds, ""}},
     {"llamacpp:spec_decode_num_draft_tokens_total", {"llama.cpp", Metric::drafted, ""}},
     {"llamacpp:spec_decode_num_accepted_tokens_total", {"llama.cpp", Metric::accepted, ""}},
@@ -58,6 +65,22 @@ constexpr double position_sum_tolerance = 0.01;
 
 bool is_gauge(Metric metric) {
   return metric == Metric::tokens_per_round || metric == Metric::draft_steps || metric == Metric::verified_tokens;
+}
+
+bool is_of_times(Metric metric) {
+  return metric == Metric::times || metric == Metric::time_seconds || metric == Metric::times_up_to ||
+         metric == Metric::iterations || metric == Metric::first_tokens;
+}
+
+/// The upper edge of a bucket: a number above 0, or "+Inf".
+std::optional<double> edge_in(const std::string& text) {
+  if (text == "+Inf") return std::numeric_limits<double>::infinity();
+  double edge = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), edge);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(edge) || !(edge > 0)) {
+    return std::nullopt;
+  }
+  return edge;
 }
 
 bool is_parallel_rank(std::string_view label) {
@@ -124,7 +147,11 @@ bool ScrapedSeries::LabelSet::shares_metric(const LabelSet& other) const {
 bool ScrapedSeries::LabelSet::speculates() const {
   return std::any_of(snapshots.begin(), snapshots.end(), [](const auto& entry) {
     const Snapshot& now = entry.second;
-    return now.values.size() > now.values.count(Metric::emitted) || !now.accepted_at.empty() || !now.drafted_at.empty();
+    const auto of_rounds = [](const auto& value) {
+      return value.first != Metric::emitted && !is_of_times(value.first);
+    };
+    return std::any_of(now.values.begin(), now.values.end(), of_rounds) || !now.accepted_at.empty() ||
+           !now.drafted_at.empty();
   });
 }
 
@@ -135,6 +162,7 @@ void ScrapedSeries::LabelSet::take(LabelSet part) {
     entry->second.values.merge(from.values);
     entry->second.accepted_at.merge(from.accepted_at);
     entry->second.drafted_at.merge(from.drafted_at);
+    entry->second.times_up_to.merge(from.times_up_to);
   }
   const auto known = [&](const CountLabel& label) {
     return std::find(labels.begin(), labels.end(), label) != labels.end();
@@ -172,9 +200,14 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
   if (!name) return count_other();
   std::vector<CountLabel> labels;
   std::optional<std::int64_t> position;
+  std::optional<double> edge;
+  const bool by_edge = name->metric == Metric::times_up_to;
   for (const CountLabel& label : sample.labels) {
     if (name->engine == "sglang" && label.name == "engine_type" && label.value == "draft") return count_other();
-    if (!name->position_label.empty() && label.name == name->position_label) {
+    if (by_edge && label.name == name->position_label) {
+      edge = edge_in(label.value);
+      if (!edge) refuse(fmt::format("of le \"{}\"", printable(label.value)), "of an edge above 0, or of +Inf");
+    } else if (!name->position_label.empty() && label.name == name->position_label) {
       position = position_in(label.value);
       if (!position) {
         refuse(fmt::format("of {} \"{}\"", label.name, printable(label.value)),
@@ -184,7 +217,8 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
       labels.push_back(label);
     }
   }
-  if (!name->position_label.empty() && !position) {
+  if (by_edge && !edge) refuse("without the label le", "of an upper edge");
+  if (!by_edge && !name->position_label.empty() && !position) {
     refuse("without the label " + std::string(name->position_label), "of a position in the draft");
   }
   const bool gauge = is_gauge(name->metric);
@@ -196,13 +230,19 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
   if (name->metric == Metric::tokens_per_round && !(1 <= sample.value && sample.value <= most_scraped_positions)) {
     refuse(number(sample.value), fmt::format("a mean of tokens per round, in [1, {}]", most_scraped_positions));
   }
-  if (!gauge && !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
+  const bool measured = name->metric == Metric::time_seconds;
+  if (measured && !(0 <= sample.value && sample.value <= largest_count)) {
+    refuse(number(sample.value), "a sum of seconds, in [0, 2^53]");
+  }
+  if (!gauge && !measured &&
+      !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
     refuse(number(sample.value), "the value of a counter, an integer in [0, 2^53] (and no rate() of it)");
   }
   Snapshot& now = snapshot(label_set(name->engine, std::move(labels)), sample);
   const Value value = {sample.value, sample.line};
   const bool is_new = name->metric == Metric::accepted_at  ? now.accepted_at.emplace(*position, value).second
                       : name->metric == Metric::drafted_at ? now.drafted_at.emplace(*position, value).second
+                      : by_edge                            ? now.times_up_to.emplace(*edge, value).second
                                                            : now.values.emplace(name->metric, value).second;
   if (!is_new) refuse("given twice with the same labels", "given once in a scrape");
 }
@@ -278,8 +318,10 @@ void ScrapedSeries::join_emitted(const CountsSink& sink) {
       if (!is_new) entry->second.value += value->second.value;
     }
   }
-  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [](const LabelSet& set) { return !set.speculates(); }),
-              sets_.end());
+  const auto is_idle = [&](const LabelSet& set) {
+    return !set.speculates() && !(sink.plain_windows && set.times_rounds());
+  };
+  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), is_idle), sets_.end());
 }
 
 /// SGLang's gauges are those of a scheduler, and stand under its rank; the counters of the same rounds do not.
@@ -384,6 +426,7 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
     merged.back().values.merge(next.values);
     merged.back().accepted_at.merge(next.accepted_at);
     merged.back().drafted_at.merge(next.drafted_at);
+    merged.back().times_up_to.merge(next.times_up_to);
   }
   return merged;
 }
@@ -406,6 +449,7 @@ class ScrapedSeries::Window {
     check_positions();
     check_totals();
     infer_shape();
+    if (sink_.plain_windows) read_times();
     return std::move(counts_);
   }
 
@@ -506,6 +550,29 @@ class ScrapedSeries::Window {
       if (old == before_->values.end() || old->second.value != found->second.value) return 0;
     }
     return static_cast<std::int64_t>(found->second.value);
+  }
+
+  /// The times of rounds, and how many iterations they are of. An engine of another release lacks series of them.
+  void read_times() {
+    const auto count = change(Metric::times), seconds = change(Metric::time_seconds);
+    const auto iterations = change(Metric::iterations), first_tokens = change(Metric::first_tokens);
+    if (!count || *count == 0 || !seconds || !iterations || !first_tokens || now_.times_up_to.empty()) return;
+    RoundTimes times = {*count, *seconds, *iterations, *first_tokens, {}};
+    double before = 0;
+    for (const auto& [edge, value] : now_.times_up_to) {
+      double up_to = value.value;
+      if (before_ != nullptr) {
+        const auto old = before_->times_up_to.find(edge);
+        if (old != before_->times_up_to.end()) up_to -= old->second.value;
+      }
+      const std::string field = fmt::format("{} up to {}", name(Metric::times_up_to), edge);
+      if (up_to < before) refuse(value.line, field, number(up_to), fmt::format("at least {}, as below it", before));
+      if (up_to > *count) refuse_above(value.line, field, up_to, name(Metric::times), *count);
+      before = up_to;
+      times.up_to.emplace(edge, up_to);
+    }
+    times.up_to[std::numeric_limits<double>::infinity()] = *count;
+    counts_.round_times = std::move(times);
   }
 
   /// Drafts that fill a block in one step (DFlash) and trees of depth 1 say the same, and remain unknown.
@@ -629,6 +696,7 @@ class ScrapedSeries::Window {
 bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots,
                               const CountsSink& sink) const {
   const auto counted = [](const ServingCounts& counts) {
+    if (counts.round_times) return true;
     if (counts.rounds) return *counts.rounds > 0;
     if (counts.drafted) return *counts.drafted > 0;
     return counts.accepted.value_or(0) > 0 || counts.tokens_per_round.has_value();
@@ -655,6 +723,9 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
     return any;
   }
   for (std::size_t i = 1; i < snapshots.size(); ++i) {
+    // Only a server that is started anew begins or ceases to draft.
+    const auto drafts = [](const Snapshot& snapshot) { return snapshot.values.count(Metric::rounds) != 0; };
+    if (set.engine == "vllm" && drafts(snapshots[i - 1]) != drafts(snapshots[i])) continue;
     ServingCounts counts = Window(*this, set, &snapshots[i - 1], snapshots[i], sink).counts();
     counts.unit = CountUnit::window;
     counts.begin_s = snapshots[i - 1].time_s;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -215,6 +216,39 @@ TEST_CASE(
 
   CHECK(counts_refusal({scrape(100, 200, 60, 3, 4) + "sglang:spec_num_steps{model_name=\"m\"} 2.5\n"}) ==
         "1.txt:7: sglang:spec_num_steps is 2.5, but must be a number of tokens, an integer in [0, 1024]");
+}
+
+TEST_CASE("the times between vLLM's tokens are read where they are wanted, as the difference of two scrapes") {
+  const auto scrape = [](int within, int all, double seconds, int iterations, int requests) {
+    return fmt::format(
+        "vllm:inter_token_latency_seconds_bucket{{engine=\"0\",le=\"0.01\"}} {}\n"
+        "vllm:inter_token_latency_seconds_bucket{{engine=\"0\",le=\"+Inf\"}} {}\n"
+        "vllm:inter_token_latency_seconds_count{{engine=\"0\"}} {}\n"
+        "vllm:inter_token_latency_seconds_sum{{engine=\"0\"}} {}\n"
+        "vllm:iteration_tokens_total_count{{engine=\"0\"}} {}\n"
+        "vllm:time_to_first_token_seconds_count{{engine=\"0\"}} {}\n",
+        within, all, all, seconds, iterations, requests);
+  };
+  const std::string drafts = "vllm:spec_decode_num_drafts_total{engine=\"0\"} 5\n";
+  const AllCounts read = counts_of({scrape(10, 12, 0.5, 6, 1), scrape(40, 52, 2.25, 16, 4)}, true);
+  REQUIRE(read.units.size() == 1);
+  REQUIRE(read.units[0].round_times);
+  const traces::RoundTimes& times = *read.units[0].round_times;
+  CHECK(times.count == 40);
+  CHECK(times.seconds == 1.75);
+  CHECK(times.iterations == 10);
+  CHECK(times.first_tokens == 3);
+  CHECK(times.up_to == std::map<double, double>{{0.01, 30}, {std::numeric_limits<double>::infinity(), 40}});
+  // Without need of times they are no counts of speculation, and a server that ceases to draft is another one.
+  CHECK_THAT(counts_refusal({scrape(10, 12, 0.5, 6, 1)}), Contains("metrics without speculative decoding"));
+  CHECK_FALSE(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts}).units[0].round_times);
+  CHECK(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts, scrape(40, 52, 2.25, 16, 4), scrape(50, 62, 2.5, 19, 4)}, true)
+            .units.size() == 1);
+  CHECK_THAT(
+      counts_refusal({drafts + "vllm:inter_token_latency_seconds_bucket{le=\"soon\"} 3\n"}),
+      Contains("1.txt:2: vllm:inter_token_latency_seconds_bucket is of le \"soon\", but must be of an edge above 0"));
+  CHECK_THAT(counts_refusal({drafts + "vllm:inter_token_latency_seconds_sum -1\n"}),
+             Contains("1.txt:2: vllm:inter_token_latency_seconds_sum is -1, but must be a sum of seconds"));
 }
 
 TEST_CASE("two scrapes that SGLang's collectors wrote give its rounds, all its tokens and its gamma") {
