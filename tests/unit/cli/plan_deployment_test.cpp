@@ -126,7 +126,7 @@ TEST_CASE("the point of the closed forms has their speedup at every gamma") {
   for (const ordered_json& row : plan["rows"]) {
     const ordered_json& same = plan["points"][0]["rows"][row["gamma"].get<std::size_t>()];
     CHECK(same["speedup"].get<double>() == Approx(row["speedup"].get<double>()).epsilon(1e-12));
-    CHECK(same["tokens_per_step"].get<double>() == Approx(row["expected_tokens"].get<double>()).epsilon(1e-12));
+    CHECK(same["tokens_per_step"].get<double>() == Approx(row["tokens_per_step"].get<double>()).epsilon(1e-12));
   }
 }
 
@@ -263,8 +263,8 @@ TEST_CASE("two scrapes of one vLLM server are a plan, and two of it without draf
   const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/serving/";
   const std::string drafts = folder + "vllm_k4_before.prom " + folder + "vllm_k4_after.prom ";
   const std::string plain = folder + "vllm_plain_before.prom " + folder + "vllm_plain_after.prom ";
-  const ordered_json alone = plan_of("--cost " + drafts + "--counters " + drafts);
-  const ordered_json both = plan_of("--cost " + drafts + plain + "--counters " + drafts);
+  const ordered_json alone = json_of("--cost " + drafts + "--counters " + drafts);
+  const ordered_json both = json_of("--cost " + drafts + plain + "--counters " + drafts);
   // 6 + 0.15 B ms without drafts, 6 + 0.8 4 + 0.15 5 B with four: what the servers of the files take.
   const double batch = both["points"][0]["batch"];
   CHECK(batch == Approx(8).epsilon(0.05));
@@ -274,15 +274,15 @@ TEST_CASE("two scrapes of one vLLM server are a plan, and two of it without draf
     }
     return ordered_json();
   };
-  const double tokens = of_gamma(both, 4)["expected_tokens"].get<double>();
+  const double tokens = of_gamma(both, 4)["tokens_per_step"].get<double>();
   const double truth = tokens * (6 + 0.15 * batch) / (6 + 0.8 * 4 + 0.15 * 5 * batch);
   for (const ordered_json& plan : {alone, both}) {
-    const ordered_json interval = of_gamma(plan, 4)["speedup_interval"];
+    const ordered_json interval = of_gamma(plan, 4)["speedup_ci95"];
     CHECK(interval[0].get<double>() < truth);
     CHECK(truth < interval[1].get<double>());
   }
   const auto width = [&](const ordered_json& plan) {
-    const ordered_json interval = of_gamma(plan, 4)["speedup_interval"];
+    const ordered_json interval = of_gamma(plan, 4)["speedup_ci95"];
     return interval[1].get<double>() - interval[0].get<double>();
   };
   CHECK(width(both) < 0.6 * width(alone));
@@ -478,7 +478,7 @@ TEST_CASE("counters give the observed tokens at the gamma that was measured, and
   CHECK(point["rows"][4]["extrapolated"] == false);
   CHECK(point["rows"][9]["extrapolated"] == true);
   CHECK(point["verdict_at_design_effect_3"].is_string());
-  CHECK(plan["rows"][4]["expected_tokens"].get<double>() == Approx(2.8));
+  CHECK(plan["rows"][4]["tokens_per_step"].get<double>() == Approx(2.8));
   CHECK(plan["inputs"]["files"][0]["size_bytes"].is_number());
   CHECK(json_of("--counters " + counters_in(scratch) +
                 " --c 0.05 --beyond zero")["points"][0]["rows"][9]["tokens_per_step"] <
