@@ -126,7 +126,7 @@ TEST_CASE("the point of the closed forms has their speedup at every gamma") {
   for (const ordered_json& row : plan["rows"]) {
     const ordered_json& same = plan["points"][0]["rows"][row["gamma"].get<std::size_t>()];
     CHECK(same["speedup"].get<double>() == Approx(row["speedup"].get<double>()).epsilon(1e-12));
-    CHECK(same["tokens_per_step"].get<double>() == Approx(row["tokens_per_step"].get<double>()).epsilon(1e-12));
+    CHECK(same["tokens_per_step"].get<double>() == Approx(row["expected_tokens"].get<double>()).epsilon(1e-12));
   }
 }
 
@@ -478,7 +478,7 @@ TEST_CASE("counters give the observed tokens at the gamma that was measured, and
   CHECK(point["rows"][4]["extrapolated"] == false);
   CHECK(point["rows"][9]["extrapolated"] == true);
   CHECK(point["verdict_at_design_effect_3"].is_string());
-  CHECK(plan["rows"][4]["tokens_per_step"].get<double>() == Approx(2.8));
+  CHECK(plan["rows"][4]["expected_tokens"].get<double>() == Approx(2.8));
   CHECK(plan["inputs"]["files"][0]["size_bytes"].is_number());
   CHECK(json_of("--counters " + counters_in(scratch) +
                 " --c 0.05 --beyond zero")["points"][0]["rows"][9]["tokens_per_step"] <
@@ -1271,10 +1271,9 @@ TEST_CASE("what lies outside the measured times is refused, and priced with --ex
   const ScratchFolder scratch;
   const std::string short_table = (scratch / "short.csv").string();
   std::ofstream(short_table) << "batch,tokens,context,seconds\n1,1,0,0.01\n8,1,0,0.011\n";
-  check_refused(
-      "--alpha 0.8 --c 0.05 --batch 8 --gamma 3 --max-regret 0.1 --cost " + short_table,
-      "--max-regret cannot be checked at batch 8, context 0: tokens in a pass of the target is 16 (batch 8, 2 "
-      "each), but must be in [1, 8], where batches and tokens were timed");
+  check_refused("--alpha 0.8 --c 0.05 --batch 8 --gamma 3 --max-regret 0.1 --cost " + short_table,
+                "--max-regret cannot be checked at batch 8, context 0: tokens in a pass of the target is 16 (batch 8, 2 "
+                "each), but must be in [1, 8], where batches and tokens were timed");
   const std::string options = "--alpha 0.7 --c 0.05 --cost " + timings_in(scratch, 0.01, 0.0002) + " --batch ";
   const Run run = run_specdec("plan " + options + "10000");
   CHECK(run.exit_code == 2);
