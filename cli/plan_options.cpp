@@ -189,7 +189,7 @@ void declare(Options& options, PlanOptions& o) {
   options.texts("--cost", o.cost_files, "FILE",
                 "measured times of the target's passes: a table of batch,\ntokens,context,seconds, or llama-bench "
                 "files; or logs of\n"
-                "vLLM or SGLang");
+                "vLLM or SGLang, or scrapes of vLLM");
   options.texts("--draft-cost", o.draft_cost_files, "FILE", "the same of the draft; or one model of --cost");
   options.number("--overhead-seconds", o.overhead_seconds, {},
                  "other time of a speculative step, with --cost or --bench\n(there beyond that of the runs) [0]");

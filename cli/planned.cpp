@@ -11,6 +11,7 @@
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "traces/serving/engine_log.hpp"
+#include "traces/serving/prometheus_text.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -27,17 +28,20 @@ estimate::BeyondObserved beyond_of(const PlanOptions& o) {
   return o.beyond == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
 }
 
-bool is_log(const std::string& file) { return traces::has_engine_windows(traces::FileHead::of(file)); }
+bool is_log(const std::string& file) {
+  const traces::FileHead head = traces::FileHead::of(file);
+  return traces::has_engine_windows(head) || traces::prometheus_text_format().recognises(head);
+}
 
-/// Whether the files of --cost are engines' logs and no tables.
+/// Whether the files of --cost are engines' logs or scrapes and no tables.
 bool are_logs(const std::vector<std::string>& files) {
   const auto log = std::find_if(files.begin(), files.end(), is_log);
   if (log == files.end()) return false;
   const auto table = std::find_if_not(files.begin(), files.end(), is_log);
   if (table == files.end()) return true;
   throw UsageError(
-      fmt::format("--cost is {}, an engine's log, and {}, which is none, but must be logs alone or tables of "
-                  "times alone",
+      fmt::format("--cost is {}, an engine's log or scrape, and {}, which is neither, but must be logs and scrapes "
+                  "alone or tables of times alone",
                   *log, *table));
 }
 

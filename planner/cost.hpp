@@ -189,7 +189,8 @@ struct Cost {
   /// Timed passes of the target and, unless c is given, of the draft. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Cost of_timings(const Timings& target, const TimingOptions& options = {});
-  /// The steady windows of an engine's logs, plain and speculative. Component `sources`.
+  /// The steady windows of engines' logs and the windows between scrapes, plain and speculative.
+  /// Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Cost of_logs(const std::vector<std::string>& files, const LogOptions& options = {});
 };

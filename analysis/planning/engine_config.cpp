@@ -114,6 +114,37 @@ std::string one_key_a_line(const ordered_json& object) {
   return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
 }
 
+/// The batches for which SGLang captures a CUDA graph of rounds by itself, as far as memory allows: those up to `last`.
+/// Source: generate_decode_cuda_graph_batch_sizes of SGLang 0.5.23, the same since 0.5.14
+std::vector<std::int64_t> sglang_own_graphs(std::int64_t last) {
+  struct Range {
+    std::int64_t first, last, step;
+  };
+  const Range ranges[] = {{1, 8, 1}, {10, 32, 2}, {40, 64, 4}, {72, 256, 8}, {272, last, 16}};
+  std::vector<std::int64_t> batches;
+  for (const Range& range : ranges) {
+    for (std::int64_t batch = range.first; batch <= std::min(range.last, last); batch += range.step) {
+      batches.push_back(batch);
+    }
+  }
+  return batches;
+}
+
+/// The batches that need a CUDA graph so that none is padded to one that belongs to the next stretch; empty if SGLang's
+/// own ones do. However few of these it captures, a batch that is one of them is padded to no other.
+std::vector<std::int64_t> sglang_graphs(const std::vector<ScheduleStretch>& steps) {
+  std::vector<std::int64_t> batches = sglang_own_graphs(steps.back().batch_high);
+  const std::size_t own = batches.size();
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+    const std::int64_t end = steps[i].batch_high;
+    const auto at = std::lower_bound(batches.begin(), batches.end(), end);
+    if (at == batches.end() || *at != end) batches.insert(at, end);
+  }
+  if (batches.size() == own) return {};
+  if (batches.back() < steps.back().batch_high) batches.push_back(steps.back().batch_high);
+  return batches;
+}
+
 /// Empty if it has none.
 std::string_view llamacpp_cache_type(NumberType type) {
   switch (type) {
@@ -151,7 +182,7 @@ class Writer {
     if (config_.variants.size() > 1 && config_.file != EngineRequest().file) {
       note(fmt::format("{} is the file for {}", config_.file, config_.variants.front().releases));
     }
-    if (has_draft_gap()) {
+    if (config_.variants.front().text.find(draft_gap) != std::string::npos) {
       config_.not_to_be_written =
           fmt::format("{} stands for {} of the draft, which is not known", draft_gap, kind_of_name());
     }
@@ -196,16 +227,23 @@ class Writer {
     add_variant("every release", "");
   }
 
-  void add_variant(const std::string& releases, const std::string& text) {
-    config_.variants.push_back({releases, text, command(text)});
+  /// @param options  of the command, beside the text's file
+  void add_variant(const std::string& releases, const std::string& text, const std::string& options = "") {
+    config_.variants.push_back({releases, text, command(text, options)});
   }
 
-  std::string command(const std::string& text) const;
+  std::string command(const std::string& text, const std::string& options) const;
   std::vector<std::string> server_options() const;
   std::int64_t nodes() const;
   std::string node_options() const;
   void note_nodes();
   bool names_draft() const { return request_.kind != DraftKind::mtp && request_.kind != DraftKind::ngram; }
+  std::string_view sglang_algorithm() const;
+  std::string sglang_options(std::int64_t gamma, char separator) const;
+  void write_sglang_schedule(const std::vector<ScheduleStretch>& steps);
+  bool samples_rejection() const {
+    return request_.rule == AcceptanceRule::rejection && request_.kind != DraftKind::ngram;
+  }
   std::string_view trtllm_type() const;
   std::string trtllm_text(bool newer, std::int64_t longest, const std::vector<ScheduleStretch>& schedule) const;
   std::string own_cache_type() const;
@@ -215,6 +253,13 @@ class Writer {
   void note_held();
   void note_end();
   void note_assumptions();
+
+  /// Every batch of the plan with what stands at the batch below where nothing is decided, one stretch for each gamma.
+  std::vector<ScheduleStretch> lower_ends() const {
+    std::vector<ScheduleStretch> steps;
+    for (const ScheduleStretch& step : config_.runs) append({step.batch_low, step.batch_high, step.gamma}, steps);
+    return steps;
+  }
 
   /// The engine drafts the fixed gamma at every batch; notes what that loses if the plan has more than one.
   void run_fixed(std::string_view engine) {
@@ -355,7 +400,8 @@ void Writer::note_nodes() {
 }
 
 /// @param text  the contents of the file that it starts the server with; empty: without drafts
-std::string Writer::command(const std::string& text) const {
+/// @param options  if not empty, the last one takes that file
+std::string Writer::command(const std::string& text, const std::string& options) const {
   constexpr std::array<std::string_view, 4> starts = {"vllm serve", "python -m sglang.launch_server --model-path",
                                                       "trtllm-serve", "llama-server -m"};
   std::string command = fmt::format("{} {}", starts[static_cast<std::size_t>(config_.engine)], shell_word(target()));
@@ -363,6 +409,7 @@ std::string Writer::command(const std::string& text) const {
   command += node_options();
   if (text.empty()) return command;
   const std::string file = shell_word(request_.file);
+  if (!options.empty()) return fmt::format("{} {} {}", command, options, file);
   switch (config_.engine) {
     case Engine::vllm:
       return fmt::format("{} --speculative-config \"$(cat {})\"", command, file);
@@ -379,8 +426,9 @@ std::string Writer::command(const std::string& text) const {
 
 /// True if the output names a draft that is unknown.
 bool Writer::has_draft_gap() const {
-  return std::any_of(config_.variants.begin(), config_.variants.end(),
-                     [](const EngineVariant& variant) { return variant.text.find(draft_gap) != std::string::npos; });
+  return std::any_of(config_.variants.begin(), config_.variants.end(), [](const EngineVariant& variant) {
+    return (variant.text + variant.command).find(draft_gap) != std::string::npos;
+  });
 }
 
 void Writer::note_untold() {
@@ -501,44 +549,82 @@ void Writer::write_vllm() {
               one_key_a_line(json));
 }
 
-void Writer::write_sglang() {
-  const std::int64_t gamma = request_.fixed.gamma;
-  run_fixed("SGLang");
-  std::string algorithm;
-  bool chain = true;
+std::string_view Writer::sglang_algorithm() const {
   switch (request_.kind) {
     case DraftKind::model:
     case DraftKind::mirrored:
-      algorithm = "STANDALONE";
-      break;
+      return "STANDALONE";
     case DraftKind::eagle:
-      algorithm = "EAGLE3";
-      note("for the heads of the first EAGLE the algorithm is EAGLE");
-      break;
+      return "EAGLE3";
     case DraftKind::mtp:
-      algorithm = "NEXTN";
-      break;
+      return "NEXTN";
     case DraftKind::parallel:
-      algorithm = "DFLASH";
-      chain = false;
-      break;
+      return "DFLASH";
     case DraftKind::ngram:
-      algorithm = "NGRAM";
-      chain = false;
       break;
   }
-  if (gamma == 0) return configure_nothing(plain_loses_least);
-  std::string text = "--speculative-algorithm " + algorithm;
-  if (names_draft()) text += "\n--speculative-draft-model-path " + shell_word(draft());
-  if (chain) text += fmt::format("\n--speculative-num-steps {}\n--speculative-eagle-topk 1", gamma);
-  text += fmt::format("\n--speculative-num-draft-tokens {}", gamma + 1);
-  const bool rejection = request_.rule == AcceptanceRule::rejection && request_.kind != DraftKind::ngram;
-  if (rejection) text += "\n--speculative-use-rejection-sampling";
+  return "NGRAM";
+}
+
+/// @param separator  between two options
+std::string Writer::sglang_options(std::int64_t gamma, char separator) const {
+  std::vector<std::string> options = {fmt::format("--speculative-algorithm {}", sglang_algorithm())};
+  if (names_draft()) options.push_back("--speculative-draft-model-path " + shell_word(draft()));
+  if (request_.kind != DraftKind::parallel && request_.kind != DraftKind::ngram) {
+    options.push_back(fmt::format("--speculative-num-steps {}", gamma));
+    options.emplace_back("--speculative-eagle-topk 1");
+  }
+  options.push_back(fmt::format("--speculative-num-draft-tokens {}", gamma + 1));
+  if (samples_rejection()) options.emplace_back("--speculative-use-rejection-sampling");
+  return fmt::format("{}", fmt::join(options, std::string(1, separator)));
+}
+
+void Writer::write_sglang() {
+  const std::vector<ScheduleStretch> steps = lower_ends();
+  const bool adapts = request_.kind == DraftKind::eagle || request_.kind == DraftKind::mtp;
+  const bool scheduled = adapts && steps.size() > 1;
+  if (!scheduled) run_fixed("SGLang");
+  if (request_.kind == DraftKind::eagle) note("for the heads of the first EAGLE the algorithm is EAGLE");
+  const std::int64_t fixed = request_.fixed.gamma;
+  if (!scheduled && fixed == 0) return configure_nothing(plain_loses_least);
   note_unknown_rule("greedy drafting");
   note_temperature_zero();
-  add_variant(rejection ? "SGLang releases that know --speculative-use-rejection-sampling (2026)"
-                        : fmt::format("SGLang releases that know --speculative-algorithm {}", algorithm),
-              text + '\n');
+  if (scheduled) write_sglang_schedule(steps);
+  if (fixed == 0) return;
+  add_variant(scheduled ? "SGLang before 0.5.14"
+              : samples_rejection()
+                  ? "SGLang releases that know --speculative-use-rejection-sampling (2026)"
+                  : fmt::format("SGLang releases that know --speculative-algorithm {}", sglang_algorithm()),
+              sglang_options(fixed, '\n') + '\n');
+}
+
+/// A file of one candidate for each stretch, so that its look-up has nothing to adapt.
+void Writer::write_sglang_schedule(const std::vector<ScheduleStretch>& steps) {
+  ordered_json json;
+  for (const ScheduleStretch& step : steps) {
+    json[fmt::format("{}", step.batch_low)] = {{"candidate_steps", {step.gamma}}};
+  }
+  // The server starts with the length that it keeps where it cannot adapt; it must be one of the file.
+  const std::int64_t fixed = request_.fixed.gamma;
+  const bool has_fixed =
+      fixed > 0 && std::any_of(steps.begin(), steps.end(), [&](const auto& step) { return step.gamma == fixed; });
+  const std::int64_t start = has_fixed ? fixed : largest_gamma(steps);
+  std::string options = sglang_options(start, ' ');
+  const std::vector<std::int64_t> graphs = sglang_graphs(steps);
+  if (!graphs.empty()) {
+    options += fmt::format(" --cuda-graph-bs-decode {}", fmt::join(graphs, " "));
+    note(
+        "SGLang takes the gamma of the CUDA graph to which a batch is padded, so that --cuda-graph-bs-decode has the "
+        "last batch of each gamma; rounds of more requests than its last one run without a graph");
+  }
+  options += " --speculative-adaptive --speculative-adaptive-config";
+  note(
+      fmt::format("with data-parallel attention, several EAGLE layers, two-batch overlap or pdmux SGLang warns at its "
+                  "start, ignores "
+                  "the schedule and drafts {} at every batch",
+                  start));
+  add_variant("SGLang 0.5.14 and later, the first whose candidate_steps may be 0", one_key_a_line(json), options);
+  note_fixed("SGLang before 0.5.14");
 }
 
 std::string_view Writer::trtllm_type() const {

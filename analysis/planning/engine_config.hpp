@@ -47,7 +47,8 @@ struct EngineRequest {
 struct EngineVariant {
   /// The releases to which it applies, in words.
   std::string releases;
-  /// The contents of the file: JSON for vLLM, YAML for TensorRT-LLM, command-line options for the others, one per line.
+  /// The contents of the file: JSON for vLLM and for a schedule of SGLang, YAML for TensorRT-LLM, else command-line
+  /// options, one per line.
   /// Empty if nothing is to be drafted.
   std::string text;
   /// A command that starts the server with it. On several machines it has the placeholders <RANK> and <ADDRESS>.
@@ -77,14 +78,17 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 ///   vllm      --speculative-config with num_speculative_tokens_per_batch_size [[low, high, gamma], ...]
 ///   trtllm    draft_len_schedule, whose keys are the upper ends of the ranges (older releases: the lower ends, and
 ///             one draft length for heads)
-///   sglang    one chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1
+///   sglang    of heads (eagle, mtp) the file of --speculative-adaptive-config, {"low": {"candidate_steps": [gamma]},
+///   ...},
+///             and CUDA graphs that end where the ranges do, since it looks the gamma of a padded batch up; else one
+///             chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1
 ///   llamacpp  one draft length, the fixed gamma
 ///
 /// It covers the batches whose schedule is decided: by the estimates; a note names those for which the intervals do
-/// not determine whether drafts gain enough. At the others vLLM continues with the batch below, TensorRT-LLM drafts
-/// nothing above the last key, and the others draft one length everywhere; both schedules must begin at batch 1, with
-/// the first gamma if nothing is decided there. `runs` and the notes say so, and a note says what the engine does above
-/// the last batch where no max_num_seqs limits the server.
+/// not determine whether drafts gain enough. At the others vLLM and SGLang continue with the batch below, TensorRT-LLM
+/// drafts nothing above the last key, and an engine without a schedule drafts one length everywhere; schedules must
+/// begin at batch 1, with the first gamma if nothing is decided there. `runs` and the notes say so, and a note says
+/// what the engine does above the last batch where no max_num_seqs limits the server.
 ///
 /// Source:   the engines' own option descriptions; docs/cli.md#configuration-for-an-engine
 /// @throws std::invalid_argument if the schedule is empty, has gaps or does not begin at batch 1, if nothing is decided

@@ -8,8 +8,10 @@
 #include "analysis/cost/measured_cost.hpp"
 #include "analysis/cost/observed_rounds.hpp"
 #include "analysis/cost/overhead_cost.hpp"
+#include "analysis/cost/scraped_rounds.hpp"
 #include "analysis/planning/bench_plan.hpp"
 #include "planner/cost.hpp"
+#include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/server_files.hpp"
 #include "traces/serving/engine_log.hpp"
@@ -61,6 +63,28 @@ std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOption
                   option_of(o.draft, "c"),
                   o.draft.name.empty() ? "--draft-cost, or --draft-model where --cost holds them"
                                        : "cost=FILE, or model=NAME where --cost holds them"));
+}
+
+/// The rounds of windows between scrapes, and how far off each may be.
+void add_scraped_rounds(const std::vector<traces::ServingCounts>& windows, std::vector<cost::ObservedRound>& rounds,
+                        std::vector<Note>& warnings) {
+  const auto has_times = [](const traces::ServingCounts& window) { return window.window || window.round_times; };
+  for (const traces::ServingCounts& window : windows) {
+    if (std::none_of(windows.begin(), windows.end(),
+                     [&](const auto& other) { return other.file == window.file && has_times(other); })) {
+      throw window.refusal("vllm:inter_token_latency_seconds", "missing, or without one of its series",
+                           "given beside vllm:iteration_tokens_total and vllm:time_to_first_token_seconds: they say "
+                           "how long rounds take");
+    }
+    if (!window.round_times) continue;
+    const cost::ScrapedRound scraped = cost::scraped_round(window);
+    rounds.push_back(scraped.round);
+    warnings.push_back({"round_of_scrapes",
+                        fmt::format("{}: a round of gamma {} at batch {} takes {} to {} ms without prompts, which the "
+                                    "buckets of times between tokens leave open",
+                                    window.place(), brief(scraped.round.gamma), brief(scraped.round.batch),
+                                    brief(1000 * scraped.seconds.lo), brief(1000 * scraped.seconds.hi))});
+  }
 }
 
 }  // namespace
@@ -144,15 +168,18 @@ Cost Cost::of_logs(const std::vector<std::string>& files, const LogOptions& o) {
   const std::vector<traces::ServingCounts> windows = counts_in(files, cost.warnings);
   require_drafts_told(windows, o.at);
   cost.files = files;
-  const cost::LogRounds log =
-      cost::log_rounds(windows, o.at ? std::optional(static_cast<double>(*o.at)) : std::nullopt);
+  cost::LogRounds log = cost::log_rounds(windows, o.at ? std::optional(static_cast<double>(*o.at)) : std::nullopt);
+  const std::size_t of_logs = log.rounds.size();
+  add_scraped_rounds(windows, log.rounds, cost.warnings);
   const auto drafts = [](const cost::ObservedRound& round) { return round.gamma > 0; };
   if (std::none_of(log.rounds.begin(), log.rounds.end(), drafts)) {
     throw QuestionError(fmt::format(
         "--cost: no steady window of {} drafted, so that they do not say what drafting costs", fmt::join(files, ", ")));
   }
-  cost.warnings.push_back({"rounds_of_logs", fmt::format("{} of {} windows of --cost are steady: they price rounds",
-                                                         log.steady_windows, log.windows)});
+  if (of_logs > 0) {
+    cost.warnings.push_back({"rounds_of_logs", fmt::format("{} of {} windows of --cost are steady: they price rounds",
+                                                           log.steady_windows, log.windows)});
+  }
   std::vector<cost::ObservedRound> rounds = log.rounds;
   const auto batch = cost::join_batches(rounds);
   cost.usual_batches = batch ? std::vector<double>{*batch} : log.usual_batches();

@@ -239,7 +239,7 @@ class Cost:
         draft_kind: DraftKind | None = None,
         at: int | None = None,
     ) -> Cost:
-        """The steady windows of the logs of vLLM or SGLang, plain and speculative.
+        """The steady windows of the logs of vLLM or SGLang, plain and speculative, or windows between scrapes of vLLM.
 
         Parameters
         ----------

@@ -5,6 +5,7 @@
 #include "tests/fuzz/fuzzed_file.hpp"
 #include "traces/serving/aiperf.hpp"
 #include "traces/serving/bench_results.hpp"
+#include "traces/serving/guidellm.hpp"
 #include "traces/serving/iteration_stats.hpp"
 #include "traces/serving/position_trace_counts.hpp"
 #include "traces/serving/response_counts.hpp"
@@ -34,7 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
        {traces::vllm_requests_format(), traces::tensorrt_llm_requests_format(), traces::sglang_responses_format(),
         traces::llama_server_timings_format(), traces::sglang_bench_format(), traces::vllm_bench_format(),
         traces::tensorrt_llm_iterations_format(), traces::spec_bench_format(), traces::eagle_format(),
-        traces::position_trace_counts_format(), traces::aiperf_records_format(), traces::aiperf_summary_format()}) {
+        traces::position_trace_counts_format(), traces::aiperf_records_format(), traces::aiperf_summary_format(),
+        traces::guidellm_format()}) {
     specdec::fuzz::expect_file_errors_only([&] {
       format.recognises(traces::FileHead::of(file.path()));
       format.read(files, sink);

@@ -166,6 +166,7 @@ void clear_counts(ServingCounts& counts) {
   counts.from_rates = false;
   counts.bench.reset();
   counts.window.reset();
+  counts.round_times.reset();
 }
 
 void set_label(ServingCounts& counts, std::string_view name, std::optional<std::string_view> value) {

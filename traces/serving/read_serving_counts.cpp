@@ -11,6 +11,7 @@
 #include "traces/serving/aiperf.hpp"
 #include "traces/serving/bench_results.hpp"
 #include "traces/serving/engine_log.hpp"
+#include "traces/serving/guidellm.hpp"
 #include "traces/serving/iteration_stats.hpp"
 #include "traces/serving/position_trace_counts.hpp"
 #include "traces/serving/prometheus_api.hpp"
@@ -30,6 +31,7 @@ std::vector<CountsFormat> all_counts_formats() {
       prometheus_api_format(),
       aiperf_records_format(),
       aiperf_summary_format(),
+      guidellm_format(),
       vllm_requests_format(),
       tensorrt_llm_requests_format(),
       sglang_responses_format(),

@@ -41,6 +41,20 @@ std::string_view given_key(const CountedFields& fields, const RequestKeys::Names
 
 }  // namespace
 
+RequestKeys vllm_request_keys() {
+  return {{"num_spec_steps"},
+          {"num_accepted_draft_tokens", "num_accepted_tokens"},
+          {"num_draft_tokens"},
+          {"acceptance_histogram"},
+          "acceptance_histogram_by_draft_length",
+          "num_spec_tokens",
+          "draft_acceptance_rate",
+          "mean_acceptance_length",
+          "per_step_accepted",
+          "per_step_drafted",
+          false};
+}
+
 void RequestCounts::read(const CountedFields& fields, ServingCounts& counts) {
   counts.rounds = fields.count(keys_.rounds);
   counts.accepted = fields.count(keys_.accepted);

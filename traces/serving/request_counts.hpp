@@ -25,6 +25,9 @@ struct RequestKeys {
   bool tree_by_drafts = false;
 };
 
+/// What vLLM writes in a request's metrics.speculative_decoding.
+RequestKeys vllm_request_keys();
+
 /// Reads a request's counts, and holds all that is given twice against each other. Rounds and accepted drafts that are
 /// not given are summed from the histogram, the histogram by length is made from the lists by round.
 class RequestCounts {

@@ -150,17 +150,7 @@ class VllmRequests : public ResponseReaderOfCounts {
     units.take();
   }
 
-  RequestCounts request_ = RequestCounts({{"num_spec_steps"},
-                                          {"num_accepted_draft_tokens", "num_accepted_tokens"},
-                                          {"num_draft_tokens"},
-                                          {"acceptance_histogram"},
-                                          "acceptance_histogram_by_draft_length",
-                                          "num_spec_tokens",
-                                          "draft_acceptance_rate",
-                                          "mean_acceptance_length",
-                                          "per_step_accepted",
-                                          "per_step_drafted",
-                                          false});
+  RequestCounts request_ = RequestCounts(vllm_request_keys());
 };
 
 class TensorrtRequests : public ResponseReaderOfCounts {

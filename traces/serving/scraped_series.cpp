@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -23,11 +25,16 @@ struct NamedMetric {
   ScrapedName meaning;
 };
 
-constexpr std::array<NamedMetric, 15> named_metrics = {{
+constexpr std::array<NamedMetric, 22> named_metrics = {{
     {"vllm:spec_decode_num_drafts_total", {"vllm", Metric::rounds, ""}},
     {"vllm:spec_decode_num_draft_tokens_total", {"vllm", Metric::drafted, ""}},
     {"vllm:spec_decode_num_accepted_tokens_total", {"vllm", Metric::accepted, ""}},
     {"vllm:spec_decode_num_accepted_tokens_per_pos_total", {"vllm", Metric::accepted_at, "position"}},
+    {"vllm:inter_token_latency_seconds_count", {"vllm", Metric::times, ""}},
+    {"vllm:inter_token_latency_seconds_sum", {"vllm", Metric::time_seconds, ""}},
+    {"vllm:inter_token_latency_seconds_bucket", {"vllm", Metric::times_up_to, "le"}},
+    {"vllm:iteration_tokens_total_count", {"vllm", Metric::iterations, ""}},
+    {"vllm:time_to_first_token_seconds_count", {"vllm", Metric::first_tokens, ""}},
     {"llamacpp:spec_decode_num_drafts_total", {"llama.cpp", Metric::rounds, ""}},
     {"llamacpp:spec_decode_num_draft_tokens_total", {"llama.cpp", Metric::drafted, ""}},
     {"llamacpp:spec_decode_num_accepted_tokens_total", {"llama.cpp", Metric::accepted, ""}},
@@ -35,6 +42,8 @@ constexpr std::array<NamedMetric, 15> named_metrics = {{
     {"sglang:spec_verify_calls_total", {"sglang", Metric::rounds, ""}},
     {"sglang:generation_tokens_total", {"sglang", Metric::emitted, ""}},
     {"sglang:spec_accept_length", {"sglang", Metric::tokens_per_round, ""}},
+    {"sglang:spec_num_steps", {"sglang", Metric::draft_steps, ""}},
+    {"sglang:spec_num_draft_tokens", {"sglang", Metric::verified_tokens, ""}},
     {"trtllm_spec_decode_num_draft_tokens_total", {"tensorrt-llm", Metric::drafted, ""}},
     {"trtllm_spec_decode_num_accepted_tokens_total", {"tensorrt-llm", Metric::accepted, ""}},
     {"trtllm_spec_decode_drafted_tokens_total", {"tensorrt-llm", Metric::drafted_at, "token_position"}},
@@ -53,6 +62,26 @@ constexpr std::int64_t most_scraped_positions = 1024;
 constexpr double same_moment_s = 5;
 /// Counters of one scrape are not read at one instant.
 constexpr double position_sum_tolerance = 0.01;
+
+bool is_gauge(Metric metric) {
+  return metric == Metric::tokens_per_round || metric == Metric::draft_steps || metric == Metric::verified_tokens;
+}
+
+bool is_of_times(Metric metric) {
+  return metric == Metric::times || metric == Metric::time_seconds || metric == Metric::times_up_to ||
+         metric == Metric::iterations || metric == Metric::first_tokens;
+}
+
+/// The upper edge of a bucket: a number above 0, or "+Inf".
+std::optional<double> edge_in(const std::string& text) {
+  if (text == "+Inf") return std::numeric_limits<double>::infinity();
+  double edge = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), edge);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(edge) || !(edge > 0)) {
+    return std::nullopt;
+  }
+  return edge;
+}
 
 bool is_parallel_rank(std::string_view label) {
   return label == "tp_rank" || label == "pp_rank" || label == "moe_ep_rank";
@@ -118,7 +147,11 @@ bool ScrapedSeries::LabelSet::shares_metric(const LabelSet& other) const {
 bool ScrapedSeries::LabelSet::speculates() const {
   return std::any_of(snapshots.begin(), snapshots.end(), [](const auto& entry) {
     const Snapshot& now = entry.second;
-    return now.values.size() > now.values.count(Metric::emitted) || !now.accepted_at.empty() || !now.drafted_at.empty();
+    const auto of_rounds = [](const auto& value) {
+      return value.first != Metric::emitted && !is_of_times(value.first);
+    };
+    return std::any_of(now.values.begin(), now.values.end(), of_rounds) || !now.accepted_at.empty() ||
+           !now.drafted_at.empty();
   });
 }
 
@@ -129,6 +162,7 @@ void ScrapedSeries::LabelSet::take(LabelSet part) {
     entry->second.values.merge(from.values);
     entry->second.accepted_at.merge(from.accepted_at);
     entry->second.drafted_at.merge(from.drafted_at);
+    entry->second.times_up_to.merge(from.times_up_to);
   }
   const auto known = [&](const CountLabel& label) {
     return std::find(labels.begin(), labels.end(), label) != labels.end();
@@ -166,9 +200,14 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
   if (!name) return count_other();
   std::vector<CountLabel> labels;
   std::optional<std::int64_t> position;
+  std::optional<double> edge;
+  const bool by_edge = name->metric == Metric::times_up_to;
   for (const CountLabel& label : sample.labels) {
     if (name->engine == "sglang" && label.name == "engine_type" && label.value == "draft") return count_other();
-    if (!name->position_label.empty() && label.name == name->position_label) {
+    if (by_edge && label.name == name->position_label) {
+      edge = edge_in(label.value);
+      if (!edge) refuse(fmt::format("of le \"{}\"", printable(label.value)), "of an edge above 0, or of +Inf");
+    } else if (!name->position_label.empty() && label.name == name->position_label) {
       position = position_in(label.value);
       if (!position) {
         refuse(fmt::format("of {} \"{}\"", label.name, printable(label.value)),
@@ -178,21 +217,32 @@ void ScrapedSeries::add(const ScrapedSample& sample) {
       labels.push_back(label);
     }
   }
-  if (!name->position_label.empty() && !position) {
+  if (by_edge && !edge) refuse("without the label le", "of an upper edge");
+  if (!by_edge && !name->position_label.empty() && !position) {
     refuse("without the label " + std::string(name->position_label), "of a position in the draft");
   }
-  const bool gauge = name->metric == Metric::tokens_per_round;
+  const bool gauge = is_gauge(name->metric);
   if (gauge && !(sample.value > 0)) return;
-  if (gauge && !(1 <= sample.value && sample.value <= most_scraped_positions)) {
+  if (gauge && name->metric != Metric::tokens_per_round &&
+      !(sample.value <= most_scraped_positions && std::floor(sample.value) == sample.value)) {
+    refuse(number(sample.value), fmt::format("a number of tokens, an integer in [0, {}]", most_scraped_positions));
+  }
+  if (name->metric == Metric::tokens_per_round && !(1 <= sample.value && sample.value <= most_scraped_positions)) {
     refuse(number(sample.value), fmt::format("a mean of tokens per round, in [1, {}]", most_scraped_positions));
   }
-  if (!gauge && !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
+  const bool measured = name->metric == Metric::time_seconds;
+  if (measured && !(0 <= sample.value && sample.value <= largest_count)) {
+    refuse(number(sample.value), "a sum of seconds, in [0, 2^53]");
+  }
+  if (!gauge && !measured &&
+      !(0 <= sample.value && sample.value <= largest_count && std::floor(sample.value) == sample.value)) {
     refuse(number(sample.value), "the value of a counter, an integer in [0, 2^53] (and no rate() of it)");
   }
   Snapshot& now = snapshot(label_set(name->engine, std::move(labels)), sample);
   const Value value = {sample.value, sample.line};
   const bool is_new = name->metric == Metric::accepted_at  ? now.accepted_at.emplace(*position, value).second
                       : name->metric == Metric::drafted_at ? now.drafted_at.emplace(*position, value).second
+                      : by_edge                            ? now.times_up_to.emplace(*edge, value).second
                                                            : now.values.emplace(name->metric, value).second;
   if (!is_new) refuse("given twice with the same labels", "given once in a scrape");
 }
@@ -205,10 +255,11 @@ void ScrapedSeries::drop_repeating_ranks(const CountsSink& sink) {
   std::map<std::string, std::vector<std::size_t>> repeats;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     if (sets_[i].engine != "sglang" || !sets_[i].speculates()) continue;
+    // Series without a rank are of another process, and repeat none.
     std::vector<CountLabel> labels = sets_[i].labels;
-    labels.erase(
-        std::remove_if(labels.begin(), labels.end(), [](const auto& label) { return is_parallel_rank(label.name); }),
-        labels.end());
+    for (CountLabel& label : labels) {
+      if (is_parallel_rank(label.name)) label.value.clear();
+    }
     repeats[key_of("", labels)].push_back(i);
   }
   std::vector<bool> dropped(sets_.size());
@@ -239,33 +290,63 @@ void ScrapedSeries::drop_repeating_ranks(const CountsSink& sink) {
 void ScrapedSeries::join_emitted(const CountsSink& sink) {
   const auto is_tokens = [](const LabelSet& set) { return set.has(Metric::emitted) && !set.has(Metric::rounds); };
   const auto is_rounds = [](const LabelSet& set) { return set.has(Metric::rounds) && !set.has(Metric::emitted); };
+  std::vector<LabelSet*> all_rounds;
+  for (LabelSet& set : sets_) {
+    if (set.engine == "sglang" && is_rounds(set)) all_rounds.push_back(&set);
+  }
   for (LabelSet& tokens : sets_) {
     if (tokens.engine != "sglang" || !is_tokens(tokens)) continue;
-    LabelSet* match = nullptr;
-    int matches = 0;
-    for (LabelSet& rounds : sets_) {
-      if (rounds.engine != "sglang" || !is_rounds(rounds) || !compatible(rounds.labels, tokens.labels)) continue;
-      match = &rounds;
-      ++matches;
-    }
-    if (matches == 0) continue;
-    if (matches > 1) {
+    std::vector<LabelSet*> matches;
+    std::copy_if(all_rounds.begin(), all_rounds.end(), std::back_inserter(matches),
+                 [&](const LabelSet* rounds) { return compatible(rounds->labels, tokens.labels); });
+    if (matches.empty()) continue;
+    if (matches.size() > 1) {
       const Snapshot& first = tokens.snapshots.begin()->second;
-      sink.warn(
-          {"tokens_of_several_series",
-           fmt::format("{}: {} of {} belong to {} series of verification rounds, so that none has its tokens",
-                       place(first), metric_name("sglang", Metric::emitted), labels_text(tokens.labels), matches)});
+      sink.warn({"tokens_of_several_series",
+                 fmt::format("{}: {} of {} belong to {} series of verification rounds, so that none has its tokens",
+                             place(first), metric_name("sglang", Metric::emitted), labels_text(tokens.labels),
+                             matches.size())});
       continue;
     }
-    for (auto& [key, now] : match->snapshots) {
+    // Newer releases count streamed tokens and others apart.
+    for (auto& [key, now] : matches.front()->snapshots) {
       const auto found = tokens.snapshots.find(key);
       if (found == tokens.snapshots.end()) continue;
       const auto value = found->second.values.find(Metric::emitted);
-      if (value != found->second.values.end()) now.values.insert(*value);
+      if (value == found->second.values.end()) continue;
+      const auto [entry, is_new] = now.values.insert(*value);
+      if (!is_new) entry->second.value += value->second.value;
     }
   }
-  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [](const LabelSet& set) { return !set.speculates(); }),
-              sets_.end());
+  const auto is_idle = [&](const LabelSet& set) {
+    return !set.speculates() && !(sink.plain_windows && set.times_rounds());
+  };
+  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), is_idle), sets_.end());
+}
+
+/// SGLang's gauges are those of a scheduler, and stand under its rank; the counters of the same rounds do not.
+void ScrapedSeries::join_gauges() {
+  const auto is_rounds = [](const LabelSet& set) { return set.engine == "sglang" && set.has(Metric::rounds); };
+  std::vector<bool> joined(sets_.size());
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const LabelSet& gauges = sets_[i];
+    if (gauges.engine != "sglang" || is_rounds(gauges)) continue;
+    for (LabelSet& rounds : sets_) {
+      if (!is_rounds(rounds) || !compatible(rounds.labels, gauges.labels)) continue;
+      joined[i] = true;
+      for (const auto& [key, from] : gauges.snapshots) {
+        const auto now = rounds.snapshots.find(key);
+        if (now == rounds.snapshots.end()) continue;
+        for (const auto& [metric, value] : from.values) {
+          const auto [entry, is_new] = now->second.values.try_emplace(metric, value);
+          // Schedulers that draft differently have no length in common.
+          if (!is_new && entry->second.value != value.value) entry->second.value = 0;
+        }
+      }
+    }
+  }
+  std::size_t i = 0;
+  sets_.erase(std::remove_if(sets_.begin(), sets_.end(), [&](const LabelSet&) { return joined[i++]; }), sets_.end());
 }
 
 /// The counters of one server of TensorRT-LLM may stand under different labels, and would count its rounds twice.
@@ -345,6 +426,7 @@ std::vector<ScrapedSeries::Snapshot> ScrapedSeries::in_order(LabelSet& set, cons
     merged.back().values.merge(next.values);
     merged.back().accepted_at.merge(next.accepted_at);
     merged.back().drafted_at.merge(next.drafted_at);
+    merged.back().times_up_to.merge(next.times_up_to);
   }
   return merged;
 }
@@ -367,6 +449,7 @@ class ScrapedSeries::Window {
     check_positions();
     check_totals();
     infer_shape();
+    if (sink_.plain_windows) read_times();
     return std::move(counts_);
   }
 
@@ -393,8 +476,7 @@ class ScrapedSeries::Window {
     };
     const bool counter_fell = std::any_of(before_->values.begin(), before_->values.end(), [&](const auto& entry) {
       const auto found = now_.values.find(entry.first);
-      return entry.first != Metric::tokens_per_round && found != now_.values.end() &&
-             found->second.value < entry.second.value;
+      return !is_gauge(entry.first) && found != now_.values.end() && found->second.value < entry.second.value;
     });
     return counter_fell || fell(before_->accepted_at, now_.accepted_at) || fell(before_->drafted_at, now_.drafted_at);
   }
@@ -452,11 +534,72 @@ class ScrapedSeries::Window {
       counts_.accepted_at.resize(counts_.drafted_at.size());
       if (!counts_.rounds) counts_.rounds = counts_.drafted_at.front();
     }
-    const auto gauge = now_.values.find(Metric::tokens_per_round);
-    if (gauge != now_.values.end() && !counts_.emitted) {
-      counts_.tokens_per_round = gauge->second.value;
+    const auto mean = now_.values.find(Metric::tokens_per_round);
+    if (mean != now_.values.end() && mean->second.value > 0 && !counts_.emitted) {
+      counts_.tokens_per_round = mean->second.value;
       counts_.from_rates = true;
     }
+  }
+
+  /// A gauge that is the same at both ends of the window; 0 where it is not, and where there is none.
+  std::int64_t constant_gauge(Metric metric) const {
+    const auto found = now_.values.find(metric);
+    if (found == now_.values.end()) return 0;
+    if (before_ != nullptr) {
+      const auto old = before_->values.find(metric);
+      if (old == before_->values.end() || old->second.value != found->second.value) return 0;
+    }
+    return static_cast<std::int64_t>(found->second.value);
+  }
+
+  /// The times of rounds, and how many iterations they are of. An engine of another release lacks series of them.
+  void read_times() {
+    const auto count = change(Metric::times), seconds = change(Metric::time_seconds);
+    const auto iterations = change(Metric::iterations), first_tokens = change(Metric::first_tokens);
+    if (!count || *count == 0 || !seconds || !iterations || !first_tokens || now_.times_up_to.empty()) return;
+    RoundTimes times = {*count, *seconds, *iterations, *first_tokens, {}};
+    double before = 0;
+    for (const auto& [edge, value] : now_.times_up_to) {
+      double up_to = value.value;
+      if (before_ != nullptr) {
+        const auto old = before_->times_up_to.find(edge);
+        if (old != before_->times_up_to.end()) up_to -= old->second.value;
+      }
+      const std::string field = fmt::format("{} up to {}", name(Metric::times_up_to), edge);
+      if (up_to < before) refuse(value.line, field, number(up_to), fmt::format("at least {}, as below it", before));
+      if (up_to > *count) refuse_above(value.line, field, up_to, name(Metric::times), *count);
+      before = up_to;
+      times.up_to.emplace(edge, up_to);
+    }
+    times.up_to[std::numeric_limits<double>::infinity()] = *count;
+    counts_.round_times = std::move(times);
+  }
+
+  /// Drafts that fill a block in one step (DFlash) and trees of depth 1 say the same, and remain unknown.
+  void read_gauges() {
+    const std::int64_t steps = constant_gauge(Metric::draft_steps), verified = constant_gauge(Metric::verified_tokens);
+    if (steps == 0) {
+      if (now_.values.count(Metric::draft_steps) != 0) {
+        warn("draft_length_varies",
+             fmt::format("{} of {} is not the same throughout: the length of its drafts is taken as unknown",
+                         name(Metric::draft_steps), labels_text(set_.labels)));
+      }
+      return;
+    }
+    if (steps == 1 && verified > 2) return;
+    const double mean = counts_.rounds.value_or(0) > 0 && counts_.emitted ? *counts_.emitted / *counts_.rounds
+                                                                          : counts_.tokens_per_round.value_or(0);
+    // An adaptive server may have drafted more before the gauge was set.
+    if (mean > static_cast<double>(steps + 1)) {
+      warn("draft_length_varies", fmt::format("{} is {}, and a round put out {} tokens: the length of its drafts is "
+                                              "taken as unknown",
+                                              name(Metric::draft_steps), steps, mean));
+      return;
+    }
+    counts_.gamma = steps;
+    if (verified == 0) return;
+    counts_.shape = verified > steps + 1 ? DraftShape::tree : DraftShape::chain;
+    if (counts_.shape == DraftShape::tree) counts_.verified_per_round = verified;
   }
 
   static std::int64_t line_at(const Positions& values, std::size_t position) {
@@ -539,6 +682,7 @@ class ScrapedSeries::Window {
       counts_.gamma = static_cast<std::int64_t>(counts_.drafted_at.size());
     }
     if (set_.engine == "llama.cpp") counts_.rule = AcceptanceRule::greedy_draft;
+    if (set_.engine == "sglang") read_gauges();
   }
 
   const ScrapedSeries& series_;
@@ -552,6 +696,7 @@ class ScrapedSeries::Window {
 bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots,
                               const CountsSink& sink) const {
   const auto counted = [](const ServingCounts& counts) {
+    if (counts.round_times) return true;
     if (counts.rounds) return *counts.rounds > 0;
     if (counts.drafted) return *counts.drafted > 0;
     return counts.accepted.value_or(0) > 0 || counts.tokens_per_round.has_value();
@@ -578,6 +723,9 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
     return any;
   }
   for (std::size_t i = 1; i < snapshots.size(); ++i) {
+    // Only a server that is started anew begins or ceases to draft.
+    const auto drafts = [](const Snapshot& snapshot) { return snapshot.values.count(Metric::rounds) != 0; };
+    if (set.engine == "vllm" && drafts(snapshots[i - 1]) != drafts(snapshots[i])) continue;
     ServingCounts counts = Window(*this, set, &snapshots[i - 1], snapshots[i], sink).counts();
     counts.unit = CountUnit::window;
     counts.begin_s = snapshots[i - 1].time_s;
@@ -589,6 +737,7 @@ bool ScrapedSeries::hand_over(const LabelSet& set, const std::vector<Snapshot>& 
 void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
   drop_repeating_ranks(sink);
   join_emitted(sink);
+  join_gauges();
   join_positions(sink);
   if (sets_.empty()) {
     throw FileError(file, FileError::whole_file(), "content",

@@ -24,15 +24,24 @@ enum class ScrapedMetric {
   drafted_at,        ///< counter by position in the draft
   emitted,           ///< counter, tokens put out
   tokens_per_round,  ///< gauge, of the last interval of the engine
+  draft_steps,       ///< gauge, how deep drafts go now
+  verified_tokens,   ///< gauge, tokens that a round verifies now, the root included
+  times,             ///< counter, times between two outputs of a request
+  time_seconds,      ///< counter, their sum
+  times_up_to,       ///< counter by upper edge in seconds
+  iterations,        ///< counter, iterations of the engine
+  first_tokens,      ///< counter, requests that put out their first token
 };
 
 /// A series that is read:
 ///
 ///   vllm:spec_decode_num_drafts_total, _num_draft_tokens_total, _num_accepted_tokens_total,
-///     _num_accepted_tokens_per_pos_total{position="0"}
+///     _num_accepted_tokens_per_pos_total{position="0"}; and where times are wanted (CountsSink::plain_windows)
+///     vllm:inter_token_latency_seconds_sum, _count and _bucket{le="0.01"}, vllm:iteration_tokens_total_count and
+///     vllm:time_to_first_token_seconds_count
 ///   llamacpp:  the same names
-///   sglang:spec_verify_calls_total, generation_tokens_total, and the gauge spec_accept_length; not spec_accept_rate,
-///     whose denominator depends on the release
+///   sglang:spec_verify_calls_total, generation_tokens_total, and the gauges spec_accept_length, spec_num_steps and
+///     spec_num_draft_tokens; not spec_accept_rate, whose denominator depends on the release
 ///   trtllm_spec_decode_num_draft_tokens_total, _num_accepted_tokens_total, _drafted_tokens_total{token_position="0"},
 ///     _accepted_tokens_total{token_position="0"}
 struct ScrapedName {
@@ -61,8 +70,10 @@ struct ScrapedSample {
 /// scraped once, else the differences of consecutive scrapes as windows, those without a round left out.
 ///
 /// A counter that went down was set to 0 by a restart: the window is then what it counted since, and a warning says so.
-/// Series that SGLang's tensor-, pipeline- and expert-parallel ranks repeat are read from the lowest rank. Counters of
-/// TensorRT-LLM that stand under different labels count the same rounds: they are joined where no label contradicts.
+/// Series that SGLang's tensor-, pipeline- and expert-parallel ranks repeat are read from the lowest rank; its gauges
+/// go to the counters whose labels do not contradict theirs. A draft whose length differs between two scrapes is none
+/// that their window has. Counters of TensorRT-LLM that stand under different labels count the same rounds: they are
+/// joined where no label contradicts.
 class ScrapedSeries {
  public:
   explicit ScrapedSeries(std::string_view format) : format_(format) {}
@@ -83,6 +94,7 @@ class ScrapedSeries {
     std::int64_t line = 0;
   };
   using Positions = std::map<std::int64_t, Value>;
+  using Edges = std::map<double, Value>;
   /// Untimed samples of one scrape belong together, and samples of one time.
   using SnapshotKey = std::pair<std::int64_t, double>;
   struct Snapshot {
@@ -92,6 +104,7 @@ class ScrapedSeries {
     std::optional<double> time_s;
     std::map<ScrapedMetric, Value> values;
     Positions accepted_at, drafted_at;
+    Edges times_up_to;
   };
   struct LabelSet {
     std::string_view engine;
@@ -100,6 +113,7 @@ class ScrapedSeries {
 
     bool has(ScrapedMetric metric) const;
     bool speculates() const;
+    bool times_rounds() const { return has(ScrapedMetric::times); }
     /// Some series is in both.
     bool shares_metric(const LabelSet& other) const;
     /// Makes the other set's series and labels its own.
@@ -112,6 +126,7 @@ class ScrapedSeries {
   Snapshot& snapshot(LabelSet& set, const ScrapedSample& sample);
   void drop_repeating_ranks(const CountsSink& sink);
   void join_emitted(const CountsSink& sink);
+  void join_gauges();
   void join_positions(const CountsSink& sink);
   std::vector<Snapshot> in_order(LabelSet& set, const CountsSink& sink) const;
   bool hand_over(const LabelSet& set, const std::vector<Snapshot>& snapshots, const CountsSink& sink) const;

@@ -76,6 +76,18 @@ struct EngineWindow {
   friend bool operator==(const EngineWindow&, const EngineWindow&) = default;
 };
 
+/// The times between two outputs of a request, which are those of rounds, as an engine's histogram has them.
+struct RoundTimes {
+  /// How many, > 0, and their sum.
+  double count = 0, seconds = 0;
+  /// Iterations of the engine, and first tokens of requests, whose prompts some of these iterations read.
+  double iterations = 0, first_tokens = 0;
+  /// How many took at most so many seconds, rising with them; the last is all of them at infinity.
+  std::map<double, double> up_to;
+
+  friend bool operator==(const RoundTimes&, const RoundTimes&) = default;
+};
+
 /// One unit's counts. What its source does not say stays empty and is never guessed; counts that a source gives as
 /// rounded rates are counted back and marked `from_rates`.
 struct ServingCounts {
@@ -118,6 +130,7 @@ struct ServingCounts {
 
   std::optional<BenchRun> bench;
   std::optional<EngineWindow> window;
+  std::optional<RoundTimes> round_times;
 
   /// Value of a label; empty where there is none.
   std::string_view label(std::string_view name) const;

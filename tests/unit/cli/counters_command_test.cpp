@@ -236,8 +236,8 @@ TEST_CASE("means without counts give tokens per step, and with gamma a rate, but
     CHECK(row["tokens_per_step"]["method"] == "none");
   }
   const Run text = run_specdec("counters --gamma 3 --max-gamma 1 " + alone);
-  CHECK_THAT(text.out,
-             Catch::Matchers::Contains("\n    1   1.754    -           1.754    1.754           -         0.754  extrapolated\n"));
+  CHECK_THAT(text.out, Catch::Matchers::Contains(
+                           "\n    1   1.754    -           1.754    1.754           -         0.754  extrapolated\n"));
 }
 
 TEST_CASE("accepted over drafted is given where rounds are not counted") {
@@ -473,6 +473,16 @@ TEST_CASE("the files of AIPerf are counted and planned from as they are") {
   CHECK(records["interval_basis"] == "clusters");
   const ordered_json plan = document_of_run("plan --bench " + folder + "plain.json " + folder + "speculative.json");
   CHECK(plan["schema"] == "specdec.plan/1");
+}
+
+TEST_CASE("a plan from guidellm's reports finds the 20 ms that each round of their server took") {
+  const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/guidellm/";
+  const ordered_json plan = document_of_run("plan --bench " + folder + "plain.json " + folder + "speculative.json");
+  REQUIRE(plan["runs"].size() == 4);
+  // A sleep of 20 ms and what a machine adds to it.
+  for (const ordered_json& run : plan["runs"]) CHECK(run["round_seconds"] == Approx(0.0203).epsilon(0.03));
+  CHECK(only_group(summary_of(folder + "speculative.json"))["formats"] ==
+        ordered_json::parse(R"(["guidellm report"])"));
 }
 
 TEST_CASE("broken files of AIPerf are refused with line and key") {

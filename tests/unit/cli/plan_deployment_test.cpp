@@ -249,8 +249,44 @@ TEST_CASE("the windows of engines' logs price rounds, with acceptance from where
                     "vllm_k4.log has no benchmark run; to plan from logs alone, give them to --cost, "
                     "and to --counters those with speculation");
   check_refused("--alpha 0.7 --cost " + logs + "vllm_k4.log " + logs + "vllm_before.prom",
-                "--cost is " + logs + "vllm_k4.log, an engine's log, and " + logs +
-                    "vllm_before.prom, which is none, but must be logs alone or tables of times alone");
+                logs +
+                    "vllm_before.prom:3: vllm:inter_token_latency_seconds is missing, or without one of its series, "
+                    "but must be given beside vllm:iteration_tokens_total and vllm:time_to_first_token_seconds: they "
+                    "say how long rounds take");
+  check_refused(
+      "--alpha 0.7 --cost " + logs + "vllm_k4.log " + logs + "vllm_requests.jsonl",
+      "--cost is " + logs + "vllm_k4.log, an engine's log or scrape, and " + logs +
+          "vllm_requests.jsonl, which is neither, but must be logs and scrapes alone or tables of times alone");
+}
+
+TEST_CASE("two scrapes of one vLLM server are a plan, and two of it without drafts besides make it narrow") {
+  const std::string folder = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/serving/";
+  const std::string drafts = folder + "vllm_k4_before.prom " + folder + "vllm_k4_after.prom ";
+  const std::string plain = folder + "vllm_plain_before.prom " + folder + "vllm_plain_after.prom ";
+  const ordered_json alone = json_of("--cost " + drafts + "--counters " + drafts);
+  const ordered_json both = json_of("--cost " + drafts + plain + "--counters " + drafts);
+  // 6 + 0.15 B ms without drafts, 6 + 0.8 4 + 0.15 5 B with four: what the servers of the files take.
+  const double batch = both["points"][0]["batch"];
+  CHECK(batch == Approx(8).epsilon(0.05));
+  const auto of_gamma = [](const ordered_json& plan, int gamma) {
+    for (const ordered_json& row : plan["points"][0]["rows"]) {
+      if (row["gamma"] == gamma) return row;
+    }
+    return ordered_json();
+  };
+  const double tokens = of_gamma(both, 4)["tokens_per_step"].get<double>();
+  const double truth = tokens * (6 + 0.15 * batch) / (6 + 0.8 * 4 + 0.15 * 5 * batch);
+  for (const ordered_json& plan : {alone, both}) {
+    const ordered_json interval = of_gamma(plan, 4)["speedup_ci95"];
+    CHECK(interval[0].get<double>() < truth);
+    CHECK(truth < interval[1].get<double>());
+  }
+  const auto width = [&](const ordered_json& plan) {
+    const ordered_json interval = of_gamma(plan, 4)["speedup_ci95"];
+    return interval[1].get<double>() - interval[0].get<double>();
+  };
+  CHECK(width(both) < 0.6 * width(alone));
+  CHECK(of_gamma(both, 4)["speedup"].get<double>() == Approx(truth).epsilon(0.1));
 }
 
 TEST_CASE("logs of SGLang price rounds where --at says what was drafted, between its prompts") {

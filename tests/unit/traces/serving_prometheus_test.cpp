@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -169,6 +170,112 @@ TEST_CASE("SGLang's rounds are joined with the tokens that another process count
   CHECK(unit.shape == DraftShape::unknown);
   CHECK(counts.warns("rank_repeats_ignored"));
   CHECK(counts.warns("first_tokens_included"));
+}
+
+TEST_CASE(
+    "SGLang's gauges say how deep the drafts of its rounds go, and tokens that were streamed or not are all its own") {
+  const auto scrape = [](int calls, int streamed, int whole, int steps, int verified, double length = 2.5) {
+    return fmt::format(
+        "sglang:spec_num_steps{{model_name=\"m\",tp_rank=\"0\"}} {3}\n"
+        "sglang:spec_num_draft_tokens{{model_name=\"m\",tp_rank=\"0\"}} {4}\n"
+        "sglang:spec_accept_length{{model_name=\"m\",tp_rank=\"0\"}} {5}\n"
+        "sglang:spec_verify_calls_total{{model_name=\"m\"}} {0}\n"
+        "sglang:generation_tokens_total{{is_streaming=\"true\",model_name=\"m\"}} {1}\n"
+        "sglang:generation_tokens_total{{is_streaming=\"false\",model_name=\"m\"}} {2}\n",
+        calls, streamed, whole, steps, verified, length);
+  };
+  const auto window = [](const std::vector<traces::ServingCounts>& units) {
+    REQUIRE(units.size() == 1);
+    return units[0];
+  };
+  const AllCounts chain = counts_of({scrape(100, 200, 60, 3, 4), scrape(150, 300, 80, 3, 4)});
+  CHECK(window(chain.units).rounds == 50);
+  CHECK(window(chain.units).emitted == 120);
+  CHECK(window(chain.units).gamma == 3);
+  CHECK(window(chain.units).shape == DraftShape::chain);
+  CHECK_FALSE(chain.warns("mean_without_counts"));
+  CHECK_FALSE(chain.warns("draft_length_varies"));
+
+  const AllCounts tree = counts_of({scrape(100, 200, 60, 3, 8)});
+  CHECK(window(tree.units).shape == DraftShape::tree);
+  CHECK(window(tree.units).gamma == 3);
+  CHECK(window(tree.units).verified_per_round == 8);
+
+  // An adaptive server, whose length of now is not that of the window.
+  const AllCounts adaptive = counts_of({scrape(100, 200, 60, 3, 4), scrape(150, 300, 80, 1, 2)});
+  CHECK_FALSE(window(adaptive.units).gamma);
+  CHECK(adaptive.warns("draft_length_varies"));
+  const AllCounts longer = counts_of({scrape(100, 300, 60, 1, 2)});
+  CHECK_FALSE(window(longer.units).gamma);
+  CHECK(longer.warns("draft_length_varies"));
+
+  // Blocks that are drafted at once, or trees of depth 1.
+  const AllCounts block = counts_of({scrape(100, 200, 60, 1, 8)});
+  CHECK_FALSE(window(block.units).gamma);
+  CHECK(window(block.units).shape == DraftShape::unknown);
+
+  CHECK(counts_refusal({scrape(100, 200, 60, 3, 4) + "sglang:spec_num_steps{model_name=\"m\"} 2.5\n"}) ==
+        "1.txt:7: sglang:spec_num_steps is 2.5, but must be a number of tokens, an integer in [0, 1024]");
+}
+
+TEST_CASE("the times between vLLM's tokens are read where they are wanted, as the difference of two scrapes") {
+  const auto scrape = [](int within, int all, double seconds, int iterations, int requests) {
+    return fmt::format(
+        "vllm:inter_token_latency_seconds_bucket{{engine=\"0\",le=\"0.01\"}} {}\n"
+        "vllm:inter_token_latency_seconds_bucket{{engine=\"0\",le=\"+Inf\"}} {}\n"
+        "vllm:inter_token_latency_seconds_count{{engine=\"0\"}} {}\n"
+        "vllm:inter_token_latency_seconds_sum{{engine=\"0\"}} {}\n"
+        "vllm:iteration_tokens_total_count{{engine=\"0\"}} {}\n"
+        "vllm:time_to_first_token_seconds_count{{engine=\"0\"}} {}\n",
+        within, all, all, seconds, iterations, requests);
+  };
+  const std::string drafts = "vllm:spec_decode_num_drafts_total{engine=\"0\"} 5\n";
+  const AllCounts read = counts_of({scrape(10, 12, 0.5, 6, 1), scrape(40, 52, 2.25, 16, 4)}, true);
+  REQUIRE(read.units.size() == 1);
+  REQUIRE(read.units[0].round_times);
+  const traces::RoundTimes& times = *read.units[0].round_times;
+  CHECK(times.count == 40);
+  CHECK(times.seconds == 1.75);
+  CHECK(times.iterations == 10);
+  CHECK(times.first_tokens == 3);
+  CHECK(times.up_to == std::map<double, double>{{0.01, 30}, {std::numeric_limits<double>::infinity(), 40}});
+  // Without need of times they are no counts of speculation, and a server that ceases to draft is another one.
+  CHECK_THAT(counts_refusal({scrape(10, 12, 0.5, 6, 1)}), Contains("metrics without speculative decoding"));
+  CHECK_FALSE(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts}).units[0].round_times);
+  CHECK(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts, scrape(40, 52, 2.25, 16, 4), scrape(50, 62, 2.5, 19, 4)}, true)
+            .units.size() == 1);
+  CHECK_THAT(
+      counts_refusal({drafts + "vllm:inter_token_latency_seconds_bucket{le=\"soon\"} 3\n"}),
+      Contains("1.txt:2: vllm:inter_token_latency_seconds_bucket is of le \"soon\", but must be of an edge above 0"));
+  CHECK_THAT(counts_refusal({drafts + "vllm:inter_token_latency_seconds_sum -1\n"}),
+             Contains("1.txt:2: vllm:inter_token_latency_seconds_sum is -1, but must be a sum of seconds"));
+}
+
+TEST_CASE("two scrapes that SGLang's collectors wrote give its rounds, all its tokens and its gamma") {
+  const std::filesystem::path folder = SPECDEC_SOURCE_DIR "/traces/samples/serving";
+  const AllCounts counts({folder / "sglang_before.prom", folder / "sglang_after.prom"});
+  REQUIRE(counts.units.size() == 1);
+  CHECK(counts.units[0].gamma == 3);
+  CHECK(counts.units[0].shape == DraftShape::chain);
+  // Differences of the two files' series, those of tokens in their sum.
+  CHECK(counts.units[0].rounds == 11798);
+  CHECK(counts.units[0].emitted == 29103);
+  CHECK_FALSE(counts.warns("rank_repeats_ignored"));
+}
+
+TEST_CASE("schedulers of SGLang that draft differently have no length in common") {
+  const auto steps = [](int rank, int length) {
+    return fmt::format("sglang:spec_num_steps{{dp_rank=\"{}\",model_name=\"m\"}} {}\n", rank, length);
+  };
+  const std::string counters =
+      "sglang:spec_verify_calls_total{model_name=\"m\"} 100\nsglang:generation_tokens_total{model_name=\"m\"} 250\n";
+  const AllCounts equal = counts_of({counters + steps(0, 3) + steps(1, 3)});
+  REQUIRE(equal.units.size() == 1);
+  CHECK(equal.units[0].gamma == 3);
+  const AllCounts different = counts_of({counters + steps(0, 3) + steps(1, 5)});
+  REQUIRE(different.units.size() == 1);
+  CHECK_FALSE(different.units[0].gamma);
+  CHECK(different.warns("draft_length_varies"));
 }
 
 TEST_CASE("SGLang's tokens of several groups of ranks are joined with none") {

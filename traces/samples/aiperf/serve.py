@@ -1,4 +1,4 @@
-"""Serves the chat endpoint that the samples of AIPerf were taken from: serve.py PORT [plain].
+"""Serves the chat endpoint that the samples of AIPerf and guidellm were taken from: serve.py PORT [plain].
 
 Each round takes 20 ms and drafts three tokens; a request accepts each of them with a probability of its own, uniform in
 [0.5, 0.9]. Its figures stand where vLLM puts them, in metrics.speculative_decoding of the last chunk.
@@ -47,6 +47,11 @@ class Server(BaseHTTPRequestHandler):
                 "num_draft_tokens": GAMMA * rounds, "num_spec_tokens": GAMMA}}
         self.event(end)
         self.wfile.write(b"data: [DONE]\n\n")
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"data": [{"id": "stub-8b"}]}')
 
     def event(self, chunk: dict) -> None:
         chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "stub-8b", **chunk}

@@ -8,6 +8,9 @@ counters before and after these requests.
 The logs have a line of the engine every 10 s, of the same server with and without speculation, whose load changes four
 times. A round of B requests takes FIXED + DRAFT_PASS gamma + VERIFIED (gamma + 1) B milliseconds; drafts are accepted
 at the rate LOG_ALPHA. Windows in which the load changes read prompts.
+
+The scrapes with times are of the same two servers, of which CLIENTS ask for ANSWER tokens again and again; an iteration
+that reads a prompt takes PROMPT milliseconds longer and puts out its first token.
 """
 
 import json
@@ -18,6 +21,8 @@ GAMMA = 4
 FIXED, DRAFT_PASS, VERIFIED = 6.0, 0.8, 0.15
 LOG_ALPHA = 0.72
 LOADS = [2, 8, 24, 48]
+CLIENTS, ANSWER, PROMPT = 8, 400, 14.0
+EDGES = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0]
 FOLDER = pathlib.Path(__file__).parent
 BEFORE = {"drafts": 5120, "draft_tokens": 20480, "accepted": 11008, "positions": [3850, 2990, 2300, 1868]}
 
@@ -109,6 +114,60 @@ def log(gamma: int, source: random.Random) -> str:
     return "".join(lines)
 
 
+class TimedServer:
+    """What vLLM counts while clients wait for their answers."""
+
+    def __init__(self, gamma: int, source: random.Random) -> None:
+        self.gamma, self.source = gamma, source
+        self.left = [0] * CLIENTS
+        self.counts = {"drafts": 0, "draft_tokens": 0, "accepted": 0, "positions": [0] * gamma}
+        self.times: list[float] = []
+        self.iterations = self.first_tokens = 0
+
+    def run(self, seconds: float) -> None:
+        clock = 0.0
+        while clock < seconds:
+            decoding = [client for client, left in enumerate(self.left) if left > 0]
+            prompts = [client for client, left in enumerate(self.left) if left <= 0]
+            took = (FIXED + DRAFT_PASS * self.gamma + VERIFIED * (self.gamma + 1) * len(decoding)) / 1000
+            took = took * self.source.gauss(1, 0.01) + PROMPT / 1000 * len(prompts)
+            clock += took
+            self.iterations += 1
+            for client in prompts:
+                self.left[client] = self.source.randint(ANSWER // 2, ANSWER)
+                self.first_tokens += 1
+            for client in decoding:
+                self.times.append(took)
+                accepted = accepted_drafts(self.source) if self.gamma else 0
+                self.left[client] -= 1 + accepted
+                if self.gamma:
+                    self.counts["drafts"] += 1
+                    self.counts["draft_tokens"] += self.gamma
+                    self.counts["accepted"] += accepted
+                    for position in range(accepted):
+                        self.counts["positions"][position] += 1
+
+    def scrape(self) -> str:
+        labels = 'engine="0",model_name="target-8b"'
+        text = scrape(self.counts) if self.gamma else ""
+        name = "vllm:inter_token_latency_seconds"
+        text += f"# HELP {name} Histogram of inter-token latency in seconds.\n# TYPE {name} histogram\n"
+        for edge in EDGES:
+            text += f'{name}_bucket{{{labels},le="{edge}"}} {float(sum(time <= edge for time in self.times))}\n'
+        text += f'{name}_bucket{{{labels},le="+Inf"}} {float(len(self.times))}\n'
+        text += f"{name}_count{{{labels}}} {float(len(self.times))}\n{name}_sum{{{labels}}} {sum(self.times)}\n"
+        text += f"vllm:iteration_tokens_total_count{{{labels}}} {float(self.iterations)}\n"
+        text += f"vllm:time_to_first_token_seconds_count{{{labels}}} {float(self.first_tokens)}\n"
+        return text
+
+
+def timed_scrapes(name: str, gamma: int, source: random.Random) -> None:
+    server = TimedServer(gamma, source)
+    for when, seconds in (("before", 30), ("after", 120)):
+        server.run(seconds)
+        (FOLDER / f"{name}_{when}.prom").write_text(server.scrape(), encoding="utf-8")
+
+
 def main() -> None:
     source = random.Random(1)
     requests = [request(number, source) for number in range(60)]
@@ -125,6 +184,8 @@ def main() -> None:
     (FOLDER / "vllm_after.prom").write_text(scrape(after), encoding="utf-8")
     (FOLDER / "vllm_k4.log").write_text(log(GAMMA, random.Random(2)), encoding="utf-8")
     (FOLDER / "vllm_plain.log").write_text(log(0, random.Random(3)), encoding="utf-8")
+    timed_scrapes("vllm_k4", GAMMA, random.Random(4))
+    timed_scrapes("vllm_plain", 0, random.Random(5))
 
 
 if __name__ == "__main__":

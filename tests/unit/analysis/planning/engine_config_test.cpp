@@ -1,5 +1,6 @@
 #include "analysis/planning/engine_config.hpp"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -100,6 +101,40 @@ std::int64_t gamma_of(const std::vector<Stretch>& schedule, std::int64_t batch) 
   return -1;
 }
 
+/// SGLang's own rule for the batches for which it captures CUDA graphs of rounds, where memory allows `max_bs`.
+/// Transcribed from generate_decode_cuda_graph_batch_sizes of SGLang 0.5.23.
+std::vector<std::int64_t> sglang_graphs_of(std::int64_t max_bs) {
+  std::vector<std::int64_t> sizes;
+  const auto range = [&](std::int64_t from, std::int64_t to, std::int64_t step) {
+    for (std::int64_t n = from; n < to; n += step) {
+      if (n <= max_bs) sizes.push_back(n);
+    }
+  };
+  range(1, 9, 1);
+  range(10, 33, 2);
+  range(40, 65, 4);
+  range(72, 257, 8);
+  range(272, max_bs + 1, 16);
+  if (sizes.back() != max_bs) sizes.push_back(max_bs);
+  return sizes;
+}
+
+/// What SGLang drafts at a batch: AdaptiveSpeculativeParams.get_steps_for_batch of SGLang 0.5.23, whose first look-up
+/// is in the sorted CUDA graphs (bisect_left) and whose second in the sorted keys (bisect_right). A slot of one
+/// candidate stays at it, whatever was accepted. `graphs` is empty without CUDA graphs.
+std::int64_t sglang_gamma(const json& config, const std::vector<std::int64_t>& graphs, std::int64_t batch) {
+  std::map<std::int64_t, std::int64_t> slots;
+  for (const auto& [key, entry] : config.items()) {
+    REQUIRE(entry.size() == 1);
+    REQUIRE(entry.at("candidate_steps").size() == 1);
+    REQUIRE(entry.at("candidate_steps")[0].is_number_unsigned());
+    slots[std::stoll(key)] = entry.at("candidate_steps")[0];
+  }
+  const auto padded = std::lower_bound(graphs.begin(), graphs.end(), batch);
+  const auto above = slots.upper_bound(padded == graphs.end() ? batch : *padded);
+  return (above == slots.begin() ? above : std::prev(above))->second;
+}
+
 /// The value behind an option of a command line.
 std::string option(const std::string& text, const std::string& name) {
   std::istringstream words(text);
@@ -109,6 +144,19 @@ std::string option(const std::string& text, const std::string& name) {
     return word;
   }
   return "";
+}
+
+/// The numbers behind an option of a command line.
+std::vector<std::int64_t> numbers(const std::string& text, const std::string& name) {
+  std::istringstream words(text);
+  std::vector<std::int64_t> found;
+  bool behind = false;
+  for (std::string word; words >> word;) {
+    if (behind && word.find_first_not_of("0123456789") != std::string::npos) break;
+    if (behind) found.push_back(std::stoll(word));
+    behind = behind || word == name;
+  }
+  return found;
 }
 
 /// "1-8:4, 9-32:2".
@@ -287,6 +335,87 @@ TEST_CASE("SGLang gets one chain of the fixed gamma and hears what that loses") 
   CHECK(engine_config(Engine::sglang, request).variants.front().text.find("rejection") == std::string::npos);
 }
 
+TEST_CASE("SGLang drafts heads at every batch as the schedule says, by its own look-up, whatever graphs it captures") {
+  constexpr auto unpriced = PriceBasis::not_priced;
+  const std::vector<std::vector<PlannedStretch>> schedules = {
+      falling,
+      {{1, 12, 3}, {13, 47, 2}, {48, 62, 1}},
+      {{1, 1, 5}, {2, 33, 0}, {34, 34, 2}, {35, 39, 4}},
+      {{1, 8, 4}, {9, 9, 3}, {10, 300, 2}, {301, 600, 0}},
+      {{1, 2, std::nullopt, unpriced}, {3, 9, 4}, {10, 15, std::nullopt, unpriced}, {16, 17, 2}, {18, 40, 4}}};
+  std::size_t with_own_graphs = 0;
+  for (const auto& schedule : schedules) {
+    EngineRequest request = request_for(schedule);
+    request.kind = DraftKind::eagle;
+    const EngineConfig config = engine_config(Engine::sglang, request);
+    const json parsed = json::parse(config.variants.front().text);
+    const auto asked = numbers(config.variants.front().command, "--cuda-graph-bs-decode");
+    // Batches at which the engine would leave the plan, and what it is said to run, with these graphs.
+    const auto astray = [&](const std::vector<std::int64_t>& graphs) {
+      std::int64_t batches = 0;
+      for (const PlannedStretch& step : schedule) {
+        for (std::int64_t batch = step.batch_low; batch <= step.batch_high; ++batch) {
+          const std::int64_t gamma = sglang_gamma(parsed, graphs, batch);
+          if (gamma != step.gamma.value_or(gamma) || gamma != gamma_of(config.runs, batch)) ++batches;
+        }
+      }
+      return batches;
+    };
+    CHECK(astray({}) == 0);
+    with_own_graphs += asked.empty() ? 1 : 0;
+    if (asked.empty()) {
+      for (const std::int64_t most : {8, 24, 35, 50, 160, 256, 512}) CHECK(astray(sglang_graphs_of(most)) == 0);
+    } else {
+      CHECK(astray(asked) == 0);
+      CHECK(astray(sglang_graphs_of(512)) > 0);
+      CHECK(std::is_sorted(asked.begin(), asked.end()));
+      CHECK(asked.back() == schedule.back().batch_high);
+    }
+  }
+  CHECK(with_own_graphs == 1);
+}
+
+TEST_CASE("SGLang's command has the schedule's file, and starts with the one length that loses least where it may") {
+  EngineRequest request = request_for(falling);
+  request.kind = DraftKind::eagle;
+  request.file = "steps.json";
+  const EngineConfig config = engine_config(Engine::sglang, request);
+  REQUIRE(config.variants.size() == 2);
+  CHECK(config.variants[0].text ==
+        "{\n  \"1\": {\"candidate_steps\":[4]},\n  \"9\": {\"candidate_steps\":[2]},\n"
+        "  \"33\": {\"candidate_steps\":[0]}\n}\n");
+  CHECK(config.variants[0].command ==
+        "python -m sglang.launch_server --model-path org/target --speculative-algorithm EAGLE3 "
+        "--speculative-draft-model-path org/draft --speculative-num-steps 2 --speculative-eagle-topk 1 "
+        "--speculative-num-draft-tokens 3 --speculative-use-rejection-sampling --speculative-adaptive "
+        "--speculative-adaptive-config steps.json");
+  CHECK(text_of(config.runs) == "1-8:4, 9-32:2, 33-256:0");
+  CHECK(notes_say(config, "warns at its start, ignores the schedule and drafts 2 at every batch"));
+  CHECK(notes_say(config, "steps.json is the file for SGLang 0.5.14 and later"));
+  // Releases before take one chain.
+  CHECK(option(config.variants[1].text, "--speculative-num-steps") == "2");
+  CHECK(notes_say(config, "SGLang before 0.5.14 drafts one length at every batch, here 2"));
+  // Plain decoding is no length to start drafts with, nor is one that no batch has.
+  for (const std::int64_t fixed : {0, 3}) {
+    request.fixed.gamma = fixed;
+    const EngineConfig other = engine_config(Engine::sglang, request);
+    CHECK(option(other.variants[0].command, "--speculative-num-steps") == "4");
+    CHECK(other.variants.size() == (fixed == 0 ? 1U : 2U));
+  }
+  request.kind = DraftKind::mtp;
+  CHECK(option(engine_config(Engine::sglang, request).variants[0].command, "--speculative-algorithm") == "NEXTN");
+}
+
+TEST_CASE("SGLang's schedule of a head that is not known can be written, and its command has the gap") {
+  EngineRequest request = request_for(falling);
+  request.kind = DraftKind::eagle;
+  request.draft_model.clear();
+  const EngineConfig config = engine_config(Engine::sglang, request);
+  CHECK(config.not_to_be_written.empty());
+  CHECK(option(config.variants[0].command, "--speculative-draft-model-path") == "'<DRAFT>'");
+  CHECK(notes_say(config, "in the place of <DRAFT>"));
+}
+
 TEST_CASE("llama.cpp gets its old and its new options, and a warning where it knows no such acceptance rule") {
   const EngineConfig config = engine_config(Engine::llamacpp, request_for(falling));
   REQUIRE(config.variants.size() == 2);
@@ -313,7 +442,8 @@ TEST_CASE("every kind of draft has options in every engine, or is refused with t
       REQUIRE_FALSE(config.variants.empty());
       CHECK_FALSE(config.variants.front().text.empty());
       const bool needs_model = kind != DraftKind::ngram && (kind != DraftKind::mtp || engine == Engine::llamacpp);
-      CHECK((config.variants.front().text.find("org/draft") != std::string::npos) == needs_model);
+      const std::string whole = config.variants.front().text + config.variants.front().command;
+      CHECK((whole.find("org/draft") != std::string::npos) == needs_model);
     }
   }
 }

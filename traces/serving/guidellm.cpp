@@ -1,0 +1,225 @@
+#include "traces/serving/guidellm.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "traces/file_error.hpp"
+#include "traces/formats/json_fields.hpp"
+#include "traces/serving/counted_fields.hpp"
+#include "traces/serving/request_counts.hpp"
+
+namespace specdec::traces {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr std::string_view report_name = "guidellm report";
+/// A report holds every request's text.
+constexpr std::size_t longest_report = std::size_t{2} << 30U;
+
+/// An object of a report with its place in it, as messages name it: "benchmarks[1].metrics.".
+class ReportPart {
+ public:
+  ReportPart(const JsonLines& file, dom::object object, std::string place)
+      : file_(file), object_(object), place_(std::move(place)) {}
+
+  /// Valid as long as this part.
+  CountedFields fields() const& { return {file_, object_, place_}; }
+  CountedFields fields() const&& = delete;
+
+  std::optional<ReportPart> find(std::string_view key) const {
+    const auto found = find_member(object_, key);
+    if (!found) return std::nullopt;
+    return ReportPart(file_, read_object(file_, *found, {place_, -1, key}), fmt::format("{}{}.", place_, key));
+  }
+
+  ReportPart at(std::string_view key) const {
+    auto part = find(key);
+    if (!part) fields().refuse(key, "missing", "given in every benchmark");
+    return *part;
+  }
+
+  /// Calls with each object of a list, and returns how many it has; 0 where it is missing.
+  template <class Take>
+  std::int64_t each(std::string_view key, Take take) const {
+    const auto found = find_member(object_, key);
+    if (!found) return 0;
+    std::int64_t count = 0;
+    for (const dom::element entry : read_array(file_, *found, {place_, -1, key})) {
+      const std::string place = fmt::format("{}{}[{}]", place_, key, count++);
+      take(ReportPart(file_, read_object(file_, entry, {place}), place + "."));
+    }
+    return count;
+  }
+
+ private:
+  const JsonLines& file_;
+  dom::object object_;
+  std::string place_;
+};
+
+/// Adds the counts of one request to those of its benchmark. What one of them lacks no sum has.
+void add_request(const ServingCounts& request, bool first, ServingCounts& sums) {
+  if (first) {
+    sums.rounds = request.rounds;
+    sums.accepted = request.accepted;
+    sums.drafted = request.drafted;
+    sums.gamma = request.gamma;
+    sums.rounds_by_accepted = request.rounds_by_accepted;
+    sums.rounds_by_accepted_and_drafted = request.rounds_by_accepted_and_drafted;
+    return;
+  }
+  const auto add = [](std::optional<double>& sum, const std::optional<double>& value) {
+    sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
+  };
+  const auto add_histogram = [](std::vector<double>& sum, const std::vector<double>& histogram) {
+    if (histogram.size() > sum.size()) sum.resize(histogram.size());
+    for (std::size_t j = 0; j < histogram.size(); ++j) sum[j] += histogram[j];
+  };
+  add(sums.rounds, request.rounds);
+  add(sums.accepted, request.accepted);
+  add(sums.drafted, request.drafted);
+  if (sums.gamma != request.gamma) sums.gamma.reset();
+  if (sums.rounds_by_accepted.empty() || request.rounds_by_accepted.empty()) {
+    sums.rounds_by_accepted.clear();
+  } else {
+    add_histogram(sums.rounds_by_accepted, request.rounds_by_accepted);
+  }
+  auto& by_length = sums.rounds_by_accepted_and_drafted;
+  if (by_length.empty() || request.rounds_by_accepted_and_drafted.empty()) return by_length.clear();
+  for (const auto& [length, histogram] : request.rounds_by_accepted_and_drafted) {
+    add_histogram(by_length[length], histogram);
+  }
+}
+
+class GuidellmReport {
+ public:
+  GuidellmReport(const std::filesystem::path& path, const CountsSink& sink)
+      : file_(path, longest_report), sink_(sink) {}
+
+  void read() {
+    std::int64_t benchmarks = 0;
+    while (file_.next()) {
+      const ReportPart report(file_, read_object(file_, file_.document(), {"document"}), "");
+      dataset_ = dataset_of(report);
+      benchmarks += report.each("benchmarks", [&](const ReportPart& benchmark) { read_benchmark(benchmark); });
+    }
+    if (benchmarks > 0) return;
+    throw FileError(file_.path(), FileError::whole_file(), "benchmarks", "missing or empty",
+                    "the list of a report's benchmarks");
+  }
+
+ private:
+  /// The kind of a report's first data set.
+  static std::optional<std::string_view> dataset_of(const ReportPart& report) {
+    std::optional<std::string_view> kind;
+    const auto config = report.find("config");
+    const auto spec = config ? config->find("spec") : std::nullopt;
+    if (!spec) return kind;
+    spec->each("data", [&](const ReportPart& data) {
+      if (!kind) kind = data.fields().text("kind");
+    });
+    return kind;
+  }
+
+  void read_benchmark(const ReportPart& benchmark) {
+    counts_ = ServingCounts();
+    counts_.file = file_.path();
+    counts_.line = file_.line();
+    counts_.engine = guidellm_engine;
+    counts_.format = report_name;
+    counts_.unit = CountUnit::run;
+    read_config(benchmark.at("config"));
+    read_run(benchmark);
+    if (const auto requests = benchmark.find("requests")) read_requests(*requests);
+    sink_.take(counts_);
+  }
+
+  void read_config(const ReportPart& config) {
+    BenchRun& run = counts_.bench.emplace();
+    const ReportPart strategy = config.at("strategy");
+    const auto kind = strategy.fields().text("type_");
+    run.max_concurrency = strategy.fields().measure(kind == "concurrent" ? "streams" : "max_concurrency");
+    if (kind == "synchronous") run.max_concurrency = 1;
+    run.request_rate = strategy.fields().rate("rate");
+    const auto backend = config.find("backend");
+    set_label(counts_, "model_name", backend ? backend->fields().text("model") : std::nullopt);
+    set_label(counts_, "dataset_name", dataset_);
+  }
+
+  void read_run(const ReportPart& benchmark) {
+    BenchRun& run = *counts_.bench;
+    const ReportPart metrics = benchmark.at("metrics");
+    const ReportPart totals = metrics.at("request_totals");
+    const CountedFields requests = totals.fields();
+    run.completed = requests.count("successful");
+    run.num_prompts = requests.count("total");
+    if (!run.completed) requests.refuse("successful", "missing", "given: the requests that were answered");
+    run.duration_s = benchmark.fields().measure("duration");
+    if (run.duration_s.value_or(0) == 0 && *run.completed > 0) {
+      benchmark.fields().refuse("duration", run.duration_s ? "0" : "missing",
+                                fmt::format("above 0 where {} requests were answered", shown(*run.completed)));
+    }
+    const auto of_successful = [&](std::string_view metric, std::string_view key) -> std::optional<double> {
+      const auto distribution = metrics.find(metric);
+      const auto part = distribution ? distribution->find("successful") : std::nullopt;
+      return part ? part->fields().measure(key) : std::nullopt;
+    };
+    run.total_input_tokens = of_successful("prompt_token_count", "total_sum");
+    run.total_output_tokens = of_successful("output_token_count", "total_sum");
+    if (run.total_output_tokens && *run.completed > 0)
+      run.output_throughput = *run.total_output_tokens / *run.duration_s;
+    // A mean of 0 is that of answers in one piece, which have no time between tokens.
+    const auto between = of_successful("inter_token_latency_ms", "mean");
+    if (between.value_or(0) > 0) run.mean_tpot_ms = between;
+  }
+
+  void read_requests(const ReportPart& requests) {
+    std::int64_t counted = 0;
+    const std::int64_t kept = requests.each("successful", [&](const ReportPart& request) {
+      const auto said = request.find("response_metrics");
+      const auto speculation = said ? said->find("speculative_decoding") : std::nullopt;
+      if (!speculation) return;
+      const CountedFields fields = speculation->fields();
+      ServingCounts counts;
+      request_.read(fields, counts);
+      if (!counts.rounds) fields.refuse("num_spec_steps", "missing", "given, or acceptance_histogram");
+      add_request(counts, counted++ == 0, counts_);
+    });
+    if (counted == 0) return;
+    counts_.engine = "vllm";
+    counts_.shape = DraftShape::chain;
+    const double answered = *counts_.bench->completed;
+    if (static_cast<double>(counted) < answered) {
+      const std::string_view code =
+          static_cast<double>(kept) < answered ? "sample_of_requests" : "requests_without_speculation";
+      sink_.warn({std::string(code), fmt::format("{}: {} of {} requests of a benchmark have counts of speculation in "
+                                                 "the report, and acceptance is theirs",
+                                                 counts_.place(), counted, shown(answered))});
+    }
+  }
+
+  JsonLines file_;
+  const CountsSink& sink_;
+  ServingCounts counts_;
+  std::optional<std::string_view> dataset_;
+  RequestCounts request_ = RequestCounts(vllm_request_keys());
+};
+
+}  // namespace
+
+CountsFormat guidellm_format() {
+  return {report_name, [](const FileHead& head) { return mentions_key(head.json(), "guidellm_version"); },
+          [](std::span<const std::filesystem::path> files, const CountsSink& sink) {
+            for (const std::filesystem::path& path : files) GuidellmReport(path, sink).read();
+          }};
+}
+
+}  // namespace specdec::traces
