@@ -213,9 +213,12 @@ void note_limits(const DraftScan& scan, const DeploymentQuestion& question, Draf
       count([](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated; });
   if (extrapolated > 0) {
     note("optimum_extrapolated",
-         fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval holds the "
-                     "readings of acceptance there, and no error of extrapolated costs",
-                     extrapolated, plan.points.size()));
+         fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval {}, and no error "
+                     "of extrapolated costs",
+                     extrapolated, plan.points.size(),
+                     scan.draft().acceptance->assumes_beyond()
+                         ? "takes the acceptance that was chosen for longer drafts as true and holds no other reading"
+                         : "holds the readings of acceptance there"));
   }
   note_preference(plan, question, note);
   note_schedule(plan, question, note);

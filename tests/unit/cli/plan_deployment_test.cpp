@@ -1432,6 +1432,18 @@ TEST_CASE(
   CHECK(run_specdec("plan " + options).out.find("of which no more than 5% is sure") != std::string::npos);
 }
 
+TEST_CASE("an acceptance that was chosen beyond the counts is not said to be within an interval of readings") {
+  const ScratchFolder scratch;
+  const ordered_json plan = json_of("--counters " + counters_in(scratch) + " --c 0.02 --beyond geometric");
+  REQUIRE(warns(plan, "optimum_extrapolated"));
+  for (const auto& warning : plan["warnings"]) {
+    if (warning["code"] != "optimum_extrapolated") continue;
+    const std::string message = warning["message"];
+    CHECK(message.find("readings of acceptance there") == std::string::npos);
+    CHECK(message.find("takes the acceptance that was chosen for longer drafts as true") != std::string::npos);
+  }
+}
+
 TEST_CASE("intervals without sampling error are ranges in every table that has them") {
   const std::string typed = "typed:acceptance-length=2.9,at=3,c=0.1", rate = "rate:alpha=0.7,c=0.1";
   const auto text_of = [](const std::string& drafts) { return run_specdec("plan --batch 1,2 " + drafts).out; };
