@@ -1174,6 +1174,20 @@ TEST_CASE("sources that contradict each other are refused in one line") {
                 "--tokens is given, but goes with one acceptance and --c alone, without batches, files and drafts");
 }
 
+TEST_CASE("throughput of one request in the column of all is warned of, with what to do") {
+  const ScratchFolder scratch;
+  const std::string table = (scratch / "runs.csv").string();
+  std::ofstream(table) << "concurrency,gamma,output_tokens_per_second,tokens_per_step\n"
+                          "1,0,50,1\n8,0,45.5,1\n32,0,33.3,1\n1,3,100,2.5\n8,3,77,2.5\n32,3,40,2.5\n";
+  const ordered_json plan = json_of("--bench " + table);
+  REQUIRE(warns(plan, "throughput_falls_with_load"));
+  for (const auto& warning : plan["warnings"]) {
+    if (warning["code"] == "throughput_falls_with_load")
+      CHECK(warning["message"].get<std::string>().find("multiply it by the concurrency") != std::string::npos);
+  }
+  CHECK_FALSE(warns(json_of("--bench" + bench_files()), "throughput_falls_with_load"));
+}
+
 TEST_CASE("counters that do not show chains need --at, and trees are refused") {
   const ScratchFolder scratch;
   const std::string log = (scratch / "server.log").string(), tree = (scratch / "tree.json").string();
