@@ -95,10 +95,14 @@ Evidence evidence_of(const FileError& error) {
 
 /// A file of a known format that is not what the format promises.
 Finding finding_of(const FileError& error) {
-  const Evidence evidence = evidence_of(error);
-  const bool is_rate = error.field().find("rate") != std::string::npos || error.field().find("acceptance") == 0;
-  const bool too_large = evidence.value && 1 < *evidence.value && *evidence.value <= 100;
-  if (is_rate && too_large && error.expected().find("fraction") != std::string::npos) {
+  Evidence evidence = evidence_of(error);
+  const auto speaks_of = [](const std::string& text, const char* word) { return text.find(word) != std::string::npos; };
+  const bool is_rate = speaks_of(error.field(), "rate") || speaks_of(error.field(), "acceptance");
+  // A figure may be followed by its place, or by what it seems to be.
+  const auto figure = number_in(std::string_view(error.found()).substr(0, error.found().find_first_of(" ,")));
+  const bool too_large = figure && 1 < *figure && *figure <= 100;
+  if (is_rate && too_large && speaks_of(error.expected(), "fraction")) {
+    evidence.value = figure;
     return {"percentages_as_shares",
             Severity::error,
             error.what(),

@@ -241,6 +241,24 @@ TEST_CASE("percentages in the place of shares are found by line and key") {
   CHECK(checkup.findings.at(0).evidence.at(0).value.value() > 1);
 }
 
+TEST_CASE("percentages are named so in every format whose rates are shares") {
+  const Faults faults;
+  const std::vector<std::string> files = {
+      faults.changed("serving/vllm_k4.log", "rate: 0\\.([0-9][0-9])([0-9]), [0-9., ]+, Avg", "rate: $1.$2, Avg"),
+      faults.changed("serving/vllm_requests.jsonl",
+                     "draft_acceptance_rate\": 0\\.([0-9][0-9])",
+                     "draft_acceptance_rate\": $1."),
+      faults.changed("llamacpp/server.log", "draft acceptance = 0\\.([0-9][0-9])", "draft acceptance = $1.")};
+  for (const std::string& file : files) {
+    INFO(file);
+    const Checkup checkup = checked({file});
+    REQUIRE(checkup.findings.size() == 1);
+    CHECK(checkup.findings[0].code == "percentages_as_shares");
+    CHECK(checkup.findings[0].evidence.at(0).value.value() > 1);
+    CHECK(checkup.findings[0].remedy.starts_with("divide by 100"));
+  }
+}
+
 TEST_CASE("tokens per step without the target's own token are found as plan finds them") {
   const Faults faults;
   std::istringstream sample(content_of(samples + "bench/runs.csv"));
