@@ -286,6 +286,14 @@ TEST_CASE("throughput of one request in the place of all requests' is found") {
   CHECK(checkup.findings.at(0).remedy.find("of all requests together") != std::string::npos);
 }
 
+TEST_CASE("requests that are there twice are found, and count once") {
+  const Faults faults;
+  const std::string once = content_of(samples + "serving/vllm_requests.jsonl");
+  const Checkup checkup = checked({faults.written("twice.jsonl", once + once)});
+  CHECK(finds(checkup.findings, "request_given_twice"));
+  CHECK(alarms(checked({samples + "serving/vllm_requests.jsonl"}).findings) == 0);
+}
+
 TEST_CASE("random prompts, and plain runs unlike the speculative one, are found") {
   const Faults faults;
   const std::string plain = samples + "bench/c1-plain.json";
