@@ -432,7 +432,8 @@ TEST_CASE("rates of equally many digits that rise come from no falling ones, how
 
 TEST_CASE("equal rates by position are asked whether they are conditional ones") {
   const auto message_of = [](const char* options) {
-    for (const auto& warning : json_of(std::string(options) + " --c 0.02")["warnings"])
+    const ordered_json plan = json_of(std::string(options) + " --c 0.02");
+    for (const auto& warning : plan["warnings"])
       if (warning["code"] == "constant_alpha_falsified") return warning["message"].get<std::string>();
     return std::string();
   };

@@ -1174,6 +1174,14 @@ TEST_CASE("sources that contradict each other are refused in one line") {
                 "--tokens is given, but goes with one acceptance and --c alone, without batches, files and drafts");
 }
 
+TEST_CASE("counts without rounds are refused as that, whatever else they leave open") {
+  const std::string plain = samples + "c8-plain.json";
+  for (const char* at : {"", " --at 3"}) {
+    check_refused("--c 0.1 --counters " + plain + at,
+                  "--counters: " + plain + " counted no rounds, but acceptance is counted by a server that speculates");
+  }
+}
+
 TEST_CASE("throughput of one request in the column of all is warned of, with what to do") {
   const ScratchFolder scratch;
   const std::string table = (scratch / "runs.csv").string();
