@@ -173,7 +173,7 @@ TEST_CASE("lengths and rates per position are used as they are up to the last on
 
 TEST_CASE("input that gives no rate to go on with is planned for within the measured positions, and says so") {
   for (const char* acceptance : {"--acceptance-length 1:1.50,2:2.10", "--acceptance-per-position 0.8,0.8",
-                                 "--acceptance-per-position 0.8,0.9"}) {
+                                 "--acceptance-per-position 0.85,0.9"}) {
     const ordered_json plan = json_of(std::string(acceptance) + " --c 0.05");
     CHECK(plan["recommended"] == ordered_json({{"gamma", 2}, {"basis", "measured"}}));
     CHECK(warns(plan, "not_extrapolated"));
