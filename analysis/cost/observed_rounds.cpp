@@ -133,8 +133,8 @@ Note warning_of(const FallingThroughput& falling) {
   const auto load = [](const ServingCounts& run) { return *run.bench->max_concurrency; };
   const auto speed = [](const ServingCounts& run) { return *run.bench->output_throughput; };
   return {"throughput_falls_with_load",
-          fmt::format("{} put out {:.4g} tokens/s at concurrency {:g}, and {} {:.4g} at {:g}: as if the throughput were "
-                      "of each request",
+          fmt::format("{} put out {:.4g} tokens/s at concurrency {:g}, and {} {:.4g} at {:g}: as if the throughput "
+                      "were of each request",
                       falling.fewer->place(), speed(*falling.fewer), load(*falling.fewer), falling.more->place(),
                       speed(*falling.more), load(*falling.more))};
 }

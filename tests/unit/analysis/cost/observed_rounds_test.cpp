@@ -134,8 +134,8 @@ TEST_CASE("throughput that falls while the load rises several times is that of o
   CHECK(falling->fewer == &per_request[0]);
   CHECK(falling->more == &per_request[2]);
   CHECK(cost::warning_of(*falling).message ==
-        "runs.csv:1 put out 50 tokens/s at concurrency 1, and runs.csv:32 33.3 at 32: as if the throughput were of each "
-        "request");
+        "runs.csv:1 put out 50 tokens/s at concurrency 1, and runs.csv:32 33.3 at 32: as if the throughput were of "
+        "each request");
   CHECK_FALSE(cost::falling_throughput(runs({{1, 50}, {8, 364}, {32, 1066}})));
   // A full server keeps about what it put out, and two runs at about one load say nothing.
   CHECK_FALSE(cost::falling_throughput(runs({{64, 1000}, {256, 950}})));
