@@ -52,27 +52,31 @@ std::string text_of(const TraceCheck& check) {
   return text;
 }
 
-/// What analyze says of a text that does not fit its rows. Sees the recording batch by batch.
+/// What analyze says of a text that does not fit its rows, or refuses of it. Sees the recording batch by batch.
 class TextTest {
  public:
   void add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
-    is_over_ = is_over_ || source.metadata().path == traces::TextSource::other || batch.tier != traces::Tier::full;
+    is_over_ = is_over_ || source.metadata().path == traces::TextSource::other;
     if (is_over_) return;
     try {
       if (!observer_) observer_.emplace(source.metadata(), estimate::ObserveOptions{});
-      tests_.add(observer_->observe(source, batch));
+      const estimate::Observations observed = observer_->observe(source, batch);
+      is_whole_ = is_whole_ && batch.tier == traces::Tier::full;
+      if (is_whole_) tests_.add(observed);
     } catch (const FileError& error) {
       is_over_ = true;
-      warning_ = error.what();
+      refusal_.emplace(error);
     } catch (const estimate::RuleUndefined&) {
       is_over_ = true;
     }
   }
 
+  /// What nothing can be said of by any command.
+  const std::optional<FileError>& refusal() const { return refusal_; }
+
   void report_to(std::vector<Note>& warnings) const {
     const estimate::TextSourceResult result = tests_.result();
-    const std::string warning = !is_over_ && result.suspicious() ? result.warning() : warning_;
-    if (!warning.empty()) warnings.push_back({"text_not_from_target", warning});
+    if (!is_over_ && is_whole_ && result.suspicious()) warnings.push_back({"text_not_from_target", result.warning()});
   }
 
  private:
@@ -80,7 +84,9 @@ class TextTest {
   estimate::TextSourceAccumulator tests_;
   /// Nothing more can be tested, or need be.
   bool is_over_ = false;
-  std::string warning_;
+  /// All rows so far were whole.
+  bool is_whole_ = true;
+  std::optional<FileError> refusal_;
 };
 
 Report run(const CheckOptions& options, bool quiet) {
@@ -89,11 +95,15 @@ Report run(const CheckOptions& options, bool quiet) {
   planner::require_distinct("TRACE", options.input.files());
   TextTest text;
   const Progress progress = progress_line("checking", quiet);
-  const TraceCheck check =
+  TraceCheck check =
       traces::check_trace(options.input.files(), how, options.max_findings, [&](const auto& source, const auto& batch) {
         text.add(source, batch);
         planner::tell_of_reading(progress, source, batch);
       });
+  if (check.count == 0 && text.refusal()) {
+    check.findings.push_back(*text.refusal());
+    check.count = 1;
+  }
   Report report;
   report.json = {{"passed", check.count == 0}, {"count", check.count}, {"positions", check.positions}};
   ordered_json& findings = report.json["findings"] = ordered_json::array();

@@ -8,7 +8,6 @@
 #include "analysis/estimate/observe.hpp"
 #include "cli/given_options.hpp"
 #include "cli/trace_input.hpp"
-#include "cli/usage_error.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "render/text.hpp"
 #include "traces/check_trace.hpp"
@@ -111,7 +110,7 @@ WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& wri
     }
     planner::tell_of_reading(progress, source, batch);
   }
-  if (writer.positions() == 0) throw UsageError("no position is left to write");
+  if (writer.positions() == 0) throw NothingToWrite("no position is left to write");
   writer.finish();
   written.positions = writer.positions();
   return written;

@@ -12,6 +12,7 @@
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/report.hpp"
+#include "cli/usage_error.hpp"
 #include "traces/position_source.hpp"
 #include "traces/trace_writer.hpp"
 
@@ -55,9 +56,15 @@ struct WrittenTrace {
   std::set<std::string> tiers;
 };
 
+/// The source has nothing.
+class NothingToWrite : public UsageError {
+ public:
+  using UsageError::UsageError;
+};
+
 /// Writes all that the source has, and completes the trace. `progress` is told the shares of a source that knows its
 /// positions.
-/// @throws UsageError if it has nothing, or raw rows of reshaped text are to be cut down
+/// @throws NothingToWrite  @throws UsageError if raw rows of reshaped text are to be cut down
 /// @throws traces::FileError at the first row or list that is no distribution
 WrittenTrace copy_trace(traces::PositionSource& source, traces::TraceWriter& writer,
                         const std::optional<estimate::ConversionOptions>& conversion, const Progress& progress);

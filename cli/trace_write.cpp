@@ -101,6 +101,9 @@ Report run_slice(const SliceOptions& o, bool quiet) {
   const WrittenTrace written = [&] {
     try {
       return copy_trace(source, writer, std::nullopt, progress_line("writing", quiet));
+    } catch (const NothingToWrite& error) {
+      throw UsageError(fmt::format("{}: none of positions 0:{}, in sequences 0:{}, is in the part that is asked for",
+                                   error.what(), source.positions_read(), source.sequences_read()));
     } catch (const traces::UnknownTask& error) {
       refuse("--tasks", error.task(), "the number of a task in the recording, whose tasks have no names");
     }
@@ -171,7 +174,8 @@ Command trace_slice_command() {
             options.group("Part (all that are given must hold)");
             options.text("--tasks,--task", chosen->tasks, "LIST", "names of tasks, separated by commas");
             options.text("--sequences", chosen->sequences, "FIRST:END", "sequences counted from 0, END not included");
-            options.text("--positions", chosen->positions, "FIRST:END", "positions of the whole recording likewise");
+            options.text("--positions", chosen->positions, "FIRST:END",
+                         "positions likewise, counted on from one sequence to the next");
             chosen->input.declare(options);
             return std::function<Report()>([chosen, &options] { return run_slice(*chosen, options.quiet()); });
           },

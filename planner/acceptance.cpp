@@ -49,19 +49,25 @@ Note falsified_alpha(const StatedAcceptance& a) {
   const bool by_rounds = !a.lacks_sampling_error();
   return {"constant_alpha_falsified",
           fmt::format("no one acceptance rate gives the figures typed, whatever their rounding{}: it would be {} at {} "
-                      "{} and {} at {} {}; {}",
+                      "{} and {} at {} {}; {}{}",
                       by_rounds ? " and sampling" : "", brief(rates.first_rate, 3), at, rates.first_gamma,
                       brief(rates.second_rate, 3), at, rates.second_gamma,
                       by_rounds ? "formulas in one alpha do not hold for this draft"
-                                : "whether that is more than their sampling error only --rounds can tell")};
+                                : "whether that is more than their sampling error only --rounds can tell",
+                      a.equal_positions ? "; equal rates mean that a draft is always accepted where the one before it "
+                                          "was: --conditional if each rate is given that the one before was accepted"
+                                        : "")};
 }
 
 /// A draft is reached only if all before it were accepted, so that no position is accepted more often than an
-/// earlier one, except by rounding.
+/// earlier one, except by rounding: which is monotone, so that rates with as many digits do not rise at all.
 void require_falling(std::span<const estimate::TypedRate> rates) {
   std::size_t least = 0;
   for (std::size_t i = 1; i < rates.size(); ++i) {
-    if (rates[i].rate - rates[i].half_unit > rates[least].rate + rates[least].half_unit) {
+    // Intervals of equal widths meet at their ends, where the rounding of sums is no gap; those of unequal ones do not.
+    constexpr double rounding = 1e-12;
+    const double most = rates[least].rate + rates[least].half_unit - rounding;
+    if (rates[i].rate > rates[least].rate && rates[i].rate - rates[i].half_unit >= most) {
       throw QuestionError(
           fmt::format("--acceptance-per-position: position {} is {}, but must be at most {}, that of position {}: a "
                       "draft is looked at only where all before it were accepted (--conditional says that the rates "
@@ -146,8 +152,13 @@ Acceptance Acceptance::of_lengths(std::span<const estimate::TypedLength> lengths
 Acceptance Acceptance::of_positions(std::span<const estimate::TypedRate> rates, bool conditional,
                                     std::optional<double> rounds, Rule rule) {
   if (!conditional) require_falling(rates);
+  StatedAcceptance stated = of_typed(estimate::typed_positions(rates, conditional, rounds), true);
+  stated.equal_positions =
+      !conditional && std::adjacent_find(rates.begin(), rates.end(), [](const auto& before, const auto& after) {
+                        return before.rate == after.rate;
+                      }) != rates.end();
   return with_words(
-      of(of_typed(estimate::typed_positions(rates, conditional, rounds), true), rule),
+      of(std::move(stated), rule),
       {.acceptance_per_position = {rates.begin(), rates.end()}, .conditional = conditional, .rounds = rounds});
 }
 

@@ -45,6 +45,8 @@ struct StatedAcceptance {
   /// The typed lengths or positions, with their possible meanings elsewhere.
   std::optional<estimate::TypedAcceptance> typed = {};
   bool by_position = false;
+  /// True if some position is typed as accepted as often as the one before, and not as given that one.
+  bool equal_positions = false;
   /// True if stated as 1 - alpha.
   bool by_rejection = false;
 

@@ -314,9 +314,9 @@ std::string position_lines(const TraceAnalysis& t) {
     conditional.push_back(row.conditional ? value_text(*row.conditional, 3) : "-");
   }
   return wrapped(fmt::format(
-             "Draft 1, 2, ... accepted in {} of all rounds, and in {} of those that look at it, which rounds do not "
-             "behind a rejected draft nor at the end of a text.",
-             fmt::join(unconditional, ", "), fmt::join(conditional, ", "))) +
+             "With drafts of {}, draft 1, 2, ... accepted in {} of all rounds, and in {} of those that look at it, "
+             "which rounds do not behind a rejected draft nor at the end of a text.",
+             t.replay->positions.size(), fmt::join(unconditional, ", "), fmt::join(conditional, ", "))) +
          '\n';
 }
 

@@ -39,6 +39,8 @@ bool SelectedPositions::read(PositionBatch& batch) {
       return false;
     }
     next_ = 0;
+    positions_read_ = whole_.first + whole_.size;
+    sequences_read_ = whole_.sequence.back() + 1;
   }
   const std::int64_t start = next_;
   while (next_ < whole_.size && keeps(next_)) ++next_;

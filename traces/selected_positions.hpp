@@ -52,6 +52,10 @@ class SelectedPositions : public PositionSource {
   bool read(PositionBatch& batch) override;
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override;
 
+  /// Of the other source, up to where the part was looked for.
+  std::int64_t positions_read() const { return positions_read_; }
+  std::int64_t sequences_read() const { return sequences_read_; }
+
  private:
   bool keeps(std::int64_t i);
   void hand_out(std::int64_t start, std::int64_t count, PositionBatch& batch);
@@ -60,6 +64,7 @@ class SelectedPositions : public PositionSource {
   std::unique_ptr<PositionSource> source_;
   Selection selection_;
   PositionBatch whole_;            // the batch that the other source read last
+  std::int64_t positions_read_ = 0, sequences_read_ = 0;
   std::int64_t next_ = 0;          // its first position that has not been processed
   std::int64_t positions_ = 0;     // positions read so far
   std::int64_t sequences_ = 0;     // sequences begun so far

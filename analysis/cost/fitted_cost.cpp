@@ -48,8 +48,6 @@ constexpr std::uint32_t run_stream = 32, prior_stream = 33, residual_stream = 34
 /// Shares by which batches and contexts may differ and still be compared, and a fit may miss a run.
 constexpr double same_point = 0.05;
 constexpr double poor_fit = 0.1;
-/// Rounds within this factor differ by no more than two errors of the usual 2%.
-constexpr double rounds_agree = 1.06;
 /// Factor by which the batch of a round may lie beyond those of the runs of its kind, plain or with drafts.
 constexpr double near_batches = 1.25;
 /// Share of a round up to which what drafting takes may be unknown.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -127,32 +128,6 @@ std::vector<Cell> redrawn(const std::vector<Cell>& cells, const ReplicateDraws& 
   return drawn;
 }
 
-/// Least-squares slope of seconds over the total context, among cells that differ in nothing else; nothing where there
-/// are no such cells.
-std::optional<double> context_slope(std::span<const Cell> cells) {
-  double products = 0, squares = 0;
-  for (std::size_t begin = 0; begin < cells.size();) {
-    std::size_t end = begin;
-    double weight = 0, context = 0, seconds = 0;
-    const auto same = [&](const Cell& cell) {
-      return cell.batch == cells[begin].batch && cell.tokens == cells[begin].tokens;
-    };
-    for (; end < cells.size() && same(cells[end]); ++end) {
-      weight += cells[end].weight;
-      context += cells[end].weight * cells[end].total_context();
-      seconds += cells[end].weight * cells[end].seconds;
-    }
-    for (std::size_t i = begin; i < end; ++i) {
-      const double x = cells[i].total_context() - context / weight;
-      products += cells[i].weight * x * (cells[i].seconds - seconds / weight);
-      squares += cells[i].weight * x * x;
-    }
-    begin = end;
-  }
-  if (squares <= 0) return std::nullopt;
-  return products / squares;
-}
-
 /// The passes of one number of total tokens.
 struct Knot {
   double total_tokens = 0;
@@ -171,6 +146,99 @@ std::vector<Knot> knots_of(std::span<const Cell> cells) {
   return knots;
 }
 
+/// Least-squares slope of seconds over the total context, with a level of its own for each group of cells.
+struct ContextSlope {
+  double value = 0;
+  /// Infinite where no cell is left to tell it.
+  double standard_error = std::numeric_limits<double>::infinity();
+  double degrees_of_freedom = 0;
+};
+
+using Groups = std::vector<std::vector<std::size_t>>;
+
+/// Nothing where no group has several total contexts.
+std::optional<ContextSlope> slope_within(std::span<const Cell> cells, const Groups& groups) {
+  struct Deviation {
+    double weight, context, seconds;
+  };
+  std::vector<Deviation> deviations;
+  double products = 0, squares = 0, magnitude = 0;
+  std::size_t levels = 0;
+  for (const std::vector<std::size_t>& group : groups) {
+    if (group.size() < 2) continue;
+    double weight = 0, context = 0, seconds = 0;
+    for (const std::size_t i : group) {
+      weight += cells[i].weight;
+      context += cells[i].weight * cells[i].total_context();
+      seconds += cells[i].weight * cells[i].seconds;
+    }
+    for (const std::size_t i : group) {
+      const Deviation& one = deviations.emplace_back(
+          Deviation{cells[i].weight, cells[i].total_context() - context / weight, cells[i].seconds - seconds / weight});
+      products += one.weight * one.context * one.seconds;
+      squares += one.weight * one.context * one.context;
+      magnitude += one.weight * cells[i].total_context() * cells[i].total_context();
+    }
+    ++levels;
+  }
+  // The rounding of a mean is no difference.
+  if (squares <= 1e-24 * magnitude) return std::nullopt;
+  ContextSlope slope;
+  slope.value = products / squares;
+  slope.degrees_of_freedom = static_cast<double>(deviations.size()) - static_cast<double>(levels) - 1;
+  if (slope.degrees_of_freedom <= 0) return slope;
+  double residuals = 0;
+  for (const Deviation& one : deviations)
+    residuals += one.weight * std::pow(one.seconds - slope.value * one.context, 2);
+  slope.standard_error = std::sqrt(residuals / slope.degrees_of_freedom / squares);
+  return slope;
+}
+
+/// Cells that differ in nothing but the context.
+Groups same_passes(std::span<const Cell> cells) {
+  std::map<std::pair<double, double>, std::vector<std::size_t>> by_pass;
+  for (std::size_t i = 0; i < cells.size(); ++i) by_pass[{cells[i].batch, cells[i].tokens}].push_back(i);
+  Groups groups;
+  for (auto& [pass, group] : by_pass) groups.push_back(std::move(group));
+  return groups;
+}
+
+Groups same_totals(std::span<const Knot> knots) {
+  Groups groups;
+  for (const Knot& knot : knots) groups.push_back(knot.cells);
+  return groups;
+}
+
+/// Whether cells of one knot differ by more than noticeable_spread, each less k of its total context.
+bool spreads(std::span<const Cell> cells, const Knot& knot, double per_context_token) {
+  double low = core::largest_double, high = -core::largest_double, longest = 0;
+  for (const std::size_t i : knot.cells) {
+    const double seconds = cells[i].seconds - per_context_token * cells[i].total_context();
+    low = std::min(low, seconds);
+    high = std::max(high, seconds);
+    longest = std::max(longest, cells[i].seconds);
+  }
+  return high - low > noticeable_spread * longest;
+}
+
+/// Whether cells of one number of total tokens, divided among different numbers of sequences, tell what the context
+/// costs: they spread, the more context takes longer, and by more than their scatter gives in 2.5% of tables where the
+/// context is free. Scatter is unknown where two cells are all there is, and these are believed.
+bool batches_tell(std::span<const Cell> cells, std::span<const Knot> knots) {
+  if (std::none_of(knots.begin(), knots.end(), [&](const Knot& knot) { return spreads(cells, knot, 0); })) return false;
+  const std::optional<ContextSlope> slope = slope_within(cells, same_totals(knots));
+  if (!slope || slope->value <= 0) return false;
+  if (slope->degrees_of_freedom <= 0) return true;
+  const boost::math::students_t student(slope->degrees_of_freedom);
+  return slope->value > boost::math::quantile(student, 0.975) * slope->standard_error;
+}
+
+/// The cells among which the context alone tells times apart; none where the context's cost is not told.
+Groups groups_of_context(std::span<const Cell> cells, std::span<const Knot> knots) {
+  if (Groups groups = same_passes(cells); slope_within(cells, groups)) return groups;
+  return batches_tell(cells, knots) ? same_totals(knots) : Groups{};
+}
+
 /// f and k of cells, before anything is done about passes that are too slow.
 struct RawCurve {
   std::vector<double> seconds = {};
@@ -178,9 +246,9 @@ struct RawCurve {
   double per_context_token = 0;
 };
 
-RawCurve raw_curve(std::span<const Cell> cells, std::span<const Knot> knots) {
+RawCurve raw_curve(std::span<const Cell> cells, std::span<const Knot> knots, const Groups& of_context) {
   RawCurve curve;
-  curve.per_context_token = std::max(0.0, context_slope(cells).value_or(0));
+  curve.per_context_token = std::max(0.0, slope_within(cells, of_context).value_or(ContextSlope{}).value);
   // f is a time, so the context's share is at most all of it.
   for (const Cell& cell : cells)
     if (cell.total_context() > 0)
@@ -278,12 +346,11 @@ void require_one_model(std::string_view role, std::span<const TimedPass> passes)
 
 using ReportPasses = std::function<void(std::string_view code, const std::string& message)>;
 
-/// @param slope  of context_slope
-void report_context(const std::optional<double>& slope, const Range& contexts, const ReportPasses& report) {
-  if (slope && *slope < 0) {
-    report(
-        "context_term_negative",
-        fmt::format("passes with more context were faster ({:.3g} s per token); the context is taken as free", *slope));
+void report_context(const std::optional<ContextSlope>& slope, const Range& contexts, const ReportPasses& report) {
+  if (slope && slope->value < 0) {
+    report("context_term_negative",
+           fmt::format("passes with more context were faster ({:.3g} s per token); the context is taken as free",
+                       slope->value));
   }
   if (!slope && contexts.lo < contexts.hi) {
     report("context_term_unknown",
@@ -291,29 +358,44 @@ void report_context(const std::optional<double>& slope, const Range& contexts, c
   }
 }
 
-void report_spread(std::span<const Cell> cells, std::span<const Knot> knots, double per_context_token,
-                   const ReportPasses& report) {
-  for (const Knot& knot : knots) {
-    double low = core::largest_double, high = 0;
-    for (const std::size_t i : knot.cells) {
-      const double seconds = cells[i].seconds - per_context_token * cells[i].total_context();
-      low = std::min(low, seconds);
-      high = std::max(high, seconds);
+/// @param seconds  f of each knot
+void report_spread(std::span<const Cell> cells, std::span<const Knot> knots, std::span<const double> seconds,
+                   double per_context_token, bool several_contexts, const ReportPasses& report) {
+  std::size_t contradicted = 0;
+  const Cell* worst = nullptr;
+  double its_price = 0, its_error = -1;
+  for (std::size_t k = 0; k < knots.size(); ++k) {
+    if (!spreads(cells, knots[k], per_context_token)) continue;
+    ++contradicted;
+    for (const std::size_t i : knots[k].cells) {
+      const double price = seconds[k] + per_context_token * cells[i].total_context();
+      const double error = std::abs(price / cells[i].seconds - 1);
+      if (error <= its_error) continue;
+      worst = &cells[i];
+      its_price = price;
+      its_error = error;
     }
-    if (high - low <= noticeable_spread * high) continue;
-    report("total_tokens_do_not_tell",
-           fmt::format("passes over {} tokens in all took {:.4g} to {:.4g} s; their mean is used", knot.total_tokens,
-                       low, high));
   }
+  if (worst == nullptr) return;
+  report("total_tokens_do_not_tell",
+         fmt::format("passes over as many tokens in all took different times, and their mean is used: {} {} of each of "
+                     "{} {}, timed at {:.4g} s, {} priced at {:.4g} s, {:.2g}% {}{}; {}",
+                     worst->tokens, worst->tokens == 1 ? "token" : "tokens", worst->batch,
+                     worst->batch == 1 ? "sequence" : "sequences", worst->seconds, worst->tokens == 1 ? "is" : "are",
+                     its_price, 100 * its_error, its_price < worst->seconds ? "too little" : "too much",
+                     contradicted == 1 ? "" : fmt::format(", the most of {} such totals", contradicted),
+                     several_contexts ? "their contexts do not explain it"
+                                      : "the same passes at a second context would tell what the context costs"));
 }
 
 void report_slower(std::span<const Knot> knots, std::span<const double> seconds, const std::vector<bool>& slower,
-                   SlowerPasses rule, const ReportPasses& report) {
+                   SlowerPasses rule, bool without_context, const ReportPasses& report) {
   for (std::size_t i = 0; i < knots.size(); ++i) {
     if (!slower[i]) continue;
     report("slower_smaller_pass",
-           fmt::format("a pass over {} tokens took {:.4g} s, longer than one over more; it is {}",
-                       knots[i].total_tokens, seconds[i], rule_text(rule)));
+           fmt::format("a pass over {} tokens took {:.4g} s{}, longer than one over more; it is {}",
+                       knots[i].total_tokens, seconds[i], without_context ? " without its context's share" : "",
+                       rule_text(rule)));
   }
 }
 
@@ -388,25 +470,26 @@ PassCurve::PassCurve(std::string_view role, std::span<const TimedPass> passes, c
       known_error = known_error || cell.samples.size() > 1 || cell.standard_error > 0;
     }
     std::vector<Knot> knots = knots_of(of_axis);
-    const RawCurve raw = raw_curve(of_axis, knots);
-    const auto slope = context_slope(of_axis);
+    const Groups of_context = groups_of_context(of_axis, knots);
+    const RawCurve raw = raw_curve(of_axis, knots, of_context);
+    const std::optional<ContextSlope> slope = slope_within(of_axis, of_context);
     if (slope) curve.seconds_per_context_token = raw.per_context_token;
     report_context(slope, curve.contexts, report);
-    report_spread(of_axis, knots, raw.per_context_token, report);
     const std::vector<bool> slower = slower_than_a_larger(raw.seconds);
-    report_slower(knots, raw.seconds, slower, options_.slower, report);
+    report_slower(knots, raw.seconds, slower, options_.slower, raw.per_context_token > 0, report);
     report_units(knots, raw.seconds, report);
     if (options_.slower == SlowerPasses::exclude) erase_marked(knots, slower);
     for (const Knot& knot : knots) curve.total_tokens.push_back(knot.total_tokens);
 
     const auto version_of = [&](std::span<const Cell> drawn) {
-      RawCurve version = raw_curve(drawn, knots);
+      RawCurve version = raw_curve(drawn, knots, of_context);
       if (options_.slower == SlowerPasses::pool) version.seconds = isotonic(version.seconds, version.weights);
       return Version{std::move(version.seconds), version.per_context_token};
     };
     std::vector<Version>& versions = versions_.emplace_back();
     versions.push_back(version_of(of_axis));
     curve.seconds = versions.front().seconds;
+    report_spread(of_axis, knots, curve.seconds, raw.per_context_token, curve.contexts.lo < curve.contexts.hi, report);
     const auto stream =
         static_cast<std::uint32_t>(role_ == "target" ? 0 : 16) + static_cast<std::uint32_t>(axes_.size());
     for (std::size_t r = 0; r < options_.replicates; ++r)

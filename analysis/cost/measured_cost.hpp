@@ -41,8 +41,10 @@ class OutsideTimedPasses : public std::domain_error {
 ///   T(batch, tokens, context) = f(batch tokens) + k batch context
 ///
 /// f is linear between the total tokens that were timed and takes their values there, so that steps stay steps. k >= 0
-/// is the least-squares slope over passes with the same (batch, tokens) and different contexts; without such passes it
-/// is unknown, f holds the context's share, and other contexts than the timed ones are refused.
+/// is the least-squares slope over passes with the same (batch, tokens) and different contexts; without such passes
+/// over those of the same batch tokens and different batches, where these differ by more than 10% and by more than
+/// their scatter explains (Student's t, 2.5%); without those it is unknown and f holds the context's share. Other
+/// contexts than the timed ones are refused.
 ///
 /// Passes that vary the batch and passes that vary the tokens of one sequence never meet in one curve: where both were
 /// timed, batch = 1 is read from the second and any other batch from the first. Several tokens of several sequences

@@ -107,6 +107,38 @@ BenchRounds bench_rounds(const ServingCounts& run, std::optional<double> gamma, 
   return rounds;
 }
 
+std::optional<FallingThroughput> falling_throughput(std::span<const ServingCounts> runs) {
+  std::map<std::pair<std::string_view, std::int64_t>, std::vector<const ServingCounts*>> alike;
+  for (const ServingCounts& run : runs) {
+    if (!run.bench || !run.bench->max_concurrency || !(run.bench->output_throughput.value_or(0) > 0)) continue;
+    alike[{run.label("model_name"), run.gamma.value_or(0)}].push_back(&run);
+  }
+  std::optional<FallingThroughput> found;
+  double least = throughput_held;
+  for (const auto& [what, of_one] : alike) {
+    for (const ServingCounts* fewer : of_one) {
+      for (const ServingCounts* more : of_one) {
+        if (*more->bench->max_concurrency < several_times_the_load * *fewer->bench->max_concurrency) continue;
+        const double share = *more->bench->output_throughput / *fewer->bench->output_throughput;
+        if (share >= least) continue;
+        least = share;
+        found = {fewer, more};
+      }
+    }
+  }
+  return found;
+}
+
+Note warning_of(const FallingThroughput& falling) {
+  const auto load = [](const ServingCounts& run) { return *run.bench->max_concurrency; };
+  const auto speed = [](const ServingCounts& run) { return *run.bench->output_throughput; };
+  return {"throughput_falls_with_load",
+          fmt::format("{} put out {:.4g} tokens/s at concurrency {:g}, and {} {:.4g} at {:g}: as if the throughput "
+                      "were of each request",
+                      falling.fewer->place(), speed(*falling.fewer), load(*falling.fewer), falling.more->place(),
+                      speed(*falling.more), load(*falling.more))};
+}
+
 traces::ServingCounts run_of_answers(std::span<const ServingCounts> answers) {
   ServingCounts run = answers.front();
   const std::string_view slot = run.label("slot");

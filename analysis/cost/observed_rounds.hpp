@@ -39,6 +39,27 @@ BenchRounds bench_rounds(const traces::ServingCounts& run, std::optional<double>
 /// Whether a run drafted, by the length of its drafts alone: how much was accepted it does not say.
 bool drafts_uncounted(const traces::ServingCounts& run);
 
+/// Output tokens/s over all requests of two runs that differ in their load alone.
+struct FallingThroughput {
+  const traces::ServingCounts* fewer = nullptr;  ///< requests at a time
+  const traces::ServingCounts* more = nullptr;
+};
+
+/// Throughput that falls below this share of its value falls, and load is several times another from this factor on.
+inline constexpr double throughput_held = 0.9;
+inline constexpr double several_times_the_load = 4;
+
+/// The two runs of one model and gamma between which the throughput of all requests together falls most, to less than
+/// throughput_held although the load is several_times_the_load or more: as throughput of each request does. More
+/// requests at a time put out more tokens together until a server is full, and hardly fewer from there on. Nothing
+/// where there are none; runs without a load or a throughput are passed over.
+std::optional<FallingThroughput> falling_throughput(std::span<const traces::ServingCounts> runs);
+
+/// The warning of it, "throughput_falls_with_load", and what to do about it, which it does not say.
+Note warning_of(const FallingThroughput& falling);
+inline constexpr std::string_view remedy_of_falling_throughput =
+    "throughput is that of all requests together: multiply it by the concurrency if what is written is of one request";
+
 /// Answers of a server that decodes one at a time, as one run at batch 1:
 ///
 ///   mean_tpot = seconds of generation / tokens behind the first of each answer,   output_throughput = 1 / mean_tpot

@@ -681,6 +681,10 @@ double positions_of(double sequences, std::int64_t gamma) {
   return std::max(1.0, sequences * static_cast<double>(gamma + 1));
 }
 
+double context_of(const Iteration& iteration) {
+  return iteration.sequences > 0 ? iteration.context_tokens / iteration.sequences : 0;
+}
+
 Iteration iteration_of(const RoundPoint& point) {
   require_legal(point);
   Iteration iteration;
@@ -695,7 +699,7 @@ Iteration iteration_of(const RoundPoint& point) {
 
 RoundTime RooflineCost::round(const RoundPoint& point) const {
   const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_.front());
-  const double factor = expected_factor(positions_of(point.batch, point.gamma), point.gamma);
+  const double factor = expected_factor(positions_of(point.batch, point.gamma), point.context, point.gamma);
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
@@ -707,14 +711,14 @@ double RooflineCost::measured_share(const RoundPoint& point) const {
 
 RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
   const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_of_replicate(index));
-  const double factor = error_factor(index, point_place(positions_of(point.batch, point.gamma)), point.gamma);
+  const double factor = error_factor(index, place_of(positions_of(point.batch, point.gamma), point.context), point.gamma);
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
 void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   const IterationWork work = work_of(iteration_of(point));
-  const PointPlace place = point_place(positions_of(point.batch, point.gamma));
+  const PointPlace place = place_of(positions_of(point.batch, point.gamma), point.context);
   for (std::size_t i = 0; i < totals.size(); ++i)
     totals[i] = error_factor(i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total();
 }
@@ -722,7 +726,7 @@ void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
 double RooflineCost::seconds(const Iteration& iteration) const {
   require_legal(iteration);
   if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  return expected_factor(positions_of(iteration.sequences, iteration.gamma), iteration.gamma) *
+  return expected_factor(positions_of(iteration.sequences, iteration.gamma), context_of(iteration), iteration.gamma) *
          seconds_of(work_of(iteration), losses_.front()).total();
 }
 
@@ -730,7 +734,7 @@ double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& it
   require_legal(iteration);
   const Losses& losses = losses_of_replicate(index);
   if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  const PointPlace place = point_place(positions_of(iteration.sequences, iteration.gamma));
+  const PointPlace place = place_of(positions_of(iteration.sequences, iteration.gamma), context_of(iteration));
   return error_factor(index, place, iteration.gamma) * seconds_of(work_of(iteration), losses).total();
 }
 
@@ -741,7 +745,7 @@ PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, d
   core::require_in("RooflineCost", "context", context, 0, core::largest_double);
   const PassWork work = work_of(model, {batch, tokens, context, batch * tokens}, {});
   const Losses& losses = losses_.front();
-  const double factor = expected_factor(std::max(1.0, batch * tokens), 0);
+  const double factor = expected_factor(std::max(1.0, batch * tokens), context, 0);
   return {.weights = factor * work.weights / losses[bandwidth],
           .weight_products = factor * work.weight_products / losses[compute],
           .cache = factor * work.cache / losses[bandwidth],
@@ -894,6 +898,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   RooflineCost result = *this;
   result.calibrated_ = true;
   result.expected_errors_.reset();
+  result.timed_contexts_.clear();
   result.draw_deployments(options_.kernels->deployment_error);
   const auto count = static_cast<Eigen::Index>(points.size());
   std::vector<IterationWork> works;
@@ -905,6 +910,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     works.push_back(work_of(iteration_of(where)));
     places.push_back({point_place(positions_of(point.batch, point.gamma)), point.gamma > 0});
     const auto j = static_cast<Eigen::Index>(places.size()) - 1;
+    result.timed_contexts_.push_back(point.context);
     misses[j] = std::log(point.round_seconds / seconds_of(works.back(), losses_.front()).total());
     if (point.gamma > 0) deviations.drafting = std::max(deviations.drafting, result.deviation_by_losses(works.back()));
   }
@@ -927,7 +933,8 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     solver = solver_of();
   }
 
-  result.expected_errors_ = DeploymentErrors{0, 0, std::vector<double>(point_nodes, 0)};
+  const std::vector<double> nothing(point_nodes, 0);
+  result.expected_errors_ = DeploymentErrors{0, 0, nothing, nothing};
   const Eigen::VectorXd expected = solver.solve(misses);
   add_expected(places, span_of(expected), deviations, *result.expected_errors_);
   for (std::size_t r = 0; r < result.deployment_errors_.size(); ++r) {
@@ -935,6 +942,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     if (unlike_others) {
       errors.all *= scale;
       for (double& error : errors.points) error *= scale;
+      for (double& error : errors.elsewhere) error *= scale;
     }
     const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
     Eigen::VectorXd left(count);
@@ -1035,11 +1043,15 @@ void RooflineCost::draw_deployments(double deviation) {
     const ReplicateDraws draws(options_.seed, deployment_stream, static_cast<std::uint32_t>(r));
     DeploymentErrors& errors = deployment_errors_.emplace_back();
     errors.all = deviation * draws.standard_normal(0);
-    double point = draws.standard_normal(1);
-    for (std::size_t node = 0; node < point_nodes; ++node) {
-      errors.points.push_back(around * point);
-      point = next * point + new_part * draws.standard_normal(2 + node);
-    }
+    const auto draw = [&](std::size_t first, std::vector<double>& points) {
+      double point = draws.standard_normal(first);
+      for (std::size_t node = 0; node < point_nodes; ++node) {
+        points.push_back(around * point);
+        point = next * point + new_part * draws.standard_normal(first + 1 + node);
+      }
+    };
+    draw(1, errors.points);
+    draw(2 + point_nodes, errors.elsewhere);
   }
 }
 
@@ -1058,11 +1070,29 @@ RooflineCost::PointPlace RooflineCost::point_place(double positions) {
 }
 
 double RooflineCost::DeploymentErrors::at(const PointPlace& place, bool drafts) const {
-  return all + place.of_left * points[place.left] + place.of_right * points[place.left + 1] + (drafts ? drafting : 0);
+  double error = all + (drafts ? drafting : 0);
+  for (const auto& [node, weight] : place.nodes()) {
+    error += weight * place.likeness * points[node];
+    if (place.likeness < 1) error += weight * std::sqrt(1 - place.likeness * place.likeness) * elsewhere[node];
+  }
+  return error;
 }
 
-double RooflineCost::expected_factor(double positions, std::int64_t gamma) const {
-  return expected_errors_ ? std::exp(expected_errors_->at(point_place(positions), gamma > 0)) : 1;
+RooflineCost::PointPlace RooflineCost::place_of(double positions, double context) const {
+  // Contexts that are short beside this are alike.
+  constexpr double empty_cache = 500;
+  PointPlace place = point_place(positions);
+  if (timed_contexts_.empty()) return place;
+  double apart = std::numeric_limits<double>::infinity();
+  for (const double timed : timed_contexts_) {
+    apart = std::min(apart, std::abs(std::log((context + empty_cache) / (timed + empty_cache))));
+  }
+  place.likeness = std::exp(-apart / point_error_reach);
+  return place;
+}
+
+double RooflineCost::expected_factor(double positions, double context, std::int64_t gamma) const {
+  return expected_errors_ ? std::exp(expected_errors_->at(place_of(positions, context), gamma > 0)) : 1;
 }
 
 double RooflineCost::error_factor(std::size_t replicate, const PointPlace& place, std::int64_t gamma) const {

@@ -185,7 +185,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// With measured kernels the errors of the deployment (see the class) take their place: normal before, and after the
   /// points what they are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is the
   /// deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its draw
-  /// given the points. Where the points together are further from T than those of 999 in 1000 such deployments, s, w and
+  /// given the points. At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an independent e'
+  /// and r the ratio of the contexts, each + 500, to the power -1 / point_error_reach. Where the points together are further from T than those of 999 in 1000 such deployments, s, w and
   /// v are larger by the root of their mean squared standardised distance.
   ///
   /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
@@ -267,13 +268,15 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct PointPlace {
     std::size_t left = 0;
     double of_left = 1, of_right = 0;
+    /// Of its point errors to those of the contexts that were timed, [0, 1].
+    double likeness = 1;
     std::array<std::pair<std::size_t, double>, 2> nodes() const { return {{{left, of_left}, {left + 1, of_right}}}; }
   };
   /// ln of what iterations take more than the kernels say, with these: all of them, those with drafts, and by positions
-  /// beside.
+  /// beside, at the contexts that were timed and independently of them.
   struct DeploymentErrors {
     double all = 0, drafting = 0;
-    std::vector<double> points = {};
+    std::vector<double> points = {}, elsewhere = {};
     double at(const PointPlace& place, bool drafts) const;
   };
   struct ErrorDeviations {
@@ -284,6 +287,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
     bool drafts = false;
   };
   static PointPlace point_place(double positions);
+  /// The same with the likeness of the context.
+  PointPlace place_of(double positions, double context) const;
   /// What a replicate takes rounds of so many sequences times.
   double error_factor(std::size_t replicate, const PointPlace& place, std::int64_t gamma) const;
   /// Makes the replicates differ by formulas that miss a time by this much, too.
@@ -305,7 +310,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static void add_expected(std::span<const TimedPlace> places, std::span<const double> weights,
                            const ErrorDeviations& deviations, DeploymentErrors& errors);
   /// What the estimate takes an iteration times.
-  double expected_factor(double positions, std::int64_t gamma) const;
+  double expected_factor(double positions, double context, std::int64_t gamma) const;
   /// What the hardware's peaks allow for a point with this error.
   void require_below_peaks(const CalibrationPoint& point, double relative_error) const;
   /// Types whose kernels were not measured.
@@ -324,6 +329,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   std::vector<DeploymentErrors> deployment_errors_;
   /// Their mean given the points of a calibration, with measured kernels.
   std::optional<DeploymentErrors> expected_errors_;
+  /// Those of the points of a calibration, with measured kernels.
+  std::vector<double> timed_contexts_;
   /// The deployment's, with measured kernels; else 1.
   double factor_ = 1;
   bool calibrated_ = false;

@@ -29,6 +29,8 @@ class AcceptanceCurve {
   /// @param gamma  >= 0; the value is 1 at gamma = 0
   /// @throws std::domain_error if gamma < 0 or beyond what the source covers
   virtual TokensPerStep tokens_per_step(std::int64_t gamma) const = 0;
+  /// True if the acceptance of drafts beyond the observed ones was chosen, so that `readings` are within that choice.
+  virtual bool assumes_beyond() const { return false; }
   /// The reason why nothing is decided by these figures, whatever their intervals; empty if there is none.
   virtual std::string refused() const { return {}; }
 };

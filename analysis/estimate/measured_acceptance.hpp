@@ -61,6 +61,7 @@ class MeasuredAcceptance final : public AcceptanceCurve {
 
   /// @throws std::domain_error if gamma < 0
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  bool assumes_beyond() const override { return options_.beyond != BeyondObserved::hold; }
 
   /// The readings at any gamma, including the measured one.
   /// @throws std::domain_error as tokens_per_step

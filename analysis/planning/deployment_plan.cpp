@@ -228,11 +228,14 @@ void note_limits(const DraftScan& scan, const std::vector<PointPlan>& ends, cons
       count([](const PointPlan& point) { return point.optimal_row && point.optimal()->extrapolated; });
   if (extrapolated > 0) {
     note("optimum_extrapolated",
-         fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval holds the "
-                     "readings of acceptance there, and {}",
+         fmt::format("at {} of {} points the best gamma lies outside what was measured; its interval {}, and {}",
                      extrapolated, plan.points.size(),
-                     scan.draft().cost->replicates() > 0 ? "of its cost what the fit expects to err, which no run there tests"
-                                                         : "no error of extrapolated costs"));
+                     scan.draft().acceptance->assumes_beyond()
+                         ? "takes the acceptance that was chosen for longer drafts as true and holds no other reading"
+                         : "holds the readings of acceptance there",
+                     scan.draft().cost->replicates() > 0
+                         ? "of its cost what the fit expects to err, which no run there tests"
+                         : "no error of extrapolated costs"));
   }
   note_preference(plan, ends, question, note);
   note_schedule(plan, question, note);

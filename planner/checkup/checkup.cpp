@@ -61,6 +61,9 @@ constexpr std::array known_warnings = {
                  "scrape all series at once: counts by position do not belong to the totals"},
     KnownWarning{"gamma_differs", Severity::warning, "leave --at out, or give the files of that gamma"},
     KnownWarning{"run_given_twice", Severity::note, "give each run once"},
+    KnownWarning{"request_given_twice", Severity::warning, "give each request once"},
+    KnownWarning{"request_ids_repeat", Severity::warning,
+                 "count each request once: keep the answer that was served, or give answers of their own ids"},
     KnownWarning{"counter_reset", Severity::warning, "take both scrapes without a restart between them"},
     KnownWarning{"queried_at_different_times", Severity::warning, "ask for all series in one query"},
     KnownWarning{"mixed_units", Severity::warning, "give totals, windows, requests or runs, and not several of them"},
@@ -95,10 +98,14 @@ Evidence evidence_of(const FileError& error) {
 
 /// A file of a known format that is not what the format promises.
 Finding finding_of(const FileError& error) {
-  const Evidence evidence = evidence_of(error);
-  const bool is_rate = error.field().find("rate") != std::string::npos || error.field().find("acceptance") == 0;
-  const bool too_large = evidence.value && 1 < *evidence.value && *evidence.value <= 100;
-  if (is_rate && too_large && error.expected().find("fraction") != std::string::npos) {
+  Evidence evidence = evidence_of(error);
+  const auto speaks_of = [](const std::string& text, const char* word) { return text.find(word) != std::string::npos; };
+  const bool is_rate = speaks_of(error.field(), "rate") || speaks_of(error.field(), "acceptance");
+  // A figure may be followed by its place, or by what it seems to be.
+  const auto figure = number_in(std::string_view(error.found()).substr(0, error.found().find_first_of(" ,")));
+  const bool too_large = figure && 1 < *figure && *figure <= 100;
+  if (is_rate && too_large && speaks_of(error.expected(), "fraction")) {
+    evidence.value = figure;
     return {"percentages_as_shares",
             Severity::error,
             error.what(),

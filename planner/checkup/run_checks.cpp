@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "analysis/cost/observed_rounds.hpp"
+#include "analysis/planning/contradicted_alpha.hpp"
 #include "planner/number_text.hpp"
 
 namespace specdec::planner {
@@ -114,20 +117,74 @@ void check_plain_beside(const TimedRun& run, const std::vector<TimedRun>& plain,
 void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspicions) {
   if (!run.seconds || !plain.seconds || !differences(run, plain).empty()) return;
   const double ratio = *run.seconds / *plain.seconds;
-  const bool contradicts = run.drafts ? ratio < least_round_share : ratio > alike_times || ratio < 1 / alike_times;
-  if (!contradicts) return;
-  const std::string message =
-      run.drafts
-          ? fmt::format("a round of {} took {} ms, less than the plain step of {} that it contains, {} ms",
-                        run.run->place(), brief(1000 * *run.seconds), plain.run->place(), brief(1000 * *plain.seconds))
-          : fmt::format("the plain steps of {} and {} took {} and {} ms at the same load", plain.run->place(),
-                        run.run->place(), brief(1000 * *plain.seconds), brief(1000 * *run.seconds));
-  suspicions.add({"plain_time_contradicted",
+  const std::vector<Evidence> evidence = {evidence_of(run, "round_seconds", run.seconds),
+                                          evidence_of(plain, "round_seconds", plain.seconds)};
+  if (run.drafts && ratio * cost::rounds_agree < 1) {
+    suspicions.add({"round_below_target_pass",
+                    Severity::warning,
+                    fmt::format("a round of {} took {} ms, less than the plain step of {} that it contains, {} ms",
+                                run.run->place(), brief(1000 * *run.seconds), plain.run->place(),
+                                brief(1000 * *plain.seconds)),
+                    evidence,
+                    "see that tokens per step hold the target's own token (a step that accepts nothing makes 1), and "
+                    "run both again, one after the other on an otherwise idle machine"});
+  }
+  if (!run.drafts && (ratio > alike_times || ratio < 1 / alike_times)) {
+    suspicions.add({"plain_time_contradicted",
+                    Severity::warning,
+                    fmt::format("the plain steps of {} and {} took {} and {} ms at the same load", plain.run->place(),
+                                run.run->place(), brief(1000 * *plain.seconds), brief(1000 * *run.seconds)),
+                    evidence,
+                    "run both again, one after the other on an otherwise idle machine: a speedup is no better than its "
+                    "plain run"});
+  }
+}
+
+/// Counts of chains of one length each, by model.
+void check_constant_alpha(std::span<const ServingCounts> runs, Suspicions& suspicions) {
+  std::map<std::string_view, std::vector<planning::CountedRun>> by_model;
+  for (const ServingCounts& run : runs) {
+    const bool counts_chains = run.gamma.value_or(0) > 0 && run.rounds.value_or(0) > 0 && run.accepted &&
+                               run.shape != traces::DraftShape::tree;
+    if (counts_chains) by_model[run.label("model_name")].push_back({&run, *run.gamma});
+  }
+  for (const auto& [model, counted] : by_model) {
+    const auto found = planning::contradicted_alpha(counted);
+    if (!found) {
+      suspicions.test(1, {});
+      continue;
+    }
+    const char* at = found->by_position ? "draft" : "gamma";
+    const std::string file = counted.front().counts->file.string();
+    const auto rate = [&](std::int64_t place, double value) {
+      return Evidence{file, 0, fmt::format("alpha_at_{}_{}", at, place), value};
+    };
+    suspicions.test(
+        std::min(1.0, found->p_value),
+        {"constant_alpha_falsified",
+         Severity::note,
+         fmt::format("no one acceptance rate gives the runs' counts: it would be {} at {} {} and {} at {} {}",
+                     brief(found->first_rate, 3), at, found->first_at, brief(found->second_rate, 3), at,
+                     found->second_at),
+         {rate(found->first_at, found->first_rate), rate(found->second_at, found->second_rate)},
+         found->by_position ? "plan with the counts, not with one alpha"
+                            : "plan with the counts, not with one alpha; where the rate rises with gamma, see that "
+                              "tokens per step hold the target's own token"});
+  }
+}
+
+void check_throughput(std::span<const ServingCounts> runs, Suspicions& suspicions) {
+  const auto falling = cost::falling_throughput(runs);
+  if (!falling) return;
+  const auto evidence = [](const ServingCounts& run) {
+    return Evidence{run.file.string(), run.line, "output_throughput", *run.bench->output_throughput};
+  };
+  const Note warning = cost::warning_of(*falling);
+  suspicions.add({warning.code,
                   Severity::warning,
-                  message,
-                  {evidence_of(run, "round_seconds", run.seconds), evidence_of(plain, "round_seconds", plain.seconds)},
-                  "run both again, one after the other on an otherwise idle machine: a speedup is no better than its "
-                  "plain run"});
+                  warning.message,
+                  {evidence(*falling->fewer), evidence(*falling->more)},
+                  std::string(cost::remedy_of_falling_throughput)});
 }
 
 void check_completed(const ServingCounts& run, Suspicions& suspicions) {
@@ -174,6 +231,8 @@ void check_units(std::span<const ServingCounts> runs, Suspicions& suspicions) {
 void check_runs(std::span<const ServingCounts> runs, Suspicions& suspicions) {
   std::vector<TimedRun> speculative, plain;
   check_units(runs, suspicions);
+  check_throughput(runs, suspicions);
+  check_constant_alpha(runs, suspicions);
   for (const ServingCounts& run : runs) {
     check_completed(run, suspicions);
     try {

@@ -5,8 +5,8 @@
 #include "planner/checkup/finding.hpp"
 #include "traces/serving/serving_counts.hpp"
 
-/// What benchmark runs say of each other. None of these is a test: each says by how much two figures differ, and is
-/// told where that is beyond a fixed bound.
+/// What benchmark runs say of each other. But for one none of these is a test: each says by how much two figures
+/// differ, and is told where that is beyond a fixed bound.
 namespace specdec::planner {
 
 /// Lengths of requests that differ by a smaller share are the same.
@@ -14,16 +14,17 @@ inline constexpr double alike_tokens = 0.1;
 /// Times of like runs that differ by a smaller factor are the same; repeated runs of published benchmarks differ by a
 /// few per cent.
 inline constexpr double alike_times = 1.3;
-/// A round that drafts takes at least this share of the plain step beside it, which it contains.
-inline constexpr double least_round_share = 0.85;
 /// Times per token of runs of one server lie within this factor of each other's; another unit is a factor of 1000.
 inline constexpr double far_times = 20;
 
 /// - "random_prompts": a speculative run over a benchmark's random tokens;
 /// - "plain_run_differs": a speculative run has plain runs beside it, and none of its concurrency, its lengths of
 ///   prompts and answers within alike_tokens, and its model;
-/// - "plain_time_contradicted": like plain runs whose times differ by alike_times, or a round that took less than
-///   least_round_share of the plain step at the same load;
+/// - "plain_time_contradicted": like plain runs whose times differ by alike_times;
+/// - "round_below_target_pass": a round that took less than the plain step at the same load, which it contains, by more
+///   than a factor of cost::rounds_agree;
+/// - "constant_alpha_falsified": planning::contradicted_alpha of the runs of a model, the one test among these;
+/// - "throughput_falls_with_load": cost::falling_throughput;
 /// - "requests_failed": a run that completed fewer requests than it sent;
 /// - "times_far_apart": times per token between which there is a gap of far_times, as if some were in another unit;
 /// - "run_unusable": a run that says too little or contradicts itself.

@@ -44,6 +44,10 @@ const ServingSummary& summary_of(const std::vector<ServingSummary>& summaries, c
 
 /// Refuses counts that say too little about drafts to be carried to other gammas.
 void require_chains(const ServingSummary& summary, const std::string& file, bool gamma_stated) {
+  if (!summary.tokens_per_step) {
+    throw QuestionError(
+        fmt::format("--counters: {} counted no rounds, but acceptance is counted by a server that speculates", file));
+  }
   if (summary.shape == traces::DraftShape::unknown && !gamma_stated) {
     throw QuestionError(
         fmt::format("--at is missing: {} does not show whether drafts are chains; --at G says that every "

@@ -174,6 +174,10 @@ Plan plan_runs(const BenchFiles& files, const std::optional<Acceptance>& accepta
   const bool is_read = (acceptance && !acceptance->stated) || leaves_gamma_open(question.runs) ||
                        leaves_gamma_open(question.windows) || leaves_gamma_open(question.holdout);
   if (files.at && !is_read) throw QuestionError("--at is given, but every run says how many tokens a round drafted");
+  if (const auto falling = cost::falling_throughput(question.runs)) {
+    Note& warning = p.warnings.emplace_back(cost::warning_of(*falling));
+    warning.message += fmt::format("; {}", cost::remedy_of_falling_throughput);
+  }
   take_question(p, question);
   if (files.hardware) take_cost(*files.hardware, p);
   p.engine = engine_of(question.runs.front());

@@ -498,7 +498,12 @@ class LogReader {
     require_at_most(line, "accepted", *counts.accepted, *counts.drafted);
     idle_ = true;
     if (*counts.drafted == 0) return;
-    require_ratio(line, "draft acceptance", rate, *counts.accepted / *counts.drafted, 1e-5);
+    const double exact = *counts.accepted / *counts.drafted;
+    if (rate > 1 && std::abs(rate - 100 * exact) <= 0.051) {
+      line.refuse("draft acceptance", fmt::format("{}, a percentage", rate),
+                  fmt::format("the fraction {:.6g}, as the counts on the line say", exact));
+    }
+    require_ratio(line, "draft acceptance", rate, exact, 1e-5);
     auto length = line.number("mean acceptance length =");
     if (!length) length = line.number("mean len =");
     if (length) {

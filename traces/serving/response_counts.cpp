@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "traces/file_error.hpp"
@@ -59,9 +62,24 @@ class ResponseUnits {
     found_ = true;
   }
 
+  /// True for a request that was read before: its id and its whole text are there again.
+  bool is_repeated(dom::object request, const std::string& id) {
+    const std::size_t text = std::hash<std::string>()(simdjson::minify(request));
+    const auto [known, is_new] = by_id_.emplace(id, Known{text, counts_.file});
+    if (is_new) return false;
+    if (known->second.text == text) {
+      ++repeated_;
+      found_ = true;
+      return true;
+    }
+    // Runs of one set of prompts may count through their requests alike.
+    if (known->second.file == counts_.file) ++of_one_id_;
+    return false;
+  }
+
   void begin_file(const std::filesystem::path& path) {
     counts_.file = path;
-    documents_ = without_ = stopped_ = taken_ = 0;
+    documents_ = without_ = stopped_ = taken_ = repeated_ = of_one_id_ = 0;
   }
   void begin_document() {
     found_ = false;
@@ -76,7 +94,18 @@ class ResponseUnits {
     if (documents_ == 0) {
       throw FileError(path, FileError::whole_file(), "file", "empty", fmt::format("responses with {}", wanted));
     }
-    if (taken_ == 0) {
+    if (repeated_ > 0) {
+      sink_.warn({"request_given_twice",
+                  fmt::format("{}: {} requests were read before, with the same id and equal in all: each counts once",
+                              path.string(), repeated_)});
+    }
+    if (of_one_id_ > 0) {
+      sink_.warn({"request_ids_repeat",
+                  fmt::format("{}: {} requests have the id of one before them and say something else: all count, and "
+                              "intervals are too narrow where they are one request",
+                              path.string(), of_one_id_)});
+    }
+    if (taken_ + repeated_ == 0) {
       throw FileError(path, FileError::whole_file(), std::string(wanted),
                       fmt::format("missing or without rounds in all of {} documents", documents_),
                       "given where a request speculated");
@@ -99,8 +128,13 @@ class ResponseUnits {
  private:
   const CountsSink& sink_;
   ServingCounts counts_;
-  std::int64_t documents_ = 0, without_ = 0, stopped_ = 0, taken_ = 0;
+  std::int64_t documents_ = 0, without_ = 0, stopped_ = 0, taken_ = 0, repeated_ = 0, of_one_id_ = 0;
   bool found_ = false;
+  struct Known {
+    std::size_t text;  ///< a hash
+    std::filesystem::path file;
+  };
+  std::unordered_map<std::string, Known> by_id_;
 };
 
 /// Where an engine's counts stand in its responses, and how they are read.
@@ -317,7 +351,8 @@ class ResponseWalk {
   ResponseWalk(const JsonLines& file, ResponseReaderOfCounts& reader, ResponseUnits& units)
       : file_(file), reader_(reader), units_(units) {}
 
-  void visit(dom::element value, int depth) {
+  /// @param has_id  of an object around it
+  void visit(dom::element value, int depth, bool has_id = false) {
     if (depth > deepest_response) return;
     if (value.is_array()) {
       const dom::array list = value;
@@ -325,24 +360,41 @@ class ResponseWalk {
         if (!entry.is_object() && !entry.is_array()) return;
         // What one entry says of itself is not true of the next.
         const std::vector<CountLabel> labels = units_.counts().labels;
-        visit(entry, depth + 1);
+        visit(entry, depth + 1, has_id);
         units_.counts().labels = labels;
       }
     } else if (value.is_object()) {
       const dom::object object = value;
-      visit_object(object, depth);
+      visit_object(object, depth, has_id);
     }
   }
 
  private:
-  void visit_object(dom::object object, int depth) {
+  void visit_object(dom::object object, int depth, bool has_id) {
+    if (!has_id) {
+      const std::optional<std::string> id = id_of(object);
+      if (id && units_.is_repeated(object, *id)) return;
+      has_id = id.has_value();
+    }
     label(object, "model", "model_name");
     label(object, "category", "category");
     label(object, "task", "category");
     if (reader_.read(file_, object, units_)) return;
     for (const auto [key, value] : object) {
-      if (value.is_object() ? key != "logprobs" : value.is_array() && holds_responses(key)) visit(value, depth + 1);
+      if (value.is_object() ? key != "logprobs" : value.is_array() && holds_responses(key)) {
+        visit(value, depth + 1, has_id);
+      }
     }
+  }
+
+  /// Of a request, where its engine or whoever kept the answer wrote one.
+  static std::optional<std::string> id_of(dom::object object) {
+    for (const std::string_view key : {"id", "request_id"}) {
+      const auto found = find_member(object, key);
+      if (found && (found->is_string() || found->is_int64())) return simdjson::minify(*found);
+    }
+    const auto meta = find_member(object, "meta_info");
+    return meta && meta->is_object() ? id_of(dom::object(*meta)) : std::nullopt;
   }
 
   void label(dom::object object, std::string_view key, std::string_view name) {

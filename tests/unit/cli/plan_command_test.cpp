@@ -173,7 +173,7 @@ TEST_CASE("lengths and rates per position are used as they are up to the last on
 
 TEST_CASE("input that gives no rate to go on with is planned for within the measured positions, and says so") {
   for (const char* acceptance : {"--acceptance-length 1:1.50,2:2.10", "--acceptance-per-position 0.8,0.8",
-                                 "--acceptance-per-position 0.8,0.9"}) {
+                                 "--acceptance-per-position 0.85,0.9"}) {
     const ordered_json plan = json_of(std::string(acceptance) + " --c 0.05");
     CHECK(plan["recommended"] == ordered_json({{"gamma", 2}, {"basis", "measured"}}));
     CHECK(warns(plan, "not_extrapolated"));
@@ -416,6 +416,32 @@ TEST_CASE(
       "alone)");
   CHECK(json_of("--acceptance-per-position 0.80,0.50,0.60 --conditional --c 0.02")["worth_it"] == true);
   CHECK(json_of("--acceptance-per-position 0.80,0.505,0.51 --c 0.02")["worth_it"] == true);
+}
+
+TEST_CASE("rates of equally many digits that rise come from no falling ones, however few the digits") {
+  for (const char* rates : {"0.5,0.6", "0.50,0.51", "0.7,0.5,0.6", "0.5,0.55,0.6"}) {
+    const Run run = run_specdec(std::string("plan --c 0.02 --acceptance-per-position ") + rates);
+    INFO(rates << " " << run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.find("--conditional says that the rates are of those alone") != std::string::npos);
+  }
+  // 0.55 may be 0.554, and 0.6 anything from 0.55 on.
+  CHECK(json_of("--acceptance-per-position 0.55,0.6 --c 0.02")["worth_it"] == true);
+  CHECK(json_of("--acceptance-per-position 0.6,0.6 --c 0.02")["worth_it"] == true);
+}
+
+TEST_CASE("equal rates by position are asked whether they are conditional ones") {
+  const auto message_of = [](const char* options) {
+    const ordered_json plan = json_of(std::string(options) + " --c 0.02");
+    for (const auto& warning : plan["warnings"])
+      if (warning["code"] == "constant_alpha_falsified") return warning["message"].get<std::string>();
+    return std::string();
+  };
+  const std::string hint = "--conditional if each rate is given that the one before was accepted";
+  CHECK(message_of("--acceptance-per-position 0.6,0.6,0.6").find(hint) != std::string::npos);
+  CHECK_FALSE(message_of("--acceptance-per-position 0.90,0.50,0.10").empty());
+  CHECK(message_of("--acceptance-per-position 0.90,0.50,0.10").find(hint) == std::string::npos);
+  CHECK(message_of("--acceptance-per-position 0.6,1.0,1.0 --conditional").find(hint) == std::string::npos);
 }
 
 TEST_CASE("a target that scores several tokens in less time than one is doubted by name") {

@@ -1210,6 +1210,28 @@ TEST_CASE("sources that contradict each other are refused in one line") {
                 "--tokens is given, but goes with one acceptance and --c alone, without batches, files and drafts");
 }
 
+TEST_CASE("counts without rounds are refused as that, whatever else they leave open") {
+  const std::string plain = samples + "c8-plain.json";
+  for (const char* at : {"", " --at 3"}) {
+    check_refused("--c 0.1 --counters " + plain + at,
+                  "--counters: " + plain + " counted no rounds, but acceptance is counted by a server that speculates");
+  }
+}
+
+TEST_CASE("throughput of one request in the column of all is warned of, with what to do") {
+  const ScratchFolder scratch;
+  const std::string table = (scratch / "runs.csv").string();
+  std::ofstream(table) << "concurrency,gamma,output_tokens_per_second,tokens_per_step\n"
+                          "1,0,50,1\n8,0,45.5,1\n32,0,33.3,1\n1,3,100,2.5\n8,3,77,2.5\n32,3,40,2.5\n";
+  const ordered_json plan = json_of("--bench " + table);
+  REQUIRE(warns(plan, "throughput_falls_with_load"));
+  for (const auto& warning : plan["warnings"]) {
+    if (warning["code"] == "throughput_falls_with_load")
+      CHECK(warning["message"].get<std::string>().find("multiply it by the concurrency") != std::string::npos);
+  }
+  CHECK_FALSE(warns(json_of("--bench" + bench_files()), "throughput_falls_with_load"));
+}
+
 TEST_CASE("counters that do not show chains need --at, and trees are refused") {
   const ScratchFolder scratch;
   const std::string log = (scratch / "server.log").string(), tree = (scratch / "tree.json").string();
@@ -1466,6 +1488,18 @@ TEST_CASE(
   CHECK(warns(plan, "measured_preferred"));
   CHECK_FALSE(warns(plan, "optimum_extrapolated"));
   CHECK(run_specdec("plan " + options).out.find("of which no more than 5% is sure") != std::string::npos);
+}
+
+TEST_CASE("an acceptance that was chosen beyond the counts is not said to be within an interval of readings") {
+  const ScratchFolder scratch;
+  const ordered_json plan = json_of("--counters " + counters_in(scratch) + " --c 0.02 --beyond geometric");
+  REQUIRE(warns(plan, "optimum_extrapolated"));
+  for (const auto& warning : plan["warnings"]) {
+    if (warning["code"] != "optimum_extrapolated") continue;
+    const std::string message = warning["message"];
+    CHECK(message.find("readings of acceptance there") == std::string::npos);
+    CHECK(message.find("takes the acceptance that was chosen for longer drafts as true") != std::string::npos);
+  }
 }
 
 TEST_CASE("intervals without sampling error are ranges in every table that has them") {

@@ -162,7 +162,9 @@ TEST_CASE("wrong arguments of the trace commands are refused, and nothing is wri
                 "--sequences is 3, but must be FIRST:END, the END not included; either may be left out");
   check_refused("slice --positions 5:5 --output " + out + ' ' + trace,
                 "--positions is 5:5, but must be FIRST:END with FIRST below END, which is not included");
-  check_refused("slice --positions 5: --output " + out + ' ' + trace, "no position is left to write");
+  check_refused("slice --positions 5: --output " + out + ' ' + trace,
+                "no position is left to write: none of positions 0:5, in sequences 0:3, is in the part that is asked "
+                "for");
   check_refused("slice --tasks poems --output " + out + ' ' + trace, "--tasks is poems, but must be one of easy, hard");
   CHECK_FALSE(std::filesystem::exists(out));
   CHECK(folder.files() == 1);
@@ -308,6 +310,18 @@ TEST_CASE("trace check warns of rows that belong to the token beside theirs, in 
   // Text from elsewhere is held to nothing.
   CHECK(warning(json_of("check " + full_trace(folder / "other.safetensors", shifted, {{"path", "other"}}).string()))
             .empty());
+}
+
+TEST_CASE("trace check finds what analyze refuses of a text, whatever the recording holds of each position") {
+  const std::string record = std::string(SPECDEC_SOURCE_DIR) + "/traces/samples/json/record.jsonl";
+  const ordered_json check = json_of("check " + record, 1);
+  CHECK(check["passed"] == false);
+  REQUIRE(check["findings"].size() == 1);
+  CHECK(check["findings"][0]["line"] == 2);
+  CHECK(check["findings"][0]["found"] == "giving the emitted token 5 probability 0");
+  const Run analyze = run_specdec("analyze " + record);
+  CHECK(analyze.exit_code == 2);
+  CHECK(analyze.err.find("giving the emitted token 5 probability 0") != std::string::npos);
 }
 
 TEST_CASE("a file of one model is told how the other one is given") {

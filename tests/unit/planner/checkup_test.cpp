@@ -241,6 +241,59 @@ TEST_CASE("percentages in the place of shares are found by line and key") {
   CHECK(checkup.findings.at(0).evidence.at(0).value.value() > 1);
 }
 
+TEST_CASE("percentages are named so in every format whose rates are shares") {
+  const Faults faults;
+  const std::vector<std::string> files = {
+      faults.changed("serving/vllm_k4.log", "rate: 0\\.([0-9][0-9])([0-9]), [0-9., ]+, Avg", "rate: $1.$2, Avg"),
+      faults.changed("serving/vllm_requests.jsonl",
+                     "draft_acceptance_rate\": 0\\.([0-9][0-9])",
+                     "draft_acceptance_rate\": $1."),
+      faults.changed("llamacpp/server.log", "draft acceptance = 0\\.([0-9][0-9])", "draft acceptance = $1.")};
+  for (const std::string& file : files) {
+    INFO(file);
+    const Checkup checkup = checked({file});
+    REQUIRE(checkup.findings.size() == 1);
+    CHECK(checkup.findings[0].code == "percentages_as_shares");
+    CHECK(checkup.findings[0].evidence.at(0).value.value() > 1);
+    CHECK(checkup.findings[0].remedy.starts_with("divide by 100"));
+  }
+}
+
+TEST_CASE("tokens per step without the target's own token are found as plan finds them") {
+  const Faults faults;
+  std::istringstream sample(content_of(samples + "bench/runs.csv"));
+  std::string without, line;
+  while (std::getline(sample, line)) {
+    std::vector<std::string> cells;
+    std::istringstream parts(line);
+    for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
+    if (!without.empty() && cells.at(1) != "0") cells.at(4) = std::to_string(std::stod(cells.at(4)) - 1);
+    for (std::size_t i = 0; i < cells.size(); ++i) without += (i > 0 ? "," : "") + cells[i];
+    without += '\n';
+  }
+  const Checkup checkup = checked({faults.written("runs.csv", without)});
+  REQUIRE(finds(checkup.findings, "round_below_target_pass"));
+  CHECK(finds(checkup.findings, "constant_alpha_falsified"));
+  CHECK(checkup.findings.at(0).remedy.find("hold the target's own token") != std::string::npos);
+}
+
+TEST_CASE("throughput of one request in the place of all requests' is found") {
+  const Faults faults;
+  const Checkup checkup = checked({faults.written("runs.csv",
+                                                  "concurrency,gamma,output_tokens_per_second,tokens_per_step\n"
+                                                  "1,0,50,1\n8,0,45.5,1\n32,0,33.3,1\n")});
+  REQUIRE(finds(checkup.findings, "throughput_falls_with_load"));
+  CHECK(checkup.findings.at(0).remedy.find("of all requests together") != std::string::npos);
+}
+
+TEST_CASE("requests that are there twice are found, and count once") {
+  const Faults faults;
+  const std::string once = content_of(samples + "serving/vllm_requests.jsonl");
+  const Checkup checkup = checked({faults.written("twice.jsonl", once + once)});
+  CHECK(finds(checkup.findings, "request_given_twice"));
+  CHECK(alarms(checked({samples + "serving/vllm_requests.jsonl"}).findings) == 0);
+}
+
 TEST_CASE("random prompts, and plain runs unlike the speculative one, are found") {
   const Faults faults;
   const std::string plain = samples + "bench/c1-plain.json";
@@ -263,7 +316,8 @@ TEST_CASE("a plain time that another run contradicts is found") {
   const Faults faults;
   const std::string slow = "1,0,50.0,20.0,,,1024,257";
   const Checkup contradicted = checked({faults.changed("bench/runs.csv", "1,0,163.2,6.145,,,1024,257", slow)});
-  CHECK(finds(contradicted.findings, "plain_time_contradicted"));
+  CHECK(finds(contradicted.findings, "round_below_target_pass"));
+  CHECK_FALSE(finds(contradicted.findings, "plain_time_contradicted"));
   const Checkup repeated = checked({faults.changed("bench/runs.csv", "(1,0,163.2,6.145,,,1024,257)", "$1\n" + slow)});
   CHECK(finds(repeated.findings, "plain_time_contradicted"));
 }

@@ -59,7 +59,7 @@ std::string vllm_object(const KnownTotals& totals, const std::string& more = "")
 }
 
 std::string vllm_response(const KnownTotals& totals, const std::string& more = "") {
-  return R"({"id":"cmpl-1","model":"m","choices":[{"index":0,"text":" a","logprobs":null}],"usage":{"prompt_tokens":3},)"
+  return R"({"model":"m","choices":[{"index":0,"text":" a","logprobs":null}],"usage":{"prompt_tokens":3},)"
          R"("metrics":{"speculative_decoding":)" +
          vllm_object(totals, more) + "}}\n";
 }
@@ -100,7 +100,7 @@ constexpr SglangNames sglang_generations[] = {
 
 std::string meta_info(const KnownTotals& totals, const SglangNames& names) {
   return fmt::format(
-      R"({{"id":"a","prompt_tokens":5,"completion_tokens":{},"spec_verify_ct":{},"spec_accept_rate":0.99,"{}":{},"{}":{},"{}":{}}})",
+      R"({{"prompt_tokens":5,"completion_tokens":{},"spec_verify_ct":{},"spec_accept_rate":0.99,"{}":{},"{}":{},"{}":{}}})",
       totals.emitted() + 1, totals.rounds, names.accepted, totals.accepted, names.drafted, totals.drafted,
       names.histogram, list(trimmed(totals.by_accepted)));
 }
@@ -253,6 +253,32 @@ TEST_CASE("drafts of several lengths keep their histograms apart, and no length 
   CHECK(!taken.units[0].gamma);
   CHECK(taken.units[0].rounds_by_accepted_and_drafted == std::map<std::int64_t, List>{{1, {1, 0}}, {4, {1, 0, 1}}});
   CHECK(taken.units[1].rounds_by_accepted_and_drafted == std::map<std::int64_t, List>{{3, {39, 1, 0, 3}}});
+}
+
+TEST_CASE("a request that is there again counts once, and one that shares an id alone counts with a warning") {
+  const auto request = [](const std::string& id, int rounds) {
+    return fmt::format(R"({{{}"metrics":{{"speculative_decoding":{{"num_spec_steps":{},"num_accepted_draft_tokens":4,)"
+                       R"("num_draft_tokens":90}}}}}})",
+                       id, rounds) +
+           '\n';
+  };
+  const std::string a = request(R"("id":"a",)", 30), b = request(R"("id":"b",)", 30);
+  CountsTaken taken = take_counts(traces::vllm_requests_format(), a + b + a + b + b);
+  CHECK(taken.units.size() == 2);
+  REQUIRE(taken.warnings.size() == 1);
+  CHECK(taken.warnings[0].code == "request_given_twice");
+  CHECK_THAT(taken.warnings[0].message, Contains("3 requests were read before"));
+
+  taken = take_counts(traces::vllm_requests_format(), a + b + request(R"("id":"a",)", 31));
+  CHECK(taken.units.size() == 3);
+  REQUIRE(taken.warnings.size() == 1);
+  CHECK(taken.warnings[0].code == "request_ids_repeat");
+  // Without an id equal requests may be two, and the id of a list is none of its requests'.
+  CHECK(take_counts(traces::vllm_requests_format(), request("", 30) + request("", 30)).units.size() == 2);
+  const std::string list = R"({"id":"run","results":[)" + a + "," + a + "]}";
+  taken = take_counts(traces::vllm_requests_format(), list);
+  CHECK(taken.units.size() == 2);
+  CHECK(taken.warnings.empty());
 }
 
 TEST_CASE("requests that did not speculate are left out with a warning, and nothing else is refused") {

@@ -319,7 +319,10 @@ TEST_CASE("log lines that contradict themselves are refused with both figures") 
   CHECK_THAT(counts_refusal({replaced(vllm_counts, "0.897", "89.7")}),
              Contains("Per-position acceptance rate is 89.7 at position 0, but must be a fraction in [0, 1]"));
   CHECK_THAT(counts_refusal({replaced(llamacpp_new, "0.64479", "64.479")}),
-             Contains("draft acceptance is 64.479, but must be 0.644788, as the counts on the line say"));
+             Contains("draft acceptance is 64.479, a percentage, but must be the fraction 0.644788, as the counts on "
+                      "the line say"));
+  CHECK_THAT(counts_refusal({replaced(llamacpp_new, "0.64479", "0.74479")}),
+             Contains("draft acceptance is 0.74479, but must be 0.644788, as the counts on the line say"));
   CHECK(counts_refusal({replaced(llamacpp_old, "171", "371")}) ==
         "1.txt:1: accepted is 371 accepted, but must be at most the 297 drafted");
   CHECK(counts_refusal({replaced(print, "18.732", "81.732")}) ==

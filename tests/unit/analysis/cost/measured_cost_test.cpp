@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
 #include "analysis/core/acceptance_rate.hpp"
+#include "analysis/cost/replicate_draws.hpp"
 #include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
 #include "tests/support/catch.hpp"
@@ -42,6 +44,13 @@ std::vector<TimedPass> verification(const std::vector<double>& seconds) {
 
 bool has_finding(std::span<const Note> findings, const std::string& code) {
   return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) { return finding.code == code; });
+}
+
+/// Of the first finding of a code; empty where there is none.
+std::string message_of(const PassCurve& curve, const std::string& code) {
+  for (const Note& finding : curve.findings())
+    if (finding.code == code) return finding.message;
+  return {};
 }
 
 double speedup(const cost::RoundCost& price, double alpha, std::int64_t gamma) {
@@ -103,6 +112,83 @@ TEST_CASE("total tokens and the context of all sequences price a pass") {
         CHECK(curve.seconds(batch, tokens, context) == Approx(truth(batch * tokens, batch * context)));
   CHECK(curve.findings().empty());
   CHECK(curve.usual_context() == Approx(1000));
+}
+
+TEST_CASE("equal total tokens of different batches tell what one context costs, whatever tokens cost") {
+  // Reading weights, products with and without a knee, padded products; all with caches that are read once a sequence.
+  const std::vector<std::function<double(double)>> laws = {
+      [](double total) { return 0.012 + 0.00005 * total; },
+      [](double total) { return std::max(0.012, 0.0001 * total); },
+      [](double total) { return 0.008 + 0.002 * std::ceil(total / 32); },
+  };
+  for (const auto& of_tokens : laws) {
+    std::vector<TimedPass> passes;
+    for (const double batch : {1.0, 4.0, 16.0, 64.0})
+      for (const double tokens : {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0})
+        passes.push_back(pass(batch, tokens, 4000, of_tokens(batch * tokens) + 1e-7 * batch * 4000));
+    const PassCurve curve("target", passes, {});
+    CHECK(*curve.axes()[0].seconds_per_context_token == Approx(1e-7));
+    for (const TimedPass& timed : passes)
+      CHECK(curve.seconds(timed.batch, timed.tokens, 4000) == Approx(timed.seconds));
+    for (const double batch : {2.0, 8.0, 32.0})
+      CHECK(curve.seconds(batch, 2, 4000) == Approx(of_tokens(2 * batch) + 1e-7 * batch * 4000));
+    CHECK(curve.findings().empty());
+    CHECK_THROWS_AS(curve.seconds(1, 1, 5000), cost::OutsideTimedPasses);
+  }
+}
+
+TEST_CASE("scatter alone is not taken for a cost of the context, and a cost beyond it is") {
+  constexpr std::uint32_t tables = 400;
+  const auto told = [](double per_context_token, double noise) {
+    std::int64_t tables_that_tell = 0;
+    double largest_error = 0;
+    for (std::uint32_t table = 0; table < tables; ++table) {
+      const cost::ReplicateDraws draws{7, 0, table};
+      std::vector<TimedPass> passes;
+      std::vector<double> truth;
+      for (const double batch : {1.0, 4.0, 16.0, 64.0}) {
+        for (const double tokens : {1.0, 2.0, 4.0, 8.0}) {
+          truth.push_back(std::max(0.012, 0.0001 * batch * tokens) + per_context_token * batch * 4000);
+          const double scattered = truth.back() * (1 + noise * draws.standard_normal(passes.size()));
+          passes.push_back(pass(batch, tokens, 4000, scattered));
+        }
+      }
+      const PassCurve curve("target", passes, {});
+      if (curve.axes()[0].seconds_per_context_token) ++tables_that_tell;
+      for (std::size_t i = 0; i < passes.size(); ++i) {
+        const double price = curve.seconds(passes[i].batch, passes[i].tokens, 4000);
+        largest_error = std::max(largest_error, std::abs(price / truth[i] - 1));
+      }
+    }
+    return std::pair(tables_that_tell, largest_error);
+  };
+  // 2.5% of 400 tables are 10; more than 26 in less than 1e-5 of runs, if all tables had cells that differ by 10%.
+  CHECK(told(0, 0.05).first <= 26);
+  const auto [telling, largest_error] = told(1e-7, 0.02);
+  CHECK(telling == tables);
+  // 6,400 cells of 2%: 5 standard deviations of one of them, false alarms below 0.4%. By the mean over a total alone
+  // the cell of 64 sequences and one token is 27% off.
+  CHECK(largest_error < 0.1);
+}
+
+TEST_CASE("a cell that its price contradicts is named, with its error and what would tell") {
+  const std::vector<TimedPass> mixed = {pass(1, 4, 0, 0.010), pass(4, 1, 0, 0.020)};
+  const PassCurve without_context("target", mixed, {});
+  CHECK_THAT(message_of(without_context, "total_tokens_do_not_tell"),
+             Contains("4 tokens of each of 1 sequence, timed at 0.01 s, are priced at 0.015 s, 50% too much") &&
+                 Contains("the same passes at a second context would tell what the context costs"));
+  CHECK(without_context.seconds(1, 4, 0) == Approx(0.015));
+  // More sequences took less: no cache does that.
+  const PassCurve falling("target", std::vector<TimedPass>{pass(1, 4, 100, 0.020), pass(4, 1, 100, 0.010)}, {});
+  CHECK_FALSE(falling.axes()[0].seconds_per_context_token);
+  CHECK(has_finding(falling.findings(), "total_tokens_do_not_tell"));
+  std::vector<TimedPass> two_contexts;
+  for (const double context : {0.0, 1000.0}) {
+    two_contexts.push_back(pass(1, 4, context, 0.010 + 1e-6 * context));
+    two_contexts.push_back(pass(4, 1, context, 0.020 + 4e-6 * context));
+  }
+  const PassCurve unexplained("target", two_contexts, {});
+  CHECK_THAT(message_of(unexplained, "total_tokens_do_not_tell"), Contains("their contexts do not explain it"));
 }
 
 TEST_CASE("outside what was timed a price is refused unless extrapolation is asked for") {

@@ -1,6 +1,9 @@
 #include "analysis/cost/observed_rounds.hpp"
 
 #include <cmath>
+#include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -109,6 +112,37 @@ TEST_CASE("a benchmark run that lacks a key or contradicts itself is refused by 
              EndsWith("is 8 requests decoding at a time, but must be at most max_concurrency, 4"));
   CHECK_THAT(with([](ServingCounts& run) { run.bench.reset(); }),
              EndsWith("record is no benchmark run, but must be a benchmark run"));
+}
+
+TEST_CASE("throughput that falls while the load rises several times is that of one request") {
+  const auto runs = [](std::initializer_list<std::pair<double, double>> loads) {
+    std::vector<ServingCounts> made;
+    for (const auto& [concurrency, throughput] : loads) {
+      ServingCounts run;
+      run.file = "runs.csv";
+      run.line = static_cast<std::int64_t>(concurrency);
+      run.bench.emplace();
+      run.bench->max_concurrency = concurrency;
+      run.bench->output_throughput = throughput;
+      made.push_back(run);
+    }
+    return made;
+  };
+  const auto per_request = runs({{1, 50}, {8, 45.5}, {32, 33.3}});
+  const auto falling = cost::falling_throughput(per_request);
+  REQUIRE(falling);
+  CHECK(falling->fewer == &per_request[0]);
+  CHECK(falling->more == &per_request[2]);
+  CHECK(cost::warning_of(*falling).message ==
+        "runs.csv:1 put out 50 tokens/s at concurrency 1, and runs.csv:32 33.3 at 32: as if the throughput were of "
+        "each request");
+  CHECK_FALSE(cost::falling_throughput(runs({{1, 50}, {8, 364}, {32, 1066}})));
+  // A full server keeps about what it put out, and two runs at about one load say nothing.
+  CHECK_FALSE(cost::falling_throughput(runs({{64, 1000}, {256, 950}})));
+  CHECK_FALSE(cost::falling_throughput(runs({{32, 1000}, {64, 700}})));
+  std::vector<ServingCounts> of_two = runs({{1, 50}, {32, 33.3}});
+  of_two[1].gamma = 3;
+  CHECK_FALSE(cost::falling_throughput(of_two));
 }
 
 TEST_CASE("the answers of a server that decodes one at a time are a run at batch 1") {
