@@ -1087,7 +1087,7 @@ RooflineCost::PointPlace RooflineCost::place_of(double positions, double context
   for (const double timed : timed_contexts_) {
     apart = std::min(apart, std::abs(std::log((context + empty_cache) / (timed + empty_cache))));
   }
-  place.likeness = std::exp(-apart / point_error_reach);
+  place.likeness = std::exp(-apart / point_error_context_reach);
   return place;
 }
 

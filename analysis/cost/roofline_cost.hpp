@@ -128,6 +128,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
  public:
   /// By ln n, of how far point errors with measured kernels resemble each other. Source:   docs/validation.md
   static constexpr double point_error_reach = 1.2;
+  /// The same by ln (context + 500), of what a calibration tells of other contexts.
+  static constexpr double point_error_context_reach = 0.3;
 
   /// @throws std::domain_error if a value is outside its range
   /// @throws std::invalid_argument if the draft is missing, the hardware lacks a figure that is needed, the kernels
@@ -186,7 +188,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// points what they are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is the
   /// deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its draw
   /// given the points. At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an independent e'
-  /// and r the ratio of the contexts, each + 500, to the power -1 / point_error_reach. Where the points together are further from T than those of 999 in 1000 such deployments, s, w and
+  /// and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach. Where the points together are further from T than those of 999 in 1000 such deployments, s, w and
   /// v are larger by the root of their mean squared standardised distance.
   ///
   /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;

@@ -256,21 +256,27 @@ def report_engines(package: pathlib.Path, points: pd.DataFrame) -> None:
         print(f"  {engine:14} {len(others):5d} {summary(error, others.deployment)}")
 
 
-def report_intervals(points: pd.DataFrame, answers: pd.DataFrame, reach: float = 1.2) -> None:
+def report_intervals(
+    points: pd.DataFrame, answers: pd.DataFrame, reach: float = 1.2, reach_of_contexts: float = 0.3
+) -> None:
     """Shares of points within 1.96 deviations, and of the others of a deployment given one point, where errors at two
-    numbers of requests are as alike as their ratio to the power -1 / reach says; 0 for points that are not alike."""
+    numbers of requests and contexts are as alike as their ratios to the power -1 / reach, or not alike."""
     known = points.assign(error=np.log(points.silicon_tpot_ms / answers.tpot_ms))
     known = known[np.isfinite(known.error)]
-    groups = [(g.error.to_numpy(), np.log(g.batch_size.to_numpy())) for _, g in known.groupby("deployment") if len(g) > 1]
-    print("\ndeviation of deployments and points, reach: held, held after one point calibrated, mean width then / before")
-    for between, around, alike in ((0.2, 0.09, reach), (0.25, 0.09, 0), (0.25, 0.09, reach), (0.25, 0.12, reach), (0.3, 0.12, reach)):
+    groups = [
+        (g.error.to_numpy(), np.log(g.batch_size.to_numpy()), np.log(g.isl.to_numpy() + g.osl.to_numpy() / 2 + 500))
+        for _, g in known.groupby("deployment")
+        if len(g) > 1
+    ]
+    print("\ndeviation of deployments and points, alike: held, held after one point calibrated, mean width then / before")
+    for between, around, alike in ((0.2, 0.09, True), (0.25, 0.09, False), (0.25, 0.09, True), (0.25, 0.12, True)):
         random = np.random.default_rng(20261124)
         before = math.hypot(between, around)
         inside, widths = [], []
-        for errors, place in groups:
+        for errors, place, context in groups:
             for one in random.integers(len(errors), size=20):
-                apart = np.delete(np.abs(place - place[one]), one)
-                shared = between**2 + (around**2 * np.exp(-apart / alike) if alike else 0 * apart)
+                apart = np.abs(place - place[one]) / reach + np.abs(context - context[one]) / reach_of_contexts
+                shared = between**2 + (around**2 * np.exp(-np.delete(apart, one)) if alike else 0 * apart[1:])
                 gain = shared / (before**2 + 0.03**2)
                 half = 1.96 * np.sqrt(before**2 - gain * shared)
                 inside.extend(np.abs(np.delete(errors, one) - gain * errors[one]) < half)
