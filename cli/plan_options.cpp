@@ -144,9 +144,7 @@ void require_question(const PlanOptions& o) {
 
 }  // namespace
 
-bool PlanOptions::states_acceptance() const {
-  return !names_given(acceptance_options(*this)).empty();
-}
+bool PlanOptions::states_acceptance() const { return !names_given(acceptance_options(*this)).empty(); }
 
 bool PlanOptions::states_cost() const { return !names_given(cost_options(*this)).empty(); }
 

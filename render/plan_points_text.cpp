@@ -129,8 +129,10 @@ std::string verdict_sentence(const Plan& d, std::span<const PointPlan> stretch) 
   const std::string where = at_stretch(d, stretch);
   const PointPlan& first = stretch.front();
   if (!first.optimal_row && first.rows.size() > 1) {
-    return fmt::format("Cannot tell at {}: up to gamma {} none is faster than plain decoding, and longer drafts, which may "
-                       "be, have no price{}.", where, first.rows.size() - 1, why_no_price(d, first));
+    return fmt::format(
+        "Cannot tell at {}: up to gamma {} none is faster than plain decoding, and longer drafts, which may "
+        "be, have no price{}.",
+        where, first.rows.size() - 1, why_no_price(d, first));
   }
   if (!first.optimal_row) {
     return fmt::format("Cannot tell at {}: no price tells whether drafts pay there{}.", where, why_no_price(d, first));
@@ -527,12 +529,11 @@ std::string schedule_text(const Plan& d) {
   for (const planning::PlannedStretch& stretch : schedule) parts.push_back(stretch_text(d, stretch));
   std::string text = fmt::format("Schedule: gamma {}.", fmt::join(parts, ", "));
   if (std::any_of(schedule.begin(), schedule.end(), [&](const auto& stretch) { return is_untold(d, stretch); })) {
-    text +=
-        !d.impossible.empty() ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
-        : !d.refused().empty()
-            ? std::string(" By the estimate, which rests on a text that does not look like the target's own.")
-            : fmt::format(" By the estimate: at those batches the intervals do not tell whether drafts give {}.",
-                          factor_text(1 + d.min_gain));
+    text += !d.impossible.empty() ? std::string(" By the estimate, which rests on runs that cannot be as they say.")
+            : !d.refused().empty()
+                ? std::string(" By the estimate, which rests on a text that does not look like the target's own.")
+                : fmt::format(" By the estimate: at those batches the intervals do not tell whether drafts give {}.",
+                              factor_text(1 + d.min_gain));
   }
   return text + about_crossover(d) + about_schedule_loss(d);
 }

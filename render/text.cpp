@@ -63,7 +63,8 @@ std::string factor_text(double speedup) {
 
 std::string factor_below(double speedup, double bound) {
   int decimals = 2;
-  while (decimals < 6 && speedup < bound && fmt::format("{:.{}f}", speedup, decimals) == fmt::format("{:.{}f}", bound, decimals)) {
+  while (decimals < 6 && speedup < bound &&
+         fmt::format("{:.{}f}", speedup, decimals) == fmt::format("{:.{}f}", bound, decimals)) {
     ++decimals;
   }
   return decimals == 2 ? factor_text(speedup) : fmt::format("{:.{}f}x", speedup, decimals);

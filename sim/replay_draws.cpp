@@ -60,15 +60,14 @@ namespace specdec::sim::kernels {
 
 HWY_EXPORT(draw);
 
-void draw_acceptances(std::uint64_t seed, std::span<const std::int64_t> sequences,
-                      std::span<const std::int64_t> rounds, std::int64_t slot,
-                      std::span<const std::uint64_t> thresholds, std::span<std::uint64_t> accepted) {
+void draw_acceptances(std::uint64_t seed, std::span<const std::int64_t> sequences, std::span<const std::int64_t> rounds,
+                      std::int64_t slot, std::span<const std::uint64_t> thresholds, std::span<std::uint64_t> accepted) {
   const auto purpose = std::uint64_t{static_cast<std::uint32_t>(Purpose::acceptance)} << 28;
   // Signed and unsigned integers of one size may read each other.
   HWY_DYNAMIC_DISPATCH(draw)
   (seed, reinterpret_cast<const std::uint64_t*>(sequences.data()),
-   reinterpret_cast<const std::uint64_t*>(rounds.data()), static_cast<std::uint64_t>(slot) | purpose,
-   thresholds.data(), thresholds.size(), accepted.data());
+   reinterpret_cast<const std::uint64_t*>(rounds.data()), static_cast<std::uint64_t>(slot) | purpose, thresholds.data(),
+   thresholds.size(), accepted.data());
 }
 
 }  // namespace specdec::sim::kernels

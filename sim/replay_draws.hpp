@@ -20,8 +20,7 @@ inline std::uint64_t draw_threshold(double a) {
 /// @param rounds      each in [0, RandomStream::max_round]
 /// @param slot        [0, RandomStream::max_slot]
 /// @param thresholds  draw_threshold of each probability
-void draw_acceptances(std::uint64_t seed, std::span<const std::int64_t> sequences,
-                      std::span<const std::int64_t> rounds, std::int64_t slot,
-                      std::span<const std::uint64_t> thresholds, std::span<std::uint64_t> accepted);
+void draw_acceptances(std::uint64_t seed, std::span<const std::int64_t> sequences, std::span<const std::int64_t> rounds,
+                      std::int64_t slot, std::span<const std::uint64_t> thresholds, std::span<std::uint64_t> accepted);
 
 }  // namespace specdec::sim::kernels

@@ -196,9 +196,8 @@ void MonteCarloReplay::add(const ReplayedPositions& positions) {
   if (tokens_ > 0) core::require_in("MonteCarloReplay::add", "depths", positions.depths, depths_, depths_);
   depths_ = positions.depths;
   if (depths_ > 1) {
-    core::for_each_index(repetitions_, threads_, [&](std::int64_t repetition, std::int64_t) {
-      follow(positions, repetition);
-    });
+    core::for_each_index(repetitions_, threads_,
+                         [&](std::int64_t repetition, std::int64_t) { follow(positions, repetition); });
   } else {
     std::vector<std::uint64_t> thresholds(size);
     std::vector<std::uint64_t> last((size + 63) / 64);  // bits of positions whose text ends with them

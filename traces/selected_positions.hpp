@@ -63,7 +63,7 @@ class SelectedPositions : public PositionSource {
 
   std::unique_ptr<PositionSource> source_;
   Selection selection_;
-  PositionBatch whole_;            // the batch that the other source read last
+  PositionBatch whole_;  // the batch that the other source read last
   std::int64_t positions_read_ = 0, sequences_read_ = 0;
   std::int64_t next_ = 0;          // its first position that has not been processed
   std::int64_t positions_ = 0;     // positions read so far

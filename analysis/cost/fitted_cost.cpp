@@ -610,9 +610,9 @@ bool FittedCost::extrapolates(const RoundPoint& point) const {
   };
   const bool drafts = point.gamma > 0;
   const std::optional<FittedRanges>& its_kind = ranges_[drafts ? 1 : 0];
-  const bool far_from_its_kind = its_kind ? point.batch * near_batches < its_kind->batches.lo ||
-                                                point.batch > near_batches * its_kind->batches.hi
-                                          : drafts;
+  const bool far_from_its_kind =
+      its_kind ? point.batch * near_batches < its_kind->batches.lo || point.batch > near_batches * its_kind->batches.hi
+               : drafts;
   return outside(all_.gammas, static_cast<double>(point.gamma)) || outside(all_.batches, point.batch) ||
          far_from_its_kind || (all_.contexts && outside(*all_.contexts, point.context));
 }

@@ -392,10 +392,10 @@ void report_slower(std::span<const Knot> knots, std::span<const double> seconds,
                    SlowerPasses rule, bool without_context, const ReportPasses& report) {
   for (std::size_t i = 0; i < knots.size(); ++i) {
     if (!slower[i]) continue;
-    report("slower_smaller_pass",
-           fmt::format("a pass over {} tokens took {:.4g} s{}, longer than one over more; it is {}",
-                       knots[i].total_tokens, seconds[i], without_context ? " without its context's share" : "",
-                       rule_text(rule)));
+    report(
+        "slower_smaller_pass",
+        fmt::format("a pass over {} tokens took {:.4g} s{}, longer than one over more; it is {}", knots[i].total_tokens,
+                    seconds[i], without_context ? " without its context's share" : "", rule_text(rule)));
   }
 }
 

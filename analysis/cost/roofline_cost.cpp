@@ -711,7 +711,8 @@ double RooflineCost::measured_share(const RoundPoint& point) const {
 
 RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
   const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_of_replicate(index));
-  const double factor = error_factor(index, place_of(positions_of(point.batch, point.gamma), point.context), point.gamma);
+  const double factor =
+      error_factor(index, place_of(positions_of(point.batch, point.gamma), point.context), point.gamma);
   return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
 }
 
@@ -918,7 +919,8 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
     Eigen::MatrixXd covariances = relative_error * relative_error * Eigen::MatrixXd::Identity(count, count);
     for (Eigen::Index a = 0; a < count; ++a) {
       for (Eigen::Index b = 0; b < count; ++b) {
-        covariances(a, b) += covariance(places[static_cast<std::size_t>(a)], places[static_cast<std::size_t>(b)], deviations);
+        covariances(a, b) +=
+            covariance(places[static_cast<std::size_t>(a)], places[static_cast<std::size_t>(b)], deviations);
       }
     }
     return Eigen::LLT<Eigen::MatrixXd>(covariances);
@@ -987,8 +989,7 @@ void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::
                      "most at gamma {}, batch {:g} and context {:g}: {:.3g} times as long; the plan follows them with "
                      "intervals that are as much wider, and model, types of its weights, layout and tokens per step "
                      "are to be checked",
-                     points[worst].gamma, points[worst].batch, points[worst].context,
-                     std::exp(misses[worst]))});
+                     points[worst].gamma, points[worst].batch, points[worst].context, std::exp(misses[worst]))});
   }
   if (largest_miss > 0) draw_shape_factors(largest_miss);
 }

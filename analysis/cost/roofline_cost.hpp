@@ -185,11 +185,12 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// the largest |ln(T_j / t_j)|: the 95% interval of a round reaches as far as the farthest miss.
   ///
   /// With measured kernels the errors of the deployment (see the class) take their place: normal before, and after the
-  /// points what they are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is the
-  /// deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its draw
-  /// given the points. At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an independent e'
-  /// and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach. Where the points together are further from T than those of 999 in 1000 such deployments, s, w and
-  /// v are larger by the root of their mean squared standardised distance.
+  /// points what they are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is
+  /// the deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its
+  /// draw given the points. At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an
+  /// independent e' and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach. Where the
+  /// points together are further from T than those of 999 in 1000 such deployments, s, w and v are larger by the root
+  /// of their mean squared standardised distance.
   ///
   /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
   ///           docs/capacity.md#calibration
@@ -198,7 +199,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
   bool is_calibrated() const { return calibrated_; }
-  /// What the times at the calibrated points are multiplied by since, with measured kernels, as a geometric mean; else 1.
+  /// What the times at the calibrated points are multiplied by since, with measured kernels, as a geometric mean;
+  /// else 1.
   double factor() const { return factor_; }
 
   const RooflineOptions& options() const { return options_; }

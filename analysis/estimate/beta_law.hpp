@@ -37,8 +37,8 @@ class UnitIntervalSketch {
   std::int64_t count_ = 0;
 };
 
-/// Autocorrelation of a column within each sequence, for a number of lags; streaming. Blocks of a sequence are summed in
-/// one order, their sums exactly, so that results do not depend on the order of the sequences.
+/// Autocorrelation of a column within each sequence, for a number of lags; streaming. Blocks of a sequence are summed
+/// in one order, their sums exactly, so that results do not depend on the order of the sequences.
 class Autocorrelation {
  public:
   explicit Autocorrelation(std::int64_t lags);

@@ -37,13 +37,13 @@ struct AcceptanceReadings {
 /// is the chain's if one with persistent states fits better than one rate (conditional rates that rise with the
 /// position), otherwise that of the conditional rates.
 ///
-/// If only accepted drafts and rounds are known, the value is that of the constant rate; readings of drafts shorter than
-/// those counted are those of a typed length (typed_lengths): rates that fall or rise with the depth. If alpha is known only within
-/// bounds, the readings are those of the bounds, and the value is that of the rate within them that gives the counted
-/// tokens per step, assuming draft lengths as equal as their mean allows. Without any gamma there is no value.
-/// ci95 has the basis of the summary's intervals, see `method`. By linearisation over the conditional rates; through
-/// the fit by central differences over one standard error to each side.
-/// Source:   docs/theory.md#acceptance-from-counters
+/// If only accepted drafts and rounds are known, the value is that of the constant rate; readings of drafts shorter
+/// than those counted are those of a typed length (typed_lengths): rates that fall or rise with the depth. If alpha is
+/// known only within bounds, the readings are those of the bounds, and the value is that of the rate within them that
+/// gives the counted tokens per step, assuming draft lengths as equal as their mean allows. Without any gamma there is
+/// no value. ci95 has the basis of the summary's intervals, see `method`. By linearisation over the conditional rates;
+/// through the fit by central differences over one standard error to each side. Source:
+/// docs/theory.md#acceptance-from-counters
 class MeasuredAcceptance final : public AcceptanceCurve {
  public:
   struct Options {

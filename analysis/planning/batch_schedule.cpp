@@ -16,8 +16,8 @@ struct BatchRegrets {
   /// priced; gammas without a price at some context are left out, and so are all but plain decoding if none gains
   /// enough.
   std::vector<double> worst;
-  /// [gamma]: the largest regret of all gammas, whether or not one gains enough; of unmeasured acceptance by the reading
-  /// that says least.
+  /// [gamma]: the largest regret of all gammas, whether or not one gains enough; of unmeasured acceptance by the
+  /// reading that says least.
   std::vector<double> regrets = {};
   /// [gamma]: the smallest speedup over plain decoding at any context.
   std::vector<double> least_speedups = {};
@@ -114,7 +114,9 @@ class FixedGammaSearch {
     if (found_.empty()) return std::nullopt;
     const auto least = std::min_element(found_.begin(), found_.end(), less);
     if (!at_limit_ || !rule.max_gamma_is_default) return *least;
-    const auto will_do = [&](const FixedGamma& one) { return one.worst_regret <= least->worst_regret + rule.tolerance; };
+    const auto will_do = [&](const FixedGamma& one) {
+      return one.worst_regret <= least->worst_regret + rule.tolerance;
+    };
     return *std::find_if(found_.begin(), found_.end(), will_do);
   }
 
@@ -171,9 +173,9 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     speeds.clear();
     measured_speeds.clear();
     sure_speeds.clear();
-    result.least_speedups.resize(context == contexts.front() ? times.size()
-                                                             : std::min(result.least_speedups.size(), times.size()),
-                                 std::numeric_limits<double>::infinity());
+    result.least_speedups.resize(
+        context == contexts.front() ? times.size() : std::min(result.least_speedups.size(), times.size()),
+        std::numeric_limits<double>::infinity());
     for (std::size_t gamma = 0; gamma < times.size(); ++gamma) {
       const bool guessed = !rule.extrapolate && scan.is_guessed(static_cast<std::int64_t>(gamma), batch, context);
       const double speed = scan.tokens()[gamma].value / times[gamma].total();

@@ -44,11 +44,12 @@ struct BatchSchedule {
 /// If the draft states a range, the regrets are those at its two ends, in excess of the least one of the batch. If the
 /// fastest gamma is the largest one compared and nobody asked for that limit, the smallest gamma that will do is taken.
 ///
-/// If at every context plain decoding or some measured gamma is preferred (prefers_measured), the regrets are relative to
-/// the best of these, and infinite for other gammas; so they are for gammas whose cost is guessed (DraftScan::is_guessed).
+/// If at every context plain decoding or some measured gamma is preferred (prefers_measured), the regrets are relative
+/// to the best of these, and infinite for other gammas; so they are for gammas whose cost is guessed
+/// (DraftScan::is_guessed).
 ///
-/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed, drafts whose
-/// acceptance was not measured counting by the reading that says least of them.
+/// The fixed gamma is the one whose largest regret over all decided batches is smallest, as DraftPlan::fixed, drafts
+/// whose acceptance was not measured counting by the reading that says least of them.
 ///
 /// Time:     O(up_to contexts gammas)
 /// Source:   docs/theory.md#plans-over-batch-and-context

@@ -907,7 +907,8 @@ void BenchPlanner::compare_measured_speedups() {
       if (best.gamma == run.gamma || gamma >= point.rows.size() || run.speedup <= furthest * best.speedup) continue;
       furthest = run.speedup / best.speedup;
       found = fmt::format(
-          "at batch {:.3g} a run of gamma {} measured {:.2f}x; the fit to all runs takes part of that for noise, gives it "
+          "at batch {:.3g} a run of gamma {} measured {:.2f}x; the fit to all runs takes part of that for noise, gives "
+          "it "
           "{:.3f}x, and has gamma {} the fastest with {:.3f}x; a second run of gamma {} there would tell",
           point.batch, run.gamma, run.speedup, point.rows[gamma].speedup, best.gamma, best.speedup, run.gamma);
     }

@@ -76,8 +76,8 @@ enum class Verdict { speculate, do_not_speculate, cannot_tell };
 /// One gamma for every batch, for engines without schedules.
 struct FixedGamma {
   std::int64_t gamma = 0;
-  /// The largest share of a decided batch's best speedup that it loses, as DraftPlan::fixed counts, [0, 1], and the batch
-  /// at which it does.
+  /// The largest share of a decided batch's best speedup that it loses, as DraftPlan::fixed counts, [0, 1], and the
+  /// batch at which it does.
   double worst_regret = 0;
   double worst_batch = 1;
   /// The smallest of its speedups over plain decoding, and the batch at which it occurs.
@@ -281,8 +281,8 @@ struct DraftPlan {
   /// the gamma whose worst regret over them is smallest.
   std::vector<PlannedStretch> schedule;
   /// The gamma whose largest regret over the decided batches of the schedule is smallest, among the gammas known at all
-  /// of these, in a tie the smallest; empty if no batch is decided. Unmeasured acceptance counts by the reading that says
-  /// least; where a default max_gamma limits the fastest, it is the smallest gamma within the tolerance.
+  /// of these, in a tie the smallest; empty if no batch is decided. Unmeasured acceptance counts by the reading that
+  /// says least; where a default max_gamma limits the fastest, it is the smallest gamma within the tolerance.
   std::optional<FixedGamma> fixed;
   /// The smallest batch from which on, up to schedule_up_to, the schedule's answer is plain decoding because no draft
   /// gains min_gain; empty if it still speculates or decides nothing at the end, or without a schedule.
@@ -307,9 +307,10 @@ struct DeploymentPlan {
 
 /// Answers the question. Baseline and speculative are compared at equal batch and context; the best gamma is found by
 /// scanning all of them, since for costs with steps the speedup rises and falls more than once. A gamma beyond what was
-/// measured is best only if it gains more than prefer_measured by every reading of the acceptance, or min_gain where what
-/// was measured does not; never, without `extrapolate`, if its cost lies beyond what was measured and nothing says how far
-/// off that may be. For a stated range the best gamma is that of minimax regret over its two ends, as for the closed forms.
+/// measured is best only if it gains more than prefer_measured by every reading of the acceptance, or min_gain where
+/// what was measured does not; never, without `extrapolate`, if its cost lies beyond what was measured and nothing says
+/// how far off that may be. For a stated range the best gamma is that of minimax regret over its two ends, as for the
+/// closed forms.
 ///
 ///   speedup(gamma) = tokens per step(gamma) round(0) / round(gamma)
 ///
@@ -322,12 +323,12 @@ struct DeploymentPlan {
 ///
 /// at another gamma', batch B' and context x', so that every interval includes the speedup measured at its own point.
 ///
-/// The verdict: speculate if the lower end of some gamma's interval is at least 1 + g, and that of the best one's at least
-/// 1; do not speculate if the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma without a
-/// price is assumed to cost as much as the largest one with a price, and no less: if it may then gain g and plain decoding is the best of
-/// those with a price, there is no optimum and the point is not priced. Beyond what was measured nothing is decided
-/// unless the question asks to extrapolate, and nothing by an impossible cost or a refused acceptance. The schedule
-/// follows the same rules.
+/// The verdict: speculate if the lower end of some gamma's interval is at least 1 + g, and that of the best one's at
+/// least 1; do not speculate if the upper end of every gamma's interval is below 1 + g, else cannot tell. A gamma
+/// without a price is assumed to cost as much as the largest one with a price, and no less: if it may then gain g and
+/// plain decoding is the best of those with a price, there is no optimum and the point is not priced. Beyond what was
+/// measured nothing is decided unless the question asks to extrapolate, and nothing by an impossible cost or a refused
+/// acceptance. The schedule follows the same rules.
 ///
 /// Source:   docs/theory.md#plans-over-batch-and-context
 /// @throws std::domain_error if a value is outside the range stated beside it, the cost rejects plain decoding at all

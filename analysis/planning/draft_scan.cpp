@@ -200,8 +200,7 @@ PriceBasis DraftScan::basis(double batch, double context) const {
 bool DraftScan::is_guessed(std::int64_t gamma, double batch, double context) const {
   const cost::RoundCost& cost = *draft_->cost;
   return cost.origin() == cost::CostOrigin::measured && cost.replicates() == 0 &&
-         cost.extrapolates(point(gamma, batch, context)) &&
-         !cost.extrapolates({0, batch, context, 0});
+         cost.extrapolates(point(gamma, batch, context)) && !cost.extrapolates({0, batch, context, 0});
 }
 
 double DraftScan::most_without_price(double batch, double context, const std::vector<cost::RoundTime>& times) const {

@@ -52,8 +52,8 @@ class DraftScan {
   /// drafts near this batch and context.
   PriceBasis basis(double batch, double context) const;
 
-  /// True if rounds were timed, but not up to this gamma, whose price no replicates limit; false where plain decoding lies
-  /// beyond the measurements, too.
+  /// True if rounds were timed, but not up to this gamma, whose price no replicates limit; false where plain decoding
+  /// lies beyond the measurements, too.
   bool is_guessed(std::int64_t gamma, double batch, double context) const;
 
   /// The largest speedup that a gamma without a price could have if it cost as much as the largest one with a price,

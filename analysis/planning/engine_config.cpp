@@ -280,10 +280,10 @@ class Writer {
                     "{:.1f}%, most of it at batch {:.3g}",
                     engine, fixed.gamma, 100 * fixed.worst_regret, fixed.worst_batch));
     if (fixed.gamma == 0 || fixed.least_speedup >= 1) return;
-    note(
-        fmt::format("gamma {} is slower than plain decoding, first at batch {:.3g} and most at batch {:.3g}, {:.3g}x; keep "
-                    "such batches from a server that drafts",
-                    fixed.gamma, fixed.slow_from, fixed.slowest_batch, fixed.least_speedup));
+    note(fmt::format(
+        "gamma {} is slower than plain decoding, first at batch {:.3g} and most at batch {:.3g}, {:.3g}x; keep "
+        "such batches from a server that drafts",
+        fixed.gamma, fixed.slow_from, fixed.slowest_batch, fixed.least_speedup));
   }
 
   /// An engine's draft that samples greedily and accepts a draft token with the target's probability of it.

@@ -120,18 +120,16 @@ void check_times(const TimedRun& run, const TimedRun& plain, Suspicions& suspici
   const std::vector<Evidence> evidence = {evidence_of(run, "round_seconds", run.seconds),
                                           evidence_of(plain, "round_seconds", plain.seconds)};
   if (run.drafts && ratio * cost::rounds_agree < 1) {
-    suspicions.add({"round_below_target_pass",
-                    Severity::warning,
-                    fmt::format("a round of {} took {} ms, less than the plain step of {} that it contains, {} ms",
-                                run.run->place(), brief(1000 * *run.seconds), plain.run->place(),
-                                brief(1000 * *plain.seconds)),
-                    evidence,
-                    "see that tokens per step hold the target's own token (a step that accepts nothing makes 1), and "
-                    "run both again, one after the other on an otherwise idle machine"});
+    suspicions.add(
+        {"round_below_target_pass", Severity::warning,
+         fmt::format("a round of {} took {} ms, less than the plain step of {} that it contains, {} ms",
+                     run.run->place(), brief(1000 * *run.seconds), plain.run->place(), brief(1000 * *plain.seconds)),
+         evidence,
+         "see that tokens per step hold the target's own token (a step that accepts nothing makes 1), and "
+         "run both again, one after the other on an otherwise idle machine"});
   }
   if (!run.drafts && (ratio > alike_times || ratio < 1 / alike_times)) {
-    suspicions.add({"plain_time_contradicted",
-                    Severity::warning,
+    suspicions.add({"plain_time_contradicted", Severity::warning,
                     fmt::format("the plain steps of {} and {} took {} and {} ms at the same load", plain.run->place(),
                                 run.run->place(), brief(1000 * *plain.seconds), brief(1000 * *run.seconds)),
                     evidence,

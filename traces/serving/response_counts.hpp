@@ -8,8 +8,8 @@ namespace specdec::traces {
 // may stand inside other objects ("response", "body", ...) and lists. CountUnit::request. The model's name is `model`;
 // a `category` or `task` beside it becomes the label "category". Responses without counts, or with none but zeros, are
 // left out with the warning "requests_without_speculation"; a file of nothing else is refused. A request that is there
-// again, with the same id (`id`, `request_id`, `meta_info.id`) and equal in all, counts once ("request_given_twice"); one
-// that has the id of another in its file and says something else counts, with the warning "request_ids_repeat".
+// again, with the same id (`id`, `request_id`, `meta_info.id`) and equal in all, counts once ("request_given_twice");
+// one that has the id of another in its file and says something else counts, with the warning "request_ids_repeat".
 //
 // vLLM, --per-request-spec-decode-metrics summary or detailed (per_step_*):
 //

@@ -1302,9 +1302,10 @@ TEST_CASE("what lies outside the measured times is refused, and priced with --ex
   const ScratchFolder scratch;
   const std::string short_table = (scratch / "short.csv").string();
   std::ofstream(short_table) << "batch,tokens,context,seconds\n1,1,0,0.01\n8,1,0,0.011\n";
-  check_refused("--alpha 0.8 --c 0.05 --batch 8 --gamma 3 --max-regret 0.1 --cost " + short_table,
-                "--max-regret cannot be checked at batch 8, context 0: tokens in a pass of the target is 16 (batch 8, 2 "
-                "each), but must be in [1, 8], where batches and tokens were timed");
+  check_refused(
+      "--alpha 0.8 --c 0.05 --batch 8 --gamma 3 --max-regret 0.1 --cost " + short_table,
+      "--max-regret cannot be checked at batch 8, context 0: tokens in a pass of the target is 16 (batch 8, 2 "
+      "each), but must be in [1, 8], where batches and tokens were timed");
   const std::string options = "--alpha 0.7 --c 0.05 --cost " + timings_in(scratch, 0.01, 0.0002) + " --batch ";
   const Run run = run_specdec("plan " + options + "10000");
   CHECK(run.exit_code == 2);

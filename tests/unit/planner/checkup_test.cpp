@@ -245,8 +245,7 @@ TEST_CASE("percentages are named so in every format whose rates are shares") {
   const Faults faults;
   const std::vector<std::string> files = {
       faults.changed("serving/vllm_k4.log", "rate: 0\\.([0-9][0-9])([0-9]), [0-9., ]+, Avg", "rate: $1.$2, Avg"),
-      faults.changed("serving/vllm_requests.jsonl",
-                     "draft_acceptance_rate\": 0\\.([0-9][0-9])",
+      faults.changed("serving/vllm_requests.jsonl", "draft_acceptance_rate\": 0\\.([0-9][0-9])",
                      "draft_acceptance_rate\": $1."),
       faults.changed("llamacpp/server.log", "draft acceptance = 0\\.([0-9][0-9])", "draft acceptance = $1.")};
   for (const std::string& file : files) {

@@ -227,8 +227,8 @@ TEST_CASE("draws of many positions are those of the stream on every instruction 
       for (std::size_t i = 0; i < size; ++i) {
         sequences.push_back(i % 3 == 0 ? (std::int64_t{1} << 40) + 5 : static_cast<std::int64_t>(i));
         rounds.push_back(i % 5 == 0 ? RandomStream::max_round : static_cast<std::int64_t>(i));
-        const double u = RandomStream(seed, static_cast<std::uint64_t>(sequences[i]))
-                             .uniform(rounds[i], slot, Purpose::acceptance);
+        const double u =
+            RandomStream(seed, static_cast<std::uint64_t>(sequences[i])).uniform(rounds[i], slot, Purpose::acceptance);
         // Never, always, at the number itself, and just above it.
         const double choices[] = {0, 1, u, std::nextafter(u, 1.0), 0.5};
         probabilities.push_back(choices[i % 5]);
@@ -237,8 +237,10 @@ TEST_CASE("draws of many positions are those of the stream on every instruction 
       std::vector<std::uint64_t> accepted((size + 63) / 64, ~std::uint64_t{0});
       kernels::draw_acceptances(seed, sequences, rounds, slot, thresholds, accepted);
       for (std::size_t i = 0; i < 64 * accepted.size(); ++i) {
-        const bool expected = i < size && RandomStream(seed, static_cast<std::uint64_t>(sequences[i]))
-                                                  .uniform(rounds[i], slot, Purpose::acceptance) < probabilities[i];
+        const bool expected =
+            i < size &&
+            RandomStream(seed, static_cast<std::uint64_t>(sequences[i])).uniform(rounds[i], slot, Purpose::acceptance) <
+                probabilities[i];
         CHECK((accepted[i / 64] >> (i % 64) & 1) == (expected ? 1 : 0));
       }
     }
