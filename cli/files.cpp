@@ -6,6 +6,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nettle/base64.h>
 #include <nettle/sha2.h>
 #include <array>
 #include <cerrno>
@@ -53,6 +54,17 @@ std::string sha256(std::string_view option, const std::string& path) {
 }
 
 }  // namespace
+
+std::string base64_sha256(std::string_view text) {
+  sha256_ctx context;
+  sha256_init(&context);
+  sha256_update(&context, text.size(), reinterpret_cast<const std::uint8_t*>(text.data()));
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest;
+  sha256_digest(&context, digest.size(), digest.data());
+  std::string encoded(BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE), '\0');
+  base64_encode_raw(encoded.data(), digest.size(), digest.data());
+  return encoded;
+}
 
 void require_writable(std::string_view option, const std::string& path) {
   const fs::path target(path);

@@ -29,6 +29,9 @@ void write_whole(std::string_view option, const std::string& path, std::string_v
 /// @throws UsageError naming the option and the path when it cannot be read
 nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash = false);
 
+/// The SHA-256 of a text in base64, as policies of pages name it.
+std::string base64_sha256(std::string_view text);
+
 /// file_facts of files that have been read.
 std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& files);
 

@@ -179,7 +179,9 @@ Report run(const ReportOptions& o, const Options& options) {
   if (script) {
     std::span<const planning::LenienceEstimate> lenience;
     if (analysis) lenience = analysis->recording.lenience;
-    page.program = PageProgram{std::move(*script), plan_controls(*plan.plan, lenience), ordered_json::array()};
+    std::string allowed_by = fmt::format("'sha256-{}'", base64_sha256(*script));
+    page.program = PageProgram{std::move(*script), std::move(allowed_by), plan_controls(*plan.plan, lenience),
+                               ordered_json::array()};
     for (const PageChart& chart : shown) page.program->charts.push_back(page_chart_json(chart.chart));
   }
   report.file = html_of(page);

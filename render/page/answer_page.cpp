@@ -491,10 +491,15 @@ struct PageSection {
   std::string html;
 };
 
-/// Nothing is loaded and nothing runs, whatever a name on the page holds.
-constexpr std::string_view policy_without_script =
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; style-src "
-    "&#39;unsafe-inline&#39;; img-src data:\">\n";
+/// Nothing is loaded and nothing runs but the page's own program, whatever a name on the page holds.
+std::string policy(const std::optional<PageProgram>& program) {
+  const std::string scripts =
+      program ? escaped(fmt::format("script-src {} 'wasm-unsafe-eval'; ", program->allowed_by)) : std::string();
+  return fmt::format(
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; {}style-src "
+      "&#39;unsafe-inline&#39;; img-src data:\">\n",
+      scripts);
+}
 
 std::string style() { return std::string(page_files().front().content); }
 
@@ -532,7 +537,7 @@ std::string html_of(const AnswerPage& page) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "{}<meta name=\"generator\" content=\"specdec {}\">\n<meta name=\"specdec-command\" content=\"{}\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
-      page.program ? "" : policy_without_script, escaped(page.version), escaped(page.command), title, style());
+      policy(page.program), escaped(page.version), escaped(page.command), title, style());
   html += fmt::format(
       "<a class=\"skip\" href=\"#recommendation\">Skip to the {}</a>\n<header>\n<h1>{}</h1>\n"
       "<p class=\"about\">Made on {} by specdec {}</p>\n<nav aria-label=\"Sections\"><ul>\n{}</ul></nav>\n</header>\n"

@@ -10,6 +10,8 @@ namespace specdec::render {
 /// What a browser recomputes the plan with: the built page script, and what it starts from.
 struct PageProgram {
   std::string script;
+  /// The source expression of Content-Security-Policy that allows it, "'sha256-...'".
+  std::string allowed_by;
   nlohmann::ordered_json start;
   /// page_chart_json of the figures, in their order.
   nlohmann::ordered_json charts;

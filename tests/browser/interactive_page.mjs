@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { copyFileSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { assert, openPage, requireNarrow, requireReadable, run, withBrowser } from "./browser.mjs";
 
@@ -109,6 +109,41 @@ await withBrowser(async (browser, scratch) => {
   assert.notEqual(await drawing(second.page, "tokens"), shown);
   second.quiet();
   await requireNarrow(second.page);
+
+  // Names that would be markup stay text wherever they are shown, and a script that got in would not run.
+  const hostile = "<img src=x onerror=alert(1)>&\"'";
+  const device = JSON.parse(readFileSync(new URL("../../analysis/cost/presets/hardware/l4.json", import.meta.url)));
+  const hardware = join(scratch, "device.json"), named = join(scratch, `${hostile}.safetensors`);
+  writeFileSync(hardware, JSON.stringify({ ...device, name: hostile, aliases: [] }));
+  copyFileSync(trace, named);
+  for (const words of [
+    ["--trace", named, "--c", "0.05"],
+    ["--alpha", "0.7", "--hardware", hardware, "--model", "llama-3.1-8b", "--draft-model", "llama-3.2-1b", "--batch", "1,8"],
+  ]) {
+    const shown = join(scratch, "hostile.html");
+    run("report", ...words, "--output", shown);
+    const third = await openPage(browser, shown);
+    third.page.on("dialog", () => assert.fail("a name ran as a script"));
+    await third.page.evaluate(() => window.specdec);
+    await settled(third.page);
+    assert.ok((await third.page.locator("body").innerText()).includes("<img src=x onerror=alert(1)>"));
+    for (const drawn of await third.page.locator(".drawing").all()) {
+      await drawn.scrollIntoViewIfNeeded();
+      const place = await drawn.boundingBox();
+      if (!place) continue;
+      for (const share of [0.3, 0.5, 0.7]) await third.page.mouse.move(place.x + place.width * share, place.y + place.height / 2);
+    }
+    assert.equal(await third.page.locator("img").count(), 0);
+    third.quiet();
+    const ran = await third.page.evaluate(() => {
+      const script = document.createElement("script");
+      script.textContent = "window.broke = true";
+      document.body.append(script);
+      return window.broke === true;
+    });
+    assert.equal(ran, false);
+    await third.page.close();
+  }
   for (const one of await second.page.locator(".legend").all()) {
     assert.ok(await one.evaluate((element) => element.scrollWidth <= element.clientWidth));
   }
