@@ -16,6 +16,7 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
+#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::cost {
@@ -854,9 +855,10 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
     works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
     logs.push_back(std::log(point.round_seconds));
   }
-  if (options_.kernels) return conditioned(points, relative_error);
   RooflineCost result = *this;
   result.calibrated_ = true;
+  const double shown_error = result.checked_error(points, relative_error);
+  if (options_.kernels) return result.conditioned(points, shown_error);
   result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
@@ -894,6 +896,37 @@ std::span<const double> span_of(const Eigen::VectorXd& values) {
 }
 
 }  // namespace
+
+double RooflineCost::checked_error(std::span<const CalibrationPoint> points, double relative_error) {
+  constexpr double same_place = 0.05, noticed = 3 * 1.4142135623730951;
+  const auto same = [](double a, double b) { return std::abs(a - b) <= same_place * std::max(a, b); };
+  double error = relative_error;
+  for (const CalibrationPoint& a : points) {
+    for (const CalibrationPoint& b : points) {
+      if (!same(a.batch, b.batch) || !same(a.context, b.context) || a.round_seconds <= b.round_seconds) continue;
+      const auto report = [&](std::string_view code, std::string text) {
+        findings_.push_back(
+            {std::string(code), fmt::format("at batch {:g} and context {:g} {}", a.batch, a.context, text)});
+      };
+      const double apart = std::log(a.round_seconds / b.round_seconds);
+      if (a.gamma == b.gamma && apart > noticed * relative_error) {
+        error = std::max(error, apart / 2);
+        report("calibration_contradicts_itself",
+               fmt::format("two iterations of gamma {} took {:.4g} and {:.4g} ms; each is taken to be off by half of "
+                           "that, and which of them is right is to be measured",
+                           a.gamma, 1e3 * a.round_seconds, 1e3 * b.round_seconds));
+      }
+      if (a.gamma > 0 || b.gamma == 0) continue;
+      const std::string text = fmt::format(
+          "a round with {} drafts took {:.4g} ms, less than the {:.4g} ms of a plain "
+          "step; a round holds a pass of the target",
+          b.gamma, 1e3 * b.round_seconds, 1e3 * a.round_seconds);
+      report("round_below_target_pass", text);
+      if (a.round_seconds > rounds_agree * b.round_seconds && impossible_.empty()) impossible_ = text;
+    }
+  }
+  return error;
+}
 
 RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points, double relative_error) const {
   RooflineCost result = *this;

@@ -194,11 +194,16 @@ class RooflineCost final : public RoundCost, public IterationCost {
   ///
   /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
   ///           docs/capacity.md#calibration
+  /// Times of one gamma, batch and context (within 5%) that differ by more than three such errors are reported
+  /// ("calibration_contradicts_itself"), and with measured kernels each is taken to be off by half of that; so are
+  /// rounds that took less than a plain step beside them ("round_below_target_pass").
   /// @param points        at least one
   /// @param relative_error  of a point, standard deviation, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range
   RooflineCost calibrated(std::span<const CalibrationPoint> points, double relative_error = 0.03) const;
   bool is_calibrated() const { return calibrated_; }
+  /// Rounds given to calibrated() that took less than a plain step beside them by more than two errors of 2%.
+  std::string impossible() const override { return impossible_; }
   /// What the times at the calibrated points are multiplied by since, with measured kernels, as a geometric mean;
   /// else 1.
   double factor() const { return factor_; }
@@ -308,6 +313,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
                      std::span<const double> misses, bool unlike_others, double relative_error);
   double deviation_by_losses(const IterationWork& work) const;
+  /// Finds times of one place that differ, and rounds below the plain step that they hold.
+  /// @return the error of a time that such differences show, at least relative_error
+  double checked_error(std::span<const CalibrationPoint> points, double relative_error);
   static double covariance(const TimedPlace& a, const TimedPlace& b, const ErrorDeviations& deviations);
   static double node_correlation(std::size_t a, std::size_t b);
   /// Adds the mean of the errors given those at timed places, as far as these differ by covariances times weights.
@@ -338,6 +346,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// The deployment's, with measured kernels; else 1.
   double factor_ = 1;
   bool calibrated_ = false;
+  std::string impossible_;
   std::vector<Note> findings_;
 };
 

@@ -249,6 +249,33 @@ TEST_CASE("a speedup that calibration measured is that of the plan, and its inte
   }
 }
 
+TEST_CASE("calibration names times of one place that differ, and rounds below the plain step that they hold") {
+  const auto found = [](const RooflineCost& cost, std::string_view code) {
+    const auto findings = cost.findings();
+    return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) { return finding.code == code; });
+  };
+  for (const bool kernels : {true, false}) {
+    RooflineOptions options = with_kernels();
+    if (!kernels) options.kernels.reset();
+    options.replicates = 100;
+    const RooflineCost price(options);
+    const double plain = 1.1 * price.round({.batch = 4, .context = 500}).total();
+    const auto calibrated = [&](const CalibrationPoint& second) {
+      return price.calibrated(
+          std::vector<CalibrationPoint>{{.batch = 4, .round_seconds = plain, .context = 500}, second});
+    };
+    const RooflineCost twice = calibrated({.batch = 4, .round_seconds = 1.4 * plain, .context = 500});
+    CHECK(found(twice, "calibration_contradicts_itself"));
+    CHECK(found(twice, "roofline_misfit") == !kernels);
+    CHECK_FALSE(found(calibrated({.batch = 4, .round_seconds = 1.05 * plain, .context = 500}),
+                      "calibration_contradicts_itself"));
+    const RooflineCost below = calibrated({.batch = 4, .round_seconds = 0.9 * plain, .gamma = 3, .context = 500});
+    CHECK(found(below, "round_below_target_pass"));
+    CHECK_FALSE(below.impossible().empty());
+    CHECK(calibrated({.batch = 4, .round_seconds = 1.2 * plain, .gamma = 3, .context = 500}).impossible().empty());
+  }
+}
+
 TEST_CASE("point errors of measured kernels resemble each other the more, the nearer the numbers of positions") {
   RooflineOptions options = with_kernels();
   options.replicates = 4000;
