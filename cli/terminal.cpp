@@ -35,13 +35,14 @@ bool is_colour_terminal() {
 std::string coloured(std::string_view answer) {
   if (answer.find('\x1b') != std::string_view::npos) return std::string(answer);
   std::string text;
-  bool first_paragraph = true;
+  // Columns stand two blanks apart.
+  bool is_opening = answer.substr(0, answer.find("\n\n")).find("  ") == std::string_view::npos;
   std::string_view separator;
   for (const std::string_view line : render::split(answer, '\n')) {
     text += separator;
     separator = "\n";
     if (line.empty()) {
-      first_paragraph = false;
+      is_opening = false;
     } else if (line.starts_with("Warning (")) {
       const std::size_t end = line.find(':');
       text += in_colour(line.substr(0, end), yellow);
@@ -49,7 +50,7 @@ std::string coloured(std::string_view answer) {
     } else if (line.ends_with("  best")) {
       text += in_colour(line, green);
     } else {
-      text += first_paragraph ? in_colour(line, bold) : std::string(line);
+      text += is_opening ? in_colour(line, bold) : std::string(line);
     }
   }
   return text;

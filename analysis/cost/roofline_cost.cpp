@@ -9,6 +9,7 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -675,7 +676,7 @@ namespace {
 
 /// Point errors are drawn at 1, r, r^2, ... positions, ln r being this, up to 2^17.
 constexpr std::size_t point_nodes_per_octave = 8, point_nodes = 17 * point_nodes_per_octave + 1;
-constexpr double point_step = 0.69314718055994530942 / point_nodes_per_octave;
+constexpr double point_step = std::numbers::ln2 / point_nodes_per_octave;
 
 /// Decoded in an iteration, at least 1.
 double positions_of(double sequences, std::int64_t gamma) {
@@ -898,7 +899,7 @@ std::span<const double> span_of(const Eigen::VectorXd& values) {
 }  // namespace
 
 double RooflineCost::checked_error(std::span<const CalibrationPoint> points, double relative_error) {
-  constexpr double same_place = 0.05, noticed = 3 * 1.4142135623730951;
+  constexpr double same_place = 0.05, noticed = 3 * std::numbers::sqrt2;
   const auto same = [](double a, double b) { return std::abs(a - b) <= same_place * std::max(a, b); };
   double error = relative_error;
   for (const CalibrationPoint& a : points) {

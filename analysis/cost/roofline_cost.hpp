@@ -192,11 +192,12 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// points together are further from T than those of 999 in 1000 such deployments, s, w and v are larger by the root
   /// of their mean squared standardised distance.
   ///
-  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
-  ///           docs/capacity.md#calibration
   /// Times of one gamma, batch and context (within 5%) that differ by more than three such errors are reported
   /// ("calibration_contradicts_itself"), and with measured kernels each is taken to be off by half of that; so are
   /// rounds that took less than a plain step beside them ("round_below_target_pass").
+  ///
+  /// Source:   Oliver, He and Reynolds 1996 (randomised maximum likelihood); Rasmussen and Williams 2006, section 2.2;
+  ///           docs/capacity.md#calibration
   /// @param points        at least one
   /// @param relative_error  of a point, standard deviation, > 0
   /// @throws std::invalid_argument if points is empty; std::domain_error if a value is outside its range

@@ -620,8 +620,7 @@ void Writer::write_sglang_schedule(const std::vector<ScheduleStretch>& steps) {
   options += " --speculative-adaptive --speculative-adaptive-config";
   note(
       fmt::format("with data-parallel attention, several EAGLE layers, two-batch overlap or pdmux SGLang warns at its "
-                  "start, ignores "
-                  "the schedule and drafts {} at every batch",
+                  "start, ignores the schedule and drafts {} at every batch",
                   start));
   add_variant("SGLang 0.5.14 and later, the first whose candidate_steps may be 0", one_key_a_line(json), options);
   note_fixed("SGLang before 0.5.14");

@@ -78,8 +78,7 @@ std::string lacks_option(Engine engine, const EngineRequest& request);
 ///   vllm      --speculative-config with num_speculative_tokens_per_batch_size [[low, high, gamma], ...]
 ///   trtllm    draft_len_schedule, whose keys are the upper ends of the ranges (older releases: the lower ends, and
 ///             one draft length for heads)
-///   sglang    of heads (eagle, mtp) the file of --speculative-adaptive-config, {"low": {"candidate_steps": [gamma]},
-///   ...},
+///   sglang    of heads (eagle, mtp) the file of --speculative-adaptive-config, low -> {"candidate_steps": [gamma]},
 ///             and CUDA graphs that end where the ranges do, since it looks the gamma of a padded batch up; else one
 ///             chain of the fixed gamma: num_steps = gamma, eagle_topk = 1, num_draft_tokens = gamma + 1
 ///   llamacpp  one draft length, the fixed gamma
