@@ -39,28 +39,41 @@ void write_to(std::string_view option, const std::string& path, const fs::path& 
   cannot(option, path, "written", why);
 }
 
+/// A SHA-256 of what is added one after another.
+class Sha256 {
+ public:
+  using Digest = std::array<std::uint8_t, SHA256_DIGEST_SIZE>;
+
+  Sha256() { sha256_init(&context_); }
+  void add(std::string_view bytes) {
+    sha256_update(&context_, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  }
+  Digest digest() {
+    Digest digest;
+    sha256_digest(&context_, digest.size(), digest.data());
+    return digest;
+  }
+
+ private:
+  sha256_ctx context_;
+};
+
 std::string sha256(std::string_view option, const std::string& path) {
   std::ifstream in(traces::readable_path(path), std::ios::binary);
   if (!in) cannot(option, path, "read");
-  sha256_ctx context;
-  sha256_init(&context);
+  Sha256 hash;
   std::array<char, 1 << 16> block;
-  while (in.read(block.data(), block.size()), in.gcount() > 0) {
-    sha256_update(&context, static_cast<std::size_t>(in.gcount()), reinterpret_cast<const std::uint8_t*>(block.data()));
-  }
-  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest;
-  sha256_digest(&context, digest.size(), digest.data());
-  return fmt::format("{:02x}", fmt::join(digest, ""));
+  while (in.read(block.data(), block.size()), in.gcount() > 0)
+    hash.add({block.data(), static_cast<std::size_t>(in.gcount())});
+  return fmt::format("{:02x}", fmt::join(hash.digest(), ""));
 }
 
 }  // namespace
 
 std::string base64_sha256(std::string_view text) {
-  sha256_ctx context;
-  sha256_init(&context);
-  sha256_update(&context, text.size(), reinterpret_cast<const std::uint8_t*>(text.data()));
-  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest;
-  sha256_digest(&context, digest.size(), digest.data());
+  Sha256 hash;
+  hash.add(text);
+  const Sha256::Digest digest = hash.digest();
   std::string encoded(BASE64_ENCODE_RAW_LENGTH(SHA256_DIGEST_SIZE), '\0');
   base64_encode_raw(encoded.data(), digest.size(), digest.data());
   return encoded;

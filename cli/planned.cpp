@@ -28,16 +28,17 @@ estimate::BeyondObserved beyond_of(const PlanOptions& o) {
   return o.beyond == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
 }
 
-bool is_log(const std::string& file) {
+/// True for an engine's log or scrape.
+bool is_served_log(const std::string& file) {
   const traces::FileHead head = traces::FileHead::of(file);
   return traces::has_engine_windows(head) || traces::prometheus_text_format().recognises(head);
 }
 
-/// Whether the files of --cost are engines' logs or scrapes and no tables.
-bool are_logs(const std::vector<std::string>& files) {
-  const auto log = std::find_if(files.begin(), files.end(), is_log);
+/// True if the files of --cost are engines' logs or scrapes, and none is a table.
+bool are_served_logs(const std::vector<std::string>& files) {
+  const auto log = std::find_if(files.begin(), files.end(), is_served_log);
   if (log == files.end()) return false;
-  const auto table = std::find_if_not(files.begin(), files.end(), is_log);
+  const auto table = std::find_if_not(files.begin(), files.end(), is_served_log);
   if (table == files.end()) return true;
   throw UsageError(
       fmt::format("--cost is {}, an engine's log or scrape, and {}, which is neither, but must be logs and scrapes "
@@ -69,7 +70,7 @@ Cost of_models_or_constants(const PlanOptions& o, const DraftWords& draft, const
 /// Prices the drafts of one target, whose files are read once.
 class Pricing {
  public:
-  explicit Pricing(const PlanOptions& o) : o_(o), logs_(!o.cost_files.empty() && are_logs(o.cost_files)) {
+  explicit Pricing(const PlanOptions& o) : o_(o), logs_(!o.cost_files.empty() && are_served_logs(o.cost_files)) {
     if (!o.cost_files.empty() && !logs_) timings_.emplace(o.cost_files);
   }
 

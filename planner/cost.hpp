@@ -10,6 +10,7 @@
 #include "analysis/core/step_cost.hpp"
 #include "analysis/cost/roofline_cost.hpp"
 #include "analysis/cost/round_cost.hpp"
+#include "analysis/estimate/acceptance_curve.hpp"
 #include "planner/assumption.hpp"
 #include "planner/draft_pairs.hpp"
 #include "planner/named_specs.hpp"
@@ -194,5 +195,12 @@ struct Cost {
   /// @throws QuestionError, traces::FileError
   static Cost of_logs(const std::vector<std::string>& files, const LogOptions& options = {});
 };
+
+/// Doubts about the timed iterations of a cost beside what is asked: "calibration_without_context" if one counts as of
+/// an empty cache and the question does not, "calibration_acceptance_differs" if one states tokens per step that lie
+/// outside the interval of the acceptance by more than 5%.
+/// @param acceptance  null: nothing drafts
+/// @param context     the longest that is asked for
+std::vector<Note> calibration_doubts(const Cost& cost, const estimate::AcceptanceCurve* acceptance, double context);
 
 }  // namespace specdec::planner

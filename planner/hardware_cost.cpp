@@ -10,6 +10,7 @@
 #include "analysis/cost/kernel_times.hpp"
 #include "planner/cost.hpp"
 #include "planner/near_names.hpp"
+#include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 
 namespace specdec::planner {
@@ -274,11 +275,32 @@ void assume_kernels(const cost::RooflineCost& priced, Cost& cost) {
   if (priced.is_calibrated()) cost.assumptions.push_back({"deployment factor", priced.factor(), "user"});
 }
 
-CalibrationPoint calibration_point(const TimedIteration& timed, Cost& cost) {
-  if (!timed.context) {
-    const std::string name = timed.name.empty() ? fmt::format("the time at batch {}", timed.batch) : timed.name;
-    cost.assumptions.push_back({"context of " + name, 0, "default"});
+std::string name_of(const TimedIteration& timed) {
+  return timed.name.empty() ? fmt::format("the time at batch {}", timed.batch) : timed.name;
+}
+
+/// Tokens per step of a timed iteration and of the acceptance may differ by this share beyond the interval.
+constexpr double equal_tokens_per_step = 0.05;
+
+/// Empty if the acceptance gives what the iteration states, or ends before its gamma.
+std::optional<Note> acceptance_difference(const TimedIteration& timed, const estimate::AcceptanceCurve& acceptance) {
+  estimate::TokensPerStep planned;
+  try {
+    planned = acceptance.tokens_per_step(timed.gamma);
+  } catch (const std::domain_error&) {
+    return std::nullopt;
   }
+  const double lo = std::min(planned.ci95.lo, planned.readings.lo), hi = std::max(planned.ci95.hi, planned.readings.hi);
+  const double stated = *timed.tokens_per_step;
+  if (lo <= stated * (1 + equal_tokens_per_step) && stated <= hi * (1 + equal_tokens_per_step)) return std::nullopt;
+  return Note{"calibration_acceptance_differs",
+              fmt::format("--calibrate: {} was timed at {} tokens per step, where the acceptance gives {}: the time is "
+                          "taken for a round's, and speedups are by the acceptance",
+                          name_of(timed), brief(stated), brief(planned.value))};
+}
+
+CalibrationPoint calibration_point(const TimedIteration& timed, Cost& cost) {
+  if (!timed.context) cost.assumptions.push_back({"context of " + name_of(timed), 0, "default"});
   CalibrationPoint point;
   point.batch = timed.batch;
   point.gamma = timed.gamma;
@@ -426,6 +448,23 @@ Cost Cost::of_hardware(const std::string& hardware, const std::string& model, co
   cost.words->options.known.kernels.insert(cost.specs.kernels.begin(), cost.specs.kernels.end());
   cost.rounds = cost.roofline = std::move(priced);
   return cost;
+}
+
+std::vector<Note> calibration_doubts(const Cost& cost, const estimate::AcceptanceCurve* acceptance, double context) {
+  std::vector<Note> doubts;
+  if (!cost.words) return doubts;
+  for (const TimedIteration& timed : cost.words->options.calibrate) {
+    if (!timed.context && context > 0) {
+      doubts.push_back(
+          {"calibration_without_context",
+           fmt::format("--calibrate: {} says no context and counts as of an empty cache; add context=N, the "
+                       "tokens of a prompt and half an answer",
+                       name_of(timed))});
+    }
+    if (timed.gamma == 0 || acceptance == nullptr) continue;
+    if (auto difference = acceptance_difference(timed, *acceptance)) doubts.push_back(*std::move(difference));
+  }
+  return doubts;
 }
 
 }  // namespace specdec::planner

@@ -271,6 +271,9 @@ Plan planned_points(std::vector<Draft> drafts, const PlanQuestion& q) {
   p.in_seconds = first.cost.rounds->in_seconds();
   for (const Draft& draft : p.drafts) take_acceptance(draft.acceptance, p);
   planning::DeploymentQuestion question = deployment_question(p);
+  const double longest = *std::max_element(question.contexts.begin(), question.contexts.end());
+  for (const Draft& draft : p.drafts)
+    append_new(p.warnings, calibration_doubts(draft.cost, draft.acceptance.curve.get(), longest));
   require_scheduled(p, question.batches);
   warn_of_constant_cost(question, p);
   p.deployment = planning::plan_deployment(question);

@@ -365,10 +365,19 @@ std::string engines_text(const Capacity& r) {
          '\n';
 }
 
+/// True if a load is asked for that some scenario does not take.
+bool some_fall_short(const Capacity& r) {
+  const auto falls_short = [](const ScenarioCapacity& s) { return !s.meets_load; };
+  return r.asks_for_load() && std::any_of(r.scenarios().begin(), r.scenarios().end(), falls_short);
+}
+
 std::string certainty_text(const Capacity& r) {
   std::string text = r.question.concurrency
-                         ? "Scenarios are compared at equal concurrency: all clients begin at once, and each sends its "
-                           "next request when its last one has ended."
+                         ? "Scenarios are compared at equal concurrency: each client sends its next request when its "
+                           "last one has ended; its first one is not counted."
+                     : some_fall_short(r)
+                         ? "Scenarios that take the load are compared at equal arrival rate; the others "
+                           "are shown at their own largest."
                      : r.asks_for_load() ? "Scenarios are compared at equal arrival rate."
                                          : "Each scenario is shown at its own largest load; with --arrival-rate they "
                                            "are compared at the same one.";

@@ -14,9 +14,6 @@
 
 namespace specdec::cost {
 
-/// Rounds within this factor differ by no more than two errors of the usual 2%.
-inline constexpr double rounds_agree = 1.06;
-
 /// The rounds of one run as an outsider sees them; gamma, batch and context are the run's means. No figure may exceed
 /// 1e12, nor a positive one be below 1e-12.
 struct ObservedRound {

@@ -17,7 +17,6 @@
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
-#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/replicate_draws.hpp"
 
 namespace specdec::cost {
@@ -297,6 +296,7 @@ PassBound PassSeconds::bound() const {
 
 RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options)) {
   require_legal_losses(options_.losses);
+  core::require_in("RooflineCost", "point_error", options_.point_error, 0, 3);
   if (options_.kind == DraftKind::ngram && options_.draft)
     throw std::invalid_argument("RooflineCost: n-gram drafts need no draft model, but one is given");
   if (options_.kind != DraftKind::ngram && !options_.draft)
@@ -307,9 +307,10 @@ RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options
   UncertainValue& latency_loss = options_.losses.all_reduce_latency_seconds;
   if (!reduces) latency_loss = {latency_loss.value, latency_loss.value, latency_loss.value};
   draw_losses();
+  if (!options_.kernels && options_.point_error > 0 && replicates() > 0) draw_deployments(0, options_.point_error);
   if (options_.kernels) {
     require_ideal_shares(options_.losses);
-    draw_deployments(options_.kernels->deployment_error);
+    draw_deployments(options_.kernels->deployment_error, options_.kernels->point_error);
     find_unmeasured(options_.target);
     if (options_.draft) find_unmeasured(*options_.draft);
   }
@@ -666,8 +667,8 @@ RoundTime RooflineCost::seconds_of(const IterationWork& work, const Losses& loss
   return time;
 }
 
-const RooflineCost::Losses& RooflineCost::losses_of_replicate(std::size_t index) const {
-  if (index < replicates()) return losses_[1 + index];
+void RooflineCost::require_replicate(std::size_t index) const {
+  if (index < replicates()) return;
   throw std::out_of_range(
       fmt::format("RooflineCost: the index of a replicate is {}, but must be below {}", index, replicates()));
 }
@@ -687,6 +688,15 @@ double context_of(const Iteration& iteration) {
   return iteration.sequences > 0 ? iteration.context_tokens / iteration.sequences : 0;
 }
 
+bool is_empty(const Iteration& iteration) { return iteration.sequences == 0 && iteration.prompt_tokens == 0; }
+
+/// The same sequences without drafts.
+Iteration plain_of(Iteration iteration) {
+  iteration.gamma = 0;
+  iteration.full_accepts = 0;
+  return iteration;
+}
+
 Iteration iteration_of(const RoundPoint& point) {
   require_legal(point);
   Iteration iteration;
@@ -699,11 +709,7 @@ Iteration iteration_of(const RoundPoint& point) {
 
 }  // namespace
 
-RoundTime RooflineCost::round(const RoundPoint& point) const {
-  const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_.front());
-  const double factor = expected_factor(positions_of(point.batch, point.gamma), point.context, point.gamma);
-  return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
-}
+RoundTime RooflineCost::round(const RoundPoint& point) const { return round_of_version(0, iteration_of(point)); }
 
 double RooflineCost::measured_share(const RoundPoint& point) const {
   if (!options_.kernels) return 0;
@@ -712,33 +718,53 @@ double RooflineCost::measured_share(const RoundPoint& point) const {
 }
 
 RoundTime RooflineCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  const RoundTime time = seconds_of(work_of(iteration_of(point)), losses_of_replicate(index));
-  const double factor =
-      error_factor(index, place_of(positions_of(point.batch, point.gamma), point.context), point.gamma);
-  return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
+  require_replicate(index);
+  return round_of_version(1 + index, iteration_of(point));
 }
 
 void RooflineCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
-  const IterationWork work = work_of(iteration_of(point));
-  const PointPlace place = place_of(positions_of(point.batch, point.gamma), point.context);
+  const Iteration iteration = iteration_of(point);
+  const IterationWork work = work_of(iteration);
+  const PointPlace place = place_of(iteration);
   for (std::size_t i = 0; i < totals.size(); ++i)
-    totals[i] = error_factor(i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total();
+    totals[i] = error_factor(1 + i, place, point.gamma) * seconds_of(work, losses_[1 + i]).total();
+  if (point.gamma == 0 || !has_errors(1)) return;
+  const Iteration plain = plain_of(iteration);
+  const IterationWork plain_work = work_of(plain);
+  const PointPlace plain_place = place_of(plain);
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    const double step = error_factor(1 + i, plain_place, 0) * seconds_of(plain_work, losses_[1 + i]).total();
+    totals[i] = std::max(totals[i], step);
+  }
 }
 
 double RooflineCost::seconds(const Iteration& iteration) const {
   require_legal(iteration);
-  if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  return expected_factor(positions_of(iteration.sequences, iteration.gamma), context_of(iteration), iteration.gamma) *
-         seconds_of(work_of(iteration), losses_.front()).total();
+  return is_empty(iteration) ? 0 : round_of_version(0, iteration).total();
 }
 
 double RooflineCost::seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
   require_legal(iteration);
-  const Losses& losses = losses_of_replicate(index);
-  if (iteration.sequences == 0 && iteration.prompt_tokens == 0) return 0;
-  const PointPlace place = place_of(positions_of(iteration.sequences, iteration.gamma), context_of(iteration));
-  return error_factor(index, place, iteration.gamma) * seconds_of(work_of(iteration), losses).total();
+  require_replicate(index);
+  return is_empty(iteration) ? 0 : round_of_version(1 + index, iteration).total();
+}
+
+RoundTime RooflineCost::round_of_version(std::size_t version, const Iteration& iteration) const {
+  const RoundTime time = seconds_of(work_of(iteration), losses_[version]);
+  const double factor = factor_of(version, iteration, time.total());
+  return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
+}
+
+double RooflineCost::factor_of(std::size_t version, const Iteration& iteration, double seconds) const {
+  if (!has_errors(version)) return 1;
+  const double factor = error_factor(version, place_of(iteration), iteration.gamma);
+  if (iteration.gamma == 0) return factor;
+  const Iteration plain = plain_of(iteration);
+  const double plain_factor = error_factor(version, place_of(plain), 0);
+  // Without errors no round is shorter than a plain step.
+  if (factor >= plain_factor) return factor;
+  return std::max(factor, plain_factor * seconds_of(work_of(plain), losses_[version]).total() / seconds);
 }
 
 PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, double tokens, double context,
@@ -748,7 +774,7 @@ PassSeconds RooflineCost::pass_seconds(const PricedModel& model, double batch, d
   core::require_in("RooflineCost", "context", context, 0, core::largest_double);
   const PassWork work = work_of(model, {batch, tokens, context, batch * tokens}, {});
   const Losses& losses = losses_.front();
-  const double factor = expected_factor(std::max(1.0, batch * tokens), context, 0);
+  const double factor = error_factor(0, place_of(std::max(1.0, batch * tokens), context), 0);
   return {.weights = factor * work.weights / losses[bandwidth],
           .weight_products = factor * work.weight_products / losses[compute],
           .cache = factor * work.cache / losses[bandwidth],
@@ -860,6 +886,7 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
   result.calibrated_ = true;
   const double shown_error = result.checked_error(points, relative_error);
   if (options_.kernels) return result.conditioned(points, shown_error);
+  result.deployment_errors_.clear();
   result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
@@ -934,7 +961,7 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   result.calibrated_ = true;
   result.expected_errors_.reset();
   result.timed_contexts_.clear();
-  result.draw_deployments(options_.kernels->deployment_error);
+  result.draw_deployments(options_.kernels->deployment_error, options_.kernels->point_error);
   const auto count = static_cast<Eigen::Index>(points.size());
   std::vector<IterationWork> works;
   std::vector<TimedPlace> places;
@@ -1068,8 +1095,7 @@ void RooflineCost::add_expected(std::span<const TimedPlace> places, std::span<co
   }
 }
 
-void RooflineCost::draw_deployments(double deviation) {
-  const double around = options_.kernels->point_error;
+void RooflineCost::draw_deployments(double deviation, double around) {
   const double next = std::exp(-point_step / point_error_reach), new_part = std::sqrt(1 - next * next);
   deployment_errors_.clear();
   if (deviation == 0 && around == 0 && replicates() == 0) return;
@@ -1126,13 +1152,18 @@ RooflineCost::PointPlace RooflineCost::place_of(double positions, double context
   return place;
 }
 
-double RooflineCost::expected_factor(double positions, double context, std::int64_t gamma) const {
-  return expected_errors_ ? std::exp(expected_errors_->at(place_of(positions, context), gamma > 0)) : 1;
+RooflineCost::PointPlace RooflineCost::place_of(const Iteration& iteration) const {
+  return place_of(positions_of(iteration.sequences, iteration.gamma), context_of(iteration));
 }
 
-double RooflineCost::error_factor(std::size_t replicate, const PointPlace& place, std::int64_t gamma) const {
-  const double shape = shape_factors_.empty() ? 1 : shape_factors_[replicate][gamma > 0 ? 1 : 0];
-  return deployment_errors_.empty() ? shape : shape * std::exp(deployment_errors_[replicate].at(place, gamma > 0));
+double RooflineCost::error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const {
+  if (version == 0) return expected_errors_ ? std::exp(expected_errors_->at(place, gamma > 0)) : 1;
+  const double shape = shape_factors_.empty() ? 1 : shape_factors_[version - 1][gamma > 0 ? 1 : 0];
+  return deployment_errors_.empty() ? shape : shape * std::exp(deployment_errors_[version - 1].at(place, gamma > 0));
+}
+
+bool RooflineCost::has_errors(std::size_t version) const {
+  return version == 0 ? expected_errors_.has_value() : !shape_factors_.empty() || !deployment_errors_.empty();
 }
 
 void RooflineCost::draw_shape_factors(double largest_miss) {

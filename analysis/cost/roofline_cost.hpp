@@ -68,8 +68,11 @@ struct RooflineOptions {
   /// What an engine's kernels reach, in place of the shares of bandwidth, peak and link and of the all-reduces' latency
   /// in `losses`, which then are ideal.
   std::optional<KernelTimes> kernels = {};
+  /// Standard deviation of ln(measured / priced) at a point around its deployment, without kernels and with ranges in
+  /// the losses, >= 0. By default what measured kernels leave. Source:   docs/validation.md
+  double point_error = 0.09;
   /// 0 for none; without ranges in the losses there is none either.
-  std::size_t replicates = 200;
+  std::size_t replicates = 500;
   std::uint64_t seed = 0;
 };
 
@@ -116,17 +119,21 @@ struct CalibrationPoint {
 /// the same pass of the target and, where gamma > 0, through the first pass of the draft; the head sees only their
 /// last.
 ///
-/// Replicates draw every loss from a uniform law over its range, the same for all passes.
+/// Replicates draw every loss from a uniform law over its range, the same for all passes, and take iterations times
+/// exp(w e(n)), with e as below and w the option point_error: what the formula errs by at one number of positions
+/// beside another.
 ///
 /// With measured kernels the products of each type of weights, experts, attention and all-reduces take what KernelTimes
 /// says, scheduling takes its seconds of each sequence more, and the rest stays. Replicates take iterations times
 /// exp(s z + w e(n)), z normal, s and w the deviations between deployments and between points of one, n = B (gamma + 1)
 /// positions that are decoded, at least 1, and e a stationary normal process of deviation 1 whose values at n and m > n
-/// have the correlation (n / m)^(1 / point_error_reach). Source:   Williams et al. 2009 (roofline); Uhlenbeck and
-/// Ornstein 1930; docs/capacity.md#roofline, docs/capacity.md#measured-kernels
+/// have the correlation (n / m)^(1 / point_error_reach). No round is shorter than a plain step of the same sequences
+/// with the same errors.
+/// Source:   Williams et al. 2009 (roofline); Uhlenbeck and Ornstein 1930; docs/capacity.md#roofline,
+///           docs/capacity.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
  public:
-  /// By ln n, of how far point errors with measured kernels resemble each other. Source:   docs/validation.md
+  /// By ln n, of how far point errors resemble each other. Source:   docs/validation.md
   static constexpr double point_error_reach = 1.2;
   /// The same by ln (context + 500), of what a calibration tells of other contexts.
   static constexpr double point_error_context_reach = 0.3;
@@ -273,7 +280,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static double seconds_of(const PassWork& work, const Losses& losses);
   static RoundTime seconds_of(const IterationWork& work, const Losses& losses);
   PassSeconds pass_seconds(const PricedModel& model, double batch, double tokens, double context, double launch) const;
-  const Losses& losses_of_replicate(std::size_t index) const;
+  void require_replicate(std::size_t index) const;
+  /// Version 0 is the estimate, 1 + i replicate i.
+  RoundTime round_of_version(std::size_t version, const Iteration& iteration) const;
   /// The point error of a number of positions is a weighted sum of those of two neighbours.
   struct PointPlace {
     std::size_t left = 0;
@@ -299,16 +308,21 @@ class RooflineCost final : public RoundCost, public IterationCost {
   static PointPlace point_place(double positions);
   /// The same with the likeness of the context.
   PointPlace place_of(double positions, double context) const;
-  /// What a replicate takes rounds of so many sequences times.
-  double error_factor(std::size_t replicate, const PointPlace& place, std::int64_t gamma) const;
+  PointPlace place_of(const Iteration& iteration) const;
+  /// What a version takes iterations at the place times, by their errors.
+  double error_factor(std::size_t version, const PointPlace& place, std::int64_t gamma) const;
+  /// False if error_factor of the version is 1 everywhere.
+  bool has_errors(std::size_t version) const;
+  /// The same for an iteration of so many seconds without errors, which it leaves no shorter than a plain step.
+  double factor_of(std::size_t version, const Iteration& iteration, double seconds) const;
   /// Makes the replicates differ by formulas that miss a time by this much, too.
   void draw_shape_factors(double largest_miss);
   /// The losses nearest to `start` that explain the seconds of these iterations, as calibrated() weighs the two.
   Losses fitted(const Losses& start, std::span<const IterationWork> works, std::span<const double> log_seconds,
                 double relative_error) const;
   void draw_losses();
-  /// Replicates of deployments whose times differ by this deviation, and by the points'.
-  void draw_deployments(double deviation);
+  /// Replicates of deployments whose times differ by `deviation`, and those of their points by `around`.
+  void draw_deployments(double deviation, double around);
   /// calibrated() with measured kernels.
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
@@ -322,8 +336,6 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Adds the mean of the errors given those at timed places, as far as these differ by covariances times weights.
   static void add_expected(std::span<const TimedPlace> places, std::span<const double> weights,
                            const ErrorDeviations& deviations, DeploymentErrors& errors);
-  /// What the estimate takes an iteration times.
-  double expected_factor(double positions, double context, std::int64_t gamma) const;
   /// What the hardware's peaks allow for a point with this error.
   void require_below_peaks(const CalibrationPoint& point, double relative_error) const;
   /// Types whose kernels were not measured.
@@ -338,7 +350,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// [i]: what replicate i takes plain and speculative rounds times; empty where the formulas meet all timed
   /// iterations.
   std::vector<std::array<double, 2>> shape_factors_;
-  /// [i]: of replicate i; empty without measured kernels.
+  /// [i]: of replicate i; empty where losses are exact, or, without measured kernels, fitted.
   std::vector<DeploymentErrors> deployment_errors_;
   /// Their mean given the points of a calibration, with measured kernels.
   std::optional<DeploymentErrors> expected_errors_;

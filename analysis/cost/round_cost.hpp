@@ -134,6 +134,9 @@ class RoundCost {
 /// @throws as RoundCost::round
 Range central_range(const RoundCost& cost, const RoundPoint& point);
 
+/// Rounds within this factor differ by no more than two errors of the usual 2%.
+inline constexpr double rounds_agree = 1.06;
+
 /// Throws std::domain_error unless gamma >= 0, batch > 0, context >= 0 and full_accepts is in [0, 1], all finite.
 void require_legal(const RoundPoint& point);
 

@@ -31,6 +31,8 @@ constexpr double relaxed_load = 0.9;
 constexpr std::int64_t scouts = 8;
 /// Requests that arrive in this share of a run, at either end, are not counted.
 constexpr double warm_up = 0.1;
+/// At most this share is left out at either end.
+constexpr double most_warm_up = 0.4;
 /// Requests that benchmark clients send for each one that they keep in flight.
 constexpr std::int64_t requests_per_client = 10;
 /// Ratio of the loads between which the slope of an excess is computed.
@@ -153,12 +155,20 @@ struct FoundLoad {
 /// A replication's figures at one load.
 struct RunFigures {
   std::vector<double> ttft, tpot;
+  /// Over all requests.
+  double mean_ttft = 0;
   std::vector<GapCount> gaps;
   double requests_per_second = 0;
   double mean_batch = 0;
   double output_tokens_per_second = 0;
   double preemptions_per_request = 0;
 };
+
+double mean_first_token_seconds(const ServingResult& run) {
+  double sum = 0;
+  for (const ServedRequest& request : run.requests) sum += request.first_token_seconds;
+  return sum / static_cast<double>(run.requests.size());
+}
 
 /// A scenario with the predictions of the formulas.
 struct PlannedScenario {
@@ -274,6 +284,13 @@ class CapacityPlanner {
     return question_.workload.requests.value_or(std::min<std::int64_t>(requests_per_client * clients, 1'000'000));
   }
 
+  /// With clients the first request of each, which all come at once, is among those left out.
+  static double warm_up_share(const ReplicaLoad& load, std::int64_t requests) {
+    // Half a request more, since the product with `requests` is rounded down.
+    const double first_ones = (static_cast<double>(load.clients) + 0.5) / static_cast<double>(requests);
+    return load.clients > 0 ? std::clamp(first_ones, warm_up, most_warm_up) : warm_up;
+  }
+
   ServingResult serve(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load,
                       std::int64_t count, double warm_up_share) const {
     const auto& unit = requests_[static_cast<std::size_t>(replication)];
@@ -321,7 +338,7 @@ class CapacityPlanner {
     std::vector<std::vector<double>> ttft(runs), tpot(runs);
     JudgedLoad judged;
     judged.each = of_replications<JudgedRequests>([&](std::int64_t r) {
-      const ServingResult run = serve(planned, r, load, requests, load.clients > 0 ? 0 : warm_up);
+      const ServingResult run = serve(planned, r, load, requests, warm_up_share(load, requests));
       const auto place = static_cast<std::size_t>(r);
       if (question_.limits.ttft_seconds) ttft[place] = first_token_seconds(run);
       if (question_.limits.tpot_seconds) tpot[place] = seconds_per_token(run);
@@ -395,22 +412,27 @@ class CapacityPlanner {
     const FoundClients found = find_clients(planned);
     ScenarioCapacity result = limited_capacity(planned, saturated, found.by);
     result.clients_within_limits = found.most;
-    if (found.most == 0) return without_load(planned, std::move(result));
+    if (found.most == 0 && !question_.replicas) return without_load(planned, std::move(result));
     const std::int64_t all = *question_.workload.clients;
     const auto shared_by = [all](std::int64_t many) { return (all + many - 1) / many; };
-    place(result, question_.replicas.value_or(shared_by(found.most)));
+    place(result, question_.replicas ? *question_.replicas : shared_by(found.most));
     const std::int64_t each = shared_by(*result.replicas);
     result.meets_load = each <= found.most;
-    result.at_clients = question_.figures_at ? question_.figures_at->clients : std::min(each, found.most);
+    result.at_clients = question_.figures_at ? question_.figures_at->clients : each;
     const ReplicaAtLoad there = replica_at(planned, {.clients = result.at_clients});
-    fill_figures(there, result);
+    // Replicas with fewer clients than the fullest, or with none, serve less and cost as much.
+    const double idle_factor =
+        static_cast<double>(*result.replicas) * static_cast<double>(result.at_clients) / static_cast<double>(all);
+    fill_figures(there, result, idle_factor);
     result.requests_per_second_per_replica = saturated;
-    if (is_limited()) {
+    if (found.most == 0) {
+      result.requests_per_second_per_replica = {};
+    } else if (is_limited()) {
       result.requests_per_second_per_replica = result.at_clients == found.most
                                                    ? there.requests_per_second
                                                    : replica_at(planned, {.clients = found.most}).requests_per_second;
     }
-    result.largest_mean_batch = mean_batch_by_formula(planned, {.clients = found.most});
+    if (found.most > 0) result.largest_mean_batch = mean_batch_by_formula(planned, {.clients = found.most});
     return result;
   }
 
@@ -508,11 +530,12 @@ class CapacityPlanner {
   RunFigures figures_at(const PlannedScenario& planned, std::int64_t replication, const ReplicaLoad& load) const {
     const bool closed = load.clients > 0;
     const std::int64_t count = closed ? requests_of(load.clients) : question_.workload.open_requests();
-    const ServingResult run = serve(planned, replication, load, count, closed ? 0 : warm_up);
+    const ServingResult run = serve(planned, replication, load, count, warm_up_share(load, count));
     RunFigures figures;
     figures.gaps = run.gaps;
     figures.requests_per_second = run.output_tokens_per_second / mean_output(replication, count);
     figures.ttft = first_token_seconds(run);
+    figures.mean_ttft = mean_first_token_seconds(run);
     figures.tpot = seconds_per_token(run);
     figures.mean_batch = run.mean_batch;
     figures.output_tokens_per_second = run.output_tokens_per_second;
@@ -570,6 +593,7 @@ class CapacityPlanner {
     result.requests_per_second =
         load.clients > 0 ? over_runs(&RunFigures::requests_per_second) : SimulatedValue{rate, rate, rate};
     result.ttft_seconds = percentiles(std::move(ttft));
+    if (load.clients > 0 && result.ttft_seconds) result.ttft_seconds->mean = over_runs(&RunFigures::mean_ttft);
     result.tpot_seconds = percentiles(std::move(tpot));
     result.gap_seconds = gap_percentiles(figures);
     result.mean_batch = over_runs(&RunFigures::mean_batch);
@@ -581,10 +605,12 @@ class CapacityPlanner {
     return result;
   }
 
-  void fill_figures(const ReplicaAtLoad& there, ScenarioCapacity& result) const {
+  /// @param idle_factor  accelerators' time of all replicas / what it would be if each served as much as this one, >= 1
+  void fill_figures(const ReplicaAtLoad& there, ScenarioCapacity& result, double idle_factor = 1) const {
     result.at_requests_per_second = there.requests_per_second.value;
-    result.cost_per_million_tokens = there.cost_per_million_tokens;
-    if (question_.watts_per_gpu) result.joules_per_token = *question_.watts_per_gpu * there.gpu_seconds_per_token;
+    result.gpu_seconds_per_token = idle_factor * there.gpu_seconds_per_token;
+    result.cost_per_million_tokens = cost_of(result.gpu_seconds_per_token);
+    if (question_.watts_per_gpu) result.joules_per_token = *question_.watts_per_gpu * result.gpu_seconds_per_token;
     result.ttft_seconds = there.ttft_seconds;
     result.tpot_seconds = there.tpot_seconds;
     result.gap_seconds = there.gap_seconds;
@@ -601,9 +627,7 @@ class CapacityPlanner {
     for (std::size_t s = 0; s < answer.scenarios.size(); ++s) {
       if (answer.scenarios[s].meets_load) order.push_back(s);
     }
-    const auto seconds = [&](std::size_t s) {
-      return gpu_seconds_per_token(answer.scenarios[s].at_requests_per_second);
-    };
+    const auto seconds = [&](std::size_t s) { return answer.scenarios[s].gpu_seconds_per_token; };
     const auto median = [&](std::size_t s) {
       const auto& tpot = answer.scenarios[s].tpot_seconds;
       return tpot ? tpot->p50.value : 0;

@@ -114,7 +114,7 @@ struct ScenarioCapacity {
   /// Rate at which one replica serves requests while requests always wait: the bound above which its queue grows.
   SimulatedValue saturated_requests_per_second_per_replica;
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
-  /// replica that the figures below are for; else 0.
+  /// replica, which the figures below are for, within the limits or not; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
   /// Mean batch by formula at the largest rate, or with clients_within_limits, >= 1: it depends neither on the load
   /// asked for nor on the number of replicas.
@@ -127,7 +127,8 @@ struct ScenarioCapacity {
   /// tenths of the sustainable rate: at the bound itself waiting times have no steady value. With clients, the rate at
   /// which they are served.
   double at_requests_per_second = 0;
-  /// Empty if no request has one (tpot: if none has two tokens), or nothing can be served.
+  /// Empty if no request has one (tpot: if none has two tokens), or nothing can be served. With clients the mean of
+  /// ttft_seconds is over all requests, as benchmark clients print it; all else leaves out the first of each client.
   std::optional<SimulatedPercentiles> ttft_seconds, tpot_seconds;
   /// Pauses between two outputs of a request, the tokens of a round being one output; empty if there are none.
   std::optional<SimulatedPercentiles> gap_seconds;
@@ -135,6 +136,10 @@ struct ScenarioCapacity {
   double preemptions_per_request = 0;
   /// Empty if no rate is sustainable, or, for cost and energy, if price or power is unknown.
   std::optional<std::int64_t> replicas, gpus;
+  /// Accelerators' time of all replicas / the output tokens of all, 0 if nothing is served. Clients that do not share
+  /// evenly leave some replicas with less work than the fullest; these are taken to serve in proportion to their
+  /// clients, which overestimates the time where batching makes up for fewer.
+  double gpu_seconds_per_token = 0;
   std::optional<double> cost_per_million_tokens, joules_per_token;
   /// The formulas at the same load, if they apply, and steady / simulated - 1 of the mean time per output token.
   std::optional<planning::SteadyState> steady;
@@ -154,8 +159,8 @@ struct CapacityAnswer {
 
 /// Answers the question by simulation: the sustainable load of each scenario by a search over the arrival rate, with
 /// the same requests and random numbers for all scenarios and rates, so that differences are due to the scenarios.
-/// Scenarios are compared at equal arrival rate, or, with clients, at as many of them: all of their requests count, as
-/// benchmark clients report them, and the search is over their number at one replica.
+/// Scenarios are compared at equal arrival rate, or, with clients, at as many of them, and the search is over their
+/// number at one replica. Limits are held by all but the first request of each client, which come at once.
 /// Source:   docs/capacity.md#sustainable-load
 /// Accuracy: the search ends within 1% of the rate; the intervals include the random error
 /// @param progress  if not empty, called with the number of scenarios that are done

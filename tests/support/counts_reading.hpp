@@ -48,13 +48,13 @@ inline std::string without_folder(std::string text, const std::filesystem::path&
 }
 
 /// What reading contents as counts_of() does is refused with; "" if it is not.
-inline std::string counts_refusal(std::initializer_list<std::string> contents) {
+inline std::string counts_refusal(std::initializer_list<std::string> contents, bool plain_windows = false) {
   const TemporaryFolder folder;
   std::vector<std::filesystem::path> files;
   for (const std::string& content : contents) {
     files.push_back(folder.write(std::to_string(files.size() + 1) + ".txt", content));
   }
-  return without_folder(message_of<traces::FileError>([&] { AllCounts counts(files); }), folder.path());
+  return without_folder(message_of<traces::FileError>([&] { AllCounts counts(files, plain_windows); }), folder.path());
 }
 
 }  // namespace specdec::tests

@@ -572,7 +572,28 @@ class ScrapedSeries::Window {
       times.up_to.emplace(edge, up_to);
     }
     times.up_to[std::numeric_limits<double>::infinity()] = *count;
+    require_within_buckets(times);
     counts_.round_times = std::move(times);
+  }
+
+  /// The sum of the times lies between those of the buckets' lower and upper edges.
+  void require_within_buckets(const RoundTimes& times) const {
+    double least = 0, most = 0, edge = 0, counted = 0;
+    for (const auto& [high, up_to] : times.up_to) {
+      if (up_to > counted) {
+        least += (up_to - counted) * edge;
+        most += (up_to - counted) * high;
+      }
+      edge = high;
+      counted = up_to;
+    }
+    const auto& sum = now_.values.at(Metric::time_seconds);
+    // What the difference of two sums loses to rounding.
+    const double rounding = 1e-9 * sum.value;
+    if (least - rounding <= times.seconds && times.seconds <= most + rounding) return;
+    refuse(sum.line, std::string(name(Metric::time_seconds)), number(times.seconds),
+           fmt::format("between {} and {}, which the buckets of {} times allow", number(least), number(most),
+                       number(times.count)));
   }
 
   /// Drafts that fill a block in one step (DFlash) and trees of depth 1 say the same, and remain unknown.

@@ -1027,14 +1027,14 @@ TEST_CASE("a schedule drafts where the least gain is reached, as the points do, 
   CHECK(gamma_at(much, 1) == 2);
   CHECK(gamma_at(much, 128) == 0);
   CHECK(much["crossover_batch"].get<std::int64_t>() < little["crossover_batch"].get<std::int64_t>());
-  const ordered_json too_much = json_of(asked + "--min-gain 0.6");
+  const ordered_json too_much = json_of(asked + "--min-gain 0.7");
   for (const ordered_json& point : too_much["points"]) CHECK(point["verdict"] == "do not speculate");
   CHECK(too_much["schedule"].size() == 1);
   const std::string text = run_specdec("plan " + asked + "--min-gain 0.3").out;
   CHECK(text.find("since no gamma\ngives 1.30x there") + text.find("since no gamma gives 1.30x there") +
             text.find("since no\ngamma gives 1.30x there") !=
         3 * std::string::npos);
-  CHECK(run_specdec("plan " + asked + "--min-gain 0.6 --emit vllm").out.find("nothing is to be configured") !=
+  CHECK(run_specdec("plan " + asked + "--min-gain 0.7 --emit vllm").out.find("nothing is to be configured") !=
         std::string::npos);
 }
 
@@ -1368,6 +1368,30 @@ TEST_CASE("presets price a plan with sources, ranges and what calibration narrow
   CHECK(calibrated["points"][0]["seconds_per_output_token"]["baseline"].get<double>() == Approx(2.5e-3).epsilon(0.03));
   CHECK(warns(json_of("--alpha 0.8 --hardware l4 --model llama-3.1-8b --weight-dtype fp32 --draft-kind ngram"),
               "weights_do_not_fit"));
+}
+
+TEST_CASE("a calibration without its context, or of other drafts than those planned, is said") {
+  const std::string base =
+      "--alpha 0.75 --hardware h100 --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b ";
+  const std::string timed = base + "--draft-kind eagle --context 2000 --calibrate batch=4,tpot_ms=14";
+  const ordered_json without = json_of(timed);
+  CHECK(warns(without, "calibration_without_context"));
+  CHECK_FALSE(warns(json_of(timed + ",context=2000"), "calibration_without_context"));
+  CHECK_FALSE(warns(json_of(timed + ",context=0"), "calibration_without_context"));
+
+  const std::string drafted =
+      timed + ",context=2000 --calibrate batch=4,tpot_ms=9,gamma=3,context=2000,tokens_per_step=";
+  // 0.75 gives 2.73 tokens a step at gamma 3.
+  CHECK_FALSE(warns(json_of(drafted + "2.65"), "calibration_acceptance_differs"));
+  CHECK(warns(json_of(drafted + "2"), "calibration_acceptance_differs"));
+  const std::string range = "--alpha 0.4:0.8" + drafted.substr(std::string("--alpha 0.75").size());
+  CHECK_FALSE(warns(json_of(range + "2"), "calibration_acceptance_differs"));
+  const ordered_json load = document_of_run(
+      "capacity --prompt-tokens 1000 --output-tokens 200 --replications 2 --gamma 3 " +
+      drafted.substr(0, drafted.find("--context 2000")) +
+      "--calibrate batch=4,tpot_ms=14 --calibrate batch=4,tpot_ms=9,gamma=3,context=1100,tokens_per_step=2");
+  CHECK(warns(load, "calibration_without_context"));
+  CHECK(warns(load, "calibration_acceptance_differs"));
 }
 
 TEST_CASE("several drafts on one hardware are compared, and its options are refused where they say nothing") {

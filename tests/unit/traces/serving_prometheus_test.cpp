@@ -242,8 +242,17 @@ TEST_CASE("the times between vLLM's tokens are read where they are wanted, as th
   // Without need of times they are no counts of speculation, and a server that ceases to draft is another one.
   CHECK_THAT(counts_refusal({scrape(10, 12, 0.5, 6, 1)}), Contains("metrics without speculative decoding"));
   CHECK_FALSE(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts}).units[0].round_times);
-  CHECK(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts, scrape(40, 52, 2.25, 16, 4), scrape(50, 62, 2.5, 19, 4)}, true)
+  CHECK(counts_of({scrape(10, 12, 0.5, 6, 1) + drafts, scrape(40, 52, 2.25, 16, 4), scrape(50, 62, 2.3, 19, 4)}, true)
             .units.size() == 1);
+  // 30 times of at most 10 ms and 10 longer ones do not take 1.75 s in milliseconds, nor less than 10 times 10 ms.
+  const auto message = [&](double sum) {
+    return counts_refusal({scrape(30, 30, 0.2, 6, 1) + drafts, scrape(60, 60, sum, 16, 4) + drafts}, true);
+  };
+  CHECK(message(200.2) ==
+        "2.txt:4: vllm:inter_token_latency_seconds_sum since the scrape before is 200, but must be between 0 and 0.3, "
+        "which the buckets of 30 times allow");
+  CHECK_THAT(counts_refusal({scrape(10, 12, 0.01, 6, 1) + drafts}, true),
+             Contains("sum is 0.01, but must be between 0.02 and inf"));
   CHECK_THAT(
       counts_refusal({drafts + "vllm:inter_token_latency_seconds_bucket{le=\"soon\"} 3\n"}),
       Contains("1.txt:2: vllm:inter_token_latency_seconds_bucket is of le \"soon\", but must be of an edge above 0"));
