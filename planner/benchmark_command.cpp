@@ -29,9 +29,18 @@ std::string server_setting(std::string_view engine, const planning::NextMeasurem
   return fmt::format("with {}{}", setting, next.with_baseline ? ", and once without speculation" : "");
 }
 
+PromptLengths lengths_around(double context) {
+  constexpr double usual_output = 256;
+  const double output = std::min(usual_output, std::floor(context));
+  return {std::max(1.0, context - output / 2), output};
+}
+
 std::string benchmark_command(const Plan& plan, const planning::NextMeasurement& next) {
   const std::string engine = plan.engine.value_or("");
-  return benchmark_command(engine, served_name(engine, plan.target_model), next);
+  // Random prompts do not determine acceptance.
+  const bool asks_for_times = plan.has_roofline() && next.with_baseline && next.context >= 2;
+  return benchmark_command(engine, served_name(engine, plan.target_model), next,
+                           asks_for_times ? std::optional(lengths_around(next.context)) : std::nullopt);
 }
 
 std::string next_run_command(const Plan& plan) {

@@ -22,11 +22,16 @@ std::string served_name(std::string_view engine, const std::string& name);
 /// num_speculative_tokens 3", "with --spec-draft-n-max 3, and once without speculation", "without speculation".
 std::string server_setting(std::string_view engine, const planning::NextMeasurement& next);
 
+/// Lengths of requests that have so many tokens in the cache halfway through the output. @param context  >= 2
+PromptLengths lengths_around(double context);
+
 /// "vllm bench serve ..." or another command that measures it.
 /// @param engine  empty: vllm   @param model  empty: "MODEL"
 /// @param lengths  lengths of random prompts; empty: the benchmark's own
 std::string benchmark_command(std::string_view engine, std::string_view model, const planning::NextMeasurement& next,
                               const std::optional<PromptLengths>& lengths = {});
+/// The same for a point of a plan, of random prompts around its context where hardware prices rounds and times are
+/// asked for.
 std::string benchmark_command(const Plan& plan, const planning::NextMeasurement& next);
 /// The command for the next run, with the lengths of the runs nearest to its context if they have several.
 /// @param plan  with next_run

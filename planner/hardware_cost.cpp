@@ -349,6 +349,11 @@ cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel
   }
   if (o.draft_weight_dtype) draft.weight_type = o.draft_weight_dtype;
   draft.tensor_parallel = o.draft.tensor_parallel.value_or(draft.tensor_parallel);
+  if (draft.tensor_parallel > target.tensor_parallel) {
+    refuse("--draft-tensor-parallel-size", fmt::format("{}", draft.tensor_parallel),
+           fmt::format("at most --tensor-parallel-size, {}: the draft runs on the target's accelerators",
+                       target.tensor_parallel));
+  }
   return draft;
 }
 

@@ -41,12 +41,17 @@ std::vector<Caches> planned_caches(const Plan& p) {
 }
 
 /// The shortfall of memory: for the weights, or for the first caches beside them that do not fit.
+/// What vLLM, SGLang and TensorRT-LLM take of the memory if not told otherwise.
+constexpr double served_memory_share = 0.9;
+
 std::optional<Note> memory_shortfall(const Plan& p) {
   if (!p.has_roofline()) return std::nullopt;
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
   planning::ReplicaHolds holds;
   holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
-  holds.utilization = 1;
+  // Engines that are configured here without saying how much memory they may take leave a tenth of it.
+  const bool is_served = p.question.emit && *p.question.emit != planning::Engine::llamacpp;
+  holds.utilization = is_served ? served_memory_share : 1;
   holds.target = options.target;
   holds.draft = options.draft;
   holds.block_size = 1;
@@ -54,12 +59,16 @@ std::optional<Note> memory_shortfall(const Plan& p) {
     const auto enough = planning::gpus_that_hold(holds);
     const std::string remedy = enough ? fmt::format("{} of them would hold that", *enough)
                                       : std::string("dividing the models over more would not help");
-    return Note{code, fmt::format("{} {} GB of each {}, which has {} GB; {}", what, brief(bytes / 1e9),
-                                  options.hardware.name, brief(holds.memory_bytes_per_gpu / 1e9), remedy)};
+    const std::string has = is_served ? fmt::format("of whose {} GB the engine takes {}",
+                                                    brief(holds.memory_bytes_per_gpu / 1e9), served_memory_share)
+                                      : fmt::format("which has {} GB", brief(holds.memory_bytes_per_gpu / 1e9));
+    return Note{
+        code, fmt::format("{} {} GB of each {}, {}; {}", what, brief(bytes / 1e9), options.hardware.name, has, remedy)};
   };
   const planning::KvMemory empty = planning::kv_memory(holds);
   const double weights = empty.target_weight_bytes + empty.draft_weight_bytes;
-  if (weights > holds.memory_bytes_per_gpu) return short_of("weights_do_not_fit", "the weights take", weights);
+  if (weights > holds.utilization * holds.memory_bytes_per_gpu)
+    return short_of("weights_do_not_fit", "the weights take", weights);
   for (const Caches& caches : planned_caches(p)) {
     const double tokens = caches.batch * (caches.context + static_cast<double>(caches.gamma) + 1);
     holds.max_num_seqs = static_cast<std::int64_t>(std::ceil(caches.batch));

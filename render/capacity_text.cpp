@@ -138,6 +138,17 @@ std::string replicas_text(const Capacity& r) {
   return fmt::format("{} replica{}", *r.simulation.replicas, *r.simulation.replicas == 1 ? "" : "s");
 }
 
+/// "by the estimate " if the recommended scenario is not faster than plain decoding, or than all that draft, in every
+/// case.
+std::string by_estimate_faster(const Capacity& r) {
+  const std::size_t best = *r.answer().recommended;
+  for (std::size_t i = 0; i < r.scenarios().size(); ++i) {
+    const bool is_rival = sim::is_plain(r.scenarios()[i].scenario) != sim::is_plain(r.scenarios()[best].scenario);
+    if (is_rival && !sim::is_faster_in_all(r.range, best, i)) return "by the estimate ";
+  }
+  return "";
+}
+
 /// The number of GPUs that a load needs, or the load that a number of GPUs can take, by the estimate.
 std::string estimated_decision(const Capacity& r) {
   const std::string limits = limits_text(r);
@@ -160,7 +171,7 @@ std::string estimated_decision(const Capacity& r) {
       const std::string range = replicas_range_text(r);
       std::string how;
       if (best != plain) {
-        how = other.meets_load ? fmt::format(" either way, best {}", marked_way(r, best))
+        how = other.meets_load ? fmt::format(" either way, best {}{}", by_estimate_faster(r), marked_way(r, best))
                                : fmt::format(", but not {}", way(r, plain));
       }
       text += fmt::format(" {}{} {} {}{}.{}", range.empty() ? "" : "By the estimate ", replicas_text(r),
@@ -168,12 +179,16 @@ std::string estimated_decision(const Capacity& r) {
     }
     return text;
   }
-  const bool either_way = best != plain && other.meets_load && other.gpus == chosen.gpus;
+  const auto needs_as_many = [&](const ScenarioCapacity& s) {
+    return &s != &chosen && s.meets_load && s.gpus == chosen.gpus && sim::is_plain(s.scenario) != (best == plain);
+  };
+  const bool either_way = std::any_of(r.scenarios().begin(), r.scenarios().end(), needs_as_many);
   const bool by_estimate = saves_by_estimate_alone(r);
   const char* const beside = by_estimate || either_way ? "and" : "instead of";
   std::string text =
       fmt::format("{}{} {}{}", by_estimate ? "By the estimate " : "", gpus_text(r, chosen.gpus.value_or(0)),
-                  either_way ? "with or without speculation, fastest " : "", marked_way(r, best));
+                  either_way ? fmt::format("with or without speculation, fastest {}", by_estimate_faster(r)) : "",
+                  marked_way(r, best));
   if (best != plain && !either_way) {
     text += other.meets_load && other.gpus ? fmt::format(" {} {} {}", beside, gpus_text(r, *other.gpus), way(r, plain))
                                            : fmt::format("; {} no number of GPUs does", way(r, plain));
@@ -410,13 +425,7 @@ std::string next_text(const Capacity& r) {
                      wrapped(fmt::format("Most of what is uncertain is the {}. To narrow it, run the server {}, and",
                                          name_of(doubt->source), planner::server_setting(r.engine, next))) +
                      '\n' + command_lines(benchmark_command(r, *doubt));
-  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) {
-    const std::string drafts =
-        next.gamma > 0 ? fmt::format(", that of the drafts with gamma={},tokens_per_step=E, too", next.gamma) : "";
-    text += wrapped(fmt::format("Give its time per token to --calibrate batch={},tpot_ms=T,context={}{}.",
-                                brief(next.batch, 3), brief(next.context, 4), drafts)) +
-            '\n';
-  }
+  if (doubt->source == planning::UncertaintySource::cost && r.calibrated) text += calibration_text(next);
   return text;
 }
 

@@ -639,6 +639,7 @@ std::string next_measurements(const Plan& d) {
                             at_point(d, point), point.dominant_source ? name_of(*point.dominant_source) : "the cost",
                             planner::server_setting(d.engine.value_or(""), next))) +
         '\n' + command_lines(planner::benchmark_command(d, next));
+    if (d.has_roofline() && next.with_baseline) text += calibration_text(next);
   }
   if (left > 0) text += wrapped(fmt::format("{} more points cannot be told; --format json has them all.", left)) + '\n';
   return text;
@@ -767,6 +768,14 @@ std::string text_of(const Plan& d) {
   if (d.points().size() == 1) text += rows_table(d);
   for (const auto part : {schedule_text, reason, about_deployed, about_correlated_rounds}) add("\n", part(d));
   return text + next_measurements(d) + about_config(d);
+}
+
+std::string calibration_text(const planning::NextMeasurement& next) {
+  const std::string drafts =
+      next.gamma > 0 ? fmt::format(", that of the drafts with gamma={},tokens_per_step=E, too", next.gamma) : "";
+  return wrapped(fmt::format("Give its time per token to --calibrate batch={},tpot_ms=T,context={}{}.",
+                             brief(next.batch, 3), brief(next.context, 4), drafts)) +
+         '\n';
 }
 
 std::string surest_text(const Plan& d, std::span<const PointPlan> points) {

@@ -886,7 +886,7 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
   result.calibrated_ = true;
   const double shown_error = result.checked_error(points, relative_error);
   if (options_.kernels) return result.conditioned(points, shown_error);
-  result.deployment_errors_.clear();
+  result.timed_contexts_.clear();
   result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
@@ -914,10 +914,23 @@ RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, 
                                         1e3 * points[j].round_seconds, 1e3 * seconds)});
   }
   if (largest_miss > 0) result.draw_shape_factors(largest_miss);
+  if (!deployment_errors_.empty()) result.draw_untimed_errors(points, relative_error);
   return result;
 }
 
 namespace {
+
+/// Covariances of as many measured times, each with an error of its own; `covariance` is that of two places.
+template <class Covariance>
+Eigen::MatrixXd covariances_of(std::size_t places, double relative_error, Covariance covariance) {
+  const auto count = static_cast<Eigen::Index>(places);
+  Eigen::MatrixXd all = relative_error * relative_error * Eigen::MatrixXd::Identity(count, count);
+  for (Eigen::Index a = 0; a < count; ++a) {
+    for (Eigen::Index b = 0; b < count; ++b)
+      all(a, b) += covariance(static_cast<std::size_t>(a), static_cast<std::size_t>(b));
+  }
+  return all;
+}
 
 std::span<const double> span_of(const Eigen::VectorXd& values) {
   return {values.data(), static_cast<std::size_t>(values.size())};
@@ -931,7 +944,15 @@ double RooflineCost::checked_error(std::span<const CalibrationPoint> points, dou
   double error = relative_error;
   for (const CalibrationPoint& a : points) {
     for (const CalibrationPoint& b : points) {
-      if (!same(a.batch, b.batch) || !same(a.context, b.context) || a.round_seconds <= b.round_seconds) continue;
+      if (!same(a.context, b.context) || a.round_seconds <= b.round_seconds) continue;
+      if (a.gamma == b.gamma && a.batch < b.batch && a.round_seconds > rounds_agree * b.round_seconds) {
+        const std::string text = fmt::format(
+            "at context {:g} {} sequences took {:.4g} ms, less than the {:.4g} ms of {}; more sequences take no less",
+            a.context, b.batch, 1e3 * b.round_seconds, 1e3 * a.round_seconds, a.batch);
+        findings_.push_back({"calibration_contradicts_itself", text});
+        if (impossible_.empty()) impossible_ = text;
+      }
+      if (!same(a.batch, b.batch)) continue;
       const auto report = [&](std::string_view code, std::string text) {
         findings_.push_back(
             {std::string(code), fmt::format("at batch {:g} and context {:g} {}", a.batch, a.context, text)});
@@ -956,6 +977,29 @@ double RooflineCost::checked_error(std::span<const CalibrationPoint> points, dou
   return error;
 }
 
+std::vector<RooflineCost::TimedPlace> RooflineCost::timed_places(std::span<const CalibrationPoint> points) {
+  std::vector<TimedPlace> places;
+  for (const CalibrationPoint& point : points)
+    places.push_back({point_place(positions_of(point.batch, point.gamma)), point.gamma > 0});
+  return places;
+}
+
+void RooflineCost::draw_untimed_errors(std::span<const CalibrationPoint> points, double relative_error) {
+  for (const CalibrationPoint& point : points) timed_contexts_.push_back(point.context);
+  draw_deployments(0, options_.point_error);
+  const ErrorDeviations deviations{0, options_.point_error, 0};
+  const std::vector<TimedPlace> places = timed_places(points);
+  const auto of_two = [&](std::size_t a, std::size_t b) { return covariance(places[a], places[b], deviations); };
+  const Eigen::LLT<Eigen::MatrixXd> solver(covariances_of(places.size(), relative_error, of_two));
+  for (DeploymentErrors& errors : deployment_errors_) {
+    Eigen::VectorXd left(static_cast<Eigen::Index>(places.size()));
+    for (std::size_t j = 0; j < places.size(); ++j)
+      left[static_cast<Eigen::Index>(j)] = -errors.at(places[j].positions, places[j].drafts);
+    const Eigen::VectorXd weights = solver.solve(left);
+    add_expected(places, span_of(weights), deviations, errors);
+  }
+}
+
 RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points, double relative_error) const {
   RooflineCost result = *this;
   result.calibrated_ = true;
@@ -964,36 +1008,26 @@ RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points,
   result.draw_deployments(options_.kernels->deployment_error, options_.kernels->point_error);
   const auto count = static_cast<Eigen::Index>(points.size());
   std::vector<IterationWork> works;
-  std::vector<TimedPlace> places;
+  const std::vector<TimedPlace> places = timed_places(points);
   Eigen::VectorXd misses(count);
   ErrorDeviations deviations{options_.kernels->deployment_error, options_.kernels->point_error, 0};
   for (const CalibrationPoint& point : points) {
     const RoundPoint where{.gamma = point.gamma, .batch = point.batch, .context = point.context};
     works.push_back(work_of(iteration_of(where)));
-    places.push_back({point_place(positions_of(point.batch, point.gamma)), point.gamma > 0});
-    const auto j = static_cast<Eigen::Index>(places.size()) - 1;
+    const auto j = static_cast<Eigen::Index>(works.size()) - 1;
     result.timed_contexts_.push_back(point.context);
     misses[j] = std::log(point.round_seconds / seconds_of(works.back(), losses_.front()).total());
     if (point.gamma > 0) deviations.drafting = std::max(deviations.drafting, result.deviation_by_losses(works.back()));
   }
-  const auto solver_of = [&] {
-    Eigen::MatrixXd covariances = relative_error * relative_error * Eigen::MatrixXd::Identity(count, count);
-    for (Eigen::Index a = 0; a < count; ++a) {
-      for (Eigen::Index b = 0; b < count; ++b) {
-        covariances(a, b) +=
-            covariance(places[static_cast<std::size_t>(a)], places[static_cast<std::size_t>(b)], deviations);
-      }
-    }
-    return Eigen::LLT<Eigen::MatrixXd>(covariances);
-  };
-  Eigen::LLT<Eigen::MatrixXd> solver = solver_of();
+  const auto of_two = [&](std::size_t a, std::size_t b) { return covariance(places[a], places[b], deviations); };
+  Eigen::LLT<Eigen::MatrixXd> solver(covariances_of(places.size(), relative_error, of_two));
   const double scale = std::sqrt(misses.dot(solver.solve(misses)) / static_cast<double>(count));
   const boost::math::chi_squared law(static_cast<double>(count));
   constexpr double strange = 1e-3;
   const bool unlike_others = scale * scale * static_cast<double>(count) > quantile(complement(law, strange));
   if (unlike_others) {
     deviations = {scale * deviations.deployments, scale * deviations.points, scale * deviations.drafting};
-    solver = solver_of();
+    solver.compute(covariances_of(places.size(), relative_error, of_two));
   }
 
   const std::vector<double> nothing(point_nodes, 0);

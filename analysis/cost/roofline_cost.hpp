@@ -184,8 +184,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   ///   sum_j (ln(T_j / t_j) - e_j)^2 / relative_error^2 + sum_k (y_k - y_k of the draw)^2 / Var(y_k)
   ///
   /// over y, the logarithms of efficiencies in (0, 1] and the seconds >= 0, with e normal of that error: what the
-  /// points do not tell keeps its range. Var is that of the range's law. The estimate is the same without e from the
-  /// losses' values; options().losses holds it with the central 95% of the replicates.
+  /// points do not tell keeps its range. Point errors are those given that there is none at the points. Var is that of
+  /// the range's law. The estimate is the same without e from the losses' values; options().losses holds it with the
+  /// central 95% of the replicates.
   ///
   /// Where the estimate misses a point by more than 3 relative_error, the formulas themselves err. Each replicate then
   /// takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times exp(m z_1 / 1.96), z normal and m
@@ -306,6 +307,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
     bool drafts = false;
   };
   static PointPlace point_place(double positions);
+  static std::vector<TimedPlace> timed_places(std::span<const CalibrationPoint> points);
   /// The same with the likeness of the context.
   PointPlace place_of(double positions, double context) const;
   PointPlace place_of(const Iteration& iteration) const;
@@ -323,6 +325,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   void draw_losses();
   /// Replicates of deployments whose times differ by `deviation`, and those of their points by `around`.
   void draw_deployments(double deviation, double around);
+  /// Errors of points beside those to which the losses were fitted, given that there are none at these.
+  void draw_untimed_errors(std::span<const CalibrationPoint> points, double relative_error);
   /// calibrated() with measured kernels.
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
@@ -350,7 +354,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// [i]: what replicate i takes plain and speculative rounds times; empty where the formulas meet all timed
   /// iterations.
   std::vector<std::array<double, 2>> shape_factors_;
-  /// [i]: of replicate i; empty where losses are exact, or, without measured kernels, fitted.
+  /// [i]: of replicate i; empty where losses are exact.
   std::vector<DeploymentErrors> deployment_errors_;
   /// Their mean given the points of a calibration, with measured kernels.
   std::optional<DeploymentErrors> expected_errors_;

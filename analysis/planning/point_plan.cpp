@@ -18,7 +18,9 @@ constexpr double most_requests = 1e9;
 struct RowErrors {
   LogError sampling, readings, acceptance, cost;
 
-  LogError total() const {
+  /// A stated range of acceptance counts from end to end, and no part of it is unlikely.
+  LogError total(bool states_range) const {
+    if (states_range) return {acceptance.below + cost.below, acceptance.above + cost.above};
     return {core::half_of_both(acceptance.below, cost.below), core::half_of_both(acceptance.above, cost.above)};
   }
 };
@@ -90,7 +92,7 @@ void PointPlanner::make_rows() {
   for (std::size_t gamma = 0; gamma < times_.size(); ++gamma) {
     const estimate::TokensPerStep& tokens = scan_.tokens()[gamma];
     const LogError acceptance = errors(gamma).acceptance;
-    const LogError total = errors(gamma).total();
+    const LogError total = errors(gamma).total(scan_.draft().states_range);
     DeploymentRow row;
     row.gamma = static_cast<std::int64_t>(gamma);
     row.tokens_per_step = tokens.value;
@@ -239,8 +241,9 @@ void PointPlanner::describe_optimum() {
     // A cost whose error is unbounded has all of the share.
     const double of_cost = std::isfinite(cost) ? cost / (acceptance + cost) : 1;
     plan_.interval_share = IntervalShare{1 - of_cost, of_cost};
-    speedup.method = cost > 0 ? "squares of the half-widths of ln(tokens per step) and of ln(cost) added"
-                              : "interval of tokens per step, cost taken as exact";
+    speedup.method = cost > 0 && scan_.draft().states_range ? "half-widths of ln(tokens per step) and of ln(cost) added"
+                     : cost > 0 ? "squares of the half-widths of ln(tokens per step) and of ln(cost) added"
+                                : "interval of tokens per step, cost taken as exact";
   } else {
     speedup.method = best.gamma == 0 ? "plain decoding, 1 by definition" : "acceptance and cost taken as exact";
   }

@@ -233,6 +233,7 @@ void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::
   c.engine = acceptance.engine.value_or("");
   c.acceptance_laws = laws.laws.size();
   c.simulation.acceptance = std::move(laws.laws);
+  c.simulation.acceptance_is_range = c.is_range;
   c.acceptance_ends = std::move(laws.ends);
   mark_extrapolated(acceptance, max_gamma, c);
   c.files.insert(c.files.end(), acceptance.files.begin(), acceptance.files.end());
@@ -584,7 +585,19 @@ sim::CapacityRange simulated(const Capacity& c, const CapacityProgress& progress
   }
 }
 
+/// The first requests of clients are not counted, nor as many at the end.
+void require_enough_requests(const CapacityQuestion& q) {
+  if (!q.concurrency || !q.workload.requests) return;
+  constexpr std::int64_t least_per_client = 4;
+  const std::int64_t replicas = q.replicas.value_or(1);
+  const std::int64_t least = least_per_client * ((*q.concurrency + replicas - 1) / replicas);
+  if (*q.workload.requests >= least) return;
+  refuse("--num-requests", fmt::format("{}", *q.workload.requests),
+         fmt::format("at least {}, {} for each client of a replica", least, least_per_client));
+}
+
 sim::CapacityQuestion simulation_of(const CapacityQuestion& q, bool has_acceptance) {
+  require_enough_requests(q);
   sim::CapacityQuestion simulation;
   simulation.workload = q.workload;
   if (q.arrival_rate) simulation.workload.requests_per_second = q.arrival_rate;

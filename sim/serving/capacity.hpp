@@ -75,6 +75,8 @@ struct CapacityQuestion {
   std::shared_ptr<const cost::IterationCost> cost;
   /// Empty if no scenario drafts.
   std::vector<RequestAcceptance> acceptance;
+  /// True if it lies anywhere in a stated range, whose ends are then as possible as its middle, whatever the cost.
+  bool acceptance_is_range = false;
   /// At least one.
   std::vector<CapacityScenario> scenarios;
   CapacityLimits limits;

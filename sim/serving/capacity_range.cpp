@@ -169,18 +169,81 @@ std::size_t fastest_drafting(const CapacityAnswer& answer) {
   return best.value_or(0);
 }
 
+/// The replicates at both tails for one scenario at its largest mean batch.
+std::vector<std::size_t> replicates_of(const CapacityQuestion& question, const CapacityAnswer& answer,
+                                       std::size_t place) {
+  if (question.cost->replicates() == 0) return {};
+  const ScenarioCapacity& scenario = answer.scenarios[place];
+  return tails_of(*question.cost, iteration_at(scenario.largest_mean_batch, question, scenario));
+}
+
 /// Each replicate once.
 std::vector<std::size_t> telling_replicates(const CapacityQuestion& question, const CapacityAnswer& answer) {
   std::vector<std::size_t> found;
-  if (question.cost->replicates() == 0) return found;
   for (const std::size_t place : {std::size_t{0}, fastest_drafting(answer)}) {
-    const ScenarioCapacity& scenario = answer.scenarios[place];
-    const cost::Iteration iteration = iteration_at(scenario.largest_mean_batch, question, scenario);
-    for (const std::size_t index : tails_of(*question.cost, iteration)) {
+    for (const std::size_t index : replicates_of(question, answer, place)) {
       if (std::find(found.begin(), found.end(), index) == found.end()) found.push_back(index);
     }
   }
   return found;
+}
+
+/// Empty if the scenario has none.
+std::optional<double> median_tpot(const ScenarioCapacity& scenario) {
+  if (scenario.overloaded) return std::numeric_limits<double>::infinity();
+  if (!scenario.tpot_seconds) return std::nullopt;
+  return scenario.tpot_seconds->p50.value;
+}
+
+/// A version of a question, and which version plain decoding has its figures of.
+struct Version {
+  CapacityQuestion question;
+  std::size_t plain_as = 0;
+};
+
+/// In the order of CapacityRange::rates_by_version, without the answer's own.
+std::vector<Version> versions_of(const CapacityQuestion& question, const CapacityRange& range,
+                                 std::span<const std::vector<RequestAcceptance>> acceptances) {
+  std::vector<Version> versions;
+  const auto priced_by = [&](std::size_t replicate) {
+    CapacityQuestion version = question;
+    version.cost = std::make_shared<ReplicateAsCost>(question.cost, replicate);
+    return version;
+  };
+  for (const std::size_t index : range.replicates) versions.push_back({priced_by(index), versions.size() + 1});
+  const auto accepting = [](CapacityQuestion version, const std::vector<RequestAcceptance>& acceptance) {
+    version.acceptance = acceptance;
+    return version;
+  };
+  for (const std::vector<RequestAcceptance>& acceptance : acceptances)
+    versions.push_back({accepting(question, acceptance), 0});
+  if (!question.acceptance_is_range || acceptances.empty()) return versions;
+  for (const std::size_t index : replicates_of(question, range.answer, fastest_drafting(range.answer))) {
+    const auto place = std::find(range.replicates.begin(), range.replicates.end(), index) - range.replicates.begin();
+    for (const std::vector<RequestAcceptance>& acceptance : acceptances)
+      versions.push_back({accepting(priced_by(index), acceptance), static_cast<std::size_t>(place) + 1});
+  }
+  return versions;
+}
+
+/// Adds what one scenario gives in a version.
+void plan_version(const CapacityQuestion& asked, std::size_t i, CapacityRange& range) {
+  const bool asks_for_load = asked.workload.requests_per_second || asked.workload.clients;
+  ScenarioCapacity& own = range.answer.scenarios[i];
+  CapacityQuestion version = asked;
+  version.scenarios = {asked.scenarios[i]};
+  if (!version.replicas) version.replicas = own.replicas;
+  version.figures_at.reset();
+  if (asks_for_load && own.meets_load) {
+    version.figures_at =
+        own.at_clients > 0 ? ReplicaLoad{.clients = own.at_clients} : ReplicaLoad{own.at_requests_per_second};
+  }
+  const ScenarioCapacity other = plan_capacity(version).scenarios.front();
+  cover(own, other);
+  range.overloaded[i] += other.overloaded ? 1 : 0;
+  range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
+  range.median_tpot_by_version[i].push_back(median_tpot(other));
+  if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(asked, other));
 }
 
 }  // namespace
@@ -203,38 +266,30 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
   for (std::size_t i = 0; asks_for_load && i < scenarios; ++i) {
     range.gpus_by_version[i].push_back(gpus_of(question, range.answer.scenarios[i]));
   }
+  range.median_tpot_by_version.resize(scenarios);
+  for (std::size_t i = 0; i < scenarios; ++i)
+    range.median_tpot_by_version[i].push_back(median_tpot(range.answer.scenarios[i]));
   range.replicates = telling_replicates(question, range.answer);
+  range.acceptances = acceptances.size();
 
-  const std::size_t plans = scenarios * (range.replicates.size() + acceptances.size());
+  const std::vector<Version> versions = versions_of(question, range, acceptances);
+  const std::size_t plans = scenarios * versions.size();
   std::size_t done = 0;
-  // One scenario at a time, since each has its own number of replicas.
-  const auto plan_version = [&](CapacityQuestion version) {
+  for (std::size_t v = 0; v < versions.size(); ++v) {
+    // One scenario at a time, since each has its own number of replicas.
     for (std::size_t i = 0; i < scenarios; ++i) {
-      version.scenarios = {question.scenarios[i]};
-      ScenarioCapacity& own = range.answer.scenarios[i];
-      version.replicas = question.replicas ? question.replicas : own.replicas;
-      version.figures_at.reset();
-      if (asks_for_load && own.meets_load) {
-        version.figures_at =
-            own.at_clients > 0 ? ReplicaLoad{.clients = own.at_clients} : ReplicaLoad{own.at_requests_per_second};
+      const std::size_t same = versions[v].plain_as;
+      if (is_plain(question.scenarios[i]) && same <= v) {
+        // Plain decoding accepts nothing.
+        range.rates_by_version[i].push_back(range.rates_by_version[i][same]);
+        range.median_tpot_by_version[i].push_back(range.median_tpot_by_version[i][same]);
+        if (asks_for_load) range.gpus_by_version[i].push_back(range.gpus_by_version[i][same]);
+        range.overloaded[i] += range.median_tpot_by_version[i][same] == std::numeric_limits<double>::infinity() ? 1 : 0;
+      } else {
+        plan_version(versions[v].question, i, range);
       }
-      const ScenarioCapacity other = plan_capacity(version).scenarios.front();
-      cover(own, other);
-      range.overloaded[i] += other.overloaded ? 1 : 0;
-      range.rates_by_version[i].push_back(other.requests_per_second_per_replica.value);
-      if (asks_for_load) range.gpus_by_version[i].push_back(gpus_of(question, other));
       if (progress) progress(static_cast<double>(++done) / static_cast<double>(plans));
     }
-  };
-  for (const std::size_t index : range.replicates) {
-    CapacityQuestion version = question;
-    version.cost = std::make_shared<ReplicateAsCost>(question.cost, index);
-    plan_version(version);
-  }
-  for (const std::vector<RequestAcceptance>& acceptance : acceptances) {
-    CapacityQuestion version = question;
-    version.acceptance = acceptance;
-    plan_version(version);
   }
   for (std::size_t i = 0; i < scenarios; ++i) range.gpus[i] = range_of(range.gpus_by_version[i]);
   return range;
@@ -243,7 +298,9 @@ CapacityRange over_versions(const CapacityQuestion& question, CapacityAnswer ans
 std::size_t most_versions(const CapacityQuestion& question,
                           std::span<const std::vector<RequestAcceptance>> acceptances) {
   // Two tails of each of two iterations.
-  return std::min<std::size_t>(question.cost->replicates(), 4) + acceptances.size();
+  const std::size_t replicates = std::min<std::size_t>(question.cost->replicates(), 4);
+  const std::size_t together = question.acceptance_is_range ? std::min<std::size_t>(replicates, 2) : 0;
+  return replicates + (1 + together) * acceptances.size();
 }
 
 GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std::size_t other) {
@@ -261,12 +318,21 @@ GpuComparison compare_gpus(const CapacityRange& range, std::size_t scenario, std
   return comparison;
 }
 
+bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::size_t other) {
+  const auto& ours = range.median_tpot_by_version.at(scenario);
+  const auto& theirs = range.median_tpot_by_version.at(other);
+  for (std::size_t v = 0; v < ours.size(); ++v) {
+    if (!ours[v] || !theirs.at(v) || !(*ours[v] < *theirs[v])) return false;
+  }
+  return true;
+}
+
 std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, const CapacityRange& range,
                                             std::size_t scenario) {
   const ScenarioCapacity& asked = range.answer.scenarios.at(scenario);
   const std::vector<double>& rates = range.rates_by_version.at(scenario);
-  const std::size_t acceptances = 1 + range.replicates.size();
-  const double of_cost = log_width(rates, 1, acceptances), of_acceptance = log_width(rates, acceptances, rates.size());
+  const std::size_t first = 1 + range.replicates.size();
+  const double of_cost = log_width(rates, 1, first), of_acceptance = log_width(rates, first, first + range.acceptances);
   const bool extrapolated = asked.scenario.extrapolated;
   if (of_cost == 0 && of_acceptance == 0 && !extrapolated) return std::nullopt;
   const cost::Iteration iteration = iteration_at(asked.mean_batch.value, question, asked);

@@ -32,15 +32,21 @@ struct CapacityRange {
   /// [scenario][version]: the same in each version, in the same order for all scenarios; the answer's own comes first.
   std::vector<std::vector<std::optional<std::int64_t>>> gpus_by_version;
   /// [scenario][version]: requests/s that a replica sustains, in the same order: the answer's own, those with each of
-  /// the replicates, those with each of the acceptances.
+  /// the replicates, those with each of the acceptances, those with both.
   std::vector<std::vector<double>> rates_by_version;
+  /// [scenario][version]: median seconds per output token where the figures are for; infinite if the queue grows, empty
+  /// without one.
+  std::vector<std::vector<std::optional<double>>> median_tpot_by_version;
   /// Indices of the replicates that were run; empty if the cost is taken as exact.
   std::vector<std::size_t> replicates;
+  /// The number of acceptances that were run.
+  std::size_t acceptances = 0;
 };
 
 /// Plans again with the replicates of the cost that price iterations at 2.5% and 97.5% of all replicates, those of the
 /// first scenario and of the drafting one with the largest rate, each at its largest_mean_batch, and with each of the
-/// other acceptances: the versions, and the ranges of rates, depend on no load asked for and no number of replicas.
+/// other acceptances; if these are the ends of a stated range, also with each together with the drafting scenario's
+/// replicates: the versions, and the ranges of rates, depend on no load asked for and no number of replicas.
 /// Replicates that price an iteration at nothing are left out. Where the answer takes the requested load, figures of a
 /// version are those of as many replicas at that load, within the limits or not; else those at the largest load that
 /// it takes. Requests and random numbers stay the same.
@@ -71,6 +77,10 @@ struct CapacityDoubt {
   planning::UncertaintySource source = planning::UncertaintySource::cost;
   planning::NextMeasurement next;
 };
+
+/// True if the scenario's median time per output token is below the other's in every version.
+/// @throws std::out_of_range
+bool is_faster_in_all(const CapacityRange& range, std::size_t scenario, std::size_t other);
 
 /// Compares the ranges of ln(requests/s per replica) over the versions of the cost and over those of the acceptance,
 /// the answer's own among both; an extrapolated scenario has extrapolation as its source. The run is one of the

@@ -390,6 +390,18 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
                 "are computed elsewhere");
 }
 
+TEST_CASE("clients that send too few requests are refused, and what is fastest by the estimate alone is called so") {
+  check_refused(clients.substr(0, clients.find(" --replications")) + lengths + " --concurrency 256 --num-requests 500",
+                "--num-requests is 500, but must be at least 1024, 4 for each client of a replica");
+  CHECK(run_specdec("capacity " + clients + " --concurrency 64 --replicas 8 --num-requests 100").exit_code == 0);
+  std::string near = run_specdec("capacity " + clients +
+                                 " --draft-model llama-3.2-1b --gamma 1-3 --alpha 0.45 --arrival-rate 20 --ttft-ms 500 "
+                                 "--tpot-ms 30")
+                         .out;
+  std::replace(near.begin(), near.end(), '\n', ' ');
+  CHECK(near.find("1 GPU with or without speculation, fastest by the estimate ") != std::string::npos);
+}
+
 TEST_CASE("the first line of capacity claims no saving of GPUs that not every case has") {
   const auto first_lines = [](const std::string& alpha_and_rate) {
     std::string out = run_specdec("capacity " + small_model +
@@ -491,10 +503,11 @@ TEST_CASE("what a number of replicas takes is told by all versions, not by the e
   };
   const std::string unsure = text_of("60 --replicas 4");
   CHECK(unsure.find("By the estimate 4 replicas take 60 requests/s, but not") != std::string::npos);
-  CHECK_THAT(unsure,
-             Catch::Matchers::Matches(
-                 ".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in ([0-4]|none) without speculation, "
-                 "so that it cannot be told\\..*"));
+  CHECK_THAT(
+      unsure,
+      Catch::Matchers::Matches(
+          ".*Over what is uncertain: in [1-4] of [45] cases with gamma 2 and in ([0-4]|none) without speculation, "
+          "so that it cannot be told\\..*"));
   const std::string sure = text_of("4 --replicas 4");
   CHECK(sure.find("4 replicas take 4 requests/s either way") != std::string::npos);
   CHECK(sure.find("Over what is uncertain") == std::string::npos);

@@ -840,11 +840,11 @@ TEST_CASE("what is emitted runs: repositories, sizes and types, and a gap where 
 TEST_CASE("no server is configured that would not start, with what would be missing") {
   const std::string placed = "--alpha 0.8 --hardware h100 --model llama-3.3-70b --emit ";
   check_refused(placed + "vllm --draft-model llama-3.2-1b",
-                "--emit is vllm, but the weights take 143.6 GB of each h100-sxm, which has 80 GB; 2 of them would hold "
-                "that");
+                "--emit is vllm, but the weights take 143.6 GB of each h100-sxm, of whose 80 GB the engine takes 0.9; "
+                "2 of them would hold that");
   check_refused(placed + "sglang --tp 4 --draft-model llama-3.2-1b --batch 1000 --context 100000",
                 "--emit is sglang, but at batch 1000 and context 100000 weights and caches take 9048 GB of each "
-                "h100-sxm, which has 80 GB; dividing the models over more would not help");
+                "h100-sxm, of whose 80 GB the engine takes 0.9; dividing the models over more would not help");
   check_refused(placed + "trtllm --tp 3 --draft-model llama-3.2-1b",
                 "--emit is trtllm, but 3 accelerators cannot evenly divide 64 heads of llama-3.3-70b: the server would "
                 "not start");
@@ -1368,6 +1368,47 @@ TEST_CASE("presets price a plan with sources, ranges and what calibration narrow
   CHECK(calibrated["points"][0]["seconds_per_output_token"]["baseline"].get<double>() == Approx(2.5e-3).epsilon(0.03));
   CHECK(warns(json_of("--alpha 0.8 --hardware l4 --model llama-3.1-8b --weight-dtype fp32 --draft-kind ngram"),
               "weights_do_not_fit"));
+}
+
+TEST_CASE("a range of alpha beside hardware holds what its ends give, and nothing is sure in it that they deny") {
+  const std::string asked =
+      "--hardware h100 --tp 4 --model llama-3.3-70b --draft-model llama-3.2-1b --context 2000 --batch 128 --alpha ";
+  const ordered_json range = json_of(asked + "0.5:0.9");
+  for (const char* end : {"0.5", "0.9"}) {
+    const ordered_json at_end = json_of(asked + end);
+    for (std::size_t gamma = 1; gamma <= 3; ++gamma) {
+      const ordered_json& wide = range["points"][0]["rows"][gamma]["speedup_ci95"];
+      const ordered_json& its = at_end["points"][0]["rows"][gamma]["speedup_ci95"];
+      CHECK(wide[0].get<double>() <= its[0].get<double>() * (1 + 1e-9));
+      CHECK(its[1].get<double>() <= wide[1].get<double>() * (1 + 1e-9));
+    }
+  }
+  CHECK(json_of(asked + "0.5")["points"][0]["verdict"] == "cannot tell");
+  CHECK(range["points"][0]["verdict"] == "cannot tell");
+}
+
+TEST_CASE("the run that would tell is made at the context that is asked for, and its times go to the calibration") {
+  const std::string asked =
+      "plan --hardware h100 --tp 8 --model llama-3.3-70b --draft-model llama-3.2-1b --alpha 0.42 --batch 32 --context ";
+  const std::string text = run_specdec(asked + "16000").out;
+  CHECK(text.find("--random-input-len 15872") != std::string::npos);
+  CHECK(text.find("--random-output-len 256") != std::string::npos);
+  CHECK(text.find("--calibrate batch=32,tpot_ms=T,context=16000") != std::string::npos);
+  CHECK(run_specdec(asked + "0").out.find("random") == std::string::npos);
+}
+
+TEST_CASE(
+    "no server is configured whose weights leave an engine's share of the memory no room, and no draft is wider") {
+  const std::string asked =
+      "--hardware l40s --model mistral-small-24b --draft-kind ngram --alpha 0.5 --batch 1 --context 500";
+  CHECK_FALSE(warns(json_of(asked), "weights_do_not_fit"));
+  check_refused(asked + " --emit vllm",
+                "--emit is vllm, but the weights take 47.14 GB of each l40s, of whose 48 GB the engine takes 0.9; 2 of "
+                "them would hold that");
+  check_refused(
+      "--hardware h100 --model llama-3.1-8b --draft-model llama-3.2-1b --alpha 0.7 --draft-tensor-parallel-size 2",
+      "--draft-tensor-parallel-size is 2, but must be at most --tensor-parallel-size, 1: the draft runs on the "
+      "target's accelerators");
 }
 
 TEST_CASE("a calibration without its context, or of other drafts than those planned, is said") {

@@ -273,6 +273,10 @@ TEST_CASE("calibration names times of one place that differ, and rounds below th
     CHECK(found(below, "round_below_target_pass"));
     CHECK_FALSE(below.impossible().empty());
     CHECK(calibrated({.batch = 4, .round_seconds = 1.2 * plain, .gamma = 3, .context = 500}).impossible().empty());
+    const RooflineCost faster = calibrated({.batch = 64, .round_seconds = 0.9 * plain, .context = 500});
+    CHECK(found(faster, "calibration_contradicts_itself"));
+    CHECK_FALSE(faster.impossible().empty());
+    CHECK(calibrated({.batch = 64, .round_seconds = 1.2 * plain, .context = 500}).impossible().empty());
   }
 }
 

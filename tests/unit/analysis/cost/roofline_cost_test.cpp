@@ -414,6 +414,34 @@ TEST_CASE("formulas err at one number of positions beside another, but price no 
   CHECK(std::log(apart[1950] / alike[1000]) == Approx(1.96 * deviation).epsilon(0.18));
 }
 
+TEST_CASE("a plain time says nothing of what a round with drafts takes beside it") {
+  RooflineOptions options = uncertain();
+  options.kind = DraftKind::ngram;
+  options.draft.reset();
+  options.replicates = 2000;
+  options.point_error = 0.09;
+  const RooflineCost before(options);
+  const RoundPoint plain{.batch = 4, .context = 500}, round{.gamma = 1, .batch = 4, .context = 500};
+  const double timed = before.round(plain).total();
+  const RooflineCost after =
+      before.calibrated(std::vector<CalibrationPoint>{{.batch = 4, .round_seconds = timed, .context = 500}});
+  const auto highest = [&](const RooflineCost& price) {
+    std::vector<double> steps(price.replicates()), rounds(price.replicates());
+    price.totals_of_replicates(plain, steps);
+    price.totals_of_replicates(round, rounds);
+    for (std::size_t i = 0; i < rounds.size(); ++i) rounds[i] /= steps[i];
+    std::sort(rounds.begin(), rounds.end());
+    return std::log(rounds[1950]);
+  };
+  CHECK(highest(before) > 0.12);
+  CHECK(highest(after) > 0.12);
+  // The plain step itself is known.
+  std::vector<double> steps(after.replicates());
+  after.totals_of_replicates(plain, steps);
+  std::sort(steps.begin(), steps.end());
+  CHECK(std::log(steps[1950] / steps[50]) < 0.2);
+}
+
 TEST_CASE("one point bound by memory fixes the bandwidth and leaves the range of compute") {
   RooflineOptions options = uncertain();
   options.losses.launch_seconds = options.losses.scheduling_seconds = exactly(0);

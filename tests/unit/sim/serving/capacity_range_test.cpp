@@ -122,6 +122,34 @@ TEST_CASE("a capacity's intervals reach what the ends of the acceptance give") {
         range.answer.scenarios[1].requests_per_second_per_replica.value);
 }
 
+TEST_CASE(
+    "the ends of a stated range of acceptance hold whatever the cost is, those of an interval do not meet its ends") {
+  sim::CapacityQuestion question = question_for(std::make_shared<ScaledCost>());
+  const std::vector<std::vector<sim::RequestAcceptance>> ends = {{{{0.5}}}, {{{0.95}}}};
+  const sim::CapacityRange apart = range_of(question, ends);
+  question.acceptance_is_range = true;
+  const sim::CapacityRange range = range_of(question, ends);
+  CHECK(apart.gpus_by_version[1].size() == 5);
+  REQUIRE(range.gpus_by_version[1].size() == 9);
+  CHECK(sim::most_versions(question, ends) == 10);
+  for (const std::vector<sim::RequestAcceptance>& end : ends) {
+    sim::CapacityQuestion alone = question;
+    alone.acceptance_is_range = false;
+    alone.acceptance = end;
+    const sim::CapacityRange its = range_of(alone);
+    const auto& wide = range.answer.scenarios[1].requests_per_second_per_replica;
+    for (const double rate : its.rates_by_version[1]) {
+      CHECK(wide.lo <= rate);
+      CHECK(rate <= wide.hi);
+    }
+  }
+  // Plain decoding accepts nothing, and drafts are not faster than it in every version.
+  CHECK(range.rates_by_version[0][3] == range.rates_by_version[0][0]);
+  CHECK(range.rates_by_version[0].size() == 9);
+  CHECK(sim::is_faster_in_all(range, 1, 0));
+  CHECK_FALSE(sim::is_faster_in_all(range, 0, 1));
+}
+
 TEST_CASE("an exact cost and acceptance leave a capacity's intervals as the simulation gave them") {
   const sim::CapacityQuestion question = question_for(std::make_shared<OneReplicate>(40));
   const sim::CapacityAnswer alone = sim::plan_capacity(question);
