@@ -38,7 +38,8 @@ std::vector<FigureList> all_figures() {
           {"planning", planning_figures()},
           {"traces", trace_figures()},
           {"deployments", deployment_figures()},
-          {"validation", validation_figures()}};
+          {"validation", validation_figures()},
+          {"methods", method_figures()}};
 }
 
 /// How drawings look.

@@ -186,9 +186,36 @@ def random_capacity(seed: int) -> Asked:
     return lambda: specdec.capacity(acceptance, cost, **question), words
 
 
+def random_analysis(seed: int) -> Asked:
+    rng = random.Random(seed)
+    question: dict[str, Any] = {"samples": rng.choice([0, 2, 16]), "seed": seed, "threads": 2}
+    several: list[tuple[str, Any]] = [
+        ("c", rng.choice([0.0, 0.05, 0.4])),
+        ("overhead", 0.02),
+        ("gamma", rng.choice([[1, 2, 3], [4, 8, 600], [5, 5]])),
+        ("rule", rng.choice(["rejection", "greedy-draft", "greedy"])),
+        ("lenience", rng.choice([[0.5, 0.1], [0.0], [1.0]])),
+        ("row_tolerance", rng.choice([0.01, 2.0])),
+        ("force_replay", True),
+        ("assume_processed", True),
+        ("fixed_task_mix", True),
+    ]
+    for name, value in several:
+        if rng.random() < 0.3:
+            question[name] = value
+    file = rng.choice([RECORDING, *sorted((SAMPLES / "numpy").glob("*.np[yz]")), TOP / "README.md"])
+    words = ["analyze", str(file)]
+    for name, value in question.items():
+        if value is True:
+            words.append(f"--{name.replace('_', '-')}")
+        else:
+            option(words, {"rule": "acceptance"}.get(name, name), ",".join(map(str, value)) if isinstance(value, list) else value)
+    return lambda: specdec.analyze(file, **question), words
+
+
 def answered(seed: int) -> str | None:
-    """What the command line refuses, Python refuses; else they have one answer. None where it was answered."""
-    ask, words = random_plan(seed) if seed < 180 else random_capacity(seed)
+    """What the command line refuses, Python refuses in the same words; else they have one answer. None where it was answered."""
+    ask, words = random_plan(seed) if seed < 140 else random_capacity(seed) if seed < 160 else random_analysis(seed)
     printed = command_line([*words, "--format", "json"])
     if printed.returncode == 2:
         with pytest.raises((ValueError, specdec.FileError)) as refused:
