@@ -240,13 +240,19 @@ std::optional<ModuleList> targets_of(const ConfigFields& fields) {
 struct OtherName {
   std::string_view part, other;
 };
-constexpr std::array<OtherName, 7> other_names = {{{"self_attn.q_proj", "self_attn.qkv_proj"},
-                                                   {"self_attn.k_proj", "self_attn.qkv_proj"},
-                                                   {"self_attn.v_proj", "self_attn.qkv_proj"},
-                                                   {"mlp.gate_proj", "mlp.gate_up_proj"},
-                                                   {"mlp.up_proj", "mlp.gate_up_proj"},
-                                                   {"mlp.shared_experts.", "mlp.shared_expert."},
-                                                   {"mlp.experts.0.gate_proj", "block_sparse_moe.experts.0.w1"}}};
+constexpr std::array<OtherName, 13> other_names = {{{"self_attn.q_proj", "self_attn.qkv_proj"},
+                                                    {"self_attn.k_proj", "self_attn.qkv_proj"},
+                                                    {"self_attn.v_proj", "self_attn.qkv_proj"},
+                                                    {"mlp.gate_proj", "mlp.gate_up_proj"},
+                                                    {"mlp.up_proj", "mlp.gate_up_proj"},
+                                                    {"mlp.shared_experts.", "mlp.shared_expert."},
+                                                    {"mlp.experts.0.gate_proj", "block_sparse_moe.experts.0.w1"},
+                                                    {"mlp.", "mixer."},
+                                                    {"mlp.", "feed_forward."},
+                                                    {"self_attn.", "mixer."},
+                                                    {"linear_attn.in_proj_qkvz", "linear_attn.in_proj_qkv"},
+                                                    {"linear_attn.in_proj_ba", "linear_attn.in_proj_b"},
+                                                    {"mlp.experts.0.gate_proj", "mixer.experts.0.up_proj"}}};
 constexpr std::string_view an_expert = "mlp.experts.0.gate_proj";
 
 bool lists(const ModuleList& modules, const std::string& layer, std::string_view matrix) {
@@ -359,7 +365,13 @@ void read_quantization(const ConfigFields& quantization, ModelSpec& model) {
 
 void read_weight_types(const ConfigFields& fields, ModelSpec& model) {
   model.weight_type = stored_type(fields);
-  if (fields.has("quantization_config")) read_quantization(fields.object("quantization_config"), model);
+  if (!fields.has("quantization_config") && fields.has("text_config")) {
+    const ConfigFields text = fields.object("text_config");
+    if (!model.weight_type) model.weight_type = stored_type(text);
+    if (text.has("quantization_config")) read_quantization(text.object("quantization_config"), model);
+  } else if (fields.has("quantization_config")) {
+    read_quantization(fields.object("quantization_config"), model);
+  }
 }
 
 }  // namespace specdec::cost

@@ -399,6 +399,14 @@ def test_a_wrong_type_is_told_with_its_parameter() -> None:
         specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), gamma="3")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="gamma is 2.5, but must be an integer"):
         specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), gamma=2.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^alpha is None, but must be a number$"):
+        Acceptance.of_rate(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^lengths is 'x', but must be a number$"):
+        Acceptance.of_lengths({3: "x"})
+    with pytest.raises(TypeError, match="^acceptance is 0.8, but must be a specdec.Acceptance$"):
+        specdec.plan(0.8, Cost.of_constants(0.1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^cost is 0.1, but must be a specdec.Cost$"):
+        specdec.capacity(None, 0.1, prompt_tokens=1, output_tokens=1)  # type: ignore[arg-type]
 
 
 def plan_of(acceptance: Acceptance) -> dict[str, Any]:
