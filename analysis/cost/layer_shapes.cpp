@@ -172,6 +172,7 @@ void add_experts(LayerGroup& layer, const ExpertShape& shape) {
   if (shape.router_bias) layer.other_parameters += shape.experts;
   layer.experts = shape.experts;
   layer.experts_per_token = shape.per_token;
+  layer.expert_matrix = shape.matrix;
   if (shape.latent > 0) {
     add_matrix(layer, "mlp.fc1_latent_proj", product({shape.width, shape.latent}));
     add_matrix(layer, "mlp.fc2_latent_proj", product({shape.latent, shape.width}));

@@ -102,6 +102,7 @@ struct ExpertShape {
   /// A scalar that gates the shared expert.
   bool shared_gate = false;
   bool router_bias = false, expert_biases = false;
+  std::string_view matrix = "mlp.experts.0.gate_proj";
 };
 void add_experts(LayerGroup& layer, const ExpertShape& shape);
 

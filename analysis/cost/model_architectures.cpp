@@ -446,7 +446,8 @@ ModelSpec read_gemma4_text(const ConfigFields& fields) {
       const ExpertShape experts = {.width = model.width,
                                    .experts = fields.size("num_experts"),
                                    .per_token = fields.size("top_k_experts"),
-                                   .hidden = fields.size("moe_intermediate_size")};
+                                   .hidden = fields.size("moe_intermediate_size"),
+                                   .matrix = "experts.0.gate_proj"};
       require_chosen(fields, experts);
       add_experts(layer, experts);
       layer.other_parameters += 3 * model.width + experts.experts;  // two norms more, scales of router and experts
@@ -740,7 +741,8 @@ class NemotronLayers {
                                  .latent = fields.count("moe_latent_size", 0),
                                  .shared_hidden = product({fields.count("n_shared_experts", 0),
                                                            fields.count("moe_shared_expert_intermediate_size", 0)}),
-                                 .router_bias = true};
+                                 .router_bias = true,
+                                 .matrix = "mixer.experts.0.up_proj"};
     require_chosen(fields, experts);
     add_experts(experts_, experts);
   }

@@ -29,6 +29,8 @@ struct LayerGroup {
   std::int64_t other_parameters = 0;
   /// Of the routed experts, their biases included; 0, 0, 0 without them.
   std::int64_t experts = 0, experts_per_token = 0, parameters_per_expert = 0;
+  /// A matrix of one of them, by its name as those of LayerMatrix; empty without experts.
+  std::string_view expert_matrix = {};
 
   /// Values kept per token of the context: keys and values, or the latent and the shared rotary key.
   std::int64_t cached_values_per_token = 0;

@@ -62,7 +62,4 @@ def test_what_cannot_be_read_is_refused_in_one_line(change: Any, error: Any, mes
 def test_a_tensor_that_learns_is_read_like_any_other() -> None:
     p, q, tokens = rows()
     learning = [torch.from_numpy(one).requires_grad_() for one in (p, q)]
-    assert alpha(*[one.detach() for one in learning], tokens) == alpha(p, q, tokens)
-    with pytest.raises((TypeError, specdec.QuestionError)) as refused:
-        specdec.Recording.from_rows(*learning, tokens)
-    assert "\n" not in str(refused.value)
+    assert alpha(*learning, tokens) == alpha(p, q, tokens)

@@ -281,6 +281,36 @@ TEST_CASE("models of 2025 and 2026 have the total and active parameters that the
   }
 }
 
+TEST_CASE("what a quantised checkpoint leaves alone is found under the names of its own architecture") {
+  // As nvidia/Gemma-4-26B-A4B-NVFP4 has it: experts beside the feed-forward alone are quantised.
+  const std::string gemma4 =
+      R"({"model_type":"gemma4","dtype":"bfloat16","text_config":{"enable_moe_block":true,"head_dim":256,)"
+      R"("hidden_size":2816,"intermediate_size":2112,"moe_intermediate_size":704,"num_attention_heads":16,)"
+      R"("num_experts":128,"num_hidden_layers":2,"num_key_value_heads":8,"sliding_window":1024,"top_k_experts":8,)"
+      R"("vocab_size":262144}})";
+  const ModelSpec beside =
+      read(quantised(gemma4, R"("quant_algo":"NVFP4","ignore":["lm_head","model.language_model.layers.0.mlp*",)"
+                             R"("model.language_model.layers.0.self_attn*","model.language_model.layers.1.mlp*",)"
+                             R"("model.language_model.layers.1.self_attn*"])"));
+  CHECK(beside.weight_type == NumberType::bf16);
+  CHECK(beside.expert_weight_type == NumberType::nvfp4);
+  // As Nemotron 3 Nano NVFP4 has it: names behind "backbone.", one kind of mixer to a layer.
+  const std::string nemotron =
+      R"({"model_type":"nemotron_h","dtype":"bfloat16","conv_kernel":4,"head_dim":128,"hidden_size":2688,)"
+      R"("hybrid_override_pattern":"M*E","intermediate_size":1856,"mamba_head_dim":64,"mamba_num_heads":64,)"
+      R"("moe_intermediate_size":1856,"n_groups":8,"n_routed_experts":128,"num_attention_heads":32,)"
+      R"("num_experts_per_tok":6,"num_key_value_heads":2,"ssm_state_size":128,"vocab_size":131072})";
+  const ModelSpec mixers = read(quantised(nemotron, R"("quant_algo":"NVFP4","exclude_modules":["lm_head",)"
+                                                    R"("backbone.layers.1.mixer.q_proj"])"));
+  CHECK(mixers.layers[0].unquantized_parameters == 0);
+  CHECK(mixers.layers[1].unquantized_parameters == 2688 * 32 * 128);
+  CHECK(mixers.weight_type == NumberType::nvfp4);
+  // The type may stand in the part for text.
+  const std::string nested =
+      R"({"model_type":"kimi_k25","text_config":)" + with(deepseek_v3, R"("model_type":"kimi_k2")");
+  CHECK(read(nested + "}").weight_type == NumberType::fp8);
+}
+
 TEST_CASE("an indexer has keys of its own, which layers that share its choice do not have") {
   const std::string indexer =
       R"("model_type":"deepseek_v32","index_n_heads":64,"index_head_dim":128,"index_topk":2048)";
