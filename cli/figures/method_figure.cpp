@@ -33,7 +33,7 @@ Chart chart_from(const MethodFigureOptions& chosen, const Options& options) {
   question.methods = planner::methods_named("METHOD", chosen.methods.empty() ? usual_methods : chosen.methods);
   const Interruption interruption;
   const planner::Comparison comparison =
-      planner::compare(question, shipped_models(), interruptible("comparing", options.quiet()));
+      planner::compare(question, shipped_models(), {.progress = {}, .interrupt = Interruption::requested});
   Chart chart = render::methods_chart(comparison);
   chart.files = facts_of(comparison.files);
   return chart;

@@ -377,6 +377,34 @@ def test_what_the_command_line_refuses_python_refuses_with_the_parameter(
     assert "--" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num_requests": 50}, "num_requests is 50, but must be an integer in [100, 1000000]"),
+        ({"ttft_ms": -1.0}, "ttft_ms is -1, but must be a number in (0, 1e+12]"),
+        ({"arrival_rate": -1.0}, "arrival_rate is -1, but must be a number in [1e-06, 1e+12]"),
+        ({"concurrency": 0}, "concurrency is 0, but must be an integer in [1, 1073741824]"),
+        ({"gpu_memory_utilization": 2.0}, "gpu_memory_utilization is 2, but must be a number in (0, 1]"),
+        ({"gamma": [2, 99]}, "gamma is 99, but must be an integer in [3, 64]"),
+        ({"kv_cache_tokens": 0}, "kv_cache_tokens is 0, but must be an integer in [1, 1099511627776]"),
+        ({"seed": -1}, "seed is -1, but must be an integer in [0, 9000000000000000000]"),
+    ],
+)
+def test_a_number_out_of_range_is_told_by_its_parameter_and_its_range(given: dict[str, Any], message: str) -> None:
+    cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
+    with pytest.raises(specdec.QuestionError) as refused:
+        specdec.capacity(Acceptance.of_rate(0.8), cost, prompt_tokens=500, output_tokens=60, **given)
+    assert str(refused.value) == message
+    assert refused.value.parameter == next(iter(given))
+
+
+def test_a_factor_out_of_range_is_told_by_its_parameter() -> None:
+    for factor in (-1.0, {}, [(5, 1.0), (2, 1.0)]):
+        with pytest.raises(specdec.QuestionError, match="^verify_factor is .*, but must be a factor above 0, or") as refused:
+            Cost.of_constants(0.1, verify_factor=factor)  # type: ignore[arg-type]
+        assert refused.value.parameter == "verify_factor"
+
+
 def test_a_bad_file_is_told_with_its_place(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "timings.csv"
     file.write_text(TIMINGS + "4,5,x,1\n")
