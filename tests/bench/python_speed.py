@@ -152,7 +152,7 @@ def recording():
         ).eval()
         for hidden, layers in ((768, 12), (256, 4))
     ]
-    recording_beside_generating("record beside generate and a pass of the draft: 137 million", *pair, prompts, 64)
+    recording_beside_generating("record beside generate and a pass of the draft: 134 million", *pair, prompts, 64)
 
 
 print(f"{THREADS} threads, medians of {ROUNDS}; by hand, specdec, ratio")
