@@ -381,8 +381,8 @@ def test_what_the_command_line_refuses_python_refuses_with_the_parameter(
     ("given", "message"),
     [
         ({"num_requests": 50}, "num_requests is 50, but must be an integer in [100, 1000000]"),
-        ({"ttft_ms": -1.0}, "ttft_ms is -1, but must be a number in (0, 1e+12]"),
-        ({"arrival_rate": -1.0}, "arrival_rate is -1, but must be a number in [1e-06, 1e+12]"),
+        ({"ttft_ms": -1.0}, "ttft_ms is -1, but must be a number in (0, 1000000000000]"),
+        ({"arrival_rate": -1.0}, "arrival_rate is -1, but must be a number in [1e-06, 1000000000000]"),
         ({"concurrency": 0}, "concurrency is 0, but must be an integer in [1, 1073741824]"),
         ({"gpu_memory_utilization": 2.0}, "gpu_memory_utilization is 2, but must be a number in (0, 1]"),
         ({"gamma": [2, 99]}, "gamma is 99, but must be an integer in [3, 64]"),
