@@ -133,7 +133,7 @@ def test_train_distills_a_draft_on_the_text_of_its_target_and_leaves_both_as_the
     work = work_folder(tmp_path / "work")
     runs = {path: path.read_bytes() for path in work.glob("runs/*/checkpoint.pt")}
     run_train("write", "--work", work, "--texts", 40, "--threads", 1)
-    more = ["--minutes", "0.15", "--warmup", "5", "--lr-scale", "0.3", "--no-compile", "--threads", "1"]
+    more = ["--minutes", "0.4", "--warmup", "2", "--lr-scale", "0.5", "--no-compile", "--threads", "1"]
     said = run_train("train", "--work", work, "--model", "draft", "--distill", "d_lk", *more)
     before, after = (re.findall(r"alpha (\S+) \(95%: (\S+) to (\S+)\)", line)[0] for line in said if "alpha" in line)
     assert float(before[2]) < float(after[1])
