@@ -34,11 +34,9 @@ struct FigureList {
 };
 
 std::vector<FigureList> all_figures() {
-  return {{"paper", paper_figures()},
-          {"planning", planning_figures()},
-          {"traces", trace_figures()},
-          {"deployments", deployment_figures()},
-          {"validation", validation_figures()}};
+  return {{"paper", paper_figures()},           {"planning", planning_figures()},
+          {"traces", trace_figures()},          {"deployments", deployment_figures()},
+          {"validation", validation_figures()}, {"methods", method_figures()}};
 }
 
 /// How drawings look.

@@ -67,6 +67,9 @@ void list_members(Members& members, cost::LayerGroup& layers) {
   members("cached_values_per_token", layers.cached_values_per_token);
   members("attention_flops_per_pair", layers.attention_flops_per_pair);
   members("window", layers.window);
+  members("selected", layers.selected);
+  members("index_values_per_token", layers.index_values_per_token);
+  members("index_flops_per_pair", layers.index_flops_per_pair);
   members("state_values_per_sequence", layers.state_values_per_sequence);
   members("state_flops_per_token", layers.state_flops_per_token);
   members("cache_shards", layers.cache_shards);

@@ -202,6 +202,9 @@ void require_ranges(const PlanQuestion& q) {
   const std::int64_t max_gamma = q.max_gamma.value_or(1);
   require("--max-gamma", max_gamma, 1 <= max_gamma && max_gamma <= largest_max_gamma,
           fmt::format("in [1, {}]", largest_max_gamma));
+  require_in("--max-num-seqs", q.max_num_seqs, {.lo = 1, .hi = static_cast<double>(planning::largest_scheduled_batch)});
+  require_in("--tokens", q.tokens, {.lo = 1, .hi = 1e6});
+  require_in("--c-hat", q.c_hat, {});
   const std::int64_t gamma = q.gamma.value_or(0);
   require("--gamma", gamma, gamma >= 0, "0 or more");
   const double min_gain = q.min_gain.value_or(0), max_regret = q.max_regret.value_or(0);

@@ -35,6 +35,19 @@ void refuse(std::string_view option, std::string_view text, std::string_view exp
   throw QuestionError(fmt::format("{} is {}, but must be {}", option, shown, expected));
 }
 
+void require_in(std::string_view option, double value, const LegalRange& range) {
+  if (range.contains(value)) return;
+  refuse(option, fmt::format("{}", value),
+         fmt::format("a number in {}{}, {}]", range.lo_open ? '(' : '[', range.lo, range.hi));
+}
+
+void require_in(std::string_view option, std::int64_t value, const LegalRange& range) {
+  if (range.contains(static_cast<double>(value))) return;
+  refuse(
+      option, fmt::format("{}", value),
+      fmt::format("an integer in [{}, {}]", static_cast<std::int64_t>(range.lo), static_cast<std::int64_t>(range.hi)));
+}
+
 std::string with_members(std::string_view text) {
   std::string named;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -27,6 +29,24 @@ class QuestionError : public std::invalid_argument {
 /// `--option is TEXT, but must be EXPECTED`: the form of every complaint about a value. A long text is cut.
 /// @throws QuestionError
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
+
+/// Legal numbers.
+struct LegalRange {
+  double lo = 0;
+  double hi = 1e12;
+  bool lo_open = false;
+
+  bool contains(double value) const { return (lo_open ? lo < value : lo <= value) && value <= hi; }
+};
+
+/// @throws QuestionError for a number outside of the range, as refuse
+void require_in(std::string_view option, double value, const LegalRange& range);
+void require_in(std::string_view option, std::int64_t value, const LegalRange& range);
+/// What is not given is legal.
+template <class Value>
+void require_in(std::string_view option, const std::optional<Value>& value, const LegalRange& range) {
+  if (value) require_in(option, *value, range);
+}
 
 /// "--draft-model is missing" in terms of members: "draft_model is missing".
 std::string with_members(std::string_view text);

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -32,6 +32,7 @@
 #include "render/capacity.hpp"
 #include "render/comparison.hpp"
 #include "render/figures/chart_data.hpp"
+#include "render/figures/method_chart.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/json_values.hpp"
 #include "render/page/answer_page.hpp"
@@ -117,8 +118,8 @@ Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
   if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
-  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan),
-                       render::rows_of_empty_runs());
+  answer.about =
+      about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs());
   answer.figures = [plan] { return Figures{render::plan_charts(*plan), render::plan_charts(*plan, render::page_map)}; };
   return answer;
 }
@@ -332,9 +333,11 @@ Answer run_methods(const nb::object& progress, const Run& run) {
     };
   }
   try {
-    const auto runs = run(hooks);
-    interruption.end_unless(runs.partial);
-    return shown(runs);
+    const auto runs = std::make_shared<const std::invoke_result_t<Run, validation::ComparisonHooks>>(run(hooks));
+    interruption.end_unless(runs->partial);
+    Answer answer = shown(*runs);
+    answer.figures = [runs] { return Figures{{render::methods_chart(*runs)}, {}}; };
+    return answer;
   } catch (const planner::QuestionError&) {
     interruption.end_unless(false);
     throw;

@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <exception>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
 
@@ -66,9 +67,17 @@ void convert(const char* name, nb::handle given, std::string& member) { cast_to(
 
 void convert(const char* name, nb::handle given, core::VerificationCost& member) {
   constexpr const char* expected = "a number, or numbers by the tokens scored: {2: 1.02, 5: 1.1}";
+  const auto refuse_factors = [&] {
+    planner::refuse(option_of(name), nb::cast<std::string>(nb::repr(given)),
+                    "a factor above 0, or factors above 0 by rising numbers of tokens");
+  };
   double factor = 0;
   if (nb::try_cast(given, factor)) {
-    member = core::VerificationCost::constant(factor);
+    try {
+      member = core::VerificationCost::constant(factor);
+    } catch (const std::logic_error&) {
+      refuse_factors();
+    }
     return;
   }
   if (nb::isinstance<nb::str>(given)) refuse_type(name, given, expected);
@@ -80,7 +89,11 @@ void convert(const char* name, nb::handle given, core::VerificationCost& member)
     if (!nb::try_cast(item, point)) refuse_type(name, given, expected);
     points.push_back({point.first, point.second});
   }
-  member = core::VerificationCost::table(points);
+  try {
+    member = core::VerificationCost::table(points);
+  } catch (const std::logic_error&) {
+    refuse_factors();
+  }
 }
 
 void convert(const char* name, nb::handle given, traces::AcceptanceRule& member) {

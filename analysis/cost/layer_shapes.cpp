@@ -27,9 +27,10 @@ void require_countable(const ModelSpec& model) {
     for (const LayerGroup& group : *groups) {
       const auto count = static_cast<double>(group.count);
       const double experts = static_cast<double>(group.experts) * static_cast<double>(group.parameters_per_expert);
-      sum += count *
-             (static_cast<double>(group.dense_parameters) + static_cast<double>(group.other_parameters) + experts +
-              static_cast<double>(group.attention_flops_per_pair) + static_cast<double>(group.state_flops_per_token));
+      sum +=
+          count * (static_cast<double>(group.dense_parameters) + static_cast<double>(group.other_parameters) + experts +
+                   static_cast<double>(group.attention_flops_per_pair) +
+                   static_cast<double>(group.index_flops_per_pair) + static_cast<double>(group.state_flops_per_token));
     }
   }
   if (!(sum < static_cast<double>(countable))) refuse_size();
@@ -44,19 +45,22 @@ LayerGroup attention_layer(const AttentionShape& shape) {
   const std::int64_t input = shape.input > 0 ? shape.input : shape.width;
   const std::int64_t queries = product({shape.heads, shape.head_size});
   const std::int64_t keys = product({shape.key_value_heads, shape.head_size});
+  const std::int64_t value_size = shape.value_size > 0 ? shape.value_size : shape.head_size;
+  const std::int64_t values = product({shape.key_value_heads, value_size});
+  const std::int64_t outputs = product({shape.heads, value_size});
   const std::int64_t query_outputs = shape.gated ? 2 * queries : queries;
   LayerGroup layer{.count = 1};
   add_matrix(layer, "self_attn.q_proj", product({input, query_outputs}));
   add_matrix(layer, "self_attn.k_proj", product({input, keys}));
-  add_matrix(layer, "self_attn.v_proj", product({input, keys}));
-  add_matrix(layer, "self_attn.o_proj", product({queries, shape.width}));
+  if (!shape.values_are_keys) add_matrix(layer, "self_attn.v_proj", product({input, values}));
+  add_matrix(layer, "self_attn.o_proj", product({outputs, shape.width}));
   layer.other_parameters = shape.width;
-  if (shape.query_key_value_bias) layer.other_parameters += query_outputs + 2 * keys;
+  if (shape.query_key_value_bias) layer.other_parameters += query_outputs + keys + values;
   if (shape.output_bias) layer.other_parameters += shape.width;
   if (shape.head_norms) layer.other_parameters += 2 * shape.head_size;
   if (shape.sinks) layer.other_parameters += shape.heads;
-  layer.cached_values_per_token = 2 * keys;
-  layer.attention_flops_per_pair = 4 * queries;
+  layer.cached_values_per_token = keys + values;
+  layer.attention_flops_per_pair = 2 * (queries + outputs);
   layer.cache_shards = shape.key_value_heads;
   layer.query_heads = shape.heads;
   return layer;
@@ -82,6 +86,16 @@ LayerGroup latent_attention_layer(const LatentAttentionShape& shape) {
   layer.attention_flops_per_pair = product({2, shape.heads, cached + shape.key_value_rank});
   layer.query_heads = shape.heads;
   return layer;
+}
+
+void add_indexer(LayerGroup& layer, const LatentAttentionShape& attention, const IndexerShape& indexer) {
+  add_matrix(layer, "self_attn.indexer.wq_b", product({attention.query_rank.value_or(0), indexer.heads, indexer.size}));
+  add_matrix(layer, "self_attn.indexer.wk", product({attention.width, indexer.size}));
+  add_matrix(layer, "self_attn.indexer.weights_proj", product({attention.width, indexer.heads}));
+  layer.other_parameters += 2 * indexer.size;  // norm of the keys, with a bias
+  layer.selected = indexer.selected;
+  layer.index_values_per_token = indexer.size;
+  layer.index_flops_per_pair = product({2, indexer.heads, indexer.size});
 }
 
 LayerGroup delta_net_layer(const DeltaNetShape& shape) {
@@ -149,7 +163,7 @@ void add_experts(LayerGroup& layer, const ExpertShape& shape) {
   add_matrix(layer, "mlp.gate", product({shape.width, shape.experts}));
   if (shape.shared_hidden > 0) {
     const std::int64_t matrix = product({shape.width, shape.shared_hidden});
-    add_matrix(layer, "mlp.shared_experts.gate_proj", matrix);
+    if (shape.gated) add_matrix(layer, "mlp.shared_experts.gate_proj", matrix);
     add_matrix(layer, "mlp.shared_experts.up_proj", matrix);
     add_matrix(layer, "mlp.shared_experts.down_proj", matrix);
   }
@@ -158,7 +172,13 @@ void add_experts(LayerGroup& layer, const ExpertShape& shape) {
   if (shape.router_bias) layer.other_parameters += shape.experts;
   layer.experts = shape.experts;
   layer.experts_per_token = shape.per_token;
-  layer.parameters_per_expert = product({3, shape.width, shape.hidden});
+  layer.expert_matrix = shape.matrix;
+  if (shape.latent > 0) {
+    add_matrix(layer, "mlp.fc1_latent_proj", product({shape.width, shape.latent}));
+    add_matrix(layer, "mlp.fc2_latent_proj", product({shape.latent, shape.width}));
+  }
+  const std::int64_t sides = shape.latent > 0 ? shape.latent : shape.width;
+  layer.parameters_per_expert = product({shape.gated ? 3 : 2, sides, shape.hidden});
   if (shape.expert_biases) layer.parameters_per_expert += 2 * shape.hidden + shape.width;
 }
 

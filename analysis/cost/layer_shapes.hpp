@@ -11,7 +11,7 @@
 namespace specdec::cost {
 
 // A header of the library's own sources; it is not installed. Layers from the sizes that configurations give: what is
-// counted where, docs/capacity.md#models.
+// counted where, docs/capacity.md#architectures.
 
 /// a b ...; @throws std::overflow_error from 2^53 on, as all of these do
 std::int64_t product(std::initializer_list<std::int64_t> factors);
@@ -29,6 +29,10 @@ struct AttentionShape {
   /// The width, unless something is concatenated to it.
   std::int64_t input = 0;
   bool query_key_value_bias = false, output_bias = false;
+  /// Of a value, where it is not that of queries and keys.
+  std::int64_t value_size = 0;
+  /// Values are what keys are before their norm, so that there is no matrix for them; both are cached.
+  bool values_are_keys = false;
   /// Norms of queries and keys, one weight per value of a head.
   bool head_norms = false;
   /// A second output of the query projection gates what attention gives.
@@ -49,6 +53,16 @@ struct LatentAttentionShape {
   bool bias = false;
 };
 LayerGroup latent_attention_layer(const LatentAttentionShape& shape);
+
+/// What chooses the positions that latent attention attends to (DeepSeek-V3.2): queries of `heads` from the latent of
+/// the queries against one key per position, which is cached.
+struct IndexerShape {
+  std::int64_t heads = 0, size = 0;
+  /// Positions that a token attends to.
+  std::int64_t selected = 0;
+};
+/// @param attention  with a query_rank
+void add_indexer(LayerGroup& layer, const LatentAttentionShape& attention, const IndexerShape& indexer);
 
 /// Gated delta net (Qwen3-Next): per value head a state of key_size x value_size, and the last inputs of a convolution.
 /// FLOP per token: 7 per value of the states (decay 1, what the key reads 2, correction 2, what the query reads 2), 2
@@ -76,14 +90,19 @@ struct FeedForwardShape {
 };
 void add_feed_forward(LayerGroup& layer, const FeedForwardShape& shape);
 
-/// Experts with gated activations behind a router, and the norm before them.
+/// Experts behind a router, and the norm before them.
 struct ExpertShape {
   std::int64_t width = 0, experts = 0, per_token = 0, hidden = 0;
+  /// Three matrices where activations are gated, else two.
+  bool gated = true;
+  /// Of what routed experts read and give, between two projections of all tokens; 0: the width.
+  std::int64_t latent = 0;
   /// Of all shared experts together.
   std::int64_t shared_hidden = 0;
   /// A scalar that gates the shared expert.
   bool shared_gate = false;
   bool router_bias = false, expert_biases = false;
+  std::string_view matrix = "mlp.experts.0.gate_proj";
 };
 void add_experts(LayerGroup& layer, const ExpertShape& shape);
 

@@ -52,6 +52,15 @@ void add_layers(ModelSpec& model, std::int64_t count, LayerOf layer_of) {
   for (std::int64_t index = 0; index < count; ++index) add_layer(model.layers, layer_of(index));
 }
 
+/// Further layers with two norms before a projection of 2 widths to one, and a norm before the shared head.
+void add_next_token_modules(ModelSpec& model, LayerGroup layer, std::int64_t modules) {
+  if (modules == 0) return;
+  layer.other_parameters += 3 * model.width;
+  layer.count = modules;
+  model.next_token_layers = {std::move(layer)};
+  model.next_token_extra_parameters = product({modules, 2, model.width, model.width});
+}
+
 struct AttentionDefaults {
   std::optional<std::int64_t> heads = {}, key_value_heads = {}, head_size = {};
 };
@@ -77,6 +86,17 @@ AttentionShape with_biases(const ConfigFields& fields, AttentionShape shape, boo
   return shape;
 }
 
+void require_one_per_layer(const ConfigFields& fields, std::string_view name, std::size_t entries, std::int64_t count) {
+  if (std::cmp_equal(entries, count)) return;
+  fields.refuse(name, fmt::format("{} entries", entries), fmt::format("one per layer, num_hidden_layers is {}", count));
+}
+
+std::vector<std::int64_t> one_per_layer(const ConfigFields& fields, std::string_view name, std::int64_t count) {
+  std::vector<std::int64_t> found = fields.counts(name);
+  require_one_per_layer(fields, name, found.size(), count);
+  return found;
+}
+
 /// What each layer is, from layer_types or else from the pattern of the type.
 template <class Pattern>
 std::vector<std::string> layer_types(const ConfigFields& fields, std::int64_t count, Pattern pattern) {
@@ -84,10 +104,7 @@ std::vector<std::string> layer_types(const ConfigFields& fields, std::int64_t co
   if (types.empty()) {
     for (std::int64_t index = 0; index < count; ++index) types.emplace_back(pattern(index));
   }
-  if (std::cmp_not_equal(types.size(), count)) {
-    fields.refuse("layer_types", fmt::format("{} entries", types.size()),
-                  fmt::format("one per layer, num_hidden_layers is {}", count));
-  }
+  require_one_per_layer(fields, "layer_types", types.size(), count);
   return types;
 }
 
@@ -275,9 +292,11 @@ ModelSpec read_qwen3_moe(const ConfigFields& fields) {
   return model;
 }
 
-ModelSpec read_qwen3_next(const ConfigFields& fields) {
+/// Gated delta nets, and gated attention in every few layers.
+/// @param add_feed_forward_to  a layer, by its index
+template <class AddFeedForward>
+ModelSpec delta_net_decoder(const ConfigFields& fields, const AddFeedForward& add_feed_forward_to) {
   ModelSpec model = read_model(fields);
-  const QwenFeedForwards feed_forwards(fields, fields.size("shared_expert_intermediate_size"));
   AttentionShape attention = with_biases(fields, read_attention(fields, {.head_size = 256}));
   attention.head_norms = attention.gated = true;
   const LayerGroup linear = delta_net_layer({.width = model.width,
@@ -297,10 +316,24 @@ ModelSpec read_qwen3_next(const ConfigFields& fields) {
       fields.refuse("layer_types", '"' + type + '"', "\"full_attention\" or \"linear_attention\"");
     }
     LayerGroup layer = type == "full_attention" ? attention_layer(attention) : linear;
-    feed_forwards.add(layer, index);
+    add_feed_forward_to(layer, index);
     return layer;
   });
+  LayerGroup module = attention_layer(attention);
+  add_feed_forward_to(module, layers - 1);
+  add_next_token_modules(model, std::move(module), fields.count("mtp_num_hidden_layers", 0));
   return model;
+}
+
+/// Qwen3-Next and Qwen3.5 with experts.
+ModelSpec read_sparse_delta_nets(const ConfigFields& fields) {
+  const QwenFeedForwards feed_forwards(fields, fields.size("shared_expert_intermediate_size"));
+  return delta_net_decoder(fields, [&](LayerGroup& layer, std::int64_t index) { feed_forwards.add(layer, index); });
+}
+
+ModelSpec read_dense_delta_nets(const ConfigFields& fields) {
+  const FeedForwardShape shape = {.width = fields.size("hidden_size"), .hidden = fields.size("intermediate_size")};
+  return delta_net_decoder(fields, [&](LayerGroup& layer, std::int64_t) { add_feed_forward(layer, shape); });
 }
 
 ModelSpec read_mixtral(const ConfigFields& fields) {
@@ -380,12 +413,173 @@ ModelSpec read_gemma3_text(const ConfigFields& fields) {
                        layer_windows(fields, layer_count(fields, "num_hidden_layers"), 4096, every));
 }
 
-/// Of the text model alone: what encodes images is not counted.
-ModelSpec read_gemma3(const ConfigFields& fields) { return read_gemma3_text(fields.object("text_config")); }
+/// Of the text model alone: what encodes images is not counted. What ties the head may stand outside of it.
+template <ModelSpec (*read_text)(const ConfigFields&)>
+ModelSpec read_text_part(const ConfigFields& fields) {
+  const ConfigFields text = fields.object("text_config");
+  ModelSpec model = read_text(text);
+  if (!text.has("tie_word_embeddings")) model.tied_head = fields.flag("tie_word_embeddings", model.tied_head);
+  return model;
+}
 
-/// Dense layers first, then experts and shared experts; the next-token modules are further layers of the same kind,
-/// each with two norms, a projection of 2 widths to one, and a norm before the shared head.
-void add_dense_then_experts(const ConfigFields& fields, const LayerGroup& attention, bool router_bias,
+/// Gemma 4: full attention has heads of its own size, whose values are the keys where attention_k_eq_v says so; experts
+/// stand beside the dense feed-forward, with norms and scales of their own.
+ModelSpec read_gemma4_text(const ConfigFields& fields) {
+  for (const char* const absent : {"hidden_size_per_layer_input", "num_kv_shared_layers"})
+    if (fields.count(absent, 0) != 0) fields.refuse(absent, "above 0", "0");
+  ModelSpec model = read_model(fields, {.tied = true});
+  AttentionShape sliding = with_biases(fields, read_attention(fields));
+  sliding.head_norms = true;
+  AttentionShape full = sliding;
+  full.head_size = fields.size("global_head_dim", sliding.head_size);
+  full.key_value_heads = fields.size("num_global_key_value_heads", sliding.key_value_heads);
+  full.values_are_keys = fields.flag("attention_k_eq_v", false);
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const auto windows =
+      layer_windows(fields, layers, std::nullopt, [](std::int64_t index) { return sliding_unless(index % 6 == 5); });
+  add_layers(model, layers, [&](std::int64_t index) {
+    const std::optional<std::int64_t>& window = windows[static_cast<std::size_t>(index)];
+    LayerGroup layer = windowed(attention_layer(window ? sliding : full), window);
+    add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
+    layer.other_parameters += 2 * model.width + 1;  // norms behind, a scale of the layer
+    if (fields.flag("enable_moe_block", false)) {
+      const ExpertShape experts = {.width = model.width,
+                                   .experts = fields.size("num_experts"),
+                                   .per_token = fields.size("top_k_experts"),
+                                   .hidden = fields.size("moe_intermediate_size"),
+                                   .matrix = "experts.0.gate_proj"};
+      require_chosen(fields, experts);
+      add_experts(layer, experts);
+      layer.other_parameters += 3 * model.width + experts.experts;  // two norms more, scales of router and experts
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// Llama 4: in all layers but every fourth a token sees its chunk of the context alone, which counts as a window.
+ModelSpec read_llama4_text(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const AttentionShape attention = with_biases(fields, read_attention(fields));
+  const std::int64_t hidden = fields.size("intermediate_size");
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_local_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = hidden,
+                               .shared_hidden = hidden};
+  require_chosen(fields, experts);
+  const std::int64_t step = fields.size("interleave_moe_layer_step", 1);
+  const std::optional<std::int64_t> chunk = fields.find_size("attention_chunk_size");
+  add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
+    LayerGroup layer = windowed(attention_layer(attention), (index + 1) % 4 == 0 ? std::nullopt : chunk);
+    if ((index + 1) % step == 0) {
+      add_experts(layer, experts);
+    } else {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size_mlp")});
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// MiniMax-M2: one norm over all heads of queries, one over all of keys. Its next-token modules are not published.
+ModelSpec read_minimax_m2(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const AttentionShape attention = read_attention(fields);
+  LayerGroup layer = attention_layer(attention);
+  if (fields.flag("use_qk_norm", false)) {
+    fields.require_word("qk_norm_type", "per_layer", "per_layer");
+    layer.other_parameters += product({attention.heads + attention.key_value_heads, attention.head_size});
+  }
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_local_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = fields.size("intermediate_size"),
+                               .shared_hidden = fields.count("shared_intermediate_size", 0),
+                               .router_bias = fields.flag("use_routing_bias", false)};
+  require_chosen(fields, experts);
+  add_experts(layer, experts);
+  layer.count = layer_count(fields, "num_hidden_layers");
+  model.layers = {layer};
+  return model;
+}
+
+ModelSpec read_mimo(const ConfigFields& fields) {
+  ModelSpec model = read_qwen2(fields);
+  add_next_token_modules(model, model.layers.front(), fields.count("num_nextn_predict_layers", 0));
+  return model;
+}
+
+/// Step 3.7: windows by layer_types, dense layers first, then experts beside a shared one. Its next-token modules are
+/// not published.
+ModelSpec read_step3p7(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape attention = read_attention(fields);
+  attention.head_norms = true;
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("num_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = fields.size("moe_intermediate_size"),
+                               .shared_hidden = fields.size("share_expert_dim"),
+                               .router_bias = fields.flag("use_moe_router_bias", false)};
+  require_chosen(fields, experts);
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
+  const auto windows = layer_windows(fields, layers, std::nullopt, [](std::int64_t) { return sliding_unless(true); });
+  add_layers(model, layers, [&](std::int64_t index) {
+    LayerGroup layer = windowed(attention_layer(attention), windows[static_cast<std::size_t>(index)]);
+    if (index < dense_layers) {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
+    } else {
+      add_experts(layer, experts);
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// MiMo-V2: windows where hybrid_layer_pattern says 1, with key/value heads of their own and a sink per head; experts
+/// where moe_layer_freq says 1. Its next-token modules are not published.
+ModelSpec read_mimo_v2(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape full = read_attention(fields);
+  full.value_size = fields.size("v_head_dim", full.head_size);
+  full.sinks = fields.flag("add_full_attention_sink_bias", false);
+  const AttentionShape sliding = {.width = model.width,
+                                  .heads = fields.size("swa_num_attention_heads", full.heads),
+                                  .key_value_heads = fields.size("swa_num_key_value_heads"),
+                                  .head_size = fields.size("swa_head_dim", full.head_size),
+                                  .value_size = fields.size("swa_v_head_dim", full.value_size),
+                                  .sinks = fields.flag("add_swa_attention_sink_bias", false)};
+  const std::int64_t hidden = fields.size("moe_intermediate_size");
+  const ExpertShape experts = {.width = model.width,
+                               .experts = fields.size("n_routed_experts"),
+                               .per_token = fields.size("num_experts_per_tok"),
+                               .hidden = hidden,
+                               .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
+                               .router_bias = true};
+  require_chosen(fields, experts);
+  const std::int64_t layers = layer_count(fields, "num_hidden_layers");
+  const std::vector<std::int64_t> windows = one_per_layer(fields, "hybrid_layer_pattern", layers);
+  const std::vector<std::int64_t> sparse = one_per_layer(fields, "moe_layer_freq", layers);
+  add_layers(model, layers, [&](std::int64_t index) {
+    const auto at = static_cast<std::size_t>(index);
+    LayerGroup layer =
+        windows[at] == 0 ? attention_layer(full) : windowed(attention_layer(sliding), fields.size("sliding_window"));
+    if (sparse[at] == 0) {
+      add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
+    } else {
+      add_experts(layer, experts);
+    }
+    return layer;
+  });
+  return model;
+}
+
+/// Dense layers first, then experts and shared experts; the next-token modules are further layers of the last kind.
+/// @param attention_of  a layer without its feed-forward, by its index
+template <class AttentionOf>
+void add_dense_then_experts(const ConfigFields& fields, const AttentionOf& attention_of, bool router_bias,
                             ModelSpec& model) {
   const std::int64_t hidden = fields.size("moe_intermediate_size");
   const ExpertShape experts = {.width = model.width,
@@ -397,7 +591,7 @@ void add_dense_then_experts(const ConfigFields& fields, const LayerGroup& attent
   require_chosen(fields, experts);
   const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
   add_layers(model, layer_count(fields, "num_hidden_layers"), [&](std::int64_t index) {
-    LayerGroup layer = attention;
+    LayerGroup layer = attention_of(index);
     if (index < dense_layers) {
       add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
     } else {
@@ -405,29 +599,47 @@ void add_dense_then_experts(const ConfigFields& fields, const LayerGroup& attent
     }
     return layer;
   });
-  const std::int64_t modules = fields.count("num_nextn_predict_layers", 0);
-  if (modules == 0) return;
-  LayerGroup module = attention;
+  LayerGroup module = attention_of(0);
   add_experts(module, experts);
-  module.other_parameters += 3 * model.width;
-  module.count = modules;
-  model.next_token_layers = {module};
-  model.next_token_extra_parameters = product({modules, 2, model.width, model.width});
+  add_next_token_modules(model, std::move(module), fields.count("num_nextn_predict_layers", 0));
+}
+
+LatentAttentionShape read_latent_attention(const ConfigFields& fields) {
+  if (!fields.names("q_lora_rank")) fields.refuse("q_lora_rank", "missing", "present, null for none");
+  if (fields.size("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "another number", "1");
+  return {.width = fields.size("hidden_size"),
+          .heads = fields.size("num_attention_heads"),
+          .query_rank = fields.find_size("q_lora_rank"),
+          .key_value_rank = fields.size("kv_lora_rank"),
+          .rotary = fields.size("qk_rope_head_dim"),
+          .content = fields.size("qk_nope_head_dim"),
+          .value = fields.size("v_head_dim"),
+          .bias = fields.flag("attention_bias", false)};
 }
 
 ModelSpec read_deepseek(const ConfigFields& fields, bool router_bias) {
   ModelSpec model = read_model(fields);
-  if (!fields.names("q_lora_rank")) fields.refuse("q_lora_rank", "missing", "present, null for none");
-  if (fields.size("moe_layer_freq", 1) != 1) fields.refuse("moe_layer_freq", "another number", "1");
-  const LayerGroup attention = latent_attention_layer({.width = model.width,
-                                                       .heads = fields.size("num_attention_heads"),
-                                                       .query_rank = fields.find_size("q_lora_rank"),
-                                                       .key_value_rank = fields.size("kv_lora_rank"),
-                                                       .rotary = fields.size("qk_rope_head_dim"),
-                                                       .content = fields.size("qk_nope_head_dim"),
-                                                       .value = fields.size("v_head_dim"),
-                                                       .bias = fields.flag("attention_bias", false)});
-  add_dense_then_experts(fields, attention, router_bias, model);
+  const LayerGroup attention = latent_attention_layer(read_latent_attention(fields));
+  add_dense_then_experts(
+      fields, [&](std::int64_t) { return attention; }, router_bias, model);
+  return model;
+}
+
+/// DeepSeek's sparse attention. In layers whose indexer_types are "shared" the choice of a layer before holds.
+ModelSpec read_sparse_deepseek(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const LatentAttentionShape shape = read_latent_attention(fields);
+  LayerGroup chooses = latent_attention_layer(shape), shares = chooses;
+  shares.selected = fields.size("index_topk");
+  add_indexer(chooses, shape, {fields.size("index_n_heads"), fields.size("index_head_dim"), *shares.selected});
+  const std::vector<std::string> types = fields.words("indexer_types");
+  add_dense_then_experts(
+      fields,
+      [&](std::int64_t index) {
+        const auto at = static_cast<std::size_t>(index);
+        return at < types.size() && types[at] == "shared" ? shares : chooses;
+      },
+      true, model);
   return model;
 }
 
@@ -439,7 +651,8 @@ ModelSpec read_glm4_moe(const ConfigFields& fields) {
   AttentionShape attention = read_attention(fields);
   attention.query_key_value_bias = fields.flag("attention_bias", false);
   attention.head_norms = fields.flag("use_qk_norm", false);
-  add_dense_then_experts(fields, attention_layer(attention), true, model);
+  add_dense_then_experts(
+      fields, [&](std::int64_t) { return attention_layer(attention); }, true, model);
   return model;
 }
 
@@ -498,6 +711,103 @@ ModelSpec read_mamba2(const ConfigFields& fields) {
   return state_space_model(fields, false, mamba2_layer(shape, heads, fields.size("n_groups")));
 }
 
+/// Nemotron-H: each layer is one of a state space, attention, a feed-forward or experts, without gates.
+class NemotronLayers {
+ public:
+  explicit NemotronLayers(const ConfigFields& fields) : fields_(fields) {
+    const std::int64_t width = fields.size("hidden_size"), heads = fields.size("mamba_num_heads");
+    const StateSpaceShape shape = {.width = width,
+                                   .inner = product({heads, fields.size("mamba_head_dim")}),
+                                   .state_size = fields.size("ssm_state_size"),
+                                   .kernel = fields.size("conv_kernel"),
+                                   .bias = fields.flag("use_bias", false),
+                                   .convolution_bias = fields.flag("use_conv_bias", true)};
+    state_space_ = mamba2_layer(shape, heads, fields.size("n_groups"));
+    AttentionShape attention = with_biases(fields, read_attention(fields));
+    attention.head_size = fields.size(fields.has("head_dim") ? "head_dim" : "attention_head_dim");
+    attention_ = attention_layer(attention);
+    feed_forward_.count = 1;
+    add_feed_forward(feed_forward_, {.width = width,
+                                     .hidden = fields.size("intermediate_size"),
+                                     .gated = false,
+                                     .bias = fields.flag("mlp_bias", false)});
+    if (!fields.has("n_routed_experts")) return;
+    experts_.count = 1;
+    const ExpertShape experts = {.width = width,
+                                 .experts = fields.size("n_routed_experts"),
+                                 .per_token = fields.size("num_experts_per_tok"),
+                                 .hidden = fields.size("moe_intermediate_size"),
+                                 .gated = false,
+                                 .latent = fields.count("moe_latent_size", 0),
+                                 .shared_hidden = product({fields.count("n_shared_experts", 0),
+                                                           fields.count("moe_shared_expert_intermediate_size", 0)}),
+                                 .router_bias = true,
+                                 .matrix = "mixer.experts.0.up_proj"};
+    require_chosen(fields, experts);
+    add_experts(experts_, experts);
+  }
+
+  /// From a list of names or a pattern of letters.
+  std::vector<LayerGroup> read(std::string_view names, std::string_view pattern) const {
+    std::vector<LayerGroup> groups;
+    for (const std::string& name : fields_.words(names)) add_layer(groups, named(names, name));
+    if (groups.empty()) {
+      for (const char letter : fields_.word(pattern, "")) add_layer(groups, named(pattern, std::string(1, letter)));
+    }
+    return groups;
+  }
+
+ private:
+  LayerGroup named(std::string_view key, const std::string& name) const {
+    if (name == "M" || name == "mamba") return state_space_;
+    if (name == "*" || name == "attention") return attention_;
+    if (name == "-" || name == "mlp") return feed_forward_;
+    if ((name == "E" || name == "moe") && experts_.count > 0) return experts_;
+    fields_.refuse(key, "holding " + name, "of M, *, - and E, or mamba, attention, mlp and moe");
+  }
+
+  const ConfigFields& fields_;
+  LayerGroup state_space_, attention_, feed_forward_, experts_;
+};
+
+ModelSpec read_nemotron_h(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  const NemotronLayers layers(fields);
+  model.layers = layers.read("layers_block_type", "hybrid_override_pattern");
+  if (model.layers.empty()) fields.refuse("hybrid_override_pattern", "missing", "present, or layers_block_type");
+  const std::int64_t modules = fields.count("num_nextn_predict_layers", 0);
+  if (modules == 0) return model;
+  model.next_token_layers = layers.read("mtp_layers_block_type", "mtp_hybrid_override_pattern");
+  for (LayerGroup& layer : model.next_token_layers) layer.count *= modules;
+  model.next_token_extra_parameters = product({modules, 2, model.width, model.width});
+  return model;
+}
+
+/// Llama Nemotron: what search left of each layer of a Llama, by block_configs.
+ModelSpec read_nemotron_nas(const ConfigFields& fields) {
+  ModelSpec model = read_model(fields);
+  AttentionShape attention = with_biases(fields, read_attention(fields, {.key_value_heads = 1}));
+  const std::vector<ConfigFields> blocks = fields.objects("block_configs");
+  for (const ConfigFields& block : blocks) {
+    LayerGroup layer{.count = 1};
+    const ConfigFields attends = block.object("attention"), feeds = block.object("ffn");
+    for (const ConfigFields* part : {&attends, &feeds}) part->require_flag("replace_with_linear", false);
+    if (!attends.flag("no_op", false)) {
+      const std::int64_t group = attends.size("n_heads_in_group");
+      attention.key_value_heads = quotient(attends, "n_heads_in_group", attention.heads, "n_heads_in_group", group);
+      layer = windowed(attention_layer(attention), attends.find_size("window_length"));
+    }
+    if (!feeds.flag("no_op", false)) {
+      // As for Llama: two thirds of the multiple, in steps of 256.
+      const auto hidden =
+          static_cast<std::int64_t>(2 * feeds.positive("ffn_mult") * static_cast<double>(model.width) / 3);
+      add_feed_forward(layer, {.width = model.width, .hidden = (hidden + 255) / 256 * 256});
+    }
+    add_layer(model.layers, layer);
+  }
+  return model;
+}
+
 /// The decoder. Every token of the context is cached in each layer, those of the output by self-attention, those of the
 /// prompt by cross-attention, and attended to once; so a context is prompt and output together. Idle: the encoder, and
 /// the projections that turn its output into keys and values.
@@ -532,27 +842,42 @@ struct ModelTypeEntry {
   std::string_view name;
   ModelSpec (*read)(const ConfigFields&);
 };
-constexpr std::array<ModelTypeEntry, 22> model_types = {{{"deepseek_v2", read_deepseek_v2},
+constexpr std::array<ModelTypeEntry, 37> model_types = {{{"deepseek_v2", read_deepseek_v2},
                                                          {"deepseek_v3", read_deepseek_v3},
+                                                         {"deepseek_v32", read_sparse_deepseek},
                                                          {"gemma", read_gemma},
                                                          {"gemma2", read_gemma2},
-                                                         {"gemma3", read_gemma3},
+                                                         {"gemma3", read_text_part<read_gemma3_text>},
                                                          {"gemma3_text", read_gemma3_text},
+                                                         {"gemma4", read_text_part<read_gemma4_text>},
                                                          {"glm4_moe", read_glm4_moe},
+                                                         {"glm_moe_dsa", read_sparse_deepseek},
                                                          {"gpt2", read_gpt2},
                                                          {"gpt_oss", read_gpt_oss},
                                                          {"kimi_k2", read_deepseek_v3},
+                                                         {"kimi_k25", read_text_part<read_deepseek_v3>},
                                                          {"llama", read_llama},
+                                                         {"llama4", read_text_part<read_llama4_text>},
                                                          {"mamba", read_mamba},
                                                          {"mamba2", read_mamba2},
+                                                         {"mimo", read_mimo},
+                                                         {"mimo_v2_flash", read_mimo_v2},
+                                                         {"minimax_m2", read_minimax_m2},
                                                          {"mistral", read_mistral},
                                                          {"mixtral", read_mixtral},
+                                                         {"nemotron-nas", read_nemotron_nas},
+                                                         {"nemotron_h", read_nemotron_h},
                                                          {"phi3", read_phi3},
                                                          {"qwen2", read_qwen2},
                                                          {"qwen2_moe", read_qwen2_moe},
                                                          {"qwen3", read_qwen3},
+                                                         {"qwen3_5", read_text_part<read_dense_delta_nets>},
+                                                         {"qwen3_5_moe", read_text_part<read_sparse_delta_nets>},
                                                          {"qwen3_moe", read_qwen3_moe},
-                                                         {"qwen3_next", read_qwen3_next},
+                                                         {"qwen3_next", read_sparse_delta_nets},
+                                                         {"qwen3_vl", read_text_part<read_qwen3>},
+                                                         {"qwen3_vl_moe", read_text_part<read_qwen3_moe>},
+                                                         {"step3p7", read_step3p7},
                                                          {"t5", read_t5}}};
 
 constexpr auto model_type_names = [] {

@@ -45,11 +45,14 @@ std::int64_t active_parameters(const ModelSpec& model) {
 }
 
 std::int64_t cached_values_per_token(const ModelSpec& model) {
-  return over_layers(model, [](const LayerGroup& group) { return group.cached_values_per_token; });
+  return over_layers(
+      model, [](const LayerGroup& group) { return group.cached_values_per_token + group.index_values_per_token; });
 }
 
 std::int64_t attention_flops_per_pair(const ModelSpec& model) {
-  return over_layers(model, [](const LayerGroup& group) { return group.window ? 0 : group.attention_flops_per_pair; });
+  return over_layers(model, [](const LayerGroup& group) {
+    return group.index_flops_per_pair + (group.window || group.selected ? 0 : group.attention_flops_per_pair);
+  });
 }
 
 double cache_bytes(const ModelSpec& model, double context, double bytes_per_value) {
@@ -58,7 +61,9 @@ double cache_bytes(const ModelSpec& model, double context, double bytes_per_valu
   double bytes = 0;
   for (const LayerGroup& group : model.layers) {
     const double seen = group.window ? std::min(context, static_cast<double>(*group.window)) : context;
-    const double per_layer = static_cast<double>(group.cached_values_per_token) * seen * bytes_per_value +
+    const double values = static_cast<double>(group.cached_values_per_token) * seen +
+                          static_cast<double>(group.index_values_per_token) * context;
+    const double per_layer = values * bytes_per_value +
                              static_cast<double>(group.state_values_per_sequence) * std::max(bytes_per_value, 2.0);
     bytes += static_cast<double>(group.count) * per_layer;
   }

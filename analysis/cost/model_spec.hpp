@@ -29,6 +29,8 @@ struct LayerGroup {
   std::int64_t other_parameters = 0;
   /// Of the routed experts, their biases included; 0, 0, 0 without them.
   std::int64_t experts = 0, experts_per_token = 0, parameters_per_expert = 0;
+  /// A matrix of one of them, by its name as those of LayerMatrix; empty without experts.
+  std::string_view expert_matrix = {};
 
   /// Values kept per token of the context: keys and values, or the latent and the shared rotary key.
   std::int64_t cached_values_per_token = 0;
@@ -36,6 +38,10 @@ struct LayerGroup {
   std::int64_t attention_flops_per_pair = 0;
   /// Positions that a token sees, its own included; nothing where it sees all.
   std::optional<std::int64_t> window = {};
+  /// Sparse attention: how many of the positions that it sees a token attends to; nothing where to all. What chooses
+  /// them looks at every position: values kept per token of the context beside the others, and FLOP per pair.
+  std::optional<std::int64_t> selected = {};
+  std::int64_t index_values_per_token = 0, index_flops_per_pair = 0;
   /// Values kept per sequence whatever its length (linear attention, state space, recurrence), and FLOP per token to
   /// update and read them.
   std::int64_t state_values_per_sequence = 0, state_flops_per_token = 0;
@@ -114,12 +120,13 @@ std::int64_t matmul_parameters(const ModelSpec& model);
 std::int64_t active_parameters(const ModelSpec& model);
 /// Values of the cache per token of the context, over all layers; layers with a window count in full.
 std::int64_t cached_values_per_token(const ModelSpec& model);
-/// sum over full-attention layers of attention_flops_per_pair: 4 L heads head_size where all layers are alike.
+/// sum over full-attention layers of attention_flops_per_pair, and of what chooses positions over layers of sparse
+/// attention: 4 L heads head_size where all layers are alike.
 std::int64_t attention_flops_per_pair(const ModelSpec& model);
 /// Bytes in the cache of one sequence of `context` tokens: sum over layers of min(context, window) values, and states,
 /// which engines keep in 16 bits at least:
 ///
-///   sum count (cached values min(context, window) bytes + state values max(bytes, 2))
+///   sum count ((cached values min(context, window) + index values context) bytes + state values max(bytes, 2))
 ///
 /// @param context >= 0  @param bytes_per_value >= 0
 /// @throws std::domain_error if a value is outside its range

@@ -317,6 +317,19 @@ RooflineCost::RooflineCost(RooflineOptions options) : options_(std::move(options
   find_uncalibrated();
 }
 
+void RooflineCost::PricedModel::add(const AttentionPart& part) {
+  if (part.cache == 0 && part.attention == 0) return;
+  const auto alike = std::find_if(attention.begin(), attention.end(), [&](const AttentionPart& other) {
+    return other.window == part.window && other.selects == part.selects;
+  });
+  if (alike == attention.end()) {
+    attention.push_back(part);
+  } else {
+    alike->cache += part.cache;
+    alike->attention += part.attention;
+  }
+}
+
 RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::string_view role) const {
   require_legal_placement(placed, role);
   const HardwareSpec& hardware = options_.hardware;
@@ -340,18 +353,15 @@ RooflineCost::PricedModel RooflineCost::priced(const PlacedModel& placed, std::s
     dense += count * static_cast<double>(group.dense_parameters - group.unquantized_parameters);
     unquantized += count * static_cast<double>(group.unquantized_parameters);
     const double share = cache_share(group, placed.tensor_parallel);
-    AttentionPart attention;
-    attention.window = group.window ? static_cast<double>(*group.window) : std::numeric_limits<double>::infinity();
-    attention.cache = count * static_cast<double>(group.cached_values_per_token) * cached_bytes * share / one_bandwidth;
-    attention.attention = count * static_cast<double>(group.attention_flops_per_pair) / attention_peak;
-    const auto alike = std::find_if(priced.attention.begin(), priced.attention.end(),
-                                    [&](const AttentionPart& part) { return part.window == attention.window; });
-    if (alike != priced.attention.end()) {
-      alike->cache += attention.cache;
-      alike->attention += attention.attention;
-    } else if (attention.cache > 0 || attention.attention > 0) {
-      priced.attention.push_back(attention);
-    }
+    constexpr double all = std::numeric_limits<double>::infinity();
+    const auto attend = [&](double window, bool selects, std::int64_t values, std::int64_t flops) {
+      priced.add({window, selects, count * static_cast<double>(values) * cached_bytes * share / one_bandwidth,
+                  count * static_cast<double>(flops) / attention_peak});
+    };
+    const std::optional<std::int64_t> most = group.selected ? group.selected : group.window;
+    attend(most ? static_cast<double>(*most) : all, group.selected.has_value(), group.cached_values_per_token,
+           group.attention_flops_per_pair);
+    attend(all, false, group.index_values_per_token, group.index_flops_per_pair);
     // Read and written.
     priced.states_per_sequence += 2 * count * static_cast<double>(group.state_values_per_sequence) *
                                   std::max(cached_bytes, activation_bytes) * share / one_bandwidth;
@@ -585,7 +595,8 @@ RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const Pas
     if (part->count == 0) continue;
     work.cache += part->count * model.states_per_sequence;
     for (const AttentionPart& layers : model.attention) {
-      work.cache += part->count * std::min(part->context + part->tokens, layers.window) * layers.cache;
+      const double read = layers.selects ? part->tokens * layers.window : layers.window;
+      work.cache += part->count * std::min(part->context + part->tokens, read) * layers.cache;
       work.attention += part->count * pairs_of(part->tokens, part->context, layers.window) * layers.attention;
     }
   }
@@ -1221,8 +1232,8 @@ double cache_bytes_per_token_per_gpu(const PlacedModel& placed) {
   require_legal_placement(placed, "model");
   double values = 0;
   for (const LayerGroup& group : placed.model.layers)
-    values +=
-        static_cast<double>(group.count * group.cached_values_per_token) * cache_share(group, placed.tensor_parallel);
+    values += static_cast<double>(group.count * (group.cached_values_per_token + group.index_values_per_token)) *
+              cache_share(group, placed.tensor_parallel);
   return values * stored_bits(placed.cache_type) / 8;
 }
 

@@ -225,8 +225,11 @@ class RooflineCost final : public RoundCost, public IterationCost {
   using Losses = std::array<double, loss_count>;
 
   /// Layers with one window: seconds at the peaks, per token of the context and per (query, key) pair.
+  /// Layers of one window. Each token of those that select attends to as many positions of its own choice.
   struct AttentionPart {
-    double window = 0, cache = 0, attention = 0;
+    double window = 0;
+    bool selects = false;
+    double cache = 0, attention = 0;
   };
   /// Products with weights of one type as an engine's kernels take them, in seconds: at the peaks, of activations at
   /// the achieved bandwidth, and of calls. routing and log_missed are those of experts, else 1 and nothing.
@@ -252,6 +255,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
     AttentionTimes attention_times = {};
     AllReduceTimes all_reduce_times = {};
     double attention_layers = 0, cache_heads = 0, reduced_bytes_per_position = 0;
+
+    void add(const AttentionPart& part);
   };
   /// `count` sequences of `context` tokens, of which `tokens` positions are computed each; `headed` is the number of
   /// all positions whose next token is predicted.

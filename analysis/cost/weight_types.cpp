@@ -142,7 +142,7 @@ bool matches_glob(std::string_view pattern, std::string_view text) {
 }
 
 std::string_view without_prefix(std::string_view name) {
-  for (const std::string_view prefix : {"language_model.", "model.", "language_model."})
+  for (const std::string_view prefix : {"backbone.", "language_model.", "model.", "language_model."})
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   return name;
 }
@@ -240,14 +240,18 @@ std::optional<ModuleList> targets_of(const ConfigFields& fields) {
 struct OtherName {
   std::string_view part, other;
 };
-constexpr std::array<OtherName, 7> other_names = {{{"self_attn.q_proj", "self_attn.qkv_proj"},
-                                                   {"self_attn.k_proj", "self_attn.qkv_proj"},
-                                                   {"self_attn.v_proj", "self_attn.qkv_proj"},
-                                                   {"mlp.gate_proj", "mlp.gate_up_proj"},
-                                                   {"mlp.up_proj", "mlp.gate_up_proj"},
-                                                   {"mlp.shared_experts.", "mlp.shared_expert."},
-                                                   {"mlp.experts.0.gate_proj", "block_sparse_moe.experts.0.w1"}}};
-constexpr std::string_view an_expert = "mlp.experts.0.gate_proj";
+constexpr std::array<OtherName, 12> other_names = {{{"self_attn.q_proj", "self_attn.qkv_proj"},
+                                                    {"self_attn.k_proj", "self_attn.qkv_proj"},
+                                                    {"self_attn.v_proj", "self_attn.qkv_proj"},
+                                                    {"mlp.gate_proj", "mlp.gate_up_proj"},
+                                                    {"mlp.up_proj", "mlp.gate_up_proj"},
+                                                    {"mlp.shared_experts.", "mlp.shared_expert."},
+                                                    {"mlp.experts.0.gate_proj", "block_sparse_moe.experts.0.w1"},
+                                                    {"mlp.", "mixer."},
+                                                    {"mlp.", "feed_forward."},
+                                                    {"self_attn.", "mixer."},
+                                                    {"linear_attn.in_proj_qkvz", "linear_attn.in_proj_qkv"},
+                                                    {"linear_attn.in_proj_ba", "linear_attn.in_proj_b"}}};
 
 bool lists(const ModuleList& modules, const std::string& layer, std::string_view matrix) {
   return modules.has(layer + std::string(matrix)) ||
@@ -283,7 +287,7 @@ class QuantizedModel {
     model_.quantized_bits = weight.bits;
     model_.quantized_head = !model_.tied_head && quantizes_head(quantization);
     if (any_expert) {
-      const bool left = share_left_alone(an_expert, layers_with_experts()) > 0.5;
+      const bool left = share_left_alone(expert_matrix(), layers_with_experts()) > 0.5;
       const NumberType expert = left ? unquantized : weight.type;
       const bool is_other = !any_dense || left;
       if (is_other) model_.expert_weight_type = expert;
@@ -308,6 +312,12 @@ class QuantizedModel {
     std::int64_t sum = 0;
     for (const LayerGroup& group : model_.layers) sum += group.experts > 0 ? group.count : 0;
     return sum;
+  }
+
+  std::string_view expert_matrix() const {
+    const auto first = std::find_if(model_.layers.begin(), model_.layers.end(),
+                                    [](const LayerGroup& group) { return group.experts > 0; });
+    return first->expert_matrix;
   }
 
   std::int64_t layers_having(std::string_view matrix) const {
@@ -359,7 +369,13 @@ void read_quantization(const ConfigFields& quantization, ModelSpec& model) {
 
 void read_weight_types(const ConfigFields& fields, ModelSpec& model) {
   model.weight_type = stored_type(fields);
-  if (fields.has("quantization_config")) read_quantization(fields.object("quantization_config"), model);
+  if (!fields.has("quantization_config") && fields.has("text_config")) {
+    const ConfigFields text = fields.object("text_config");
+    if (!model.weight_type) model.weight_type = stored_type(text);
+    if (text.has("quantization_config")) read_quantization(text.object("quantization_config"), model);
+  } else if (fields.has("quantization_config")) {
+    read_quantization(fields.object("quantization_config"), model);
+  }
 }
 
 }  // namespace specdec::cost

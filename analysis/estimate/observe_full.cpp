@@ -240,6 +240,7 @@ void Observer::observe_row(const PositionSource& source, const PositionBatch& ba
   traces::DraftRow draft = batch.draft_rows[i];
   if (options_.tolerance) target.sum_tolerance = draft.sum_tolerance = *options_.tolerance;
   const traces::TargetRow stored = target;
+  const traces::DraftRow stored_draft = draft;
   target = reshaped(target, target_, core::RowRole::target, work.target.probabilities, work.target.logprobs, fault);
   require_sound();
   draft = reshaped(draft, draft_, core::RowRole::draft, work.draft.probabilities, work.draft.logprobs, fault);
@@ -257,9 +258,8 @@ void Observer::observe_row(const PositionSource& source, const PositionBatch& ba
   }
   if (draft_.temperature == 0) {
     // The data that a policy sees of a draft that takes its first token.
-    const traces::DraftRow& row = batch.draft_rows[i];
-    work.draft_probabilities.resize(index(row.vocab));
-    fault = core::read_probabilities(row, core::RowRole::draft, work.draft_probabilities);
+    work.draft_probabilities.resize(index(stored_draft.vocab));
+    fault = core::read_probabilities(stored_draft, core::RowRole::draft, work.draft_probabilities);
     require_sound();
     work.statistics.draft_max = *std::max_element(work.draft_probabilities.begin(), work.draft_probabilities.end());
   }

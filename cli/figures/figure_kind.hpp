@@ -28,6 +28,7 @@ std::vector<FigureKind> planning_figures();
 std::vector<FigureKind> trace_figures();
 std::vector<FigureKind> deployment_figures();
 std::vector<FigureKind> validation_figures();
+std::vector<FigureKind> method_figures();
 
 /// Parts of deployment_figures().
 FigureKind speedup_over_batch_figure();

@@ -73,6 +73,9 @@ bool is_small(const traces::PositionBatch& first, const traces::PositionSource& 
 Analysis empty_answer(const AnalysisQuestion& question) {
   if (question.samples == 1 || question.samples < 0)
     refuse("--samples", fmt::format("{}", question.samples), "0 or an integer from 2 on");
+  require_in("--row-tolerance", question.row_tolerance, {.hi = 1, .lo_open = true});
+  require_in("--seed", question.seed, {.hi = 9e18});
+  require_in("--threads", question.threads, {.lo = 1, .hi = 1024});
   Analysis answer;
   answer.question = question;
   answer.gammas = gammas_of(question);

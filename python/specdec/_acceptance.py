@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from specdec import _core
 from specdec._errors import QuestionError
-from specdec._options import Options, Paths, given_only, listed, number, paths
+from specdec._options import Options, Paths, given_only, listed, number, paths, require_number
 from specdec._recording import Recording
 
 Rule = Literal["rejection", "greedy-draft", "greedy"]
@@ -108,9 +108,8 @@ class Acceptance:
         rule : {"rejection", "greedy-draft", "greedy"}, optional
             The acceptance rule that it holds under.
         """
-        return cls(
-            "acceptance_of_interval", (alpha, alpha), {"rule": rule}, {"alpha": number(alpha), **_rule_input(rule)}
-        )
+        ends = (require_number("alpha", alpha),) * 2
+        return cls("acceptance_of_interval", ends, {"rule": rule}, {"alpha": number(alpha), **_rule_input(rule)})
 
     @classmethod
     def of_interval(cls, low: float, high: float, *, rule: Rule | None = None) -> Acceptance:
@@ -123,7 +122,8 @@ class Acceptance:
         rule : {"rejection", "greedy-draft", "greedy"}, optional
         """
         inputs = {"alpha": f"{number(low)}:{number(high)}", **_rule_input(rule)}
-        return cls("acceptance_of_interval", (low, high), {"rule": rule}, inputs)
+        ends = (require_number("low", low), require_number("high", high))
+        return cls("acceptance_of_interval", ends, {"rule": rule}, inputs)
 
     @classmethod
     def of_rejection(cls, low: float, high: float | None = None, *, rule: Rule | None = None) -> Acceptance:
@@ -136,7 +136,7 @@ class Acceptance:
         rule : {"rejection", "greedy-draft", "greedy"}, optional
         """
         text = number(low) if high is None else f"{number(low)}:{number(high)}"
-        ends = (low, low if high is None else high)
+        ends = (require_number("low", low), require_number("high", low if high is None else high))
         return cls("acceptance_of_rejection", ends, {"rule": rule}, {"rejection": text, **_rule_input(rule)})
 
     @classmethod
@@ -154,7 +154,10 @@ class Acceptance:
             That each length is the mean of, for an interval.
         rule : {"rejection", "greedy-draft", "greedy"}, optional
         """
-        typed = [(int(gamma), float(length), _core.half_unit_of(number(length))) for gamma, length in lengths.items()]
+        typed = [
+            (int(gamma), require_number("lengths", length), _core.half_unit_of(number(length)))
+            for gamma, length in lengths.items()
+        ]
         options = {"rounds": rounds, "rule": rule}
         if len(typed) == 1:
             ((gamma, length),) = lengths.items()
@@ -184,7 +187,7 @@ class Acceptance:
             That each rate is the mean of, for an interval.
         rule : {"rejection", "greedy-draft", "greedy"}, optional
         """
-        typed = [(float(rate), _core.half_unit_of(number(rate))) for rate in rates]
+        typed = [(require_number("rates", rate), _core.half_unit_of(number(rate))) for rate in rates]
         inputs: Options = {"acceptance_per_position": listed(rates), **_rounds_input(rounds), **_rule_input(rule)}
         if conditional:
             inputs["conditional"] = True

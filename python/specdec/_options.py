@@ -240,6 +240,19 @@ def number(value: Any) -> str:
     return repr(value)
 
 
+def require_number(name: str, value: Any) -> float:
+    """A number as it is typed, which may be a text of it."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}, but must be a number") from None
+
+
+def require_type(name: str, value: Any, expected: type, what: str) -> None:
+    if not isinstance(value, expected):
+        raise TypeError(f"{name} is {value!r:.60}, but must be {what}")
+
+
 def listed(values: Iterable[Any]) -> str:
     return ",".join(number(value) for value in values)
 

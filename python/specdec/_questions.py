@@ -11,7 +11,8 @@ from specdec._acceptance import Acceptance, Rule
 from specdec._answers import Capacity, Plan
 from specdec._cost import Cost, DraftKind
 from specdec._errors import QuestionError
-from specdec._options import Options, Path, Paths, Schedule, as_float, given_only, listed, number, paths, plain, stretches
+from specdec._options import Options, Path, Paths, Schedule, as_float, given_only, listed, number, paths, plain
+from specdec._options import require_type, stretches
 
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp"]
 #: A mean, or a mean and a coefficient of variation.
@@ -41,6 +42,12 @@ def _planned(inputs: Options, answer: _core.Answer) -> Plan:
         "plan", _core.__version__, {**_options.PLAN, **inputs}, answer.files, answer.presets, answer.json
     )
     return Plan._shown(document, answer)
+
+
+def _require_nouns(acceptance: Acceptance | None, cost: Cost) -> None:
+    if acceptance is not None:
+        require_type("acceptance", acceptance, Acceptance, "a specdec.Acceptance")
+    require_type("cost", cost, Cost, "a specdec.Cost")
 
 
 def plan(
@@ -133,6 +140,7 @@ def plan(
     largest = _core.largest_compared_gamma(question, False)
 
     def made(name: str | None, one: Acceptance, its_cost: Cost) -> tuple[str | None, _core.Acceptance, _core.Cost]:
+        _require_nouns(one, its_cost)
         constants = {} if name else its_cost._constants
         return name, one._make(max_gamma=largest, **constants), its_cost._make(extrapolate=extrapolate, draft_name=name)
 
@@ -399,6 +407,7 @@ def capacity(
             inputs[name] = listed(inputs[name])
     if "schedule" in inputs:
         inputs["schedule"] = stretches(inputs["schedule"])
+    _require_nouns(acceptance, cost)
     largest = _core.largest_gamma(given, acceptance is not None)
     made = None if acceptance is None else acceptance._make(max_gamma=max(1, largest), by_request=True)
     priced = cost._make(extrapolate=extrapolate, drafts=largest > 0)

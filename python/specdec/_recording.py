@@ -10,6 +10,7 @@ from specdec import _core, _options
 from specdec._answers import Analysis
 from specdec._errors import QuestionError
 from specdec._options import Options, Path, Paths, VerifyFactor, as_float, factors, given_only, listed, number, paths, plain
+from specdec._options import require_type
 
 if TYPE_CHECKING:
     from specdec._acceptance import Rule
@@ -156,7 +157,10 @@ class Recording:
         TypeError
             Where something is no such array.
         """
-        recording = cls({"metadata": dict(metadata or {})})
+        said = dict(metadata or {})
+        for key, value in said.items():
+            require_type(f"metadata[{key!r}]", value, str, "a text")
+        recording = cls({"metadata": said})
         recording.append(p, q, tokens, sequences, prompt, kind=kind, task=task)
         return recording
 
@@ -179,6 +183,7 @@ class Recording:
 
     def _append(self, p: Any, q: Any, tokens: Any, sequences: Any, prompt: Any, kind: str, task: str) -> None:
         prompts = _prompts(prompt, p)
+        require_type("task", task, str, "a text")
         self._core.append(p, q, _integers("tokens", tokens), _integers("sequences", sequences), prompts, kind, task)
         self._pieces.append((p, q, tokens, sequences, prompt, kind, task))
 
@@ -220,6 +225,8 @@ def _integers(name: str, given: Any) -> Any:
     if found.dtype.kind not in "iu" or found.ndim != 1:
         raise QuestionError(f"{name} is an array of {found.dtype} of shape {found.shape}, but must be integers, "
                             "one for each position", name)
+    if found.dtype == np.uint64 and found.size and found.max() >= 2**63:
+        raise QuestionError(f"{name} holds {found.max()}, but must be integers of 64 bits with a sign", name)
     return np.ascontiguousarray(found, dtype=np.int64)
 
 
@@ -229,7 +236,11 @@ def _prompts(prompt: Any, p: Any) -> Any:
     import numpy as np
 
     def number_of(one: Any) -> int:
-        return int(one) if hasattr(one, "__index__") else _core.prompt_id(str(one))
+        if not hasattr(one, "__index__"):
+            return _core.prompt_id(str(one))
+        if not -(2**63) <= one < 2**63:
+            raise QuestionError(f"prompt is {one}, but must be an integer of 64 bits or a name", "prompt")
+        return int(one)
 
     if isinstance(prompt, str) or hasattr(prompt, "__index__"):
         return np.full(len(p), number_of(prompt), dtype=np.int64)

@@ -10,6 +10,11 @@ Usage (in this order; DIR is the directory given to prepare_corpus.py):
     train.py evaluate  --work DIR
     train.py export    --work DIR --out sim/models
 
+To move the draft towards the finished target on the target's own text, and write it elsewhere:
+    train.py write     --work DIR
+    train.py train     --work DIR --model draft --distill d_lk --minutes 5
+    train.py export    --work DIR --distilled --out OTHER
+
 Both models have the Llama layout: token embedding, pre-norm blocks with
 causal self-attention (rotary positions, split-half pairing) and a gated SiLU
 MLP, a final RMSNorm, and logits through the transposed embedding.
@@ -292,15 +297,36 @@ def build_model(shape: Shape):
         def output_matrix(self):
             return self.model.embed_tokens.weight if shape.tied else self.lm_head.weight
 
-        def forward(self, tokens, targets, reduction: str = "mean"):
-            """Cross entropy of targets [B, T] after tokens [B, T]; -100 is ignored."""
+        def logits(self, tokens):
+            """[B, T, V] after tokens [B, T]."""
             t = tokens.shape[1]
             x = self.model.embed_tokens(tokens)
             for block in self.model.layers:
                 x = block(x, self.cos[:t], self.sin[:t])
-            logits = F.linear(self.model.norm(x), self.output_matrix()).float()
-            return F.cross_entropy(logits.reshape(-1, shape.vocab), targets.reshape(-1),
-                                   reduction=reduction)
+            return F.linear(self.model.norm(x), self.output_matrix()).float()
+
+        def forward(self, tokens, targets, reduction: str = "mean"):
+            """Cross entropy of targets [B, T] after tokens [B, T]; -100 is ignored."""
+            return F.cross_entropy(self.logits(tokens).reshape(-1, shape.vocab),
+                                   targets.reshape(-1), reduction=reduction)
+
+        def next_logits(self, tokens, at: int, caches: list):
+            """[B, V] after tokens [B] at one position; caches hold the keys and values before it."""
+            x = self.model.embed_tokens(tokens[:, None])
+            for block, cache in zip(self.model.layers, caches):
+                attention, normed = block.self_attn, block.input_layernorm(x)
+                q, *new = attention.projected(normed, self.cos[at:at + 1], self.sin[at:at + 1])
+                for old, part in zip(cache, new):
+                    old[:, :, at:at + 1] = part
+                k, v = (part[:, :, :at + 1] for part in cache)
+                x = x + attention.output(F.scaled_dot_product_attention(q, k, v))
+                x = x + block.mlp(block.post_attention_layernorm(x))
+            return F.linear(self.model.norm(x[:, 0]), self.output_matrix()).float()
+
+        def empty_caches(self, batch: int, length: int) -> list:
+            """Keys and values [B, heads, length, size] of each block."""
+            return [[torch.zeros(batch, shape.heads, length, size) for _ in range(2)]
+                    for _ in range(shape.layers)]
 
     net = Llama()
     generator = torch.Generator().manual_seed(SEED)
@@ -311,6 +337,66 @@ def build_model(shape: Shape):
                 std /= math.sqrt(2 * shape.layers)
             p.data.normal_(0.0, std, generator=generator)
     return net
+
+
+# ---------------------------------------------------------- distillation
+
+
+OWN = "own"  # names the text of the target among the tasks
+
+
+def sampled_texts(net, count: int, length: int):
+    """The model's own text at temperature 1, [count, length], each from <s> on."""
+    import torch
+
+    texts = torch.full((count, length), BOS)
+    caches = net.empty_caches(count, length)
+    with torch.no_grad():
+        for at in range(length - 1):
+            rows = net.next_logits(texts[:, at], at, caches).softmax(-1)
+            texts[:, at + 1] = torch.multinomial(rows, 1)[:, 0]
+    return texts
+
+
+def cmd_write(args: argparse.Namespace) -> None:
+    """Let the target write the text that a draft is distilled on; a tenth of it is held out."""
+    import torch
+
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(SEED)
+    net, _ = load_run(args.work, "target", args.averaged)
+    batches = []
+    for left in range(args.texts, 0, -64):
+        batches.append(sampled_texts(net, min(left, 64), MAX_POSITIONS).numpy())
+        print(f"{sum(map(len, batches))} texts", flush=True)
+    texts = np.concatenate(batches).astype(np.uint16)
+    held_out = max(1, len(texts) // 10)
+    for part, chosen in (("train", texts[held_out:]), ("heldout", texts[:held_out])):
+        np.save(args.work / "tokens" / f"{OWN}.{part}.tokens.npy", chosen.reshape(-1))
+        np.save(args.work / "tokens" / f"{OWN}.{part}.offsets.npy",
+                np.arange(len(chosen) + 1, dtype=np.int64) * MAX_POSITIONS)
+
+
+def distance(name: str, p_logits, q_logits):
+    """Of the draft's rows from the target's, [...]: "kl" is sum p log(p / q); "tv" sum |p - q| / 2
+    and "d_lk" sum |p - (p + q) / 2| are one number, what is rejected."""
+    log_p, log_q = p_logits.log_softmax(-1), q_logits.log_softmax(-1)
+    p, q = log_p.exp(), log_q.exp()
+    if name == "kl":
+        return (p * (log_p - log_q)).sum(-1)
+    return (p - q).abs().sum(-1) / 2 if name == "tv" else (p - (p + q) / 2).abs().sum(-1)
+
+
+def held_out_alpha(net, target, work: Path) -> str:
+    """Mean sum min(p, q) over the held-out texts of the target, with a 95% interval over texts."""
+    import torch
+
+    with torch.no_grad():
+        texts = [torch.from_numpy(doc[None, :-1].astype(np.int64)) for doc in load_docs(work, OWN, "heldout")]
+        alphas = [1 - float(distance("d_lk", target.logits(x), net.logits(x)).mean()) for x in texts]
+    half = 1.96 * np.std(alphas, ddof=1) / math.sqrt(len(alphas)) if len(alphas) > 1 else math.nan
+    mean = np.mean(alphas)
+    return f"alpha {mean:.4f} (95%: {mean - half:.4f} to {mean + half:.4f}) over {len(alphas)} texts"
 
 
 # -------------------------------------------------------------- training
@@ -419,15 +505,21 @@ def cmd_train(args: argparse.Namespace) -> None:
     falls linearly to zero over the last --decay-share of the time between the
     start and the deadline.  The last --long-share of the time uses sequences
     of 512 tokens in place of 256.
+
+    With --distill the trained draft goes on towards the target, on the text of `write`.
     """
     import torch
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(SEED)
     shape = SHAPES[args.model]
-    run = args.work / "runs" / args.model
+    run = args.work / "runs" / (DISTILLED if args.distill else args.model)
     run.mkdir(parents=True, exist_ok=True)
-    net = build_model(shape)
+    if args.distill:
+        net, _ = load_run(args.work, args.model, args.averaged)
+        target = load_run(args.work, "target", args.averaged)[0].requires_grad_(False)
+    else:
+        net = build_model(shape)
     net_params = list(net.parameters())
     average = [p.detach().clone() for p in net_params]
     optimizer = torch.optim.AdamW(
@@ -443,7 +535,18 @@ def cmd_train(args: argparse.Namespace) -> None:
             a.copy_(b)
         step, seen, elapsed = state["step"], state["seen"], state["elapsed"]
         cursor = {int(k): v for k, v in state["cursor"].items()}
-    forward = net if args.no_compile else torch.compile(net, dynamic=False)
+
+    def distilled(tokens, _):
+        return distance(args.distill, target.logits(tokens), net.logits(tokens)).mean()
+
+    def held_out(limit: int | None = None, amp: bool = False) -> str:
+        if args.distill:
+            return held_out_alpha(net, target, args.work)
+        return summary(heldout_loss(net, args.work, limit=limit, amp=amp))
+
+    forward = distilled if args.distill else net
+    if not args.no_compile:
+        forward = torch.compile(forward, dynamic=False)
     log = open(run / "log.txt", "a", encoding="utf-8")
 
     def say(text: str) -> None:
@@ -463,6 +566,8 @@ def cmd_train(args: argparse.Namespace) -> None:
     window, window_seen, window_time, saved = 0.0, 0, time.time(), time.time()
     say(f"start {args.model} parameters {sum(p.numel() for p in net_params)} step {step} "
         f"seen {seen} minutes left {(end - time.time()) / 60:.1f}")
+    if args.distill:
+        say("heldout " + held_out())
     while time.time() < end:
         if args.pause_file and args.pause_file.exists():
             checkpoint()
@@ -475,7 +580,8 @@ def cmd_train(args: argparse.Namespace) -> None:
         total = end - begin
         length = MAX_POSITIONS if left < args.long_share * total else 256
         if stream is None or stream.length != length:
-            stream = Stream(args.work, length, *cursor.get(length, (0, 0)))
+            stream = Stream(args.work, length, *cursor.get(length, (0, 0)),
+                            tasks=(OWN,) if args.distill else TASKS)
         scale = min(1.0, (step + 1) / args.warmup, left / (args.decay_share * total))
         for group in optimizer.param_groups:
             group["lr"] = args.lr_scale * shape.lr * scale
@@ -506,12 +612,11 @@ def cmd_train(args: argparse.Namespace) -> None:
             checkpoint()
             saved = time.time()
             say("heldout sample (averaged weights) "
-                + summary(with_weights(net, average, lambda: heldout_loss(
-                    net, args.work, limit=48, amp=True))))
+                + with_weights(net, average, lambda: held_out(limit=48, amp=True)))
             window, window_seen, window_time = 0.0, 0, time.time()
     checkpoint()
     say(f"end step {step} seen {seen} minutes {elapsed / 60:.1f}")
-    say("heldout " + summary(heldout_loss(net, args.work)))
+    say("heldout " + held_out())
 
 
 def with_weights(net, weights: list, call):
@@ -529,14 +634,17 @@ def with_weights(net, weights: list, call):
 # ---------------------------------------------------- evaluation, export
 
 
-def load_run(work: Path, name: str, averaged: bool):
-    """(net, checkpoint) of a run, with the raw or the averaged weights."""
+DISTILLED = "draft-distilled"  # names the run of a distilled draft
+
+
+def load_run(work: Path, name: str, averaged: Sequence[str], run: str = ""):
+    """(net, checkpoint) of a model's run, with the raw or the averaged weights."""
     import torch
 
-    state = torch.load(work / "runs" / name / "checkpoint.pt", weights_only=True)
+    state = torch.load(work / "runs" / (run or name) / "checkpoint.pt", weights_only=True)
     net = build_model(SHAPES[name])
     net.load_state_dict(state["net"])
-    if averaged:
+    if name in averaged:
         for p, w in zip(net.parameters(), state["average"]):
             p.data.copy_(w)
     return net, state
@@ -559,7 +667,7 @@ def cmd_evaluate(args: argparse.Namespace) -> None:
             count += len(ids) - 1
         table["bigram-kn"][task] = (nats, count)
     for name in ("draft", "target"):
-        net, state = load_run(args.work, name, name in args.averaged)
+        net, state = load_run(args.work, name, args.averaged)
         net.load_state_dict({k: v.half().float() for k, v in net.state_dict().items()})
         for length in (256, 512):
             table[f"{name}-{length}"] = heldout_loss(net, args.work, length)
@@ -634,29 +742,31 @@ TOKENIZER_CONFIG = {
 }
 
 
-def cmd_export(args: argparse.Namespace) -> None:
-    """Write target/, draft/, ngrams.safetensors and prompts.jsonl below --out."""
+def export_model(args: argparse.Namespace, name: str, run: str) -> None:
+    """Write the folder of one model below --out."""
     import torch
-    from safetensors.numpy import save_file as save_numpy
-    from safetensors.torch import save_file as save_torch
+    from safetensors.torch import save_file
 
-    args.out.mkdir(parents=True, exist_ok=True)
-    for name, shape in SHAPES.items():
-        net, _ = load_run(args.work, name, name in args.averaged)
-        part, final, old = args.out / f".{name}.part", args.out / name, args.out / f".{name}.old"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        tensors = {k: v.to(torch.float16).contiguous() for k, v in net.state_dict().items()}
-        if not all(torch.isfinite(v).all() for v in tensors.values()):
-            raise SystemExit("a weight is outside the range of F16")
-        save_torch(tensors, part / "model.safetensors", metadata={"format": "pt"})
-        (part / "config.json").write_text(json.dumps(config(shape), indent=2) + "\n")
-        shutil.copyfile(args.work / "tokenizer.model", part / "tokenizer.model")
-        (part / "tokenizer_config.json").write_text(json.dumps(TOKENIZER_CONFIG, indent=2) + "\n")
-        if final.exists():
-            os.replace(final, old)
-        os.replace(part, final)
-        shutil.rmtree(old, ignore_errors=True)
+    net, _ = load_run(args.work, name, args.averaged, run)
+    part, final, old = args.out / f".{name}.part", args.out / name, args.out / f".{name}.old"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    tensors = {k: v.to(torch.float16).contiguous() for k, v in net.state_dict().items()}
+    if not all(torch.isfinite(v).all() for v in tensors.values()):
+        raise SystemExit("a weight is outside the range of F16")
+    save_file(tensors, part / "model.safetensors", metadata={"format": "pt"})
+    (part / "config.json").write_text(json.dumps(config(SHAPES[name]), indent=2) + "\n")
+    shutil.copyfile(args.work / "tokenizer.model", part / "tokenizer.model")
+    (part / "tokenizer_config.json").write_text(json.dumps(TOKENIZER_CONFIG, indent=2) + "\n")
+    if final.exists():
+        os.replace(final, old)
+    os.replace(part, final)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def export_tables(args: argparse.Namespace) -> None:
+    """Write ngrams.safetensors and prompts.jsonl below --out."""
+    from safetensors.numpy import save_file
 
     counts = np.load(args.work / "ngrams.npz")
     bigram = counts["bigram"]
@@ -666,7 +776,7 @@ def cmd_export(args: argparse.Namespace) -> None:
     offsets = np.zeros(VOCAB + 1, np.int32)
     offsets[1:] = np.cumsum(np.bincount(row, minlength=VOCAB))
     part = args.out / ".ngrams.part"
-    save_numpy(
+    save_file(
         {"unigram.counts": counts["unigram"].astype(np.int64),
          "bigram.row_offsets": offsets,
          "bigram.tokens": col.astype(np.int32),
@@ -679,6 +789,17 @@ def cmd_export(args: argparse.Namespace) -> None:
     part = args.out / ".prompts.part"
     part.write_text("\n".join(lines) + "\n", encoding="utf-8")
     os.replace(part, args.out / "prompts.jsonl")
+
+
+def cmd_export(args: argparse.Namespace) -> None:
+    """Write target/, draft/, ngrams.safetensors and prompts.jsonl below --out; or the distilled draft alone."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.distilled:
+        export_model(args, "draft", DISTILLED)
+    else:
+        for name in SHAPES:
+            export_model(args, name, name)
+        export_tables(args)
     for path in sorted(args.out.rglob("*")):
         if path.is_file():
             path.chmod(0o644)
@@ -702,10 +823,11 @@ def main() -> int:
     command("ngrams", cmd_ngrams)
     p = command("train", cmd_train)
     p.add_argument("--model", choices=SHAPES, required=True)
+    p.add_argument("--distill", choices=("kl", "tv", "d_lk"),
+                   help="move the trained draft towards the target by this distance")
     p.add_argument("--deadline", help="end of the run, HH:MM in UTC")
     p.add_argument("--minutes", type=float, default=60.0, help="length without --deadline")
     p.add_argument("--resume", action="store_true", help="continue from the last checkpoint")
-    p.add_argument("--threads", type=int, default=2)
     p.add_argument("--warmup", type=int, default=200, help="steps of linear warm-up")
     p.add_argument("--decay-share", type=float, default=0.2)
     p.add_argument("--long-share", type=float, default=0.12)
@@ -716,16 +838,21 @@ def main() -> int:
     p.add_argument("--save-seconds", type=float, default=180.0)
     p.add_argument("--no-compile", action="store_true", help="run without torch.compile")
     p.add_argument("--pause-file", type=Path, help="sleep while this file exists")
-    for name, call in (("evaluate", cmd_evaluate), ("export", cmd_export)):
-        p = command(name, call)
+    p = command("write", cmd_write)
+    p.add_argument("--texts", type=int, default=1024, help="of 512 tokens")
+    command("evaluate", cmd_evaluate)
+    p = command("export", cmd_export)
+    p.add_argument("--out", type=Path, required=True)
+    p.add_argument("--distilled", action="store_true", help="write the distilled draft alone")
+    p.add_argument("--min-count", type=int, default=2, help="bigrams seen fewer times are not stored")
+    for name in ("train", "write", "evaluate", "export"):
+        p = sub.choices[name]
         p.add_argument("--averaged", nargs="*", default=[], choices=list(SHAPES),
-                       help="models taken from the running average of their weights")
+                       help="finished models taken from the running average of their weights")
         p.add_argument("--threads", type=int, default=2)
-        if name == "export":
-            p.add_argument("--out", type=Path, required=True)
-            p.add_argument("--min-count", type=int, default=2,
-                           help="bigrams seen fewer times are not stored")
     args = parser.parse_args()
+    if args.call is cmd_train and args.distill and args.model != "draft":
+        parser.error("--distill is for --model draft")
     args.call(args)
     return 0
 

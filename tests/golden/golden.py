@@ -44,7 +44,7 @@ stdout:COLUMN, or a file's name in the place of stdout), and a bound holds for t
 compare exits with 1 if a difference has no reason. A line of FILE that explains nothing is named.
 
 `options` lists what --help shows and no line uses: options, words that an option takes, tables. The figures of plot and
-report take options of plan and capacity, which count for them; of what draws, one figure counts for all.
+report take options of plan, capacity and compare, which count for them; of what draws, one figure counts for all.
 """
 
 from __future__ import annotations
@@ -541,7 +541,7 @@ def unused_of(binary: Path, lines: list[Line]) -> list[str]:
                 continue
             here = set(used[command])
             if command == "report" or command.startswith("plot "):
-                here |= drawn if option.section in DRAWN else used["plan"] | used["capacity"]
+                here |= drawn if option.section in DRAWN else used["plan"] | used["capacity"] | used["compare"]
             values = {value for name, value in here if name in option.names}
             if not values:
                 unused.append(f"{command}: {option.names[-1]}")

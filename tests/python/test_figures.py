@@ -56,7 +56,10 @@ ANSWERS: dict[str, Any] = {
     "recording": lambda: specdec.analyze(RECORDING),
     "rows": of_rows,
     "load": lambda: of_load(),
+    "methods": lambda: specdec.compare(["algorithm1", "lenient"], c=0.1, **METHODS),
+    "one method": lambda: specdec.simulate(verifier="block", tasks=["prose", "code"], tokens=256, threads=2),
 }
+METHODS: dict[str, Any] = {"source": "synthetic", "tokens": 512, "threads": 2}
 
 
 def printed(name: str, *words: str) -> dict[str, Any]:
@@ -113,6 +116,23 @@ def test_a_capacitys_figures_are_those_of_the_command_line(name: str) -> None:
     assert of_load().figure_data(name) == printed(name, *words)
 
 
+@pytest.mark.parametrize("methods", [["algorithm1", "lenient", "plain"], ["block"]])
+def test_a_comparisons_figure_is_that_of_the_command_line(methods: list[str]) -> None:
+    words = [*methods, "--source", "synthetic", "--tokens", "512", "--c", "0.1"]
+    assert specdec.compare(methods, c=0.1, **METHODS).figure_data() == printed("methods", *words)
+
+
+def test_a_figure_of_methods_holds_their_numbers() -> None:
+    answer = specdec.compare(["algorithm1", "lenient"], c=0.1, **METHODS)
+    shown = answer.figure_data("methods")["data"]
+    for key in ("tokens_per_step", "speedup"):
+        bars = {row["method"]: row[key] for row in shown if row["panel"] == key.replace("_", " ") and row["series"] == "measured, 95%"}
+        assert bars == {row.method: row[key].value for row in answer.results}
+    alone = specdec.simulate(verifier="block", **METHODS)
+    stays = [row["share"] for row in alone.figure_data()["data"] if row["panel"] == "accepted by position"]
+    assert stays == list(alone.results[0].acceptance_by_position)
+
+
 def test_a_capacity_has_the_figures_that_its_question_allows() -> None:
     assert of_load(price=None).figures == ["gpus-over-load", "latency-over-load"]
     assert of_load(replicas=2).figures == []
@@ -144,6 +164,7 @@ def test_every_figure_of_the_program_can_be_drawn(tmp_path: pathlib.Path) -> Non
         "latency-over-load": ["--num-requests", "100"],
         "cost-and-time-per-token": ["--num-requests", "100"],
         "gpus-over-load": ["--num-requests", "100"],
+        "methods": ["--tokens", "64"],
     }
     marks = set()
     for name in sorted(set(names) - {"steps"}):

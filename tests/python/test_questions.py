@@ -186,9 +186,37 @@ def random_capacity(seed: int) -> Asked:
     return lambda: specdec.capacity(acceptance, cost, **question), words
 
 
+def random_analysis(seed: int) -> Asked:
+    rng = random.Random(seed)
+    question: dict[str, Any] = {"samples": rng.choice([0, 2, 16]), "seed": seed, "threads": 2}
+    several: list[tuple[str, Any]] = [
+        ("c", rng.choice([0.0, 0.05, 0.4])),
+        ("overhead", 0.02),
+        ("gamma", rng.choice([[1, 2, 3], [4, 8, 600], [5, 5]])),
+        ("rule", rng.choice(["rejection", "greedy-draft", "greedy"])),
+        ("lenience", rng.choice([[0.5, 0.1], [0.0], [1.0]])),
+        ("row_tolerance", rng.choice([0.01, 2.0])),
+        ("force_replay", True),
+        ("assume_processed", True),
+        ("fixed_task_mix", True),
+    ]
+    for name, value in several:
+        if rng.random() < 0.3:
+            question[name] = value
+    arrays = [SAMPLES / "numpy" / "stored.npz", SAMPLES / "numpy" / "deflated.npz"]
+    file = rng.choice([RECORDING, RECORDING, RECORDING, *arrays, TOP / "README.md"])
+    words = ["analyze", str(file)]
+    for name, value in question.items():
+        if value is True:
+            words.append(f"--{name.replace('_', '-')}")
+        else:
+            option(words, {"rule": "acceptance"}.get(name, name), ",".join(map(str, value)) if isinstance(value, list) else value)
+    return lambda: specdec.analyze(file, **question), words
+
+
 def answered(seed: int) -> str | None:
     """What the command line refuses, Python refuses; else they have one answer. None where it was answered."""
-    ask, words = random_plan(seed) if seed < 180 else random_capacity(seed)
+    ask, words = random_plan(seed) if seed < 140 else random_capacity(seed) if seed < 160 else random_analysis(seed)
     printed = command_line([*words, "--format", "json"])
     if printed.returncode == 2:
         with pytest.raises((ValueError, specdec.FileError)) as refused:
@@ -349,6 +377,34 @@ def test_what_the_command_line_refuses_python_refuses_with_the_parameter(
     assert "--" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num_requests": 50}, "num_requests is 50, but must be an integer in [100, 1000000]"),
+        ({"ttft_ms": -1.0}, "ttft_ms is -1, but must be a number in (0, 1000000000000]"),
+        ({"arrival_rate": -1.0}, "arrival_rate is -1, but must be a number in [1e-06, 1000000000000]"),
+        ({"concurrency": 0}, "concurrency is 0, but must be an integer in [1, 1073741824]"),
+        ({"gpu_memory_utilization": 2.0}, "gpu_memory_utilization is 2, but must be a number in (0, 1]"),
+        ({"gamma": [2, 99]}, "gamma is 99, but must be an integer in [3, 64]"),
+        ({"kv_cache_tokens": 0}, "kv_cache_tokens is 0, but must be an integer in [1, 1099511627776]"),
+        ({"seed": -1}, "seed is -1, but must be an integer in [0, 9000000000000000000]"),
+    ],
+)
+def test_a_number_out_of_range_is_told_by_its_parameter_and_its_range(given: dict[str, Any], message: str) -> None:
+    cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="llama-3.2-1b")
+    with pytest.raises(specdec.QuestionError) as refused:
+        specdec.capacity(Acceptance.of_rate(0.8), cost, prompt_tokens=500, output_tokens=60, **given)
+    assert str(refused.value) == message
+    assert refused.value.parameter == next(iter(given))
+
+
+def test_a_factor_out_of_range_is_told_by_its_parameter() -> None:
+    for factor in (-1.0, {}, [(5, 1.0), (2, 1.0)]):
+        with pytest.raises(specdec.QuestionError, match="^verify_factor is .*, but must be a factor above 0, or") as refused:
+            Cost.of_constants(0.1, verify_factor=factor)  # type: ignore[arg-type]
+        assert refused.value.parameter == "verify_factor"
+
+
 def test_a_bad_file_is_told_with_its_place(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "timings.csv"
     file.write_text(TIMINGS + "4,5,x,1\n")
@@ -372,6 +428,14 @@ def test_a_wrong_type_is_told_with_its_parameter() -> None:
         specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), gamma="3")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="gamma is 2.5, but must be an integer"):
         specdec.plan(Acceptance.of_rate(0.8), Cost.of_constants(0.1), gamma=2.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^alpha is None, but must be a number$"):
+        Acceptance.of_rate(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^lengths is 'x', but must be a number$"):
+        Acceptance.of_lengths({3: "x"})
+    with pytest.raises(TypeError, match="^acceptance is 0.8, but must be a specdec.Acceptance$"):
+        specdec.plan(0.8, Cost.of_constants(0.1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="^cost is 0.1, but must be a specdec.Cost$"):
+        specdec.capacity(None, 0.1, prompt_tokens=1, output_tokens=1)  # type: ignore[arg-type]
 
 
 def plan_of(acceptance: Acceptance) -> dict[str, Any]:

@@ -185,10 +185,13 @@ P, Q, TOKENS = rows(positions=20)
         (lambda: Recording.from_rows(P, Q, TOKENS * 1.0), "tokens", "but must be integers, one for each position"),
         (lambda: Recording.from_rows(P, Q, None, [0, 1] * 10), "sequences", "sequences is 0 again"),
         (lambda: Recording.from_rows(P, Q, None, None, list(range(20))), "prompt", "the same for all of a sequence"),
+        (lambda: Recording.from_rows(P, Q, prompt=2**64), "prompt", "but must be an integer of 64 bits or a name"),
+        (lambda: Recording.from_rows(P, Q, np.full(20, 2**63, np.uint64)), "tokens", "holds 9223372036854775808, but must"),
         (lambda: Recording.from_rows(P, Q, kind="prob"), "kind", "but must be one of probs, logprobs, logits"),  # type: ignore[arg-type]
         (lambda: Recording.from_rows(P, Q, metadata={"acceptance": "no"}), None, "rejection, greedy-draft, greedy"),
         (lambda: analyze(Recording.from_rows(P * 1.5, Q)), None, "the target's row at position 0 is a sum of 1.5"),
         (lambda: analyze(Recording.from_rows(P, Q * np.nan)), None, "the draft's row at position 0"),
+        (lambda: analyze(RECORDING, row_tolerance=0.0), "row_tolerance", r"row_tolerance is 0, but must be a number in \(0, 1\]"),
         (lambda: analyze(RECORDING, samples=1), "samples", "samples is 1, but must be 0 or an integer from 2 on"),
         (lambda: analyze(RECORDING, gamma=[3, 3]), "gamma", r"gamma is 3, but must be an integer in \[4, 512\]"),
         (lambda: analyze(RECORDING, overhead=0.1), "overhead", "overhead is given, but needs c beside it"),
@@ -210,6 +213,10 @@ def test_what_is_no_array_is_a_type_error() -> None:
     for wrong in (P.astype(">f4"), "text", None):
         with pytest.raises(TypeError, match="p is .*, but must be an array of floats"):
             Recording.from_rows(wrong, Q)
+    with pytest.raises(TypeError, match="^task is 3, but must be a text$"):
+        Recording.from_rows(P, Q, task=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^metadata\['temperature'\] is 1, but must be a text$"):
+        Recording.from_rows(P, Q, metadata={"temperature": 1})  # type: ignore[dict-item]
 
 
 def test_a_bad_recording_is_not_half_written(tmp_path: pathlib.Path) -> None:

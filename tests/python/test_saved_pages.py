@@ -18,12 +18,6 @@ from specdec import Acceptance, Cost
 from test_figures import ANSWERS
 from test_questions import RECORDING, command_line
 
-SMALL: dict[str, Any] = {"source": "synthetic", "tokens": 512, "threads": 2}
-EVERY: dict[str, Any] = {
-    **ANSWERS,
-    "methods": lambda: specdec.compare(["algorithm1", "tree"], c=0.1, **SMALL),
-    "one method": lambda: specdec.simulate(verifier="block", c=0.1, **SMALL),
-}
 
 
 class Reader(html.parser.HTMLParser):
@@ -75,9 +69,9 @@ def without_drawings(page: str) -> str:
     return re.sub('base64,[^"]*', "", page)
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", ANSWERS)
 def test_every_answer_is_saved_as_a_page_that_asks_for_nothing_else(kind: str, tmp_path: pathlib.Path) -> None:
-    answer = EVERY[kind]()
+    answer = ANSWERS[kind]()
     page = saved(answer, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     read = Reader(page)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "traces/file_error.hpp"
+#include "traces/formats/bare_words.hpp"
 #include "traces/formats/printable.hpp"
 #include "traces/formats/unique_keys.hpp"
 
@@ -29,6 +30,10 @@ json parse_config(std::string_view text, const std::filesystem::path& where) {
     throw FileError(where, FileError::whole_file(), printable(key), "there twice", "there once in its object");
   };
   json document = json::parse(text.begin(), text.end(), unique_keys(refuse_twice), false);
+  if (document.is_discarded()) {
+    if (const auto rewritten = without_bare_words(text))
+      document = json::parse(*rewritten, unique_keys(refuse_twice), false);
+  }
   if (!document.is_object()) {
     throw FileError(where, FileError::whole_file(), "file", "something else", "a JSON object");
   }
@@ -124,6 +129,17 @@ ConfigFields ConfigFields::object(std::string_view name) const {
   const json& value = require(name);
   if (!value.is_object()) refuse(name, value_text(value), "an object");
   return {path_, value, fmt::format("{}{}.", prefix_, name)};
+}
+
+std::vector<ConfigFields> ConfigFields::objects(std::string_view name) const {
+  std::vector<ConfigFields> result;
+  const json& list = require(name);
+  if (!list.is_array()) refuse(name, value_text(list), "an array of objects");
+  for (const json& value : list) {
+    if (!value.is_object()) refuse(name, "holding " + value_text(value), "an array of objects");
+    result.emplace_back(path_, value, fmt::format("{}{}[{}].", prefix_, name, result.size()));
+  }
+  return result;
 }
 
 void ConfigFields::require_word(std::string_view name, std::string_view otherwise, std::string_view supported) const {

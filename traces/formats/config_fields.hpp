@@ -12,7 +12,7 @@ namespace specdec::traces {
 
 // Internal header of the library; it is not installed.
 
-/// A JSON document that must be an object.
+/// A JSON document that must be an object. Infinity and NaN, as Python writes them, are texts.
 /// @throws FileError if it is not, or if the text is not JSON
 nlohmann::json parse_config(std::string_view text, const std::filesystem::path& where);
 
@@ -47,6 +47,8 @@ class ConfigFields {
   std::vector<std::string> words(std::string_view name) const;
   std::vector<std::int64_t> counts(std::string_view name) const;
   ConfigFields object(std::string_view name) const;
+  /// An array of objects.
+  std::vector<ConfigFields> objects(std::string_view name) const;
 
   void require_word(std::string_view name, std::string_view otherwise, std::string_view supported) const;
   void require_flag(std::string_view name, bool supported) const;

@@ -137,7 +137,10 @@ TEST_CASE("what a page is handed of an acceptance and of the user's files comes 
   specs.hardware["a card.json"] = *cost::hardware_preset("h100-sxm");
   cost::ModelSpec& model = specs.models["m"] = *cost::model_preset("deepseek-v3");
   for (auto* layers : {&model.layers, &model.next_token_layers}) {
-    for (cost::LayerGroup& group : *layers) group.matrices.clear();
+    for (cost::LayerGroup& group : *layers) {
+      group.matrices.clear();
+      group.expert_matrix = {};
+    }
   }
   model.layers.front().unquantized_parameters = 7;
   model.unquantized_type = cost::NumberType::bf16;

@@ -51,7 +51,7 @@ const std::vector<Folder> folders = {
       "planner/checkup"}},
     {"render/figures",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning", "sim",
-      "sim/validation", "planner", "planner/load", "render"}},
+      "sim/validation", "planner", "planner/load", "planner/methods", "render"}},
     {"render/page",
      {"traces", "analysis/core", "analysis/theory", "analysis/cost", "analysis/estimate", "analysis/planning",
       "planner", "planner/load", "render", "render/figures"}},

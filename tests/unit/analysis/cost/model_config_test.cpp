@@ -209,6 +209,158 @@ TEST_CASE("mixtures of experts have the total and active parameters that their m
   CHECK(std::round(static_cast<double>(active_parameters(next) - next.head_parameters) / 1e9) == 3);
 }
 
+TEST_CASE("models of 2025 and 2026 have the total and active parameters that their makers print") {
+  struct Published {
+    std::string config;
+    /// In units of the last digit that is printed, embedding and head included.
+    double unit, total, active;
+  };
+  const std::vector<Published> models = {
+      // https://huggingface.co/MiniMaxAI/MiniMax-M2.5: 229B, 10B active
+      {R"({"model_type":"minimax_m2","num_hidden_layers":62,"hidden_size":3072,"num_attention_heads":48,)"
+       R"("num_key_value_heads":8,"head_dim":128,"intermediate_size":1536,"vocab_size":200064,"num_experts_per_tok":8,)"
+       R"("num_local_experts":256,"use_qk_norm":true,"qk_norm_type":"per_layer","use_routing_bias":true})",
+       1e9, 229, 10},
+      // Nemotron 3 Nano: 31.6B, 3.2B active; Nemotron 3 Super 120B-A12B, of experts in a latent space
+      {R"({"model_type":"nemotron_h","conv_kernel":4,"head_dim":128,"hidden_size":2688,"hybrid_override_pattern":)"
+       R"("MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME","intermediate_size":1856,"mamba_head_dim":64,)"
+       R"("mamba_num_heads":64,"moe_intermediate_size":1856,"moe_shared_expert_intermediate_size":3712,"n_groups":8,)"
+       R"("n_routed_experts":128,"n_shared_experts":1,"num_attention_heads":32,"num_experts_per_tok":6,)"
+       R"("num_key_value_heads":2,"ssm_state_size":128,"vocab_size":131072,"time_step_limit":[0.0,Infinity]})",
+       1e8, 316, 32},
+      {R"({"model_type":"nemotron_h","conv_kernel":4,"head_dim":128,"hidden_size":4096,"hybrid_override_pattern":)"
+       R"("MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME",)"
+       R"("intermediate_size":2688,"mamba_head_dim":64,"mamba_num_heads":128,"moe_intermediate_size":2688,)"
+       R"("moe_latent_size":1024,"moe_shared_expert_intermediate_size":5376,"n_groups":8,"n_routed_experts":512,)"
+       R"("n_shared_experts":1,"num_attention_heads":32,"num_experts_per_tok":22,"num_key_value_heads":2,)"
+       R"("ssm_state_size":128,"vocab_size":131072})",
+       1e10, 12, 1},
+      // https://arxiv.org/abs/2602.15763: 744B, 40B active beside the embedding and the head of 0.95B each
+      {R"({"model_type":"glm_moe_dsa","first_k_dense_replace":3,"hidden_size":6144,"index_head_dim":128,)"
+       R"("index_n_heads":32,"index_topk":2048,"intermediate_size":12288,"kv_lora_rank":512,)"
+       R"("moe_intermediate_size":2048,"n_routed_experts":256,"n_shared_experts":1,"num_attention_heads":64,)"
+       R"("num_experts_per_tok":8,"num_hidden_layers":78,"q_lora_rank":2048,"qk_nope_head_dim":192,)"
+       R"("qk_rope_head_dim":64,"v_head_dim":256,"vocab_size":154880})",
+       1e9, 744, 41},
+      // https://huggingface.co/Qwen/Qwen3.5-35B-A3B
+      {R"({"model_type":"qwen3_5_moe","tie_word_embeddings":false,"text_config":{"head_dim":256,"hidden_size":2048,)"
+       R"("linear_conv_kernel_dim":4,"linear_key_head_dim":128,"linear_num_key_heads":16,"linear_num_value_heads":32,)"
+       R"("linear_value_head_dim":128,"moe_intermediate_size":512,"num_attention_heads":16,"num_experts":256,)"
+       R"("num_experts_per_tok":8,"num_hidden_layers":40,"num_key_value_heads":2,)"
+       R"("shared_expert_intermediate_size":512,"vocab_size":248320}})",
+       1e9, 35, 3},
+      // Gemma 4 26B A4B: 25.2B, 3.8B active; 31B: 30.7B
+      {R"({"model_type":"gemma4","text_config":{"attention_k_eq_v":true,"enable_moe_block":true,"global_head_dim":512,)"
+       R"("head_dim":256,"hidden_size":2816,"intermediate_size":2112,"moe_intermediate_size":704,)"
+       R"("num_attention_heads":16,"num_experts":128,"num_global_key_value_heads":2,"num_hidden_layers":30,)"
+       R"("num_key_value_heads":8,"sliding_window":1024,"top_k_experts":8,"vocab_size":262144}})",
+       1e8, 252, 38},
+      {R"({"model_type":"gemma4","text_config":{"attention_k_eq_v":true,"global_head_dim":512,"head_dim":256,)"
+       R"("hidden_size":5376,"intermediate_size":21504,"num_attention_heads":32,"num_global_key_value_heads":4,)"
+       R"("num_hidden_layers":60,"num_key_value_heads":16,"sliding_window":1024,"vocab_size":262144}})",
+       1e8, 307, 307},
+      // https://huggingface.co/XiaomiMiMo/MiMo-V2-Flash: 309B, 15B active
+      {R"({"model_type":"mimo_v2_flash","num_hidden_layers":48,"hidden_size":4096,"num_attention_heads":64,)"
+       R"("num_key_value_heads":4,"head_dim":192,"v_head_dim":128,"intermediate_size":16384,"vocab_size":152576,)"
+       R"("sliding_window":128,"swa_num_key_value_heads":8,"hybrid_layer_pattern":[0,1,1,1,1,0,1,1,1,1,1,0,1,1,1,1,1,)"
+       R"(0,1,1,1,1,1,0,1,1,1,1,1,0,1,1,1,1,1,0,1,1,1,1,1,0,1,1,1,1,1,0],"moe_layer_freq":[0,1,1,1,1,1,1,1,1,1,1,1,1,)"
+       R"(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"moe_intermediate_size":2048,)"
+       R"("n_routed_experts":256,"num_experts_per_tok":8,"add_swa_attention_sink_bias":true})",
+       1e9, 309, 15},
+      // Step 3.5 Flash: 196B, 11B active with the embedding of 0.5B
+      {R"({"model_type":"step3p7","num_hidden_layers":45,"hidden_size":4096,"num_attention_heads":64,)"
+       R"("num_key_value_heads":8,"head_dim":128,"vocab_size":128896,"intermediate_size":11264,)"
+       R"("first_k_dense_replace":3,"num_experts":288,"num_experts_per_tok":8,"moe_intermediate_size":1280,)"
+       R"("share_expert_dim":1280,"use_moe_router_bias":true})",
+       1e9, 196, 10}};
+  for (const Published& model : models) {
+    INFO(model.config);
+    const ModelSpec found = read(model.config);
+    CHECK(std::round(static_cast<double>(total_parameters(found)) / model.unit) == model.total);
+    CHECK(std::round(static_cast<double>(active_parameters(found)) / model.unit) == model.active);
+  }
+}
+
+TEST_CASE("what a quantised checkpoint leaves alone is found under the names of its own architecture") {
+  // As nvidia/Gemma-4-26B-A4B-NVFP4 has it: experts beside the feed-forward alone are quantised.
+  const std::string gemma4 =
+      R"({"model_type":"gemma4","dtype":"bfloat16","text_config":{"enable_moe_block":true,"head_dim":256,)"
+      R"("hidden_size":2816,"intermediate_size":2112,"moe_intermediate_size":704,"num_attention_heads":16,)"
+      R"("num_experts":128,"num_hidden_layers":2,"num_key_value_heads":8,"sliding_window":1024,"top_k_experts":8,)"
+      R"("vocab_size":262144}})";
+  const ModelSpec beside =
+      read(quantised(gemma4, R"("quant_algo":"NVFP4","ignore":["lm_head","model.language_model.layers.0.mlp*",)"
+                             R"("model.language_model.layers.0.self_attn*","model.language_model.layers.1.mlp*",)"
+                             R"("model.language_model.layers.1.self_attn*"])"));
+  CHECK(beside.weight_type == NumberType::bf16);
+  CHECK(beside.expert_weight_type == NumberType::nvfp4);
+  // As Nemotron 3 Nano NVFP4 has it: names behind "backbone.", one kind of mixer to a layer.
+  const std::string nemotron =
+      R"({"model_type":"nemotron_h","dtype":"bfloat16","conv_kernel":4,"head_dim":128,"hidden_size":2688,)"
+      R"("hybrid_override_pattern":"M*E","intermediate_size":1856,"mamba_head_dim":64,"mamba_num_heads":64,)"
+      R"("moe_intermediate_size":1856,"n_groups":8,"n_routed_experts":128,"num_attention_heads":32,)"
+      R"("num_experts_per_tok":6,"num_key_value_heads":2,"ssm_state_size":128,"vocab_size":131072})";
+  const ModelSpec mixers = read(quantised(nemotron, R"("quant_algo":"NVFP4","exclude_modules":["lm_head",)"
+                                                    R"("backbone.layers.1.mixer.q_proj"])"));
+  CHECK(mixers.layers[0].unquantized_parameters == 0);
+  CHECK(mixers.layers[1].unquantized_parameters == 2688 * 32 * 128);
+  CHECK(mixers.weight_type == NumberType::nvfp4);
+  // The type may stand in the part for text.
+  const std::string nested =
+      R"({"model_type":"kimi_k25","text_config":)" + with(deepseek_v3, R"("model_type":"kimi_k2")");
+  CHECK(read(nested + "}").weight_type == NumberType::fp8);
+}
+
+TEST_CASE("an indexer has keys of its own, which layers that share its choice do not have") {
+  const std::string indexer =
+      R"("model_type":"deepseek_v32","index_n_heads":64,"index_head_dim":128,"index_topk":2048)";
+  const ModelSpec model = read(with(deepseek_v3, indexer));
+  const ModelSpec before = read(deepseek_v3);
+  CHECK(cached_values_per_token(model) == 61 * (576 + 128));
+  CHECK(attention_flops_per_pair(model) == 61 * 2 * 64 * 128);
+  CHECK(model.layers[1].selected == 2048);
+  const std::int64_t matrices = 1536 * 64 * 128 + 7168 * (128 + 64);
+  CHECK(total_parameters(model) - total_parameters(before) == 61 * (matrices + 2 * 128));
+  std::string shared = indexer + R"(,"indexer_types":["full")";
+  for (int layer = 1; layer < 61; ++layer) shared += R"(,"shared")";
+  const ModelSpec sharing = read(with(deepseek_v3, shared + "]"));
+  CHECK(cached_values_per_token(sharing) == 61 * 576 + 128);
+  CHECK(sharing.layers.back().selected == 2048);
+}
+
+TEST_CASE("layers that were searched for differ, and pictures do not count") {
+  const std::string llama4 =
+      R"({"model_type":"llama4","text_config":{"attention_chunk_size":8192,"head_dim":128,"hidden_size":5120,)"
+      R"("interleave_moe_layer_step":1,"intermediate_size":8192,"intermediate_size_mlp":16384,)"
+      R"("num_attention_heads":40,"num_experts_per_tok":1,"num_hidden_layers":48,"num_key_value_heads":8,)"
+      R"("num_local_experts":16,"vocab_size":202048}})";
+  const ModelSpec scout = read(llama4);
+  CHECK(scout.layers[0].window == 8192);
+  CHECK(scout.layers[0].count == 36);
+  // 109B with what reads pictures.
+  CHECK(std::round(static_cast<double>(total_parameters(scout)) / 1e9) == 108);
+  const std::string nas =
+      R"({"model_type":"nemotron-nas","hidden_size":8192,"num_attention_heads":64,"vocab_size":128256,"block_configs":[)"
+      R"({"attention":{"n_heads_in_group":8},"ffn":{"ffn_mult":5.25}},)"
+      R"({"attention":{"no_op":true},"ffn":{"ffn_mult":2.625}},{"attention":{"no_op":true},"ffn":{"no_op":true}}]})";
+  const ModelSpec searched = read(nas);
+  CHECK(searched.layers.size() == 3);
+  CHECK(searched.layers[0].dense_parameters == 8192 * (2 * 8192 + 2 * 1024 + 3 * 28672));
+  CHECK(searched.layers[1].dense_parameters == 8192 * 3 * 14336);
+  CHECK(searched.layers[2].dense_parameters == 0);
+  CHECK(cached_values_per_token(searched) == 2 * 8 * 128);
+  CHECK_THAT(refusal(nas.substr(0, nas.find("n_heads_in_group")) +
+                     R"(replace_with_linear":true,"n_heads_in_group":8},"ffn":{}}]})"),
+             Catch::Contains("block_configs[0].attention.replace_with_linear is true, but must be false"));
+  // A module of the model's own: two norms, a projection, a layer, a norm.
+  const std::string mimo = R"({"model_type":"mimo","num_hidden_layers":36,"hidden_size":4096,"num_attention_heads":32,)"
+                           R"("num_key_value_heads":8,"head_dim":128,"intermediate_size":11008,"vocab_size":151680,)"
+                           R"("num_nextn_predict_layers":1})";
+  const ModelSpec module = next_token_module(read(mimo));
+  CHECK(module.layers.front().dense_parameters == read(mimo).layers.front().dense_parameters);
+  CHECK(module.extra_dense_parameters == 2 * 4096 * 4096);
+}
+
 TEST_CASE("latent attention caches the latent and the rotary key and attends to the latents") {
   const ModelSpec model = read(deepseek_v3);
   CHECK(model.layers.size() == 2);

@@ -84,6 +84,15 @@ TEST_CASE("windows and states bound the cache") {
   CHECK(cache_bytes(model, 100, 2) == 2 * (3 * 10 * 100 + 5 * 20 * 100 + 2 * 1000));
   CHECK(cache_bytes(model, 1000, 2) == 2 * (3 * 10 * 1000 + 5 * 20 * 128 + 2 * 1000));
   CHECK(cache_bytes(model, 1000, 1) == 3 * 10 * 1000 + 5 * 20 * 128 + 2 * (2 * 1000));
+  const ModelSpec sparse{.layers = {{.count = 2,
+                                     .cached_values_per_token = 10,
+                                     .attention_flops_per_pair = 100,
+                                     .selected = 128,
+                                     .index_values_per_token = 3,
+                                     .index_flops_per_pair = 7}}};
+  CHECK(cached_values_per_token(sparse) == 2 * 13);
+  CHECK(attention_flops_per_pair(sparse) == 2 * 7);
+  CHECK(cache_bytes(sparse, 1000, 2) == 2 * 2 * 13 * 1000);
   CHECK_THROWS_AS(cache_bytes(model, -1, 2), std::domain_error);
   CHECK_THROWS_AS(cache_bytes(model, 1, std::nan("")), std::domain_error);
 }

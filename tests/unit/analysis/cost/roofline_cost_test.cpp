@@ -142,6 +142,33 @@ TEST_CASE("a pass is what a count over positions, layers and experts gives") {
   }
 }
 
+TEST_CASE("sparse attention reads what each token chose and looks for it through all of the context") {
+  RooflineOptions options;
+  options.hardware = h200();
+  options.kind = DraftKind::ngram;
+  options.target.model = mixed_model();
+  options.target.model.layers = {{.count = 3,
+                                  .dense_parameters = 2'000'000,
+                                  .cached_values_per_token = 512,
+                                  .attention_flops_per_pair = 4096,
+                                  .selected = 100,
+                                  .index_values_per_token = 32,
+                                  .index_flops_per_pair = 256}};
+  const RooflineCost price(options);
+  for (const double tokens : {1.0, 4.0}) {
+    for (const double context : {10.0, 250.0, 5000.0}) {
+      const double end = context + tokens;
+      const cost::PassSeconds pass = price.target_pass(8, static_cast<std::int64_t>(tokens), context);
+      const double read = 512 * std::min(end, 100 * tokens) + 32 * end;
+      CHECK(pass.cache * 4.8e12 == Approx(8 * 3 * 2 * read).epsilon(1e-12));
+      double flops = 0;
+      for (double seen = context + 1; seen <= end; ++seen) flops += 4096 * std::min(seen, 100.0) + 256 * seen;
+      CHECK(pass.attention * 989.4e12 == Approx(8 * 3 * flops).epsilon(1e-12));
+    }
+  }
+  CHECK(cost::cache_bytes_per_token_per_gpu(options.target) == 3 * 2 * (512 + 32));
+}
+
 TEST_CASE("the file's own size scales the bytes unless the user names a type") {
   cost::PlacedModel model;
   model.model = llama_8b();

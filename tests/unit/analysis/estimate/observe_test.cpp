@@ -522,6 +522,10 @@ TEST_CASE("rows that are no distributions are errors of the file") {
   ObserveOptions generous;
   generous.tolerance = 0.02;
   CHECK_NOTHROW(observe(pair.full(), {}, generous));
+  pair = recorded_pair(6, 3, 3, 12);
+  pair.draft[6] += 0.01F;
+  generous.draft = core::Standardisation{.temperature = 0};
+  CHECK_NOTHROW(observe(pair.full(), {}, generous));
 
   const std::vector<std::int64_t> zero{0};
   const std::vector<float> nan{std::numeric_limits<float>::quiet_NaN()};

@@ -1,15 +1,18 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/unit/cli/figures/figure_rows.hpp"
 #include "tests/unit/cli/run_specdec.hpp"
 
 using nlohmann::ordered_json;
 using specdec::tests::check_run_refused;
 using specdec::tests::content_of;
 using specdec::tests::document_of_run;
+using specdec::tests::rows_named;
 using specdec::tests::run_specdec;
 using specdec::tests::ScratchFolder;
 using specdec::tests::warns;
@@ -185,7 +188,7 @@ TEST_CASE("every figure of deployments and of the validation is drawn with its t
        {"speedup-over-batch" + small_deployment, std::string("verification-cost"),
         "cost-and-time-per-token" + small_service, "gpus-over-load" + small_service,
         "latency-over-load" + small_service, std::string("theory-against-simulation --rounds 2000 --tokens 64"),
-        std::string("distribution-test --tokens 500")}) {
+        std::string("distribution-test --tokens 500"), std::string("methods --tokens 64")}) {
     INFO(figure);
     const std::string file = (scratch / "figure.svg").string();
     REQUIRE(run_specdec("plot " + figure + " --output " + file).exit_code == 0);
@@ -212,6 +215,46 @@ TEST_CASE("deviations of simulations are their distance from Eq. (1) in standard
       CHECK(deviations.y[i] == Approx((simulated.y[i] - tokens) / error).margin(1e-6));
     }
   }
+}
+
+TEST_CASE("the bars of methods are what compare says of them") {
+  const std::string asked = " algorithm1 lenient plain --source synthetic --tokens 512 --c 0.1";
+  const ordered_json figure = document_of_run("plot methods" + asked);
+  const ordered_json compared = document_of_run("compare" + asked);
+  std::map<std::string, ordered_json> bars;
+  for (const ordered_json& row : rows_named(figure, "measured, 95%", "tokens per step")) bars[row["method"]] = row;
+  CHECK(bars.size() == 3);
+  for (const ordered_json& result : compared["results"]) {
+    const ordered_json& bar = bars.at(result["method"]);
+    CHECK(bar["tokens_per_step"] == result["tokens_per_step"]["value"]);
+  }
+  CHECK(rows_named(figure, "measured, 95%", "speedup").size() == 3);
+  CHECK(figure["figure"]["caption"].get<std::string>().ends_with(" Not lossless: lenient."));
+}
+
+TEST_CASE("many methods are shown six to a panel") {
+  const ordered_json figure = document_of_run(
+      "plot methods algorithm1 block matching rejection lenient typical copy"
+      " --source synthetic --tokens 64");
+  const ordered_json& panels = figure["figure"]["panels"];
+  REQUIRE(panels.size() == 2);
+  CHECK(panels[0]["title"] == "tokens per step, 1 of 2");
+  CHECK(panels[1]["x"]["categories"].size() == 1);
+}
+
+TEST_CASE("of one method there is a bar for each task and a share for each position") {
+  const std::string asked = " block --tasks prose,code --tokens 768 --max-new-tokens 16";
+  const ordered_json figure = document_of_run("plot methods" + asked);
+  const ordered_json compared = document_of_run("compare" + asked);
+  const std::vector<ordered_json> bars = rows_named(figure, "measured, 95%", "tokens per step");
+  REQUIRE(bars.size() == 3);
+  CHECK(bars[0]["task"] == "all");
+  CHECK(bars[1]["tokens_per_step"] == compared["tasks"][0]["tokens_per_step"]["value"]);
+  CHECK(bars[2]["task"] == compared["tasks"][1]["task"]);
+  const std::vector<ordered_json> stays = rows_named(figure, "stays", "accepted by position");
+  const ordered_json& shares = compared["results"][0]["acceptance_by_position"];
+  REQUIRE(stays.size() == shares.size());
+  for (std::size_t i = 0; i < stays.size(); ++i) CHECK(stays[i]["share"] == shares[i]);
 }
 
 TEST_CASE("the distribution test refuses the wrong sampler and not the right one") {
