@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import csv
 import io
 import json
+import multiprocessing
 import pathlib
 import pickle
 import subprocess
@@ -232,3 +234,21 @@ def test_progress_is_told_and_an_interruption_ends_it() -> None:
     with pytest.raises(KeyboardInterrupt):
         analyze(RECORDING, progress=interrupt)
     assert json.dumps(without_files(analyze(RECORDING))) == json.dumps(without_files(analyze(RECORDING)))
+
+
+@pytest.mark.parametrize("shards", [1, 3, 7])
+def test_an_executor_answers_as_one_process_does(shards: int) -> None:
+    given: dict[str, Any] = {"c": 0.05, "gamma": [1, 4], "samples": 4}
+    in_memory = Recording.from_rows(*rows(), SEQUENCES)
+    told: list[float] = []
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+        for recording in (RECORDING, in_memory):
+            by_executor = analyze(recording, executor=executor, shards=shards, progress=told.append, **given)
+            assert without_files(by_executor) == without_files(analyze(recording, **given))
+        assert told == [(i + 1) / shards for i in range(shards)] * 2
+        with pytest.raises(FileError, match="missing.safetensors"):
+            analyze("missing.safetensors", executor=executor)
+        with pytest.raises(QuestionError, match="gamma"):
+            analyze(RECORDING, gamma=[4, 2], executor=executor)
+    with pytest.raises(QuestionError, match="needs executor"):
+        analyze(RECORDING, shards=2)
