@@ -212,6 +212,7 @@ Report run(const AnalyzeOptions& o, const Options& options) {
   const traces::Shard own = shard.value_or(traces::Shard{});
   std::string part;
   if (o.part) {
+    if (o.part->ends_with('/')) std::filesystem::create_directories(*o.part);
     part = planner::part_path(*o.part, own).string();
     require_writable("--part", part);
     require_no_input("--part", part, o.input.recording().files);
@@ -281,9 +282,9 @@ Command analyze_command() {
             declare(options, *chosen);
             options.group("Shares of the work");
             chosen->shard.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
-            options.text(
-                "--part", chosen->part, "PATH",
-                "write what was found there, for specdec merge: a file,\nor a folder, where the share names it");
+            options.text("--part", chosen->part, "PATH",
+                         "write what was found there, for specdec merge: a file,\nor a folder (PATH/ makes it), where "
+                         "the share names it");
             chosen->input.declare(options);
             return std::function<Report()>([chosen, &options] { return run(*chosen, options); });
           }};

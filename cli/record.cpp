@@ -40,7 +40,7 @@ struct RecordOptions {
 
 /// The sequences [first, end) that a share records: they stand together, so that the files of all shares, in the order
 /// of their names, are the recording of one run.
-struct Range {
+struct RecordedRange {
   std::int64_t first = 0, end = 0;
 };
 
@@ -82,7 +82,7 @@ traces::TraceMetadata metadata_of(const planner::CheckpointPair& pair, const std
   return metadata;
 }
 
-ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const Range& range, std::int64_t tokens) {
+ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const RecordedRange& range, std::int64_t tokens) {
   ordered_json tasks = ordered_json::array();
   for (const std::string& name : sim::tasks_of(prompts)) {
     std::int64_t sequences = 0;
@@ -94,7 +94,7 @@ ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const Range& ra
 }
 
 /// @throws UsageError if there are more shares than sequences
-Range range_of(const traces::Shard& shard, std::int64_t sequences) {
+RecordedRange range_of(const traces::Shard& shard, std::int64_t sequences) {
   if (shard.of > sequences)
     refuse("--shard", shard.name(), fmt::format("I/N with N at most the number of texts, {}", sequences));
   return {sequences * shard.index / shard.of, sequences * (shard.index + 1) / shard.of};
@@ -120,7 +120,7 @@ Report run(const RecordOptions& o, bool quiet) {
       pair.prompts(listed("--tasks", o.tasks), pair.longest_prompt(o.max_new_tokens));
   sim::RecordingOptions options = recording_options(o, prompts.kept.size());
   const traces::Shard shard = o.shard.shard().value_or(traces::Shard{});
-  const Range range = range_of(shard, options.sequences);
+  const RecordedRange range = range_of(shard, options.sequences);
   const std::int64_t sequences = range.end - range.first;
   options.sequences = range.end;
   if (o.tier == "topk" && o.k > pair.vocab_size())

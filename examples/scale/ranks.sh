@@ -7,5 +7,4 @@
 set -euo pipefail
 recording=$1 parts=$2
 shift 2
-mkdir -p "$parts"
-exec specdec analyze "$recording" --shard env --part "$parts" --threads 1 --quiet "$@"
+exec specdec analyze "$recording" --shard env --part "$parts/" --threads 1 --quiet "$@"

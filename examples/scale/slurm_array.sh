@@ -1,7 +1,6 @@
 #!/bin/bash
 # A recording analysed by an array of Slurm, one share a task; then the merge, once all of them are done:
 #
-#   mkdir -p parts
 #   job=$(sbatch --parsable --array=1-64 examples/scale/slurm_array.sh RECORDING parts --c 0.05)
 #   sbatch --dependency=afterok:$job --wrap "specdec merge parts --output answer.txt"
 #
@@ -12,4 +11,4 @@
 set -euo pipefail
 recording=$1 parts=$2
 shift 2
-exec specdec analyze "$recording" --shard env --part "$parts" --threads "${SLURM_CPUS_PER_TASK:-1}" --quiet "$@"
+exec specdec analyze "$recording" --shard env --part "$parts/" --threads "${SLURM_CPUS_PER_TASK:-1}" --quiet "$@"

@@ -43,7 +43,6 @@ class Scripts(unittest.TestCase):
 
     def test_an_array_of_slurm(self) -> None:
         parts = self.folder / "parts"
-        parts.mkdir()
         for task in range(3, 9):
             self.run_in_shell(str(SCRIPTS / "slurm_array.sh"), self.recording, str(parts), *OPTIONS,
                               SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_TASK_MIN="3", SLURM_ARRAY_TASK_MAX="8",

@@ -31,10 +31,9 @@ std::string recording_in(const ScratchFolder& folder) {
 /// Does all shares, each in its own run, and leaves the parts in a folder.
 std::string parts_of(const ScratchFolder& folder, const std::string& recording, int of, const std::string& options) {
   const std::string parts = (folder / ("of" + std::to_string(of))).string();
-  std::filesystem::create_directory(parts);
   for (int i = 1; i <= of; ++i) {
     const Run run = run_specdec("analyze " + recording + " --shard " + std::to_string(i) + "/" + std::to_string(of) +
-                                " --part " + parts + " " + options);
+                                " --part " + parts + "/ " + options);
     INFO(run.err);
     REQUIRE(run.exit_code == 0);
   }
