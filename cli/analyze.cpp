@@ -282,8 +282,8 @@ Command analyze_command() {
             declare(options, *chosen);
             options.group("Shares of the work");
             chosen->shard.declare(options, "analyse share I of N of the sequences alone,\nfor specdec merge");
-            options.text("--part", chosen->part, "PATH",
-                         "write what was found there, for specdec merge: a file,\nor a folder (PATH/ makes it), where "
+            options.text("--part", chosen->part, "FILE",
+                         "write what was found there, for specdec merge: a file,\nor a folder (DIR/ makes it), where "
                          "the share names it");
             chosen->input.declare(options);
             return std::function<Report()>([chosen, &options] { return run(*chosen, options); });

@@ -48,10 +48,11 @@ class Folder {
   fs::path path_;
 };
 
-/// 23 texts of two tasks, with prompts that several of them continue: the sequences of a synthetic recording.
-fs::path synthetic(const fs::path& path, const sim::SyntheticLaw& easy, const sim::SyntheticLaw& hard) {
-  const auto source = sim::synthetic_trace({{"easy", easy}, {"hard", hard}}, {.sequences = 23, .tokens = 41});
-  traces::TraceWriter writer(path, source->metadata(), {.shard_positions = 300});
+/// Texts of two tasks, with prompts that two of them continue each: the sequences of a synthetic recording.
+fs::path synthetic(const fs::path& path, const sim::SyntheticLaw& easy, const sim::SyntheticLaw& hard,
+                   const sim::SyntheticOptions& size = {.sequences = 23, .tokens = 41}) {
+  const auto source = sim::synthetic_trace({{"easy", easy}, {"hard", hard}}, size);
+  traces::TraceWriter writer(path, source->metadata(), {.shard_positions = size.sequences * size.tokens / 3});
   traces::PositionBatch batch;
   std::vector<std::int64_t> prompt;
   while (source->read(batch)) {
@@ -224,6 +225,13 @@ TEST_CASE("parts of two numbers a token answer as one run to the bit") {
   question.cost.verify_factor = core::VerificationCost::table(std::vector<core::VerificationCost::Point>{{5, 1.1}});
   question.fixed_task_mix = true;
   require_same_answers({{scalar(folder / "trace").string()}}, question);
+}
+
+TEST_CASE("parts of more prompts than a table keeps apart answer as one run to the bit") {
+  const Folder folder;
+  const fs::path path =
+      synthetic(folder / "trace", sim::MarkovLaw{}, sim::BetaLaw{.alpha = 0.6}, {.sequences = 5000, .tokens = 6});
+  require_same_answers({{path.string()}}, with_cost());
 }
 
 TEST_CASE("parts of acceptance by depth answer as one run to the bit") {
