@@ -215,11 +215,14 @@ Report run(const AnalyzeOptions& o, const Options& options) {
     if (o.part->ends_with('/')) std::filesystem::create_directories(*o.part);
     part = planner::part_path(*o.part, own).string();
     require_writable("--part", part);
+    if (std::filesystem::exists(part) && !std::filesystem::is_regular_file(part))
+      refuse("--part", part, "a file or a folder: a part is not written to a device or a pipe");
     require_no_input("--part", part, o.input.recording().files);
   }
   planner::RecordingSummary summary =
       planner::RecordingSummary::of(o.input.recording(), own, question, progress_line("analysing", options.quiet()));
   if (o.part) {
+    require_no_input("--part", part, summary.files());
     planner::save_part(part, summary, origin_of(options.effective(), own, o.input.shared_facts(summary.files(), own)));
   }
   if (shard) return report_of_part(summary, *shard, part);

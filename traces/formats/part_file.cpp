@@ -83,6 +83,9 @@ std::string_view characters(std::span<const std::byte> bytes) {
 }  // namespace
 
 void write_part_file(const std::filesystem::path& path, const PartFile& part) {
+  // A file that takes the name of a device would end the device.
+  if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
+    throw FileError(path, FileError::whole_file(), "part", "a device, a pipe or a folder", "a new or regular file");
   const std::string stream = deflated(part.state);
   std::string bytes(part_magic);
   append_length(bytes, part.header.size());

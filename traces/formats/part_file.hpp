@@ -25,7 +25,7 @@ inline constexpr std::string_view part_magic = "specdec-part 1\n";
 inline constexpr std::string_view part_extension = ".part";
 
 /// Writes the file whole, or leaves what was there.
-/// @throws FileError if the disk refuses it
+/// @throws FileError if the disk refuses it, or the path is that of a device or a folder
 void write_part_file(const std::filesystem::path& path, const PartFile& part);
 
 /// @throws FileError if the file cannot be read, is none of these, is cut off or damaged

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -113,6 +115,19 @@ TEST_CASE("shares that say how they are to be done wrongly are refused, and noth
                     "I in --shard is 3, but must be an integer in [1, 2]");
   check_run_refused("analyze " + recording + " --part " + recording,
                     "--part is " + recording + ", but must not be an input: what it holds would be lost");
+  const std::string samples = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/";
+  const std::string draft = (folder / "draft.kld").string();
+  std::filesystem::copy_file(samples + "draft.kld", draft);
+  check_run_refused("analyze --force-replay --target " + samples + "target.kld --draft " + draft + " --part " + draft,
+                    "--part is " + draft + ", but must not be an input: what it holds would be lost");
+  std::filesystem::remove(draft);
+  const std::filesystem::path pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  check_run_refused(
+      "analyze " + recording + " --part " + pipe.string(),
+      "--part is " + pipe.string() + ", but must be a file or a folder: a part is not written to a device or a pipe");
+  CHECK(std::filesystem::is_fifo(pipe));
+  std::filesystem::remove(pipe);
   check_run_refused("merge " + recording, recording +
                                               ": part is another kind of file, but must be a part, as specdec "
                                               "analyze --part writes it");
