@@ -326,6 +326,9 @@ class CommandLine {
     std::vector<std::string> read;
     for (const nlohmann::ordered_json& file : report.files) read.push_back(file.at("path").get<std::string>());
     require_no_input_written(inputs, read);
+    nlohmann::ordered_json all_inputs = report.earlier_inputs;
+    all_inputs.update(inputs);
+    inputs = std::move(all_inputs);
     if (!report.files.empty()) inputs["files"] = report.files;
     if (!report.presets.empty()) inputs["presets"] = report.presets;
     const std::string content = rendered(parsed, report, inputs);
@@ -435,8 +438,8 @@ class CommandLine {
       return text + (more.empty() ? "" : '\n' + more);
     }
     const Command& command = *parsed.command;
-    nlohmann::ordered_json document =
-        with_envelope(command.schema.empty() ? command.name : command.schema, inputs, report);
+    const std::string& of_command = command.schema.empty() ? command.name : command.schema;
+    nlohmann::ordered_json document = with_envelope(report.schema.empty() ? of_command : report.schema, inputs, report);
     if (parsed.output.format == "json" && parsed.output.table) leave_one_table(document, command, *parsed.output.table);
     // Paths need not be UTF-8; a byte that is not becomes U+FFFD.
     constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;

@@ -121,15 +121,20 @@ void write_whole(std::string_view option, const std::string& path, std::string_v
   cannot(option, path, "written", error);
 }
 
-nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash) {
+nlohmann::ordered_json unhashed_facts(std::string_view option, const std::string& path) {
   struct stat facts {};
   if (stat(traces::readable_path(path).c_str(), &facts) != 0) cannot(option, path, "read");
-  const auto size = static_cast<std::uintmax_t>(facts.st_size);
-  const bool hash = always_hash || size <= hashed_without_asking_bytes;
   return {{"path", path},
-          {"size_bytes", size},
+          {"size_bytes", static_cast<std::uintmax_t>(facts.st_size)},
           {"modified", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(facts.st_mtime))},
-          {"sha256", hash ? nlohmann::ordered_json(sha256(option, path)) : nlohmann::ordered_json()}};
+          {"sha256", nullptr}};
+}
+
+nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash) {
+  nlohmann::ordered_json facts = unhashed_facts(option, path);
+  const bool is_small = facts.at("size_bytes").get<std::uintmax_t>() <= hashed_without_asking_bytes;
+  if (always_hash || is_small) facts["sha256"] = sha256(option, path);
+  return facts;
 }
 
 std::vector<nlohmann::ordered_json> facts_of(const std::vector<std::string>& files) {

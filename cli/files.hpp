@@ -29,6 +29,10 @@ void write_whole(std::string_view option, const std::string& path, std::string_v
 /// @throws UsageError naming the option and the path when it cannot be read
 nlohmann::ordered_json file_facts(std::string_view option, const std::string& path, bool always_hash = false);
 
+/// The same with no hash.
+/// @throws UsageError as file_facts does
+nlohmann::ordered_json unhashed_facts(std::string_view option, const std::string& path);
+
 /// The SHA-256 of a text in base64, as policies of pages name it.
 std::string base64_sha256(std::string_view text);
 

@@ -2,17 +2,21 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "cli/files.hpp"
 #include "cli/progress.hpp"
 #include "cli/sampling_options.hpp"
+#include "cli/shard_options.hpp"
 #include "cli/shipped_models.hpp"
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/methods/checkpoint_pair.hpp"
 #include "sim/recording.hpp"
+#include "traces/sharded_recording.hpp"
+#include "traces/trace_columns.hpp"
 
 namespace specdec::cli {
 namespace {
@@ -30,7 +34,14 @@ struct RecordOptions {
   std::int64_t k = sim::RecordingOptions{}.k;
   std::int64_t seed = 1;
   std::int64_t threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 64);
+  ShardOption shard;
   TraceOutput output;
+};
+
+/// The sequences [first, end) that a share records: they stand together, so that the files of all shares, in the order
+/// of their names, are the recording of one run.
+struct RecordedRange {
+  std::int64_t first = 0, end = 0;
 };
 
 /// What a run may lose when it is killed, unless the user says otherwise.
@@ -71,15 +82,35 @@ traces::TraceMetadata metadata_of(const planner::CheckpointPair& pair, const std
   return metadata;
 }
 
-ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const sim::RecordingOptions& options) {
+ordered_json tasks_json(const std::vector<sim::Prompt>& prompts, const RecordedRange& range, std::int64_t tokens) {
   ordered_json tasks = ordered_json::array();
   for (const std::string& name : sim::tasks_of(prompts)) {
     std::int64_t sequences = 0;
-    for (std::int64_t s = 0; s < options.sequences; ++s)
+    for (std::int64_t s = range.first; s < range.end; ++s)
       sequences += prompts[static_cast<std::size_t>(s) % prompts.size()].task == name ? 1 : 0;
-    tasks.push_back({{"task", name}, {"sequences", sequences}, {"positions", sequences * options.max_new_tokens}});
+    tasks.push_back({{"task", name}, {"sequences", sequences}, {"positions", sequences * tokens}});
   }
   return tasks;
+}
+
+/// @throws UsageError if there are more shares than sequences
+RecordedRange range_of(const traces::Shard& shard, std::int64_t sequences) {
+  if (shard.of > sequences)
+    refuse("--shard", shard.name(), fmt::format("I/N with N at most the number of texts, {}", sequences));
+  return {sequences * shard.index / shard.of, sequences * (shard.index + 1) / shard.of};
+}
+
+/// A share's trace is one file of the folder that holds them all.
+TraceOutput output_of(const TraceOutput& all, const traces::Shard& shard) {
+  TraceOutput output = all;
+  output.shard_bytes = output.shard_bytes.value_or(usual_shard_bytes);
+  if (shard.of == 1) return output;
+  if (all.path->ends_with(traces::shard_extension))
+    refuse("--output", *all.path, "a folder, which has a file of each share");
+  output.shard_bytes = output.shard_positions = std::nullopt;
+  std::filesystem::create_directories(*all.path);
+  output.path = (std::filesystem::path(*all.path) / (shard.file_name() + traces::shard_extension)).string();
+  return output;
 }
 
 Report run(const RecordOptions& o, bool quiet) {
@@ -87,22 +118,25 @@ Report run(const RecordOptions& o, bool quiet) {
   const planner::CheckpointPair pair(o.paths, shipped_models());
   const planner::CheckpointPair::Prompts prompts =
       pair.prompts(listed("--tasks", o.tasks), pair.longest_prompt(o.max_new_tokens));
-  const sim::RecordingOptions options = recording_options(o, prompts.kept.size());
+  sim::RecordingOptions options = recording_options(o, prompts.kept.size());
+  const traces::Shard shard = o.shard.shard().value_or(traces::Shard{});
+  const RecordedRange range = range_of(shard, options.sequences);
+  const std::int64_t sequences = range.end - range.first;
+  options.sequences = range.end;
   if (o.tier == "topk" && o.k > pair.vocab_size())
     refuse("--k", fmt::format("{}", o.k), fmt::format("at most the vocabulary's size, {}", pair.vocab_size()));
-  TraceOutput output = o.output;
-  output.shard_bytes = output.shard_bytes.value_or(usual_shard_bytes);
-  traces::TraceWriter writer = output.open(
-      metadata_of(pair, prompts.kept, o, options),
-      {.whole_sequences = true, .resume = true, .expected_positions = options.sequences * options.max_new_tokens});
+  const TraceOutput output = output_of(o.output, shard);
+  traces::TraceWriter writer =
+      output.open(metadata_of(pair, prompts.kept, o, options),
+                  {.whole_sequences = true, .resume = true, .expected_positions = sequences * options.max_new_tokens});
   const std::int64_t there = writer.resumed_positions() / options.max_new_tokens;
-  if (there > options.sequences) {
-    refuse("--sequences", fmt::format("{}", options.sequences),
+  if (there > sequences) {
+    refuse("--sequences", fmt::format("{}", sequences),
            fmt::format("at least {}, the texts that {} holds already", there, *output.path));
   }
   const Progress progress = progress_line("recording", quiet);
-  if (there < options.sequences) {
-    sim::record_texts(pair.models(), prompts.kept, options, there,
+  if (there < sequences) {
+    sim::record_texts(pair.models(), prompts.kept, options, range.first + there,
                       [&](const traces::PositionBatch& batch, double share) {
                         writer.write(batch);
                         if (progress) progress(share);
@@ -111,13 +145,12 @@ Report run(const RecordOptions& o, bool quiet) {
   writer.finish();
 
   Report report;
-  const std::int64_t sequences = options.sequences;
   report.json = {{"positions", sequences * options.max_new_tokens},
                  {"sequences", sequences},
                  {"resumed_sequences", there},
                  {"tier", traces::name_of(options.tier)},
                  {"size_bytes", output.size_bytes()},
-                 {"tasks", tasks_json(prompts.kept, options)}};
+                 {"tasks", tasks_json(prompts.kept, range, options.max_new_tokens)}};
   report.text = fmt::format("{} tokens in {} texts of {}, tier {}: {}\n", sequences * options.max_new_tokens, sequences,
                             options.max_new_tokens, o.tier, *output.path);
   if (there > 0) report.text += fmt::format("{} of the texts were there already.\n", there);
@@ -155,6 +188,7 @@ Command record_command() {
             options.integer("--k", o->k, {.lo = 1, .hi = 1'000'000}, "tokens that --tier topk keeps");
             options.integer("--seed", o->seed, {}, "seed of all random numbers");
             options.integer("--threads", o->threads, {.lo = 1, .hi = 1024}, "texts at a time; the trace is the same");
+            o->shard.declare(options, "record share I of N of the texts alone, as one file\nof the folder --output");
             o->output.declare(options);
             options.footer(
                 "specdec record --output trace\n"

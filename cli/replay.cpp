@@ -126,8 +126,8 @@ void play(traces::PositionSource& source, const ReplayOptions& o, const Progress
   traces::PositionBatch batch;
   while (source.read(batch)) {
     const estimate::Observations seen = observer.observe(source, batch);
-    if (!columns) columns.emplace(std::max<std::int64_t>(1, o.gamma), seen);
-    if (!columns->take(seen)) throw UsageError(planning::nothing_of_acceptance(batch));
+    if (!columns) columns.emplace(observer.replayed_depths(source.depths(), std::max<std::int64_t>(1, o.gamma)));
+    if (!columns->take(seen)) throw UsageError(planning::nothing_of_acceptance(planning::lacks_tokens(batch)));
     require_probabilities(seen, o);
     if (!columns->exact() && !played.upper) played.upper = played.lower->unheard();
     played.lower->add(seen, columns->lower(), columns->depths());

@@ -24,6 +24,10 @@ using render::put_number;
 
 /// What a command found, as data and as text. The frame adds the envelope and writes it.
 struct Report {
+  /// Of the JSON output, where it is not the command's: "analyze.part".
+  std::string schema = {};
+  /// Further entries of "inputs": options of earlier runs whose results this one takes up.
+  nlohmann::ordered_json earlier_inputs = nlohmann::ordered_json::object();
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   /// Adds keys behind those of `json` where JSON or CSV is asked for; for output too large to be made in vain.
   std::function<void(nlohmann::ordered_json&)> more_json;

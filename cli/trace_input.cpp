@@ -49,6 +49,16 @@ void TraceInput::add_files(const std::vector<std::filesystem::path>& files, Repo
   if (!target_) append(report.warnings, same_content(report.files));
 }
 
+std::vector<nlohmann::ordered_json> TraceInput::shared_facts(const std::vector<std::string>& files,
+                                                             const traces::Shard& shard) const {
+  std::vector<nlohmann::ordered_json> facts;
+  for (const std::string& file : files) {
+    const bool is_own = shard.holds(std::ssize(facts));
+    facts.push_back(is_own ? file_facts("TRACE", file, hash_) : unhashed_facts("TRACE", file));
+  }
+  return facts;
+}
+
 void TraceInput::describe(const traces::PositionSource& source, Report& report) const {
   add_files(source.files(), report);
   append(report.warnings, source.notes());

@@ -10,6 +10,7 @@
 #include "cli/report.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "traces/open_trace.hpp"
+#include "traces/sharded_recording.hpp"
 
 namespace specdec::cli {
 
@@ -33,6 +34,10 @@ class TraceInput {
 
   /// Puts the files of a recording that has been read into the report's.
   void add_files(const std::vector<std::filesystem::path>& files, Report& report) const;
+
+  /// The facts of a recording's files of which several runs read a share each: they deal the files to hash among them.
+  std::vector<nlohmann::ordered_json> shared_facts(const std::vector<std::string>& files,
+                                                   const traces::Shard& shard) const;
 
   /// Puts the source's files into the report's, and its notes into the warnings. Call it when all has been read.
   void describe(const traces::PositionSource& source, Report& report) const;

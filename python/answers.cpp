@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "planner/plan.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis.hpp"
+#include "planner/recordings/recording_summary.hpp"
 #include "python/arguments.hpp"
 #include "python/interruption.hpp"
 #include "python/method_questions.hpp"
@@ -43,6 +45,7 @@
 #include "render/version.hpp"
 #include "sim/serving/recorded_workload.hpp"
 #include "traces/formats/request_trace.hpp"
+#include "traces/sharded_recording.hpp"
 
 namespace nb = nanobind;
 
@@ -319,6 +322,31 @@ Answer analyze(const Recording& recording, const nb::dict& given, const nb::obje
                render::name_of_recording(recording.files()));
 }
 
+/// What a share of a recording says, as bytes for merged().
+nb::bytes summary(const Recording& recording, const nb::dict& given, std::int64_t index, std::int64_t of) {
+  const planner::AnalysisQuestion question = analysis_question(given);
+  std::string state;
+  {
+    const nb::gil_scoped_release released;
+    traces::ShardedRecording share(recording.open(), {index, of});
+    state = planner::RecordingSummary::of(share, question).state();
+  }
+  return nb::bytes(state.data(), state.size());
+}
+
+/// The answer of analyze() from the summaries of all shares of a recording.
+Answer merged(const Recording& recording, const std::vector<nb::bytes>& summaries) {
+  std::vector<std::string_view> states;
+  for (const nb::bytes& one : summaries) states.emplace_back(one.c_str(), one.size());
+  const nb::gil_scoped_release released;
+  auto all = planner::RecordingSummary::from_state(states.front());
+  for (std::size_t i = 1; i < states.size(); ++i) {
+    auto next = planner::RecordingSummary::from_state(states[i]);
+    all.merge(next);
+  }
+  return shown(all.answer(), render::name_of_recording(recording.files()));
+}
+
 /// @param run  compare or simulate, of a question and hooks
 template <class Run>
 Answer run_methods(const nb::object& progress, const Run& run) {
@@ -378,6 +406,8 @@ void bind_answers(nb::module_& module) {
   module.def("compare", compare, nb::arg("question"), nb::arg("shipped_models"), nb::arg("progress").none());
   module.def("simulate", simulate, nb::arg("question"), nb::arg("shipped_models"), nb::arg("progress").none());
   module.def("analyze", analyze, nb::arg("recording"), nb::arg("question"), nb::arg("progress").none());
+  module.def("summary", summary);
+  module.def("merged", merged);
 }
 
 }  // namespace specdec::python

@@ -268,6 +268,24 @@ void MonteCarloReplay::end_length(std::int64_t repetition, std::int64_t more) {
   for (std::size_t g = 0; g < gammas_.size(); ++g) steps_[r * gammas_.size() + g] += steps_over(length, gammas_[g]);
 }
 
+void MonteCarloReplay::end_sequence() {
+  for (std::int64_t repetition = 0; repetition < repetitions_; ++repetition) end_length(repetition, 0);
+  sequence_.reset();
+}
+
+void MonteCarloReplay::merge(MonteCarloReplay other) {
+  if (other.tokens_ == 0) return;
+  if (tokens_ > 0) core::require_in("MonteCarloReplay::merge", "depths", other.depths_, depths_, depths_);
+  core::require_same_size("MonteCarloReplay::merge", "the runs of the other", other.steps_.size(), "runs",
+                          steps_.size());
+  end_sequence();
+  other.end_sequence();
+  for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i] += other.steps_[i];
+  for (std::size_t i = 0; i < lengths_.size(); ++i) lengths_[i] += other.lengths_[i];
+  tokens_ += other.tokens_;
+  depths_ = other.depths_;
+}
+
 std::int64_t MonteCarloReplay::steps(std::size_t repetition, std::size_t gamma) const {
   std::int64_t steps = steps_[repetition * gammas_.size() + gamma] + steps_over(open_[repetition], gammas_[gamma]);
   for (std::size_t length = 1; length <= longest_counted; ++length) {

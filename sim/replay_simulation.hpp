@@ -149,13 +149,23 @@ class MonteCarloReplay {
 
   /// Adds the next positions, of as many depths as the first ones. Throws as ReplaySimulation::add.
   void add(const ReplayedPositions& positions);
+  /// Adds the sequences of another object with the same arguments, none of which is in this one.
+  void merge(MonteCarloReplay other);
   /// One entry per gamma, in the given order; empty before the first position.
   std::vector<MonteCarloTokens> result() const;
+
+  /// Ends the open sequence.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    end_sequence();
+    archive(tokens_, depths_, steps_, lengths_);
+  }
 
  private:
   void follow(const ReplayedPositions& positions, std::int64_t repetition);
   void count_lengths(std::span<const std::uint64_t> ends, std::size_t size, std::int64_t repetition);
   void end_length(std::int64_t repetition, std::int64_t more);
+  void end_sequence();
   std::int64_t steps(std::size_t repetition, std::size_t gamma) const;
 
   std::vector<std::int64_t> gammas_;

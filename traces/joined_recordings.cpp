@@ -78,6 +78,12 @@ std::vector<Note> JoinedRecordings::notes() const {
   return notes;
 }
 
+std::int64_t JoinedRecordings::depths() const {
+  std::int64_t depths = 1;
+  for (const auto& source : sources_) depths = std::max(depths, source->depths());
+  return depths;
+}
+
 bool JoinedRecordings::read(PositionBatch& batch) {
   while (!sources_[current_]->read(batch)) {
     if (current_ + 1 == sources_.size()) return false;

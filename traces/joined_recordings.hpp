@@ -24,6 +24,7 @@ class JoinedRecordings : public PositionSource {
   std::vector<std::filesystem::path> files() const override;
   std::string format() const override;
   std::vector<Note> notes() const override;
+  std::int64_t depths() const override;
   bool read(PositionBatch& batch) override;
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override;
 

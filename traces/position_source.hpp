@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ namespace specdec::traces {
 
 /// The model that a row belongs to.
 enum class Role { target, draft };
+
+/// PositionSource::depths() of accepted lengths.
+inline constexpr std::int64_t every_depth = std::numeric_limits<std::int64_t>::max();
 
 /// A recording, read once from front to end in bounded memory, whatever its file format.
 class PositionSource {
@@ -32,6 +36,9 @@ class PositionSource {
   virtual std::vector<Note> notes() const { return {}; }
   /// The total number of positions, if known before the end.
   virtual std::optional<std::int64_t> positions() const { return std::nullopt; }
+  /// The most depths of its scalar batches, or every_depth if some batches are of accepted lengths, which tell of all;
+  /// known as soon as the source is open.
+  virtual std::int64_t depths() const { return 1; }
 
   /// Reads the next positions, at least one; false at the end. The previous contents of `batch` become invalid.
   /// @throws FileError

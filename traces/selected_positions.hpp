@@ -47,6 +47,7 @@ class SelectedPositions : public PositionSource {
   std::vector<std::filesystem::path> files() const override { return source_->files(); }
   std::string format() const override { return source_->format(); }
   std::vector<Note> notes() const override { return source_->notes(); }
+  std::int64_t depths() const override { return source_->depths(); }
   /// @throws FileError as the other source does
   /// @throws UnknownTask at the end if the recording has none of the requested tasks
   bool read(PositionBatch& batch) override;

@@ -61,6 +61,7 @@ class TraceReader::State {
 
   const TraceMetadata& metadata() const { return metadata_; }
   std::int64_t positions() const { return positions_; }
+  std::int64_t depths() const { return depths_; }
 
   std::vector<fs::path> files() const {
     std::vector<fs::path> paths;
@@ -187,6 +188,9 @@ class TraceReader::State {
     require_same_index(entry.path, shard.tensors());
     entry.positions = shard.positions();
     positions_ += entry.positions;
+    if (shard.tier() == Tier::accepted_length) depths_ = every_depth;
+    if (shard.tier() == Tier::scalar)
+      depths_ = std::max(depths_, ColumnReader::width_of(*shard.tensors().draft.token_logprob));
     for (const auto& [name, reason] : shard.unread()) {
       if (!unread_.insert(name).second) continue;
       notes_.push_back({"tensor_not_read", fmt::format("{}: {} is not read: {}", entry.path.string(), name, reason)});
@@ -452,6 +456,7 @@ class TraceReader::State {
   TraceMetadata metadata_;
   std::vector<Note> notes_;
   std::int64_t positions_ = 0;
+  std::int64_t depths_ = 1;
   /// The reason why the first of the omitted shards is left out.
   std::optional<FileError> left_out_;
   std::set<std::string> unread_;
@@ -492,6 +497,7 @@ const TraceMetadata& TraceReader::metadata() const { return state_->metadata(); 
 std::vector<fs::path> TraceReader::files() const { return state_->files(); }
 std::vector<Note> TraceReader::notes() const { return state_->notes(); }
 std::optional<std::int64_t> TraceReader::positions() const { return state_->positions(); }
+std::int64_t TraceReader::depths() const { return state_->depths(); }
 bool TraceReader::read(PositionBatch& batch) { return state_->read(batch); }
 FileError TraceReader::refusal(std::int64_t position, Role role, std::string found, std::string expected) const {
   return state_->refusal(position, role, std::move(found), std::move(expected));

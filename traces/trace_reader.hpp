@@ -40,6 +40,7 @@ class TraceReader : public PositionSource {
   std::string format() const override { return "specdec-trace"; }
   std::vector<Note> notes() const override;
   std::optional<std::int64_t> positions() const override;
+  std::int64_t depths() const override;
   /// @throws FileError naming tensor and row if a value is impossible: an id outside the vocabulary, a log-probability
   ///   above 0, NaN where it has no meaning. Users of the rows must check whether they are distributions.
   bool read(PositionBatch& batch) override;

@@ -36,6 +36,14 @@ class ExactSum {
 
   friend bool operator==(const ExactSum&, const ExactSum&) = default;
 
+  template <class Archive>
+  void exchange(Archive& archive) {
+    auto low = static_cast<std::uint64_t>(steps_);
+    auto high = static_cast<std::int64_t>(steps_ >> 64U);
+    archive(low, high);
+    steps_ = static_cast<Fixed>(high) * (static_cast<Fixed>(1) << 64U) + low;
+  }
+
  private:
   __extension__ using Fixed = __int128;
 

@@ -71,6 +71,13 @@ class RateAccumulator {
   /// Adds the texts of another accumulator, none of which is in this one.
   void merge(RateAccumulator other);
 
+  /// Ends the open text.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    close_text();
+    archive(all_, tasks_, clusters_, prompts_, bracketed_, unknown_);
+  }
+
   std::optional<AcceptanceEstimate> overall(TaskMix mix) const;
   std::map<std::int32_t, AcceptanceEstimate> by_task() const;
 
@@ -91,6 +98,11 @@ class RateAccumulator {
     /// Ends a text that has positions.
     void close();
     void merge(const Group& other);
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(texts, lower_of_first, upper_of_first);
+    }
   };
   using Strata = std::vector<std::vector<Cluster>>;
 
@@ -122,6 +134,12 @@ class AcceptanceAccumulator {
   void add(const Observations& observations);
   /// Adds the texts of another accumulator, none of which is in this one.
   void merge(const AcceptanceAccumulator& other);
+
+  /// Ends the open text.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(mean_, emitted_, rules_, positions_, sequences_);
+  }
 
   /// The rate from the mean acceptance at each prefix (beta_t for rejection); empty if no position has one. Positions
   /// without one are left out and counted in a note.

@@ -49,6 +49,11 @@ void append(std::vector<double>& to, std::span<const double> values) {
 }
 
 template <std::size_t count>
+void add_to(std::array<core::ExactSum, count>& sums, const std::array<core::ExactSum, count>& terms) {
+  for (std::size_t i = 0; i < count; ++i) sums[i].add(terms[i]);
+}
+
+template <std::size_t count>
 double sum(const std::array<core::ExactSum, count>& groups) {
   core::ExactSum sum;
   for (const core::ExactSum& group : groups) sum.add(group);
@@ -262,6 +267,31 @@ void AdaptiveDrafting::finish() {
   end_sequence();
   current_.reset();
   evaluate();
+}
+
+void AdaptiveDrafting::Policy::merge(const Policy& other) {
+  chosen_most.add(other.chosen_most);
+  add_to(fewest, other.fewest);
+  add_to(most, other.most);
+  steps.add(other.steps);
+  drafted_fewest.add(other.drafted_fewest);
+  drafted_most.add(other.drafted_most);
+}
+
+void AdaptiveDrafting::merge(const AdaptiveDrafting& other) {
+  for (std::size_t i = 0; i < policies_.size(); ++i) policies_[i].merge(other.policies_[i]);
+  for (std::size_t gamma = 0; gamma < fixed_cost_.size(); ++gamma) add_to(fixed_cost_[gamma], other.fixed_cost_[gamma]);
+  confidence_known_ = confidence_known_ && other.confidence_known_;
+  positions_ += other.positions_;
+  for (std::size_t half = 0; half < programs_.size(); ++half) {
+    sequences_[half] += other.sequences_[half];
+    tokens_[half] += other.tokens_[half];
+    tokens_of_policies_[half] += other.tokens_of_policies_[half];
+    programs_[half].cost.add(other.programs_[half].cost);
+    programs_[half].tokens += other.programs_[half].tokens;
+    programs_[half].sequences += other.programs_[half].sequences;
+    programs_[half].left_out += other.programs_[half].left_out;
+  }
 }
 
 JudgedThreshold AdaptiveDrafting::judged(const Policy& policy, std::int64_t fixed_gamma) const {

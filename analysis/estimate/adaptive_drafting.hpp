@@ -120,8 +120,18 @@ class AdaptiveDrafting {
   /// @throws std::domain_error naming the position if a probability is NaN or outside [0, 1]
   void add(const DraftedColumns& columns);
 
-  /// Ends the last sequence; call it once, before report().
+  /// Ends the last sequence; call it before report().
   void finish();
+
+  /// Adds the texts of another object with the same options, none of which is in this one; both must be finished.
+  void merge(const AdaptiveDrafting& other);
+
+  /// Ends the last sequence.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    finish();
+    archive(policies_, confidence_known_, sequences_, tokens_, tokens_of_policies_, fixed_cost_, positions_, programs_);
+  }
 
   /// @param halves  ReplayEstimates::halves() of the same recording, by_position, max_gamma as here or more
   AdaptiveReport report(const std::array<theory::ReplayedRounds, 2>& halves) const;
@@ -137,6 +147,12 @@ class AdaptiveDrafting {
     core::ExactSum chosen_most;
     std::array<core::ExactSum, groups> fewest{}, most{};
     core::ExactSum steps, drafted_fewest, drafted_most;  // over the clusters judged on
+
+    void merge(const Policy& other);
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(chosen_most, fewest, most, steps, drafted_fewest, drafted_most);
+    }
   };
   struct Text {
     std::size_t half = 0;
@@ -156,6 +172,11 @@ class AdaptiveDrafting {
     double tokens = 0;
     std::int64_t sequences = 0;
     std::int64_t left_out = 0;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(cost, tokens, sequences, left_out);
+    }
   };
 
   void begin_sequence(const PositionLabels& labels, std::size_t at);

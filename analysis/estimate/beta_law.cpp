@@ -18,6 +18,11 @@ namespace {
 constexpr std::size_t correlated_block = 1024;
 constexpr auto cell_count = static_cast<double>(UnitIntervalSketch::cells);
 
+void add_to(std::vector<std::int64_t>& counts, const std::vector<std::int64_t>& more) {
+  counts.resize(std::max(counts.size(), more.size()));
+  for (std::size_t i = 0; i < more.size(); ++i) counts[i] += more[i];
+}
+
 }  // namespace
 
 void UnitIntervalSketch::add(double value) {
@@ -56,17 +61,42 @@ std::vector<std::int64_t> UnitIntervalSketch::histogram(std::int64_t bins) const
   return counts;
 }
 
+void UnitIntervalSketch::merge(const UnitIntervalSketch& other) {
+  add_to(counts_, other.counts_);
+  count_ += other.count_;
+}
+
 Autocorrelation::Autocorrelation(std::int64_t lags) : pairs_(static_cast<std::size_t>(lags)) {}
 
 void Autocorrelation::add(std::int64_t sequence, double value) {
   if (sequence != sequence_) {
-    end_block();
-    block_.clear();
-    before_ = 0;
+    end_sequence();
     sequence_ = sequence;
   }
   block_.push_back(value - 0.5);
   if (block_.size() == before_ + correlated_block) end_block();
+}
+
+void Autocorrelation::merge(Autocorrelation other) {
+  core::require_same_size("Autocorrelation::merge", "the lags of the other", other.pairs_.size(), "lags",
+                          pairs_.size());
+  end_sequence();
+  other.end_sequence();
+  for (std::size_t lag = 0; lag < pairs_.size(); ++lag) {
+    pairs_[lag].count += other.pairs_[lag].count;
+    pairs_[lag].sums.add(other.pairs_[lag].sums);
+    pairs_[lag].products.add(other.pairs_[lag].products);
+  }
+  count_ += other.count_;
+  sum_.add(other.sum_);
+  squares_.add(other.squares_);
+}
+
+void Autocorrelation::end_sequence() {
+  end_block();
+  block_.clear();
+  before_ = 0;
+  sequence_ = -1;
 }
 
 void Autocorrelation::end_block() {
@@ -116,7 +146,7 @@ void Autocorrelation::add_with_gaps() {
 
 Autocorrelation Autocorrelation::ended() const {
   Autocorrelation ended = *this;
-  ended.end_block();
+  ended.end_sequence();
   return ended;
 }
 
@@ -213,6 +243,24 @@ void BetaLawAccumulator::add(const Observations& observations) {
   target_entropy_.add(observations.target_entropy);
   draft_entropy_.add(observations.draft_entropy);
   top1_agreement_.add(observations.top1_agreement);
+}
+
+void BetaLawAccumulator::merge(const BetaLawAccumulator& other) {
+  lower_.merge(other.lower_);
+  upper_.merge(other.upper_);
+  for (const auto& [task, histogram] : other.by_task_) {
+    add_to(by_task_[task].lower, histogram.lower);
+    add_to(by_task_[task].upper, histogram.upper);
+  }
+  autocorrelation_.merge(other.autocorrelation_);
+  bracketed_ = bracketed_ || other.bracketed_;
+  d_lk_lower_.add(other.d_lk_lower_);
+  d_lk_upper_.add(other.d_lk_upper_);
+  kl_target_draft_.add(other.kl_target_draft_);
+  kl_draft_target_.add(other.kl_draft_target_);
+  target_entropy_.add(other.target_entropy_);
+  draft_entropy_.add(other.draft_entropy_);
+  top1_agreement_.add(other.top1_agreement_);
 }
 
 BetaSummary BetaLawAccumulator::summary() const {

@@ -31,6 +31,12 @@ class UnitIntervalSketch {
   std::optional<double> share_below(double x) const;
   /// Counts in `bins` equal bins; bins divides cells.
   std::vector<std::int64_t> histogram(std::int64_t bins) const;
+  void merge(const UnitIntervalSketch& other);
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(counts_, count_);
+  }
 
  private:
   std::vector<std::int64_t> counts_ = std::vector<std::int64_t>(cells + 1);
@@ -44,6 +50,16 @@ class Autocorrelation {
   explicit Autocorrelation(std::int64_t lags);
   /// Adds the next value of the current sequence, in [0, 1]; NaN leaves a gap.
   void add(std::int64_t sequence, double value);
+  /// Adds the sequences of another object with as many lags, none of which is in this one.
+  void merge(Autocorrelation other);
+
+  /// Ends the open sequence.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    end_sequence();
+    archive(pairs_, count_, sum_, squares_);
+  }
+
   /// rho_1, ..., rho_lags; empty if there are fewer than two pairs or the column is constant.
   std::vector<std::optional<double>> values() const;
   /// The number of pairs behind each value.
@@ -55,7 +71,13 @@ class Autocorrelation {
     std::int64_t count = 0;
     core::ExactSum sums;  // of x + y
     core::ExactSum products;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(count, sums, products);
+    }
   };
+  void end_sequence();
   void end_block();
   void add_known();
   void add_with_gaps();
@@ -98,6 +120,11 @@ struct BetaSummary {
   /// The number of positions in equal bins of [0, 1], for the lower and the upper ends.
   struct Histogram {
     std::vector<std::int64_t> lower, upper;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(lower, upper);
+    }
   };
   std::int64_t positions = 0;
   std::vector<Quantile> quantiles;
@@ -128,6 +155,16 @@ class BetaLawAccumulator {
  public:
   explicit BetaLawAccumulator(BetaLawOptions options = {});
   void add(const Observations& observations);
+  /// Adds the texts of another object with the same options, none of which is in this one.
+  void merge(const BetaLawAccumulator& other);
+
+  /// Ends the open text.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(lower_, upper_, by_task_, autocorrelation_, bracketed_, d_lk_lower_, d_lk_upper_, kl_target_draft_,
+            kl_draft_target_, target_entropy_, draft_entropy_, top1_agreement_);
+  }
+
   BetaSummary summary() const;
 
  private:
@@ -137,6 +174,11 @@ class BetaLawAccumulator {
     void add(std::span<const double> values);
     void add(const Column& other);
     ColumnMean mean() const;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(sum, finite, infinite);
+    }
   };
   void add_acceptance(const Observations& observations);
 

@@ -24,6 +24,11 @@ class ClusterMoments {
   /// sum (d_k - mean d)^2 with d_k = a_k - ratio b_k.
   double squared_deviations(double ratio) const;
 
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(clusters_, numerator_, denominator_, mean_a_, mean_b_, aa_, ab_, bb_);
+  }
+
  private:
   std::int64_t clusters_ = 0;
   double numerator_ = 0, denominator_ = 0;
@@ -102,9 +107,19 @@ class StreamingBatches {
   /// The batches as clusters.
   ClusterMoments moments() const;
 
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(cells_);
+  }
+
  private:
   struct BatchSums {
     double numerator = 0, denominator = 0;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(numerator, denominator);
+    }
 
     void add(const BatchSums& other) {
       numerator += other.numerator;

@@ -48,10 +48,20 @@ class ClusterTable {
   /// By task and key.
   std::vector<std::vector<Cluster>> by_task() const;
 
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(texts_, all_, has_tasks_, tasks_);
+  }
+
  private:
   struct Row {
     std::int64_t texts = 0;
     std::vector<core::ExactSum> sums;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(texts, sums);
+    }
   };
   using Key = std::pair<std::uint64_t, std::int32_t>;  // a cluster's leading bits, and the task or -1
   struct Rows {
@@ -61,6 +71,11 @@ class ClusterTable {
     Row& at(Key key, std::size_t columns);
     void add(const Rows& other, std::size_t columns);
     void keep_few(std::size_t columns);
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(bits, of);
+    }
   };
   void begin_tasks();
 
@@ -73,8 +88,7 @@ class ClusterTable {
 };
 
 /// The name of the method for an interval over clusters.
-inline constexpr const char* ratio_over_clusters =
-    "ratio of sums over prompts, or sequences without one, Student's t";
+inline constexpr const char* ratio_over_clusters = "ratio of sums over prompts, or sequences without one, Student's t";
 
 /// Two columns of a table as the terms of a ratio.
 struct RatioSums {

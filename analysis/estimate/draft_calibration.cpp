@@ -31,6 +31,14 @@ void DraftCalibration::CalibrationSums::add(std::int64_t of_sequence, std::uint6
   if (seen.drafted > 0) ++positions;
 }
 
+void DraftCalibration::CalibrationSums::merge(CalibrationSums other) {
+  end_text();
+  other.end_text();
+  if (clusters.empty()) batches = other.batches;
+  clusters.merge(other.clusters);
+  positions += other.positions;
+}
+
 DraftCalibration::DraftCalibration(std::int64_t bins) {
   core::require_in("DraftCalibration", "bins", bins, std::int64_t{0}, std::int64_t{1024});
   by_token_.resize(static_cast<std::size_t>(bins));
@@ -42,9 +50,9 @@ void DraftCalibration::add(const Observations& observations) {
   const PositionLabels labels = observations.labels();
   const std::vector<double>& top = observations.draft_top_probability;
   const Bracketed& accepted = observations.mean_acceptance;
-  if (!by_top_.empty() && !top.empty() && !accepted.empty() && accepted.exact()) {
+  if (!by_top_.empty() && !top.empty() && !accepted.empty()) {
     for (std::size_t i = 0; i < size; ++i) {
-      if (std::isnan(top[i]) || std::isnan(accepted.lower[i])) continue;
+      if (std::isnan(top[i]) || !accepted.exact_at(i)) continue;
       ++positions_with_top_;
       const std::size_t bin = core::unit_bin(top[i], by_top_.size());
       for (std::size_t b = 0; b < by_top_.size(); ++b) {
@@ -62,6 +70,15 @@ void DraftCalibration::add(const Observations& observations) {
       by_token_[b].add(labels.sequence[i], labels.cluster(i), observations.by_confidence[b][i]);
     }
   }
+}
+
+void DraftCalibration::merge(const DraftCalibration& other) {
+  core::require_same_size("DraftCalibration::merge", "the bins of the other", other.by_token_.size(), "bins",
+                          by_token_.size());
+  for (std::size_t b = 0; b < by_token_.size(); ++b) by_token_[b].merge(other.by_token_[b]);
+  for (std::size_t b = 0; b < by_top_.size(); ++b) by_top_[b].merge(other.by_top_[b]);
+  positions_ += other.positions_;
+  positions_with_top_ += other.positions_with_top_;
 }
 
 std::vector<CalibratedBin> DraftCalibration::by_token() const {
@@ -91,7 +108,8 @@ std::vector<CalibratedBin> DraftCalibration::told(const std::vector<CalibrationS
     // Rows as stored may sum to a little more than 1.
     acceptance.value = std::min(1.0, sums.numerator / calibrated.drafted);
     const bool single = bin.clusters.texts() == 1;
-    acceptance.method = std::string(single ? "batch means of the one sequence" : ratio_over_clusters) + ", within [0, 1]";
+    acceptance.method =
+        std::string(single ? "batch means of the one sequence" : ratio_over_clusters) + ", within [0, 1]";
     const auto error = single ? standard_error(bin.batches.moments()) : standard_error(sums.clusters);
     if (error && error->value > 0) acceptance.ci95 = bounded_t_interval(acceptance.value, *error, 0, 1);
   }

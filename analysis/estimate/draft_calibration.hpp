@@ -43,6 +43,14 @@ class DraftCalibration {
   /// without an exact mean acceptance out of by_top.
   /// @throws std::invalid_argument if the positions have a different number of bins
   void add(const Observations& observations);
+  /// Adds the texts of another object with as many bins, none of which is in this one.
+  void merge(const DraftCalibration& other);
+
+  /// Ends the open text.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(by_token_, by_top_, positions_, positions_with_top_);
+  }
 
   /// The number of positions with whole rows.
   std::int64_t positions() const { return positions_; }
@@ -62,6 +70,13 @@ class DraftCalibration {
 
     void add(std::int64_t of_sequence, std::uint64_t of_cluster, const core::DraftConfidence& seen);
     void end_text();
+    void merge(CalibrationSums other);
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      end_text();
+      archive(clusters, batches, positions);
+    }
   };
   static std::vector<CalibratedBin> told(const std::vector<CalibrationSums>& bins);
 

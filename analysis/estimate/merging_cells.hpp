@@ -27,6 +27,11 @@ class MergingCells {
   const std::vector<Cell>& cells() const { return cells_; }
   std::int64_t parts() const { return parts_; }
 
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(cells_, cell_length_, in_last_, parts_);
+  }
+
  private:
   static_assert(most % 2 == 0);
 

@@ -21,6 +21,8 @@ struct Bracketed {
 
   bool empty() const { return lower.empty(); }
   bool exact() const { return upper.empty(); }
+  /// False if the entry is unknown.
+  bool exact_at(std::size_t i) const { return lower[i] == highest()[i]; }
   const std::vector<double>& highest() const { return upper.empty() ? lower : upper; }
 };
 

@@ -103,7 +103,7 @@ Observer::Observer(TraceMetadata metadata, ObserveOptions options)
   draft_ = options_.draft.value_or(sampling);
   require_valid(target_);
   require_valid(draft_);
-  lenience_tells_ = rule_of_lenience(metadata_, rule_) != AcceptanceRule::greedy;
+  found_.lenience_tells = rule_of_lenience(metadata_, rule_) != AcceptanceRule::greedy;
   for (std::int64_t i = 0; i < options_.threads; ++i) workspaces_.push_back(std::make_unique<Workspace>());
 }
 
@@ -111,7 +111,23 @@ Observer::~Observer() = default;
 Observer::Observer(Observer&&) noexcept = default;
 Observer& Observer::operator=(Observer&&) noexcept = default;
 
+void Observer::merge(const Observer& other) {
+  const Found& more = other.found_;
+  text_source_.merge(other.text_source_);
+  found_.largest_sum_error = std::max(found_.largest_sum_error, more.largest_sum_error);
+  found_.lenience_tells = found_.lenience_tells || more.lenience_tells;
+  found_.not_greedy += more.not_greedy;
+  found_.underflowed += more.underflowed;
+  found_.one_depth_of_stateful_draft = found_.one_depth_of_stateful_draft || more.one_depth_of_stateful_draft;
+  found_.unused_depths = std::max(found_.unused_depths, more.unused_depths);
+}
+
 bool Observer::proposes_one_token() const { return rule_at_temperature(metadata_, rule_) != AcceptanceRule::rejection; }
+
+std::int64_t Observer::replayed_depths(std::int64_t depths, std::int64_t max_gamma) const {
+  if (depths == traces::every_depth) return max_gamma;
+  return proposes_one_token() ? 1 : depths;
+}
 
 bool Observer::forgives_impossible_tokens() const {
   return metadata_.path == traces::TextSource::other || options_.target.has_value();
@@ -137,11 +153,11 @@ Observations Observer::observe(const PositionSource& source, const PositionBatch
       break;
   }
   const bool one_depth = batch.tier != Tier::accepted_length && !out.acceptance.empty() && out.depths == 1;
-  if (one_depth && reads_own_states(metadata_.draft_kind)) one_depth_of_stateful_draft_ = true;
-  if (one_depth) unused_depths_ = std::max(unused_depths_, batch.depths);
+  if (one_depth && reads_own_states(metadata_.draft_kind)) found_.one_depth_of_stateful_draft = true;
+  if (one_depth) found_.unused_depths = std::max(found_.unused_depths, batch.depths);
   for (const auto& workspace : workspaces_) {
-    largest_sum_error_ = std::max(largest_sum_error_, workspace->largest_sum_error);
-    lenience_tells_ |= workspace->lenience_tells;
+    found_.largest_sum_error = std::max(found_.largest_sum_error, workspace->largest_sum_error);
+    found_.lenience_tells |= workspace->lenience_tells;
   }
   if (!options_.target) text_source_.add(out);
   return out;
@@ -159,36 +175,36 @@ std::vector<Note> Observer::notes() const {
   std::vector<Note> notes;
   const TextSourceResult text = text_source();
   if (text.suspicious()) notes.push_back({"text_not_from_target", text.warning()});
-  if (largest_sum_error_ > traces::row_sum_tolerance(traces::ElementType::f32)) {
+  if (found_.largest_sum_error > traces::row_sum_tolerance(traces::ElementType::f32)) {
     notes.push_back({"row_sums", fmt::format("sums of rows differ from 1 by up to {:.2g}; what is missing stays out of "
                                              "every sum, so acceptance at a position is uncertain by half of that",
-                                             largest_sum_error_)});
+                                             found_.largest_sum_error)});
   }
-  if (not_greedy_ > 0) {
+  if (found_.not_greedy > 0) {
     notes.push_back({"not_greedy_text",
                      fmt::format("{} tokens of a text of temperature 0 are not the target's first by rank; they count "
                                  "as rejected",
-                                 not_greedy_)});
+                                 found_.not_greedy)});
   }
-  if (underflowed_ > 0) {
+  if (found_.underflowed > 0) {
     notes.push_back(
         {"underflowed_tokens",
          fmt::format("{} emitted tokens have probability 0 in rows of F16, which round what lies below 3e-8 "
                      "to 0; their acceptance by rejection is taken for unknown",
-                     underflowed_)});
+                     found_.underflowed)});
   }
-  if (one_depth_of_stateful_draft_) {
+  if (found_.one_depth_of_stateful_draft) {
     notes.push_back({"approximate_replay",
                      fmt::format("a draft of kind \"{}\" reads its own states, but its acceptance is seen at one depth "
                                  "only: replay is approximate; record q.token_logprob as [positions, depths], "
                                  "without rows, for the rule rejection",
                                  metadata_.draft_kind)});
   }
-  if (unused_depths_ > 1) {
+  if (found_.unused_depths > 1) {
     notes.push_back({"unused_depths",
                      fmt::format("q.token_logprob has {} depths, but whole rows, lists of top tokens and ranks are "
                                  "replayed at one",
-                                 unused_depths_)});
+                                 found_.unused_depths)});
   }
   return notes;
 }

@@ -98,12 +98,28 @@ class Observer {
   /// temperature 0.
   bool proposes_one_token() const;
 
+  /// The depths at which a recording is replayed: 1 under rules that know no other, else those of its scalar positions,
+  /// or max_gamma for accepted lengths.
+  /// @param depths  PositionSource::depths()
+  std::int64_t replayed_depths(std::int64_t depths, std::int64_t max_gamma) const;
+
   /// True if the rows seen so far determine lenience. Under the greedy rule and at temperature 0 they do not if
   /// every row of the target has all mass on one token.
-  bool lenience_tells() const { return lenience_tells_; }
+  bool lenience_tells() const { return found_.lenience_tells; }
 
   /// Whether the text is the target's own, by all batches so far; no test if options.target reshapes the rows.
   TextSourceResult text_source() const { return text_source_.result(); }
+
+  /// Adds what another observer of the same recording and with the same options found in batches that this one did not
+  /// see. Afterwards notes(), text_source() and lenience_tells() are those of all.
+  void merge(const Observer& other);
+
+  /// What the observer found so far.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(text_source_, found_.largest_sum_error, found_.lenience_tells, found_.not_greedy, found_.underflowed,
+            found_.one_depth_of_stateful_draft, found_.unused_depths);
+  }
 
   /// Notes for the reader: one per kind, over all batches so far. The first one, if the tests say so, is that the text
   /// is not the target's own.
@@ -133,12 +149,15 @@ class Observer {
   core::Standardisation draft_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;  // one per thread
   TextSourceAccumulator text_source_;
-  double largest_sum_error_ = 0;
-  bool lenience_tells_ = true;
-  std::int64_t not_greedy_ = 0;
-  std::int64_t underflowed_ = 0;
-  bool one_depth_of_stateful_draft_ = false;
-  std::int64_t unused_depths_ = 1;
+  struct Found {
+    double largest_sum_error = 0;
+    bool lenience_tells = true;
+    std::int64_t not_greedy = 0;
+    std::int64_t underflowed = 0;
+    bool one_depth_of_stateful_draft = false;
+    std::int64_t unused_depths = 1;
+  };
+  Found found_;
 };
 
 }  // namespace specdec::estimate

@@ -62,9 +62,8 @@ double surprisal_under(const traces::TargetRow& row, std::int64_t token, std::in
   if (row.space == traces::RowSpace::log_probabilities) {
     return means_zero(value) ? std::numeric_limits<double>::infinity() : -value;
   }
-  return known < 0 || !std::isfinite(known_surprisal)
-             ? unknown
-             : known_surprisal + (core::stored_value(row, known) - value);
+  return known < 0 || !std::isfinite(known_surprisal) ? unknown
+                                                      : known_surprisal + (core::stored_value(row, known) - value);
 }
 
 /// The neighbours to which the first rows of the batch belong, if their own tokens are impossible under them: all of
@@ -205,8 +204,8 @@ bool Observer::may_have_underflowed(const traces::TargetRow& row, std::int64_t t
 }
 
 std::optional<core::RowFault> Observer::observe_lenience(const traces::TargetRow& stored,
-                                                         const traces::TargetRow& target,
-                                                         const traces::DraftRow& draft, Workspace& work) const {
+                                                         const traces::TargetRow& target, const traces::DraftRow& draft,
+                                                         Workspace& work) const {
   const std::vector<double>& leniences = options_.lenience;
   work.lenience.resize(leniences.size());
   const AcceptanceRule rule = rule_of_lenience(metadata_, rule_);
@@ -309,7 +308,7 @@ void Observer::observe_full(const PositionSource& source, const PositionBatch& b
   for (std::int64_t i = 0; i < batch.size; ++i) {
     const bool underflowed = std::isinf(out.surprisal[index(i)]) && !forgives_impossible_tokens();
     if (underflowed) {
-      ++underflowed_;
+      ++found_.underflowed;
       out.surprisal[index(i)] = unknown;
     }
     if (batch.token[index(i)] < 0 || (underflowed && rule_ == AcceptanceRule::rejection)) {

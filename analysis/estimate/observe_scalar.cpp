@@ -111,7 +111,7 @@ void Observer::observe_ranks(const PositionBatch& batch, Observations& out) {
     if (!both) continue;
     const std::int32_t target_rank = batch.target_token_rank[index(i)];
     put(greedy, i, greedy_acceptance(target_rank, draft_rank, temperature_zero));
-    if (temperature_zero && target_rank > 1) ++not_greedy_;
+    if (temperature_zero && target_rank > 1) ++found_.not_greedy;
   }
 }
 

@@ -136,8 +136,15 @@ class ReplayEstimates {
   /// Adds the texts of another object with the same options, none of which is in this one; both must be finished.
   void merge(const ReplayEstimates& other);
 
-  /// Ends the last sequence and the recording; call it once, before the reports.
+  /// Ends the last sequence and the recording; call it before the reports.
   void finish();
+
+  /// Ends the last sequence.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    finish();
+    archive(halves_, clusters_, prompts_, positions_, sequences_, longest_, cells_);
+  }
 
   /// Reports end at this gamma, in [1, max_gamma], since the recording tells nothing of longer drafts.
   /// @throws std::domain_error outside that range
@@ -165,6 +172,11 @@ class ReplayEstimates {
     double tokens = 0;
     double rejections = 0;      // sum of 1 - a_t, the mean over its depths
     std::vector<double> steps;  // (gammas)
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(task, key, sequences, tokens, rejections, steps);
+    }
   };
 
  private:

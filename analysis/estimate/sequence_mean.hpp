@@ -34,6 +34,13 @@ class SequenceMean {
   /// Adds the texts of another object, none of which is in this one.
   void merge(SequenceMean other);
 
+  /// Ends the open text.
+  template <class Archive>
+  void exchange(Archive& archive) {
+    end_text();
+    archive(clusters_, batches_, positions_);
+  }
+
   std::int64_t positions() const { return positions_; }
   /// Empty if no value was finite.
   std::optional<Estimate> estimate() const;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace specdec::estimate {
 namespace {
@@ -27,6 +28,12 @@ void TextSourceAccumulator::Sums::add(double a_deviation, double a_variance) {
   ++positions;
 }
 
+void TextSourceAccumulator::Sums::merge(const Sums& other) {
+  deviation.add(other.deviation);
+  variance.add(other.variance);
+  positions += other.positions;
+}
+
 MartingaleTest TextSourceAccumulator::Sums::test(double least_variance) const {
   MartingaleTest result{std::nullopt, positions, variance.value()};
   if (result.variance >= least_variance) result.z = deviation.value() / std::sqrt(result.variance);
@@ -36,10 +43,13 @@ MartingaleTest TextSourceAccumulator::Sums::test(double least_variance) const {
 void TextSourceAccumulator::add(const Observations& observations) {
   const Bracketed& a = observations.acceptance;
   const Bracketed& mean = observations.mean_acceptance;
-  if (!a.empty() && a.exact() && !mean.empty() && mean.exact() && observations.depths == 1) {
-    for_each_known(
-        observations.acceptance_variance, [&](std::size_t i) { return a.lower[i] - mean.lower[i]; },
-        [&](double deviation, double variance) { acceptance_.add(deviation, variance); });
+  if (!a.empty() && !mean.empty() && observations.depths == 1) {
+    const auto deviation_at = [&](std::size_t i) {
+      const bool exact = a.exact_at(i) && mean.exact_at(i);
+      return exact ? a.lower[i] - mean.lower[i] : std::numeric_limits<double>::quiet_NaN();
+    };
+    for_each_known(observations.acceptance_variance, deviation_at,
+                   [&](double deviation, double variance) { acceptance_.add(deviation, variance); });
   }
   if (!observations.surprisal.empty() && !observations.target_entropy.empty()) {
     for_each_known(
@@ -58,6 +68,18 @@ void TextSourceAccumulator::ShiftedSums::add(const std::vector<double>& surprisa
     impossible |= std::isinf(deviation);
     if (std::isfinite(deviation) && std::isfinite(variance)) sums.add(deviation, variance);
   }
+}
+
+void TextSourceAccumulator::ShiftedSums::merge(const ShiftedSums& other) {
+  sums.merge(other.sums);
+  impossible = impossible || other.impossible;
+}
+
+void TextSourceAccumulator::merge(const TextSourceAccumulator& other) {
+  acceptance_.merge(other.acceptance_);
+  surprisal_.merge(other.surprisal_);
+  previous_.merge(other.previous_);
+  next_.merge(other.next_);
 }
 
 bool TextSourceAccumulator::ShiftedSums::passes() const {

@@ -55,11 +55,17 @@ struct TextSourceResult {
 /// standard normal for many positions. Comparing the intervals of the two estimates of alpha is far less sensitive.
 ///
 /// Source:   docs/theory.md#was-the-text-sampled-from-the-target
-/// Assumes:  full tier; positions that lack one of the columns are left out.
+/// Assumes:  full tier; positions that lack one of the columns, or know it as a bracket, are left out.
 class TextSourceAccumulator {
  public:
   void add(const Observations& observations);
+  void merge(const TextSourceAccumulator& other);
   TextSourceResult result() const;
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(acceptance_, surprisal_, previous_, next_);
+  }
 
  private:
   struct Sums {
@@ -68,7 +74,13 @@ class TextSourceAccumulator {
     std::int64_t positions = 0;
 
     void add(double a_deviation, double a_variance);
+    void merge(const Sums& other);
     MartingaleTest test(double least_variance) const;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(deviation, variance, positions);
+    }
   };
   /// The second test with another token of the text in place of x_t.
   struct ShiftedSums {
@@ -76,7 +88,13 @@ class TextSourceAccumulator {
     bool impossible = false;
 
     void add(const std::vector<double>& surprisal, const Observations& observations);
+    void merge(const ShiftedSums& other);
     bool passes() const;
+
+    template <class Archive>
+    void exchange(Archive& archive) {
+      archive(sums, impossible);
+    }
   };
   Sums acceptance_;
   Sums surprisal_;

@@ -6,13 +6,9 @@
 
 namespace specdec::planning {
 
-ReplayColumns::ReplayColumns(std::int64_t max_gamma, const estimate::Observations& first)
-    : max_gamma_(max_gamma), depths_(first.accepted_length.empty() ? first.depths : max_gamma) {}
-
 bool ReplayColumns::take(const estimate::Observations& seen) {
   own_lower_.clear();
   own_upper_.clear();
-  if ((seen.accepted_length.empty() ? seen.depths : max_gamma_) > depths_) cuts_depths_ = true;
   if (!seen.accepted_length.empty()) {
     take_lengths(seen);
   } else if (!seen.acceptance.empty()) {
@@ -85,10 +81,14 @@ std::string no_longer_draft(std::int64_t longest) {
       longest + 1, longest == 1 ? "1 token" : fmt::format("{} tokens", longest));
 }
 
-std::string nothing_of_acceptance(const traces::PositionBatch& batch) {
-  std::string why = "the recording says nothing of acceptance under this rule";
+bool lacks_tokens(const traces::PositionBatch& batch) {
   const bool has_rows = batch.tier == traces::Tier::full || batch.tier == traces::Tier::top_k;
-  if (has_rows && batch.token.empty()) why += ": column token is missing, the emitted tokens";
+  return has_rows && batch.token.empty();
+}
+
+std::string nothing_of_acceptance(bool lacks_tokens) {
+  std::string why = "the recording says nothing of acceptance under this rule";
+  if (lacks_tokens) why += ": column token is missing, the emitted tokens";
   return why;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,17 +17,14 @@ namespace specdec::planning {
 ///
 ///   a_t unknown        the bracket [0, 1]
 ///   fewer depths       the last column is repeated
-///   more depths        the further columns are dropped
 ///   accepted length    draft j of the round from s is accepted iff it emits more than j tokens: a_(s+j-1, j) is 0 or 1
 class ReplayColumns {
  public:
-  /// @param max_gamma  depths over which an accepted length is spread
-  /// @param first      the first batch, which determines the number of depths
-  ReplayColumns(std::int64_t max_gamma, const estimate::Observations& first);
+  /// @param depths  those of the deepest batch, of which the rest is held or unused; see
+  ///                estimate::Observer::replayed_depths
+  explicit ReplayColumns(std::int64_t depths) : depths_(depths) {}
 
   std::int64_t depths() const { return depths_; }
-  /// True if a batch had more depths than the first one; the excess is lost.
-  bool cuts_depths() const { return cuts_depths_; }
 
   /// The longest draft that the accepted lengths taken so far tell of: the largest one less the target's own token, at
   /// least 1. Of longer drafts nobody knows whether they were made. Empty without accepted lengths.
@@ -41,15 +39,20 @@ class ReplayColumns {
   std::span<const double> highest() const { return upper_; }
   bool exact() const { return exact_; }
 
+  /// Adds what another object of as many depths saw in other sequences, for longest_draft.
+  void merge(const ReplayColumns& other) { largest_length_ = std::max(largest_length_, other.largest_length_); }
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(largest_length_);
+  }
+
  private:
   void take_rates(const estimate::Observations& seen);
   void take_lengths(const estimate::Observations& seen);
   /// Advances to the next position; returns how many positions of its sequence lie before it.
   std::int64_t next_of(std::int64_t sequence);
 
-  std::int64_t max_gamma_;
   std::int64_t depths_;
-  bool cuts_depths_ = false;
   std::span<const double> lower_;
   std::span<const double> upper_;
   bool exact_ = true;
@@ -61,8 +64,11 @@ class ReplayColumns {
   std::vector<std::int32_t> lengths_;  // its accepted lengths, at least the last `depths` ones
 };
 
+/// Whether a batch has the distributions, but not the emitted tokens, without which some rules know no acceptance.
+bool lacks_tokens(const traces::PositionBatch& batch);
+
 /// The reason why take() rejected a batch, in words.
-std::string nothing_of_acceptance(const traces::PositionBatch& batch);
+std::string nothing_of_acceptance(bool lacks_tokens);
 
 /// Why longer drafts than ReplayColumns::longest_draft() are not replayed.
 std::string no_longer_draft(std::int64_t longest);

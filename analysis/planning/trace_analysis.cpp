@@ -38,12 +38,37 @@ struct Means {
     take(target_entropy, seen.target_entropy);
     take(draft_entropy, seen.draft_entropy);
   }
+
+  void merge(const Means& other) {
+    d_lk.merge(other.d_lk);
+    top1_agreement.merge(other.top1_agreement);
+    kl_target_draft.merge(other.kl_target_draft);
+    kl_draft_target.merge(other.kl_draft_target);
+    target_entropy.merge(other.target_entropy);
+    draft_entropy.merge(other.draft_entropy);
+  }
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(d_lk, top1_agreement, kl_target_draft, kl_draft_target, target_entropy, draft_entropy);
+  }
 };
 
 /// One of several leniences: its columns of the observations.
 struct LenienceMeans {
   estimate::RateAccumulator alpha;
   SequenceMean strict{shares}, lenient{shares};
+
+  void merge(const LenienceMeans& other) {
+    alpha.merge(other.alpha);
+    strict.merge(other.strict);
+    lenient.merge(other.lenient);
+  }
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(alpha, strict, lenient);
+  }
 };
 
 /// The rate of positions that are known exactly; empty if there are none.
@@ -107,32 +132,21 @@ std::string_view name_of(SweepSetting::Applies applies) {
 
 class TraceAnalyzer::State {
  public:
-  State(const traces::TraceMetadata& metadata, TraceAnalysisOptions options)
+  State(const traces::TraceMetadata& metadata, std::int64_t depths, TraceAnalysisOptions options)
       : options_(std::move(options)),
         observer_(metadata, options_.observe),
         acceptance_(options_.mix),
         calibration_(options_.observe.confidence_bins) {
     core::require_in("TraceAnalyzer", "max_gamma", options_.max_gamma, 1, theory::largest_replayed_gamma);
     lenience_.resize(options_.observe.lenience.size());
-    if (metadata.path == traces::TextSource::other && !options_.force_replay) {
-      no_replay({"path_other",
-                 "the text is not the target's own, so that replay means nothing; --force-replay computes it all the "
-                 "same"});
-    }
-    if (observer_.rule() == traces::AcceptanceRule::greedy && metadata.path != traces::TextSource::other &&
-        metadata.temperature.value_or(1) != 0) {
-      notes_.push_back({"greedy_of_sampled_text",
-                        "acceptance is greedy, but the text was not recorded as one of temperature 0: its prefixes are "
-                        "not those that greedy decoding meets"});
-    }
-    if (is_reshaped(metadata, options_.observe) && !options_.sweep.empty()) {
-      no_sweep({"sweep_needs_raw_rows",
-                "the rows were kept after temperature, top-k, top-p or min-p, so that no other standardisation can be "
-                "computed; record them raw"});
-    }
-    if (sweeps_) {
+    of_other_text_ = metadata.path == traces::TextSource::other;
+    greedy_of_sampled_text_ =
+        observer_.rule() == traces::AcceptanceRule::greedy && !of_other_text_ && metadata.temperature.value_or(1) != 0;
+    reshaped_ = is_reshaped(metadata, options_.observe);
+    if (!reshaped_) {
       for (const SweepSetting& setting : options_.sweep) sweeps_of_.push_back(sweep_of(setting, metadata, options_));
     }
+    if (!of_other_text_ || options_.force_replay) begin_replay(depths);
   }
 
   const Observations& add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
@@ -149,7 +163,32 @@ class TraceAnalyzer::State {
     return seen_;
   }
 
+  void merge(State& other) {
+    end();
+    other.end();
+    observer_.merge(other.observer_);
+    add_counts(tiers_, other.tiers_);
+    add_counts(positions_by_task_, other.positions_by_task_);
+    acceptance_.merge(other.acceptance_);
+    law_.merge(other.law_);
+    calibration_.merge(other.calibration_);
+    means_.merge(other.means_);
+    for (std::size_t l = 0; l < lenience_.size(); ++l) lenience_[l].merge(other.lenience_[l]);
+    leave_sweeps_to_whole_rows();
+    for (std::size_t s = 0; s < sweeps_of_.size(); ++s) sweeps_of_[s].acceptance.merge(other.sweeps_of_[s].acceptance);
+    if (columns_) merge_replay(other);
+  }
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(observer_, tiers_, positions_by_task_, acceptance_, law_, calibration_, means_, lenience_);
+    leave_sweeps_to_whole_rows();
+    for (Sweep& sweep : sweeps_of_) archive(sweep.acceptance);
+    if (columns_) exchange_replay(archive);
+  }
+
   TraceAnalysis finish(const std::vector<std::string>& task_names) {
+    end();
     TraceAnalysis result;
     result.rule = observer_.rule();
     result.positions = acceptance_.positions();
@@ -163,8 +202,8 @@ class TraceAnalyzer::State {
     result.text_source = observer_.text_source();
     result.replay_refused = result.text_source.suspicious() && !options_.force_replay;
     result.law = law_.summary();
-    const std::vector<Note> observed = observer_.notes();
-    notes_.insert(notes_.begin(), observed.begin(), observed.end());
+    notes_ = observer_.notes();
+    note_what_is_missing(result);
     note_alphas(result);
     note_part_of_positions(result);
     note_clusters(result);
@@ -178,24 +217,24 @@ class TraceAnalyzer::State {
     return result;
   }
 
-  const ReplayColumns* replayed() const { return replays_ && columns_ ? &*columns_ : nullptr; }
+  const ReplayColumns* replayed() const { return replays() ? &*columns_ : nullptr; }
+  std::int64_t positions() const { return acceptance_.positions(); }
+  std::int64_t sequences() const { return acceptance_.sequences(); }
 
  private:
-  void no_replay(Note note) {
-    replays_ = false;
-    not_replayed_ = note.message;
-    notes_.push_back(std::move(note));
+  template <class Key>
+  static void add_counts(std::map<Key, std::int64_t>& counts, const std::map<Key, std::int64_t>& more) {
+    for (const auto& [key, count] : more) counts[key] += count;
   }
 
-  void no_sweep(Note note) {
-    sweeps_ = false;
-    sweeps_of_.clear();
-    notes_.push_back(std::move(note));
-  }
+  bool whole_rows() const { return tiers_.empty() || (tiers_.size() == 1 && tiers_.count(Tier::full) > 0); }
+  bool replays() const { return columns_ && !says_nothing_; }
 
-  void no_adaptive(Note note) {
-    adaptive_.reset();
-    notes_.push_back(std::move(note));
+  void end() {
+    if (!columns_) return;
+    lower_->finish();
+    if (upper_) upper_->finish();
+    if (adaptive_) adaptive_->finish();
   }
 
   void add_lenience() {
@@ -206,29 +245,37 @@ class TraceAnalyzer::State {
     }
   }
 
+  /// Another standardisation means nothing unless it is that of all positions.
+  void leave_sweeps_to_whole_rows() {
+    if (!whole_rows()) sweeps_of_.clear();
+  }
+
   void add_sweep(const traces::PositionSource& source, const traces::PositionBatch& batch) {
-    if (sweeps_of_.empty()) return;
-    if (batch.tier != Tier::full) {
-      return no_sweep({"sweep_needs_full_tier",
-                       "another standardisation needs whole rows, which some positions of this recording lack"});
-    }
+    leave_sweeps_to_whole_rows();
     for (Sweep& sweep : sweeps_of_) sweep.acceptance.add(sweep.observer.observe(source, batch));
   }
 
   void add_replay(const traces::PositionBatch& batch) {
-    if (!replays_) return;
-    if (!columns_) begin_replay();
+    if (!columns_) return;
     if (!columns_->take(seen_)) {
-      return no_replay({"no_replay", nothing_of_acceptance(batch)});
+      says_nothing_ = true;
+      lacks_tokens_ = lacks_tokens_ || lacks_tokens(batch);
     }
-    if (!columns_->exact() && !upper_) upper_ = lower_;
+    if (says_nothing_) return;
+    if (!columns_->exact()) part_ends();
     lower_->add({columns_->lower(), seen_.labels()});
     if (upper_) upper_->add({columns_->highest(), seen_.labels()});
     add_adaptive();
   }
 
-  void begin_replay() {
-    columns_.emplace(options_.max_gamma, seen_);
+  /// From here on the upper ends of the brackets are replayed beside the lower ones.
+  void part_ends() {
+    if (!upper_) upper_ = lower_;
+    adaptive_.reset();
+  }
+
+  void begin_replay(std::int64_t depths) {
+    columns_.emplace(observer_.replayed_depths(depths, options_.max_gamma));
     estimate::ReplayEstimateOptions replay;
     replay.replay = {options_.max_gamma, columns_->depths(), true};
     replay.cost = options_.cost;
@@ -237,12 +284,7 @@ class TraceAnalyzer::State {
     replay.threads = options_.observe.threads;
     if (!options_.judges_drafting) replay.resamplings = 0;
     lower_.emplace(replay);
-    if (!options_.cost || !options_.judges_drafting) return;
-    if (columns_->depths() > 1) {
-      return no_adaptive({"adaptive_needs_one_depth",
-                          "the draft's acceptance depends on the depth in the round, which adaptive drafting does not "
-                          "know"});
-    }
+    if (!options_.cost || !options_.judges_drafting || columns_->depths() > 1) return;
     estimate::AdaptiveOptions adaptive;
     adaptive.max_gamma = options_.max_gamma;
     adaptive.cost = *options_.cost;
@@ -253,12 +295,31 @@ class TraceAnalyzer::State {
     adaptive_.emplace(std::move(adaptive));
   }
 
+  void merge_replay(State& other) {
+    says_nothing_ = says_nothing_ || other.says_nothing_;
+    lacks_tokens_ = lacks_tokens_ || other.lacks_tokens_;
+    columns_->merge(*other.columns_);
+    if (other.upper_) part_ends();
+    if (upper_) upper_->merge(other.upper_ ? *other.upper_ : *other.lower_);
+    lower_->merge(*other.lower_);
+    confidence_known_ = confidence_known_ && other.confidence_known_;
+    confidence_varies_ = confidence_varies_ || other.confidence_varies_;
+    if (adaptive_) adaptive_->merge(*other.adaptive_);
+  }
+
+  template <class Archive>
+  void exchange_replay(Archive& archive) {
+    bool has_upper = upper_.has_value();
+    archive(says_nothing_, lacks_tokens_, *columns_, *lower_, has_upper, confidence_known_, confidence_varies_);
+    if (has_upper) {
+      part_ends();
+      archive(*upper_);
+    }
+    if (adaptive_) archive(*adaptive_);
+  }
+
   void add_adaptive() {
     if (!adaptive_) return;
-    if (upper_) {
-      return no_adaptive({"adaptive_needs_exact_acceptance",
-                          "adaptive drafting is computed from exact acceptances, but some are known in brackets only"});
-    }
     confidence_known_ = confidence_known_ && (observer_.proposes_one_token() ? see_proposals() : see_samples());
     estimate::DraftedColumns drafted{columns_->lower(), {}, {}, seen_.labels()};
     if (confidence_known_) {
@@ -313,6 +374,50 @@ class TraceAnalyzer::State {
       }
     }
     return true;
+  }
+
+  void note_what_is_missing(TraceAnalysis& result) {
+    if (of_other_text_ && !options_.force_replay) {
+      result.not_replayed =
+          "the text is not the target's own, so that replay means nothing; --force-replay computes it all the same";
+      notes_.push_back({"path_other", result.not_replayed});
+    }
+    if (greedy_of_sampled_text_) {
+      notes_.push_back({"greedy_of_sampled_text",
+                        "acceptance is greedy, but the text was not recorded as one of temperature 0: its prefixes are "
+                        "not those that greedy decoding meets"});
+    }
+    note_missing_sweep();
+    if (says_nothing_) {
+      result.not_replayed = nothing_of_acceptance(lacks_tokens_);
+      notes_.push_back({"no_replay", result.not_replayed});
+    }
+    note_missing_adaptive(result);
+  }
+
+  void note_missing_sweep() {
+    const bool expected = options_.asked_for_sweep || tiers_.count(Tier::full) > 0;
+    if (options_.sweep.empty() || !expected) return;
+    if (reshaped_) {
+      notes_.push_back({"sweep_needs_raw_rows",
+                        "the rows were kept after temperature, top-k, top-p or min-p, so that no other standardisation "
+                        "can be computed; record them raw"});
+    } else if (!whole_rows()) {
+      notes_.push_back({"sweep_needs_full_tier",
+                        "another standardisation needs whole rows, which some positions of this recording lack"});
+    }
+  }
+
+  void note_missing_adaptive(const TraceAnalysis& result) {
+    if (!options_.cost || !options_.judges_drafting || !replays() || result.positions == 0) return;
+    if (columns_->depths() > 1) {
+      notes_.push_back({"adaptive_needs_one_depth",
+                        "the draft's acceptance depends on the depth in the round, which adaptive drafting does not "
+                        "know"});
+    } else if (upper_) {
+      notes_.push_back({"adaptive_needs_exact_acceptance",
+                        "adaptive drafting is computed from exact acceptances, but some are known in brackets only"});
+    }
   }
 
   /// Notes on what the estimates of alpha say of each other and of their intervals.
@@ -388,6 +493,7 @@ class TraceAnalyzer::State {
   }
 
   void finish_lenience(TraceAnalysis& result) {
+    if (!options_.asked_for_lenience && tiers_.count(Tier::full) == 0) return;
     if (!observer_.lenience_tells() && tiers_.count(Tier::full) > 0) {
       if (lenience_.empty()) return;
       notes_.push_back({"lenience_needs_raw_rows",
@@ -426,13 +532,10 @@ class TraceAnalyzer::State {
   void finish_replay(TraceAnalysis& result) {
     result.has_depths = columns_ && columns_->depths() > 1;
     const Ends alpha = alpha_of(result.alpha, result.alpha_emitted);
-    if (!replays_ || !lower_) {
-      result.not_replayed = not_replayed_;
+    if (!replays() || result.positions == 0) {
       result.iid = iid_rows(alpha);
       return;
     }
-    lower_->finish();
-    if (upper_) upper_->finish();
     std::int64_t last_gamma = options_.max_gamma;
     if (const auto longest = columns_->longest_draft(); longest && *longest < last_gamma) {
       last_gamma = *longest;
@@ -447,13 +550,6 @@ class TraceAnalyzer::State {
     if (upper_) replay.upper = upper_->report(alpha.upper);
     replay.positions = position_acceptance(*lower_, upper_ ? &*upper_ : nullptr, last_gamma);
     result.replay = std::move(replay);
-    if (columns_->cuts_depths()) {
-      notes_.push_back({"depths_cut",
-                        fmt::format("acceptance is replayed at {} depth{}, as many as the first positions have: deeper "
-                                    "columns and accepted lengths that come later are cut to that, so that replay is "
-                                    "approximate",
-                                    columns_->depths(), columns_->depths() == 1 ? "" : "s")});
-    }
     for (const std::string& note : result.replay->highest().notes) notes_.push_back({"replay", note});
     finish_adaptive(result);
   }
@@ -489,7 +585,6 @@ class TraceAnalyzer::State {
 
   void finish_adaptive(TraceAnalysis& result) {
     if (!adaptive_) return;
-    adaptive_->finish();
     result.adaptive = adaptive_->report(lower_->halves());
     for (const std::string& note : result.adaptive->notes) notes_.push_back({"adaptive", note});
     if ((confidence_known_ && confidence_varies_) || rejected_below_.empty()) return;
@@ -548,11 +643,13 @@ class TraceAnalyzer::State {
   estimate::DraftCalibration calibration_;
   Means means_;
   std::vector<LenienceMeans> lenience_;
-  bool sweeps_ = true;
-  std::vector<Sweep> sweeps_of_;
-  bool replays_ = true;
-  std::string not_replayed_;
-  std::optional<ReplayColumns> columns_;
+  bool of_other_text_ = false;
+  bool greedy_of_sampled_text_ = false;
+  bool reshaped_ = false;
+  std::vector<Sweep> sweeps_of_;  // empty once a position lacks whole rows
+  bool says_nothing_ = false;     // true once a batch says nothing of acceptance, from when on nothing is replayed
+  bool lacks_tokens_ = false;
+  std::optional<ReplayColumns> columns_;  // with the two replays; empty if the text must not be replayed
   std::optional<estimate::ReplayEstimates> lower_;
   std::optional<estimate::ReplayEstimates> upper_;
   bool confidence_known_ = true;
@@ -565,20 +662,28 @@ class TraceAnalyzer::State {
 
 const AcceptanceEstimate* TraceAnalysis::best_alpha() const { return of_more_positions(alpha, alpha_emitted); }
 
-TraceAnalyzer::TraceAnalyzer(const traces::TraceMetadata& metadata, TraceAnalysisOptions options)
-    : state_(std::make_unique<State>(metadata, std::move(options))) {}
+TraceAnalyzer::TraceAnalyzer(const traces::TraceMetadata& metadata, std::int64_t depths, TraceAnalysisOptions options)
+    : state_(std::make_unique<State>(metadata, depths, std::move(options))) {}
 TraceAnalyzer::~TraceAnalyzer() = default;
+TraceAnalyzer::TraceAnalyzer(TraceAnalyzer&&) noexcept = default;
+TraceAnalyzer& TraceAnalyzer::operator=(TraceAnalyzer&&) noexcept = default;
 
 const Observations& TraceAnalyzer::add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
   return state_->add(source, batch);
 }
+
+void TraceAnalyzer::merge(TraceAnalyzer& other) { state_->merge(*other.state_); }
+void TraceAnalyzer::exchange(core::StateWriter& archive) { state_->exchange(archive); }
+void TraceAnalyzer::exchange(core::StateReader& archive) { state_->exchange(archive); }
+std::int64_t TraceAnalyzer::positions() const { return state_->positions(); }
+std::int64_t TraceAnalyzer::sequences() const { return state_->sequences(); }
 
 TraceAnalysis TraceAnalyzer::finish(const std::vector<std::string>& task_names) { return state_->finish(task_names); }
 
 const ReplayColumns* TraceAnalyzer::replayed() const { return state_->replayed(); }
 
 TraceAnalysis analyse(traces::PositionSource& source, const TraceAnalysisOptions& options) {
-  TraceAnalyzer analyzer(source.metadata(), options);
+  TraceAnalyzer analyzer(source.metadata(), source.depths(), options);
   traces::PositionBatch batch;
   while (source.read(batch)) analyzer.add(source, batch);
   return analyzer.finish(source.metadata().task_names);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/core/standardisation.hpp"
+#include "analysis/core/state_archive.hpp"
 #include "analysis/core/step_cost.hpp"
 #include "analysis/estimate/acceptance_estimates.hpp"
 #include "analysis/estimate/adaptive_drafting.hpp"
@@ -46,6 +47,9 @@ struct TraceAnalysisOptions {
   /// With a cost: resample the best gamma and judge adaptive drafting. If false, only find indistinguishable gammas.
   bool judges_drafting = true;
   std::vector<SweepSetting> sweep;
+  /// Whether somebody asked for the leniences and for the sweep: if not, they may be missing without a note.
+  bool asked_for_lenience = true;
+  bool asked_for_sweep = true;
   /// Also replay a text that is not from the target.
   bool force_replay = false;
   estimate::TaskMix mix = estimate::TaskMix::random;
@@ -151,23 +155,38 @@ struct TraceAnalysis {
   const estimate::AcceptanceEstimate* best_alpha() const;
 };
 
-/// A pass over a recording. Feed it every batch of one source in order, then take the result.
+/// A pass over a recording, or over some of its sequences. Feed it every batch in order, then take the result, which is
+/// a function of the set of sequences: equal to the bit in whatever order they came, and however they were divided
+/// among objects that were merged.
 ///
 /// Memory does not depend on the length of the recording, except for one sequence at a time, of at most 1e6 tokens.
 class TraceAnalyzer {
  public:
+  /// @param depths  PositionSource::depths() of the whole recording
   /// @throws std::domain_error if an option is out of range
-  TraceAnalyzer(const traces::TraceMetadata& metadata, TraceAnalysisOptions options);
+  TraceAnalyzer(const traces::TraceMetadata& metadata, std::int64_t depths, TraceAnalysisOptions options);
   ~TraceAnalyzer();
+  TraceAnalyzer(TraceAnalyzer&&) noexcept;
+  TraceAnalyzer& operator=(TraceAnalyzer&&) noexcept;
 
   /// Adds the next batch. Returns its observations, for others that follow the same pass; valid until the next call.
   /// @throws estimate::RuleUndefined if the rule has no meaning for what was recorded
   /// @throws traces::FileError if a row is not a distribution
   const estimate::Observations& add(const traces::PositionSource& source, const traces::PositionBatch& batch);
 
-  /// Ends the recording; call it once.
+  /// Ends the recording.
   /// @param task_names  from the source's metadata, now complete
   TraceAnalysis finish(const std::vector<std::string>& task_names);
+
+  /// Adds the sequences of another object with the same arguments, none of which is in this one. Ends those of both.
+  void merge(TraceAnalyzer& other);
+
+  /// Writes what was added, or replaces it by what an object with the same arguments wrote. Ends the last sequence.
+  void exchange(core::StateWriter& archive);
+  void exchange(core::StateReader& archive);
+
+  std::int64_t positions() const;
+  std::int64_t sequences() const;
 
   /// The batch as it was replayed; valid as long as the result of add(). Null if replay is undefined here.
   const ReplayColumns* replayed() const;

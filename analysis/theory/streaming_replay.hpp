@@ -70,6 +70,11 @@ class ReplayedTotal {
 
   ReplayedRounds value() const;
 
+  template <class Archive>
+  void exchange(Archive& archive) {
+    archive(rounds_.sequences_, rounds_.tokens_, steps_, partial_, accepted_, examined_);
+  }
+
  private:
   ReplayedRounds rounds_;  // for its counts and sizes
   std::vector<core::ExactSum> steps_, partial_, accepted_, examined_;

@@ -126,7 +126,7 @@ Chart chart_of_rows(ChartOfTrace draw, const RecordingOptions& o, const planning
   recording.max_new_tokens = made_tokens;
   recording.threads = std::min<std::int64_t>(o.threads, recording.sequences);
   const RecordingBeingMade source(sim::recording_metadata(prompts, pair.vocab_size(), recording));
-  planning::TraceAnalyzer analyzer(source.metadata(), how);
+  planning::TraceAnalyzer analyzer(source.metadata(), source.depths(), how);
   sim::record_texts(pair.models(), prompts, recording, 0,
                     [&](const traces::PositionBatch& batch, double) { analyzer.add(source, batch); });
   const planning::TraceAnalysis analysis = analyzer.finish(source.metadata().task_names);
@@ -302,8 +302,10 @@ Chart recorded_token_strip(traces::PositionSource& source, const TokenStripInput
   traces::PositionBatch batch;
   while (source.read(batch)) {
     const estimate::Observations seen = observer.observe(source, batch);
-    if (!columns) columns.emplace(std::max<std::int64_t>(1, inputs.gamma), seen);
-    if (!columns->take(seen)) throw UsageError(planning::nothing_of_acceptance(batch));
+    if (!columns) {
+      columns.emplace(observer.replayed_depths(source.depths(), std::max<std::int64_t>(1, inputs.gamma)));
+    }
+    if (!columns->take(seen)) throw UsageError(planning::nothing_of_acceptance(planning::lacks_tokens(batch)));
     exact = exact && columns->exact();
     sequences.meet(seen, source.metadata().task_names);
     simulation.add({.sequence = seen.sequence,

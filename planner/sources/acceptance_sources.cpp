@@ -110,7 +110,7 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
         "a text tells what drafts gain; specdec analyze --force-replay replays it all the same",
         name));
   }
-  planning::TraceAnalyzer analyzer(recording.metadata(), how);
+  planning::TraceAnalyzer analyzer(recording.metadata(), recording.depths(), how);
   traces::PositionBatch batch;
   planning::SequenceRates rates;
   try {

@@ -144,6 +144,8 @@ ANALYZE: Options = {
     "samples": 16,
     "seed": 1,
     "threads": 1,
+    "shard": None,
+    "part": None,
     "target": None,
     "draft": None,
     "numbers": "auto",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
 
 from specdec import _core, _options
 from specdec._answers import Analysis
@@ -261,6 +261,36 @@ def _sampling_text(sampling: Sampling) -> str:
     return said if of == "both" else f"{of}:{said}"
 
 
+class Executor(Protocol):
+    """What runs calls elsewhere: an executor of :mod:`concurrent.futures`, or what has the same two methods, such as a
+    client of Dask."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any) -> Any:
+        """A promise, whose method ``result`` waits for what the call returns, or raises what it raises."""
+
+
+def _summary(recording: Recording, question: Options, index: int, of: int) -> bytes:
+    """What one of several equal shares of the sequences says."""
+    return _core.summary(recording._core, question, index, of)
+
+
+def _analyzed_by(executor: Executor, shards: int, recording: Recording, question: Options, progress: Any) -> Any:
+    """The answer from shares that the executor's workers do with one thread each."""
+    question = {**question, "threads": 1}
+    promises = [executor.submit(_summary, recording, question, index, shards) for index in range(shards)]
+    try:
+        summaries = []
+        for promise in promises:
+            summaries.append(promise.result())
+            if progress is not None:
+                progress(len(summaries) / shards)
+    except BaseException:
+        for promise in promises:
+            promise.cancel()
+        raise
+    return _core.merged(recording._core, summaries)
+
+
 def analyze(
     recording: Recording | Paths,
     *,
@@ -279,6 +309,8 @@ def analyze(
     seed: int = 1,
     threads: int | None = None,
     progress: Callable[[float], object] | None = None,
+    executor: Executor | None = None,
+    shards: int | None = None,
 ) -> Analysis:
     """What a recording says: acceptance, how sure it is, and the best gamma by exact replay. Options have the names of
     `specdec analyze`. Ctrl-C ends it.
@@ -316,6 +348,12 @@ def analyze(
         Those of the machine where it is not given; results do not depend on them.
     progress : callable, optional
         Told now and then of the share that was read, where that is known.
+    executor : concurrent.futures.Executor or the like, optional
+        Does the work in `shards` equal shares of the sequences, each in one call, and the answer is the same to the bit:
+        a ProcessPoolExecutor, a client of Dask, or whatever has ``submit``. Workers open files by the same names; a
+        recording in memory is sent to each.
+    shards : int, optional
+        As many as this machine has processors where it is not given; with `executor` alone.
 
     Returns
     -------
@@ -358,7 +396,15 @@ def analyze(
             "threads": threads or min(max(len(os.sched_getaffinity(0)), 1), 64),
         }
     )
-    answer = _core.analyze(recording._core, question, progress)
+    if executor is None:
+        if shards is not None:
+            raise QuestionError("shards is given, but needs executor beside it", "shards")
+        answer = _core.analyze(recording._core, question, progress)
+    else:
+        parts = len(os.sched_getaffinity(0)) if shards is None else shards
+        if parts < 1:
+            raise QuestionError(f"shards is {parts}, but must be an integer of at least 1", "shards")
+        answer = _analyzed_by(executor, parts, recording, question, progress)
     inputs = {**question, "verify_factor": factors(verify_factor)}
     inputs["acceptance"] = inputs.pop("rule", "recorded")
     inputs = given_only(inputs)

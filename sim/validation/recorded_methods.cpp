@@ -62,7 +62,7 @@ class RecordedAcceptance {
       return false;
     }
     seen_ = observer_.observe(*source_, batch_);
-    if (!columns_) columns_.emplace(play_.replayed.gamma, seen_);
+    if (!columns_) columns_.emplace(observer_.replayed_depths(source_->depths(), play_.replayed.gamma));
     require_recorded();
     set_acceptance();
     return true;
@@ -110,7 +110,6 @@ class RecordedAcceptance {
       throw NotRecorded("acceptance is known within brackets only; specdec replay plays both ends");
     if (depths() > 1 && (own_column || play_.policy == "heuristic" || play_.replayed.gamma > depths()))
       throw NotRecorded(fmt::format("drafts are recorded to depth {}, and this needs other ones", depths()));
-    if (columns_->cuts_depths()) throw NotRecorded("the recording's files differ in depths");
     if (play_.policy == "heuristic" && !seen_.accepted_length.empty())
       throw NotRecorded("accepted lengths are those of a fixed gamma");
   }

@@ -113,6 +113,8 @@ RUNS = {
         f"{LLAMACPP}",
         f"{LLAMACPP} --c 0.1 --force-replay --standardise target:top_k=5;temperature=0",
     ],
+    "analyze --shard 2/3": ["--part SCRATCH/2.part SCRATCH/tasks --c 0.1"],
+    "merge": ["--partial SCRATCH/2.part"],
     "counters": [
         f"{SERVING}/vllm_requests.jsonl",
         f"--by category --max-gamma 5 --beyond zero --hash {SERVING}/vllm_requests.jsonl",
@@ -154,6 +156,9 @@ RUNS = {
     ],
 }
 
+# Of commands that print what another one does, or something else with some options.
+SCHEMA_OF = {"analyze --shard 2/3": "analyze.part", "merge": "analyze"}
+
 OF_ANOTHER_TYPE = {str: 1, int: "text", float: "text", bool: "text", list: "text", dict: "text"}
 
 
@@ -192,7 +197,8 @@ def check(specdec, folder, scratch):
     """What is wrong with the documents and the schemas, in words."""
     failures = []
     for command, runs in {**RUNS, **figures(specdec)}.items():
-        name = "plot.figure" if command.startswith("plot ") and command not in RUNS else command.replace(" ", ".")
+        is_figure = command.startswith("plot ") and command not in RUNS
+        name = "plot.figure" if is_figure else SCHEMA_OF.get(command, command.replace(" ", "."))
         schema = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         Draft7Validator.check_schema(schema)
         validator = Draft7Validator(schema)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import csv
 import io
 import json
+import multiprocessing
 import pathlib
 import pickle
 import subprocess
@@ -239,3 +241,30 @@ def test_progress_is_told_and_an_interruption_ends_it() -> None:
     with pytest.raises(KeyboardInterrupt):
         analyze(RECORDING, progress=interrupt)
     assert json.dumps(without_files(analyze(RECORDING))) == json.dumps(without_files(analyze(RECORDING)))
+
+
+@pytest.mark.parametrize("shards", [1, 3, 7])
+def test_an_executor_answers_as_one_process_does(shards: int) -> None:
+    given: dict[str, Any] = {"c": 0.05, "gamma": [1, 4], "samples": 4}
+    in_memory = Recording.from_rows(*rows(), SEQUENCES)
+    told: list[float] = []
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
+        for recording in (RECORDING, in_memory):
+            by_executor = analyze(recording, executor=executor, shards=shards, progress=told.append, **given)
+            assert without_files(by_executor) == without_files(analyze(recording, **given))
+        assert told == [(i + 1) / shards for i in range(shards)] * 2
+        with pytest.raises(FileError, match="missing.safetensors"):
+            analyze("missing.safetensors", executor=executor)
+        with pytest.raises(QuestionError, match="gamma"):
+            analyze(RECORDING, gamma=[4, 2], executor=executor)
+    with pytest.raises(QuestionError, match="needs executor"):
+        analyze(RECORDING, shards=2)
+
+
+def test_a_client_of_dask_answers_as_one_process_does() -> None:
+    distributed: Any = pytest.importorskip("distributed")
+    given: dict[str, Any] = {"c": 0.05, "gamma": [1, 4], "samples": 4}
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        by_dask = analyze(RECORDING, executor=client, shards=5, **given)
+    assert without_files(by_dask) == without_files(analyze(RECORDING, **given))

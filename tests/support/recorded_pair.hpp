@@ -24,6 +24,14 @@ class MemorySource : public traces::PositionSource {
   const traces::TraceMetadata& metadata() const override { return metadata_; }
   std::vector<std::filesystem::path> files() const override { return {"memory"}; }
   std::string format() const override { return "memory"; }
+  std::int64_t depths() const override {
+    std::int64_t depths = 1;
+    for (const traces::PositionBatch& batch : batches_) {
+      if (batch.tier == traces::Tier::accepted_length) depths = traces::every_depth;
+      if (batch.tier == traces::Tier::scalar) depths = std::max(depths, batch.depths);
+    }
+    return depths;
+  }
   bool read(traces::PositionBatch& batch) override {
     if (next_ == batches_.size()) return false;
     batch = batches_[next_++];

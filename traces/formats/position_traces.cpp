@@ -75,6 +75,7 @@ class PositionTraces : public PositionSource {
   const TraceMetadata& metadata() const override { return metadata_; }
   std::vector<std::filesystem::path> files() const override { return {file_.path()}; }
   std::string format() const override { return "position traces"; }
+  std::int64_t depths() const override { return every_depth; }
 
   std::vector<Note> notes() const override {
     if (cut_lines_ == 0) return {};

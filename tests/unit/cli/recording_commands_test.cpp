@@ -51,6 +51,34 @@ TEST_CASE("a recording that was killed goes on after its whole shards, to the sa
   }
 }
 
+TEST_CASE("the files of all shares are the recording of one run, to the bytes of every number") {
+  const ScratchFolder scratch;
+  const std::string options = pair.substr(0, pair.find(" --max-new-tokens")) +
+                              " --tier scalar --sequences 7 --max-new-tokens 12 --seed 3 --output ";
+  const std::string whole = (scratch / "whole").string(), shares = (scratch / "shares").string();
+  REQUIRE(run_specdec(options + whole).exit_code == 0);
+  for (const char* share : {"3/3", "1/3", "2/3"}) {
+    const Run run = run_specdec(options + shares + " --shard " + share);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+  }
+  CHECK(std::filesystem::exists(scratch / "shares/1-of-3.safetensors"));
+  const std::string same = "trace convert --output ";
+  REQUIRE(run_specdec(same + (scratch / "a.safetensors").string() + " " + whole).exit_code == 0);
+  REQUIRE(run_specdec(same + (scratch / "b.safetensors").string() + " " + shares).exit_code == 0);
+  CHECK((content_of(scratch / "a.safetensors") == content_of(scratch / "b.safetensors")));
+
+  check_run_refused(options + shares + " --shard 1/3",
+                    "--output is " + shares +
+                        "/1-of-3.safetensors, which is there already, but must be a new file: "
+                        "what it holds would be lost");
+  check_run_refused(options + shares + " --shard 1/8",
+                    "--shard is 1/8, but must be I/N with N at most the number of texts, 7");
+  check_run_refused(
+      options + (scratch / "c.safetensors").string() + " --shard 1/3",
+      "--output is " + (scratch / "c.safetensors").string() + ", but must be a folder, which has a file of each share");
+}
+
 TEST_CASE("only the same recording is gone on with") {
   const ScratchFolder scratch;
   const std::string folder = (scratch / "trace").string();

@@ -32,7 +32,7 @@ struct Batch {
 TEST_CASE("acceptance that is known at one depth is replayed as it stands") {
   Batch batch({0, 0, 1});
   batch.seen.acceptance.lower = {0.5, 1, 0.25};
-  ReplayColumns columns(4, batch.seen);
+  ReplayColumns columns(1);
   REQUIRE(columns.take(batch.seen));
   CHECK(columns.depths() == 1);
   CHECK(columns.exact());
@@ -42,7 +42,7 @@ TEST_CASE("acceptance that is known at one depth is replayed as it stands") {
 TEST_CASE("an unknown acceptance is the bracket from 0 to 1") {
   Batch batch({0, 0});
   batch.seen.acceptance.lower = {0.5, unknown};
-  ReplayColumns columns(4, batch.seen);
+  ReplayColumns columns(1);
   REQUIRE(columns.take(batch.seen));
   CHECK_FALSE(columns.exact());
   CHECK(copy(columns.lower()) == std::vector<double>{0.5, 0});
@@ -51,7 +51,7 @@ TEST_CASE("an unknown acceptance is the bracket from 0 to 1") {
 
 TEST_CASE("a batch without acceptance cannot be replayed") {
   const Batch batch({0});
-  ReplayColumns columns(4, batch.seen);
+  ReplayColumns columns(1);
   CHECK_FALSE(columns.take(batch.seen));
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("depths that no round of the text reaches are 0, and missing depths ho
   Batch first({0, 0});
   first.seen.depths = 2;
   first.seen.acceptance.lower = {0.5, unknown, 0.75, 0.25};
-  ReplayColumns columns(4, first.seen);
+  ReplayColumns columns(2);
   REQUIRE(columns.take(first.seen));
   CHECK(columns.exact());
   CHECK(copy(columns.lower()) == std::vector<double>{0.5, 0, 0.75, 0.25});
@@ -74,7 +74,7 @@ TEST_CASE("an accepted length says which drafts of the round from there would st
   Batch first({0, 0});
   first.accepted_length = {3, 1};
   first.seen.accepted_length = first.accepted_length;
-  ReplayColumns columns(3, first.seen);
+  ReplayColumns columns(3);
   REQUIRE(columns.take(first.seen));
   CHECK(columns.depths() == 3);
   CHECK(copy(columns.lower()) == std::vector<double>{1, 0, 0, 0, 1, 0});
@@ -89,13 +89,13 @@ TEST_CASE("an accepted length says which drafts of the round from there would st
 TEST_CASE("the largest accepted length says how long the drafts were of which anything is known") {
   Batch rates({0, 0});
   rates.seen.acceptance.lower = {0.5, 0.5};
-  ReplayColumns of_rates(4, rates.seen);
+  ReplayColumns of_rates(1);
   REQUIRE(of_rates.take(rates.seen));
   CHECK_FALSE(of_rates.longest_draft());
   Batch lengths({0, 0});
   lengths.accepted_length = {1, 1};
   lengths.seen.accepted_length = lengths.accepted_length;
-  ReplayColumns columns(4, lengths.seen);
+  ReplayColumns columns(4);
   REQUIRE(columns.take(lengths.seen));
   // A draft that is always rejected was made.
   CHECK(columns.longest_draft() == 1);
@@ -105,27 +105,18 @@ TEST_CASE("the largest accepted length says how long the drafts were of which an
   CHECK(columns.longest_draft() == 2);
 }
 
-TEST_CASE("depths beyond those of the first batch are cut, which is told") {
-  Batch first({0, 0});
-  first.seen.acceptance.lower = {0.5, 0.75};
-  Batch deeper({1, 1});
-  deeper.seen.depths = 2;
-  deeper.seen.acceptance.lower = {0.5, 0, 0.75, 0.25};
-  ReplayColumns columns(3, first.seen);
-  REQUIRE(columns.take(first.seen));
-  CHECK_FALSE(columns.cuts_depths());
-  REQUIRE(columns.take(deeper.seen));
-  CHECK(columns.cuts_depths());
-  CHECK(copy(columns.lower()) == std::vector<double>{0.5, 0.75});
-
-  Batch lengths({2, 2});
-  lengths.accepted_length = {3, 1};
-  lengths.seen.accepted_length = lengths.accepted_length;
-  ReplayColumns of_rates(3, first.seen);
-  REQUIRE(of_rates.take(lengths.seen));
-  CHECK(of_rates.cuts_depths());
-  ReplayColumns of_lengths(3, lengths.seen);
-  REQUIRE(of_lengths.take(lengths.seen));
-  REQUIRE(of_lengths.take(deeper.seen));
-  CHECK_FALSE(of_lengths.cuts_depths());
+TEST_CASE("batches of fewer depths hold their last one, whichever batch comes first") {
+  Batch shallow({0, 0});
+  shallow.seen.acceptance.lower = {0.5, 0.75};
+  Batch deep({1, 1});
+  deep.seen.depths = 2;
+  deep.seen.acceptance.lower = {0.5, 0, 0.75, 0.25};
+  for (const bool deep_first : {false, true}) {
+    ReplayColumns columns(2);
+    if (deep_first) REQUIRE(columns.take(deep.seen));
+    REQUIRE(columns.take(shallow.seen));
+    CHECK(copy(columns.lower()) == std::vector<double>{0.5, 0, 0.75, 0.75});
+    if (!deep_first) REQUIRE(columns.take(deep.seen));
+    if (!deep_first) CHECK(copy(columns.lower()) == std::vector<double>{0.5, 0, 0.75, 0.25});
+  }
 }

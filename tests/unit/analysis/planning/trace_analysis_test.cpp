@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/theory/replay.hpp"
@@ -80,7 +81,7 @@ TraceAnalysis analysis_in_order(const RecordedPair& pair, std::span<const std::i
   traces::PositionBatch whole = pair.full();
   whole.prompt = prompt;
   MemorySource source({}, {whole});
-  planning::TraceAnalyzer analyzer({}, options);
+  planning::TraceAnalyzer analyzer({}, 1, options);
   for (const std::int64_t text : order) analyzer.add(source, traces::slice_of(whole, text * length, length));
   return analyzer.finish({});
 }
@@ -292,25 +293,57 @@ TEST_CASE("where only some positions have distributions, the emitted tokens give
   CHECK_FALSE(noted(whole, "alpha_of_part"));
 }
 
-TEST_CASE("a shard with more depths than the first one is cut to these with a note") {
+TEST_CASE("shards of several depths are replayed at the largest, whichever comes first") {
   const ScalarShard one(30, 0.5F);
   ScalarShard three(30, 0.5F, 101);
-  const ScalarShard last(30, 0.5F, 102);
-  const std::vector<float> deep(90, std::log(0.125F));
+  std::vector<float> deep;
+  for (int i = 0; i < 30; ++i) {
+    for (const float acceptance : {0.5F, 0.25F, 0.125F}) deep.push_back(std::log(0.5F * acceptance));
+  }
   three.batch.depths = 3;
   three.batch.draft_token_logprob = deep;
   MemorySource rising({}, {one.batch, three.batch});
-  CHECK(noted(planning::analyse(rising, {}), "depths_cut"));
-  MemorySource falling({}, {three.batch, last.batch});
-  CHECK_FALSE(noted(planning::analyse(falling, {}), "depths_cut"));
+  MemorySource falling({}, {three.batch, one.batch});
+  const TraceAnalysis first = planning::analyse(rising, {}), second = planning::analyse(falling, {});
+  CHECK(first.has_depths);
+  REQUIRE(first.replay);
+  REQUIRE(second.replay);
+  for (std::size_t gamma = 0; gamma < first.replay->lower.gammas.size(); ++gamma) {
+    CHECK(first.replay->lower.gammas[gamma].tokens_per_step.value ==
+          second.replay->lower.gammas[gamma].tokens_per_step.value);
+  }
+}
+
+TEST_CASE("what misses in some positions is told alike, wherever they stand") {
+  const RecordedPair pair = tests::recorded_pair(20, 120, 30, 5);
+  const ScalarShard scalars(120, 0.25F, 101);
+  TraceAnalysisOptions options;
+  options.cost = core::StepCost{.c = 0.1};
+  options.sweep = {{planning::SweepSetting::Applies::both, {0.5, 0, 1}}};
+  options.observe.lenience = {0.5};
+  const auto codes = [&](const std::vector<traces::PositionBatch>& batches) {
+    MemorySource source({}, batches);
+    std::vector<std::string> found;
+    for (const auto& note : planning::analyse(source, options).notes) found.push_back(note.code);
+    return found;
+  };
+  const std::vector<std::string> rows_first = codes({pair.full(), scalars.batch});
+  CHECK(std::count(rows_first.begin(), rows_first.end(), "sweep_needs_full_tier") == 1);
+  CHECK(codes({scalars.batch, pair.full()}) == rows_first);
+  // Nobody misses what nobody asked for.
+  options.asked_for_sweep = options.asked_for_lenience = false;
+  CHECK(codes({scalars.batch, pair.full()}) == rows_first);
+  const std::vector<std::string> of_scalars = codes({scalars.batch});
+  CHECK(std::count(of_scalars.begin(), of_scalars.end(), "sweep_needs_full_tier") == 0);
+  CHECK(std::count(of_scalars.begin(), of_scalars.end(), "lenience_needs_full_tier") == 0);
 }
 
 TEST_CASE("a largest gamma out of range is refused") {
   TraceAnalysisOptions options;
   options.max_gamma = 0;
-  CHECK_THROWS_AS(planning::TraceAnalyzer({}, options), std::domain_error);
+  CHECK_THROWS_AS(planning::TraceAnalyzer({}, 1, options), std::domain_error);
   options.max_gamma = theory::largest_replayed_gamma + 1;
-  CHECK_THROWS_AS(planning::TraceAnalyzer({}, options), std::domain_error);
+  CHECK_THROWS_AS(planning::TraceAnalyzer({}, 1, options), std::domain_error);
 }
 
 TEST_CASE("acceptance by place has an interval over sequences, and a chain where the rates rise with the place") {

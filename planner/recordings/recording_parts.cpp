@@ -1,0 +1,238 @@
+#include "planner/recordings/recording_parts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "analysis/core/build_facts.hpp"
+#include "planner/question_error.hpp"
+#include "traces/file_error.hpp"
+#include "traces/formats/part_file.hpp"
+
+namespace specdec::planner {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+[[noreturn]] void refuse_part(const fs::path& path, std::string field, std::string found, std::string expected) {
+  throw traces::FileError(path, traces::FileError::whole_file(), std::move(field), std::move(found),
+                          std::move(expected));
+}
+
+std::string shown(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// A part without its state.
+struct Header {
+  fs::path path;
+  traces::Shard shard;
+  std::string version, made_with;
+  ordered_json options, other_options, metadata, files;
+
+  static Header read(const fs::path& path) {
+    Header header;
+    header.path = path;
+    const std::string text = traces::read_part_file(path).header;
+    try {
+      const ordered_json json = ordered_json::parse(text);
+      json.at("version").get_to(header.version);
+      json.at("made_with").get_to(header.made_with);
+      header.shard = {json.at("shard").at("number").get<std::int64_t>() - 1,
+                      json.at("shard").at("of").get<std::int64_t>()};
+      header.options = json.at("options");
+      header.other_options = json.at("other_options");
+      header.metadata = json.at("recording").at("metadata");
+      header.files = json.at("recording").at("files");
+      for (const ordered_json& file : header.files) file.at("fingerprint").get<std::string>();
+    } catch (const ordered_json::exception& error) {
+      refuse_part(path, "header", error.what(), "what docs/scale.md describes");
+    }
+    if (!(0 <= header.shard.index && header.shard.index < header.shard.of))
+      refuse_part(path, "shard", header.shard.name(), "I/N with 1 <= I <= N");
+    return header;
+  }
+};
+
+/// The first key of two objects whose values differ, or that one of them lacks.
+std::optional<std::string> differing_key(const ordered_json& a, const ordered_json& b) {
+  for (const auto* object : {&a, &b}) {
+    for (const auto& [key, value] : object->items()) {
+      if (!a.contains(key) || !b.contains(key) || a.at(key) != b.at(key)) return key;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string entry_of(const ordered_json& object, const std::string& key) {
+  return object.contains(key) ? shown(object.at(key)) : "not stated";
+}
+
+void require_same(const Header& first, const Header& other) {
+  const std::string as_first = fmt::format(", as {} says", first.path.string());
+  if (other.shard.of != first.shard.of)
+    refuse_part(other.path, "shard", other.shard.name(), fmt::format("one of {}{}", first.shard.of, as_first));
+  if (const auto key = differing_key(first.options, other.options)) {
+    std::string option = "--" + *key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    refuse_part(other.path, option, entry_of(other.options, *key), entry_of(first.options, *key) + as_first);
+  }
+  if (const auto key = differing_key(first.metadata, other.metadata)) {
+    refuse_part(other.path, "metadata " + *key, entry_of(other.metadata, *key),
+                entry_of(first.metadata, *key) + as_first);
+  }
+  if (other.files.size() != first.files.size()) {
+    refuse_part(other.path, "recording", fmt::format("of {} files", other.files.size()),
+                fmt::format("of {}{}", first.files.size(), as_first));
+  }
+  for (std::size_t i = 0; i < first.files.size(); ++i) {
+    if (other.files[i].at("fingerprint") == first.files[i].at("fingerprint")) continue;
+    refuse_part(other.path, fmt::format("file {} of the recording", i + 1), shown(other.files[i].at("path")),
+                fmt::format("of the same content as {}{}", shown(first.files[i].at("path")), as_first));
+  }
+}
+
+std::vector<fs::path> listed(const std::vector<std::string>& paths) {
+  std::vector<fs::path> all;
+  for (const std::string& path : paths) {
+    if (!fs::is_directory(path)) {
+      all.emplace_back(path);
+      continue;
+    }
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.path().extension() == traces::part_extension) found.push_back(entry.path());
+    }
+    if (found.empty()) refuse_part(path, "folder", "without parts", "one with *.part files");
+    std::sort(found.begin(), found.end());
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  return all;
+}
+
+/// By shard, checked against each other.
+std::map<std::int64_t, Header> headers_of(const std::vector<fs::path>& paths, const std::string& version) {
+  std::map<std::int64_t, Header> parts;
+  std::optional<Header> first;
+  for (const fs::path& path : paths) {
+    Header header = Header::read(path);
+    if (header.version != version) refuse_part(path, "version", header.version, version + ", which is to merge it");
+    if (first) require_same(*first, header);
+    if (!first) first = header;
+    const auto [known, is_new] = parts.emplace(header.shard.index, header);
+    if (!is_new) {
+      refuse_part(path, "shard", fmt::format("{} again", header.shard.name()),
+                  fmt::format("each shard once; {} is that one, too", known->second.path.string()));
+    }
+  }
+  return parts;
+}
+
+/// "2, 5 and 6" of the shards that are missing.
+std::string missing_in(const std::map<std::int64_t, Header>& parts) {
+  constexpr std::size_t most_named = 10;
+  std::vector<std::string> missing;
+  const std::int64_t of = parts.begin()->second.shard.of;
+  for (std::int64_t index = 0; index < of; ++index) {
+    if (parts.count(index) == 0) missing.push_back(traces::Shard{index, of}.name());
+  }
+  const std::size_t count = missing.size();
+  if (count > most_named) missing.resize(most_named);
+  std::string text = fmt::format("{}", fmt::join(missing, ", "));
+  if (count > most_named) text += fmt::format(" and {} more", count - most_named);
+  return text;
+}
+
+void fill_in(std::vector<ordered_json>& files, const ordered_json& more) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    for (auto& [key, value] : files[i].items()) {
+      if (value.is_null() && more[i].contains(key)) value = more[i].at(key);
+    }
+  }
+}
+
+RecordingSummary summary_of(const fs::path& path) {
+  try {
+    return RecordingSummary::from_state(traces::read_part_file(path).state);
+  } catch (const traces::FileError&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse_part(path, "state", fmt::format("unreadable ({})", error.what()), "as it was written");
+  }
+}
+
+std::vector<Note> notes_of(const std::map<std::int64_t, Header>& parts) {
+  std::vector<Note> notes;
+  const std::int64_t of = parts.begin()->second.shard.of;
+  if (std::ssize(parts) < of) {
+    notes.push_back({"parts_missing", fmt::format("the answer is that of {} of {} shards; missing: {}", parts.size(),
+                                                  of, missing_in(parts))});
+  }
+  std::set<std::string> builds;
+  for (const auto& [index, header] : parts) builds.insert(header.made_with);
+  if (builds.size() > 1) {
+    notes.push_back({"parts_differ_in_build",
+                     fmt::format("the parts were made by different builds or on different processors ({}): last digits "
+                                 "may differ from those of one run",
+                                 fmt::join(builds, "; "))});
+  }
+  return notes;
+}
+
+}  // namespace
+
+fs::path part_path(const fs::path& path, const traces::Shard& shard) {
+  if (!fs::is_directory(path)) return path;
+  return path / (shard.file_name() + std::string(traces::part_extension));
+}
+
+void save_part(const fs::path& path, RecordingSummary& summary, const PartOrigin& origin) {
+  ordered_json files = ordered_json::array();
+  for (ordered_json file : origin.files) {
+    file["fingerprint"] = traces::content_fingerprint(file.at("path").get<std::string>());
+    files.push_back(std::move(file));
+  }
+  const ordered_json header = {{"version", origin.version},
+                               {"made_with", core::build_facts()},
+                               {"shard", {{"number", origin.shard.index + 1}, {"of", origin.shard.of}}},
+                               {"sequences", summary.sequences()},
+                               {"positions", summary.positions()},
+                               {"options", origin.options},
+                               {"other_options", origin.other_options},
+                               {"recording", {{"metadata", to_strings(summary.metadata())}, {"files", files}}}};
+  traces::write_part_file(path, {header.dump(-1, ' ', false, ordered_json::error_handler_t::replace), summary.state()});
+}
+
+MergedParts merge_parts(const std::vector<std::string>& paths, const std::string& version, bool partial) {
+  const std::map<std::int64_t, Header> parts = headers_of(listed(paths), version);
+  const Header& first = parts.begin()->second;
+  if (!partial && std::ssize(parts) < first.shard.of) {
+    throw QuestionError(fmt::format("PART lacks the shards {}; --partial answers from the others", missing_in(parts)));
+  }
+  MergedParts merged{summary_of(first.path), first.options, first.files.get<std::vector<ordered_json>>(),
+                     notes_of(parts)};
+  merged.options.update(first.other_options);
+  for (auto part = std::next(parts.begin()); part != parts.end(); ++part) {
+    RecordingSummary summary = summary_of(part->second.path);
+    try {
+      merged.summary.merge(summary);
+    } catch (const std::invalid_argument&) {
+      refuse_part(part->second.path, "state", "of another question or recording", "of that of " + first.path.string());
+    }
+    fill_in(merged.files, part->second.files);
+  }
+  for (ordered_json& file : merged.files) file.erase("fingerprint");
+  return merged;
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,296 @@
+#include "planner/recordings/recording_summary.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/core/standardisation.hpp"
+#include "analysis/core/state_archive.hpp"
+#include "analysis/planning/replay_columns.hpp"
+#include "planner/question_error.hpp"
+#include "planner/recordings/analysis_answer.hpp"
+#include "traces/formats/streams.hpp"
+
+namespace specdec::planner {
+namespace {
+
+using planning::SweepSetting;
+
+/// Number of bins of the draft's probability in which its calibration is reported.
+constexpr std::int64_t confidence_bins = 10;
+/// Recordings whose files, or whose rows in memory, are larger are not swept through temperatures unless requested.
+constexpr std::uintmax_t swept_without_asking_bytes = 64'000'000;
+
+std::vector<SweepSetting> usual_sweep() {
+  const auto at = [](SweepSetting::Applies applies, double temperature) {
+    SweepSetting setting{applies, {}};
+    setting.standardisation.temperature = temperature;
+    return setting;
+  };
+  std::vector<SweepSetting> sweep;
+  for (const double temperature : {0.0, 0.5, 0.7, 1.0}) sweep.push_back(at(SweepSetting::Applies::both, temperature));
+  sweep.push_back(at(SweepSetting::Applies::draft, 0.7));
+  return sweep;
+}
+
+/// Rows in memory are judged as if they were of F32, whatever share of them is read.
+bool is_small(const traces::PositionSource& source) {
+  std::uintmax_t bytes = 0;
+  for (const std::filesystem::path& file : source.files())
+    bytes += std::filesystem::file_size(traces::readable_path(file));
+  if (source.files().empty()) {
+    const std::int64_t numbers = 2 * source.positions().value_or(0) * source.metadata().vocab_size.value_or(0);
+    bytes = static_cast<std::uintmax_t>(numbers) * sizeof(float);
+  }
+  return bytes <= swept_without_asking_bytes;
+}
+
+planning::TraceAnalysisOptions options_of(const Analysis& answer, bool sweeps_unasked) {
+  const AnalysisQuestion& question = answer.question;
+  planning::TraceAnalysisOptions options;
+  options.observe.rule = question.rules.acceptance;
+  options.observe.assume_processed = question.rules.assume_processed;
+  options.observe.tolerance = question.row_tolerance;
+  options.observe.lenience =
+      question.lenience.value_or(std::vector<double>(usual_leniences.begin(), usual_leniences.end()));
+  options.observe.threads = question.threads;
+  options.observe.confidence_bins = confidence_bins;
+  options.max_gamma = answer.gammas.back();
+  options.cost = answer.cost;
+  options.sweep = question.standardise.value_or(sweeps_unasked ? usual_sweep() : std::vector<SweepSetting>());
+  options.asked_for_lenience = question.lenience.has_value();
+  options.asked_for_sweep = question.standardise.has_value();
+  options.force_replay = question.rules.force_replay;
+  options.mix = question.fixed_task_mix ? estimate::TaskMix::fixed : estimate::TaskMix::random;
+  options.seed = static_cast<std::uint64_t>(question.seed);
+  return options;
+}
+
+/// Leaves the gammas up to the largest one that the recording tells of.
+/// @throws QuestionError if none is left
+void leave_out_above(std::int64_t longest, std::vector<std::int64_t>& gammas) {
+  if (gammas.front() > longest) {
+    refuse("--gamma", fmt::format("{}", gammas.front()),
+           fmt::format("at most {}: {}", longest, planning::no_longer_draft(longest)));
+  }
+  gammas.erase(std::upper_bound(gammas.begin(), gammas.end(), longest), gammas.end());
+}
+
+template <class Archive>
+void exchange_verification(Archive& archive, std::optional<core::VerificationCost>& verification) {
+  using Point = core::VerificationCost::Point;
+  std::vector<std::pair<std::int64_t, double>> points;
+  bool is_given = verification.has_value();
+  bool is_table = is_given && verification->extrapolates(std::numeric_limits<std::int64_t>::max());
+  if (is_given) {
+    for (const Point& point : verification->points().subspan(1)) points.emplace_back(point.tokens, point.factor);
+  }
+  archive(is_given, is_table, points);
+  verification.reset();
+  if (!is_given) return;
+  std::vector<Point> all = {{1, 1.0}};
+  for (const auto& [tokens, factor] : points) all.push_back({tokens, factor});
+  verification = is_table         ? core::VerificationCost::table(all)
+                 : points.empty() ? core::VerificationCost()
+                                  : core::VerificationCost::constant(points.front().second);
+}
+
+template <class Archive>
+void exchange_sweep(Archive& archive, std::optional<std::vector<SweepSetting>>& sweep) {
+  bool is_given = sweep.has_value();
+  std::uint64_t settings = is_given ? sweep->size() : 0;
+  archive(is_given, settings);
+  if (!is_given) return;
+  if (!sweep) sweep.emplace(settings);
+  for (SweepSetting& setting : *sweep) {
+    core::Standardisation& s = setting.standardisation;
+    archive(setting.applies, s.temperature, s.top_k, s.top_p, s.min_p, s.temperature_last);
+  }
+}
+
+/// All that decides the answer: everything but the threads.
+template <class Archive>
+void exchange_question(Archive& archive, AnalysisQuestion& q) {
+  archive(q.rules.acceptance, q.rules.assume_processed, q.rules.force_replay, q.row_tolerance, q.fixed_task_mix,
+          q.cost.c, q.cost.overhead, q.gamma, q.lenience, q.samples, q.seed);
+  exchange_verification(archive, q.cost.verify_factor);
+  exchange_sweep(archive, q.standardise);
+}
+
+template <class Archive>
+void exchange_notes(Archive& archive, std::vector<Note>& notes) {
+  std::uint64_t count = notes.size();
+  archive(count);
+  if constexpr (Archive::reads) notes.resize(count);
+  for (Note& note : notes) archive(note.code, note.message, note.explains_null);
+}
+
+}  // namespace
+
+/// The analysis and the simulation beside it, over the same sequences.
+class RecordingSummary::State {
+ public:
+  explicit State(const AnalysisQuestion& question) : answer_(empty_answer(question)) {}
+
+  void read(traces::PositionSource& source, const std::function<void(double share)>& progress) {
+    answer_.metadata = source.metadata();
+    depths_ = source.depths();
+    sweeps_unasked_ = is_small(source);
+    begin();
+    traces::PositionBatch batch;
+    while (source.read(batch)) {
+      add(source, batch);
+      tell_of_reading(progress, source, batch);
+    }
+    answer_.metadata = source.metadata();
+    notes_ = source.notes();
+    for (const std::filesystem::path& file : source.files()) answer_.files.push_back(file.string());
+  }
+
+  void merge(State& other) {
+    if (identity() != other.identity())
+      throw std::invalid_argument("RecordingSummary::merge: the other is of another question or another recording");
+    analyzer_->merge(*other.analyzer_);
+    if (!simulation_) return;
+    if (other.of_upper_ends_ && !of_upper_ends_) of_upper_ends_ = simulation_;
+    if (of_upper_ends_) of_upper_ends_->merge(other.of_upper_ends_ ? *other.of_upper_ends_ : *other.simulation_);
+    simulation_->merge(*other.simulation_);
+  }
+
+  Analysis answer() {
+    if (positions() == 0) throw QuestionError("the recording holds no position");
+    Analysis answer = answer_;
+    answer.recording = analyzer_->finish(answer.metadata.task_names);
+    if (const auto longest = answer.recording.longest_draft) leave_out_above(*longest, answer.gammas);
+    if (answer.recording.replay) {
+      const auto of_shown = [&](const sim::MonteCarloReplay& simulated) {
+        std::vector<sim::MonteCarloTokens> tokens = simulated.result();
+        tokens.resize(answer.gammas.size());
+        return tokens;
+      };
+      if (simulation_) answer.monte_carlo = of_shown(*simulation_);
+      if (of_upper_ends_) answer.monte_carlo_upper = of_shown(*of_upper_ends_);
+    }
+    complete(answer, notes_);
+    return answer;
+  }
+
+  std::int64_t positions() const { return analyzer_->positions(); }
+  std::int64_t sequences() const { return analyzer_->sequences(); }
+  const Analysis& asked() const { return answer_; }
+
+  /// What the summaries of one recording have in common.
+  template <class Archive>
+  void exchange_identity(Archive& archive) {
+    exchange_question(archive, answer_.question);
+    std::map<std::string, std::string> metadata = to_strings(answer_.metadata);
+    archive(metadata, depths_, sweeps_unasked_);
+    if constexpr (Archive::reads) answer_.metadata = traces::metadata_from_strings(metadata, {});
+  }
+
+  template <class Archive>
+  void exchange(Archive& archive) {
+    exchange_identity(archive);
+    archive(answer_.files);
+    exchange_notes(archive, notes_);
+    if constexpr (Archive::reads) {
+      Analysis asked = empty_answer(answer_.question);
+      asked.metadata = std::move(answer_.metadata);
+      asked.files = std::move(answer_.files);
+      answer_ = std::move(asked);
+      begin();
+    }
+    archive(*analyzer_);
+    if (!simulation_) return;
+    bool has_upper = of_upper_ends_.has_value();
+    archive(*simulation_, has_upper);
+    if (!has_upper) return;
+    if (!of_upper_ends_) of_upper_ends_ = simulation_;
+    archive(*of_upper_ends_);
+  }
+
+ private:
+  void begin() {
+    const planning::TraceAnalysisOptions options = options_of(answer_, sweeps_unasked_);
+    analyzer_.emplace(answer_.metadata, depths_, options);
+    const AnalysisQuestion& question = answer_.question;
+    if (question.samples > 0) simulation_.emplace(answer_.gammas, question.samples, options.seed, question.threads);
+  }
+
+  void add(const traces::PositionSource& source, const traces::PositionBatch& batch) {
+    const estimate::Observations& seen = analyzer_->add(source, batch);
+    const planning::ReplayColumns* const replayed = analyzer_->replayed();
+    if (!replayed || !simulation_) return;
+    if (!replayed->exact() && !of_upper_ends_) of_upper_ends_ = simulation_;
+    simulation_->add({seen.sequence, seen.place, replayed->lower(), replayed->depths(), {}});
+    if (of_upper_ends_) {
+      of_upper_ends_->add({seen.sequence, seen.place, replayed->highest(), replayed->depths(), {}});
+    }
+  }
+
+  std::string identity() {
+    core::StateWriter writer;
+    exchange_identity(writer);
+    return writer.bytes();
+  }
+
+  Analysis answer_;  // its question, metadata and files; the results are missing
+  std::int64_t depths_ = 1;
+  bool sweeps_unasked_ = false;
+  std::vector<Note> notes_;  // the reader's
+  std::optional<planning::TraceAnalyzer> analyzer_;
+  std::optional<sim::MonteCarloReplay> simulation_, of_upper_ends_;
+};
+
+RecordingSummary::RecordingSummary(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RecordingSummary::~RecordingSummary() = default;
+RecordingSummary::RecordingSummary(RecordingSummary&&) noexcept = default;
+RecordingSummary& RecordingSummary::operator=(RecordingSummary&&) noexcept = default;
+
+RecordingSummary RecordingSummary::of(traces::PositionSource& source, const AnalysisQuestion& question,
+                                      const std::function<void(double share)>& progress) {
+  auto state = std::make_unique<State>(question);
+  state->read(source, progress);
+  return RecordingSummary(std::move(state));
+}
+
+RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const traces::Shard& shard,
+                                      const AnalysisQuestion& question,
+                                      const std::function<void(double share)>& progress) {
+  auto state = std::make_unique<State>(question);
+  auto source = open_recording(recording);
+  if (shard.of > 1) source = std::make_unique<traces::ShardedRecording>(std::move(source), shard);
+  state->read(*source, progress);
+  return RecordingSummary(std::move(state));
+}
+
+void RecordingSummary::merge(RecordingSummary& other) { state_->merge(*other.state_); }
+Analysis RecordingSummary::answer() { return state_->answer(); }
+std::int64_t RecordingSummary::positions() const { return state_->positions(); }
+std::int64_t RecordingSummary::sequences() const { return state_->sequences(); }
+const traces::TraceMetadata& RecordingSummary::metadata() const { return state_->asked().metadata; }
+const std::vector<std::string>& RecordingSummary::files() const { return state_->asked().files; }
+
+std::string RecordingSummary::state() {
+  core::StateWriter writer;
+  state_->exchange(writer);
+  return writer.bytes();
+}
+
+RecordingSummary RecordingSummary::from_state(std::string_view state) {
+  auto read = std::make_unique<State>(AnalysisQuestion{});
+  core::StateReader reader(state);
+  read->exchange(reader);
+  if (!reader.at_end()) throw std::invalid_argument("RecordingSummary::from_state: there are bytes behind the state");
+  return RecordingSummary(std::move(read));
+}
+
+}  // namespace specdec::planner

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/recordings/analysis.hpp"
+#include "traces/position_source.hpp"
+#include "traces/sharded_recording.hpp"
+
+namespace specdec::planner {
+
+/// All that an analysis knows of a set of sequences of a recording: sums, counts and clusters, in bounded memory. The
+/// answer is a function of the set: equal to the bit whatever order the sequences came in and however they were divided
+/// among summaries that were merged, by the same version of the program on processors of the same instruction set.
+///
+/// Source:   docs/scale.md
+class RecordingSummary {
+ public:
+  /// Reads a recording, or a share of one (traces::ShardedRecording), to its end.
+  /// @param progress  receives the share of the positions read so far, if the recording states how many it has
+  /// @throws as analyze() does, but for a recording without positions
+  static RecordingSummary of(traces::PositionSource& source, const AnalysisQuestion& question,
+                             const std::function<void(double share)>& progress = {});
+  /// The same of a share of files, which are opened only if the question can be answered.
+  static RecordingSummary of(const RecordingFiles& recording, const traces::Shard& shard,
+                             const AnalysisQuestion& question, const std::function<void(double share)>& progress = {});
+  ~RecordingSummary();
+  RecordingSummary(RecordingSummary&&) noexcept;
+  RecordingSummary& operator=(RecordingSummary&&) noexcept;
+
+  /// Adds a summary of other sequences of the same recording, from the same question.
+  /// @throws std::invalid_argument if the other has another question, apart from threads, or another recording
+  void merge(RecordingSummary& other);
+
+  /// @throws QuestionError if there is no position, or `gamma` asks for none that the recording tells of
+  Analysis answer();
+
+  std::int64_t positions() const;
+  std::int64_t sequences() const;
+  const traces::TraceMetadata& metadata() const;
+  /// Those of the whole recording.
+  const std::vector<std::string>& files() const;
+
+  /// The summary as bytes, which the same version of the program reads.
+  std::string state();
+  /// @throws std::out_of_range, std::invalid_argument or std::domain_error if the bytes are not those of a state()
+  static RecordingSummary from_state(std::string_view state);
+
+ private:
+  class State;
+  explicit RecordingSummary(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace specdec::planner

@@ -1,0 +1,192 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/shard_options.hpp"
+#include "cli/usage_error.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/cli/recordings.hpp"
+#include "tests/unit/cli/run_specdec.hpp"
+
+using nlohmann::ordered_json;
+using specdec::cli::shard_of_environment;
+using specdec::tests::check_run_refused;
+using specdec::tests::document_of_run;
+using specdec::tests::full_trace;
+using specdec::tests::recorded_pair;
+using specdec::tests::Run;
+using specdec::tests::run_specdec;
+using specdec::tests::ScratchFolder;
+using specdec::tests::warns;
+
+namespace {
+
+std::string recording_in(const ScratchFolder& folder) {
+  return full_trace(folder / "t.safetensors", recorded_pair(20, 120, 12, 3)).string();
+}
+
+/// Does all shares, each in its own run, and leaves the parts in a folder.
+std::string parts_of(const ScratchFolder& folder, const std::string& recording, int of, const std::string& options) {
+  const std::string parts = (folder / ("of" + std::to_string(of))).string();
+  for (int i = 1; i <= of; ++i) {
+    const Run run = run_specdec("analyze " + recording + " --shard " + std::to_string(i) + "/" + std::to_string(of) +
+                                " --part " + parts + "/ " + options);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+  }
+  return parts;
+}
+
+specdec::traces::Shard shard_where(const std::map<std::string, std::string>& variables) {
+  return shard_of_environment([&](const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a merge of shares prints what one run prints, in every format, when the recording is gone") {
+  const ScratchFolder folder;
+  const std::string recording = recording_in(folder);
+  const std::string options = "--c 0.05 --gamma 1:6 --samples 4 --lenience 0.5";
+  const ordered_json whole = document_of_run("analyze " + recording + " " + options);
+  const Run text = run_specdec("analyze " + recording + " " + options);
+  const Run csv = run_specdec("analyze " + recording + " " + options + " --format csv --table calibration");
+  const std::string parts = parts_of(folder, recording, 3, options);
+  std::filesystem::remove(recording);
+
+  ordered_json merged = document_of_run("merge " + parts);
+  CHECK(run_specdec("merge " + parts).out == text.out);
+  CHECK(run_specdec("merge " + parts + " --format csv --table calibration").out == csv.out);
+  CHECK(merged["inputs"]["parts"] == ordered_json::array({parts}));
+  CHECK(merged["inputs"]["files"] == whole["inputs"]["files"]);
+  for (const auto& [key, value] : whole["inputs"].items()) {
+    INFO(key);
+    CHECK(merged["inputs"][key] == value);
+  }
+  merged["inputs"] = whole["inputs"];
+  CHECK((merged.dump() == whole.dump()));
+}
+
+TEST_CASE("a share says which it is, how much it holds and where it left it") {
+  const ScratchFolder folder;
+  const std::string recording = recording_in(folder);
+  const std::string part = (folder / "mine.part").string();
+  const ordered_json json = document_of_run("analyze " + recording + " --shard 2/3 --part " + part);
+  CHECK(json["schema"] == "specdec.analyze.part/1");
+  REQUIRE(json["parts"].size() == 1);
+  CHECK(json["parts"][0]["shard"] == "2/3");
+  CHECK(json["parts"][0]["sequences"] == 3);
+  CHECK(json["parts"][0]["positions"] == 36);
+  CHECK(json["parts"][0]["path"] == part);
+  CHECK(json["parts"][0]["size_bytes"] == std::filesystem::file_size(part));
+  const Run text = run_specdec("analyze " + recording + " --shard 2/3 --part " + part);
+  CHECK(text.out == "2/3: 3 sequences, 36 positions, in " + part + "\n");
+  CHECK(run_specdec("analyze " + recording + " --shard 2/3 --format csv --part " + part).out.find("shard,sequences") ==
+        0);
+}
+
+TEST_CASE("a run that leaves a part without a share answers as well, and merge answers the same again") {
+  const ScratchFolder folder;
+  const std::string recording = recording_in(folder);
+  const std::string part = (folder / "all.part").string();
+  const Run run = run_specdec("analyze " + recording + " --c 0.1 --part " + part);
+  CHECK(run.out == run_specdec("analyze " + recording + " --c 0.1").out);
+  CHECK(run_specdec("merge " + part).out == run.out);
+}
+
+TEST_CASE("shares that say how they are to be done wrongly are refused, and nothing is left behind") {
+  const ScratchFolder folder;
+  const std::string recording = recording_in(folder);
+  const std::string part = " --part " + (folder / "a.part").string();
+  check_run_refused("analyze " + recording + " --shard 1/2",
+                    "--shard is given, but needs --part beside it, where specdec merge finds what was found");
+  check_run_refused("analyze " + recording + " --shard 3" + part,
+                    "--shard is 3, but must be I/N, for instance 3/8, or env");
+  check_run_refused("analyze " + recording + " --shard 0/2" + part,
+                    "I in --shard is 0, but must be an integer in [1, 2]");
+  check_run_refused("analyze " + recording + " --shard 3/2" + part,
+                    "I in --shard is 3, but must be an integer in [1, 2]");
+  check_run_refused("analyze " + recording + " --part " + recording,
+                    "--part is " + recording + ", but must not be an input: what it holds would be lost");
+  const std::string samples = SPECDEC_SOURCE_DIR "/traces/samples/llamacpp/";
+  const std::string draft = (folder / "draft.kld").string();
+  std::filesystem::copy_file(samples + "draft.kld", draft);
+  check_run_refused("analyze --force-replay --target " + samples + "target.kld --draft " + draft + " --part " + draft,
+                    "--part is " + draft + ", but must not be an input: what it holds would be lost");
+  std::filesystem::remove(draft);
+  const std::filesystem::path pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  check_run_refused(
+      "analyze " + recording + " --part " + pipe.string(),
+      "--part is " + pipe.string() + ", but must be a file or a folder: a part is not written to a device or a pipe");
+  CHECK(std::filesystem::is_fifo(pipe));
+  std::filesystem::remove(pipe);
+  check_run_refused("merge " + recording, recording +
+                                              ": part is another kind of file, but must be a part, as specdec "
+                                              "analyze --part writes it");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("parts that are missing or twice there are refused, unless some are enough") {
+  const ScratchFolder folder;
+  const std::string recording = recording_in(folder);
+  const std::string parts = parts_of(folder, recording, 2, "--samples 0");
+  const std::string first = parts + "/1-of-2.part", second = parts + "/2-of-2.part";
+  check_run_refused("merge " + second, "PART lacks the shards 1/2; --partial answers from the others");
+  check_run_refused("merge " + first + " " + parts,
+                    first + ": shard is 1/2 again, but must be each shard once; " + first + " is that one, too");
+  const ordered_json some = document_of_run("merge --partial " + second);
+  CHECK(some["sequences"] == 5);
+  CHECK(warns(some, "parts_missing"));
+}
+
+TEST_CASE("a rank in the environment is a share, whoever launched the process") {
+  using specdec::traces::Shard;
+  CHECK((shard_where({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}) == Shard{2, 4}));
+  CHECK((shard_where({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}}) == Shard{0, 3}));
+  CHECK((shard_where({{"RANK", "7"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "3"}}) == Shard{7, 8}));
+  const auto array = [](const char* id, const char* min, const char* max, const char* count) {
+    return shard_where({{"SLURM_ARRAY_TASK_ID", id},
+                        {"SLURM_ARRAY_TASK_MIN", min},
+                        {"SLURM_ARRAY_TASK_MAX", max},
+                        {"SLURM_ARRAY_TASK_COUNT", count}});
+  };
+  CHECK((array("0", "0", "63", "64") == Shard{0, 64}));
+  CHECK((array("64", "1", "64", "64") == Shard{63, 64}));
+  CHECK((array("9", "5", "13", "5") == Shard{2, 5}));
+  CHECK((array("4", "4", "4", "1") == Shard{0, 1}));
+  CHECK((array("9", "1", "9", "3") == Shard{2, 3}));
+  CHECK_THROWS_WITH(array("10", "1", "10", "3"), Catch::Contains("of the array from 1 to 10 do not follow each other"));
+  CHECK_THROWS_WITH(array("4", "1", "9", "3"), Catch::Contains("of the array from 1 to 9 do not follow each other"));
+  // Two launchers that agree are one.
+  CHECK((
+      shard_where({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}}) ==
+      Shard{1, 2}));
+  CHECK_THROWS_WITH(shard_where({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "3"}}),
+                    Catch::Contains("shard is env, but PMI says 2/2 and torchrun says 2/3"));
+  CHECK_THROWS_WITH(shard_where({{"RANK", "3"}, {"WORLD_SIZE", "3"}}),
+                    Catch::Contains("shard env, where RANK is 3, but must be an integer in [0, 2]"));
+  CHECK_THROWS_WITH(shard_where({{"RANK", "3"}}), Catch::Contains("the environment names no rank"));
+}
+
+TEST_CASE("a run that is not asked for a share takes none from the environment") {
+  const ScratchFolder folder;
+  const std::string recording = recording_in(folder);
+  const ordered_json plain = document_of_run("analyze --samples 0 " + recording);
+  setenv("RANK", "1", 1);
+  setenv("WORLD_SIZE", "3", 1);
+  const ordered_json ranked = document_of_run("analyze --samples 0 " + recording);
+  const ordered_json shared =
+      document_of_run("analyze --samples 0 --shard env --part " + (folder / "e.part").string() + " " + recording);
+  unsetenv("RANK");
+  unsetenv("WORLD_SIZE");
+  CHECK(ranked == plain);
+  CHECK(shared["parts"][0]["shard"] == "2/3");
+}

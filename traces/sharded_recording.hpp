@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "traces/position_source.hpp"
+
+namespace specdec::traces {
+
+/// One of several equal shares of a recording: the sequences whose number leaves `index` when divided by `of`.
+struct Shard {
+  std::int64_t index = 0;  ///< [0, of)
+  std::int64_t of = 1;     ///< >= 1
+
+  bool holds(std::int64_t sequence) const { return sequence % of == index; }
+  /// Counted from 1: "3/7".
+  std::string name() const;
+  /// "03-of-64": in the order of names, files are in that of the shards.
+  std::string file_name() const;
+
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+/// A share of another recording. Sequences and positions keep their numbers, so that whatever is a function of a
+/// sequence and its number is the same in every share. The other recording is read to its end, but the numbers of the
+/// positions of other shares are not looked at: of a mapped file, their rows are not even read.
+class ShardedRecording : public PositionSource {
+ public:
+  ShardedRecording(std::unique_ptr<PositionSource> source, Shard shard);
+
+  const TraceMetadata& metadata() const override { return source_->metadata(); }
+  std::vector<std::filesystem::path> files() const override { return source_->files(); }
+  std::string format() const override { return source_->format(); }
+  std::vector<Note> notes() const override { return source_->notes(); }
+  /// Those of the whole recording.
+  std::optional<std::int64_t> positions() const override { return source_->positions(); }
+  std::int64_t depths() const override { return source_->depths(); }
+  bool read(PositionBatch& batch) override;
+  FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
+    return source_->refusal(position, role, std::move(found), std::move(expected));
+  }
+
+ private:
+  std::unique_ptr<PositionSource> source_;
+  Shard shard_;
+  PositionBatch whole_;    // the batch that the other recording gave last
+  std::int64_t next_ = 0;  // its first position that was not passed on or passed over
+};
+
+}  // namespace specdec::traces
