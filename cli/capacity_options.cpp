@@ -83,15 +83,14 @@ void require_acceptance(const CapacityOptions& o) {
   const auto given = names_given(acceptance_of(o));
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
   if (given.empty()) {
+    const bool has_prior = o.shared.leaves_acceptance_to_draft();
     refuse_given({{"--alpha-spread", o.alpha_spread.has_value()},
-                  {"--schedule", o.schedule.has_value()},
+                  {"--schedule", o.schedule.has_value() && !has_prior},
                   {"--at", o.shared.at.has_value()},
                   {"--rounds", o.shared.rounds.has_value()},
                   {"--conditional", o.shared.conditional},
                   {"--beyond", o.shared.beyond != "hold"},
-                  {"--acceptance", o.shared.acceptance != "recorded"},
-                  {"--draft-model", o.shared.draft_model.has_value()},
-                  {"--draft-kind", o.shared.draft_kind.value_or("model") != "model"}},
+                  {"--acceptance", o.shared.acceptance != "recorded"}},
                  "needs an acceptance beside it");
     return;
   }
@@ -116,7 +115,9 @@ void require_acceptance(const CapacityOptions& o) {
 
 }  // namespace
 
-bool CapacityOptions::knows_acceptance() const { return !names_given(acceptance_of(*this)).empty(); }
+bool CapacityOptions::knows_acceptance() const {
+  return !names_given(acceptance_of(*this)).empty() || shared.leaves_acceptance_to_draft();
+}
 
 void declare(Options& options, CapacityOptions& o) {
   options.group("Workload");

@@ -70,6 +70,8 @@ struct PlanOptions {
   bool states_acceptance() const;
   /// So is a cost, outside of them.
   bool states_cost() const;
+  /// A draft alone is named, for which published lengths may stand.
+  bool leaves_acceptance_to_draft() const;
   /// Nothing is asked but what one acceptance and --c answer in closed form.
   bool is_closed_form() const;
 };

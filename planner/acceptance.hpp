@@ -23,7 +23,8 @@
 
 namespace specdec::planning {
 struct PublishedAcceptance;
-}
+struct PublishedPrior;
+}  // namespace specdec::planning
 namespace specdec::traces {
 class PositionSource;
 }
@@ -40,8 +41,9 @@ struct StatedAcceptance {
   std::optional<std::int64_t> measured_at = {};
   /// The shortest draft that they cover.
   std::int64_t measured_from = 1;
-  /// Set if the acceptance is a published one.
+  /// Set if the acceptance is a published rate, or a prior from published lengths.
   const planning::PublishedAcceptance* published = nullptr;
+  const planning::PublishedPrior* prior = nullptr;
   /// The typed lengths or positions, with their possible meanings elsewhere.
   std::optional<estimate::TypedAcceptance> typed = {};
   bool by_position = false;
@@ -90,6 +92,7 @@ struct RecordingOptions {
 };
 
 struct Acceptance;
+struct Cost;
 
 /// An interval of rates; one rate if its ends are the same.
 struct RateRange {
@@ -106,6 +109,9 @@ struct KnownAcceptance {
 /// Acceptance as it is stated: exactly one of the first six members, and those that go with it. Members have the
 /// meaning of the options of `specdec plan` of that name.
 struct AcceptanceWords {
+  /// True unless none of the members states an acceptance.
+  bool states_any() const;
+
   /// In [0, 1]; `rejection` is 1 - alpha, in [0, 1], too.
   std::optional<RateRange> alpha = {};
   std::optional<RateRange> rejection = {};
@@ -152,6 +158,8 @@ struct Acceptance {
   /// constant cost.
   std::vector<std::int64_t> not_told_apart;
   std::vector<std::string> files;
+  /// The published lengths that a prior follows from.
+  std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
 
@@ -174,13 +182,19 @@ struct Acceptance {
   /// @throws QuestionError if rates of all rounds rise by more than their rounding; as estimate::typed_positions
   static Acceptance of_positions(std::span<const estimate::TypedRate> rates, bool conditional = false,
                                  std::optional<double> rounds = {}, Rule rule = {});
-  /// A published rate, by its name in planning::published_acceptances().
+  /// A published rate, by its name in planning::published_acceptances(), or a prior, by its name in
+  /// planning::published_priors().
   /// @throws QuestionError if there is none with that name
   static Acceptance published(std::string_view name, Rule rule = {});
+  /// The prior for the draft that a cost is of, on its target: planning::prior_of.
+  /// @throws QuestionError if no length was published of drafts of its kind
+  static Acceptance prior_for(const Cost& cost, Rule rule = {});
   static Acceptance of(StatedAcceptance stated, Rule rule = {});
   /// The acceptance that the words state.
   /// @throws QuestionError unless they state exactly one, and nothing that goes with another; as the functions above
   static Acceptance of(const AcceptanceWords& words);
+  /// The same, or if they state none the prior for the draft that the cost names.
+  static Acceptance of(const AcceptanceWords& words, const Cost& cost);
   /// Server counters, in any format of docs/counters.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_counters(const std::vector<std::string>& files, const CountersOptions& options = {});

@@ -252,6 +252,7 @@ void take_cost(const Cost& cost, Plan& p) {
 void take_acceptance(const Acceptance& acceptance, Plan& p) {
   p.max_gamma = std::min(p.max_gamma, known_gamma(acceptance));
   append_new(p.warnings, acceptance.warnings);
+  append_new(p.presets, acceptance.presets);
   p.files.insert(p.files.end(), acceptance.files.begin(), acceptance.files.end());
 }
 

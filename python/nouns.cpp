@@ -168,6 +168,7 @@ void bind_acceptance(nb::module_& module) {
   module.def("acceptance_published", [](const std::string& name, const nb::dict& given) {
     return Acceptance::published(name, rule_of(Arguments(given)));
   });
+  module.def("acceptance_prior_for", [](const Cost& cost) { return Acceptance::prior_for(cost); });
   module.def("acceptance_from_counters", from_counters);
   module.def("acceptance_from_recording", from_recording);
   module.def("half_unit_of", planner::half_unit_of);

@@ -193,7 +193,7 @@ class Acceptance:
 
     @classmethod
     def published(cls, name: str, *, rule: Rule | None = None) -> Acceptance:
-        """A rate that others measured and printed.
+        """What others measured and printed: a rate, or a prior from acceptance lengths of heads.
 
         Parameters
         ----------

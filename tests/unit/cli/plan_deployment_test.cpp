@@ -1600,3 +1600,22 @@ TEST_CASE("SGLang is asked for a run with all options that it takes together") {
   CHECK(text.find("--speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2") !=
         std::string::npos);
 }
+
+TEST_CASE("a plan of a head without an acceptance is one from published lengths, and says so") {
+  const std::string head = "--hardware h100 --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b";
+  const ordered_json plan = json_of(head);
+  CHECK(warns(plan, "acceptance_from_prior"));
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  const ordered_json& interval = plan["points"][0]["optimal"]["speedup_estimate"]["ci95"];
+  CHECK(interval[1].get<double>() > 2 * interval[0].get<double>());
+  bool is_sourced = false;
+  for (const ordered_json& preset : plan["presets"]) {
+    is_sourced = is_sourced || (preset["kind"] == "acceptance" && preset["name"] == "eagle3-llama-3.3-70b" &&
+                                preset["sources"].size() >= 3);
+  }
+  CHECK(is_sourced);
+  CHECK(json_of(head + " --published eagle3-llama-3.3-70b")["points"] == plan["points"]);
+  CHECK(warns(
+      json_of("--hardware h100 --model qwen3-32b --draft a:model=eagle3-qwen3-32b --draft b:alpha=0.7,kind=eagle"),
+      "acceptance_from_prior"));
+}

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/planning/published_lengths.hpp"
+#include "planner/cost.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
@@ -46,6 +48,37 @@ TEST_CASE("typed figures lack sampling error until somebody says their rounds") 
   CHECK(Acceptance::of_lengths({{{5, 3.2, 0.05}}}).stated->lacks_sampling_error());
   CHECK_FALSE(Acceptance::of_lengths({{{5, 3.2, 0.05}}}, 1000).stated->lacks_sampling_error());
   CHECK_FALSE(Acceptance::of_rate(0.8).stated->lacks_sampling_error());
+}
+
+TEST_CASE("a prior goes through its lengths, holds their interval and says where it is from") {
+  const planning::PublishedPrior& prior = *planning::published_prior("eagle3-llama-3.3-70b");
+  const Acceptance acceptance = Acceptance::published("EAGLE3 llama-3.3-70b");
+  for (const planning::PriorLength& length : prior.lengths) {
+    const estimate::TokensPerStep expected = acceptance.curve->tokens_per_step(length.gamma);
+    CHECK(expected.value == Approx(length.tokens_per_step));
+    CHECK(expected.ci95.lo == Approx(length.ci95.lo));
+    CHECK(expected.ci95.hi == Approx(length.ci95.hi));
+    CHECK_FALSE(expected.extrapolated);
+  }
+  CHECK(acceptance.curve->tokens_per_step(9).extrapolated);
+  CHECK(acceptance.words->published == prior.name);
+  CHECK(acceptance.presets == std::vector<planner::UsedPreset>{{"acceptance", prior.name, prior.sources}});
+  REQUIRE(acceptance.warnings.size() == 1);
+  CHECK(acceptance.warnings[0].code == "acceptance_from_prior");
+  CHECK_THAT(acceptance.warnings[0].message, Catch::Contains("20 figures of EAGLE-3 heads of llama-3.3-70b"));
+}
+
+TEST_CASE("a draft has the prior of its kind and target, and a draft model of its own has none") {
+  const auto prior_of = [](const char* draft, const char* target) {
+    planner::HardwareOptions options;
+    options.draft.model = draft;
+    return *Acceptance::prior_for(planner::Cost::of_hardware("h100", target, options)).words->published;
+  };
+  CHECK(prior_of("eagle3-llama-3.1-8b", "llama-3.1-8b") == "eagle3-llama-3.1-8b");
+  CHECK(prior_of("eagle3-qwen3-32b", "qwen3-32b") == "eagle3");
+  CHECK(prior_of("deepseek-v3", "deepseek-v3") == "mtp-deepseek-v3");
+  CHECK_THROWS_WITH(prior_of("llama-3.2-1b", "llama-3.1-8b"),
+                    Catch::Contains("draft_kind is model, but must be eagle, mtp or parallel"));
 }
 
 TEST_CASE("what is no acceptance is refused") {
