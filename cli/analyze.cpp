@@ -16,6 +16,7 @@
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/recordings/analysis.hpp"
+#include "planner/traffic_mix.hpp"
 #include "render/analysis.hpp"
 
 namespace specdec::cli {
@@ -33,6 +34,7 @@ struct AnalyzeOptions {
   std::string gamma = "1:16";
   std::string lenience = usual_leniences();
   std::string standardise = "auto";
+  std::optional<std::string> by;
   bool fixed_task_mix = false;
   std::int64_t samples = 16;
   std::int64_t seed = 1;
@@ -43,6 +45,8 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.group("Acceptance");
   o.acceptance.declare(options);
   options.number("--row-tolerance", o.row_tolerance, {0.0, 1.0, true}, "how far from 1 a row may sum [by its type]");
+  options.text("--by", o.by, "LABEL[:N1,N2,...]",
+               "groups: the recording's tasks, or context:N1,N2,...,\nranges of the place in a text [task]");
   options.flag("--fixed-task-mix", o.fixed_task_mix, "the numbers of sequences by task were chosen: stratify by task");
   o.cost.declare(options, "[no speedups]");
   options.group("Questions");
@@ -140,6 +144,7 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
   planner::AnalysisQuestion question;
   question.rules = o.acceptance.rules();
   question.row_tolerance = o.row_tolerance;
+  if (o.by) question.by = planner::label_groups(*o.by);
   question.fixed_task_mix = o.fixed_task_mix;
   question.cost = o.cost.times();
   question.gamma = gammas_of(o.gamma);

@@ -90,7 +90,9 @@ void require_acceptance(const CapacityOptions& o) {
                   {"--rounds", o.shared.rounds.has_value()},
                   {"--conditional", o.shared.conditional},
                   {"--beyond", o.shared.beyond != "hold"},
-                  {"--acceptance", o.shared.acceptance != "recorded"}},
+                  {"--acceptance", o.shared.acceptance != "recorded"},
+                  {"--by", o.shared.by.has_value()},
+                  {"--mix", o.shared.mix.has_value()}},
                  "needs an acceptance beside it");
     return;
   }
@@ -105,6 +107,13 @@ void require_acceptance(const CapacityOptions& o) {
   }
   if (o.shared.acceptance != "recorded" && o.shared.trace.empty()) {
     throw UsageError("--acceptance is given, but goes with --trace only");
+  }
+  if (o.shared.mix && o.shared.counters.empty() && o.shared.trace.empty()) {
+    throw UsageError("--mix is given, but goes with --counters or --trace only");
+  }
+  if (!o.shared.mix) {
+    refuse_given({{"--by", o.shared.by.has_value()}, {"--mix-by", o.shared.mix_by != "tokens"}},
+                 "needs --mix beside it");
   }
   if (o.shared.draft_array && o.shared.trace.empty())
     throw UsageError("--draft-array is given, but goes with --trace only");

@@ -73,6 +73,13 @@ void require_about_acceptance(const PlanOptions& o) {
       !o.leaves_acceptance_to_draft()) {
     throw UsageError("--acceptance is given, but goes with --trace, --published or --emit only");
   }
+  if (o.mix && o.counters.empty() && o.trace.empty() && o.drafts.empty()) {
+    throw UsageError("--mix is given, but goes with --counters or --trace only");
+  }
+  if (!o.mix) {
+    refuse_given({{"--by", o.by && o.trace.empty() && o.drafts.empty()}, {"--mix-by", o.mix_by != "tokens"}},
+                 "needs --mix beside it");
+  }
   if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
     throw UsageError("--beyond is given, but goes with --counters only");
   }
@@ -186,6 +193,13 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
                  "the engine's acceptance rule; recorded: what the files say");
   options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
                  "drafts behind the longest one that --counters saw");
+  options.text("--mix", o.mix, "GROUP=SHARE,...",
+               "the traffic to plan for, as shares of groups of --counters\nor --trace: code=0.6,chat=0.4");
+  options.choice("--mix-by", o.mix_by, {"tokens", "requests"}, "of what --mix has shares");
+  options.text(
+      "--by", o.by, "LABEL[:B1,B2,...]",
+      "the label whose values, or ranges of numbers, are these\ngroups [category; of --trace task]; of --trace "
+      "alone\ncontext:N1,N2,...: acceptance by context");
 }
 
 void declare(Options& options, PlanOptions& o) {

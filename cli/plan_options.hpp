@@ -33,6 +33,10 @@ struct PlanOptions {
   bool conditional = false;
   std::string acceptance = "recorded";
   std::string beyond = "hold";
+  /// The traffic that --counters or --trace are to stand for.
+  std::optional<std::string> by;
+  std::optional<std::string> mix;
+  std::string mix_by = "tokens";
   // Costs.
   StepCostOptions cost;
   std::optional<double> c_hat;

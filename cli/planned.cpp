@@ -28,6 +28,13 @@ estimate::BeyondObserved beyond_of(const PlanOptions& o) {
   return o.beyond == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
 }
 
+/// Of --by without --mix: acceptance by context.
+std::vector<double> context_bounds(const std::string& by) {
+  const estimate::LabelGroups groups = planner::label_groups(by);
+  if (groups.label == "context" && !groups.bounds.empty() && groups.bounds.front() > 0) return groups.bounds;
+  refuse("--by", by, "context:N1,N2,... with places above 0, or beside --mix");
+}
+
 bool is_log(const std::string& file) {
   const traces::FileHead head = traces::FileHead::of(file);
   return traces::has_engine_windows(head) || traces::prometheus_text_format().recognises(head);
@@ -238,6 +245,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     how.acceptance = rule_of(o);
     how.beyond = beyond_of(o);
     how.by_request = reading.by_request;
+    if (o.mix) how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
     return Acceptance::from_counters(o.counters, how);
   }
   if (o.trace.empty()) return stated_acceptance(o);
@@ -247,6 +255,11 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
   if (o.emit) how.engine = planning::engine_named(*o.emit);
   how.max_gamma = reading.max_gamma;
   how.by_request = reading.by_request;
+  if (o.mix) {
+    how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
+  } else if (o.by) {
+    how.context_bounds = context_bounds(*o.by);
+  }
   how.progress = o.progress;
   const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft_kind;
   if (constant && !o.roofline.hardware) how.cost = o.cost.cost();

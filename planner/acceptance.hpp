@@ -14,10 +14,12 @@
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/measured_acceptance.hpp"
 #include "analysis/estimate/typed_acceptance.hpp"
+#include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/engine_config.hpp"
 #include "analysis/planning/regret.hpp"
 #include "analysis/planning/request_laws.hpp"
 #include "planner/assumption.hpp"
+#include "planner/traffic_mix.hpp"
 #include "traces/note.hpp"
 #include "traces/trace_metadata.hpp"
 
@@ -72,6 +74,8 @@ struct CountersOptions {
   estimate::BeyondObserved beyond = estimate::BeyondObserved::hold;
   /// Also compute the rates of single requests.
   bool by_request = false;
+  /// The traffic to plan for, as shares of groups of the requests counted; as they were counted if not given.
+  std::optional<TrafficMix> mix = {};
 };
 
 struct RecordingOptions {
@@ -85,8 +89,12 @@ struct RecordingOptions {
   std::int64_t max_gamma = 32;
   /// The cost of a step, if it is the same everywhere: used to find the gammas that are indistinguishable.
   std::optional<core::StepCost> cost = {};
-  /// Also compute the rates of single sequences.
+  /// Also compute the rates of single sequences; none of a mix.
   bool by_request = false;
+  /// The traffic to plan for, as shares of the recording's tasks or contexts; as it was recorded if not given.
+  std::optional<TrafficMix> mix = {};
+  /// Where ranges of contexts begin, rising, above 0: each has its own acceptance. Not beside a mix.
+  std::vector<double> context_bounds = {};
   /// Receives the share of the positions read so far, in [0, 1], if the recording states how many it has.
   std::function<void(double share)> progress = {};
 };
@@ -131,6 +139,8 @@ struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve;
   /// The same with three times the variance, for acceptance from rounds that were taken as independent.
   std::shared_ptr<const estimate::AcceptanceCurve> curve_at_design_effect_3;
+  /// From contexts on, if a recording was replayed by context; `curve` is then that of all of them together.
+  std::vector<planning::ContextAcceptance> by_context;
   /// Set if the acceptance is stated, with the words that state it.
   std::optional<StatedAcceptance> stated;
   std::optional<AcceptanceWords> words;

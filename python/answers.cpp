@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -117,8 +117,8 @@ Answer shown(planner::Plan planned) {
   const auto plan = std::make_shared<const planner::Plan>(std::move(planned));
   Answer answer = shown<planner::Plan>(*plan);
   if (plan->config && plan->config->not_to_be_written.empty()) answer.config = plan->config->variants.front().text;
-  answer.about = about(plan->warnings, render::subject_of(*plan), render::words_of(*plan),
-                       render::rows_of_empty_runs());
+  answer.about =
+      about(plan->warnings, render::subject_of(*plan), render::words_of(*plan), render::rows_of_empty_runs());
   answer.figures = [plan] { return Figures{render::plan_charts(*plan), render::plan_charts(*plan, render::page_map)}; };
   return answer;
 }
@@ -298,6 +298,7 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
   arguments.take("assume_processed", question.rules.assume_processed);
   arguments.take("force_replay", question.rules.force_replay);
   arguments.take("row_tolerance", question.row_tolerance);
+  if (arguments.has("by")) question.by = planner::label_groups(arguments.get<std::string>("by"));
   arguments.take("fixed_task_mix", question.fixed_task_mix);
   arguments.take("c", question.cost.c);
   arguments.take("verify_factor", question.cost.verify_factor);
@@ -314,7 +315,7 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
 Answer analyze(const Recording& recording, const nb::dict& given, const nb::object& progress) {
   const planner::AnalysisQuestion question = analysis_question(given);
   const nb::gil_scoped_release released;
-  return shown(planner::analyze(*recording.open(), question, told(progress)),
+  return shown(planner::analyze(*planner::grouped_recording(recording.open(), question.by), question, told(progress)),
                render::name_of_recording(recording.files()));
 }
 

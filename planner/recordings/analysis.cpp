@@ -248,7 +248,7 @@ Analysis analyze(traces::PositionSource& source, const AnalysisQuestion& questio
 Analysis analyze(const RecordingFiles& recording, const AnalysisQuestion& question,
                  const std::function<void(double share)>& progress) {
   Analysis answer = empty_answer(question);
-  return answered(std::move(answer), *open_recording(recording), progress);
+  return answered(std::move(answer), *grouped_recording(open_recording(recording), question.by), progress);
 }
 
 std::optional<double> Analysis::monte_carlo_z(std::size_t row) const {

@@ -88,6 +88,24 @@ TEST_CASE("what is no acceptance is refused") {
   CHECK_THROWS_AS(Acceptance::from_counters({SPECDEC_SOURCE_DIR "/tests/fixtures/none.prom"}), traces::FileError);
 }
 
+TEST_CASE("a mix of counters has the shares that are asked for, whatever was counted") {
+  const std::vector<std::string> requests = {SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl"};
+  const auto mixed = [&](const char* mix, bool by_requests = false) {
+    return Acceptance::from_counters(requests, {.mix = planner::traffic_mix({}, mix, by_requests)});
+  };
+  const double code = tokens(mixed("code=1"), 3), chat = tokens(mixed("chat=1"), 3);
+  CHECK(code > chat);
+  CHECK(tokens(mixed("code=0.6,chat=0.4"), 3) == Approx(1 / (0.6 / code + 0.4 / chat)));
+  CHECK(tokens(mixed("code=0.6,chat=0.4", true), 3) != tokens(mixed("code=0.6,chat=0.4"), 3));
+  const Acceptance both = mixed("code=0.6,chat=0.4");
+  CHECK_THAT(both.text, Catch::Contains("in a mix of code 0.6, chat 0.4 of the output tokens"));
+  CHECK_FALSE(both.alpha);
+  CHECK_THROWS_WITH(mixed("code=0.6,sports=0.4"), Catch::Contains("mix names sports, but must name groups of"));
+  CHECK_THROWS_WITH(mixed("code=0.6,chat=0.3"), Catch::Contains("shares that sum to 1, not to 0.9"));
+  CHECK_THROWS_WITH(mixed("code=0.5,code=0.5"), Catch::Contains("names code twice"));
+  CHECK_THROWS_WITH(mixed("code"), Catch::Contains("GROUP=SHARE"));
+}
+
 TEST_CASE("a recording that is read as a value knows its files and its interval") {
   const Acceptance recorded = Acceptance::from_recording({SPECDEC_SOURCE_DIR "/sim/models/recording.safetensors"});
   REQUIRE(recorded.alpha);
