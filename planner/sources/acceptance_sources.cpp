@@ -271,15 +271,13 @@ CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& op
 
 /// Tokens of a request of the group.
 double tokens_per_request(const ServingSummary& summary) {
-  const auto tokens = summary.emitted                      ? summary.emitted
-                      : summary.rounds && summary.accepted ? std::optional(*summary.rounds + *summary.accepted)
-                                                           : std::nullopt;
-  if (summary.unit != traces::CountUnit::request || !tokens) {
+  const double tokens = summary.emitted.value_or(summary.rounds.value_or(0) + summary.accepted.value_or(0));
+  if (summary.unit != traces::CountUnit::request || !(tokens > 0)) {
     throw QuestionError(fmt::format(
         "--mix-by is requests, but must be tokens: the counts of {} do not tell how many tokens a request has",
         summary.group.value_or("")));
   }
-  return *tokens / static_cast<double>(summary.units);
+  return tokens / static_cast<double>(summary.units);
 }
 
 /// The groups that the mix names, in its shares.
