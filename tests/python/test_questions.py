@@ -238,8 +238,8 @@ def test_a_head_without_an_acceptance_has_its_prior() -> None:
 
 def test_a_mix_of_traffic_is_planned_for_alike() -> None:
     counted = Acceptance.from_counters(COUNTERS, mix={"code": 0.6, "chat": 0.4}, mix_by="requests")
-    words = ["plan", "--counters", COUNTERS, "--mix", "code=0.6,chat=0.4", "--mix-by", "requests"]
-    require_one_answer((lambda: specdec.plan(counted, Cost.of_constants(0.05), batch=1), [*words, "--c", "0.05", "--batch", "1"]))
+    words = ["plan", "--counters", COUNTERS, "--mix", "code=0.6,chat=0.4", "--mix-by", "requests", "--c", "0.05"]
+    require_one_answer((lambda: specdec.plan(counted, Cost.of_constants(0.05), batch=1), [*words, "--batch", "1"]))
     with pytest.raises(specdec.QuestionError, match="needs mix beside it"):
         Acceptance.from_counters(COUNTERS, by="category")
     with pytest.raises(specdec.QuestionError, match="names sports"):
