@@ -21,6 +21,7 @@
 #include "planner/recordings/analysis.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
+#include "planner/traffic_mix.hpp"
 #include "render/analysis.hpp"
 #include "render/version.hpp"
 
@@ -41,6 +42,7 @@ struct AnalyzeOptions {
   std::string gamma = "1:16";
   std::string lenience = usual_leniences();
   std::string standardise = "auto";
+  std::optional<std::string> by;
   bool fixed_task_mix = false;
   std::int64_t samples = 16;
   std::int64_t seed = 1;
@@ -51,6 +53,8 @@ void declare(Options& options, AnalyzeOptions& o) {
   options.group("Acceptance");
   o.acceptance.declare(options);
   options.number("--row-tolerance", o.row_tolerance, {0.0, 1.0, true}, "how far from 1 a row may sum [by its type]");
+  options.text("--by", o.by, "LABEL[:N1,N2,...]",
+               "groups: the recording's tasks, or context:N1,N2,...,\nranges of the place in a text [task]");
   options.flag("--fixed-task-mix", o.fixed_task_mix, "the numbers of sequences by task were chosen: stratify by task");
   o.cost.declare(options, "[no speedups]");
   options.group("Questions");
@@ -149,6 +153,7 @@ planner::AnalysisQuestion question_of(const AnalyzeOptions& o) {
   planner::AnalysisQuestion question;
   question.rules = o.acceptance.rules();
   question.row_tolerance = o.row_tolerance;
+  if (o.by) question.by = planner::label_groups(*o.by);
   question.fixed_task_mix = o.fixed_task_mix;
   question.cost = o.cost.times();
   question.gamma = gammas_of(o.gamma);
@@ -208,6 +213,7 @@ Report run(const AnalyzeOptions& o, const Options& options) {
   const planner::AnalysisQuestion question = question_of(o);
   if (o.shard.is_given() && !o.part)
     throw UsageError("--shard is given, but needs --part beside it, where specdec merge finds what was found");
+  if (o.part && o.by) throw UsageError("--by is given, but parts hold whole sequences by task: leave out --part");
   const std::optional<traces::Shard> shard = o.shard.shard();
   const traces::Shard own = shard.value_or(traces::Shard{});
   std::string part;

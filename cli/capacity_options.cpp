@@ -83,15 +83,16 @@ void require_acceptance(const CapacityOptions& o) {
   const auto given = names_given(acceptance_of(o));
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
   if (given.empty()) {
+    const bool has_prior = o.shared.leaves_acceptance_to_draft();
     refuse_given({{"--alpha-spread", o.alpha_spread.has_value()},
-                  {"--schedule", o.schedule.has_value()},
+                  {"--schedule", o.schedule.has_value() && !has_prior},
                   {"--at", o.shared.at.has_value()},
                   {"--rounds", o.shared.rounds.has_value()},
                   {"--conditional", o.shared.conditional},
                   {"--beyond", o.shared.beyond != "hold"},
                   {"--acceptance", o.shared.acceptance != "recorded"},
-                  {"--draft-model", o.shared.draft_model.has_value()},
-                  {"--draft-kind", o.shared.draft_kind.value_or("model") != "model"}},
+                  {"--by", o.shared.by.has_value()},
+                  {"--mix", o.shared.mix.has_value()}},
                  "needs an acceptance beside it");
     return;
   }
@@ -107,6 +108,13 @@ void require_acceptance(const CapacityOptions& o) {
   if (o.shared.acceptance != "recorded" && o.shared.trace.empty()) {
     throw UsageError("--acceptance is given, but goes with --trace only");
   }
+  if (o.shared.mix && o.shared.counters.empty() && o.shared.trace.empty()) {
+    throw UsageError("--mix is given, but goes with --counters or --trace only");
+  }
+  if (!o.shared.mix) {
+    refuse_given({{"--by", o.shared.by.has_value()}, {"--mix-by", o.shared.mix_by != "tokens"}},
+                 "needs --mix beside it");
+  }
   if (o.shared.draft_array && o.shared.trace.empty())
     throw UsageError("--draft-array is given, but goes with --trace only");
   if (o.shared.beyond != "hold" && o.shared.counters.empty()) {
@@ -116,7 +124,9 @@ void require_acceptance(const CapacityOptions& o) {
 
 }  // namespace
 
-bool CapacityOptions::knows_acceptance() const { return !names_given(acceptance_of(*this)).empty(); }
+bool CapacityOptions::knows_acceptance() const {
+  return !names_given(acceptance_of(*this)).empty() || shared.leaves_acceptance_to_draft();
+}
 
 void declare(Options& options, CapacityOptions& o) {
   options.group("Workload");

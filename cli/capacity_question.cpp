@@ -136,11 +136,12 @@ AskedCapacity asked_capacity(const CapacityOptions& o) {
     take_runs(o, asked);
     return asked;
   }
-  if (has_acceptance) {
+  if (has_acceptance && !o.shared.leaves_acceptance_to_draft()) {
     // Here --model names what is priced.
     asked.acceptance = acceptance_of(o.shared, {std::max<std::int64_t>(1, gamma), true, false});
   }
   asked.cost = cost_of_capacity(o, gamma > 0);
+  if (o.shared.leaves_acceptance_to_draft()) asked.acceptance = planner::Acceptance::prior_for(asked.cost);
   return asked;
 }
 

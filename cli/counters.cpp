@@ -17,6 +17,7 @@
 #include "cli/progress.hpp"
 #include "cli/usage_error.hpp"
 #include "planner/distinct_files.hpp"
+#include "planner/traffic_mix.hpp"
 #include "render/text.hpp"
 #include "traces/open_trace.hpp"
 #include "traces/serving/read_serving_counts.hpp"
@@ -31,9 +32,9 @@ using traces::ServingCounts;
 
 void declare(Options& options, CountersOptions& o) {
   options.group("Counts");
-  options.text("--by", o.by, "LABEL",
-               "a group for each value of this label besides the model's name;\n"
-               "\"file\" for each file");
+  options.text("--by", o.by, "LABEL[:B1,B2,...]",
+               "a group for each value of this label besides the model's name,\n"
+               "or for each range of numbers between bounds; \"file\" for each file");
   options.integer("-k,--gamma,--num-speculative-tokens,--at", o.gamma, {1, estimate::largest_converted_gamma},
                   "gamma at which was counted, where the counts do not say it;\n--at in every command");
   options.text("--tree", o.tree, "DEPTH,TOKENS",
@@ -223,6 +224,30 @@ traces::CountsSink sink_into(estimate::ServingSummaries& summaries, const std::o
   return sink;
 }
 
+estimate::LabelGroups groups_of(const CountersOptions& o) {
+  return o.by ? planner::label_groups(*o.by) : estimate::LabelGroups{};
+}
+
+/// Draws the rates of each model's groups towards their mean.
+void pool_groups(CountersAnswer& answer) {
+  std::map<std::string, std::vector<CountersGroup*>> by_model;
+  for (CountersGroup& group : answer.groups) {
+    if (group.summary.group) by_model[group.summary.model_name].push_back(&group);
+  }
+  for (const auto& [model, groups] : by_model) {
+    std::vector<std::optional<estimate::Estimate>> rates;
+    for (const CountersGroup* group : groups) {
+      const auto& alpha = group->summary.alpha_hat;
+      rates.push_back(alpha && alpha->value ? std::optional(estimate::Estimate{*alpha->value, alpha->ci95, ""})
+                                            : std::nullopt);
+    }
+    const std::optional<estimate::PooledRates> pooled = estimate::pooled_rates(rates);
+    if (!pooled) continue;
+    for (std::size_t i = 0; i < groups.size(); ++i) groups[i]->alpha_pooled = pooled->groups[i];
+    answer.pooling.push_back({model, *pooled});
+  }
+}
+
 /// The files that can be read and summed up alone; each other one leaves a warning.
 std::vector<std::filesystem::path> readable_files(const CountersOptions& o, const std::optional<Tree>& tree,
                                                   std::vector<Note>& notes) {
@@ -230,7 +255,7 @@ std::vector<std::filesystem::path> readable_files(const CountersOptions& o, cons
   for (const std::string& source : o.sources) {
     const std::filesystem::path file = source;
     try {
-      estimate::ServingSummaries alone({o.by.value_or(""), o.gamma, tree.has_value()});
+      estimate::ServingSummaries alone({groups_of(o), o.gamma, tree.has_value()});
       traces::read_serving_counts(std::span(&file, 1), sink_into(alone, tree));
       readable.push_back(file);
     } catch (const traces::FileError& reason) {
@@ -246,8 +271,8 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   std::vector<std::filesystem::path> files(o.sources.begin(), o.sources.end());
   planner::require_distinct("SOURCE", files);
   const std::optional<Tree> tree = tree_of(o);
-  if (o.by && o.by->empty()) refuse("--by", "\"\"", "the name of a label, or file");
-  estimate::ServingSummaries summaries({o.by.value_or(""), o.gamma, tree.has_value()});
+  const estimate::LabelGroups by = groups_of(o);
+  estimate::ServingSummaries summaries({by, o.gamma, tree.has_value()});
   CountersAnswer answer{o, {}, {}, {}, {}, {}};
   if (o.skip_unreadable) files = readable_files(o, tree, answer.notes);
   for (const std::filesystem::path& file : files) answer.read.push_back(file.string());
@@ -263,14 +288,15 @@ CountersAnswer summarised(const CountersOptions& o, const Progress& progress) {
   };
   sink.warn = [&](const Note& warning) { answer.notes.push_back(warning); };
   traces::read_serving_counts(files, sink);
-  if (o.by && *o.by != "file" && labels.count(*o.by) == 0) {
-    refuse("--by", *o.by,
+  if (o.by && by.label != "file" && labels.count(by.label) == 0) {
+    refuse("--by", by.label,
            labels.empty() ? "file, since the counts have no labels"
                           : fmt::format("file or a label of the counts: {}", fmt::join(labels, ", ")));
   }
   for (estimate::ServingSummary& summary : summaries.summaries()) {
     answer.groups.push_back(group_of(std::move(summary), o));
   }
+  pool_groups(answer);
   if (answer.groups.empty()) {
     throw UsageError(fmt::format("{} {} no rounds of speculative decoding", fmt::join(o.sources, ", "),
                                  o.sources.size() == 1 ? "holds" : "hold"));

@@ -10,6 +10,7 @@
 
 #include "analysis/estimate/acceptance_conventions.hpp"
 #include "analysis/estimate/measured_acceptance.hpp"
+#include "analysis/estimate/pooled_rates.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 #include "cli/report.hpp"
 
@@ -47,6 +48,14 @@ struct CountersGroup {
   std::string method;
   /// Why there are no gammas; empty where there are.
   std::string no_gammas;
+  /// alpha_hat, drawn towards the groups of the same model; empty where it cannot be.
+  std::optional<estimate::Estimate> alpha_pooled = {};
+};
+
+/// What the groups of a model have in common.
+struct CountersPooling {
+  std::string model_name;
+  estimate::PooledRates rates;
 };
 
 struct CountersAnswer {
@@ -61,6 +70,8 @@ struct CountersAnswer {
   std::optional<std::int64_t> gamma_given;
   /// Those of the sources that were read.
   std::vector<std::string> read = {};
+  /// Of the models with several groups.
+  std::vector<CountersPooling> pooling = {};
 };
 
 /// Why accepted / drafted is printed but never used as alpha.

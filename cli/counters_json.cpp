@@ -125,6 +125,7 @@ ordered_json group_json(const CountersGroup& group) {
           {"emitted", number_or_null(s.emitted)},
           {"tokens_per_step", estimate_json(s.tokens_per_step)},
           {"alpha_hat", rate_json(s.alpha_hat)},
+          {"alpha_pooled", estimate_json(group.alpha_pooled)},
           {"draft_acceptance_rate", estimate_json(s.draft_acceptance_rate)},
           {"draft_acceptance_rate_note", reason_against_alpha(s.shape)},
           {"homogeneity", homogeneity_json(s.homogeneity)},
@@ -237,7 +238,15 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_counts() {
 }
 
 ordered_json json_of(const CountersAnswer& answer) {
-  ordered_json json = {{"groups", ordered_json::array()}, {"conversions", ordered_json::array()}};
+  ordered_json json = {
+      {"groups", ordered_json::array()}, {"pooling", ordered_json::array()}, {"conversions", ordered_json::array()}};
+  for (const CountersPooling& pooling : answer.pooling) {
+    json["pooling"].push_back(
+        {{"model_name", pooling.model_name.empty() ? ordered_json() : ordered_json(pooling.model_name)},
+         {"common", estimate_json(pooling.rates.common)},
+         {"another_ci95", pair_of(std::optional(pooling.rates.another))},
+         {"spread", pooling.rates.spread}});
+  }
   for (const CountersGroup& group : answer.groups) json["groups"].push_back(group_json(group));
   if (answer.conversion) {
     for (const estimate::ConvertedFigure& figure : answer.conversion->figures) {

@@ -254,6 +254,29 @@ std::string group_table(const CountersAnswer& a) {
   return table.to_string();
 }
 
+/// The groups' rates beside those drawn towards the mean of their model's groups.
+std::string pooling_table(const CountersAnswer& a) {
+  TextTable table({{"group", TextTable::Align::left}, {"alpha_hat"}, {"pooled"}, {"95%"}});
+  for (const CountersGroup& group : a.groups) {
+    if (!group.alpha_pooled) continue;
+    std::string title = without_control_characters(title_of(group.summary));
+    if (title.size() > widest_title) title = beginning_of(title, widest_title - 3) + "...";
+    const Interval& ci95 = *group.alpha_pooled->ci95;
+    table.add_row({title, fixed(*group.summary.alpha_hat->value), fixed(group.alpha_pooled->value),
+                   fmt::format("{} to {}", fixed(ci95.lo), fixed(ci95.hi))});
+  }
+  std::string text = table.to_string();
+  for (const CountersPooling& pooling : a.pooling) {
+    text += wrapped(fmt::format("Pooled: drawn towards the mean of the groups{}, {}, the more the less a group was "
+                                "counted; groups differ by {} in log-odds, and one that was not counted accepts {}.",
+                                pooling.model_name.empty() ? "" : " of " + pooling.model_name,
+                                fixed(pooling.rates.common.value), brief(pooling.rates.spread, 2),
+                                interval_text(pooling.rates.another))) +
+            '\n';
+  }
+  return text;
+}
+
 std::string values_text(const std::vector<double>& values) {
   constexpr std::size_t shown = 4;
   std::vector<std::string> texts;
@@ -308,6 +331,7 @@ std::string text_of(const CountersAnswer& a) {
   if (a.conversion) return conversion_text(a);
   std::vector<std::string> parts;
   if (a.groups.size() > 1) parts.push_back(group_table(a));
+  if (!a.pooling.empty()) parts.push_back(pooling_table(a));
   if (a.groups.size() <= detailed_groups) {
     for (const CountersGroup& group : a.groups) parts.push_back(group_text(group));
   }

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +16,7 @@
 #include "analysis/cost/kernel_times.hpp"
 #include "analysis/cost/model_spec.hpp"
 #include "analysis/planning/published_acceptance.hpp"
+#include "analysis/planning/published_lengths.hpp"
 #include "cli/values.hpp"
 #include "planner/near_names.hpp"
 #include "render/text.hpp"
@@ -32,6 +33,8 @@ using cost::NumberType;
 using cost::SourcedNumber;
 using nlohmann::ordered_json;
 using planning::PublishedAcceptance;
+using planning::PublishedLength;
+using planning::PublishedPrior;
 
 struct ListOptions {
   std::vector<std::string> names;
@@ -44,17 +47,19 @@ struct ListOptions {
 };
 
 /// Those that were named, in that order; all of them where none was.
+/// @param elsewhere  names that another list holds
 template <class Preset>
 std::vector<const Preset*> chosen(const std::vector<std::string>& names, std::span<const Preset> all,
-                                  const Preset* (*find)(std::string_view)) {
+                                  const Preset* (*find)(std::string_view),
+                                  const std::vector<std::string>& elsewhere = {}) {
   std::vector<const Preset*> presets;
   for (const std::string& name : names) {
     presets.push_back(find(name));
     if (presets.back() != nullptr) continue;
-    std::vector<std::string> known;
+    std::vector<std::string> known = elsewhere;
     for (const Preset& preset : all) {
       known.push_back(preset.name);
-      if constexpr (!std::is_same_v<Preset, PublishedAcceptance>) {
+      if constexpr (requires { preset.aliases; }) {
         known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
       }
     }
@@ -278,6 +283,81 @@ ordered_json json_of(const PublishedAcceptance& published) {
           {"source", published.source}};
 }
 
+ordered_json json_of(const PublishedPrior& prior) {
+  ordered_json lengths = ordered_json::array();
+  for (const planning::PriorLength& length : prior.lengths) {
+    lengths.push_back({{"gamma", length.gamma},
+                       {"tokens_per_step", length.tokens_per_step},
+                       {"tokens_per_step_ci95", {length.ci95.lo, length.ci95.hi}}});
+  }
+  return {{"name", prior.name},
+          {"kind", prior.kind},
+          {"target_model", prior.target_model ? ordered_json(*prior.target_model) : ordered_json()},
+          {"figures", prior.figures.size()},
+          {"deployments", prior.deployments},
+          {"figures_of_kind", prior.figures_of_kind},
+          {"deployments_of_kind", prior.deployments_of_kind},
+          {"targets_of_kind", prior.targets_of_kind},
+          {"task_spread", prior.task_spread},
+          {"deployment_spread", prior.deployment_spread},
+          {"target_spread", prior.target_spread},
+          {"lengths", std::move(lengths)}};
+}
+
+/// One row for each gamma.
+void add_rows(const PublishedLength& figure, ordered_json& rows) {
+  for (const auto& [gamma, tokens] : figure.tokens_per_step) {
+    rows.push_back({{"method", figure.method},
+                    {"target_model", figure.target_model},
+                    {"draft_model", figure.draft_model},
+                    {"task", figure.task},
+                    {"temperature", figure.temperature ? ordered_json(*figure.temperature) : ordered_json()},
+                    {"gamma", gamma},
+                    {"tokens_per_step", tokens},
+                    {"where", figure.where},
+                    {"source", figure.source}});
+  }
+}
+
+std::string text_of(const std::vector<const PublishedPrior*>& priors, bool with_sources) {
+  using Align = TextTable::Align;
+  std::vector<TextTable::Column> columns = {{"prior", Align::left}, {"figures"}, {"drafts"}};
+  for (const std::int64_t gamma : planning::prior_gammas) {
+    columns.push_back({fmt::format("at {}", gamma)});
+    columns.push_back({"95%"});
+  }
+  TextTable table(columns);
+  for (const PublishedPrior* const prior : priors) {
+    std::vector<std::string> row = {prior->name, fmt::format("{}", prior->figures.size()),
+                                    fmt::format("{}", prior->deployments)};
+    for (const planning::PriorLength& length : prior->lengths) {
+      row.push_back(fmt::format("{:.2f}", length.tokens_per_step));
+      row.push_back(fmt::format("{:.2f} to {:.2f}", length.ci95.lo, length.ci95.hi));
+    }
+    table.add_row(row);
+  }
+  std::string text =
+      table.to_string() + '\n' +
+      wrapped(
+          "Tokens per step at a gamma: priors say what a head not yet measured may accept on a task of its own, from "
+          "published acceptance lengths "
+          "of its kind; names are the kind and the target, or the kind alone for any other target. --draft-model takes "
+          "the one of its head where no acceptance is given.") +
+      '\n';
+  if (!with_sources) return text;
+  for (const PublishedPrior* const prior : priors) {
+    text += fmt::format("\n{}:\n", prior->name);
+    for (const PublishedLength* const figure : prior->figures) {
+      std::vector<std::string> lengths;
+      for (const auto& [gamma, tokens] : figure->tokens_per_step)
+        lengths.push_back(fmt::format("{}:{}", gamma, tokens));
+      text += fmt::format("  {}, {}, {}: {} ({})\n    {}\n", figure->target_model, figure->draft_model, figure->task,
+                          fmt::join(lengths, ","), figure->where, figure->source);
+    }
+  }
+  return text;
+}
+
 std::string text_of(const std::vector<const PublishedAcceptance*>& presets, bool with_sources) {
   using Align = TextTable::Align;
   TextTable table({{"acceptance", Align::left},
@@ -319,6 +399,38 @@ Report list(const std::string& key, const ListOptions& options, const std::vecto
   return report;
 }
 
+/// Rates and priors, and the figures behind these.
+Report list_published(const ListOptions& options) {
+  ListOptions rates = options, priors = options;
+  const auto is_prior = [](const std::string& name) { return planning::published_prior(name) != nullptr; };
+  std::erase_if(rates.names, is_prior);
+  std::erase_if(priors.names, [&](const std::string& name) { return !is_prior(name); });
+  std::vector<const PublishedAcceptance*> of_rates;
+  std::vector<const PublishedPrior*> of_lengths;
+  if (!rates.names.empty() || options.names.empty()) {
+    std::vector<std::string> names;
+    for (const PublishedPrior& prior : planning::published_priors()) names.push_back(prior.name);
+    of_rates = chosen(rates.names, planning::published_acceptances(), planning::published_acceptance, names);
+  }
+  if (!priors.names.empty() || options.names.empty()) {
+    of_lengths = chosen(priors.names, planning::published_priors(), planning::published_prior);
+  }
+  Report report;
+  ordered_json& json = report.json;
+  json = {{"published", ordered_json::array()}, {"priors", ordered_json::array()}, {"lengths", ordered_json::array()}};
+  for (const PublishedAcceptance* const rate : of_rates) json["published"].push_back(json_of(*rate));
+  std::set<const PublishedLength*> figures;
+  for (const PublishedPrior* const prior : of_lengths) {
+    json["priors"].push_back(json_of(*prior));
+    figures.insert(prior->figures.begin(), prior->figures.end());
+  }
+  for (const PublishedLength* const figure : figures) add_rows(*figure, json["lengths"]);
+  if (!of_rates.empty()) report.text = text_of(of_rates, options.sources);
+  if (!of_rates.empty() && !of_lengths.empty()) report.text += '\n';
+  if (!of_lengths.empty()) report.text += text_of(of_lengths, options.sources);
+  return report;
+}
+
 }  // namespace
 
 Command list_hardware_command() {
@@ -348,15 +460,15 @@ Command list_models_command() {
 
 Command list_published_command() {
   return {"list published",
-          "Acceptance rates that --published knows by name",
-          {{"published", "/published"}},
+          "Acceptance that --published knows by name: rates, and priors from lengths",
+          {{"published", "/published"},
+           {"priors", "/priors"},
+           {"prior_lengths", "/priors/*/lengths", {"name"}},
+           {"lengths", "/lengths"}},
           [](Options& options) {
             const auto o = std::make_shared<ListOptions>();
             o->declare(options);
-            return std::function<Report()>([o] {
-              return list("published", *o,
-                          chosen(o->names, planning::published_acceptances(), planning::published_acceptance));
-            });
+            return std::function<Report()>([o] { return list_published(*o); });
           }};
 }
 

@@ -47,10 +47,11 @@ void require_acceptance(const PlanOptions& o) {
   const auto given = names_given(acceptance_options(o));
   if (!o.drafts.empty()) return refuse_given(acceptance_options(o), "each --draft brings its own acceptance");
   if (given.empty()) {
-    if (!o.bench.empty()) return;
+    if (!o.bench.empty() || o.leaves_acceptance_to_draft()) return;
     std::vector<std::string_view> choices;
     for (const auto& option : acceptance_options(o)) choices.push_back(option.first);
-    throw UsageError(fmt::format("one of {}, --bench, --draft is needed", fmt::join(choices, ", ")));
+    throw UsageError(fmt::format("one of {}, --bench, --draft, or a --draft-model with --hardware is needed",
+                                 fmt::join(choices, ", ")));
   }
   if (given.size() > 1) throw UsageError(fmt::format("{} are given, but must be one", fmt::join(given, " and ")));
 }
@@ -68,8 +69,16 @@ void require_about_acceptance(const PlanOptions& o) {
     throw UsageError("--conditional is given, but goes with --acceptance-per-position only");
   }
   if (o.draft_array && o.trace.empty()) throw UsageError("--draft-array is given, but goes with --trace only");
-  if (o.acceptance != "recorded" && o.trace.empty() && !o.published && !o.emit && !stated_for_drafts) {
+  if (o.acceptance != "recorded" && o.trace.empty() && !o.published && !o.emit && !stated_for_drafts &&
+      !o.leaves_acceptance_to_draft()) {
     throw UsageError("--acceptance is given, but goes with --trace, --published or --emit only");
+  }
+  if (o.mix && o.counters.empty() && o.trace.empty() && o.drafts.empty()) {
+    throw UsageError("--mix is given, but goes with --counters or --trace only");
+  }
+  if (!o.mix) {
+    refuse_given({{"--by", o.by && o.trace.empty() && o.drafts.empty()}, {"--mix-by", o.mix_by != "tokens"}},
+                 "needs --mix beside it");
   }
   if (o.beyond != "hold" && o.counters.empty() && !stated_for_drafts) {
     throw UsageError("--beyond is given, but goes with --counters only");
@@ -148,6 +157,10 @@ bool PlanOptions::states_acceptance() const { return !names_given(acceptance_opt
 
 bool PlanOptions::states_cost() const { return !names_given(cost_options(*this)).empty(); }
 
+bool PlanOptions::leaves_acceptance_to_draft() const {
+  return !states_acceptance() && drafts.empty() && bench.empty() && (draft_model || draft_kind);
+}
+
 bool PlanOptions::is_closed_form() const {
   const bool files = !counters.empty() || !trace.empty() || !cost_files.empty() || !draft_cost_files.empty() ||
                      !bench.empty() || !holdout.empty() || roofline.hardware;
@@ -163,7 +176,9 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
                "tokens per step, bonus token included; one at --at,\nor one for each gamma: 1:1.84,2:2.51,3:3.01");
   options.text("--acceptance-per-position", o.acceptance_per_position, "P1,P2,...",
                "rate at which draft 1, 2, ... is accepted");
-  options.text("--published", o.published, "NAME", "a rate that others printed: a name of `specdec list published`");
+  options.text(
+      "--published", o.published, "NAME",
+      "what others printed: a name of `specdec list published`;\nthat of --draft-model where no acceptance is given");
   options.texts("--counters", o.counters, "FILE", "what a server counted, in any format of docs/counters.md");
   options.texts("--trace", o.trace, "FILE", "a recording, in any format of docs/trace_format.md");
   options.group("About the acceptance");
@@ -178,6 +193,13 @@ void declare_acceptance(Options& options, PlanOptions& o, const std::string& how
                  "the engine's acceptance rule; recorded: what the files say");
   options.choice("--beyond", o.beyond, {"hold", "geometric", "zero"},
                  "drafts behind the longest one that --counters saw");
+  options.text("--mix", o.mix, "GROUP=SHARE,...",
+               "the traffic to plan for, as shares of groups of --counters\nor --trace: code=0.6,chat=0.4");
+  options.choice("--mix-by", o.mix_by, {"tokens", "requests"}, "of what --mix has shares");
+  options.text(
+      "--by", o.by, "LABEL[:B1,B2,...]",
+      "the label whose values, or ranges of numbers, are these\ngroups [category; of --trace task]; of --trace "
+      "alone\ncontext:N1,N2,...: acceptance by context");
 }
 
 void declare(Options& options, PlanOptions& o) {

@@ -33,6 +33,10 @@ struct PlanOptions {
   bool conditional = false;
   std::string acceptance = "recorded";
   std::string beyond = "hold";
+  /// The traffic that --counters or --trace are to stand for.
+  std::optional<std::string> by;
+  std::optional<std::string> mix;
+  std::string mix_by = "tokens";
   // Costs.
   StepCostOptions cost;
   std::optional<double> c_hat;
@@ -70,6 +74,8 @@ struct PlanOptions {
   bool states_acceptance() const;
   /// So is a cost, outside of them.
   bool states_cost() const;
+  /// A draft alone is named, for which published lengths may stand.
+  bool leaves_acceptance_to_draft() const;
   /// Nothing is asked but what one acceptance and --c answer in closed form.
   bool is_closed_form() const;
 };

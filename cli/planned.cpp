@@ -28,6 +28,13 @@ estimate::BeyondObserved beyond_of(const PlanOptions& o) {
   return o.beyond == "zero" ? estimate::BeyondObserved::zero : estimate::BeyondObserved::hold;
 }
 
+/// Of --by without --mix: acceptance by context.
+std::vector<double> context_bounds(const std::string& by) {
+  const estimate::LabelGroups groups = planner::label_groups(by);
+  if (groups.label == "context" && !groups.bounds.empty() && groups.bounds.front() > 0) return groups.bounds;
+  refuse("--by", by, "context:N1,N2,... with places above 0, or beside --mix");
+}
+
 /// True for an engine's log or scrape.
 bool is_served_log(const std::string& file) {
   const traces::FileHead head = traces::FileHead::of(file);
@@ -169,15 +176,16 @@ PlanOptions with_own_acceptance(const DraftText& text, const PlanOptions& o) {
   own.acceptance = text.one("rule").value_or(o.acceptance);
   const int given = own.alpha.has_value() + own.acceptance_length.has_value() + own.published.has_value() +
                     !own.counters.empty() + !own.trace.empty();
-  if (given == 1) return own;
+  if (given == 1 || (given == 0 && (text.one("model") || text.one("kind")))) return own;
   throw UsageError(fmt::format(
       "{}{} of alpha, acceptance-length, published, counters and trace are given, but must be one", prefix, given));
 }
 
-Acceptance acceptance_of(const DraftText& text, const PlanOptions& o, std::int64_t max_gamma) {
-  PlanOptions own = with_own_acceptance(text, o);
+/// @param at  --at, which holds for every draft that does not state its own
+Acceptance acceptance_of(const DraftText& text, PlanOptions own, std::optional<std::int64_t> at,
+                         std::int64_t max_gamma) {
   if (!own.counters.empty() || !own.trace.empty()) {
-    if (!own.at) own.at = o.at;
+    if (!own.at) own.at = at;
     return cli::acceptance_of(own, {max_gamma});
   }
   try {
@@ -197,7 +205,13 @@ planner::Draft draft_of(const DraftText& text, const PlanOptions& o, std::int64_
   OwnCost own;
   if (const auto c = text.one("c")) own.c = parse_number(prefix + "c", *c, {});
   own.files = text.all("cost");
-  Acceptance acceptance = acceptance_of(text, o, max_gamma);
+  const PlanOptions stated = with_own_acceptance(text, o);
+  if (!stated.states_acceptance()) {
+    Cost cost = pricing.cost_of(words, own);
+    Acceptance prior = Acceptance::prior_for(cost, rule_of(stated));
+    return {text.name, std::move(prior), std::move(cost)};
+  }
+  Acceptance acceptance = acceptance_of(text, stated, o.at, max_gamma);
   return {text.name, std::move(acceptance), pricing.cost_of(words, own)};
 }
 
@@ -232,6 +246,7 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     how.acceptance = rule_of(o);
     how.beyond = beyond_of(o);
     how.by_request = reading.by_request;
+    if (o.mix) how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
     return Acceptance::from_counters(o.counters, how);
   }
   if (o.trace.empty()) return stated_acceptance(o);
@@ -241,6 +256,11 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
   if (o.emit) how.engine = planning::engine_named(*o.emit);
   how.max_gamma = reading.max_gamma;
   how.by_request = reading.by_request;
+  if (o.mix) {
+    how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
+  } else if (o.by) {
+    how.context_bounds = context_bounds(*o.by);
+  }
   how.progress = o.progress;
   const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft_kind;
   if (constant && !o.roofline.hardware) how.cost = o.cost.cost();
@@ -293,6 +313,10 @@ planner::Plan planned(const PlanOptions& o) {
     std::vector<planner::Draft> drafts;
     for (const std::string& text : o.drafts) drafts.push_back(draft_of(draft_text(text), o, max_gamma, pricing));
     return planner::plan(std::move(drafts), question);
+  }
+  if (o.leaves_acceptance_to_draft()) {
+    const Cost cost = pricing.cost_of(draft_words(o), own_cost(o));
+    return planner::plan(Acceptance::prior_for(cost, rule_of(o)), cost, question);
   }
   const Acceptance acceptance = acceptance_of(o, {max_gamma});
   return planner::plan(acceptance, pricing.cost_of(draft_words(o), own_cost(o)), question);

@@ -9,6 +9,8 @@
 #include "analysis/planning/plan.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/published_acceptance.hpp"
+#include "analysis/planning/published_lengths.hpp"
+#include "planner/cost.hpp"
 #include "planner/near_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
@@ -84,7 +86,8 @@ Acceptance with_words(Acceptance acceptance, AcceptanceWords words) {
   return acceptance;
 }
 
-void require_one(const AcceptanceWords& words) {
+/// The options of the acceptances that are stated.
+std::vector<std::string_view> stated_by(const AcceptanceWords& words) {
   std::vector<std::string_view> given;
   const auto add = [&](bool is_given, std::string_view option) {
     if (is_given) given.push_back(option);
@@ -95,6 +98,11 @@ void require_one(const AcceptanceWords& words) {
   add(!words.acceptance_per_position.empty(), "--acceptance-per-position");
   add(words.published.has_value(), "--published");
   add(words.known.has_value(), "--known");
+  return given;
+}
+
+void require_one(const AcceptanceWords& words) {
+  const std::vector<std::string_view> given = stated_by(words);
   if (given.empty()) {
     throw QuestionError(
         "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --published and --known is "
@@ -107,6 +115,70 @@ void require_one(const AcceptanceWords& words) {
   if (words.conditional && words.acceptance_per_position.empty()) {
     throw QuestionError("--conditional is given, but goes with --acceptance-per-position only");
   }
+}
+
+StatedAcceptance of_prior(const planning::PublishedPrior& prior) {
+  std::vector<estimate::TypedLength> lengths;
+  std::vector<estimate::Interval> ci95;
+  for (const planning::PriorLength& length : prior.lengths) {
+    lengths.push_back({length.gamma, length.tokens_per_step});
+    ci95.push_back(length.ci95);
+  }
+  StatedAcceptance stated = of_typed(estimate::typed_lengths_within(lengths, ci95), false);
+  stated.prior = &prior;
+  return stated;
+}
+
+/// "EAGLE-3 heads of llama-3.3-70b".
+std::string drafts_of(const planning::PublishedPrior& prior) {
+  const char* const heads = prior.kind == "eagle3" ? "EAGLE-3 heads"
+                            : prior.kind == "mtp"  ? "next-token modules"
+                                                   : "drafts made in one pass";
+  return prior.target_model ? fmt::format("{} of {}", heads, *prior.target_model) : heads;
+}
+
+/// "2.7 (1.7 to 3.6) tokens per step at gamma 3".
+std::string text_of(const planning::PriorLength& length) {
+  return fmt::format("{} ({} to {}) at gamma {}", brief(length.tokens_per_step, 3), brief(length.ci95.lo, 3),
+                     brief(length.ci95.hi, 3), length.gamma);
+}
+
+/// Rounds of a run that would narrow a prior.
+constexpr double rounds_to_narrow = 10'000;
+
+Note warning_of(const planning::PublishedPrior& prior) {
+  const planning::PriorLength& length = prior.lengths.front();
+  const std::vector<estimate::TypedLength> typed = {{length.gamma, length.tokens_per_step}};
+  const StatedAcceptance run = of_typed(estimate::typed_lengths(typed, rounds_to_narrow), false);
+  const estimate::Interval by_run = curve_of(run)->tokens_per_step(length.gamma).ci95;
+  const std::string whose =
+      prior.target_model ? fmt::format("{} figures of {} on tasks of others", prior.figures.size(), drafts_of(prior))
+                         : fmt::format("{} figures of {} on other targets, none of them this one", prior.figures.size(),
+                                       drafts_of(prior));
+  return {
+      "acceptance_from_prior",
+      fmt::format("the acceptance is nothing that was measured here: it is a prior, {}, from {}; serve the draft at "
+                  "gamma {} to prompts of your own, and --counters with what the server counted in {} rounds in its "
+                  "place narrows {} to {} tokens per step to about {} either way",
+                  text_of(length), whose, length.gamma, rounds_to_narrow, brief(length.ci95.lo, 3),
+                  brief(length.ci95.hi, 3), brief((by_run.hi - by_run.lo) / 2, 1))};
+}
+
+std::vector<Assumption> assumptions_of(const planning::PublishedPrior& prior) {
+  std::vector<Assumption> assumptions;
+  for (const planning::PriorLength& length : prior.lengths) {
+    assumptions.push_back({fmt::format("tokens per step at gamma {}", length.gamma),
+                           fmt::format("{} to {}, {} by the estimate: published lengths of {} ({} figures of {} "
+                                       "deployments; {} of {} of the kind)",
+                                       brief(length.ci95.lo, 3), brief(length.ci95.hi, 3),
+                                       brief(length.tokens_per_step, 3), drafts_of(prior), prior.figures.size(),
+                                       prior.deployments, prior.figures_of_kind, prior.deployments_of_kind),
+                           "preset"});
+  }
+  assumptions.push_back({"spread of log-odds of acceptance between tasks, deployments, targets",
+                         {prior.task_spread, prior.deployment_spread, prior.target_spread},
+                         "preset"});
+  return assumptions;
 }
 
 void require_lengths(const std::vector<estimate::TypedLength>& lengths) {
@@ -124,6 +196,8 @@ void require_lengths(const std::vector<estimate::TypedLength>& lengths) {
 }
 
 }  // namespace
+
+bool AcceptanceWords::states_any() const { return !stated_by(*this).empty(); }
 
 core::AcceptanceRate StatedAcceptance::rate() const { return typed ? typed->rate : planning::pooled_rate(profile); }
 
@@ -168,9 +242,33 @@ Acceptance Acceptance::published(std::string_view name, Rule rule) {
     stated.published = found;
     return with_words(of(std::move(stated), rule), {.published = found->name});
   }
+  if (const planning::PublishedPrior* const prior = planning::published_prior(name)) {
+    Acceptance acceptance = with_words(of(of_prior(*prior), rule), {.published = prior->name});
+    acceptance.presets.push_back({"acceptance", prior->name, prior->sources});
+    return acceptance;
+  }
   std::vector<std::string> known;
   for (const planning::PublishedAcceptance& one : planning::published_acceptances()) known.push_back(one.name);
+  for (const planning::PublishedPrior& one : planning::published_priors()) known.push_back(one.name);
   refuse("--published", name, "a name of `specdec list published`" + near_names(name, known));
+}
+
+Acceptance Acceptance::prior_for(const Cost& cost, Rule rule) {
+  const auto preset_of = [](const std::optional<std::string>& name) {
+    return name ? cost::model_preset(*name) : nullptr;
+  };
+  const cost::ModelSpec* const head = preset_of(cost.draft.model);
+  const cost::ModelSpec* const target = preset_of(cost.target_model);
+  std::optional<std::string> of;
+  if (target != nullptr) of = target->name;
+  if (head != nullptr && !head->target.empty()) of = head->target;
+  if (const planning::PublishedPrior* const prior = planning::prior_of(cost.kind, of)) {
+    return published(prior->name, rule);
+  }
+  throw QuestionError(fmt::format(
+      "{} is {}, but must be eagle, mtp or parallel where no acceptance is given: of other drafts no acceptance length "
+      "was published that would stand for it; --alpha, --acceptance-length, --counters, --trace, ... state one",
+      draft_option_of(cost.draft, "kind"), name_of(cost.kind)));
 }
 
 Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
@@ -186,6 +284,7 @@ Acceptance Acceptance::of(StatedAcceptance stated, Rule rule) {
   acceptance.alpha = complement(stated.rate().rejection(), stated.rate().alpha());
   acceptance.text = fmt::format("alpha {}", brief(*acceptance.alpha));
   if (published != nullptr) acceptance.text += fmt::format(" ({})", published->name);
+  if (stated.prior != nullptr) acceptance.text += fmt::format(" (prior {})", stated.prior->name);
   acceptance.method = stated.interval || stated.typed ? "stated" : "exact";
   acceptance.assumptions = assumptions_of(stated);
   acceptance.warnings = warnings_of(stated);
@@ -208,6 +307,12 @@ Acceptance Acceptance::of(const AcceptanceWords& words) {
   Acceptance acceptance = *words.known->acceptance;
   acceptance.words = words;
   return acceptance;
+}
+
+Acceptance Acceptance::of(const AcceptanceWords& words, const Cost& cost) {
+  const bool leaves_it_to_draft = cost.draft.model || cost.draft.kind;
+  if (words.states_any() || words.rounds || words.conditional || !leaves_it_to_draft) return of(words);
+  return prior_for(cost, words.rule);
 }
 
 Assumption assumption_of(const planning::PublishedAcceptance& published) {
@@ -234,7 +339,7 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
          "the chance that a draft is reached and accepted must not grow with its position, but does so in the input by "
          "more than its rounding; the nearest legal values are used"});
   }
-  if (a.typed && a.typed->falsified) warnings.push_back(falsified_alpha(a));
+  if (a.typed && a.typed->falsified && a.prior == nullptr) warnings.push_back(falsified_alpha(a));
   if (a.published != nullptr && a.published->lenience < 1) {
     warnings.push_back(
         {"text_not_from_target",
@@ -243,6 +348,7 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
              "speeds up is not the target's own",
              a.published->name, brief(a.published->lenience))});
   }
+  if (a.prior != nullptr) warnings.push_back(warning_of(*a.prior));
   if (!a.typed && !a.interval) {
     warnings.push_back({"rate_taken_as_exact",
                         "the acceptance rate is taken as exact and as the same however deep a draft is: an interval "
@@ -259,6 +365,7 @@ std::vector<Note> warnings_of(const StatedAcceptance& a) {
 std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
   if (!a.typed) return {};
   std::vector<Assumption> assumptions;
+  if (a.prior != nullptr) assumptions = assumptions_of(*a.prior);
   if (a.typed->ratio_beyond) {
     const double ratio = *a.typed->ratio_beyond;
     const auto& published = estimate::published_depth_ratios;
@@ -268,6 +375,7 @@ std::vector<Assumption> assumptions_of(const StatedAcceptance& a) {
          ratio, "default"});
     assumptions.push_back({"range of that ratio", {std::min(ratio, published.steepest), published.rising}, "default"});
   }
+  if (a.prior != nullptr) return assumptions;
   const bool by_rounds = !a.lacks_sampling_error();
   assumptions.push_back({"sampling error of the acceptance", by_rounds ? "by --rounds" : "none, without --rounds",
                          by_rounds ? "user" : "default"});

@@ -14,16 +14,19 @@
 #include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/measured_acceptance.hpp"
 #include "analysis/estimate/typed_acceptance.hpp"
+#include "analysis/planning/deployment_plan.hpp"
 #include "analysis/planning/engine_config.hpp"
 #include "analysis/planning/regret.hpp"
 #include "analysis/planning/request_laws.hpp"
 #include "planner/assumption.hpp"
+#include "planner/traffic_mix.hpp"
 #include "traces/note.hpp"
 #include "traces/trace_metadata.hpp"
 
 namespace specdec::planning {
 struct PublishedAcceptance;
-}
+struct PublishedPrior;
+}  // namespace specdec::planning
 namespace specdec::traces {
 class PositionSource;
 }
@@ -40,8 +43,9 @@ struct StatedAcceptance {
   std::optional<std::int64_t> measured_at = {};
   /// The shortest draft that they cover.
   std::int64_t measured_from = 1;
-  /// Set if the acceptance is a published one.
+  /// Set if the acceptance is a published rate, or a prior from published lengths.
   const planning::PublishedAcceptance* published = nullptr;
+  const planning::PublishedPrior* prior = nullptr;
   /// The typed lengths or positions, with their possible meanings elsewhere.
   std::optional<estimate::TypedAcceptance> typed = {};
   bool by_position = false;
@@ -70,6 +74,8 @@ struct CountersOptions {
   estimate::BeyondObserved beyond = estimate::BeyondObserved::hold;
   /// Also compute the rates of single requests.
   bool by_request = false;
+  /// The traffic to plan for, as shares of groups of the requests counted; as they were counted if not given.
+  std::optional<TrafficMix> mix = {};
 };
 
 struct RecordingOptions {
@@ -83,13 +89,18 @@ struct RecordingOptions {
   std::int64_t max_gamma = 32;
   /// The cost of a step, if it is the same everywhere: used to find the gammas that are indistinguishable.
   std::optional<core::StepCost> cost = {};
-  /// Also compute the rates of single sequences.
+  /// Also compute the rates of single sequences; none of a mix.
   bool by_request = false;
+  /// The traffic to plan for, as shares of the recording's tasks or contexts; as it was recorded if not given.
+  std::optional<TrafficMix> mix = {};
+  /// Where ranges of contexts begin, rising, above 0: each has its own acceptance. Not beside a mix.
+  std::vector<double> context_bounds = {};
   /// Receives the share of the positions read so far, in [0, 1], if the recording states how many it has.
   std::function<void(double share)> progress = {};
 };
 
 struct Acceptance;
+struct Cost;
 
 /// An interval of rates; one rate if its ends are the same.
 struct RateRange {
@@ -106,6 +117,9 @@ struct KnownAcceptance {
 /// Acceptance as it is stated: exactly one of the first six members, and those that go with it. Members have the
 /// meaning of the options of `specdec plan` of that name.
 struct AcceptanceWords {
+  /// True unless none of the members states an acceptance.
+  bool states_any() const;
+
   /// In [0, 1]; `rejection` is 1 - alpha, in [0, 1], too.
   std::optional<RateRange> alpha = {};
   std::optional<RateRange> rejection = {};
@@ -125,6 +139,8 @@ struct Acceptance {
   std::shared_ptr<const estimate::AcceptanceCurve> curve;
   /// The same with three times the variance, for acceptance from rounds that were taken as independent.
   std::shared_ptr<const estimate::AcceptanceCurve> curve_at_design_effect_3;
+  /// From contexts on, if a recording was replayed by context; `curve` is then that of all of them together.
+  std::vector<planning::ContextAcceptance> by_context;
   /// Set if the acceptance is stated, with the words that state it.
   std::optional<StatedAcceptance> stated;
   std::optional<AcceptanceWords> words;
@@ -152,6 +168,8 @@ struct Acceptance {
   /// constant cost.
   std::vector<std::int64_t> not_told_apart;
   std::vector<std::string> files;
+  /// The published lengths that a prior follows from.
+  std::vector<UsedPreset> presets;
   std::vector<Assumption> assumptions;
   std::vector<Note> warnings;
 
@@ -174,13 +192,19 @@ struct Acceptance {
   /// @throws QuestionError if rates of all rounds rise by more than their rounding; as estimate::typed_positions
   static Acceptance of_positions(std::span<const estimate::TypedRate> rates, bool conditional = false,
                                  std::optional<double> rounds = {}, Rule rule = {});
-  /// A published rate, by its name in planning::published_acceptances().
+  /// A published rate, by its name in planning::published_acceptances(), or a prior, by its name in
+  /// planning::published_priors().
   /// @throws QuestionError if there is none with that name
   static Acceptance published(std::string_view name, Rule rule = {});
+  /// The prior for the draft that a cost is of, on its target: planning::prior_of.
+  /// @throws QuestionError if no length was published of drafts of its kind
+  static Acceptance prior_for(const Cost& cost, Rule rule = {});
   static Acceptance of(StatedAcceptance stated, Rule rule = {});
   /// The acceptance that the words state.
   /// @throws QuestionError unless they state exactly one, and nothing that goes with another; as the functions above
   static Acceptance of(const AcceptanceWords& words);
+  /// The same, or if they state none the prior for the draft that the cost names.
+  static Acceptance of(const AcceptanceWords& words, const Cost& cost);
   /// Server counters, in any format of docs/counters.md. Component `sources`.
   /// @throws QuestionError, traces::FileError
   static Acceptance from_counters(const std::vector<std::string>& files, const CountersOptions& options = {});

@@ -23,7 +23,7 @@ inline void to_json(nlohmann::ordered_json& json, const Assumption& assumption) 
 
 /// A built-in preset that an answer uses.
 struct UsedPreset {
-  /// "hardware", "model" or "loss".
+  /// "hardware", "model", "kernel_times", "loss" or "acceptance".
   std::string kind;
   std::string name;
   /// Where the preset's figures were published.

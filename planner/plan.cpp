@@ -91,6 +91,7 @@ planning::DeploymentQuestion deployment_question(const Plan& p) {
     if (!names.insert(draft.name).second) throw QuestionError(fmt::format("--draft {} is given twice", draft.name));
     question.drafts.push_back({draft.name, draft.acceptance.curve, draft.cost.rounds, draft.acceptance.clusters});
     question.drafts.back().states_range = draft.acceptance.states_range();
+    question.drafts.back().by_context = draft.acceptance.by_context;
   }
   question.batches = q.batch.empty() ? p.drafts.front().cost.usual_batches : q.batch;
   question.contexts = q.context.empty() ? std::vector<double>{usual_context(p.drafts)} : q.context;
@@ -255,6 +256,7 @@ void take_cost(const Cost& cost, Plan& p) {
 void take_acceptance(const Acceptance& acceptance, Plan& p) {
   p.max_gamma = std::min(p.max_gamma, known_gamma(acceptance));
   append_new(p.warnings, acceptance.warnings);
+  append_new(p.presets, acceptance.presets);
   p.files.insert(p.files.end(), acceptance.files.begin(), acceptance.files.end());
 }
 

@@ -218,7 +218,8 @@ Words words_from(const ordered_json& from, const char* part) {
 }  // namespace
 
 Plan plan(const PlanRequest& request) {
-  return plan(Acceptance::of(request.acceptance), Cost::of(request.cost), request.question);
+  const Cost cost = Cost::of(request.cost);
+  return plan(Acceptance::of(request.acceptance, cost), cost, request.question);
 }
 
 std::optional<PlanRequest> request_of(const Plan& plan) {

@@ -14,6 +14,7 @@
 namespace specdec::planner {
 
 struct PlanRequest {
+  /// If it states none, the prior for the draft of the cost: Acceptance::prior_for.
   AcceptanceWords acceptance;
   CostWords cost;
   PlanQuestion question;

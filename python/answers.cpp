@@ -302,6 +302,7 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
   arguments.take("assume_processed", question.rules.assume_processed);
   arguments.take("force_replay", question.rules.force_replay);
   arguments.take("row_tolerance", question.row_tolerance);
+  if (arguments.has("by")) question.by = planner::label_groups(arguments.get<std::string>("by"));
   arguments.take("fixed_task_mix", question.fixed_task_mix);
   arguments.take("c", question.cost.c);
   arguments.take("verify_factor", question.cost.verify_factor);
@@ -318,7 +319,7 @@ planner::AnalysisQuestion analysis_question(const nb::dict& given) {
 Answer analyze(const Recording& recording, const nb::dict& given, const nb::object& progress) {
   const planner::AnalysisQuestion question = analysis_question(given);
   const nb::gil_scoped_release released;
-  return shown(planner::analyze(*recording.open(), question, told(progress)),
+  return shown(planner::analyze(*planner::grouped_recording(recording.open(), question.by), question, told(progress)),
                render::name_of_recording(recording.files()));
 }
 

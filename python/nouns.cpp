@@ -49,6 +49,13 @@ Acceptance of_positions(const std::vector<std::pair<double, double>>& typed, con
                                   rule_of(arguments));
 }
 
+std::optional<planner::TrafficMix> mix_of(const Arguments& arguments) {
+  const auto mix = arguments.get<std::optional<std::string>>("mix");
+  if (!mix) return std::nullopt;
+  return planner::traffic_mix(arguments.get<std::optional<std::string>>("by"), *mix,
+                              arguments.get<std::string>("mix_by") == "requests");
+}
+
 Acceptance from_counters(const Files& files, const nb::dict& given) {
   const Arguments arguments(given);
   planner::CountersOptions options;
@@ -57,13 +64,16 @@ Acceptance from_counters(const Files& files, const nb::dict& given) {
   arguments.take("rule", options.acceptance);
   arguments.take("beyond", options.beyond);
   arguments.take("by_request", options.by_request);
+  options.mix = mix_of(arguments);
   const nb::gil_scoped_release released;
   return Acceptance::from_counters(files, options);
 }
 
 Acceptance from_recording(const Files& files, const nb::dict& given) {
   planner::RecordingOptions options = recording_options(given);
-  Arguments(given).take("draft_array", options.draft_array);
+  const Arguments arguments(given);
+  arguments.take("draft_array", options.draft_array);
+  options.mix = mix_of(arguments);
   const nb::gil_scoped_release released;
   return Acceptance::from_recording(files, options);
 }
@@ -168,6 +178,7 @@ void bind_acceptance(nb::module_& module) {
   module.def("acceptance_published", [](const std::string& name, const nb::dict& given) {
     return Acceptance::published(name, rule_of(Arguments(given)));
   });
+  module.def("acceptance_prior_for", [](const Cost& cost) { return Acceptance::prior_for(cost); });
   module.def("acceptance_from_counters", from_counters);
   module.def("acceptance_from_recording", from_recording);
   module.def("half_unit_of", planner::half_unit_of);

@@ -354,20 +354,32 @@ ordered_json task_json(const planning::TaskAnalysis& task) {
           {"optimal", optimal_json(pointer_to(task.replay), pointer_to(task.replay_upper))}};
 }
 
-ordered_json task_row(const planning::TaskAnalysis& task) {
+ordered_json pooled_json(const std::optional<estimate::Estimate>& pooled) {
+  return {{"value", pooled ? ordered_json(pooled->value) : ordered_json()},
+          {"ci95", pooled ? pair_of(pooled->ci95) : ordered_json()},
+          {"method", pooled ? ordered_json(pooled->method) : ordered_json()}};
+}
+
+ordered_json task_row(const planning::TaskAnalysis& task, const std::optional<estimate::Estimate>& pooled) {
   ordered_json row = {{"task", shown_name(task)}};
   row.update(task_json(task));
+  row["alpha_pooled"] = pooled_json(pooled);
   return row;
 }
 
 void put_tasks(ordered_json& json, const planner::Analysis& a) {
   ordered_json& rows = json["tasks"] = ordered_json::array();
   ordered_json& by_task = json["by_task"] = ordered_json::object();
-  for (const planning::TaskAnalysis& task : a.recording.tasks) {
-    rows.push_back(task_row(task));
+  const auto& pooled = a.recording.pooled_tasks;
+  for (std::size_t i = 0; i < a.recording.tasks.size(); ++i) {
+    const planning::TaskAnalysis& task = a.recording.tasks[i];
+    rows.push_back(task_row(task, pooled ? pooled->groups[i] : std::nullopt));
     ordered_json& entry = by_task[shown_name(task)] = task_json(task);
     entry["gammas"] = gamma_rows(a.gammas, pointer_to(task.replay), pointer_to(task.replay_upper), task.iid);
   }
+  json["task_pooling"] = {{"common", pooled_json(pooled ? std::optional(pooled->common) : std::nullopt)},
+                          {"another_ci95", pooled ? pair_of(std::optional(pooled->another)) : ordered_json()},
+                          {"spread", pooled ? ordered_json(pooled->spread) : ordered_json()}};
 }
 
 template <class Rows, class Json>
@@ -386,7 +398,7 @@ std::map<std::string, ordered_json, std::less<>> rows_of_empty_analysis() {
   return {{"positions", position_json({})},
           {"lenience", lenience_json({})},
           {"standardisation", sweep_json({})},
-          {"tasks", task_row(task)},
+          {"tasks", task_row(task, estimate::Estimate{})},
           {"beta_histogram", beta_bin_json(0, 1, 0, 0)},
           {"autocorrelation", {{"lag", 1}, {"value", nullptr}}},
           {"calibration", calibration_json("", {})},

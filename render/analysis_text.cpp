@@ -383,14 +383,22 @@ std::string sweep_table(const planner::Analysis& a) {
 std::string task_table(const planner::Analysis& a) {
   std::vector<TextTable::Column> columns = {
       {"task", TextTable::Align::left}, {"positions"}, {"sequences"}, {"alpha"}, {"95%"}};
+  const auto& pooled = a.recording.pooled_tasks;
+  if (pooled) columns.insert(columns.end(), {{"pooled"}, {"95%"}});
   if (a.cost) columns.insert(columns.end(), {{"gamma"}, {"speedup"}});
   TextTable table(columns);
-  for (const planning::TaskAnalysis& task : a.recording.tasks) {
+  for (std::size_t i = 0; i < a.recording.tasks.size(); ++i) {
+    const planning::TaskAnalysis& task = a.recording.tasks[i];
     const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
     std::vector<std::string> cells = {
         task.name.empty() ? "(none)" : without_control_characters(task.name), fmt::format("{}", task.positions),
         fmt::format("{}", task.sequences), alpha ? value_text(alpha->bounds) : "-",
         alpha && alpha->ci95 ? fmt::format("{} to {}", fixed(alpha->ci95->lo), fixed(alpha->ci95->hi)) : "-"};
+    if (pooled) {
+      const auto& drawn = pooled->groups[i];
+      cells.push_back(drawn ? fixed(drawn->value) : "-");
+      cells.push_back(drawn ? fmt::format("{} to {}", fixed(drawn->ci95->lo), fixed(drawn->ci95->hi)) : "-");
+    }
     if (a.cost) {
       const bool known = task.replay && task.replay->optimum && !task.replay_upper;
       cells.push_back(known ? fmt::format("{}", task.replay->optimum->gamma) : "-");

@@ -739,10 +739,12 @@ struct ServingSummaries::Groups {
   /// Neighbouring units mostly belong to one group, so the last one is tried first.
   CountedGroup& group_of(const ServingCounts& counts) {
     const std::string_view model = counts.label("model_name");
-    const bool by_file = options.by == "file";
-    const std::string_view value = by_file              ? std::string_view(counts.file.native())
-                                   : options.by.empty() ? std::string_view()
-                                                        : counts.label(options.by);
+    const LabelGroups& by = options.by;
+    const std::string_view label = by.label == "file" ? std::string_view(counts.file.native())
+                                   : by.label.empty() ? std::string_view()
+                                                      : counts.label(by.label);
+    if (!by.bounds.empty()) range = by.group_of(label);
+    const std::string_view value = by.bounds.empty() ? label : std::string_view(range);
     if (last == by_key.end() || last->first.first != model || last->first.second != value) {
       last = by_key.try_emplace({std::string(model), std::string(value)}).first;
     }
@@ -754,6 +756,7 @@ struct ServingSummaries::Groups {
   std::map<std::pair<std::string, std::string>, CountedGroup>::iterator last = by_key.end();
   UnitCounts unit;
   ClusterSums cluster;
+  std::string range;
 };
 
 ServingSummaries::ServingSummaries(ServingSummaryOptions options) {
@@ -772,8 +775,10 @@ void ServingSummaries::add(const ServingCounts& counts) {
   const WarnOfUnit warn = [&](std::string_view code, const std::string& message) {
     group.warnings.add(code, counts, message);
   };
-  if (!groups_->options.by.empty() && groups_->options.by != "file" && counts.label(groups_->options.by).empty()) {
-    warn("label_missing", fmt::format("there is no label {}: taken as empty", groups_->options.by));
+  const LabelGroups& by = groups_->options.by;
+  if (!by.label.empty() && by.label != "file" && by.group_of(counts.label(by.label)).empty()) {
+    warn("label_missing",
+         fmt::format("there is no label {}{}: taken as empty", by.label, by.bounds.empty() ? "" : " with a number"));
   }
   normalise(counts, {groups_->options.gamma, groups_->options.tree}, warn, groups_->unit);
   group.add(counts, groups_->unit, groups_->cluster);
@@ -784,7 +789,7 @@ std::vector<ServingSummary> ServingSummaries::summaries() const {
   for (const auto& [key, group] : groups_->by_key) {
     ServingSummary& summary = summaries.emplace_back();
     summary.model_name = key.first;
-    if (!groups_->options.by.empty()) summary.group = key.second;
+    if (!groups_->options.by.label.empty()) summary.group = key.second;
     Summarising(group, summary).run();
   }
   return summaries;

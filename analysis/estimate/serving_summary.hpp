@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/estimate/estimate.hpp"
+#include "analysis/estimate/label_groups.hpp"
 #include "analysis/estimate/round_moments.hpp"
 #include "traces/serving/serving_counts.hpp"
 #include "traces/trace_metadata.hpp"
@@ -142,8 +143,9 @@ struct ServingSummary {
 };
 
 struct ServingSummaryOptions {
-  /// The label whose values form groups besides the model's name; "file" groups by file. If empty, by the model alone.
-  std::string by;
+  /// The label whose values, or ranges of them, form groups besides the model's name; "file" groups by file. If empty,
+  /// by the model alone.
+  LabelGroups by = {};
   /// States that every round was a chain of this many drafts, >= 1, if the counts do not say so themselves.
   std::optional<std::int64_t> gamma;
   /// States that drafts were trees.

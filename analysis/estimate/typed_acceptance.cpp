@@ -311,13 +311,10 @@ void add_readings(const AcceptanceProfile& measured, const std::vector<std::int6
 
 /// The ends through the longest figure, and those that meet the ends of all figures at once; a figure whose end is not
 /// met by these has its own.
-void add_interval(const std::optional<double>& rounds, const std::vector<std::int64_t>& gammas,
-                  TypedAcceptance& typed) {
-  if (!rounds) return;
+/// @param ci95  of the tokens per step at each gamma
+void add_ends(std::span<const Interval> ci95, const std::vector<std::int64_t>& gammas, TypedAcceptance& typed) {
   std::vector<double> low, high;
-  for (const std::int64_t gamma : gammas) {
-    const Interval tokens =
-        sampling_interval(theory::expected_tokens(typed.profile, gamma), typed.profile, gamma, rounds);
+  for (const Interval& tokens : ci95) {
     low.push_back(tokens.lo);
     high.push_back(tokens.hi);
   }
@@ -332,6 +329,17 @@ void add_interval(const std::optional<double>& rounds, const std::vector<std::in
       typed.ci95.push_back(moved_to(typed.profile, gammas[k], ends[k]));
     }
   }
+}
+
+/// The interval by the size of the sample.
+void add_interval(const std::optional<double>& rounds, const std::vector<std::int64_t>& gammas,
+                  TypedAcceptance& typed) {
+  if (!rounds) return;
+  std::vector<Interval> ci95;
+  for (const std::int64_t gamma : gammas) {
+    ci95.push_back(sampling_interval(theory::expected_tokens(typed.profile, gamma), typed.profile, gamma, rounds));
+  }
+  add_ends(ci95, gammas, typed);
 }
 
 std::vector<theory::AcceptanceLength> widened(std::vector<theory::AcceptanceLength> lengths, double by) {
@@ -511,6 +519,21 @@ TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optiona
   }
   typed.falsified = different_rates(bands);
   add_interval(rounds, gammas, typed);
+  return typed;
+}
+
+TypedAcceptance typed_lengths_within(std::span<const TypedLength> lengths, std::span<const Interval> ci95) {
+  core::require_same_size("typed_lengths_within", "lengths", lengths.size(), "ci95", ci95.size());
+  TypedAcceptance typed = typed_lengths(lengths);
+  std::vector<std::int64_t> gammas;
+  for (std::size_t k = 0; k < lengths.size(); ++k) {
+    const auto& [gamma, tokens, half_unit] = lengths[k];
+    core::require_in("typed_lengths_within", "the lower end of an interval", ci95[k].lo, 1, tokens);
+    core::require_in("typed_lengths_within", "the upper end of an interval", ci95[k].hi, tokens,
+                     static_cast<double>(gamma) + 1);
+    gammas.push_back(gamma);
+  }
+  add_ends(ci95, gammas, typed);
   return typed;
 }
 

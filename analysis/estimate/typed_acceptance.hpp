@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/core/acceptance_profile.hpp"
+#include "analysis/estimate/estimate.hpp"
 
 /// Acceptance from hand-typed numbers: rounded, for few draft lengths, and queried at others.
 namespace specdec::estimate {
@@ -83,6 +84,12 @@ inline constexpr double typed_design_effect = 3;
 /// @throws std::invalid_argument if lengths is empty or the gammas do not rise
 /// @throws std::domain_error if a length, a half unit or the rounds are outside their range
 TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optional<double> rounds = std::nullopt);
+
+/// The same from lengths whose 95% intervals are known otherwise, in place of a number of rounds.
+/// @param ci95  of each length, around it, in [1, gamma + 1]
+/// @throws std::invalid_argument if there are not as many intervals as lengths
+/// @throws std::domain_error as typed_lengths, and if an interval does not hold its length
+TypedAcceptance typed_lengths_within(std::span<const TypedLength> lengths, std::span<const Interval> ci95);
 
 /// A typed rate at one position.
 struct TypedRate {

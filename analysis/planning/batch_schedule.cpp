@@ -155,10 +155,10 @@ void add_regrets_at_ends(const DraftScan& scan, const std::vector<double>& speed
   at_end([](const LogError& error) { return error.above; });
 }
 
-BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<double>& contexts,
+BatchRegrets regrets_at(const DraftScan& draft, double batch, const std::vector<double>& contexts,
                         const ScheduleRule& rule) {
   BatchRegrets result;
-  result.basis = scan.basis(batch, contexts.front());
+  result.basis = draft.basis(batch, contexts.front());
   // Relative to the best of all gammas, and of the measured ones.
   std::vector<double> worst, worst_measured;
   bool prefers_measured = true;
@@ -167,6 +167,7 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
   std::vector<cost::RoundTime> times;
   std::vector<double> speeds, measured_speeds, sure_speeds;
   for (const double context : contexts) {
+    const DraftScan& scan = draft.at(context);
     if (!scan.plain_refused(batch, context).empty()) return {PriceBasis::not_priced, {}};
     if (scan.basis(batch, context) == PriceBasis::extrapolated) result.basis = PriceBasis::extrapolated;
     scan.price(batch, context, times);
@@ -212,10 +213,10 @@ BatchRegrets regrets_at(const DraftScan& scan, double batch, const std::vector<d
     add(sure_speeds, result.regrets);
   }
   result.worst = prefers_measured ? std::move(worst_measured) : std::move(worst);
-  if (scan.draft().states_range) {
+  if (draft.draft().states_range) {
     const double least = *std::min_element(result.worst.begin(), result.worst.end());
     for (double& regret : result.worst) regret -= least;
-    result.at_limit = result.worst.size() == scan.tokens().size() && result.worst.back() <= equal_regrets;
+    result.at_limit = result.worst.size() == draft.tokens().size() && result.worst.back() <= equal_regrets;
   }
   if (!(prefers_measured ? gains_measured : gains)) result.worst = {0};
   return result;

@@ -25,9 +25,17 @@ struct MeasuredSpeedup {
   double speedup = 1;
 };
 
+/// Acceptance from a context on, up to where another one begins.
+struct ContextAcceptance {
+  /// Tokens in the cache per sequence, >= 0.
+  double from = 0;
+  std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
+};
+
 /// One draft that could be deployed.
 struct DeploymentDraft {
   std::string name;
+  /// At all contexts, unless `by_context` says it.
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
   std::shared_ptr<const cost::RoundCost> cost;
   /// Clusters (requests, windows, runs) behind the interval of the acceptance, if any.
@@ -37,6 +45,8 @@ struct DeploymentDraft {
   /// The acceptance's interval is a range that somebody states, no error of an estimate: the best gamma is the one
   /// whose largest regret at its two ends is least.
   bool states_range = false;
+  /// From rising contexts, the first of them 0; empty if acceptance is the same at all.
+  std::vector<ContextAcceptance> by_context = {};
 };
 
 /// A point for which a plan is requested.

@@ -102,6 +102,20 @@ DraftScan::DraftScan(const DeploymentDraft& draft, std::int64_t max_gamma) : dra
     const double planned = tokens_[gamma].value * times[0].total() / times[gamma].total();
     misses_.push_back({&run, std::log(run.speedup / planned)});
   }
+  for (const ContextAcceptance& part : draft.by_context) {
+    auto own = std::make_shared<DeploymentDraft>(draft);
+    own->acceptance = part.acceptance;
+    own->by_context.clear();
+    by_context_.push_back({part.from, own, std::make_shared<const DraftScan>(*own, max_gamma)});
+  }
+}
+
+const DraftScan& DraftScan::at(double context) const {
+  const DraftScan* found = this;
+  for (const AtContext& part : by_context_) {
+    if (part.from <= context) found = part.scan.get();
+  }
+  return *found;
 }
 
 LogError DraftScan::misses_near(std::int64_t gamma, double batch, double context) const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ class DraftScan {
   DraftScan(const DeploymentDraft& draft, std::int64_t max_gamma);
 
   const DeploymentDraft& draft() const { return *draft_; }
+  /// The same with the acceptance of a context, where that has its own.
+  const DraftScan& at(double context) const;
   /// [gamma]; at least gamma = 0.
   const std::vector<estimate::TokensPerStep>& tokens() const { return tokens_; }
   /// [gamma]: the half-widths of ln(tokens per step) by the confidence interval alone, and by the readings alone.
@@ -78,7 +81,15 @@ class DraftScan {
   /// The error for one gamma; `plain` holds the totals of the replicates for plain decoding.
   LogError cost_error_of(const cost::RoundPoint& at, double ratio, const std::vector<double>& plain) const;
 
+  /// The draft with the acceptance of the contexts from one on.
+  struct AtContext {
+    double from = 0;
+    std::shared_ptr<const DeploymentDraft> draft;
+    std::shared_ptr<const DraftScan> scan;
+  };
+
   const DeploymentDraft* draft_;
+  std::vector<AtContext> by_context_;
   std::vector<estimate::TokensPerStep> tokens_;
   std::vector<LogError> sampling_, readings_, acceptance_;
   std::string limit_;

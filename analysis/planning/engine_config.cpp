@@ -657,7 +657,8 @@ std::string Writer::trtllm_text(bool newer, std::int64_t longest, const std::vec
   };
   put("decoding_type", std::string(trtllm_type()));
   if (names_draft()) put(newer ? "speculative_model" : "speculative_model_dir", yaml_word(draft()));
-  put("max_draft_len", fmt::format("{}", longest));
+  const bool older_module = !newer && request_.kind == DraftKind::mtp;
+  put(older_module ? "num_nextn_predict_layers" : "max_draft_len", fmt::format("{}", longest));
   if (request_.rule == AcceptanceRule::rejection) put("use_rejection_sampling", "true");
   if (!schedule.empty()) {
     std::vector<std::string> keys;
@@ -704,7 +705,15 @@ void Writer::write_trtllm() {
   note_unknown_rule("exact matching with greedy drafting");
   note_temperature_zero();
   if (names_draft()) note("before 2026 speculative_model was called speculative_model_dir, and took a folder alone");
-  if (!scheduled) return add_variant("TensorRT-LLM 1.x, PyTorch backend", trtllm_text(true, longest, {}));
+  if (!scheduled && request_.kind != DraftKind::mtp) {
+    return add_variant("TensorRT-LLM 1.x, PyTorch backend", trtllm_text(true, longest, {}));
+  }
+  if (!scheduled) {
+    add_variant("TensorRT-LLM since spring 2026, PyTorch backend", trtllm_text(true, longest, {}));
+    note(
+        "before spring 2026 a next-token module's length was num_nextn_predict_layers, and max_draft_len was not read");
+    return add_variant("TensorRT-LLM before that", trtllm_text(false, longest, {}));
+  }
   note("draft_len_schedule excludes max_concurrency");
   const std::string newer = trtllm_text(true, longest, written);
   const bool is_head = request_.kind == DraftKind::eagle;

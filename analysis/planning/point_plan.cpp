@@ -28,14 +28,14 @@ struct RowErrors {
 class PointPlanner {
  public:
   PointPlanner(const DraftScan& scan, const DeploymentQuestion& question, double batch, double context)
-      : scan_(scan), question_(question) {
+      : scan_(scan.at(context)), question_(question) {
     plan_.batch = batch;
     plan_.context = context;
-    plan_.price_limit = scan.plain_refused(batch, context);
+    plan_.price_limit = scan_.plain_refused(batch, context);
     if (!plan_.price_limit.empty()) return;
-    scan.price(batch, context, times_, &plan_.price_limit);
-    cost_error_ = scan.cost_error(batch, context, times_);
-    without_price_ = scan.most_without_price(batch, context, times_);
+    scan_.price(batch, context, times_, &plan_.price_limit);
+    cost_error_ = scan_.cost_error(batch, context, times_);
+    without_price_ = scan_.most_without_price(batch, context, times_);
   }
 
   PointPlan plan(std::optional<std::int64_t> deployed) {

@@ -10,5 +10,7 @@ namespace specdec::planning {
 
 /// Acceptance rates, each file from one source (published_acceptance.hpp).
 std::span<const core::EmbeddedFile> published_acceptance_files();
+/// Acceptance lengths of heads (published_lengths.hpp).
+std::span<const core::EmbeddedFile> published_length_files();
 
 }  // namespace specdec::planning

@@ -631,6 +631,13 @@ class TraceAnalyzer::State {
       if (!replayed) task.iid = iid_rows(alpha_of(task.alpha, task.alpha_emitted));
       result.tasks.push_back(std::move(task));
     }
+    std::vector<std::optional<estimate::Estimate>> rates;
+    for (const TaskAnalysis& task : result.tasks) {
+      const auto& alpha = task.alpha ? task.alpha : task.alpha_emitted;
+      rates.push_back(alpha && alpha->value ? std::optional(estimate::Estimate{*alpha->value, alpha->ci95, ""})
+                                            : std::nullopt);
+    }
+    result.pooled_tasks = estimate::pooled_rates(rates);
   }
 
   TraceAnalysisOptions options_;

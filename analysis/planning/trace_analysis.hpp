@@ -18,6 +18,7 @@
 #include "analysis/estimate/draft_calibration.hpp"
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/observe.hpp"
+#include "analysis/estimate/pooled_rates.hpp"
 #include "analysis/estimate/replay_estimates.hpp"
 #include "analysis/estimate/text_source_tests.hpp"
 #include "analysis/planning/position_acceptance.hpp"
@@ -144,6 +145,9 @@ struct TraceAnalysis {
   std::vector<SweepRow> sweep;
   std::optional<estimate::AdaptiveReport> adaptive;
   std::vector<TaskAnalysis> tasks;
+  /// The tasks' rates (alpha, or alpha_emitted where that is unknown) drawn towards their mean, in the order of
+  /// `tasks`.
+  std::optional<estimate::PooledRates> pooled_tasks;
   /// Notes on what is missing and why, and on the limitations of the results.
   std::vector<Note> notes;
 

@@ -9,6 +9,7 @@
 #include "analysis/cost/hardware_spec.hpp"
 #include "analysis/cost/model_spec.hpp"
 #include "analysis/planning/published_acceptance.hpp"
+#include "analysis/planning/published_lengths.hpp"
 #include "cli/completion/completion_files.hpp"
 #include "cli/refused_words.hpp"
 #include "cli/values.hpp"
@@ -75,7 +76,10 @@ void add_names(const Presets& presets, std::string_view meaning, Candidates& fou
 void add_listed(std::string_view list, Candidates& found) {
   if (list == "hardware") add_names(cost::hardware_presets(), "a device", found);
   if (list == "models") add_names(cost::model_presets(), "a model", found);
-  if (list == "published") add_names(planning::published_acceptances(), "a published rate", found);
+  if (list == "published") {
+    add_names(planning::published_acceptances(), "a published rate", found);
+    add_names(planning::published_priors(), "a prior from published lengths", found);
+  }
 }
 
 bool is_word(std::string_view text) {

@@ -271,7 +271,7 @@ class Examination {
   }
 
   void summarise() {
-    estimate::ServingSummaries by_file({"file", question_.gamma, false});
+    estimate::ServingSummaries by_file({{"file"}, question_.gamma, false});
     for (const ServingCounts& unit : counts_) {
       try {
         by_file.add(unit);

@@ -276,6 +276,8 @@ void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::
   c.acceptance_ends = std::move(laws.ends);
   mark_extrapolated(acceptance, max_gamma, c);
   c.files.insert(c.files.end(), acceptance.files.begin(), acceptance.files.end());
+  append_new(c.presets, acceptance.presets);
+  append_new(c.assumptions, acceptance.assumptions);
   append(c.warnings, acceptance.warnings);
   if (auto warning = other_model(acceptance.model, model_names)) c.warnings.push_back(*warning);
 }

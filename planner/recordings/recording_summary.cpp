@@ -266,7 +266,9 @@ RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const tra
                                       const AnalysisQuestion& question,
                                       const std::function<void(double share)>& progress) {
   auto state = std::make_unique<State>(question);
-  auto source = open_recording(recording);
+  if (shard.of > 1 && !question.by.label.empty())
+    throw QuestionError("--by is given, but goes with a whole recording alone, not with --shard");
+  auto source = grouped_recording(open_recording(recording), question.by);
   if (shard.of > 1) source = std::make_unique<traces::ShardedRecording>(std::move(source), shard);
   state->read(*source, progress);
   return RecordingSummary(std::move(state));

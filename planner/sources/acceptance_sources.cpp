@@ -8,12 +8,15 @@
 
 #include "analysis/estimate/serving_summary.hpp"
 #include "analysis/estimate/text_ends.hpp"
+#include "analysis/planning/mixed_curve.hpp"
 #include "analysis/planning/replay_curve.hpp"
 #include "analysis/planning/trace_analysis.hpp"
 #include "planner/acceptance.hpp"
+#include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/sources/recording_files.hpp"
 #include "planner/sources/recording_rules.hpp"
+#include "traces/context_stretches.hpp"
 #include "traces/serving/read_serving_counts.hpp"
 
 namespace specdec::planner {
@@ -21,25 +24,27 @@ namespace {
 
 using estimate::ServingSummary;
 
-std::string listed_names(const std::vector<ServingSummary>& summaries) {
-  std::vector<std::string> names;
-  for (const auto& summary : summaries) names.push_back(summary.model_name.empty() ? "none" : summary.model_name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// The summary of the requested model, or the only one.
-const ServingSummary& summary_of(const std::vector<ServingSummary>& summaries, const std::vector<std::string>& files,
-                                 const std::optional<std::string>& model) {
+/// The summaries of the requested model, or of the only one: one, or one for each group.
+std::vector<const ServingSummary*> summaries_of(const std::vector<ServingSummary>& summaries,
+                                                const std::vector<std::string>& files,
+                                                const std::optional<std::string>& model) {
   if (summaries.empty()) throw QuestionError(fmt::format("--counters: {} holds no counts", files.front()));
-  if (summaries.size() == 1) return summaries.front();
-  if (!model) {
-    throw QuestionError(
-        fmt::format("--model is missing: the counters are of several models, {}", listed_names(summaries)));
+  std::vector<std::string> names;
+  for (const ServingSummary& summary : summaries) {
+    const std::string name = summary.model_name.empty() ? "none" : summary.model_name;
+    if (names.empty() || names.back() != name) names.push_back(name);
   }
-  const auto named = std::find_if(summaries.begin(), summaries.end(),
-                                  [&](const auto& summary) { return summary.model_name == *model; });
-  if (named == summaries.end()) refuse("--model", *model, "one of " + listed_names(summaries));
-  return *named;
+  const bool is_one = names.size() == 1;
+  if (!is_one && !model) {
+    throw QuestionError(
+        fmt::format("--model is missing: the counters are of several models, {}", fmt::join(names, ", ")));
+  }
+  std::vector<const ServingSummary*> found;
+  for (const ServingSummary& summary : summaries) {
+    if (is_one || summary.model_name == *model) found.push_back(&summary);
+  }
+  if (found.empty()) refuse("--model", *model, fmt::format("one of {}", fmt::join(names, ", ")));
+  return found;
 }
 
 /// Refuses counts that say too little about drafts to be carried to other gammas.
@@ -78,6 +83,35 @@ std::string name_of(estimate::BeyondObserved beyond) {
   return "zero";
 }
 
+/// A mix names a group that there is not.
+[[noreturn]] void refuse_group(const std::string& group, const std::vector<std::string>& known, std::string_view of) {
+  throw QuestionError(fmt::format("--mix names {}, but must name groups of {}: {}", group, of,
+                                  known.empty() ? "there is none" : fmt::format("{}", fmt::join(known, ", "))));
+}
+
+/// The groups of a mix with their shares of the output tokens; those of requests weigh by their tokens.
+class MixParts {
+ public:
+  explicit MixParts(const TrafficMix& mix) : mix_(mix) {}
+
+  /// @param tokens_per_request  of the group
+  void add(const TrafficMix::Part& part, std::shared_ptr<const estimate::AcceptanceCurve> curve,
+           double tokens_per_request) {
+    parts_.push_back({std::move(curve), part.share * (mix_.by_requests ? tokens_per_request : 1)});
+  }
+  std::shared_ptr<const estimate::AcceptanceCurve> curve() const {
+    return std::make_shared<planning::MixedCurve>(parts_);
+  }
+
+ private:
+  const TrafficMix& mix_;
+  std::vector<planning::TrafficPart> parts_;
+};
+
+Assumption assumption_of(const TrafficMix& mix, const std::string& label) {
+  return {"mix", fmt::format("{}, by {}", mix.text(), label), "user"};
+}
+
 /// The rule of an engine that has one alone, if a recording of sampled text would otherwise be read by another.
 std::optional<traces::AcceptanceRule> rule_of_engine(const traces::TraceMetadata& metadata,
                                                      const RecordingOptions& options) {
@@ -93,6 +127,42 @@ std::optional<traces::AcceptanceRule> rule_of_engine(const traces::TraceMetadata
       fmt::format("--emit is llamacpp, which drafts greedily and compares tokens, but {} does not tell what that "
                   "accepts: {}; --acceptance rejection plans by another rule than the engine's",
                   name, why));
+}
+
+/// The replays of the tasks that the mix names, in its shares.
+std::shared_ptr<const estimate::AcceptanceCurve> mixed_replay(const planning::TraceAnalysis& analysis,
+                                                              const TrafficMix& mix) {
+  MixParts parts(mix);
+  for (const TrafficMix::Part& part : mix.parts) {
+    std::vector<std::string> known;
+    const planning::TaskAnalysis* named = nullptr;
+    for (const planning::TaskAnalysis& task : analysis.tasks) {
+      if (!task.name.empty()) known.push_back(task.name);
+      if (task.name == part.group) named = &task;
+    }
+    if (named == nullptr || !named->replay) refuse_group(part.group, known, "the recording");
+    const estimate::ReplayReport* const upper = named->replay_upper ? &*named->replay_upper : nullptr;
+    parts.add(part, std::make_shared<planning::ReplayCurve>(*named->replay, upper),
+              static_cast<double>(named->replay->tokens) / static_cast<double>(named->replay->sequences));
+  }
+  return parts.curve();
+}
+
+/// The replays of the ranges of contexts that were recorded, each from where it begins; the first of them also stands
+/// for contexts below, and each for those behind it that were not recorded.
+std::vector<planning::ContextAcceptance> replays_by_context(const planning::TraceAnalysis& analysis,
+                                                            const estimate::LabelGroups& contexts) {
+  std::vector<planning::ContextAcceptance> parts;
+  const std::vector<std::string> ranges = contexts.ranges();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    for (const planning::TaskAnalysis& task : analysis.tasks) {
+      if (task.name != ranges[i] || !task.replay || !task.replay->looks_at_drafts()) continue;
+      const estimate::ReplayReport* const upper = task.replay_upper ? &*task.replay_upper : nullptr;
+      parts.push_back({parts.empty() || i == 0 ? 0.0 : contexts.bounds[i - 1],
+                       std::make_shared<planning::ReplayCurve>(*task.replay, upper)});
+    }
+  }
+  return parts;
 }
 
 /// @param name  name of the recording, for error messages
@@ -133,8 +203,19 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   acceptance.curve = std::make_shared<planning::ReplayCurve>(
       analysis.replay->lower, analysis.replay->upper ? &*analysis.replay->upper : nullptr,
       analysis.replay_refused ? "the text of the recording does not look like the target's own" : "");
+  if (!options.context_bounds.empty() && !analysis.replay_refused) {
+    const estimate::LabelGroups contexts = {"context", options.context_bounds};
+    acceptance.by_context = replays_by_context(analysis, contexts);
+    acceptance.assumptions.push_back(
+        {"acceptance by context", fmt::format("{}", fmt::join(contexts.ranges(), ", ")), "user"});
+  }
+  if (options.mix && !analysis.replay_refused) {
+    acceptance.curve = mixed_replay(analysis, *options.mix);
+    acceptance.assumptions.push_back(
+        assumption_of(*options.mix, options.mix->groups.label.empty() ? "task" : options.mix->groups.label));
+  }
   const auto& optimum = analysis.replay->lower.optimum;
-  if (optimum && optimum->near_optimal_gammas && !analysis.replay->upper) {
+  if (!options.mix && optimum && optimum->near_optimal_gammas && !analysis.replay->upper) {
     acceptance.not_told_apart = *optimum->near_optimal_gammas;
   }
   acceptance.rule = options.acceptance ? options.acceptance : analysis.rule;
@@ -150,13 +231,14 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   acceptance.clusters = analysis.sequences;
   acceptance.method = "sequences";
   if (!recording.metadata().target_model.empty()) acceptance.model = recording.metadata().target_model;
-  acceptance.request_rates = rates.rates();
-  if (const estimate::AcceptanceEstimate* alpha = analysis.best_alpha()) {
+  if (!options.mix) acceptance.request_rates = rates.rates();
+  if (const estimate::AcceptanceEstimate* alpha = options.mix ? nullptr : analysis.best_alpha()) {
     acceptance.alpha = alpha->value;
     acceptance.alpha_ci95 = alpha->ci95;
     acceptance.clusters = alpha->clusters;
   }
   acceptance.text = fmt::format("replay of {} positions", analysis.positions);
+  if (options.mix) acceptance.text += fmt::format(" in a mix of {}", options.mix->text());
   for (const std::filesystem::path& file : recording.files()) acceptance.files.push_back(file.string());
   acceptance.assumptions.push_back(charge_of_text_ends());
   append(acceptance.warnings, recording.notes());
@@ -167,45 +249,142 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
 
 }  // namespace
 
+namespace {
+
+/// The acceptance of one group of counts; its curve, and the same with a third of the rounds if these were taken as
+/// independent.
+struct CountedCurves {
+  std::shared_ptr<const estimate::AcceptanceCurve> curve, at_design_effect_3;
+};
+
+CountedCurves curves_of(const ServingSummary& summary, const CountersOptions& options, const std::string& file) {
+  require_chains(summary, file, options.at.has_value());
+  estimate::MeasuredAcceptance::Options how;
+  how.beyond = options.beyond;
+  CountedCurves curves{std::make_shared<estimate::MeasuredAcceptance>(summary, how), nullptr};
+  if (summary.basis == estimate::IntervalBasis::iid_rounds) {
+    how.design_effect = 3;
+    curves.at_design_effect_3 = std::make_shared<estimate::MeasuredAcceptance>(summary, how);
+  }
+  return curves;
+}
+
+/// Tokens of a request of the group.
+double tokens_per_request(const ServingSummary& summary) {
+  const double tokens = summary.emitted.value_or(summary.rounds.value_or(0) + summary.accepted.value_or(0));
+  if (summary.unit != traces::CountUnit::request || !(tokens > 0)) {
+    throw QuestionError(fmt::format(
+        "--mix-by is requests, but must be tokens: the counts of {} do not tell how many tokens a request has",
+        summary.group.value_or("")));
+  }
+  return tokens / static_cast<double>(summary.units);
+}
+
+/// The groups that the mix names, in its shares.
+CountedCurves mixed_counts(const std::vector<const ServingSummary*>& groups, const CountersOptions& options,
+                           const std::string& file, Acceptance& acceptance) {
+  const TrafficMix& mix = *options.mix;
+  MixParts parts(mix), at_design_effect_3(mix);
+  bool any_iid = false;
+  std::vector<std::string> known;
+  for (const ServingSummary* group : groups) {
+    if (!group->group.value_or("").empty()) known.push_back(*group->group);
+  }
+  for (const TrafficMix::Part& part : mix.parts) {
+    const auto named =
+        std::find_if(groups.begin(), groups.end(), [&](const auto* group) { return group->group == part.group; });
+    if (named == groups.end()) refuse_group(part.group, known, "the counters");
+    const double tokens = mix.by_requests ? tokens_per_request(**named) : 1;
+    const CountedCurves curves = curves_of(**named, options, file);
+    append_new(acceptance.warnings, (*named)->warnings);
+    parts.add(part, curves.curve, tokens);
+    at_design_effect_3.add(part, curves.at_design_effect_3 ? curves.at_design_effect_3 : curves.curve, tokens);
+    any_iid = any_iid || curves.at_design_effect_3;
+  }
+  return {parts.curve(), any_iid ? at_design_effect_3.curve() : nullptr};
+}
+
+/// Rates of requests with their group.
+struct GroupedRate {
+  std::string group;
+  planning::RequestRate rate;
+};
+
+/// The requests of the groups of a mix, weighted so that each group has its share of the rounds.
+std::vector<planning::RequestRate> mixed_rates(const std::vector<GroupedRate>& rates,
+                                               const std::vector<const ServingSummary*>& groups,
+                                               const TrafficMix& mix) {
+  std::vector<planning::RequestRate> mixed;
+  for (const TrafficMix::Part& part : mix.parts) {
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto* one) { return one->group == part.group; });
+    const double tokens = mix.by_requests ? tokens_per_request(**group) : 1;
+    double weight = 0;
+    for (const GroupedRate& one : rates) weight += one.group == part.group ? one.rate.weight : 0;
+    const double rounds = part.share * tokens / (*group)->tokens_per_step->value;
+    for (const GroupedRate& one : rates) {
+      if (one.group != part.group) continue;
+      mixed.push_back(one.rate);
+      mixed.back().weight *= rounds / weight;
+    }
+  }
+  return mixed;
+}
+
+}  // namespace
+
 Acceptance Acceptance::from_counters(const std::vector<std::string>& files, const CountersOptions& options) {
   Acceptance acceptance;
   estimate::ServingSummaryOptions reading;
   reading.gamma = options.at;
+  estimate::LabelGroups by;
+  if (options.mix) by = options.mix->groups;
+  if (options.mix && by.label.empty()) by.label = "category";
+  reading.by = by;
   estimate::ServingSummaries collected(reading);
-  std::map<std::string, std::vector<planning::RequestRate>, std::less<>> rates_by_model;
+  std::map<std::string, std::vector<GroupedRate>, std::less<>> rates_by_model;
   traces::CountsSink sink;
   sink.take = [&](const traces::ServingCounts& counts) {
     collected.add(counts);
     if (!options.by_request) return;
     const auto rate = planning::rate_of_request(counts, options.at);
-    if (rate) rates_by_model[std::string(counts.label("model_name"))].push_back(*rate);
+    if (!rate) return;
+    rates_by_model[std::string(counts.label("model_name"))].push_back({by.group_of(counts.label(by.label)), *rate});
   };
   sink.warn = [&](const Note& warning) { acceptance.warnings.push_back(warning); };
   traces::read_serving_counts(std::vector<std::filesystem::path>(files.begin(), files.end()), sink);
   const std::vector<ServingSummary> summaries = collected.summaries();
-  const ServingSummary& summary = summary_of(summaries, files, options.model);
-  append(acceptance.warnings, summary.warnings);
-  require_chains(summary, files.front(), options.at.has_value());
-
-  estimate::MeasuredAcceptance::Options how;
-  how.beyond = options.beyond;
-  acceptance.curve = std::make_shared<estimate::MeasuredAcceptance>(summary, how);
-  if (summary.basis == estimate::IntervalBasis::iid_rounds) {
-    how.design_effect = 3;
-    acceptance.curve_at_design_effect_3 = std::make_shared<estimate::MeasuredAcceptance>(summary, how);
-  } else if (summary.clusters > 0) {
-    acceptance.clusters = summary.clusters;
+  const std::vector<const ServingSummary*> found = summaries_of(summaries, files, options.model);
+  const ServingSummary& summary = *found.front();
+  CountedCurves curves;
+  if (options.mix) {
+    curves = mixed_counts(found, options, files.front(), acceptance);
+    acceptance.assumptions.push_back(assumption_of(*options.mix, by.label));
+  } else {
+    append(acceptance.warnings, summary.warnings);
+    curves = curves_of(summary, options, files.front());
   }
+  acceptance.curve = curves.curve;
+  acceptance.curve_at_design_effect_3 = curves.at_design_effect_3;
+  std::int64_t clusters = 0;
+  for (const ServingSummary* group : found) clusters += group->clusters;
+  if (!curves.at_design_effect_3 && clusters > 0) acceptance.clusters = clusters;
   acceptance.rule = options.acceptance ? options.acceptance : summary.rule;
   acceptance.rule_source = options.acceptance ? "user" : summary.rule ? "file" : "";
-  acceptance.request_rates = std::move(rates_by_model[summary.model_name]);
+  const std::vector<GroupedRate>& rates = rates_by_model[summary.model_name];
+  if (options.mix) {
+    acceptance.request_rates = mixed_rates(rates, found, *options.mix);
+  } else {
+    for (const GroupedRate& one : rates) acceptance.request_rates.push_back(one.rate);
+  }
   acceptance.method = std::string(name_of(summary.basis));
-  if (summary.alpha_hat) {
+  if (summary.alpha_hat && !options.mix) {
     acceptance.alpha = summary.alpha_hat->value;
     acceptance.alpha_ci95 = summary.alpha_hat->ci95;
   }
   acceptance.text = fmt::format("counters{}{}", summary.model_name.empty() ? "" : " of " + summary.model_name,
                                 summary.formats.empty() ? "" : fmt::format(" ({})", fmt::join(summary.formats, ", ")));
+  if (options.mix) acceptance.text += fmt::format(" in a mix of {}", options.mix->text());
   if (summary.engines.size() == 1) acceptance.engine = summary.engines.front();
   if (!summary.model_name.empty()) acceptance.model = summary.model_name;
   acceptance.files = files;
@@ -217,7 +396,12 @@ Acceptance Acceptance::from_counters(const std::vector<std::string>& files, cons
 Acceptance Acceptance::from_recording(const std::vector<std::string>& files, const RecordingOptions& options) {
   RecordingFiles asked{files};
   asked.how.draft_array = options.draft_array.value_or("");
-  return replayed(*open_recording(asked), files.front(), options);
+  auto source = open_recording(asked);
+  if (options.mix) source = grouped_recording(std::move(source), options.mix->groups);
+  if (!options.context_bounds.empty()) {
+    source = grouped_recording(std::move(source), {"context", options.context_bounds});
+  }
+  return replayed(*source, files.front(), options);
 }
 
 Acceptance Acceptance::from_recording(traces::PositionSource& recording, const RecordingOptions& options) {

@@ -40,6 +40,16 @@ std::unique_ptr<traces::PositionSource> open_recording(const RecordingFiles& rec
   return source;
 }
 
+std::unique_ptr<traces::PositionSource> grouped_recording(std::unique_ptr<traces::PositionSource> recording,
+                                                          const estimate::LabelGroups& groups) {
+  const bool by_task = groups.label.empty() || groups.label == "task";
+  if (by_task && groups.bounds.empty()) return recording;
+  if (groups.label != "context" || groups.bounds.empty() || groups.bounds.front() <= 0) {
+    refuse("--by", groups.label, "task or context:N1,N2,... with places above 0: what a recording tells of its texts");
+  }
+  return std::make_unique<traces::ContextStretches>(std::move(recording), groups.bounds, groups.ranges());
+}
+
 void tell_of_reading(const std::function<void(double share)>& progress, const traces::PositionSource& source,
                      const traces::PositionBatch& batch) {
   if (!progress || !source.positions()) return;

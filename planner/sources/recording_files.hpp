@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/estimate/label_groups.hpp"
 #include "traces/open_trace.hpp"
 
 namespace specdec::planner {
@@ -21,6 +22,12 @@ struct RecordingFiles {
 /// @throws QuestionError if `how` states what the format states itself, or a file is listed twice
 /// @throws traces::FileError if it cannot be read
 std::unique_ptr<traces::PositionSource> open_recording(const RecordingFiles& recording);
+
+/// The recording with its sequences grouped by task (the empty label, or "task") or, with bounds, by "context": the
+/// place in the sequence, where they are cut (traces::ContextStretches).
+/// @throws QuestionError for another label, for "context" without bounds and for "task" with bounds
+std::unique_ptr<traces::PositionSource> grouped_recording(std::unique_ptr<traces::PositionSource> recording,
+                                                          const estimate::LabelGroups& groups);
 
 /// Passes to `progress` the share of `source` read up to the end of `batch`, if both are known.
 void tell_of_reading(const std::function<void(double share)>& progress, const traces::PositionSource& source,

@@ -12,6 +12,7 @@ from specdec._recording import Recording
 
 Rule = Literal["rejection", "greedy-draft", "greedy"]
 Beyond = Literal["hold", "geometric", "zero"]
+MixBy = Literal["tokens", "requests"]
 
 
 class Acceptance:
@@ -196,7 +197,7 @@ class Acceptance:
 
     @classmethod
     def published(cls, name: str, *, rule: Rule | None = None) -> Acceptance:
-        """A rate that others measured and printed.
+        """What others measured and printed: a rate, or a prior from acceptance lengths of heads.
 
         Parameters
         ----------
@@ -215,6 +216,9 @@ class Acceptance:
         at: int | None = None,
         beyond: Beyond = "hold",
         rule: Rule | None = None,
+        mix: Mapping[str, float] | None = None,
+        by: str | None = None,
+        mix_by: MixBy = "tokens",
     ) -> Acceptance:
         """What a server counted, in any format of docs/counters.md.
 
@@ -229,9 +233,16 @@ class Acceptance:
             Drafts behind the longest one that was counted.
         rule : {"rejection", "greedy-draft", "greedy"}, optional
             Where the files do not say it.
+        mix : mapping of str to float, optional
+            The traffic to plan for, as shares of groups of the requests: {"code": 0.6, "chat": 0.4}.
+        by : str, optional
+            The label whose values are these groups, "category" where it is not given; "prompt_tokens:1024,4096" for ranges.
+        mix_by : {"tokens", "requests"}
+            What the shares are of.
         """
-        options = {"model": model, "at": at, "beyond": beyond, "rule": rule}
-        inputs: Options = {"counters": paths(files), **_rule_input(rule)}
+        mixed = _mix_input(mix, by, mix_by)
+        options = {"model": model, "at": at, "beyond": beyond, "rule": rule, **mixed}
+        inputs: Options = {"counters": paths(files), **_rule_input(rule), **mixed}
         if beyond != "hold":
             inputs["beyond"] = beyond
         inputs.update(given_only({"at": at, "model": model}))
@@ -239,7 +250,14 @@ class Acceptance:
 
     @classmethod
     def from_recording(
-        cls, recording: Recording | Paths, *, draft_array: str | None = None, rule: Rule | None = None
+        cls,
+        recording: Recording | Paths,
+        *,
+        draft_array: str | None = None,
+        rule: Rule | None = None,
+        mix: Mapping[str, float] | None = None,
+        by: str | None = None,
+        mix_by: MixBy = "tokens",
     ) -> Acceptance:
         """Exact replay of a recording, up to the gammas that a question asks for.
 
@@ -251,20 +269,36 @@ class Acceptance:
             The draft's name or array, where files hold several.
         rule : {"rejection", "greedy-draft", "greedy"}, optional
             Where it is not to be the one recorded.
+        mix, by, mix_by
+            As for :meth:`from_counters`; groups are tasks, or by "context:N1,N2,..." places in the text. Of files alone.
         """
+        mixed = _mix_input(mix, by, mix_by)
         if isinstance(recording, Recording):
+            if mixed:
+                raise QuestionError("mix is given, but goes with files only", "mix")
             if draft_array is not None:
                 raise QuestionError("draft_array is given, but Recording.from_files takes it", "draft_array")
             told = {"trace": recording._files or ["memory"], **_rule_input(rule)}
             return cls("acceptance_of_recording", (recording,), {"rule": rule}, told, files=True)
         files = paths(recording)
-        options = {"draft_array": draft_array, "rule": rule}
-        inputs = {"trace": files, **_rule_input(rule), **given_only({"draft_array": draft_array})}
+        options = {"draft_array": draft_array, "rule": rule, **mixed}
+        inputs = {"trace": files, **_rule_input(rule), **given_only({"draft_array": draft_array}), **mixed}
         return cls("acceptance_from_recording", (files,), options, inputs, files=True)
 
 
 def _rule_input(rule: Rule | None) -> Options:
     return {} if rule is None else {"acceptance": rule}
+
+
+def _mix_input(mix: Mapping[str, float] | None, by: str | None, mix_by: MixBy) -> Options:
+    if mix is None:
+        if by is not None or mix_by != "tokens":
+            raise QuestionError("by is given, but needs mix beside it", "by")
+        return {}
+    inputs: Options = {"mix": ",".join(f"{group}={number(share)}" for group, share in mix.items())}
+    if mix_by != "tokens":
+        inputs["mix_by"] = mix_by
+    return {**inputs, **given_only({"by": by})}
 
 
 def _rounds_input(rounds: float | None) -> Options:

@@ -32,6 +32,9 @@ _ACCEPTANCE: Options = {
     "conditional": False,
     "acceptance": "recorded",
     "beyond": "hold",
+    "mix": None,
+    "mix_by": "tokens",
+    "by": None,
 }
 _HARDWARE: Options = {
     "hardware": None,
@@ -134,6 +137,7 @@ ANALYZE: Options = {
     "assume_processed": False,
     "force_replay": False,
     "row_tolerance": None,
+    "by": None,
     "fixed_task_mix": False,
     "c": None,
     "verify_factor": None,

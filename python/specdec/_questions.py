@@ -73,7 +73,8 @@ def plan(
 
     Parameters
     ----------
-    acceptance : Acceptance
+    acceptance : Acceptance, optional
+        Without it the prior of published lengths for the head that the cost names as its draft.
     cost : Cost
     drafts : mapping of str to (Acceptance, Cost), optional
         Instead of the two: drafts to choose among, by name.
@@ -152,9 +153,14 @@ def plan(
         for one, its in drafts.values():
             inputs.update(_options.of_all_drafts({**one._inputs, **its._inputs}))
         inputs["draft"] = texts
-    elif acceptance is None or cost is None:
-        missing = "acceptance" if acceptance is None else "cost"
-        raise QuestionError(f"{missing} is missing: an acceptance and a cost make a plan", missing)
+    elif cost is None:
+        raise QuestionError("cost is missing: an acceptance and a cost make a plan", "cost")
+    elif acceptance is None:
+        if "draft_model" not in cost._inputs and "draft_kind" not in cost._inputs:
+            raise QuestionError("acceptance is missing: an acceptance and a cost make a plan", "acceptance")
+        priced = cost._make(extrapolate=extrapolate)
+        given = [(None, _core.acceptance_prior_for(priced), priced)]
+        inputs = {**cost._inputs, **inputs}
     else:
         given = [made(None, acceptance, cost)]
         inputs = {**acceptance._inputs, **cost._inputs, **inputs}

@@ -304,6 +304,7 @@ def analyze(
     assume_processed: bool = False,
     force_replay: bool = False,
     row_tolerance: float | None = None,
+    by: str | None = None,
     fixed_task_mix: bool = False,
     samples: int = 16,
     seed: int = 1,
@@ -339,6 +340,8 @@ def analyze(
         Replay a text that is not the target's own, too.
     row_tolerance : float, optional
         How far from 1 a row may sum, (0, 1]; by its type where it is not given.
+    by : str, optional
+        The groups: "task" where it is not given, or "context:N1,N2,..." for ranges of the place in a text.
     fixed_task_mix : bool
         The numbers of sequences by task were chosen: stratify by task.
     samples : int
@@ -390,6 +393,7 @@ def analyze(
             "assume_processed": assume_processed,
             "force_replay": force_replay,
             "row_tolerance": as_float(row_tolerance),
+            "by": by,
             "fixed_task_mix": fixed_task_mix,
             "samples": samples,
             "seed": seed,

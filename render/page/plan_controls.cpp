@@ -47,7 +47,7 @@ struct Shown {
   /// Whether the acceptance is nothing but a rate or an interval of it.
   bool is_alpha() const {
     const AcceptanceWords* const words = acceptance_words();
-    return words != nullptr && (words->alpha || words->published);
+    return words != nullptr && (words->alpha || (words->published && draft->acceptance.stated->prior == nullptr));
   }
   bool is_priced() const { return draft != nullptr && draft->cost.roofline != nullptr; }
   /// Whether the cost is that of measured times or runs, which the page has not.
@@ -70,6 +70,7 @@ std::string acceptance_label(const Shown& shown) {
   if (words == nullptr) return "as measured: " + shown.draft->acceptance.text;
   if (!words->acceptance_length.empty()) return "the report's acceptance length";
   if (!words->acceptance_per_position.empty()) return "the report's, by position";
+  if (words->published) return "as published: " + *words->published;
   return words->rejection ? "the report's 1 - alpha" : "the report's";
 }
 

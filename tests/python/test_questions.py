@@ -256,6 +256,24 @@ def test_files_of_servers_are_planned_from_alike(tmp_path: pathlib.Path) -> None
         require_one_answer((asked, ["plan", "--alpha", "0.7", "--cost", *logs, "--at", "4"]))
 
 
+def test_a_head_without_an_acceptance_has_its_prior() -> None:
+    cost = Cost.of_hardware("h100", "llama-3.1-8b", draft_model="eagle3-llama-3.1-8b")
+    words = ["plan", "--hardware", "h100", "--model", "llama-3.1-8b", "--draft-model", "eagle3-llama-3.1-8b"]
+    require_one_answer((lambda: specdec.plan(cost=cost, batch=[1, 8]), [*words, "--batch", "1,8"]))
+    with pytest.raises(specdec.QuestionError, match="acceptance is missing"):
+        specdec.plan(cost=Cost.of_constants(0.05))
+
+
+def test_a_mix_of_traffic_is_planned_for_alike() -> None:
+    counted = Acceptance.from_counters(COUNTERS, mix={"code": 0.6, "chat": 0.4}, mix_by="requests")
+    words = ["plan", "--counters", COUNTERS, "--mix", "code=0.6,chat=0.4", "--mix-by", "requests", "--c", "0.05"]
+    require_one_answer((lambda: specdec.plan(counted, Cost.of_constants(0.05), batch=1), [*words, "--batch", "1"]))
+    with pytest.raises(specdec.QuestionError, match="needs mix beside it"):
+        Acceptance.from_counters(COUNTERS, by="category")
+    with pytest.raises(specdec.QuestionError, match="names sports"):
+        Acceptance.from_counters(COUNTERS, mix={"sports": 1})
+
+
 def test_runs_of_benchmarks_are_planned_from_alike() -> None:
     require_one_answer((lambda: specdec.plan_runs(BENCH), ["plan", "--bench", *BENCH]))
     require_one_answer(

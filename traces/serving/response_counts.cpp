@@ -24,6 +24,8 @@ namespace dom = simdjson::dom;
 
 /// Objects within objects in which responses are looked for.
 constexpr int deepest_response = 6;
+/// What a request says of itself beside its model.
+constexpr std::array<std::string_view, 4> request_labels = {"category", "language", "temperature", "prompt_tokens"};
 
 /// Units of one file after the other; what all engines' readers share.
 class ResponseUnits {
@@ -85,7 +87,7 @@ class ResponseUnits {
     found_ = false;
     ++documents_;
     set_label(counts_, "model_name", std::nullopt);
-    set_label(counts_, "category", std::nullopt);
+    for (const std::string_view name : request_labels) set_label(counts_, name, std::nullopt);
     if (times_wanted()) set_label(counts_, "slot", std::nullopt);
   }
   void end_document() { without_ += found_ ? 0 : 1; }
@@ -379,6 +381,12 @@ class ResponseWalk {
     label(object, "model", "model_name");
     label(object, "category", "category");
     label(object, "task", "category");
+    label(object, "language", "language");
+    label(object, "temperature", "temperature");
+    if (const auto usage = find_member(object, "usage"); usage && usage->is_object()) {
+      label(dom::object(*usage), "prompt_tokens", "prompt_tokens");
+    }
+    label(object, "prompt_tokens", "prompt_tokens");
     if (reader_.read(file_, object, units_)) return;
     for (const auto [key, value] : object) {
       if (value.is_object() ? key != "logprobs" : value.is_array() && holds_responses(key)) {
@@ -400,7 +408,9 @@ class ResponseWalk {
   void label(dom::object object, std::string_view key, std::string_view name) {
     std::string_view text;
     const auto found = find_member(object, key);
-    if (found && found->get(text) == simdjson::SUCCESS) set_label(units_.counts(), name, text);
+    if (!found) return;
+    if (found->get(text) == simdjson::SUCCESS) return set_label(units_.counts(), name, text);
+    if (found->is_number()) set_label(units_.counts(), name, simdjson::minify(*found));
   }
 
   const JsonLines& file_;

@@ -67,6 +67,7 @@ TEST_CASE("the JSON of analyze has every key, in order, whatever the recording l
                                          "sequences",
                                          "tasks",
                                          "by_task",
+                                         "task_pooling",
                                          "tiers",
                                          "acceptance",
                                          "alpha",

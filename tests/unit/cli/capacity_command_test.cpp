@@ -369,7 +369,10 @@ TEST_CASE("capacity refuses options that contradict each other or miss one anoth
   check_refused(base + " --alpha-spread 0.1", "--alpha-spread is given, but needs an acceptance beside it");
   check_refused(base + " --alpha 0.7 --alpha-spread 0.49 --draft-kind ngram",
                 "--alpha-spread is 0.49, but must be below 0.4583, the largest that a rate of 0.7 can have");
-  check_refused(base + " --draft-model llama-3.2-1b", "--draft-model is given, but needs an acceptance beside it");
+  check_refused(base + " --draft-model llama-3.2-1b",
+                "--draft-kind is model, but must be eagle, mtp or parallel where no acceptance is given: of other "
+                "drafts no acceptance length was published that would stand for it; --alpha, --acceptance-length, "
+                "--counters, --trace, ... state one");
   check_refused(base + " --alpha 0.7 --draft-kind mtp",
                 "--draft-kind is mtp, but llama-3.1-8b has no module for the next token; --draft-model can name one");
   check_refused(

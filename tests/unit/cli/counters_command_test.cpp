@@ -278,7 +278,7 @@ TEST_CASE("grouping by a label that no count has is refused with the labels ther
   const std::string file = written(folder, "metrics", scrape("a", 100, {90, 80}));
   check_run_refused("counters --by categry " + file,
                     "--by is categry, but must be file or a label of the counts: engine, model_name");
-  check_run_refused("counters --by \"\" " + file, "--by is \"\", but must be the name of a label, or file");
+  check_run_refused("counters --by \"\" " + file, "--by is \"\", but must be LABEL or LABEL:B1,B2,...");
   const std::string print = written(folder, "print",
                                     "n_draft = 4\nn_predict = 121\nn_drafted = 378\nn_accept = 25\n"
                                     "accept = 6.614%\n");

@@ -69,7 +69,7 @@ TEST_CASE("plan refuses values outside their range and says the range") {
 TEST_CASE("plan refuses options that do not go together") {
   check_run_refused("plan --c 0.1",
                     "one of --alpha, --rejection, --acceptance-length, --acceptance-per-position, --published, "
-                    "--counters, --trace, --bench, --draft is needed");
+                    "--counters, --trace, --bench, --draft, or a --draft-model with --hardware is needed");
   check_run_refused("plan --published ende-t5-small --c 0.02",
                     "--published is ende-t5-small, but must be a name of `specdec list published` (near it: "
                     "ende-t5-small-t0, ende-t5-small-t1, ende-t5-small-t1-l0.5)");

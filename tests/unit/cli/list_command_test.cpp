@@ -121,3 +121,19 @@ TEST_CASE("list prints as CSV, the pages of devices as a table of their own") {
   CHECK_THAT(devices, Catch::Contains(",memory_bytes,") && !Catch::Contains("https://"));
   CHECK_THAT(run_specdec("list models --format csv").out, Catch::Contains("kv_bytes_per_token"));
 }
+
+TEST_CASE("list published has priors, each with the figures that it follows from") {
+  const ordered_json listed = document_of_run("list published eagle3-llama-3.1-8b mtp");
+  CHECK(listed["published"].empty());
+  REQUIRE(listed["priors"].size() == 2);
+  CHECK(listed["priors"][0]["name"] == "eagle3-llama-3.1-8b");
+  CHECK(listed["priors"][0]["target_model"] == "llama-3.1-8b");
+  CHECK(listed["priors"][1]["target_model"].is_null());
+  std::size_t of_head = 0;
+  for (const ordered_json& row : listed["lengths"]) of_head += row["method"] == "eagle3" ? 1 : 0;
+  CHECK(of_head == 3 * listed["priors"][0]["figures"].get<std::size_t>());  // at 3, 5 and 7 drafts each
+  CHECK_THAT(run_specdec("list published eagle3-kimi-k2 --sources").out, Catch::Contains("\n    https://"));
+  check_run_refused("list published eagle3-lama-3.1-8b",
+                    "NAME is eagle3-lama-3.1-8b, but must be a name or an alias of the list (near it: "
+                    "eagle3-llama-3.1-8b, eagle3-llama-3.3-70b, eagle3)");
+}

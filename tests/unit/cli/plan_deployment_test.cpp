@@ -1665,3 +1665,117 @@ TEST_CASE("SGLang is asked for a run with all options that it takes together") {
   CHECK(text.find("--speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2") !=
         std::string::npos);
 }
+
+/// Texts of 100 tokens that begin at these contexts, with these acceptances.
+std::string texts_at_contexts(const ScratchFolder& scratch, const std::string& name,
+                              const std::vector<std::pair<std::int64_t, double>>& contexts) {
+  std::vector<float> target, draft;
+  std::vector<std::int64_t> sequence, place;
+  std::int64_t text = 0;
+  for (const auto& [context, acceptance] : contexts) {
+    for (int copy = 0; copy < 40; ++copy, ++text) {
+      // Texts differ, so that there is an interval.
+      const double own = acceptance + 0.02 * (copy % 2 == 0 ? 1 : -1);
+      for (std::int64_t t = 0; t < 100; ++t) {
+        target.push_back(static_cast<float>(std::log(0.5)));
+        draft.push_back(static_cast<float>(std::log(0.5) + std::log(own)));
+        sequence.push_back(text);
+        place.push_back(context + t);
+      }
+    }
+  }
+  const auto size = std::ssize(target);
+  const auto path = specdec::tests::write_tensors(
+      scratch / name,
+      {specdec::tests::floats("p.token_logprob", {size}, target),
+       specdec::tests::floats("q.token_logprob", {size}, draft), specdec::tests::longs("seq", {size}, sequence),
+       specdec::tests::longs("pos", {size}, place)},
+      {});
+  return path.string();
+}
+
+TEST_CASE("a windowed draft loses at short contexts and wins at long ones, where acceptance is by context") {
+  const ScratchFolder scratch;
+  const std::vector<std::int64_t> contexts = {2000, 4000, 8000, 10000, 16000};
+  // The draft that attends to all it was not trained for falls; the one with a window of 2048 stays where it is.
+  const double whole[] = {0.75, 0.7, 0.6, 0.4, 0.15}, windowed[] = {0.5, 0.5, 0.5, 0.5, 0.5};
+  std::vector<std::pair<std::int64_t, double>> of_whole, of_windowed;
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    of_whole.emplace_back(contexts[i], whole[i]);
+    of_windowed.emplace_back(contexts[i], windowed[i]);
+  }
+  const std::string drafts =
+      "--hardware h100 --model llama-3.1-8b --context 2000,4000,8000,10000,16000 --draft whole:trace=" +
+      texts_at_contexts(scratch, "whole.safetensors", of_whole) + ",model=eagle3-llama-3.1-8b --draft windowed:trace=" +
+      texts_at_contexts(scratch, "windowed.safetensors", of_windowed) + ",model=eagle3-llama-3.1-8b";
+  const auto speedups = [&](const std::string& options, std::size_t draft) {
+    std::vector<double> found;
+    const ordered_json plan = json_of(drafts + options);
+    for (const ordered_json& point : plan["drafts"][draft]["points"]) {
+      found.push_back(point["speedup_estimate"]["value"].get<double>());
+    }
+    return found;
+  };
+  const std::string by_context = " --by context:3000,6000,9000,12000";
+  const std::vector<double> first = speedups(by_context, 0), second = speedups(by_context, 1);
+  REQUIRE(first.size() == contexts.size());
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    INFO(contexts[i]);
+    CHECK((first[i] > second[i]) == (contexts[i] < 10000));
+  }
+  // All contexts together hide it.
+  const std::vector<double> first_of_all = speedups("", 0), second_of_all = speedups("", 1);
+  for (std::size_t i = 0; i < contexts.size(); ++i) CHECK(first_of_all[i] < second_of_all[i]);
+}
+
+TEST_CASE("--mix plans for shares of groups, of counters and of a recording, and is refused where there are none") {
+  const ScratchFolder scratch;
+  const std::string requests = SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl";
+  const std::string counted = "--counters " + requests + " --c 0.05 --batch 1";
+  const auto speedup = [&](const std::string& options) {
+    return json_of(options)["points"][0]["optimal"]["speedup"].get<double>();
+  };
+  const double code = speedup(counted + " --mix code=1"), chat = speedup(counted + " --mix chat=1");
+  const double both = speedup(counted + " --mix code=0.5,chat=0.5");
+  CHECK(chat < both);
+  CHECK(both < code);
+  std::vector<double> acceptance;
+  std::vector<std::int64_t> sequence;
+  std::vector<std::int32_t> task;
+  for (int t = 0; t < 4000; ++t) {
+    task.push_back(t / 100 % 2);
+    acceptance.push_back(task.back() == 0 ? 0.9 : 0.3);
+    sequence.push_back(t / 100);
+  }
+  const auto trace =
+      scalar_trace(scratch / "tasks.safetensors", acceptance, sequence, {{"tasks", R"(["easy", "hard"])"}}, {}, task);
+  const std::string recorded = "--trace " + trace.string() + " --c 0.05 --batch 1";
+  CHECK(speedup(recorded + " --mix easy=0.8,hard=0.2") > speedup(recorded + " --mix easy=0.2,hard=0.8"));
+  check_refused(recorded + " --mix easy=0.8,tough=0.2",
+                "--mix names tough, but must name groups of the recording: easy, hard");
+  check_refused("--alpha 0.7 --c 0.05 --batch 1 --mix code=1",
+                "--mix is given, but goes with --counters or --trace only");
+  check_refused(counted + " --by category", "--by is given, but needs --mix beside it");
+  check_refused(recorded + " --by task",
+                "--by is task, but must be context:N1,N2,... with places above 0, or beside --mix");
+  check_refused(counted + " --mix code=0.7", "--mix is code=0.7, but must be shares that sum to 1, not to 0.7");
+}
+
+TEST_CASE("a plan of a head without an acceptance is one from published lengths, and says so") {
+  const std::string head = "--hardware h100 --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b";
+  const ordered_json plan = json_of(head);
+  CHECK(warns(plan, "acceptance_from_prior"));
+  CHECK(plan["points"][0]["verdict"] == "speculate");
+  const ordered_json& interval = plan["points"][0]["optimal"]["speedup_estimate"]["ci95"];
+  CHECK(interval[1].get<double>() > 2 * interval[0].get<double>());
+  bool is_sourced = false;
+  for (const ordered_json& preset : plan["inputs"]["presets"]) {
+    is_sourced = is_sourced || (preset["kind"] == "acceptance" && preset["name"] == "eagle3-llama-3.3-70b" &&
+                                preset["sources"].size() >= 2);
+  }
+  CHECK(is_sourced);
+  CHECK(json_of(head + " --published eagle3-llama-3.3-70b")["points"] == plan["points"]);
+  CHECK(warns(json_of("--hardware h100 --model qwen3-32b --draft a:model=eagle3-qwen3-32b --draft "
+                      "b:alpha=0.7,model=eagle3-qwen3-32b"),
+              "acceptance_from_prior"));
+}

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/planning/published_lengths.hpp"
+#include "planner/cost.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "tests/support/catch.hpp"
@@ -48,11 +50,60 @@ TEST_CASE("typed figures lack sampling error until somebody says their rounds") 
   CHECK_FALSE(Acceptance::of_rate(0.8).stated->lacks_sampling_error());
 }
 
+TEST_CASE("a prior goes through its lengths, holds their interval and says where it is from") {
+  const planning::PublishedPrior& prior = *planning::published_prior("eagle3-llama-3.3-70b");
+  const Acceptance acceptance = Acceptance::published("EAGLE3 llama-3.3-70b");
+  for (const planning::PriorLength& length : prior.lengths) {
+    const estimate::TokensPerStep expected = acceptance.curve->tokens_per_step(length.gamma);
+    CHECK(expected.value == Approx(length.tokens_per_step));
+    CHECK(expected.ci95.lo == Approx(length.ci95.lo));
+    CHECK(expected.ci95.hi == Approx(length.ci95.hi));
+    CHECK_FALSE(expected.extrapolated);
+  }
+  CHECK(acceptance.curve->tokens_per_step(9).extrapolated);
+  CHECK(acceptance.words->published == prior.name);
+  CHECK(acceptance.presets == std::vector<planner::UsedPreset>{{"acceptance", prior.name, prior.sources}});
+  REQUIRE(acceptance.warnings.size() == 1);
+  CHECK(acceptance.warnings[0].code == "acceptance_from_prior");
+  CHECK_THAT(acceptance.warnings[0].message, Catch::Contains("20 figures of EAGLE-3 heads of llama-3.3-70b"));
+}
+
+TEST_CASE("a draft has the prior of its kind and target, and a draft model of its own has none") {
+  const auto prior_of = [](const char* draft, const char* target) {
+    planner::HardwareOptions options;
+    options.draft.model = draft;
+    return *Acceptance::prior_for(planner::Cost::of_hardware("h100", target, options)).words->published;
+  };
+  CHECK(prior_of("eagle3-llama-3.1-8b", "llama-3.1-8b") == "eagle3-llama-3.1-8b");
+  CHECK(prior_of("eagle3-qwen3-32b", "qwen3-32b") == "eagle3");
+  CHECK(prior_of("deepseek-v3", "deepseek-v3") == "mtp-deepseek-v3");
+  CHECK_THROWS_WITH(prior_of("llama-3.2-1b", "llama-3.1-8b"),
+                    Catch::Contains("draft_kind is model, but must be eagle, mtp or parallel"));
+}
+
 TEST_CASE("what is no acceptance is refused") {
   CHECK_THROWS_AS(Acceptance::of_rate(1.2), std::domain_error);
   CHECK_THROWS_AS(Acceptance::of_interval(0.8, 0.7), std::domain_error);
   CHECK_THROWS_AS(Acceptance::published("t5-nobody"), planner::QuestionError);
   CHECK_THROWS_AS(Acceptance::from_counters({SPECDEC_SOURCE_DIR "/tests/fixtures/none.prom"}), traces::FileError);
+}
+
+TEST_CASE("a mix of counters has the shares that are asked for, whatever was counted") {
+  const std::vector<std::string> requests = {SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl"};
+  const auto mixed = [&](const char* mix, bool by_requests = false) {
+    return Acceptance::from_counters(requests, {.mix = planner::traffic_mix({}, mix, by_requests)});
+  };
+  const double code = tokens(mixed("code=1"), 3), chat = tokens(mixed("chat=1"), 3);
+  CHECK(code > chat);
+  CHECK(tokens(mixed("code=0.6,chat=0.4"), 3) == Approx(1 / (0.6 / code + 0.4 / chat)));
+  CHECK(tokens(mixed("code=0.6,chat=0.4", true), 3) != tokens(mixed("code=0.6,chat=0.4"), 3));
+  const Acceptance both = mixed("code=0.6,chat=0.4");
+  CHECK_THAT(both.text, Catch::Contains("in a mix of code 0.6, chat 0.4 of the output tokens"));
+  CHECK_FALSE(both.alpha);
+  CHECK_THROWS_WITH(mixed("code=0.6,sports=0.4"), Catch::Contains("mix names sports, but must name groups of"));
+  CHECK_THROWS_WITH(mixed("code=0.6,chat=0.3"), Catch::Contains("shares that sum to 1, not to 0.9"));
+  CHECK_THROWS_WITH(mixed("code=0.5,code=0.5"), Catch::Contains("names code twice"));
+  CHECK_THROWS_WITH(mixed("code"), Catch::Contains("GROUP=SHARE"));
 }
 
 TEST_CASE("a recording that is read as a value knows its files and its interval") {

@@ -60,6 +60,16 @@ TEST_CASE("what is wrong in a document of a plan's question is named, with what 
   }
 }
 
+TEST_CASE("a request that states no acceptance is that of its draft's prior") {
+  const auto plan = [](const char* text) { return planner::plan(ordered_json::parse(text).get<PlanRequest>()); };
+  const planner::Plan of_head = plan(R"({"acceptance": {}, "cost": {"c": 0.05, "draft_kind": "eagle",
+                                                                    "model": "llama-3.1-8b"}})");
+  CHECK(ordered_json(*planner::request_of(of_head))["acceptance"] ==
+        ordered_json({{"published", "eagle3-llama-3.1-8b"}}));
+  CHECK_THROWS_WITH(plan(R"({"acceptance": {"rounds": 10}, "cost": {"c": 0.05, "draft_kind": "eagle"}})"),
+                    Catch::Contains("is needed"));
+}
+
 TEST_CASE("words that say two things of the acceptance, nothing, or what goes with another thing are refused") {
   const auto plan = [](const char* text) { return planner::plan(ordered_json::parse(text).get<PlanRequest>()); };
   CHECK_THROWS_WITH(plan(R"({"acceptance": {}, "cost": {"c": 0.1}})"),

@@ -215,21 +215,39 @@ TEST_CASE("responses stand in lists, in other objects, and behind other response
   }
 }
 
-TEST_CASE("a model's name and a category are the request's own") {
+TEST_CASE("a model's name and a category are the request's own, and its prompt's length is a label") {
   const KnownTotals totals = tests::totals_of(tests::known_requests()[0]);
   const std::string response = vllm_response(totals);
   const std::string other = replaced(replaced(response, R"("model":"m",)", ""), "{", R"({"category":"writing",)");
   const CountsTaken taken = take_counts(traces::vllm_requests_format(), response + other + response);
   REQUIRE(taken.units.size() == 3);
-  CHECK(taken.units[0].labels == std::vector<traces::CountLabel>{{"model_name", "m"}});
-  CHECK(taken.units[1].labels == std::vector<traces::CountLabel>{{"category", "writing"}});
-  CHECK(taken.units[2].labels == std::vector<traces::CountLabel>{{"model_name", "m"}});
+  const auto [named, of_category] = [&] {
+    const traces::CountLabel prompt = {"prompt_tokens", std::string(taken.units[0].label("prompt_tokens"))};
+    CHECK_FALSE(prompt.value.empty());
+    return std::pair(std::vector<traces::CountLabel>{{"model_name", "m"}, prompt},
+                     std::vector<traces::CountLabel>{{"category", "writing"}, prompt});
+  }();
+  CHECK(taken.units[0].labels == named);
+  CHECK(taken.units[1].labels == of_category);
+  CHECK(taken.units[2].labels == named);
   CHECK(taken.units[2].line == 3);
   const auto in_a_list =
       take_counts(traces::vllm_requests_format(), R"({"responses":[)" + response + "," + other + "]}");
   REQUIRE(in_a_list.units.size() == 2);
-  CHECK(in_a_list.units[0].labels == std::vector<traces::CountLabel>{{"model_name", "m"}});
-  CHECK(in_a_list.units[1].labels == std::vector<traces::CountLabel>{{"category", "writing"}});
+  CHECK(in_a_list.units[0].labels == named);
+  CHECK(in_a_list.units[1].labels == of_category);
+}
+
+TEST_CASE("what else a request says of itself is a label, a number as it is written") {
+  const KnownTotals totals = tests::totals_of(tests::known_requests()[0]);
+  const std::string response =
+      replaced(vllm_response(totals), "{", R"({"language":"de","temperature":0.7,"task":"chat",)");
+  const CountsTaken taken = take_counts(traces::vllm_requests_format(), response + vllm_response(totals));
+  REQUIRE(taken.units.size() == 2);
+  CHECK(taken.units[0].label("language") == "de");
+  CHECK(taken.units[0].label("temperature") == "0.7");
+  CHECK(taken.units[0].label("category") == "chat");
+  CHECK(taken.units[1].label("language").empty());
 }
 
 TEST_CASE("lists by round give the histogram by length where nothing else does") {

@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/trace_file.hpp"
+#include "traces/context_stretches.hpp"
 #include "traces/file_error.hpp"
 #include "traces/joined_recordings.hpp"
 #include "traces/selected_positions.hpp"
@@ -186,4 +187,27 @@ TEST_CASE("recordings that contradict each other are not joined") {
   CHECK_THROWS_WITH(JoinedRecordings(two(first, second)),
                     "recording: the metadata's temperature is 0.5, but must be 1 as in the recordings before it");
   CHECK_THROWS_AS(JoinedRecordings({}), std::invalid_argument);
+}
+
+TEST_CASE("sequences are cut at contexts, and their stretches stay one observation") {
+  auto recording = std::make_unique<Recording>(std::vector<std::int64_t>{5, 2, 4}, std::vector<std::int32_t>{0, 1, 0});
+  ContextStretches cut(std::move(recording), {2, 4}, {"<2", "2-4", ">=4"});
+  CHECK(cut.metadata().task_names == std::vector<std::string>{"<2", "2-4", ">=4"});
+  std::vector<std::int64_t> sequence, prompt, place;
+  std::vector<std::int32_t> task;
+  PositionBatch batch;
+  while (cut.read(batch)) {
+    sequence.insert(sequence.end(), batch.sequence.begin(), batch.sequence.end());
+    prompt.insert(prompt.end(), batch.prompt.begin(), batch.prompt.end());
+    place.insert(place.end(), batch.place.begin(), batch.place.end());
+    task.insert(task.end(), batch.task.begin(), batch.task.end());
+  }
+  CHECK(place == std::vector<std::int64_t>{0, 1, 2, 3, 4, 0, 1, 0, 1, 2, 3});
+  CHECK(sequence == std::vector<std::int64_t>{0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5});
+  CHECK(task == std::vector<std::int32_t>{0, 0, 1, 1, 2, 0, 0, 0, 0, 1, 1});
+  CHECK(prompt == std::vector<std::int64_t>{0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2});
+  CHECK_THROWS_AS(
+      ContextStretches(std::make_unique<Recording>(std::vector<std::int64_t>{1}, std::vector<std::int32_t>{0}), {2},
+                       {"one"}),
+      std::invalid_argument);
 }

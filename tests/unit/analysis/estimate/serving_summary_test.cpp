@@ -262,14 +262,14 @@ TEST_CASE("several models give several groups, and a label groups further") {
   CHECK_FALSE(by_model[0].group);
   CHECK(by_model[0].clusters == 2);
   CHECK(by_model[1].model_name == "b");
-  const std::vector<ServingSummary> by_category = summaries_of({first, second, third}, {"category", {}, false});
+  const std::vector<ServingSummary> by_category = summaries_of({first, second, third}, {{"category"}, {}, false});
   REQUIRE(by_category.size() == 3);
   CHECK(by_category[0].group == "math");
   CHECK(by_category[1].group == "writing");
   CHECK(by_category[2].model_name == "b");
-  const std::vector<ServingSummary> by_file = summaries_of({first, third}, {"file", {}, false});
+  const std::vector<ServingSummary> by_file = summaries_of({first, third}, {{"file"}, {}, false});
   CHECK(by_file[1].group == "other.txt");
-  const ServingSummary without = summary_of({worked_example()}, {"category", {}, false});
+  const ServingSummary without = summary_of({worked_example()}, {{"category"}, {}, false});
   CHECK(without.group == "");
   CHECK(warns(without, "label_missing"));
 }
@@ -279,7 +279,7 @@ TEST_CASE("accepted and rounds alone are inverted to the rate that gives the tok
   counts.shape = DraftShape::chain;
   counts.rounds = 1000;
   counts.accepted = 2600;
-  const ServingSummary summary = summary_of({counts}, {"", 5, false});
+  const ServingSummary summary = summary_of({counts}, {{}, 5, false});
   CHECK(*summary.alpha_hat->value == Approx(0.789480563891604).epsilon(1e-12));
   CHECK(summary.alpha_hat->estimator == "moment_inversion");
   CHECK(summary.alpha_hat->ci95->lo < *summary.alpha_hat->value);
@@ -428,7 +428,7 @@ TEST_CASE("drafted tokens that are a whole multiple of the rounds tell gamma, an
   CHECK(summary.gamma == 4);
   CHECK(warns(summary, "gamma_inferred"));
   counts = worked_example();
-  const ServingSummary differs = summary_of({counts}, {"", 5, false});
+  const ServingSummary differs = summary_of({counts}, {{}, 5, false});
   CHECK(differs.gamma == 4);
   CHECK(warns(differs, "gamma_differs"));
 }
@@ -470,7 +470,7 @@ TEST_CASE("llama.cpp's drafts that only the ends of answers cut short tell gamma
   CHECK(warns(unsure, "alpha_bounded"));
   // A few rounds show nothing.
   CHECK_FALSE(summary_of({answer(2, 3, 1)}).gamma);
-  const ServingSummary stated = summary_of({answer(49, 141, 14)}, {"", 3, false});
+  const ServingSummary stated = summary_of({answer(49, 141, 14)}, {{}, 3, false});
   CHECK(stated.gamma == 3);
   CHECK(*stated.alpha_hat->value == Approx(*summary_of({answer(49, 141, 14)}).alpha_hat->value).epsilon(1e-14));
 }
@@ -511,19 +511,19 @@ TEST_CASE("a gamma excludes the rounds of a rounded mean that cannot draft so ma
   counts.from_rates = true;
   counts.rounds_between = {52, 55};
   CHECK(summary_of({counts}).rounds == 53);
-  const ServingSummary stated = summary_of({counts}, {"", 3, false});
+  const ServingSummary stated = summary_of({counts}, {{}, 3, false});
   CHECK(stated.rounds == 54);
   CHECK(stated.gamma == 3);
   CHECK(stated.tokens_per_step->value == Approx(1 + 8.0 / 54).epsilon(1e-14));
   // No 55 rounds of 2 drafts come to 162.
-  CHECK_THROWS_AS(summary_of({counts}, {"", 2, false}), FileError);
+  CHECK_THROWS_AS(summary_of({counts}, {{}, 2, false}), FileError);
 }
 
 TEST_CASE("trees have acceptance by depth and no alpha, unknown shapes neither unless gamma is given") {
   ServingCounts counts = worked_example();
   counts.shape = DraftShape::unknown;
   counts.verified_per_round = 9;
-  const ServingSummary tree = summary_of({counts}, {"", {}, true});
+  const ServingSummary tree = summary_of({counts}, {{}, {}, true});
   CHECK(tree.shape == DraftShape::tree);
   CHECK_FALSE(tree.alpha_hat);
   CHECK_FALSE(tree.homogeneity);
@@ -546,7 +546,7 @@ TEST_CASE("trees have acceptance by depth and no alpha, unknown shapes neither u
   CHECK(unknown.shape == DraftShape::unknown);
   CHECK_FALSE(unknown.alpha_hat);
   CHECK(warns(unknown, "shape_unknown"));
-  CHECK(summary_of({counts}, {"", 4, false}).alpha_hat);
+  CHECK(summary_of({counts}, {{}, 4, false}).alpha_hat);
 }
 
 TEST_CASE("units that differ in rule or shape, and units that count less, are told") {
@@ -585,7 +585,7 @@ TEST_CASE("means over rounds of unknown number give the mean of means, by window
     window.tokens_per_round = k % 2 == 0 ? 3.4 : 3.8;
     units.push_back(window);
   }
-  const ServingSummary summary = summary_of(units, {"", 5, false});
+  const ServingSummary summary = summary_of(units, {{}, 5, false});
   CHECK(summary.tokens_per_step->value == Approx(3.6).epsilon(1e-14));
   CHECK(summary.tokens_per_step->method == "batch_means");
   CHECK(summary.tokens_per_step->ci95->hi - summary.tokens_per_step->ci95->lo ==
@@ -595,7 +595,7 @@ TEST_CASE("means over rounds of unknown number give the mean of means, by window
   CHECK(summary.unweighted_means);
   CHECK(warns(summary, "unweighted_means"));
   CHECK_FALSE(summary.rounds);
-  const ServingSummary one = summary_of({window}, {"", 5, false});
+  const ServingSummary one = summary_of({window}, {{}, 5, false});
   CHECK(one.tokens_per_step->value == 3.8);
   CHECK_FALSE(one.tokens_per_step->ci95);
   CHECK(one.tokens_per_step->method == "none");
@@ -686,7 +686,7 @@ TEST_CASE("counts that contradict each other are refused with file, line, field,
   counts = request(std::vector<double>(300, 1.0));
   counts.gamma.reset();
   CHECK(message_of(counts) == "requests.jsonl: rounds_by_accepted is 300 entries long, but must be at most 257");
-  CHECK_THROWS_AS(ServingSummaries({"", 0, false}), std::domain_error);
+  CHECK_THROWS_AS(ServingSummaries({{}, 0, false}), std::domain_error);
 }
 
 TEST_CASE("a scrape between two counters is a warning, not an error") {

@@ -473,3 +473,22 @@ TEST_CASE("typed figures outside their ranges are refused") {
   CHECK_THROWS_AS(estimate::typed_lengths(by_gamma({1.5}), 0.5), std::domain_error);
   CHECK_THROWS_AS(estimate::typed_positions(std::vector<estimate::TypedRate>{{1.5, 0}}, false), std::domain_error);
 }
+
+TEST_CASE("lengths with intervals of their own have these at their gammas") {
+  const std::vector<TypedLength> lengths = {{3, 2.7, 0}, {7, 3.5, 0}};
+  const std::vector<estimate::Interval> ci95 = {{1.7, 3.6}, {1.8, 6.0}};
+  const TypedAcceptance typed = estimate::typed_lengths_within(lengths, ci95);
+  for (std::size_t k = 0; k < lengths.size(); ++k) {
+    double lo = lengths[k].tokens_per_step, hi = lo;
+    for (const core::AcceptanceProfile& end : typed.ci95) {
+      lo = std::min(lo, theory::expected_tokens(end, lengths[k].gamma));
+      hi = std::max(hi, theory::expected_tokens(end, lengths[k].gamma));
+    }
+    CHECK(lo == Approx(ci95[k].lo));
+    CHECK(hi == Approx(ci95[k].hi));
+  }
+  CHECK_THROWS_AS(estimate::typed_lengths_within(lengths, std::vector<estimate::Interval>{{1.7, 3.6}}),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(estimate::typed_lengths_within(lengths, std::vector<estimate::Interval>{{2.8, 3.6}, {1.8, 6}}),
+                  std::domain_error);
+}

@@ -266,7 +266,9 @@ TEST_CASE("releases of TensorRT-LLM that schedule no heads are given one draft l
     CHECK(yaml_keys(config.variants[0].text).at("draft_len_schedule") == "{8: 4, 32: 2, 256: 0}");
     const auto older = yaml_keys(config.variants[1].text);
     CHECK(older.count("draft_len_schedule") == 0);
-    CHECK(older.at("max_draft_len") == "2");
+    const bool is_module = kind == DraftKind::mtp;
+    CHECK(older.at(is_module ? "num_nextn_predict_layers" : "max_draft_len") == "2");
+    CHECK(older.count(is_module ? "max_draft_len" : "num_nextn_predict_layers") == 0);
     CHECK(notes_say(config,
                     "before that TensorRT-LLM, which scheduled only n-grams and draft models, drafts one length"));
     request.fixed = {0, 0.5, 1};
@@ -275,6 +277,21 @@ TEST_CASE("releases of TensorRT-LLM that schedule no heads are given one draft l
   EngineRequest ngram = request_for(falling);
   ngram.kind = DraftKind::ngram;
   CHECK(yaml_keys(engine_config(Engine::trtllm, ngram).variants[1].text).count("draft_len_schedule") == 1);
+}
+
+TEST_CASE("releases of TensorRT-LLM that read a next-token module's length under its older name are given that") {
+  EngineRequest request = request_for({{1, 256, 4}});
+  request.kind = DraftKind::mtp;
+  const EngineConfig config = engine_config(Engine::trtllm, request);
+  REQUIRE(config.variants.size() == 2);
+  const auto newer = yaml_keys(config.variants[0].text), older = yaml_keys(config.variants[1].text);
+  CHECK(newer.at("max_draft_len") == "4");
+  CHECK(newer.count("num_nextn_predict_layers") == 0);
+  CHECK(older.at("num_nextn_predict_layers") == "4");
+  CHECK(older.count("max_draft_len") == 0);
+  CHECK(notes_say(config, "before spring 2026 a next-token module's length was num_nextn_predict_layers"));
+  request.kind = DraftKind::eagle;
+  CHECK(engine_config(Engine::trtllm, request).variants.size() == 1);
 }
 
 TEST_CASE("a server on several machines is started on each, with gaps for what tells them apart") {

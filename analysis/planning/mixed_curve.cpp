@@ -1,0 +1,58 @@
+#include "analysis/planning/mixed_curve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "analysis/core/checks.hpp"
+
+namespace specdec::planning {
+
+MixedCurve::MixedCurve(std::vector<TrafficPart> parts) : parts_(std::move(parts)) {
+  if (parts_.empty()) throw std::invalid_argument("MixedCurve: parts is empty, but must hold at least one");
+  double sum = 0;
+  for (const TrafficPart& part : parts_) {
+    core::require_in("MixedCurve", "share", part.share, core::least_positive, core::largest_double);
+    sum += part.share;
+  }
+  for (TrafficPart& part : parts_) part.share /= sum;
+}
+
+estimate::TokensPerStep MixedCurve::tokens_per_step(std::int64_t gamma) const {
+  double steps = 0, full = 0, below = 0, above = 0;
+  estimate::Interval steps_of_readings = {0, 0};
+  estimate::TokensPerStep mixed;
+  for (const TrafficPart& part : parts_) {
+    const estimate::TokensPerStep tokens = part.acceptance->tokens_per_step(gamma);
+    const double rounds = part.share / tokens.value;
+    steps += rounds;
+    full += rounds * tokens.full_accepts;
+    steps_of_readings.lo += part.share / tokens.readings.hi;
+    steps_of_readings.hi += part.share / tokens.readings.lo;
+    below += std::pow(rounds - part.share / tokens.ci95.hi, 2);
+    above += std::pow(part.share / tokens.ci95.lo - rounds, 2);
+    mixed.extrapolated = mixed.extrapolated || tokens.extrapolated;
+  }
+  const double most = static_cast<double>(gamma) + 1;
+  mixed.value = std::clamp(1 / steps, 1.0, most);
+  mixed.readings = {std::max(1.0, 1 / steps_of_readings.hi), std::min(most, 1 / steps_of_readings.lo)};
+  const double fewest = steps - std::sqrt(below);
+  mixed.ci95 = {std::max(1.0, 1 / (steps + std::sqrt(above))), fewest > 0 ? std::min(most, 1 / fewest) : most};
+  mixed.full_accepts = std::clamp(full / steps, 0.0, 1.0);
+  return mixed;
+}
+
+bool MixedCurve::assumes_beyond() const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const TrafficPart& part) { return part.acceptance->assumes_beyond(); });
+}
+
+std::string MixedCurve::refused() const {
+  for (const TrafficPart& part : parts_) {
+    if (std::string why = part.acceptance->refused(); !why.empty()) return why;
+  }
+  return {};
+}
+
+}  // namespace specdec::planning

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "analysis/estimate/acceptance_curve.hpp"
+
+namespace specdec::planning {
+
+/// The acceptance of a group of requests, and its share of the traffic.
+struct TrafficPart {
+  std::shared_ptr<const estimate::AcceptanceCurve> acceptance;
+  /// Of the tokens put out, > 0.
+  double share = 1;
+};
+
+/// Acceptance of a mix of groups. A token of a group takes 1 / tau_i steps, so that with shares w_i of the tokens
+///
+///   tau = 1 / sum w_i / tau_i,   share of rounds r_i = (w_i / tau_i) tau
+///
+/// Readings are those of all groups at once. The 95% interval adds the errors of the groups, which were measured
+/// independently, in squares: with x_i = 1 / tau_i and x_i's ends l_i, u_i
+///
+///   1 / tau in [x - sqrt(sum w_i^2 (x_i - l_i)^2), x + sqrt(sum w_i^2 (u_i - x_i)^2)]
+///
+/// Source:   docs/theory.md#traffic-mixes; interval: Zou and Donner 2008
+/// Assumes:  requests of all groups decode in the same batches, so that steps of all cost the same
+class MixedCurve : public estimate::AcceptanceCurve {
+ public:
+  /// @param parts  at least one; shares are divided by their sum
+  /// @throws std::invalid_argument if there is none; std::domain_error if a share is not above 0
+  explicit MixedCurve(std::vector<TrafficPart> parts);
+
+  /// @throws as the curves of the groups
+  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
+  bool assumes_beyond() const override;
+  std::string refused() const override;
+
+ private:
+  std::vector<TrafficPart> parts_;
+};
+
+}  // namespace specdec::planning

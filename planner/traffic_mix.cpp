@@ -1,0 +1,83 @@
+#include "planner/traffic_mix.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "planner/number_text.hpp"
+#include "planner/question_error.hpp"
+
+namespace specdec::planner {
+namespace {
+
+/// How far from 1 shares may sum, which people round.
+constexpr double unsummed = 1e-3;
+
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::optional<double> number_in(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::string TrafficMix::text() const {
+  std::vector<std::string> texts;
+  for (const Part& part : parts) texts.push_back(fmt::format("{} {}", part.group, brief(part.share)));
+  return fmt::format("{} of the {}", fmt::join(texts, ", "), by_requests ? "requests" : "output tokens");
+}
+
+estimate::LabelGroups label_groups(const std::string& by) {
+  const std::size_t colon = by.find(':');
+  estimate::LabelGroups groups{by.substr(0, colon), {}};
+  if (groups.label.empty()) refuse("--by", by.empty() ? "\"\"" : by, "LABEL or LABEL:B1,B2,...");
+  if (colon == std::string::npos) return groups;
+  for (const std::string_view part : parts_of(std::string_view(by).substr(colon + 1))) {
+    const std::optional<double> bound = number_in(part);
+    if (!bound || (!groups.bounds.empty() && *bound <= groups.bounds.back())) {
+      refuse("--by", by, "LABEL or LABEL:B1,B2,... with rising numbers");
+    }
+    groups.bounds.push_back(*bound);
+  }
+  return groups;
+}
+
+TrafficMix traffic_mix(const std::optional<std::string>& by, const std::string& mix, bool by_requests) {
+  TrafficMix traffic;
+  if (by) traffic.groups = label_groups(*by);
+  traffic.by_requests = by_requests;
+  double sum = 0;
+  for (const std::string_view part : parts_of(mix)) {
+    // Groups of numbers have names such as ">=4096".
+    const std::size_t equals = part.rfind('=');
+    const auto share = equals == std::string_view::npos ? std::nullopt : number_in(part.substr(equals + 1));
+    if (!share || equals == 0 || !(0 < *share && *share <= 1)) {
+      refuse("--mix", mix, "GROUP=SHARE,... with shares in (0, 1]");
+    }
+    const std::string group(part.substr(0, equals));
+    for (const TrafficMix::Part& other : traffic.parts) {
+      if (other.group == group) throw QuestionError(fmt::format("--mix names {} twice, but must name it once", group));
+    }
+    traffic.parts.push_back({group, *share});
+    sum += *share;
+  }
+  if (std::abs(sum - 1) > unsummed) {
+    refuse("--mix", mix, fmt::format("shares that sum to 1, not to {}", brief(sum)));
+  }
+  return traffic;
+}
+
+}  // namespace specdec::planner
