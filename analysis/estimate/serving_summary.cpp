@@ -686,6 +686,32 @@ class Summarising {
     summary_.homogeneity = test;
   }
 
+  /// Correlation of the accepted drafts per round of neighbouring windows, r, under whose law as an autoregression of
+  /// first order the true width is sqrt((1 + r) / (1 - r)) times that of independent windows. A false alarm in one of
+  /// 100 series of independent windows: sqrt(n) r is nearly standard normal.
+  void warn_of_alike_windows() {
+    constexpr double one_in_100 = 2.33;
+    double products = 0, squares = 0;
+    std::size_t windows = 0;
+    for (const auto& [labels, series] : summary_.unweighted_means ? group_.series_of_means : group_.series) {
+      double before = 0;
+      for (const ClusterSums& cell : series.cells()) {
+        const double residual = cell.accepted - (tokens_ - 1) * cell.rounds;
+        products += before * residual;
+        squares += residual * residual;
+        before = residual;
+        ++windows;
+      }
+    }
+    const double alike = squares > 0 ? std::min(0.99, products / squares) : 0;
+    if (alike * std::sqrt(static_cast<double>(windows)) < one_in_100) return;
+    warn("windows_alike",
+         fmt::format(
+             "neighbouring windows resemble each other (correlation {:.2f} over {}), which the intervals do not "
+             "hold: they are too narrow by a factor of about {:.1f}; longer windows, or a longer record, hold it",
+             alike, windows, std::sqrt((1 + alike) / (1 - alike))));
+  }
+
   void warn_of_basis() {
     if (summary_.basis == IntervalBasis::iid_rounds) {
       warn("iid_rounds",
@@ -699,6 +725,7 @@ class Summarising {
       warn("few_clusters", fmt::format("the intervals rest on {} clusters: below {} they may cover less than 95%",
                                        summary_.clusters, few_sequences));
     }
+    if (summary_.basis == IntervalBasis::batch_means) warn_of_alike_windows();
     if (summary_.from_rates) {
       const bool several = group_.least_rounds < group_.most_rounds;
       warn("from_rates", "some counts were computed back from rounded rates" +

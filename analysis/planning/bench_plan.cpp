@@ -819,7 +819,8 @@ void BenchPlanner::compare_drafts() {
     last = std::max(last, std::min(run.figures.gamma, question_.max_gamma));
   }
   for (PointPlan& point : plan_.plan.drafts[0].points) {
-    const auto rows = compare_gammas(*plan_.acceptance, *plan_.cost, {point.batch, point.context}, first, last);
+    const auto rows = compare_gammas(*plan_.acceptance, *plan_.cost, {point.batch, point.context}, first, last,
+                                     plan_.run_error);
     plan_.relative.insert(plan_.relative.end(), rows.begin(), rows.end());
     if (point.verdict != Verdict::cannot_tell) continue;
     point.dominant_source = UncertaintySource::cost;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
 
 namespace specdec::planning {
@@ -33,7 +35,8 @@ Widths of_ratio(const cost::RoundCost& cost, const cost::RoundPoint& above, cons
 }  // namespace
 
 std::vector<GammaComparison> compare_gammas(const estimate::AcceptanceCurve& acceptance, const cost::RoundCost& cost,
-                                            const PlanPoint& point, std::int64_t first, std::int64_t last) {
+                                            const PlanPoint& point, std::int64_t first, std::int64_t last,
+                                            double run_error) {
   std::vector<GammaComparison> rows;
   std::vector<estimate::TokensPerStep> tokens;
   std::vector<cost::RoundPoint> places;
@@ -55,14 +58,16 @@ std::vector<GammaComparison> compare_gammas(const estimate::AcceptanceCurve& acc
   fastest->fastest = true;
   const auto best = static_cast<std::size_t>(fastest - rows.begin());
   const Widths of_best = of_tokens(tokens[best]);
+  const double of_runs = core::normal_half_width_95 * std::numbers::sqrt2 * run_error;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     estimate::Estimate& slower = rows[i].slower;
     slower.value = rows[i].seconds_per_output_token / fastest->seconds_per_output_token;
     slower.method = "the fastest of the drafts compared";
     if (i == best) continue;
     const Widths its = of_tokens(tokens[i]), of_rounds = of_ratio(cost, places[i], places[best]);
-    slower.ci95 = {slower.value * std::exp(-std::hypot(of_rounds.below, its.above, of_best.below)),
-                   slower.value * std::exp(std::hypot(of_rounds.above, its.below, of_best.above))};
+    const double below = std::hypot(of_rounds.below, of_runs), above = std::hypot(of_rounds.above, of_runs);
+    slower.ci95 = {slower.value * std::exp(-std::hypot(below, its.above, of_best.below)),
+                   slower.value * std::exp(std::hypot(above, its.below, of_best.above))};
     slower.method = "ratio of seconds per output token to the fastest";
   }
   return rows;

@@ -27,11 +27,15 @@ struct GammaComparison {
 ///
 ///   slower(gamma) = (R(gamma) / E(gamma)) / (R(best) / E(best))
 ///
-/// The half-widths of the logarithms add in squares: of R(gamma) / R(best), over the cost's replicates, and of
-/// E(gamma) and E(best), by their 95% intervals and readings. Source:   docs/theory.md#from-benchmark-runs
+/// The half-widths of the logarithms add in squares: of R(gamma) / R(best), over the cost's replicates, and by the
+/// error of one more run of each, and of E(gamma) and E(best), by their 95% intervals and readings. Source:
+/// docs/theory.md#from-benchmark-runs
 /// @param first  >= 1   @param last  >= first
+/// @param run_error  standard deviation of ln(measured / true) of a run, >= 0, where replicates have one for all rounds
+///                   with drafts
 /// @throws as AcceptanceCurve::tokens_per_step and RoundCost::round
 std::vector<GammaComparison> compare_gammas(const estimate::AcceptanceCurve& acceptance, const cost::RoundCost& cost,
-                                            const PlanPoint& point, std::int64_t first, std::int64_t last);
+                                            const PlanPoint& point, std::int64_t first, std::int64_t last,
+                                            double run_error = 0);
 
 }  // namespace specdec::planning

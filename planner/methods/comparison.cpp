@@ -131,6 +131,11 @@ MethodRuns run_methods(const MethodQuestion& question, const std::filesystem::pa
   runs.warnings = asked.warnings;
   const MethodContext context(asked.source, settings);
   settings.cost = cost_of(question.cost, context, runs);
+  // The c that is stated for one method is that of its own draft.
+  settings.c_of_every_call = by_options && question.cost.c.has_value();
+  if (settings.cost && !settings.c_of_every_call && context.draft_operations() > 0)
+    runs.assumptions.push_back(
+        {"c of other models' calls", "c times the weights they read over the draft model's", "default"});
   const std::vector<Method> chosen = possible(methods(context), context);
   require_used(question, chosen, context, by_options);
   warn_of_no_cost(context, chosen, runs);

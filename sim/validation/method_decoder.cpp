@@ -30,7 +30,10 @@ void MethodContext::price(MethodRun& run, std::span<const sim::Step> steps, cons
   const core::StepCost& cost = *settings_.cost;
   const core::StepCost without_drafts{0, cost.overhead, cost.verification};
   const double per_operations = ratio > 0 ? cost.c / ratio : 1;
-  run.cost = cost.c * use.model_calls + per_operations * use.other_calls;
+  const double others = settings_.c_of_every_call && use.other_calls > 0
+                            ? cost.c * static_cast<double>(run.counters.draft_calls)
+                            : per_operations * use.other_calls;
+  run.cost = cost.c * use.model_calls + others;
   for (const sim::Step& step : steps) run.cost += without_drafts(step.drafted);
 }
 

@@ -102,7 +102,7 @@ class MethodContext {
 
   /// Completes a run of rounds: steps' costs, and weights that were read. A step costs v(n) + overhead for n scored
   /// tokens, and 1 if nothing is drafted. A call of the draft model costs c, one of another model proportionally to the
-  /// weights that it reads.
+  /// weights that it reads, or c with c_of_every_call.
   void price(MethodRun& run, std::span<const sim::Step> steps, const DraftUse& use) const;
 
  private:

@@ -101,6 +101,8 @@ struct MethodSettings {
   std::int64_t ngram_order = 3;
   /// In units of one plain step of the target; c is that of a call of the source's draft model.
   std::optional<core::StepCost> cost;
+  /// True if a call of whatever model drafts costs c; else models beside the draft cost by the weights that they read.
+  bool c_of_every_call = false;
   std::uint64_t seed = 1;
   std::int64_t threads = 1;
 };

@@ -153,6 +153,16 @@ TEST_CASE("one beam is greedy decoding by Algorithm 1, and more are held against
                     "--draft-beams is 3, but must be at least --beams, 4");
 }
 
+TEST_CASE("the c that is stated for one method is that of its own draft, whatever drafts") {
+  for (const char* draft : {"model", "eagle", "early-exit", "parallel"}) {
+    INFO(draft);
+    const ordered_json run = document_of_run("simulate --gamma 3 --c 0.3 --tokens 600 --draft " + std::string(draft));
+    const ordered_json& row = run["results"][0];
+    const double tokens = row["tokens_per_step"]["value"], calls = row["draft_calls_per_token"];
+    CHECK(row["speedup"].get<double>() == Approx(tokens / (1 + 0.3 * calls * tokens)).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("heads and exits of the user's do what the shipped ones do, and files of anything else are refused") {
   const std::string models = SPECDEC_SOURCE_DIR "/sim/models/";
   const std::string pair = "compare --target " + models + "target --draft-model " + models + "draft --prompts " +

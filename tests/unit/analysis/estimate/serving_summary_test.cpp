@@ -247,6 +247,32 @@ TEST_CASE("consecutive windows are taken together, at most 40 batches a series, 
   CHECK(summary.moments.evaluated(1) == rounds);
 }
 
+TEST_CASE("windows that resemble their neighbours are said to, and independent ones hardly ever are") {
+  // 400 series of 40 windows of 500 rounds, gamma 1. Independent windows warn in one of 100: more than 14 of 400 come up
+  // with probability 1e-4 at that rate; drifting ones, by an autoregression of 0.8, warn in nearly all.
+  const auto warned = [](double persistence) {
+    std::mt19937_64 random(5);
+    std::normal_distribution<double> normal;
+    int count = 0;
+    for (int series = 0; series < 400; ++series) {
+      std::vector<ServingCounts> units;
+      double level = normal(random);
+      for (int k = 0; k < 40; ++k) {
+        level = persistence * level + std::sqrt(1 - persistence * persistence) * normal(random);
+        const double accepted = std::round(500 * std::clamp(0.6 + 0.05 * level, 0.0, 1.0));
+        ServingCounts window = request({500 - accepted, accepted});
+        window.unit = CountUnit::window;
+        window.labels = {{"model_name", "m"}};
+        units.push_back(window);
+      }
+      count += warns(summary_of(units), "windows_alike") ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(warned(0) <= 14);
+  CHECK(warned(0.8) >= 380);
+}
+
 TEST_CASE("several models give several groups, and a label groups further") {
   ServingCounts first = worked_example();
   first.labels = {{"model_name", "a"}, {"engine", "0"}, {"category", "writing"}};

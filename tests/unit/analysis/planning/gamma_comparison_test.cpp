@@ -53,4 +53,7 @@ TEST_CASE(
   REQUIRE(slower.ci95);
   CHECK(std::log(slower.value / slower.ci95->lo) == Approx(std::hypot(0.04, 0.03)));
   CHECK(std::log(slower.ci95->hi / slower.value) == Approx(std::hypot(0.03, 0.04)));
+  // Two runs of 2% each.
+  const auto of_runs = planning::compare_gammas(curve, cost, {8, 0}, 1, 2, 0.02)[0].slower;
+  CHECK(std::log(of_runs.ci95->hi / of_runs.value) == Approx(std::hypot(0.03, 0.04, 1.959964 * 0.02 * std::sqrt(2))));
 }
