@@ -10,9 +10,8 @@
 namespace specdec::traces {
 
 /// A recording whose sequences are cut where they pass given places: each stretch within a range of places is a
-/// sequence, and its task is the range. Places are those recorded; a recording that counts the prompt has contexts
-/// there. Stretches of a sequence without a prompt share its number as their prompt, so that they count as one
-/// observation.
+/// sequence, and its task is the range. Places count from the first token that was recorded of a text. Stretches of a
+/// sequence without a prompt share its number as their prompt, so that they count as one observation.
 class ContextStretches : public PositionSource {
  public:
   /// @param bounds  where ranges begin, rising, each above 0; at least one

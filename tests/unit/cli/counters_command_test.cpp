@@ -120,7 +120,7 @@ TEST_CASE("one scrape gives the counted figures, alpha by the censored geometric
 TEST_CASE("the JSON of a group has every key, in order") {
   const ordered_json document = summary_of(requests);
   CHECK(keys_of(document) ==
-        std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings", "groups", "conversions"});
+        std::vector<std::string>{"schema", "version", "inputs", "assumptions", "warnings", "groups", "pooling", "conversions"});
   CHECK(document["schema"] == "specdec.counters/1");
   CHECK(document["inputs"]["files"].size() == 1);
   CHECK(keys_of(only_group(document)) == std::vector<std::string>{"model_name",
@@ -146,6 +146,7 @@ TEST_CASE("the JSON of a group has every key, in order") {
                                                                   "emitted",
                                                                   "tokens_per_step",
                                                                   "alpha_hat",
+                                                                  "alpha_pooled",
                                                                   "draft_acceptance_rate",
                                                                   "draft_acceptance_rate_note",
                                                                   "homogeneity",

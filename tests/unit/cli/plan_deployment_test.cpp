@@ -1666,48 +1666,33 @@ TEST_CASE("SGLang is asked for a run with all options that it takes together") {
         std::string::npos);
 }
 
-/// Texts of 100 tokens that begin at these contexts, with these acceptances.
-std::string texts_at_contexts(const ScratchFolder& scratch, const std::string& name,
-                              const std::vector<std::pair<std::int64_t, double>>& contexts) {
-  std::vector<float> target, draft;
-  std::vector<std::int64_t> sequence, place;
-  std::int64_t text = 0;
-  for (const auto& [context, acceptance] : contexts) {
-    for (int copy = 0; copy < 40; ++copy, ++text) {
+/// Eight texts of 17,000 tokens, with these acceptances from these places on.
+std::string long_texts(const ScratchFolder& scratch, const std::string& name,
+                       const std::vector<std::pair<std::int64_t, double>>& from) {
+  std::vector<double> acceptance;
+  std::vector<std::int64_t> sequence;
+  for (std::int64_t text = 0; text < 8; ++text) {
+    for (std::int64_t place = 0; place < 17'000; ++place) {
+      double here = 0;
+      for (const auto& [begin, rate] : from) here = begin <= place ? rate : here;
       // Texts differ, so that there is an interval.
-      const double own = acceptance + 0.02 * (copy % 2 == 0 ? 1 : -1);
-      for (std::int64_t t = 0; t < 100; ++t) {
-        target.push_back(static_cast<float>(std::log(0.5)));
-        draft.push_back(static_cast<float>(std::log(0.5) + std::log(own)));
-        sequence.push_back(text);
-        place.push_back(context + t);
-      }
+      acceptance.push_back(here + 0.01 * (text % 2 == 0 ? 1 : -1));
+      sequence.push_back(text);
     }
   }
-  const auto size = std::ssize(target);
-  const auto path = specdec::tests::write_tensors(
-      scratch / name,
-      {specdec::tests::floats("p.token_logprob", {size}, target),
-       specdec::tests::floats("q.token_logprob", {size}, draft), specdec::tests::longs("seq", {size}, sequence),
-       specdec::tests::longs("pos", {size}, place)},
-      {});
-  return path.string();
+  return scalar_trace(scratch / name, acceptance, sequence).string();
 }
 
 TEST_CASE("a windowed draft loses at short contexts and wins at long ones, where acceptance is by context") {
   const ScratchFolder scratch;
   const std::vector<std::int64_t> contexts = {2000, 4000, 8000, 10000, 16000};
-  // The draft that attends to all it was not trained for falls; the one with a window of 2048 stays where it is.
-  const double whole[] = {0.75, 0.7, 0.6, 0.4, 0.15}, windowed[] = {0.5, 0.5, 0.5, 0.5, 0.5};
-  std::vector<std::pair<std::int64_t, double>> of_whole, of_windowed;
-  for (std::size_t i = 0; i < contexts.size(); ++i) {
-    of_whole.emplace_back(contexts[i], whole[i]);
-    of_windowed.emplace_back(contexts[i], windowed[i]);
-  }
+  // The draft that attends to all it was not trained for falls; the one with a window stays where it is.
+  const std::string whole =
+      long_texts(scratch, "whole.safetensors", {{0, 0.75}, {3000, 0.7}, {6000, 0.6}, {9000, 0.4}, {12'000, 0.15}});
+  const std::string windowed = long_texts(scratch, "windowed.safetensors", {{0, 0.5}});
   const std::string drafts =
-      "--hardware h100 --model llama-3.1-8b --context 2000,4000,8000,10000,16000 --draft whole:trace=" +
-      texts_at_contexts(scratch, "whole.safetensors", of_whole) + ",model=eagle3-llama-3.1-8b --draft windowed:trace=" +
-      texts_at_contexts(scratch, "windowed.safetensors", of_windowed) + ",model=eagle3-llama-3.1-8b";
+      "--hardware h100 --model llama-3.1-8b --context 2000,4000,8000,10000,16000 --draft whole:trace=" + whole +
+      ",model=eagle3-llama-3.1-8b --draft windowed:trace=" + windowed + ",model=eagle3-llama-3.1-8b";
   const auto speedups = [&](const std::string& options, std::size_t draft) {
     std::vector<double> found;
     const ordered_json plan = json_of(drafts + options);
