@@ -213,7 +213,6 @@ Report run(const AnalyzeOptions& o, const Options& options) {
   const planner::AnalysisQuestion question = question_of(o);
   if (o.shard.is_given() && !o.part)
     throw UsageError("--shard is given, but needs --part beside it, where specdec merge finds what was found");
-  if (o.part && o.by) throw UsageError("--by is given, but parts hold whole sequences by task: leave out --part");
   const std::optional<traces::Shard> shard = o.shard.shard();
   const traces::Shard own = shard.value_or(traces::Shard{});
   std::string part;

@@ -329,7 +329,7 @@ nb::bytes summary(const Recording& recording, const nb::dict& given, std::int64_
   std::string state;
   {
     const nb::gil_scoped_release released;
-    traces::ShardedRecording share(recording.open(), {index, of});
+    traces::ShardedRecording share(planner::grouped_recording(recording.open(), question.by), {index, of});
     state = planner::RecordingSummary::of(share, question).state();
   }
   return nb::bytes(state.data(), state.size());

@@ -24,6 +24,7 @@ class ContextStretches : public PositionSource {
   std::string format() const override { return source_->format(); }
   std::vector<Note> notes() const override { return source_->notes(); }
   std::optional<std::int64_t> positions() const override { return source_->positions(); }
+  std::int64_t depths() const override { return source_->depths(); }
   bool read(PositionBatch& batch) override;
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
     return source_->refusal(position, role, std::move(found), std::move(expected));

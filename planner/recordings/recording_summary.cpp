@@ -120,7 +120,7 @@ void exchange_sweep(Archive& archive, std::optional<std::vector<SweepSetting>>& 
 template <class Archive>
 void exchange_question(Archive& archive, AnalysisQuestion& q) {
   archive(q.rules.acceptance, q.rules.assume_processed, q.rules.force_replay, q.row_tolerance, q.fixed_task_mix,
-          q.cost.c, q.cost.overhead, q.gamma, q.lenience, q.samples, q.seed);
+          q.by.label, q.by.bounds, q.cost.c, q.cost.overhead, q.gamma, q.lenience, q.samples, q.seed);
   exchange_verification(archive, q.cost.verify_factor);
   exchange_sweep(archive, q.standardise);
 }
@@ -266,8 +266,6 @@ RecordingSummary RecordingSummary::of(const RecordingFiles& recording, const tra
                                       const AnalysisQuestion& question,
                                       const std::function<void(double share)>& progress) {
   auto state = std::make_unique<State>(question);
-  if (shard.of > 1 && !question.by.label.empty())
-    throw QuestionError("--by is given, but goes with a whole recording alone, not with --shard");
   auto source = grouped_recording(open_recording(recording), question.by);
   if (shard.of > 1) source = std::make_unique<traces::ShardedRecording>(std::move(source), shard);
   state->read(*source, progress);
