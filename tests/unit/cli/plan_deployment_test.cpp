@@ -1713,7 +1713,8 @@ TEST_CASE("a windowed draft loses at short contexts and wins at long ones, where
   for (std::size_t i = 0; i < contexts.size(); ++i) CHECK(first_of_all[i] < second_of_all[i]);
 }
 
-TEST_CASE("--mix plans for shares of groups, of counters and of a recording, and is refused where there are none") {
+TEST_CASE(
+    "a mix is planned for by shares of groups, of counters and of a recording, and is refused where there are none") {
   const ScratchFolder scratch;
   const std::string requests = SPECDEC_SOURCE_DIR "/traces/samples/serving/vllm_requests.jsonl";
   const std::string counted = "--counters " + requests + " --c 0.05 --batch 1";
