@@ -159,7 +159,7 @@ TEST_CASE("the c that is stated for one method is that of its own draft, whateve
     const ordered_json run = document_of_run("simulate --gamma 3 --c 0.3 --tokens 600 --draft " + std::string(draft));
     const ordered_json& row = run["results"][0];
     const double tokens = row["tokens_per_step"]["value"], calls = row["draft_calls_per_token"];
-    CHECK(row["speedup"].get<double>() == Approx(tokens / (1 + 0.3 * calls * tokens)).epsilon(1e-9));
+    CHECK(row["speedup"]["value"].get<double>() == Approx(tokens / (1 + 0.3 * calls * tokens)).epsilon(1e-9));
   }
 }
 
