@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
+#include "analysis/core/parsed_number.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 
@@ -25,13 +25,6 @@ std::vector<std::string_view> parts_of(std::string_view text) {
   return parts;
 }
 
-std::optional<double> number_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 std::string TrafficMix::text() const {
@@ -46,7 +39,7 @@ estimate::LabelGroups label_groups(const std::string& by) {
   if (groups.label.empty()) refuse("--by", by.empty() ? "\"\"" : by, "LABEL or LABEL:B1,B2,...");
   if (colon == std::string::npos) return groups;
   for (const std::string_view part : parts_of(std::string_view(by).substr(colon + 1))) {
-    const std::optional<double> bound = number_in(part);
+    const std::optional<double> bound = core::parsed_number(part);
     if (!bound || (!groups.bounds.empty() && *bound <= groups.bounds.back())) {
       refuse("--by", by, "LABEL or LABEL:B1,B2,... with rising numbers");
     }
@@ -63,7 +56,7 @@ TrafficMix traffic_mix(const std::optional<std::string>& by, const std::string& 
   for (const std::string_view part : parts_of(mix)) {
     // Groups of numbers have names such as ">=4096".
     const std::size_t equals = part.rfind('=');
-    const auto share = equals == std::string_view::npos ? std::nullopt : number_in(part.substr(equals + 1));
+    const auto share = equals == std::string_view::npos ? std::nullopt : core::parsed_number(part.substr(equals + 1));
     if (!share || equals == 0 || !(0 < *share && *share <= 1)) {
       refuse("--mix", mix, "GROUP=SHARE,... with shares in (0, 1]");
     }

@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <charconv>
-#include <cmath>
+#include <optional>
+
+#include "analysis/core/parsed_number.hpp"
 
 namespace specdec::estimate {
 
 std::string LabelGroups::group_of(std::string_view value) const {
   if (bounds.empty()) return std::string(value);
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc{} || end != value.data() + value.size() || std::isnan(number)) return {};
-  return range_of(number);
+  const std::optional<double> number = core::parsed_number(value);
+  return number ? range_of(*number) : std::string();
 }
 
 std::string LabelGroups::range_of(double value) const {

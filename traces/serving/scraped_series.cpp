@@ -589,8 +589,8 @@ class ScrapedSeries::Window {
     }
     const auto& sum = now_.values.at(Metric::time_seconds);
     // What the difference of two sums loses to rounding.
-    const double rounding = 1e-9 * sum.value;
-    if (least - rounding <= times.seconds && times.seconds <= most + rounding) return;
+    const double lost = 1e-9 * sum.value;
+    if (least - lost <= times.seconds && times.seconds <= most + lost) return;
     refuse(sum.line, std::string(name(Metric::time_seconds)), number(times.seconds),
            fmt::format("between {} and {}, which the buckets of {} times allow", number(least), number(most),
                        number(times.count)));
