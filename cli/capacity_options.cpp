@@ -92,6 +92,7 @@ void require_acceptance(const CapacityOptions& o) {
                   {"--beyond", o.shared.beyond != "hold"},
                   {"--acceptance", o.shared.acceptance != "recorded"},
                   {"--by", o.shared.by.has_value()},
+                  {"--mix-by", o.shared.mix_by != "tokens"},
                   {"--mix", o.shared.mix.has_value()}},
                  "needs an acceptance beside it");
     return;

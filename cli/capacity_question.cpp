@@ -141,7 +141,7 @@ AskedCapacity asked_capacity(const CapacityOptions& o) {
     asked.acceptance = acceptance_of(o.shared, {std::max<std::int64_t>(1, gamma), true, false});
   }
   asked.cost = cost_of_capacity(o, gamma > 0);
-  if (o.shared.leaves_acceptance_to_draft()) asked.acceptance = planner::Acceptance::prior_for(asked.cost);
+  if (gamma > 0 && o.shared.leaves_acceptance_to_draft()) asked.acceptance = planner::Acceptance::prior_for(asked.cost);
   return asked;
 }
 

@@ -102,7 +102,10 @@ void require_no_input(std::string_view option, const std::string& path, const st
   // Streams and devices are not replaced.
   if (!fs::is_regular_file(path, ignored)) return;
   for (const std::string& input : inputs) {
-    if (fs::equivalent(path, input, ignored))
+    // What already is in a folder that is read is read, too.
+    const bool in_folder =
+        fs::is_directory(input, ignored) && fs::equivalent(fs::absolute(path).parent_path(), input, ignored);
+    if (in_folder || fs::equivalent(path, input, ignored))
       throw UsageError(fmt::format("{} is {}, but must not be an input: what it holds would be lost", option, path));
   }
 }

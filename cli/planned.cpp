@@ -260,6 +260,8 @@ Acceptance acceptance_of(const PlanOptions& o, const AcceptanceReading& reading)
     how.mix = planner::traffic_mix(o.by, *o.mix, o.mix_by == "requests");
   } else if (o.by) {
     how.context_bounds = context_bounds(*o.by);
+    if (!o.context)
+      throw UsageError("--by is given, but needs --context beside it: each context has the acceptance of its range");
   }
   how.progress = o.progress;
   const bool constant = o.cost_files.empty() && o.draft_cost_files.empty() && o.bench.empty() && !o.draft_kind;

@@ -107,6 +107,10 @@ TraceOutput output_of(const TraceOutput& all, const traces::Shard& shard) {
   if (shard.of == 1) return output;
   if (all.path->ends_with(traces::shard_extension))
     refuse("--output", *all.path, "a folder, which has a file of each share");
+  for (const auto& [option, given] : {std::pair{"--shard-bytes", all.shard_bytes.has_value()},
+                                      std::pair{"--shard-positions", all.shard_positions.has_value()}}) {
+    if (given) throw UsageError(fmt::format("{} is given, but a share is one file", option));
+  }
   output.shard_bytes = output.shard_positions = std::nullopt;
   std::filesystem::create_directories(*all.path);
   output.path = (std::filesystem::path(*all.path) / (shard.file_name() + traces::shard_extension)).string();

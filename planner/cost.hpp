@@ -200,7 +200,7 @@ struct Cost {
 /// an empty cache and the question does not, "calibration_acceptance_differs" if one states tokens per step that lie
 /// outside the interval of the acceptance by more than 5%.
 /// @param acceptance  null: nothing drafts
-/// @param context     the longest that is asked for
+/// @param context     one that is asked for
 std::vector<Note> calibration_doubts(const Cost& cost, const estimate::AcceptanceCurve* acceptance, double context);
 
 }  // namespace specdec::planner

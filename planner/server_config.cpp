@@ -40,17 +40,17 @@ std::vector<Caches> planned_caches(const Plan& p) {
   return planned;
 }
 
-/// The shortfall of memory: for the weights, or for the first caches beside them that do not fit.
-/// What vLLM, SGLang and TensorRT-LLM take of the memory if not told otherwise.
+/// What vLLM takes of the memory if not told otherwise. Source:   its --gpu-memory-utilization
 constexpr double served_memory_share = 0.9;
 
+/// The shortfall of memory: for the weights, or for the first caches beside them that do not fit.
 std::optional<Note> memory_shortfall(const Plan& p) {
   if (!p.has_roofline()) return std::nullopt;
   const cost::RooflineOptions& options = p.drafts[p.shown()].cost.roofline->options();
   planning::ReplicaHolds holds;
   holds.memory_bytes_per_gpu = options.hardware.memory_bytes.value;
-  // Engines that are configured here without saying how much memory they may take leave a tenth of it.
-  const bool is_served = p.question.emit && *p.question.emit != planning::Engine::llamacpp;
+  // What is configured here says nothing of memory.
+  const bool is_served = p.question.emit == planning::Engine::vllm;
   holds.utilization = is_served ? served_memory_share : 1;
   holds.target = options.target;
   holds.draft = options.draft;

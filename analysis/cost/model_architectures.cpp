@@ -799,8 +799,9 @@ ModelSpec read_nemotron_nas(const ConfigFields& fields) {
     }
     if (!feeds.flag("no_op", false)) {
       // As for Llama: two thirds of the multiple, in steps of 256.
-      const auto hidden =
-          static_cast<std::int64_t>(2 * feeds.positive("ffn_mult") * static_cast<double>(model.width) / 3);
+      const double wide = 2 * feeds.positive("ffn_mult") * static_cast<double>(model.width) / 3;
+      if (!(wide < 0x1p53)) feeds.refuse("ffn_mult", fmt::format("{}", wide), "a width below 2^53");
+      const auto hidden = static_cast<std::int64_t>(wide);
       add_feed_forward(layer, {.width = model.width, .hidden = (hidden + 255) / 256 * 256});
     }
     add_layer(model.layers, layer);

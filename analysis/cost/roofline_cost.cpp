@@ -884,49 +884,38 @@ void RooflineCost::require_below_peaks(const CalibrationPoint& point, double rel
 RooflineCost RooflineCost::calibrated(std::span<const CalibrationPoint> points, double relative_error) const {
   if (points.empty()) throw std::invalid_argument("RooflineCost::calibrated: points has 0 entries, but must have some");
   core::require_in("RooflineCost::calibrated", "relative_error", relative_error, least_normal, 1);
-  std::vector<IterationWork> works;
-  std::vector<double> logs;
   for (const CalibrationPoint& point : points) {
     core::require_in("RooflineCost::calibrated", "round_seconds", point.round_seconds, least_normal,
                      core::largest_double);
     require_below_peaks(point, relative_error);
-    works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
-    logs.push_back(std::log(point.round_seconds));
   }
   RooflineCost result = *this;
   result.calibrated_ = true;
   const double shown_error = result.checked_error(points, relative_error);
   if (options_.kernels) return result.conditioned(points, shown_error);
-  result.timed_contexts_.clear();
-  result.losses_.front() = fitted(losses_.front(), works, logs, relative_error);
+  result.fit_losses(points, relative_error);
+  return result.conditioned(points, relative_error);
+}
+
+void RooflineCost::fit_losses(std::span<const CalibrationPoint> points, double relative_error) {
+  std::vector<IterationWork> works;
+  std::vector<double> logs;
+  for (const CalibrationPoint& point : points) {
+    works.push_back(work_of(iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context})));
+    logs.push_back(std::log(point.round_seconds));
+  }
+  losses_.front() = fitted(losses_.front(), works, logs, relative_error);
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, calibration_error_stream, static_cast<std::uint32_t>(r));
     std::vector<double> drawn = logs;
     for (std::size_t j = 0; j < drawn.size(); ++j) drawn[j] += relative_error * draws.standard_normal(j);
-    result.losses_[1 + r] = fitted(losses_[1 + r], works, drawn, relative_error);
+    losses_[1 + r] = fitted(losses_[1 + r], works, drawn, relative_error);
   }
   for (const FreeLoss& one : free_losses(options_.losses)) {
     std::vector<double> values;
-    for (std::size_t r = 0; r < replicates(); ++r) values.push_back(result.losses_[1 + r][one.place]);
-    *loss_at(result.options_.losses, one.place) = spread(result.losses_.front()[one.place], std::move(values));
+    for (std::size_t r = 0; r < replicates(); ++r) values.push_back(losses_[1 + r][one.place]);
+    *loss_at(options_.losses, one.place) = spread(losses_.front()[one.place], std::move(values));
   }
-  std::erase_if(result.findings_, [](const Note& finding) { return finding.code == "roofline_uncalibrated"; });
-  double largest_miss = 0;
-  for (std::size_t j = 0; j < points.size(); ++j) {
-    const double seconds = seconds_of(works[j], result.losses_.front()).total();
-    const double miss = std::abs(std::log(seconds) - logs[j]);
-    if (miss <= 3 * relative_error) continue;
-    largest_miss = std::max(largest_miss, miss);
-    result.findings_.push_back(
-        {"roofline_misfit", fmt::format("at gamma {}, batch {:g} and context {:g} an iteration took {:.4g} ms, but "
-                                        "with the losses that fit best it takes {:.4g} ms; intervals allow for rounds "
-                                        "that are missed by as much",
-                                        points[j].gamma, points[j].batch, points[j].context,
-                                        1e3 * points[j].round_seconds, 1e3 * seconds)});
-  }
-  if (largest_miss > 0) result.draw_shape_factors(largest_miss);
-  if (!deployment_errors_.empty()) result.draw_untimed_errors(points, relative_error);
-  return result;
 }
 
 namespace {
@@ -956,7 +945,8 @@ double RooflineCost::checked_error(std::span<const CalibrationPoint> points, dou
   for (const CalibrationPoint& a : points) {
     for (const CalibrationPoint& b : points) {
       if (!same(a.context, b.context) || a.round_seconds <= b.round_seconds) continue;
-      if (a.gamma == b.gamma && a.batch < b.batch && a.round_seconds > rounds_agree * b.round_seconds) {
+      if (a.gamma == b.gamma && a.batch < b.batch && !same(a.batch, b.batch) &&
+          a.round_seconds > rounds_agree * b.round_seconds) {
         const std::string text = fmt::format(
             "at context {:g} {} sequences took {:.4g} ms, less than the {:.4g} ms of {}; more sequences take no less",
             a.context, b.batch, 1e3 * b.round_seconds, 1e3 * a.round_seconds, a.batch);
@@ -995,33 +985,18 @@ std::vector<RooflineCost::TimedPlace> RooflineCost::timed_places(std::span<const
   return places;
 }
 
-void RooflineCost::draw_untimed_errors(std::span<const CalibrationPoint> points, double relative_error) {
-  for (const CalibrationPoint& point : points) timed_contexts_.push_back(point.context);
-  draw_deployments(0, options_.point_error);
-  const ErrorDeviations deviations{0, options_.point_error, 0};
-  const std::vector<TimedPlace> places = timed_places(points);
-  const auto of_two = [&](std::size_t a, std::size_t b) { return covariance(places[a], places[b], deviations); };
-  const Eigen::LLT<Eigen::MatrixXd> solver(covariances_of(places.size(), relative_error, of_two));
-  for (DeploymentErrors& errors : deployment_errors_) {
-    Eigen::VectorXd left(static_cast<Eigen::Index>(places.size()));
-    for (std::size_t j = 0; j < places.size(); ++j)
-      left[static_cast<Eigen::Index>(j)] = -errors.at(places[j].positions, places[j].drafts);
-    const Eigen::VectorXd weights = solver.solve(left);
-    add_expected(places, span_of(weights), deviations, errors);
-  }
-}
-
 RooflineCost RooflineCost::conditioned(std::span<const CalibrationPoint> points, double relative_error) const {
   RooflineCost result = *this;
   result.calibrated_ = true;
   result.expected_errors_.reset();
   result.timed_contexts_.clear();
-  result.draw_deployments(options_.kernels->deployment_error, options_.kernels->point_error);
+  ErrorDeviations deviations{0, options_.point_error, 0};
+  if (options_.kernels) deviations = {options_.kernels->deployment_error, options_.kernels->point_error, 0};
+  result.draw_deployments(deviations.deployments, deviations.points);
   const auto count = static_cast<Eigen::Index>(points.size());
   std::vector<IterationWork> works;
   const std::vector<TimedPlace> places = timed_places(points);
   Eigen::VectorXd misses(count);
-  ErrorDeviations deviations{options_.kernels->deployment_error, options_.kernels->point_error, 0};
   for (const CalibrationPoint& point : points) {
     const RoundPoint where{.gamma = point.gamma, .batch = point.batch, .context = point.context};
     works.push_back(work_of(iteration_of(where)));
@@ -1091,11 +1066,12 @@ void RooflineCost::report_misfit(std::span<const CalibrationPoint> points, std::
   if (unlike_others) {
     findings_.push_back(
         {"roofline_misfit",
-         fmt::format("the times given differ from those of the kernels by more than those of 999 in 1000 deployments, "
+         fmt::format("the times given differ from those of {} by more than those of 999 in 1000 deployments, "
                      "most at gamma {}, batch {:g} and context {:g}: {:.3g} times as long; the plan follows them with "
                      "intervals that are as much wider, and model, types of its weights, layout and tokens per step "
                      "are to be checked",
-                     points[worst].gamma, points[worst].batch, points[worst].context, std::exp(misses[worst]))});
+                     options_.kernels ? "the kernels" : "the losses that fit best", points[worst].gamma,
+                     points[worst].batch, points[worst].context, std::exp(misses[worst]))});
   }
   if (largest_miss > 0) draw_shape_factors(largest_miss);
 }

@@ -184,21 +184,19 @@ class RooflineCost final : public RoundCost, public IterationCost {
   ///   sum_j (ln(T_j / t_j) - e_j)^2 / relative_error^2 + sum_k (y_k - y_k of the draw)^2 / Var(y_k)
   ///
   /// over y, the logarithms of efficiencies in (0, 1] and the seconds >= 0, with e normal of that error: what the
-  /// points do not tell keeps its range. Point errors are those given that there is none at the points. Var is that of
-  /// the range's law. The estimate is the same without e from the losses' values; options().losses holds it with the
-  /// central 95% of the replicates.
+  /// points do not tell keeps its range. Var is that of the range's law. The estimate is the same without e from the
+  /// losses' values; options().losses holds it with the central 95% of the replicates. With measured kernels the losses
+  /// stay.
   ///
-  /// Where the estimate misses a point by more than 3 relative_error, the formulas themselves err. Each replicate then
-  /// takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times exp(m z_1 / 1.96), z normal and m
-  /// the largest |ln(T_j / t_j)|: the 95% interval of a round reaches as far as the farthest miss.
-  ///
-  /// With measured kernels the errors of the deployment (see the class) take their place: normal before, and after the
-  /// points what they are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is
+  /// What that leaves are the errors of the deployment (see the class): normal before, and after the points what they
+  /// are given ln(t_j / T_j) = s z + w e(n_j) + v z' [gamma_j > 0] + relative_error z_j, where v is
   /// the deviation that the losses' ranges leave a speculative round. The estimate takes their mean, each replicate its
   /// draw given the points. At another context than the nearest timed one e is r e + sqrt(1 - r^2) e' with an
   /// independent e' and r the ratio of the contexts, each + 500, to the power -1 / point_error_context_reach. Where the
   /// points together are further from T than those of 999 in 1000 such deployments, s, w and v are larger by the root
-  /// of their mean squared standardised distance.
+  /// of their mean squared standardised distance ("roofline_misfit"). Where even so a point is missed by more than 3
+  /// relative_error, each replicate takes all plain rounds times exp(m z_0 / 1.96) and all speculative ones times
+  /// exp(m z_1 / 1.96), z normal and m the largest such miss.
   ///
   /// Times of one gamma, batch and context (within 5%) that differ by more than three such errors are reported
   /// ("calibration_contradicts_itself"), and with measured kernels each is taken to be off by half of that; so are
@@ -224,8 +222,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// In the order of RooflineLosses; the draft's launch is that of every pass where it has none of its own.
   using Losses = std::array<double, loss_count>;
 
-  /// Layers with one window: seconds at the peaks, per token of the context and per (query, key) pair.
-  /// Layers of one window. Each token of those that select attends to as many positions of its own choice.
+  /// Layers of one window: seconds at the peaks, per token of the context and per (query, key) pair. Each token of
+  /// those that select attends to as many positions of its own choice.
   struct AttentionPart {
     double window = 0;
     bool selects = false;
@@ -330,9 +328,9 @@ class RooflineCost final : public RoundCost, public IterationCost {
   void draw_losses();
   /// Replicates of deployments whose times differ by `deviation`, and those of their points by `around`.
   void draw_deployments(double deviation, double around);
-  /// Errors of points beside those to which the losses were fitted, given that there are none at these.
-  void draw_untimed_errors(std::span<const CalibrationPoint> points, double relative_error);
-  /// calibrated() with measured kernels.
+  /// The losses of calibrated() without measured kernels.
+  void fit_losses(std::span<const CalibrationPoint> points, double relative_error);
+  /// Learns the errors of the deployment beside the losses.
   RooflineCost conditioned(std::span<const CalibrationPoint> points, double relative_error) const;
   void report_misfit(std::span<const CalibrationPoint> points, std::span<const TimedPlace> places,
                      std::span<const double> misses, bool unlike_others, double relative_error);

@@ -400,9 +400,9 @@ void BenchPlanner::check_constant_alpha() {
   note("constant_alpha_falsified",
        fmt::format(
            "a constant alpha is falsified by the runs: it would be {:.3g} at {} {} and {:.3g} at {} {}, which is "
-           "no error of sampling (p {:.1g}); the plan takes what was counted, and formulas in one alpha do not "
-           "hold for this draft",
-           found->first_rate, at, found->first_at, found->second_rate, at, found->second_at, found->p_value));
+           "no error of sampling (p {:.1g}); {}formulas in one alpha do not hold for this draft",
+           found->first_rate, at, found->first_at, found->second_rate, at, found->second_at, found->p_value,
+           question_.acceptance ? "" : "the plan takes what was counted, and "));
 }
 
 /// Where prompts of several lengths ran, their reading is priced apart from the rounds that it delays: while a round
@@ -819,8 +819,8 @@ void BenchPlanner::compare_drafts() {
     last = std::max(last, std::min(run.figures.gamma, question_.max_gamma));
   }
   for (PointPlan& point : plan_.plan.drafts[0].points) {
-    const auto rows = compare_gammas(*plan_.acceptance, *plan_.cost, {point.batch, point.context}, first, last,
-                                     plan_.run_error);
+    const auto rows =
+        compare_gammas(*plan_.acceptance, *plan_.cost, {point.batch, point.context}, first, last, plan_.run_error);
     plan_.relative.insert(plan_.relative.end(), rows.begin(), rows.end());
     if (point.verdict != Verdict::cannot_tell) continue;
     point.dominant_source = UncertaintySource::cost;

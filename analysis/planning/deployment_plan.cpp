@@ -111,17 +111,20 @@ void note_preference(const DraftPlan& plan, const std::vector<PointPlan>& ends, 
   const bool plain =
       std::any_of(plan.points.begin(), plan.points.end(), [](const PointPlan& point) { return point.prefers_plain(); });
   if (points == 0 && at_ends == 0) return;
-  std::string between;
+  std::string in_schedule;
   if (at_ends > at_points) {
     const PointPlan& worst = *std::max_element(ends.begin(), ends.end(), less);
-    between = fmt::format(" (in the schedule {:.2g}%, at batch {:.3g})", 100 * at_ends, worst.batch);
+    in_schedule = fmt::format("in the schedule {:.2g}%, at batch {:.3g}", 100 * at_ends, worst.batch);
   }
+  const std::string gain =
+      points == 0 ? fmt::format("a gamma outside what was measured would be faster, {},", in_schedule)
+                  : fmt::format("at {} of {} points a gamma outside what was measured would be up to {:.2g}% faster{}",
+                                points, plan.points.size(), 100 * at_points,
+                                in_schedule.empty() ? "" : fmt::format(" ({})", in_schedule));
   note("measured_preferred",
-       fmt::format(
-           "at {} of {} points a gamma outside what was measured would be up to {:.2g}% faster{} if all goes on as "
-           "before, of which no more than {:.2g}% is sure; the best one that was measured is taken{}",
-           points, plan.points.size(), 100 * at_points, between, 100 * question.prefer_measured,
-           plain ? ", or plain decoding where that is faster" : ""));
+       fmt::format("{} if all goes on as before, of which no more than {:.2g}% is sure; the best one that was measured "
+                   "is taken{}",
+                   gain, 100 * question.prefer_measured, plain ? ", or plain decoding where that is faster" : ""));
 }
 
 using AddNote = std::function<void(std::string code, std::string message)>;

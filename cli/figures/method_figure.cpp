@@ -26,7 +26,8 @@ struct MethodFigureOptions {
 Chart chart_from(const MethodFigureOptions& chosen, const Options& options) {
   planner::ComparisonQuestion question;
   chosen.shared.fill(question, options);
-  if (!question.tokens && !question.until_error && !question.max_new_tokens) {
+  const bool makes_texts = question.source != "trace";
+  if (makes_texts && !question.tokens && !question.until_error && !question.max_new_tokens) {
     question.tokens = usual_tokens;
     question.max_new_tokens = usual_text;
   }

@@ -54,6 +54,11 @@ std::vector<Note> warnings_of(const Analysis& a) {
   };
   append(warnings, a.question.cost.warnings());
   append(warnings, t.notes);
+  if (a.question.by.label == "context") {
+    warnings.push_back({"texts_cut",
+                        "texts are cut at the places of --by: what is said of all of them is of the stretches, whose "
+                        "ends cut drafts short as the ends of texts do; without --by it is of the texts"});
+  }
   if (const estimate::AcceptanceEstimate* const alpha = t.best_alpha()) {
     if (!alpha->value) {
       explain_null("bracketed",
@@ -119,6 +124,8 @@ Analysis empty_answer(const AnalysisQuestion& question) {
   require_in("--row-tolerance", question.row_tolerance, {.hi = 1, .lo_open = true});
   require_in("--seed", question.seed, {.hi = 9e18});
   require_in("--threads", question.threads, {.lo = 1, .hi = 1024});
+  if (question.fixed_task_mix && question.by.label == "context")
+    throw QuestionError("--fixed-task-mix is given, but goes with tasks, not with --by context");
   Analysis answer;
   answer.question = question;
   answer.gammas = gammas_of(question);

@@ -247,10 +247,6 @@ Acceptance replayed(traces::PositionSource& recording, const std::string& name, 
   return acceptance;
 }
 
-}  // namespace
-
-namespace {
-
 /// The acceptance of one group of counts; its curve, and the same with a third of the rounds if these were taken as
 /// independent.
 struct CountedCurves {

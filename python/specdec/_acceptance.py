@@ -291,9 +291,12 @@ def _rule_input(rule: Rule | None) -> Options:
 
 
 def _mix_input(mix: Mapping[str, float] | None, by: str | None, mix_by: MixBy) -> Options:
+    if mix_by not in ("tokens", "requests"):
+        raise QuestionError(f"mix_by is {mix_by!r}, but must be tokens or requests", "mix_by")
     if mix is None:
-        if by is not None or mix_by != "tokens":
-            raise QuestionError("by is given, but needs mix beside it", "by")
+        given = "by" if by is not None else "mix_by" if mix_by != "tokens" else None
+        if given is not None:
+            raise QuestionError(f"{given} is given, but needs mix beside it", given)
         return {}
     inputs: Options = {"mix": ",".join(f"{group}={number(share)}" for group, share in mix.items())}
     if mix_by != "tokens":

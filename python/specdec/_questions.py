@@ -156,6 +156,7 @@ def plan(
     elif cost is None:
         raise QuestionError("cost is missing: an acceptance and a cost make a plan", "cost")
     elif acceptance is None:
+        _require_nouns(None, cost)
         if "draft_model" not in cost._inputs and "draft_kind" not in cost._inputs:
             raise QuestionError("acceptance is missing: an acceptance and a cost make a plan", "acceptance")
         priced = cost._make(extrapolate=extrapolate)

@@ -844,7 +844,7 @@ TEST_CASE("no server is configured that would not start, with what would be miss
                 "2 of them would hold that");
   check_refused(placed + "sglang --tp 4 --draft-model llama-3.2-1b --batch 1000 --context 100000",
                 "--emit is sglang, but at batch 1000 and context 100000 weights and caches take 9048 GB of each "
-                "h100-sxm, of whose 80 GB the engine takes 0.9; dividing the models over more would not help");
+                "h100-sxm, which has 80 GB; dividing the models over more would not help");
   check_refused(placed + "trtllm --tp 3 --draft-model llama-3.2-1b",
                 "--emit is trtllm, but 3 accelerators cannot evenly divide 64 heads of llama-3.3-70b: the server would "
                 "not start");
