@@ -31,7 +31,9 @@ Chart chart_from(const MethodFigureOptions& chosen, const Options& options) {
     question.tokens = usual_tokens;
     question.max_new_tokens = usual_text;
   }
-  question.methods = planner::methods_named("METHOD", chosen.methods.empty() ? usual_methods : chosen.methods);
+  // Of a recording all that it tells of.
+  if (makes_texts || !chosen.methods.empty())
+    question.methods = planner::methods_named("METHOD", chosen.methods.empty() ? usual_methods : chosen.methods);
   const Interruption interruption;
   const planner::Comparison comparison =
       planner::compare(question, shipped_models(), {.progress = {}, .interrupt = Interruption::requested});

@@ -147,6 +147,15 @@ TEST_CASE("parts that are missing or twice there are refused, unless some are en
   CHECK(warns(some, "parts_missing"));
 }
 
+TEST_CASE("what merge reads from a folder is not written over") {
+  const ScratchFolder folder;
+  const std::string parts = parts_of(folder, recording_in(folder), 2, "--c 0.1");
+  const std::string part = parts + "/1-of-2.part";
+  check_run_refused("merge " + parts + " --output " + part,
+                    "--output is " + part + ", but must not be an input: what it holds would be lost");
+  CHECK(run_specdec("merge " + parts).exit_code == 0);
+}
+
 TEST_CASE("a rank in the environment is a share, whoever launched the process") {
   using specdec::traces::Shard;
   CHECK((shard_where({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}) == Shard{2, 4}));

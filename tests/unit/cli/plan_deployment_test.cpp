@@ -1411,6 +1411,27 @@ TEST_CASE(
       "target's accelerators");
 }
 
+TEST_CASE("acceptance by context is planned at a context") {
+  check_refused("--trace t.csv --c 0.05 --by context:100",
+                "--by is given, but needs --context beside it: each context has the acceptance of its range");
+}
+
+TEST_CASE("a measured speedup that no losses of a roofline explain is followed all the same") {
+  const std::string asked =
+      "--hardware mi300x --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b --context 1000 --alpha 0.7 --batch 8 "
+      "--calibrate batch=8,tpot_ms=38,context=1000 --calibrate "
+      "batch=8,context=1000,gamma=3,tokens_per_step=2.533,tpot_ms=";
+  for (const double milliseconds : {40.0, 36.0, 24.0}) {
+    const ordered_json plan = json_of(asked + std::to_string(milliseconds));
+    const ordered_json& row = plan["points"][0]["rows"][3];
+    const double measured = 38 / milliseconds;
+    INFO(measured);
+    CHECK(row["speedup_ci95"][0].get<double>() < measured);
+    CHECK(measured < row["speedup_ci95"][1].get<double>());
+    CHECK(row["speedup"].get<double>() == Approx(measured).epsilon(0.1));
+  }
+}
+
 TEST_CASE("a calibration without its context, or of other drafts than those planned, is said") {
   const std::string base =
       "--alpha 0.75 --hardware h100 --tp 4 --model llama-3.3-70b --draft-model eagle3-llama-3.3-70b ";
