@@ -158,7 +158,7 @@ TEST_CASE("sparse attention reads what each token chose and looks for it through
   for (const double tokens : {1.0, 4.0}) {
     for (const double context : {10.0, 250.0, 5000.0}) {
       const double end = context + tokens;
-      const cost::PassSeconds pass = price.target_pass(8, static_cast<std::int64_t>(tokens), context);
+      const cost::PassSeconds pass = price.target_pass(8, tokens, context);
       const double read = 512 * std::min(end, 100 * tokens) + 32 * end;
       CHECK(pass.cache * 4.8e12 == Approx(8 * 3 * 2 * read).epsilon(1e-12));
       double flops = 0;
