@@ -65,7 +65,8 @@ std::vector<GammaComparison> compare_gammas(const estimate::AcceptanceCurve& acc
     slower.method = "the fastest of the drafts compared";
     if (i == best) continue;
     const Widths its = of_tokens(tokens[i]), of_rounds = of_ratio(cost, places[i], places[best]);
-    const double below = std::hypot(of_rounds.below, of_runs), above = std::hypot(of_rounds.above, of_runs);
+    const double below = core::half_of_both(of_rounds.below, of_runs);
+    const double above = core::half_of_both(of_rounds.above, of_runs);
     slower.ci95 = {slower.value * std::exp(-std::hypot(below, its.above, of_best.below)),
                    slower.value * std::exp(std::hypot(above, its.below, of_best.above))};
     slower.method = "ratio of seconds per output token to the fastest";
